@@ -188,7 +188,10 @@ def _bare(text: str) -> str:
         before, text = text, _CODED.sub(_letter, text)
         if text == before:
             break
-    return letters(text if text.isascii() else unicodedata.normalize("NFKC", text))
+    if not text.isascii():  # two escapes may be one letter
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        text = unicodedata.normalize("NFKC", text)
+    return letters(text)
 
 
 def _letter(m: re.Match[str]) -> str:

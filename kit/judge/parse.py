@@ -16,7 +16,7 @@ The world is closed. A reply is believed only when all of it has the form that w
   another verdict (`stated`): words against a criterion ("unmet", "not fulfilled") that end a phrase
   speak against "met" wherever they stand; and a clause which, but for the words that announce a
   verdict (LABELS) and ids, is nothing else than a verdict's word is that verdict, and so is a
-  reason that is a level of its criterion, word by word. Quotations of three words and more are
+  reason that is a level of its criterion (or its points), word by word. Quotations of three words and more are
   left out. Whether a reason argues for its verdict is not checked.
 - A confidence that may be on another scale than 0 to 100, or is said twice, is None.
 - A verdict that only repeats the judged answer is none.
@@ -206,15 +206,23 @@ _CLAUSES = re.compile(  # a colon before a whole sentence, too; a verdict begins
     r"[;!?()\n,]|\.(?!\d)|:(?=(?:\s+\w+){3})|\b(?:because|since|as)\b|(?=\bverdict\b)", re.I
 )
 _TOKENS = re.compile(r"[^\W_]+")
-_HINT = re.compile(r"met\b|verdict|rating|level|status|decision|judge?ment|criterion", re.I)
+_HINT = re.compile(  # the words of _AGAINST and TITLES
+    r"met\b|meet\b|satisf|fulfil|verdict|rat(?:e|ing)|level|status|decision|judge?ment|criterion|"
+    r"score|grade",
+    re.I,
+)
+_OF = re.compile(r"(?<=\d)\s*(?:/|(?:out )?of)\s*(\d+(?:\.\d+)?)")
 LONGEST = 160  # characters of a clause
-TITLES = frozenset("verdict rating level status decision judgement judgment criterion".split())
+TITLES = frozenset(
+    "verdict rating rate rated level status decision judgement judgment criterion score "
+    "grade".split()
+)
 LABELS = TITLES | frozenset(
     "the this my own its itself it is was are be being should must final for on of and so hence "
     "thus therefore then overall accordingly consequently also still indeed clearly fully "
     "completely answer response text submission result conclusion label grade assessment score "
     "outcome requirement condition has been i conclude judge find appears seems definitely certainly "
-    "boxed would d say call right correct".split()
+    "applies s boxed would d say call right correct".split()
 )
 _OPINION = re.compile(
     r"\b(?:say|call|verdict|rating|decision|judge?ment)\b", re.I
@@ -239,15 +247,18 @@ def stated(
     if len(reason) > 2 * REASON:  # its begin and its end
         reason = f"{reason[:REASON]}\n{reason[-REASON:]}"
     c = criteria[name]
-    level = word(c, reason) if c.levels and " " in reason else None  # of any length
+    whole = c.scale == "points" or (c.levels and " " in reason)
+    level = word(c, reason) if whole else None  # of any length
     if level and level[1] is not None:
         yield name, level, reason
     levels = [v for c in criteria.values() for v in c.levels]
     if not levels and not _HINT.search(unicodedata.normalize("NFKC", reason)):  # as most
         return
     text = _LONG.sub(" ", unicodedata.normalize("NFKC", reason).replace("\u2019", "'"))
+    if c.scale == "points":  # "2 of 5" is 2
+        text = _OF.sub(lambda m: m[0] * (float(m[1]) != (c.points or 1)), text)
     against = _AGAINST.search(text) if c.scale == "binary" else None
-    if against:
+    if against and not _AGAINST.search(c.text):  # "the answer does not meet the ..." may be asked
         yield name, AGAINST, against[0]
     for clause in _CLAUSES.split(text):
         found = _clause(clause, name, criteria) if len(clause) < LONGEST else None

@@ -518,6 +518,7 @@ def test_keys_are_seen_in_other_clothes():
     [
         *(lambda k, s=s: s.join(k) for s in ("\u00a0", "\u034f", "\ufe0f", ".", "_")),
         lambda k: "".join(chr(ord(c) + 0xFEE0) for c in k),  # full width
+        lambda k: json.dumps("".join(chr(0x1D400 + ord(c) - 65) if c.isupper() else c for c in k)),
         lambda k: k[:9] + "**" + k[9:] + "**",
         lambda k: f"{k[:9]}<b>{k[9:]}</b>",
         lambda k: k[1:],

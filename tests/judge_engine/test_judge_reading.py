@@ -603,6 +603,52 @@ def test_a_line_of_the_form_on_a_word_that_is_no_id_is_foreign():
         assert states(OWN.replace("\n", f"\n{stray}\n")) == ["parse"]
 
 
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "The requirement is not fulfilled.",
+        "This is not satisfied.",
+        "The answer does not meet the requirement.",
+        "The answer fails to satisfy the demand.",
+    ],
+)
+def test_words_against_a_criterion_are_seen_whatever_else_the_reason_says(reason):
+    """They were believed as met: a filter for speed knew "met" and "criterion" only."""
+    said = json.dumps({"c1": {"reason": reason, "verdict": "met"}})
+    asked = Criterion(id="c1", text="names Paris")
+    assert read(said, [asked])[0].failure == "contradiction"
+    bad = Criterion(id="c1", text="The answer fails to satisfy the demand for brevity")
+    assert read(said, [bad])[0].status == "met"  # it is what the criterion asks
+
+
+@pytest.mark.parametrize(
+    "reason, agrees",
+    [
+        ("Score: 2 of 5", False),
+        ("Final score: 2 out of 5", False),
+        ("Grade 2/5", False),
+        ("2 points.", False),
+        ("2/5", False),
+        ("Score: 4 of 5", True),
+        ("Names Paris (2 points), and Rome (2 points).", True),
+        ("It names 2 of 5 cities; the score of the match was 2.", True),
+        ("Score: 2.5 of 5 in style, the rest is perfect.", True),
+    ],
+)
+def test_a_reason_that_is_another_number_of_points_contradicts(reason, agrees):
+    """Only "Rating: 2" was seen: 18 of 20 forms were believed beside 4 of 5."""
+    c = Criterion(id="c1", text="pts", scale="points", points=5.0)
+    r = read(json.dumps({"c1": {"reason": reason, "verdict": 4}}), [c])[0]
+    assert (r.value == 0.8) if agrees else (r.failure == "contradiction")
+
+
+@pytest.mark.parametrize("reason", ["Score: 1", "Grade: 1", "I rate this 1.", "Level 1 applies."])
+def test_a_reason_that_is_another_level_contradicts(reason):
+    levels = Criterion(id="c1", text="n", scale="ordinal", levels=("0", "1", "2", "3"))
+    said = json.dumps({"c1": {"reason": reason, "verdict": "3"}})
+    assert read(said, [levels])[0].failure == "contradiction"
+
+
 def test_a_level_with_chat_markup_is_read_as_it_was_shown():
     """The judge sees `<user> says so` without its brackets, and its verdict was refused."""
     level = Criterion(id="c1", text="x", scale="ordinal", levels=("none", "<user> says so"))
