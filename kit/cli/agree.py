@@ -220,17 +220,21 @@ def _order(words: str | None, *columns: list[Any]) -> list[Any] | None:
 def _column(
     values: list[Any], name: str, unknown: frozenset[str], cut: float | None, file: str
 ) -> list[Any]:
+    from ..data.tables import kind_of, place, typed
+
+    gone = [v != v or (isinstance(v, str) and v.strip().lower() in unknown) for v in values]
+    values = [None if g else v for g, v in zip(gone, values, strict=True)]
+    if any(gone) and kind_of(file) == "csv":
+        values = typed(values)  # numbers beside a word for unknown
     out: list[Any] = []
     for i, v in enumerate(values):
-        if v is None or v != v or (isinstance(v, str) and v.strip().lower() in unknown):
+        if v is None:
             out.append(None)
         elif cut is None:
             out.append(v.strip() if isinstance(v, str) else v)
         elif isinstance(v, (int, float)):
             out.append(v)
         else:
-            from ..data.tables import place
-
             raise DataError(
                 f"{v!r} is not a number, so --threshold cannot cut it",
                 where=f"{place(file, i)}, field {name}",

@@ -21,7 +21,7 @@ from .formats.benchmarks import LISTS, flat
 from .formats.kit import kit, record_row
 from .jsonl import plain, write_jsonl
 from .labels import FIELDS, extent, scale_of
-from .levels import by_levels
+from .levels import SCALE, by_levels
 from .rows import Context, Row
 from .tables import kind_of, read_values
 from .taskset import Parsed, TaskSet, odd_labels
@@ -288,7 +288,7 @@ def _whole_file(context: Context) -> Iterator[Finding]:
     if context.scale and context.scale[1] == context.scale[1]:
         sure = context.extent[1] == context.scale[1]
         yield Finding(
-            code="label-scale",
+            code=SCALE,
             severity="info" if sure else "warning",
             where=context.name,
             field="label",

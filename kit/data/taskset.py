@@ -140,8 +140,8 @@ class TaskSet:
             ).items()
         ]
         criteria = {t.id: {c.id for c in t.criteria} for t in tasks}
-        told = (*self.verdicts, *other.verdicts), (*self.findings, *other.findings)
-        verdicts, findings = by_levels(*told, tasks)
+        each = [by_levels(part.verdicts, part.findings, tasks) for part in (self, other)]
+        verdicts, findings = ([*a, *b] for a, b in zip(*each, strict=True))
         notes += odd_labels(verdicts, criteria)
         return replace(
             self,

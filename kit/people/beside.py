@@ -56,6 +56,7 @@ class Beside:
     orphans: int = 0
     blank: int = 0
     ties: int = 0
+    unread: str = ""
 
     def __len__(self) -> int:
         return len(self.task)
@@ -95,7 +96,7 @@ class Beside:
             f"{self.blank} rows of the label file are not filled in": self.blank,
             f"{self.ties} rows have no label: the raters are split evenly": self.ties,
         }
-        return [text for text, there in said.items() if there]
+        return [*(text for text, there in said.items() if there), *filter(None, [self.unread])]
 
     def weights(self) -> list[float] | None:
         """Inverse probabilities to be drawn; None where all labelled rows are alike."""
@@ -114,7 +115,7 @@ def beside(tasks: Any, labels: Any, grades: Any) -> Beside:
     """
     by_id = {t.id: t for t in tasks_of(tasks)}
     given = Labels({}) if labels is None else read_labels(labels, by_id.values())
-    out = Beside(design=given.design, blank=len(given.blank))
+    out = Beside(design=given.design, blank=len(given.blank), unread=given.unread)
     criteria: dict[tuple[str, str], Criterion] = {
         (t.id, c.id): c for t in by_id.values() for c in _turned(t.criteria)
     }

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..data import labels as words
 from ..data import load_tasks
-from ..data.levels import by_levels
+from ..data.levels import UNREAD, by_levels
 from ..data.schemas import readable
 from ..data.tables import read_rows
 from ..data.values import number
@@ -34,6 +34,7 @@ class Labels:
     inclusion : the probability of a row to be drawn, where the file says it.
     ties : rows on which raters are split evenly (their label is None).
     blank : rows that nobody has filled in yet.
+    unread : what is said of labels that were not understood, and are None.
     """
 
     values: dict[Key, float | None]
@@ -41,17 +42,19 @@ class Labels:
     inclusion: dict[Key, float] = field(default_factory=dict)
     ties: frozenset[Key] = frozenset()
     blank: tuple[Key, ...] = ()
+    unread: str = ""
 
 
 def read_labels(source: Any, tasks: Iterable[Task] = ()) -> Labels:
     """Labels out of a file, a TaskSet, or verdicts by people; raters of one row are averaged.
 
+    tasks : those whose criteria have levels or points, by which labels are read.
     DataError names file, line and field of what cannot be read; so does a file without any label.
     """
     if isinstance(source, Labels):
         return source
     if not isinstance(source, (str, os.PathLike)):
-        return _joined(getattr(source, "verdicts", source))
+        return _joined(source, tasks)
     if not Path(source).is_file():
         raise MissingError(
             "there is no such file of labels",
@@ -60,7 +63,7 @@ def read_labels(source: Any, tasks: Iterable[Task] = ()) -> Labels:
         )
     first = next((row for _, row in read_rows(source)), {})
     drawn = {*KEYS, "label"} <= first.keys()
-    found = _drawn(source) if drawn else _joined(_told(source, tasks))
+    found = _drawn(source, tasks) if drawn else _joined(load_tasks(source).sound(), tasks)
     if not found.values and not found.blank:
         raise DataError(
             "there are no labels in the file",
@@ -70,20 +73,18 @@ def read_labels(source: Any, tasks: Iterable[Task] = ()) -> Labels:
     return found
 
 
-def _told(source: Any, tasks: Iterable[Task]) -> list[Verdict]:
-    """Labels beside answers; a level's words are read by the criterion that has the levels."""
-    found = load_tasks(source).sound()
-    return by_levels(found.verdicts, found.findings, tasks)[0]
-
-
-def _joined(verdicts: Iterable[Verdict]) -> Labels:
-    """Verdicts by people (judges named "human..."; all of them where none is) as labels."""
-    rows = list(verdicts)
+def _joined(source: Any, tasks: Iterable[Task]) -> Labels:
+    """Verdicts by people (judges named "human..."; all of them where none is) as labels; a level's
+    words and points are read by the criterion that has them."""
+    rows, told = getattr(source, "verdicts", source), getattr(source, "findings", ())
+    rows, told = by_levels(rows, told, tasks)
     people = [v for v in rows if v.judge.startswith("human")] or rows
     given: dict[Key, list[float | None]] = {}
     for v in people:
         given.setdefault((v.task_id, v.response_id, v.criterion_id), []).append(v.value)
-    return _averaged(given)
+    odd = [f for f in told if f.code == UNREAD]
+    unread = f"labels that are not understood are left out: {len(odd)}, as: " if odd else ""
+    return _averaged(given, unread=unread and f"{unread}{odd[0].message}; {odd[0].suggestion}")
 
 
 def _averaged(given: Mapping[Key, list[float | None]], **more: Any) -> Labels:
@@ -97,11 +98,11 @@ def _averaged(given: Mapping[Key, list[float | None]], **more: Any) -> Labels:
     return Labels(values, ties=frozenset(ties), **more)
 
 
-def _drawn(path: Any) -> Labels:
+def _drawn(path: Any, tasks: Iterable[Task]) -> Labels:
     """A file of `kit label`: a row a verdict; an empty label is still to be given."""
     rows = [(where, _read(row, where)) for where, row in read_rows(path)]
     scale = words.scale_of(*words.extent(row["label"] for _, row in rows))
-    given: dict[Key, list[float | None]] = {}
+    made, places = [], []
     inclusion, designs, blank = {}, set(), []
     for where, row in rows:
         key = tuple(plain(row[k]) for k in KEYS)
@@ -109,10 +110,13 @@ def _drawn(path: Any) -> Labels:
         share = number(row.get("inclusion"))
         if share is not None:
             inclusion[key] = _share(share, where)
-        if row["label"] is None or not str(row["label"]).strip():
+        label = row["label"]
+        if label is None or not str(label).strip():
             blank.append(key)
         else:
-            given.setdefault(key, []).append(_value(row["label"], scale, where))
+            label = plain(label) if number(label) is None else number(label)
+            made.append(words.human(*key, label, scale=scale)[0])
+            places.append(where)
     if len(designs) > 1:
         named = ", ".join(sorted(map(str, designs)))
         raise DataError(
@@ -121,6 +125,9 @@ def _drawn(path: Any) -> Labels:
             fix="keep one file per design",
         )
     design = str(designs.pop() or "") or None
+    given: dict[Key, list[float | None]] = {}
+    for where, v in zip(places, by_levels(made, (), tasks)[0], strict=True):
+        given.setdefault((v.task_id, v.response_id, v.criterion_id), []).append(_value(v, where))
     return _averaged(given, design=design, inclusion=inclusion, blank=tuple(blank))
 
 
@@ -141,16 +148,15 @@ def _share(share: float, where: str) -> float:
     return share
 
 
-def _value(label: Any, scale: tuple[float, float] | None, where: str) -> float | None:
-    label = number(label) if number(label) is not None else label
-    status, value = words.read_label(label, scale=scale)
-    if status == "?":
+def _value(v: Verdict, where: str) -> float | None:
+    if v.failure == "parse":
         raise DataError(
-            f"the label {str(label)[:40]!r} is not understood",
+            f"the label {str(v.meta['label'])[:40]!r} is not understood",
             where=f"{where}, field label",
-            fix="write met, unmet, partly or unknown (or one scale of numbers in the whole file)",
+            fix="write met, unmet, partly or unknown, a level's words or its points (or one scale "
+            "of numbers in the whole file)",
         )
-    return {"met": 1.0, "unmet": 0.0, "level": value, "unknown": None}[status]
+    return v.value
 
 
 def guarded(text: Any) -> Any:

@@ -123,19 +123,45 @@ def test_200_answers_of_5_criteria_take_a_second_and_a_half(tmp_path):
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1.5
 
 
+def scaled(folder, scale, labels, values):
+    """One criterion with a scale, an answer a task: tasks, labels, grades."""
+    tasks, given, grades = [], [], []
+    for i, (label, value) in enumerate(zip(labels, values, strict=True)):
+        ids = {"task_id": f"t{i}", "response_id": "r"}
+        tasks.append(
+            {"id": f"t{i}", "prompt": "p", "criteria": [{"id": "c", "text": "x", **scale}]}
+        )
+        given.append({**ids, "response": "x", "labels": {"c": label}})
+        ends = {"score": 0.5, "score_low": 0.5, "score_high": 0.5}
+        verdicts = [{"criterion_id": "c", "status": "level", "value": value}]
+        grades.append({**ids, **ends, "verdicts": verdicts})
+    paths = [folder / n for n in ("t.jsonl", "l.jsonl", "g.jsonl")]
+    return [write(p, rows) for p, rows in zip(paths, (tasks, given, grades), strict=True)]
+
+
 def test_labels_by_the_words_of_a_criterions_levels(tmp_path):
     """The command left all of them out: "no row is known to both"; Python's join read them."""
-    levels = ["bad", "ok", "good"]
-    rubric = [{"id": "c", "text": "tone", "scale": "ordinal", "levels": levels}]
-    tasks = [{"id": f"t{i}", "prompt": "p", "criteria": rubric} for i in range(12)]
-    labels, grades = [], []
-    for i in range(12):
-        ids = {"task_id": f"t{i}", "response_id": "r"}
-        labels.append({**ids, "response": "x", "labels": {"c": levels[i % 3]}})
-        verdict = {"criterion_id": "c", "status": "level", "value": (i % 3) / 2}
-        ends = {"score": 0.5, "score_low": 0.5, "score_high": 0.5}
-        grades.append({**ids, **ends, "verdicts": [verdict]})
-    paths = [tmp_path / n for n in ("t.jsonl", "l.jsonl", "g.jsonl")]
-    files = [write(p, rows) for p, rows in zip(paths, (tasks, labels, grades), strict=True)]
+    words = ["bad", "ok", "good"] * 4
+    files = scaled(tmp_path, {"scale": "ordinal", "levels": words[:3]}, words, [0, 0.5, 1] * 4)
     rows = people.beside(*files)
-    assert rows.label == rows.verdict == [(i % 3) / 2 for i in range(12)]
+    assert rows.label == rows.verdict == [0, 0.5, 1] * 4
+    assert people.beside(files[0], kit.load(files[1]), files[2]).label == rows.label
+
+
+def test_labels_by_a_criterions_points(tmp_path):
+    """The kit's own format: 0 to 5 of 5 points were "not understood", and nothing said so."""
+    scale, labels = {"scale": "points", "points": 5}, [0, 1, 2, 3, 4, 5]
+    files = scaled(tmp_path, scale, labels, [x / 5 for x in labels])
+    rows = people.beside(*files)
+    assert rows.label == rows.verdict and not rows.notes()
+    drawn = kit.draw(files[0], files[1], n=6, labels=files[1])
+    todo = kit.people.draw.write(drawn.rows, tmp_path / "todo.csv")
+    assert sorted(people.read_labels(todo, kit.load(files[0]).tasks).values.values()) == rows.label
+
+
+def test_labels_that_are_not_understood_are_said(tmp_path):
+    """50 labels were left out as "people 50", and why stood in `kit.load` alone."""
+    scale = {"scale": "points", "points": 5}
+    files = scaled(tmp_path, scale, [0, 1, 2, 9, 4, 5], [0] * 6)
+    found = kit.agreement(*files)
+    assert found.overall.unsaid == 1 and "label '9' is none of 0 to 5 points" in str(found)

@@ -305,3 +305,41 @@ def test_labels_beside_their_criteria_are_held_against_them(labels, read, codes)
     found = load_tasks([{**row, "labels": labels}])
     assert [v.value for v in found.verdicts] == read
     assert [f.code for f in found.findings] == codes
+
+
+@pytest.mark.parametrize(
+    ("labels", "values"),
+    [
+        ([0, 5, 3], [0, 1, 0.6]),
+        (["4/5", 2, True], [0.8, 0.4, 1]),
+        ([0.5, 1, 0], [0.5, 1, 0]),
+        (["met", 5, 6], [1, 1, None]),
+        ([1, 0], [None, 0]),
+    ],
+)
+def test_labels_on_points_are_read_by_the_points(labels, values):
+    """4 of 5 points was .75, or not understood as soon as somebody gave a 0."""
+    scale = {"scale": "points", "points": 5}
+    task = {"id": "t", "prompt": "p", "criteria": [{"id": "b", "text": "c", **scale}]}
+    answers = [
+        {"task_id": "t", "response_id": f"r{i}", "response": "r", "labels": {"b": x}}
+        for i, x in enumerate(labels)
+    ]
+    found = load_tasks([task]).joined(load_tasks(answers))
+    assert [v.value for v in found.verdicts] == values
+    assert ("unreadable-label" in {f.code for f in found.findings}) == (None in values)
+
+
+def test_a_one_beside_numbered_levels_is_met():
+    """Beside labels 1 to 3 of three levels a 1 for "met" was read as the worst of 1 to 5."""
+    rubric = [{"id": "b", "text": "c", "levels": WORDS}, {"id": "d", "text": "e"}]
+    answers = [
+        {"task_id": "t", "response_id": f"r{i}", "response": "r", "labels": {"b": x, "d": y}}
+        for i, (x, y) in enumerate([(1, 1), (2, 1), (3, 0)])
+    ]
+    task = {"id": "t", "prompt": "p", "criteria": rubric}
+    for given in (answers, answers[:2]):
+        found = load_tasks([task]).joined(load_tasks(given))
+        values = [v.value for v in found.verdicts if v.criterion_id == "d"]
+        assert "label-scale" not in {f.code for f in found.findings}
+        assert values == [1, 1, 0][: len(given)]

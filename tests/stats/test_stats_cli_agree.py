@@ -114,3 +114,15 @@ def test_a_panel_needs_no_human(tmp_path, capsys):
     assert "by the model" in capsys.readouterr().out
     assert main(["agree", str(path), "--judge", "a"]) == 2
     assert "--human" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "more", [["--threshold", "3"], ["--weights", "linear", "--order", "1,2,3"]]
+)
+def test_a_word_for_unknown_leaves_the_other_cells_numbers(tmp_path, capsys, more):
+    """The numbers beside an n/a were words: refused, as "not a number", or outside the order."""
+    path = tmp_path / "t.csv"
+    path.write_text("judge,human\n3,3\n1,n/a\n2,1\n3,2\n1,1\n")
+    side = ["--judge", "judge", "--human", "human", "--unknown", "n/a"]
+    assert main(["agree", str(path), *side, *more]) == 0
+    assert "n=4, 1 unknown" in capsys.readouterr().out
