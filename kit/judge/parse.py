@@ -205,6 +205,7 @@ _AGAINST = re.compile(
 _CLAUSES = re.compile(  # a colon before a whole sentence, too; a verdict begins one of its own
     r"[;!?()\n,]|\.(?!\d)|:(?=(?:\s+\w+){3})|\b(?:because|since|as)\b|(?=\bverdict\b)", re.I
 )
+_BEGINS = r"(?:(?:it|this)(?: is|'s) )?%s(?:\s*(?:of|/)\s*\d+)?\s*(?:[:.;]|\Z|because\b)"
 _TOKENS = re.compile(r"[^\W_]+")
 _HINT = re.compile(  # the words of _AGAINST and TITLES
     r"met\b|meet\b|satisf|fulfil|verdict|rat(?:e|ing)|level|status|decision|judge?ment|criterion|"
@@ -233,6 +234,15 @@ FOR = frozenset("met meets satisfies satisfied fulfills fulfils fulfilled".split
 AGAINST: State = ("unmet", 0.0)
 
 
+def _level(c: Criterion, reason: str) -> State | None:
+    """The level that a reason is, word by word, or whose name it begins with: "Score 1: ..."."""
+    for i, level in enumerate(c.levels):
+        name, colon, _ = level.partition(":")
+        if colon and not name.isdecimal() and re.match(_BEGINS % re.escape(name), reason, re.I):
+            return "level", i / (len(c.levels) - 1)
+    return word(c, reason)
+
+
 def stated(
     reason: str, name: str, criteria: Mapping[str, Criterion]
 ) -> Iterator[tuple[str, State, str]]:
@@ -248,7 +258,7 @@ def stated(
         reason = f"{reason[:REASON]}\n{reason[-REASON:]}"
     c = criteria[name]
     whole = c.scale == "points" or (c.levels and " " in reason)
-    level = word(c, reason) if whole else None  # of any length
+    level = _level(c, reason.strip()) if whole else None  # of any length
     if level and level[1] is not None:
         yield name, level, reason
     levels = [v for c in criteria.values() for v in c.levels]

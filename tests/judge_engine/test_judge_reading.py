@@ -852,6 +852,10 @@ def test_a_reason_that_is_another_level_word_by_word_contradicts():
     for reason, failure in (
         (levels[0], "contradiction"),
         (levels[1], None),
+        ("Score 1: it misinterprets the question.", "contradiction"),
+        ("It is score 1 of 5.", "contradiction"),
+        ("Score 1 would be too harsh.", None),
+        ("Score 2: one step is right.", None),
         ("Score 1? No.", None),
     ):
         reply = json.dumps({"c1": {"reason": reason, "verdict": levels[1]}})
