@@ -30,7 +30,10 @@ LEAST = 200  # resamples: the quantiles of fewer make narrow bands
 class Bins:
     """Non-empty bins, all arrays (k,): limits, weight, mean confidence, accuracy with interval
     [low, high] (Wilson, with the
-    clusters' design effect), and the band that a calibrated model's accuracy would stay in."""
+    clusters' design effect), and the band that a calibrated model's accuracy would stay in.
+
+    strays : the share of a calibrated model's diagrams with a bin outside its band.
+    """
 
     lower: np.ndarray
     upper: np.ndarray
@@ -41,6 +44,7 @@ class Bins:
     high: np.ndarray
     band_low: np.ndarray
     band_high: np.ndarray
+    strays: float
 
     def table(self) -> list[dict[str, float]]:
         """One dict per bin."""
@@ -128,9 +132,12 @@ def _bin_table(cells: Cells, null: np.ndarray, level: float) -> Bins:
     at = (np.cumsum(used) - 1)[cells.bin]
     share = (at[:, None] == np.arange(len(n))) / n
     low, high = rate_limits(o, o[at], share, cells, level)
-    band = np.quantile(cells.per_bin(null)[:, used] / n, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    calm = (np.clip(np.round(f + side, 12), 0, 1) for side in band)
-    return Bins(cells.lower[used], cells.upper[used], n, f, o, low, high, *calm)
+    calm = cells.per_bin(null)[:, used] / n
+    down, up = np.quantile(calm, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    down, up = down - 1e-12, up + 1e-12  # an accuracy on the end itself lies inside
+    strays = float(((calm < down) | (calm > up)).any(axis=1).mean())
+    band = (np.clip(f + side, 0, 1) for side in (down, up))
+    return Bins(cells.lower[used], cells.upper[used], n, f, o, low, high, *band, strays)
 
 
 def _pool(cells: Cells, parts: int = 200) -> tuple[Cells, np.ndarray]:

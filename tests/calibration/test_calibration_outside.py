@@ -563,3 +563,16 @@ def test_weights_of_two_equal_doubled_rows_under_the_default_bins():
     assert none.value == pytest.approx(c.ece(p, y, n_boot=0).value)
     sketch = c.Sketch().update(p, y, weights=[2] * 40)
     assert c.ece(sketch).value == pytest.approx(twice.value)
+
+
+def test_a_bin_on_the_end_of_the_band_lies_inside():
+    """Ends were rounded to 12 digits: an accuracy of 2/3 lay below a band from .666666666667."""
+    bins = c.reliability([0.92] * 3, [1, 1, 0], bins=10).bins
+    assert bins.accuracy[0] >= bins.band_low[0] > 0.6
+
+
+def test_how_often_a_calibrated_judge_strays_is_counted_from_its_own_bins():
+    """1 - .95**10 = 40% was said of ten bins, six of which hold so few answers that none can."""
+    few = c.reliability([0.15, 0.25, 0.55, 0.65, 0.75], [0, 1, 1, 0, 1], bins=10).bins
+    many = c.reliability([0.25, 0.5, 0.75] * 200, [0, 1, 1] * 200, bins=4).bins
+    assert few.strays == 0.0 and 0.06 < many.strays < 0.16
