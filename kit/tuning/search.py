@@ -71,7 +71,7 @@ def labelled_rows(labels: Any) -> list[Labelled]:
         said.setdefault((task, response), {})[criterion] = float(value >= 0.5)
     out, prompts = [], _prompts(labels.tasks)
     for r in labels.responses:
-        mine, task = said.get((r.task_id, r.id), {}), labels.by_id[r.task_id]
+        mine, task = said.get(r.ids, {}), labels.by_id[r.task_id]
         asked = tuple(c for c in task.criteria if c.id in mine and not c.by_code)
         task = dataclasses.replace(task, criteria=asked)
         out += [Labelled(task, r, c, mine[c.id], prompts[task.id]) for c in asked]

@@ -25,6 +25,7 @@ def paraphrase_flips(
     *,
     threshold: float = 2.5,
     kinds: tuple[str, ...] = PARAPHRASES,
+    cluster: Mapping[str, str | None] | None = None,
 ) -> dict[str, Estimate]:
     """Per judge, the share of items on which at least one paraphrase falls on the other side of the
     threshold.
@@ -32,6 +33,7 @@ def paraphrase_flips(
     rows : judge, item_id, variant_type, score_direct (None unknown). Items without every kind, or
         with an unknown score, are left
     out (counted in `missing`): a flip that could not be seen is no stability.
+    cluster : item_id -> what it shares with others, its question say; None: items are independent.
 
     >>> said = ("a", 1, 5), ("b", 4, 4), ("c", 4, None)
     >>> rows = [{"judge": "j", "item_id": i, "variant_type": k, "score_direct": s}
@@ -43,13 +45,11 @@ def paraphrase_flips(
     for r in rows:
         if r["variant_type"] in kinds:
             score = r["score_direct"]
-            sides.setdefault(r["judge"], {}).setdefault(r["item_id"], {})[r["variant_type"]] = (
-                None if score is None else score >= threshold
-            )
+            item = sides.setdefault(r["judge"], {}).setdefault(r["item_id"], {})
+            item[r["variant_type"]] = None if score is None else score >= threshold
     out = {}
     for judge, items in sides.items():
-        full = {i: s for i, s in items.items() if len(s) == len(kinds)}
-        out[judge] = mean(
-            [None if None in s.values() else float(len(set(s.values())) > 1) for s in full.values()]
-        )
+        full = {i: set(s.values()) for i, s in items.items() if len(s) == len(kinds)}
+        flips = [None if None in s else float(len(s) > 1) for s in full.values()]
+        out[judge] = mean(flips, cluster=cluster and [cluster[i] for i in full])
     return out

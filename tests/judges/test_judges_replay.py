@@ -13,6 +13,7 @@ from kit.errors import DataError, MissingError
 from kit.judge.ledger import Ledger
 from kit.judge.replay import ReplayJudge, parse_score
 from kit.records import Criterion, Response, Task, Verdict
+from kit.tuning import paraphrase_flips
 
 TASK = Task(id="t", prompt="p")
 ANSWER = Response(task_id="t", id="r", text="a")
@@ -82,6 +83,19 @@ def test_replies_that_do_not_parse_are_unknown(replayed):
     got = [v for v in replayed("claude-sonnet", "bare") if v.task_id.startswith("biggen")]
     assert len(got) == 499 and sum(v.known for v in got) == 467
     assert {v.failure for v in got if not v.known} == {"parse"}
+
+
+def test_paraphrase_flips_heed_the_threshold_and_what_items_share():
+    """Notebook 2 showed those of threshold 3 whatever its own was, its rows as independent."""
+    rows = [
+        {"judge": "j", "item_id": str(i), "variant_type": kind, "score_direct": score}
+        for i in range(12)
+        for kind, score in (("original", 3), ("lexical", 4 if i < 6 else 3))
+    ]
+    more = {"kinds": ("original", "lexical"), "cluster": {str(i): i // 6 for i in range(12)}}
+    assert paraphrase_flips(rows, **more)["j"].value == 0
+    found = paraphrase_flips(rows, threshold=4, **more)["j"]
+    assert (found.value, found.n_clusters) == (0.5, 2)
 
 
 @needs_data
