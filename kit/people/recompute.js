@@ -368,10 +368,13 @@ function kitPanel(root, data) {
     if (labelled) rows.push(line("kappa with people", now.kappa), line("accuracy", now.accuracy));
     table.replaceChildren(...rows);
     note.textContent = "Computed here from the verdicts below. Score: " + kitHows[settings.how] + "; at most 0 where a required " +
-      "criterion fails; none where unknown verdicts leave it open by more than " + text(settings.wide) + ". " + origin;
+      "criterion fails; none where unknown verdicts leave it open by more than " + text(settings.wide) + ". " + origin();
   }
-  const origin = scored.how ? "As it stands above, it is the score that the answers have below."
-    : "The scores below were made otherwise (of several parts, say): these are others.";
+  const origin = () => {
+    if (!scored.how) return "The scores below were made otherwise (of several parts, say): these are others.";
+    const same = settings.how === scored.how && !settings.cut && Object.values(settings.times).every(x => x === 1);
+    return same ? "It is the score that the answers have below." : "The answers below keep the score that they were given.";
+  };
   const note = make("p", { className: "note" });
   root.classList.add("kv");
   root.append(tools, more, table, note);

@@ -206,8 +206,12 @@ def _grouped(names: Sequence[str], what: str) -> list[str]:
 
 
 def _many(every: Sequence[tuple[str, Mapping[str, Any]]], runs: int) -> list[str]:
-    """Several looks: how many differences would exclude 0 by chance, and the winner's curse."""
-    tested = [v for _, v in every if compare.is_difference(v) and v.get("low") is not None]
+    """Several looks: how many differences would exclude 0 by chance, and the winner's curse.
+
+    What several runs say alike, number by number, is one look.
+    """
+    known = [(k, v) for k, v in every if compare.is_difference(v) and v.get("low") is not None]
+    tested = {(k, v["value"], v["low"], v["high"]) for k, v in known}
     out = []
     if len(tested) > 3:
         out.append(

@@ -21,7 +21,7 @@ from .. import runs
 from ..data.schemas import readable
 from ..errors import DataError
 from ..people import view
-from ..records import Run
+from ..records import Run, is_number
 from . import compare, findings
 from .findings import number
 
@@ -87,7 +87,7 @@ def _cell(value: Any, right: bool = False) -> Cell:
         return {"text": f"{shown} {band}".strip(), "num": True}
     if isinstance(value, Mapping) and "href" in value:
         return dict(value)
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if is_number(value):
         return {"text": number(value), "num": True}
     shown = number(value) if value is None or isinstance(value, bool) else str(value)
     return {"text": shown if len(shown) <= 400 else shown[:400] + " ...", "num": right}
@@ -386,15 +386,9 @@ def build(
     used = len(plotly.encode()) + len(json.dumps([glance, compared, seeds])) + len(figures.json())
     used += len(json.dumps(judged).encode()) + len(view.assets())
     sections = _sections(found, named, figures, SIZE_CAP - used)
-    parts = {"found": "found", "distrust": "what to distrust"}
-    parts |= {"compare": "side by side"} if compared else {}
-    parts |= {"seeds": "over seeds"} if seeds else {}
-    parts |= {"judged": "judgments"} if judged else {}
-    parts |= {"runs": "the runs", "glance": "ids, memory, money"}
     return _template().render(
         title=title,
         lead=f"{len(found)} runs, made {datetime.now(UTC):%Y-%m-%d %H:%M} UTC.",
-        nav=list(parts.items()),
         found=findings.found(found),
         doubts=findings.doubts(found),
         pictures=_pictures(sections),

@@ -222,7 +222,7 @@ def test_untouched_the_panel_says_what_the_run_says(page, how, wide):
     settings, now = got[0]["settings"], got[0]["now"]
     want = expected(tasks, named, labels, settings)
     assert settings["cut"] == 0
-    assert "it is the score that the answers have below" in got[1]
+    assert "It is the score that the answers have below" in got[1]
     for name, grades in named.items():
         clusters = [next(t.group for t in tasks if t.id == g.task_id) for g in grades]
         bounds = (0.0, 1.0) if how == "mean" else (-math.inf, math.inf)
@@ -231,6 +231,12 @@ def test_untouched_the_panel_says_what_the_run_says(page, how, wide):
     same(now["change"], want["change"], "change")
     same(now["kappa"], want["kappa"], "kappa")
     assert "1 less 2, by prompt" in got[1] and not page.errors
+    # said whatever was moved: the score went from .257 to .354, the cards kept .425
+    page.page.evaluate(
+        "() => { const s = x.querySelector('.tools select'); s.value = 'flip';"
+        " s.value = s.value === x.kit.settings.how ? 'mean' : 'flip'; s.onchange(); }"
+    )
+    assert "answers below keep the score" in page.page.inner_text("#x")
 
 
 def test_moving_a_slider_moves_the_numbers(page, tmp_path):

@@ -469,6 +469,14 @@ def test_what_all_runs_say_alike_stands_once(tmp_path: Path) -> None:
     assert table.count("gain</td>") == 3 and "not recorded" not in table
 
 
+def test_a_difference_that_several_runs_say_alike_is_one_look() -> None:
+    """53 kept differences of notebook 4 counted twice, once for each of two runs of it."""
+    gain = {"value": 0.1, "low": -0.1, "high": 0.3, "n": 9, "method": "paired difference"}
+    metrics = {f"gain {k}": {**gain, "value": 0.1 + k / 100} for k in range(5)}
+    every = [*metrics.items()] * 2
+    assert findings._many(every, 2)[0].startswith("5 differences stand here")
+
+
 def test_judgments_that_are_too_many_are_thinned_not_dropped(tmp_path: Path) -> None:
     """2,400 answers, 11.8 MB: the page kept none of them, and named a path of this machine."""
     folder = write(tmp_path, "run0", 0, 0.3)
