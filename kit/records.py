@@ -33,6 +33,15 @@ FAILURES = (
 )
 
 
+def is_number(value: Any) -> bool:
+    """True for a whole number or a float; False for a bool and all else.
+
+    >>> is_number(1.5), is_number(True), is_number("1")
+    (True, False, False)
+    """
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def canonical(value: Any) -> str:
     """JSON text that is equal for equal values: sorted keys, no spaces, NaN refused.
 
@@ -191,6 +200,11 @@ class Response:
     confidence: float | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def ids(self) -> tuple[str, str]:
+        """(task_id, id)."""
+        return self.task_id, self.id
+
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
@@ -247,6 +261,11 @@ class Verdict:
             object.__setattr__(self, "value", 1.0 if self.status == "met" else 0.0)
         if self.p is not None and not 0.0 <= self.p <= 1.0:
             raise DataError(f"p is {self.p!r}, not in [0, 1]", where=where)
+
+    @property
+    def ids(self) -> tuple[str, str, str]:
+        """(task_id, response_id, criterion_id): what it is on."""
+        return self.task_id, self.response_id, self.criterion_id
 
     @property
     def known(self) -> bool:
@@ -515,6 +534,6 @@ def by_criterion(verdicts: Iterable[Verdict]) -> dict[str, Verdict]:
     for v in verdicts:
         old = out.get(v.criterion_id)
         if old is not None and (old.status, old.value) != (v.status, v.value):
-            v = unknown(v.task_id, v.response_id, v.criterion_id, "contradiction", judge=v.judge)
+            v = unknown(*v.ids, "contradiction", judge=v.judge)
         out[v.criterion_id] = v
     return out

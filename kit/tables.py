@@ -112,7 +112,7 @@ def ratings_of(human: Any) -> dict[tuple[str, str, str], list[float]]:
     given: dict[tuple[str, str, str], list[float]] = {}
     for v in by_people or found:
         if v.value is not None:
-            given.setdefault((v.task_id, v.response_id, v.criterion_id), []).append(v.value)
+            given.setdefault(v.ids, []).append(v.value)
     return given
 
 
@@ -132,7 +132,7 @@ def _with_tasks(frame: pd.DataFrame, tasks: Any) -> pd.DataFrame:
     criterion.
     """
     rows = {t.id: t for t in getattr(tasks, "tasks", tasks)}
-    answers = {(r.task_id, r.id): r for r in getattr(tasks, "responses", ())}
+    answers = {r.ids: r for r in getattr(tasks, "responses", ())}
     mine = [rows.get(i) for i in frame["task"]]
     keys = list(zip(frame["task"], frame["response"], strict=True))
     given = [answers.get(key) for key in keys]

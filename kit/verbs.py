@@ -72,12 +72,12 @@ def grade(
 
     verdicts = list(verdicts)
     if responses is None:
-        judged = {(v.task_id, v.response_id) for v in verdicts}
+        judged = {v.ids[:2] for v in verdicts}
         known = getattr(tasks, "responses", None)
         if known is None:
             fix = "give responses=, or a TaskSet that holds them"
             raise KitError("the answers are not here", where="kit.grade", fix=fix)
-        responses = [r for r in known if (r.task_id, r.id) in judged]
+        responses = [r for r in known if r.ids in judged]
         _complete(judged, responses, {t.id for t in tasks.tasks})
     rows = getattr(tasks, "tasks", tasks)
     return Grades(grades(rows, responses, verdicts, composer=Composer.from_config(reward)))
@@ -90,7 +90,7 @@ def _complete(
     verdicts on other tasks."""
     other = sorted({task for task, _ in judged if task not in known})
     here = {(task, r) for task, r in judged if task in known}
-    absent = sorted(here - {(r.task_id, r.id) for r in responses})
+    absent = sorted(here - {r.ids for r in responses})
     if absent or (judged and not responses):
         n, (task, first) = len(absent) or len(judged), (absent or sorted(judged))[0]
         raise KitError(

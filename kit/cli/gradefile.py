@@ -79,7 +79,7 @@ class Grades:
     ) -> None:
         self.out, now = out, datetime.now().strftime("%Y%m%d-%H%M%S.%f")
         self.before = out.with_name(f"{out.name}.{now}.before")
-        self.grading, self.of = grading, {(r.task_id, r.id): r for r in answers}
+        self.grading, self.of = grading, {r.ids: r for r in answers}
         self.at = {key: i for i, key in enumerate(self.of)}
         self.sizes: dict[Key, int] = {}  # bytes of each line, in the order of the file
         self.stale = 0

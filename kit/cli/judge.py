@@ -308,13 +308,13 @@ def read_responses(path: str, tasks: set[str]) -> Iterator[Response]:
                 fix="give the file that has this task"
                 + (f"; the nearest is {near!r}" if near else ""),
             )
-        if (r.task_id, r.id) in seen:
+        if r.ids in seen:
             raise DataError(
                 f"the answer {r.id!r} to task {r.task_id!r} comes twice",
                 where=f"{where}, field response_id",
                 fix="give every answer of a task its own response_id",
             )
-        seen.add((r.task_id, r.id))
+        seen.add(r.ids)
         yield r
 
 

@@ -88,8 +88,8 @@ def read_label(label: Any, *, scale: tuple[float, float] | None = None) -> tuple
         are not understood.
 
     >>> (read_label("🟢 Green"), read_label("N/A"),
-    ...  read_label(4, scale=(1, 5)), read_label("4/5"), read_label("perhaps"))
-    (('met', None), ('unknown', None), ('level', 0.75), ('level', 0.75), ('?', None))
+    ...  read_label(4, scale=(1, 5)), read_label("4/5"), read_label("60%"), read_label("perhaps"))
+    (('met', None), ('unknown', None), ('level', 0.75), ('level', 0.75), ('level', 0.6), ('?', None))
     """
     if label is None:
         return "unknown", None
@@ -113,6 +113,8 @@ def read_label(label: Any, *, scale: tuple[float, float] | None = None) -> tuple
                 return status, value
     head, slash, tail = text.partition("/")
     try:
+        if text.endswith("%"):
+            return _number(float(text[:-1]) / 100, None)
         return _number(float(head), (1.0, float(tail)) if slash else scale)
     except (ValueError, OverflowError):
         return "?", None

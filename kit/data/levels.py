@@ -87,119 +87,97 @@ def by_levels(
     A label that is none of them, or that may be counted from either, is unknown and an error. The
     numbers on other criteria then have a scale without these.
     """
+    scaled = {}
+    for t in tasks:
+        scaled |= {(t.id, c.id): c for c in t.criteria if c.levels or (c.points or 0) > 1}
     out, told = list(verdicts), list(findings)
-    every = {(t.id, c.id): c for t in tasks for c in t.criteria}
-    known = {key: c for key, c in every.items() if c.levels or (c.points or 0) > 1}
-    mine = [i for i, v in enumerate(out) if _told(v)] if known else []
-    at = {i: every[k] for i in mine if (k := (out[i].task_id, out[i].criterion_id)) in every}
-    own = {i: c for i, c in at.items() if (out[i].task_id, out[i].criterion_id) in known}
+    own: dict[int, Criterion] = {}
+    numbers: dict[int, float] = {}
+    for i, v in enumerate(out):
+        if not (v.judge.startswith("human") and "label" in v.meta and "level" not in v.meta):
+            continue
+        label, c = v.meta["label"], scaled.get(_on(v))
+        x = None if isinstance(label, bool) else number(label)
+        if c is not None:
+            own[i] = c
+        if x is not None:
+            numbers[i] = x
     if not own:
         return out, told
-    told = [f for f in told if (f.task_id, f.criterion_id) not in known or f.code != UNREAD]
-    numbers = {i: x for i in at if (x := _number(out[i])) is not None}
-    read = {
-        **_on_levels(out, {i: c for i, c in own.items() if c.levels}, numbers),
-        **_on_points(out, {i: c for i, c in own.items() if not c.levels}, numbers),
-    }
-    for i, place in read.items():
-        c, v = own[i], out[i]
-        if place is None:
+    told = [f for f in told if f.code != UNREAD or _on(f) not in scaled]
+    places = _places(out, own, numbers)
+    for i, c in own.items():
+        v, place = out[i], places[i]
+        if place is not None:
+            meta = {**v.meta, "level": place}
+            out[i] = replace(v, status="level", value=place / _top(c), failure=None, meta=meta)
+        elif i in numbers or v.failure == "parse":
             out[i] = replace(v, status="unknown", failure="parse", value=None)
             told.append(_finding(v, c))
-        else:
-            value, meta = place / _top(c), {**v.meta, "level": place}
-            out[i] = replace(v, status="level", value=value, failure=None, meta=meta)
-    if numbers.keys() & own.keys():
-        flat = {i: x for i, x in numbers.items() if i not in own}
-        told = _again(out, told, flat)
-    return out, told
+    flat = {i: x for i, x in numbers.items() if i not in own}
+    return out, _again(out, told, flat) if len(flat) < len(numbers) else told
 
 
-def labelled(value: float | None, c: Criterion) -> str:
-    """A value as the label that is read as it on this criterion.
-
-    >>> c = Criterion(id="c", text="", scale="points", points=5)
-    >>> labelled(0.6, c), labelled(0.0, c), labelled(None, c)
-    ('3/5', 'unmet', 'unknown')
-    """
-    if value is None or value in (0, 1):
-        return {1.0: "met", 0.0: "unmet", None: "unknown"}[value]
-    place = value * _top(c)
-    if c.levels and abs(place - round(place)) < 1e-9:
-        return c.levels[round(place)]
-    return f"{place:g}/{c.points:g}" if (c.points or 0) > 1 else f"{value}"
+def _on(x: Verdict | Finding) -> tuple[str | None, str | None]:
+    return x.task_id, x.criterion_id
 
 
 def _top(c: Criterion) -> float:
     return len(c.levels) - 1 if c.levels else c.points or 1.0
 
 
-def _told(v: Verdict) -> bool:
-    return v.judge.startswith("human") and "label" in v.meta and "level" not in v.meta
-
-
-def _number(v: Verdict) -> float | None:
-    label = v.meta["label"]
-    return None if isinstance(label, bool) else number(label)
-
-
-def _on_levels(
-    out: Sequence[Verdict], at: Mapping[int, Criterion], numbers: Mapping[int, float]
+def _places(
+    out: Sequence[Verdict], own: Mapping[int, Criterion], numbers: Mapping[int, float]
 ) -> dict[int, float | None]:
-    """The level of each label that names one, or lies between two; None of those that cannot be read."""
-    named: dict[int, float | None] = {}
-    named |= {i: _named(out[i].meta["label"], c) for i, c in at.items()}
-    places = {i: numbers[i] for i, level in named.items() if level is None and i in numbers}
-    named |= {i: x * _top(at[i]) for i, x in places.items() if 0 < x < 1}  # of several raters
-    first = {x == 0 for i, x in places.items() if x in (0, len(at[i].levels))}
-    if len(first) == 1:
-        counted = {i: x - (True not in first) for i, x in places.items()}
-        named |= {i: int(x) for i, x in counted.items() if x in range(len(at[i].levels))}
-    return {
-        i: level
-        for i, level in named.items()
-        if level is not None or i in places or out[i].failure == "parse"
-    }
+    """The level or points of each label; None of those that are not clear."""
+    places = {i: _named(out[i].meta["label"], c) for i, c in own.items()}
+    open_ = [i for i, place in places.items() if place is None and i in numbers]
+    starts: set[bool] = set()
+    points: set[float] = set()
+    for i in open_:
+        levels, x = own[i].levels, numbers[i]
+        if not levels:
+            points.add(x)
+        elif x in (0, len(levels)):
+            starts.add(x == 0)
+    for i in open_:
+        places[i] = _place(numbers[i], own[i], starts, points)
+    return places
 
 
-def _on_points(
-    out: Sequence[Verdict], at: Mapping[int, Criterion], numbers: Mapping[int, float]
-) -> dict[int, float | None]:
-    """The points of each label that gives some; shares of them where no number exceeds 1, and
-    nothing where 0 and 1 alone occur: a 1 may be one point, or all."""
-    given = {i: numbers[i] for i in at if i in numbers}
-    top = max(given.values(), default=0.0)
-    shares = top <= 1 and any(0 < x < 1 for x in given.values())
-    read: dict[int, float | None] = {i: None for i in at if out[i].failure == "parse"}
-    for i, x in given.items():
-        points = x * _top(at[i]) if shares else x
-        clear = 0 <= points <= _top(at[i]) and (shares or top > 1 or not x)
-        read[i] = points if clear else None
-    for i, c in at.items():
-        head, _, tail = as_text(out[i].meta["label"]).partition("/")
-        x = number(head)
-        if x is not None and number(tail) == c.points and 0 <= x <= _top(c):
-            read[i] = x
-    return read
+def _place(x: float, c: Criterion, starts: set[bool], points: set[float]) -> float | None:
+    """The level or points that a number means; None where that is not clear.
+
+    starts : whether levels are counted from 0, as the labels of the set show. points : its numbers
+    on points; shares where none exceeds 1, and 0 and 1 alone may be either.
+    """
+    if c.levels:
+        place = x - (True not in starts)
+        return place if len(starts) == 1 and place in range(len(c.levels)) else None
+    if max(points) <= 1:
+        x = x * _top(c) if x == 0 or points - {0, 1} else -1
+    return x if 0 <= x <= _top(c) else None
 
 
-def _again(out: list[Verdict], told: Sequence[Finding], flat: Mapping[int, float]) -> list[Finding]:
+def _again(out: list[Verdict], told: list[Finding], flat: Mapping[int, float]) -> list[Finding]:
     """Numbers on criteria without a scale of their own, read as if those with one were not there:
     beside levels 1 to 3 a 1 for "met" was the worst of 1 to 5. What is left of the findings."""
     scale = scale_of(*extent(flat.values()))
+    good = {}
     for i, x in flat.items():
         v = out[i]
-        made, _ = human(v.task_id, v.response_id, v.criterion_id, x, scale=scale, judge=v.judge)
+        made, good[_on(v)] = human(*v.ids, x, scale=scale)
         out[i] = replace(v, status=made.status, value=made.value, failure=made.failure)
-    odd = {(v.task_id, v.criterion_id) for v in out if v.failure == "parse"}
-    good = {(out[i].task_id, out[i].criterion_id) for i in flat} - odd
-    said = [f for f in told if f.code != SCALE or scale]
-    return [f for f in said if f.code != UNREAD or (f.task_id, f.criterion_id) not in good]
+    told = [f for f in told if f.code != UNREAD or not good.get(_on(f))]
+    return told if scale else [f for f in told if f.code != SCALE]
 
 
-def _named(label: Any, c: Criterion) -> int | None:
-    """The level that a label names by its words or by the number before them."""
+def _named(label: Any, c: Criterion) -> float | None:
+    """The level that a label names by its words or by the number before them; 3 points in "3/5"."""
     said, x = as_text(label).strip().casefold(), number(label)
+    head, _, tail = said.partition("/")
+    if c.points and number(tail) == c.points:
+        return number(head) if 0 <= (number(head) or 0) <= c.points else None
     for i, level in enumerate(c.levels):
         head, _, words = level.casefold().partition(": ")
         ends = KEY.match(head) if words else None

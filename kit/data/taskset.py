@@ -212,7 +212,7 @@ def odd_labels(verdicts: list[Verdict], criteria: dict[str, set[str]]) -> Iterat
             yield Finding(
                 code="unknown-criterion", message=said, suggestion="correct the id", **place
             )
-        key = (v.task_id, v.response_id, v.criterion_id, v.judge)
+        key = (*v.ids, v.judge)
         said_so = v.value is not None or v.judge.startswith("human")
         if said_so and told.setdefault(key, v.value) != v.value:
             yield Finding(

@@ -244,7 +244,7 @@ class _Asker:
         judge = Unkept(self.judge) if same else self.judge  # else: the plain verdicts once more
         got = run_judge(list((tasks or self.tasks).values()), answers, judge=judge, **self.more)
         self.cost += got.spent.cost
-        return {(v.task_id, v.response_id, v.criterion_id): v for v in got}
+        return {v.ids: v for v in got}
 
     def _same_keys(self, r: Response, tasks: dict[str, Task]) -> bool:
         """True when the judge's keys do not see the order of the criteria."""
@@ -356,7 +356,7 @@ def _swapped(
     criterion or the answer: what tasks share ("Is polite.") may rightly be met by all answers.
     """
     got, note = taken
-    said = {(r.task_id, r.id): (tasks[r.task_id].prompt, r.text) for r in answers}
+    said = {r.ids: (tasks[r.task_id].prompt, r.text) for r in answers}
     words = {p: [w.strip().casefold() for w in (*said[p[:2]], c.text)] for p, c in paid.items()}
     used = Counter(w for _, w in {(p[0], w) for p, each in words.items() for w in each})
     pairs = {p: (_credit(base[p], c), _credit(got.get(p), c)) for p, c in paid.items()}

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import KitError
-from ..records import Criterion, Response, Task, Verdict, fingerprint
+from ..records import Criterion, Response, Task, Verdict, fingerprint, is_number
 from . import reading, templates
 from .asking import Asked
 from .caller import Caller
@@ -200,4 +200,4 @@ def _answer(found: Sequence[Any], name: str) -> Reading | float:
 
 def _share(p: Any) -> bool:
     """True for a number in [0, 1]."""
-    return isinstance(p, (int, float)) and not isinstance(p, bool) and 0 <= p <= 1
+    return is_number(p) and 0 <= p <= 1

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..records import Criterion
+from ..records import Criterion, is_number
 from .parse import spoken
 from .templates import names
 from .words import MET, UNMET, Foreign, Reading, word
@@ -105,6 +105,6 @@ def _side(token: str, before: str) -> str:
 
 def _probability(logprob: Any) -> float:
     """exp of a logarithm; NaN for what is none (text, NaN, a number above 0)."""
-    if isinstance(logprob, bool) or not isinstance(logprob, (int, float)):
+    if not is_number(logprob):
         return math.nan
     return math.exp(max(logprob, -1e4)) if logprob <= 1e-6 else math.nan

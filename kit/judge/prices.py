@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import KitError
+from ..records import is_number
 from .records import Forecast
 
 FIX = "give two finite numbers from 0 on: dollars per million tokens, input and output"
@@ -62,7 +63,7 @@ class Price:
 
 def _amount(x: Any) -> bool:
     """True for a finite number from 0 on: NaN would switch off every cap in dollars."""
-    return isinstance(x, (int, float)) and not isinstance(x, bool) and 0 <= x < math.inf
+    return is_number(x) and 0 <= x < math.inf
 
 
 FREE = Price(input=0.0, output=0.0, cached=0.0)

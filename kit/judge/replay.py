@@ -175,7 +175,7 @@ class ReplayJudge:
         by_ids: dict[str, Verdict] = {}
         for v in rows:
             if judge in (None, v.judge):
-                old = by_ids.setdefault(_place(who, v.task_id, v.response_id, v.criterion_id), v)
+                old = by_ids.setdefault(_place(who, *v.ids), v)
                 if (old.status, old.value, old.p) != (v.status, v.value, v.p):
                     raise DataError(
                         f"two different verdicts on {v.task_id}/{v.response_id}/{v.criterion_id}",

@@ -77,7 +77,7 @@ class Verdicts(list[Verdict]):
         from ..tables import rows_html
 
         head = ("task", "response", "criterion", "status", "P(met)", "reason")
-        rows = [(v.task_id, v.response_id, v.criterion_id, _state(v), v.p, v.reason) for v in self]
+        rows = [(*v.ids, _state(v), v.p, v.reason) for v in self]
         more = f"<p>... and {len(self) - 20} more</p>" if len(self) > 20 else ""
         cost = f"<details><summary>cost</summary>{html.escape(str(self.spent))}</details>"
         return rows_html(head, rows[:20]) + more + cost

@@ -122,7 +122,7 @@ class Session:
             self.cost += call.cost
         new = [v for v in verdicts if not v.cached and v.failure not in PASSING]
         if self.fresh is not None:
-            self.fresh.update({(v.task_id, v.response_id, v.criterion_id): v for v in new})
+            self.fresh.update({v.ids: v for v in new})
         keep = [v for v in new if v.key and not v.meta.get("passing")]
         if self.ledger is not None and (keep or call is not None):
             self._unwritten.append((keep, call))

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..records import Criterion
+from ..records import Criterion, is_number
 from .keys import redact
 from .templates import neutral
 
@@ -156,7 +156,7 @@ def _matched(pattern: str, raw: str) -> re.Match[str] | None:
 
 def _plausible(raw: Any, top: float) -> bool:
     """True for a number in [0, top]; a whole number may have any size (10**400 has no float)."""
-    return isinstance(raw, (int, float)) and not isinstance(raw, bool) and 0 <= raw <= top
+    return is_number(raw) and 0 <= raw <= top
 
 
 def percent(raw: Any) -> float | None:

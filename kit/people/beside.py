@@ -125,7 +125,7 @@ def beside(tasks: Any, labels: Any, grades: Any) -> Beside:
         if task is None:
             raise _stranger(v, by_id)
         _add(out, v, task, criteria.get((v.task_id, v.criterion_id)), given)
-    seen = {(v.task_id, v.response_id, v.criterion_id) for v in verdicts}
+    seen = {v.ids for v in verdicts}
     out.orphans = len(given.values.keys() - seen)
     out.ties = len(given.ties & seen)
     if given.values and not any(out.labelled):
@@ -134,7 +134,7 @@ def beside(tasks: Any, labels: Any, grades: Any) -> Beside:
 
 
 def _add(out: Beside, v: Verdict, task: Task, c: Criterion | None, given: Labels) -> None:
-    key: Key = (v.task_id, v.response_id, v.criterion_id)
+    key: Key = v.ids
     row: Mapping[str, Any] = {
         "task": v.task_id,
         "response": v.response_id,

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from .. import stats
-from ..data.levels import labelled
 from ..data.schemas import stamped
 from ..errors import DataError
 from ..records import Response, Task, Verdict
@@ -76,7 +75,7 @@ def draw(
     """
     _check(n, design, unit, grades)
     given = [] if grades is None else verdicts_of(grades)
-    verdicts = {(v.task_id, v.response_id, v.criterion_id): v for v in given}
+    verdicts = {v.ids: v for v in given}
     pool = _pool(tasks, answers, design, unit, verdicts)
     old = Labels({}) if labels is None else read_labels(labels, tasks_of(tasks))
     kept = _kept(old, pool, design)
@@ -212,6 +211,7 @@ def _rows(
 
     In a random order: those that are filled in when people stop are a sample of the same design.
     """
+    words = {1.0: "met", 0.0: "unmet", None: "unknown"}
     out = []
     for (task_id, response_id), response in answers:
         task = pool.tasks[task_id]
@@ -219,11 +219,14 @@ def _rows(
             key = (task_id, response_id, c.id)
             if key not in inclusion:
                 continue
+            value = old.values.get(key)
             row = {
                 "task_id": guarded(task_id),
                 "response_id": guarded(response_id),
                 "criterion_id": guarded(c.id),
-                "label": guarded(labelled(old.values[key], c)) if key in old.values else "",
+                "label": words.get(value, f"{100 * (value or 0):.15g}%")
+                if key in old.values
+                else "",
                 "criterion": guarded(c.text),
                 "prompt": guarded(task.asked),
                 "answer": guarded(response.text),

@@ -6,7 +6,7 @@ A file of `kit label` says how its rows were drawn; every other file leaves that
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from ..data.tables import read_rows
 from ..data.values import number
 from ..errors import DataError, MissingError
 from ..records import Task, Verdict
-from ..tables import averaged
+from ..tables import averaged, ratings_of
 
 Key = tuple[str, str, str]  # task, answer, criterion
 KEYS = ("task_id", "response_id", "criterion_id")
@@ -78,24 +78,17 @@ def _joined(source: Any, tasks: Iterable[Task]) -> Labels:
     words and points are read by the criterion that has them."""
     rows, told = getattr(source, "verdicts", source), getattr(source, "findings", ())
     rows, told = by_levels(rows, told, tasks)
-    people = [v for v in rows if v.judge.startswith("human")] or rows
-    given: dict[Key, list[float | None]] = {}
-    for v in people:
-        given.setdefault((v.task_id, v.response_id, v.criterion_id), []).append(v.value)
     odd = [f for f in told if f.code == UNREAD]
     unread = f"labels that are not understood are left out: {len(odd)}, as: " if odd else ""
-    return _averaged(given, unread=unread and f"{unread}{odd[0].message}; {odd[0].suggestion}")
+    people = [v for v in rows if v.judge.startswith("human")] or rows
+    return _averaged(people, unread=unread and f"{unread}{odd[0].message}; {odd[0].suggestion}")
 
 
-def _averaged(given: Mapping[Key, list[float | None]], **more: Any) -> Labels:
-    values: dict[Key, float | None] = {}
-    ties = set()
-    for key, raters in given.items():
-        known = [x for x in raters if x is not None]
-        values[key] = averaged(known)
-        if known and values[key] is None:
-            ties.add(key)
-    return Labels(values, ties=frozenset(ties), **more)
+def _averaged(people: Sequence[Verdict], **more: Any) -> Labels:
+    given = ratings_of(people)
+    values: dict[Key, float | None] = dict.fromkeys(v.ids for v in people)
+    values |= {key: averaged(raters) for key, raters in given.items()}
+    return Labels(values, ties=frozenset(key for key in given if values[key] is None), **more)
 
 
 def _drawn(path: Any, tasks: Iterable[Task]) -> Labels:
@@ -114,7 +107,7 @@ def _drawn(path: Any, tasks: Iterable[Task]) -> Labels:
         if label is None or not str(label).strip():
             blank.append(key)
         else:
-            label = plain(label) if number(label) is None else number(label)
+            label = label if number(label) is None else number(label)
             made.append(words.human(*key, label, scale=scale)[0])
             places.append(where)
     if len(designs) > 1:
@@ -125,10 +118,16 @@ def _drawn(path: Any, tasks: Iterable[Task]) -> Labels:
             fix="keep one file per design",
         )
     design = str(designs.pop() or "") or None
-    given: dict[Key, list[float | None]] = {}
-    for where, v in zip(places, by_levels(made, (), tasks)[0], strict=True):
-        given.setdefault((v.task_id, v.response_id, v.criterion_id), []).append(_value(v, where))
-    return _averaged(given, design=design, inclusion=inclusion, blank=tuple(blank))
+    made = by_levels(made, (), tasks)[0]
+    odd = next((i for i, v in enumerate(made) if v.failure == "parse"), None)
+    if odd is not None:
+        raise DataError(
+            f"the label {str(made[odd].meta['label'])[:40]!r} is not understood",
+            where=f"{places[odd]}, field label",
+            fix="write met, unmet, partly or unknown, a level's words or its points (or one scale "
+            "of numbers in the whole file)",
+        )
+    return _averaged(made, design=design, inclusion=inclusion, blank=tuple(blank))
 
 
 def _read(row: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -146,17 +145,6 @@ def _share(share: float, where: str) -> float:
             where=f"{where}, field inclusion",
         )
     return share
-
-
-def _value(v: Verdict, where: str) -> float | None:
-    if v.failure == "parse":
-        raise DataError(
-            f"the label {str(v.meta['label'])[:40]!r} is not understood",
-            where=f"{where}, field label",
-            fix="write met, unmet, partly or unknown, a level's words or its points (or one scale "
-            "of numbers in the whole file)",
-        )
-    return v.value
 
 
 def guarded(text: Any) -> Any:

@@ -43,7 +43,7 @@ def judgments(
     rows = read_grades(grades) if isinstance(grades, (str, os.PathLike)) else list(grades)
     by_id = {t.id: t for t in tasks_of(tasks)} if tasks is not None else {}
     given = Labels({}) if labels is None else read_labels(labels, by_id.values())
-    texts = {(r.task_id, r.id): r for r in answers_of(answers)}
+    texts = {r.ids: r for r in answers_of(answers)}
     if texts and not any((g.task_id, g.response_id) in texts for g in rows):
         raise DataError(
             "none of these answers was graded",
@@ -167,7 +167,7 @@ def _answer(
 def _verdict(v: Verdict, task: dict[str, Any], labels: Labels) -> list[Any]:
     known = bool(task["prompt"])  # a verdict on what the rubric does not hold counts nothing
     place = _number(task, {"id": v.criterion_id, "text": "", "weight": 0.0 if known else 1.0})
-    label = labels.values.get((v.task_id, v.response_id, v.criterion_id))
+    label = labels.values.get(v.ids)
     kind = KINDS.index(v.status)
     return [place, kind, v.value, v.p, v.reason or "", label, v.judge, v.failure]
 

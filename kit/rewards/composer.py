@@ -329,10 +329,8 @@ def grades(
     by_id = index(tasks)
     groups: dict[tuple[str, str], list[Verdict]] = {}
     for v in verdicts:
-        groups.setdefault((v.task_id, v.response_id), []).append(v)
-    return [
-        composer.score(task_of(by_id, r), r, groups.get((r.task_id, r.id), ())) for r in responses
-    ]
+        groups.setdefault(v.ids[:2], []).append(v)
+    return [composer.score(task_of(by_id, r), r, groups.get(r.ids, ())) for r in responses]
 
 
 def index(tasks: Iterable[Task] | Mapping[str, Task]) -> Mapping[str, Task]:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..errors import DataError
-from ..records import Task, canonical, fingerprint, to_json
+from ..records import Task, canonical, fingerprint, is_number, to_json
 from .words import fold
 
 
@@ -136,8 +136,7 @@ def tasks_of(tasks: Any) -> list[Task]:
 
 def _check(tasks: Iterable[Task], share: float, seed: int) -> list[Task]:
     tasks = tasks_of(tasks)
-    number = isinstance(share, (int, float)) and not isinstance(share, bool)
-    if not number or not 0 < share < 1:
+    if not is_number(share) or not 0 < share < 1:
         raise DataError(
             f"the held-out share is {share!r}", where="share", fix="use a number between 0 and 1"
         )

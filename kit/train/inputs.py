@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import DataError, KitError, MissingError
 from ..judge.keys import missing
-from ..records import Task
+from ..records import Task, is_number
 from ..rubrics.splits import asked_key
 from ..settings.read import known_names
 from .config import DPOSettings, GRPOSettings, Settings
@@ -295,7 +295,7 @@ def _chosen(
 
 def _ratio(how: Mapping[str, Any], where: str) -> float:
     ratio = how.get("train_ratio", 0.9)
-    if isinstance(ratio, bool) or not isinstance(ratio, (int, float)) or not 0 < ratio < 1:
+    if not is_number(ratio) or not 0 < ratio < 1:
         raise KitError(
             f"train_ratio is {ratio!r}, it is the share to train on",
             where=where,

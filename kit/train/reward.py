@@ -62,7 +62,7 @@ class Bill:
         counts no calls was asked once an answer.
         """
         self.seconds += seconds
-        asked = {(v.task_id, v.response_id) for v in verdicts if v.judge != "code" and not v.cached}
+        asked = {v.ids[:2] for v in verdicts if v.judge != "code" and not v.cached}
         self.calls += sum(s.calls for s in spent) or len(asked)
         self.cost += sum(s.cost for s in spent) or sum(v.cost for v in verdicts)
         self.verdicts += len(verdicts)

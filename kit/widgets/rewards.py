@@ -61,7 +61,7 @@ def weight_explorer(
     verdicts = [v for v in verdicts if v.task_id in ids]
     base = Composer.from_config(composer)
     component = {c.name: c.weight for c in base.components}
-    texts = {(r.task_id, r.id): r.text for r in responses}
+    texts = {r.ids: r.text for r in responses}
     if not widgets_live():
         from IPython.display import HTML
 
