@@ -331,6 +331,11 @@ class Grade:
     parts: Mapping[str, float | None] = field(default_factory=dict)
     meta: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def ids(self) -> tuple[str, str]:
+        """(task_id, response_id)."""
+        return self.task_id, self.response_id
+
 
 @dataclass(frozen=True, kw_only=True)
 class Run:

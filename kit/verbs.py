@@ -36,7 +36,7 @@ class Grades(list[Grade]):
         from .tables import rows_html
 
         head = ("task", "response", "score", "lowest", "highest")
-        rows = [(g.task_id, g.response_id, g.score, g.score_low, g.score_high) for g in self[:20]]
+        rows = [(*g.ids, g.score, g.score_low, g.score_high) for g in self[:20]]
         return rows_html(head, rows) + f"<p>{len(rows)} of {len(self)} grades</p>"
 
     def __repr__(self) -> str:

@@ -104,7 +104,7 @@ class Grades:
         self.file.write(text)
         self.file.flush()
         self.broken = False
-        self.sizes[g.task_id, g.response_id] = len(text)
+        self.sizes[g.ids] = len(text)
         self.bar.update(1)
 
     def __exit__(self, *_: Any) -> None:
@@ -173,7 +173,7 @@ class Grades:
         except ValueError:
             row = None
         g = grade_of(row, where)
-        key = (g.task_id, g.response_id)
+        key = g.ids
         if any(v.failure in PASSING for v in g.verdicts):
             return key, b""
         r = self.of.get(key)

@@ -225,7 +225,7 @@ def write_back(
     if target.resolve() == source.resolve():
         fix = "give --out another name"
         raise KitError("OUT is the log, which would be lost", where=str(out), fix=fix)
-    by_place = {(g.task_id, g.response_id): g for g in grades}
+    by_place = {g.ids: g for g in grades}
     places = read_log(path, tokenizer=tokenizer).places
     found = [by_place.get(place) for place in places]
     without = found.count(None)

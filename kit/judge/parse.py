@@ -238,7 +238,10 @@ def _level(c: Criterion, reason: str) -> State | None:
     """The level that a reason is, word by word, or whose name it begins with: "Score 1: ..."."""
     for i, level in enumerate(c.levels):
         name, colon, _ = level.partition(":")
-        if colon and not name.isdecimal() and re.match(_BEGINS % re.escape(name), reason, re.I):
+        if not colon or name.isdecimal():
+            continue
+        begins = re.compile(_BEGINS % re.escape(name), re.I)
+        if begins.match(reason):
             return "level", i / (len(c.levels) - 1)
     return word(c, reason)
 

@@ -141,7 +141,7 @@ def _pool(
                 where="ANSWERS",
                 fix="give the tasks that these answers answer",
             )
-        texts[r.task_id, r.id] = r
+        texts[r.ids] = r
         keys = [(r.task_id, r.id, c) for c in asked[r.task_id]]
         for one in [tuple(keys)] if unit == "answer" and keys else [(k,) for k in keys]:
             name = "all" if design == "random" else _stratum(verdicts.get(one[0]))

@@ -31,7 +31,7 @@ def read_grades(path: str | os.PathLike[str]) -> list[Grade]:
     seen: set[tuple[str, str]] = set()
     for where, row in read_rows(path):
         grade = grade_of(row, where)
-        key = (grade.task_id, grade.response_id)
+        key = grade.ids
         if key in seen:
             raise DataError(
                 f"the answer {key[1]!r} to task {key[0]!r} is graded twice",

@@ -44,7 +44,7 @@ def judgments(
     by_id = {t.id: t for t in tasks_of(tasks)} if tasks is not None else {}
     given = Labels({}) if labels is None else read_labels(labels, by_id.values())
     texts = {r.ids: r for r in answers_of(answers)}
-    if texts and not any((g.task_id, g.response_id) in texts for g in rows):
+    if texts and not any(g.ids in texts for g in rows):
         raise DataError(
             "none of these answers was graded",
             where="--answers",
@@ -64,9 +64,7 @@ def judgments(
             at[g.task_id] = len(out["tasks"])
             out["tasks"].append(_task(g.task_id, task))
         entry = out["tasks"][at[g.task_id]]
-        out["answers"].append(
-            _answer(g, at[g.task_id], entry, texts.get((g.task_id, g.response_id)), given, set)
-        )
+        out["answers"].append(_answer(g, at[g.task_id], entry, texts.get(g.ids), given, set))
     return out
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..errors import KitError
+from ..records import is_number
 from ..settings.read import nearest
 
 logger = logging.getLogger(__name__)
@@ -221,8 +222,7 @@ def _on(value: Any) -> bool:
 
 def _number(value: Any) -> bool:
     """True for a finite number of 0 or more."""
-    plain = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return plain and math.isfinite(value) and value >= 0
+    return is_number(value) and math.isfinite(value) and value >= 0
 
 
 def _read(name: str, value: Any, known: set[str], where: str) -> list[tuple[str, Any]]:
