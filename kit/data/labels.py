@@ -88,8 +88,10 @@ def read_label(label: Any, *, scale: tuple[float, float] | None = None) -> tuple
         are not understood.
 
     >>> (read_label("🟢 Green"), read_label("N/A"),
-    ...  read_label(4, scale=(1, 5)), read_label("4/5"), read_label("60%"), read_label("perhaps"))
-    (('met', None), ('unknown', None), ('level', 0.75), ('level', 0.75), ('level', 0.6), ('?', None))
+    ...  read_label(4, scale=(1, 5)), read_label("4/5"), read_label("perhaps"))
+    (('met', None), ('unknown', None), ('level', 0.75), ('level', 0.75), ('?', None))
+    >>> read_label("60%")
+    ('level', 0.6)
     """
     if label is None:
         return "unknown", None
