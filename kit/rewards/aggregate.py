@@ -211,7 +211,16 @@ class Plan:
     @cached_property
     def scored(self) -> bool:
         """False when nothing has a weight."""
-        return any(c.weight for c in self.children.get(None, ()))
+        return any(c.weight for c in self._counted(None))
+
+    def _counted(self, parent: str | None) -> list[Criterion]:
+        """What stands below a parent (None: at the top), without groups that score nothing."""
+        below = self.children.get(parent, ())
+        return [
+            c
+            for c in below
+            if c.id not in self.children or any(b.weight for b in self._counted(c.id))
+        ]
 
     def evaluate(
         self, values: Mapping[str, tuple[float, float]], *, how: str, gate_to: float | None = 0.0
@@ -220,8 +229,7 @@ class Plan:
         high) per leaf.
         """
         inner = how if how in ("mean", "flip") else "flip"
-        top = self.children.get(None, ())
-        nodes = [(c, *self._value(c, values, inner, gate_to)) for c in top]
+        nodes = [(c, *self._value(c, values, inner, gate_to)) for c in self._counted(None)]
         return _combine(nodes, how, gate_to)
 
     def _value(
@@ -231,10 +239,9 @@ class Plan:
         how: str,
         gate_to: float | None,
     ) -> tuple[float, float]:
-        below = self.children.get(c.id)
-        if below is None:
+        if c.id not in self.children:
             return values[c.id]
-        nodes = [(b, *self._value(b, values, how, gate_to)) for b in below]
+        nodes = [(b, *self._value(b, values, how, gate_to)) for b in self._counted(c.id)]
         return _combine(nodes, how, gate_to)[:2]
 
     def range(self, *, how: str, gate_to: float | None = 0.0) -> tuple[float, float]:

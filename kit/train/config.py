@@ -152,7 +152,7 @@ class GRPOSettings(Settings):
         normalize_then_sum}.
     reweight : from 0 (off) to 1, how far a criterion's weight follows how well it tells a group's
         answers apart, in training alone (kit.rewards.contrast); log and evaluation keep the
-        rubric's own weights.
+        rubric's own weights. An answer with an unknown verdict is not trained on then.
     stratify : "kind" or "group": each step has its share of every task.kind or task.group, as far
         as it can; "" draws without regard to them.
     zero_variance : groups whose answers all got the same reward have no gradient: "drop" spends no

@@ -94,13 +94,16 @@ class StepLog(Bar):
         rows = rollouts.read(self.out)
         last = max((r["step"] for r in rows), default=0)
         self.rows = [r for r in rows if r["step"] == last]
-        self.batch, self.summary = last, summary(self.rows, self.names)
+        self.batch, self.summary = last, self._summary(self.rows)
         if self.audit is not None:
             self.audit.resume(rollouts.read(self.out / "audits.jsonl"))
 
     def on_batch(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
         """The answers of a batch, as written to the rollout log."""
-        self.rows, self.summary, self.batch = list(rows), summary(rows, self.names), step
+        self.rows, self.summary, self.batch = list(rows), self._summary(rows), step
+
+    def _summary(self, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        return summary(rows, self.names, self.settings.group_size)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         super().on_train_begin(args, state, control, **kwargs)
@@ -211,18 +214,18 @@ def reasons(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def summary(
-    rows: Sequence[dict[str, Any]], names: evaluation.Names | None = None
+    rows: Sequence[dict[str, Any]], names: evaluation.Names | None = None, size: int = 0
 ) -> dict[str, Any]:
     """One batch's rollout rows: reward with its interval (t over prompts), group health, lengths,
     unknown share.
 
     reward : mean over prompts of their answers' mean, as in the evaluation; the interval is None
     for a single prompt. saturated : share of the groups' criteria that all their answers meet
-    alike: they teach nothing.
+    alike: they teach nothing. size : of a group, in whose order the rows come; 0: a prompt has one.
     """
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for r in rows:
-        groups.setdefault(r["task_id"], []).append(r)
+    groups: dict[Any, list[dict[str, Any]]] = {}
+    for i, r in enumerate(rows):
+        groups.setdefault(i // size if size else r["task_id"], []).append(r)
     unknown = sum(r["reward"] is None for r in rows)
     rewards = [r["reward"] for r in rows]
     bounds = rollouts.span([r.get("range") for r in rows], rewards)

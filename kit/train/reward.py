@@ -307,6 +307,9 @@ def focused(
 ) -> list[tuple[Task, Response, Grade]]:
     """The graded answers as they are paid in training: at a strength above 0 each group's weights
     follow what tells its answers apart. The grades themselves stay what log and evaluation show.
+
+    Then an answer with an unknown verdict is not paid: its own weights would hang on what is not
+    known, and a criterion that loses its weight would close the hole in its favour.
     """
     rows = [(reward.by_id[r.task_id], r, g) for r, g in zip(responses, grades, strict=True)]
     if not strength:
@@ -316,7 +319,13 @@ def focused(
         said.setdefault(task.id, []).extend(g.verdicts)
     by_id = {t.id: t for t, _, _ in rows}
     new = {i: contrast.focused(by_id[i], reward.composer, vs, strength) for i, vs in said.items()}
-    return [(new[t.id], r, reward.composer.score(new[t.id], r, g.verdicts)) for t, r, g in rows]
+    return [(new[t.id], r, _moved(reward.composer, new[t.id], r, g)) for t, r, g in rows]
+
+
+def _moved(composer: Composer, task: Task, response: Response, grade: Grade) -> Grade:
+    known = grade.score is not None and all(v.known for v in grade.verdicts)
+    found = composer.score(task, response, grade.verdicts)
+    return found if known else dataclasses.replace(found, score=None)
 
 
 def shuffled(pay: Any, seed: int) -> Any:

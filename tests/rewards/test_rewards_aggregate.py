@@ -314,3 +314,17 @@ def test_a_bound_that_is_no_number_is_named(wrong):
     task = Task(id="t", prompt="p", criteria=(Criterion(id="a", text="a"),))
     with pytest.raises(KitError, match=next(iter(wrong))):
         grade(task, [], **wrong)
+
+
+@pytest.mark.parametrize("how", ["mean", "flip", "net"])
+def test_a_group_that_scores_nothing_is_not_there(how):
+    """A weighted group of criteria that are recorded, not scored, was paid as a known 0 (or 1)."""
+    note = Criterion(id="note", text="n", weight=0, parent="g")
+    group, a = Criterion(id="g", text="g", weight=2, required=True), Criterion(id="a", text="a")
+    met = [
+        Verdict(task_id="t", response_id="r", criterion_id=i, status="met") for i in ("note", "a")
+    ]
+    whole = Task(id="t", prompt="p", criteria=(group, note, a))
+    assert grade(whole, met, how=how).score == 1.0
+    alone = Task(id="t", prompt="p", criteria=(group, note))
+    assert grade(alone, met[:1], how=how).score is None

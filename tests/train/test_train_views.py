@@ -213,3 +213,12 @@ def test_a_steps_row_counts_the_criteria_that_teach_nothing():
     ]
     assert summary(rows)["saturated"] == 0.5
     assert summary(rows[:1])["saturated"] is None, "one answer alone shows no spread"
+
+
+def test_a_prompt_that_stands_twice_in_a_step_has_two_groups():
+    """All 0 and all 1 were logged as one mixed group, where every advantage was 0."""
+    from kit.train.monitor import summary
+
+    row = {"task_id": "t", "text": "x", "truncated": False, "tokens": 1, "verdicts": []}
+    s = summary([row | {"reward": float(r)} for r in (0, 0, 1, 1)], size=2)
+    assert (s["groups"], s["mixed"], s["good"], s["bad"]) == (2, 0, 1, 1)
