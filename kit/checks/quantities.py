@@ -62,7 +62,7 @@ _PLAIN = [
     for p, to in (
         (r"(?<=\d)\*\*(?=-?\d)", "^"),
         (r"(?<=\d)[ \t]*(?:[·⋅∙]|\*(?!\*))[ \t]*(?=\d)|[×✕]", " x "),
-        (r"(?:(?<=\S )|(?<=[(~:]))>=?\s*(?=[-$]?\.?\d)", "more than "),
+        (r"(?:\A|(?<=\S )|(?<=[(~:]))>=?\s*(?=[-$]?\.?\d)", "more than "),
         (r"(?<=\n)([ \t]*)[-–][ \t]+(?=[\d.])|\A([ \t]*)[-–][ \t]+(?=[\d.].*\n\s*\S)", r"\1"),
     )
 ]
@@ -247,26 +247,6 @@ def _fractions(text: str, found: list[Quantity]) -> list[Quantity]:
     return out
 
 
-_TIME = re.compile(
-    r"[\s-]?(?:(?:year|yr|month|week|day|hour|hr|minute|min)s?|[dh])\s+(?:and\s+)?", re.I
-)
-
-
-def _mixed(text: str, found: Sequence[Quantity]) -> list[Quantity]:
-    """4 weeks and 3 days are 31 days: fewer of a smaller unit than make one of the larger."""
-    out: list[Quantity] = []
-    for q in found:
-        unit = units.said(q.tail)
-        if unit and out and _TIME.fullmatch(text, out[-1].end, q.start):
-            one = units.values(1.0, out[-1].tail, unit)
-            if one and 0 <= q.value < one[0]:
-                a = out.pop()
-                value = a.value * one[0] + q.value
-                q = replace(q, value=value, far=value, start=a.start, part=a.part or q.part)
-        out.append(q)
-    return out
-
-
 def _linked(text: str, a: Quantity, b: Quantity) -> tuple[Quantity, Quantity]:
     gap = text[a.end : b.start]
     kind = next((k for k, p in _LINKS if p.fullmatch(gap)), "")
@@ -303,7 +283,7 @@ def quantities(text: str) -> tuple[Quantity, ...]:
     >>> [(q.value, q.far, q.part) for q in quantities("between 1 and 343, less than 5")]
     [(1.0, 343.0, ''), (343.0, 1.0, ''), (5.0, 5.0, 'limit')]
     """
-    found = [_limited(text, q) for q in _mixed(text, _fractions(text, _numerals(text)))]
+    found = [_limited(text, q) for q in _fractions(text, _numerals(text))]
     for i in range(len(found) - 1):
         found[i], found[i + 1] = _linked(text, found[i], found[i + 1])
     for i in range(len(found) - 2, -1, -1):  # in "78, 21 and 1 %" all are percentages

@@ -27,7 +27,7 @@ _BULLET = re.compile(r"^[ \t]*(?:>[ \t]*)*(?:[-*+][ \t]+|[•‣◦▪●–][ \
 _NUMBERED = re.compile(r"^[ \t]*(?:>[ \t]*)*(?:\(?\d{1,3}[.)]|\(?[a-zA-Z]\))[ \t]+(?=\S)")
 _RULE = re.compile(r"^[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|={3,})$")
 _TABLE_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-{2,}:?[ \t]*(?:\|[ \t]*:?-{2,}:?[ \t]*)*\|?[ \t]*$")
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _URL = re.compile(r"(?:https?://|www\.)[^\s<>]+")
 _ADDRESS = re.compile(  # begun once: else a long run without "@" is read from each letter on
     rf"{_URL.pattern}|(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+"
@@ -35,9 +35,9 @@ _ADDRESS = re.compile(  # begun once: else a long run without "@" is read from e
 _WORD = re.compile(
     rf"{_ADDRESS.pattern}"
     r"|\d+(?:[.,:/–-]\d+)*(?:[^\W\d_]+)?"  # a number, a date, a time, 4th
-    rf"|[{_CJK}]"
+    rf"|[{CJK}]"
     rf"|(?<![\w.])(?:(?:[^\W\d_]\.){{2,4}}(?!\w)|(?:[^\W\d_]\.){{1,3}}[^\W\d_](?![\w.]))"  # e.g.
-    rf"|(?:(?![{_CJK}])\w)+(?:['’ʼ\-‐‑](?:(?![{_CJK}])\w)+)*"
+    rf"|(?:(?![{CJK}])\w)+(?:['’ʼ\-‐‑](?:(?![{CJK}])\w)+)*"
 )
 _PART = re.compile(r"[^\W_]+")
 # what joins the parts of one word: mother-in-law, up-to-date

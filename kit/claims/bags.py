@@ -18,7 +18,7 @@ from ..checks import units
 from ..checks.quantities import Quantity, agrees, quantities, readable
 from ..records import Task
 from . import lexicon as lx
-from .text import find, norm, phrase_words, tokens
+from .text import find, norm, phrase_words, spans, tokens
 
 FREE_NUMBERS = 3
 FREE_NAMES = 2
@@ -141,17 +141,27 @@ def _wanted(number: float, tolerance: float, unit: str, text: str) -> Wanted:
     return number, tolerance, next((units.said(q.tail) for q in own), "")
 
 
-def given(sentence: str, fact: Mapping[str, Any], words: Sequence[str]) -> list[Quantity]:
+def given(sentence: str, fact: Mapping[str, Any]) -> list[Quantity]:
     """The quantities of a sentence that are the number of a fact.
 
-    words : its lower tokens, for "a 5% decrease", which is -5%.
+    A negative number is also said by a word: "a 5% decrease" is -5%. A fact with the direction "up"
+    wants its word or a plus sign: "a 5% decrease" is none of "a 5% increase".
     """
     value, tolerance, unit = wanted(fact)
     found = quantities(sentence)
     out = [q for q in found if agrees(q, value, tolerance, unit)]
-    if value < 0 and any(w in lx.DOWN for w in words):
-        out += [q for q in found if agrees(q, -value, tolerance, unit)]
+    if fact.get("direction") == "up":
+        return [q for q in out if sentence[q.start] == "+" or _move(sentence, q) in lx.UP]
+    if value < 0:
+        down = [q for q in found if _move(sentence, q) in lx.DOWN]
+        out += [q for q in down if agrees(q, -value, tolerance, unit)]
     return out
+
+
+def _move(sentence: str, q: Quantity) -> str:
+    """The word of direction that is nearest to a quantity; "" where there is none."""
+    words = [(max(q.start - at - len(w), at - q.end), w.lower()) for w, at in spans(sentence)]
+    return min((x for x in words if x[1] in lx.SIGNED), default=(0, ""))[1]
 
 
 def as_named(sentence: str, start: int, end: int, name: str) -> bool:

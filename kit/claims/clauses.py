@@ -46,6 +46,9 @@ _TAKES_BACK = phrases(lx.TAKES_BACK)
 _LINKS = frozenset((",", "and", "or", "nor", "(", ")", "which", "–", "—"))
 
 
+Piece = tuple[int, int]  # token range
+
+
 @dataclass(frozen=True)
 class Claim:
     """One statement: subject, direction (see direction.DIRECTIONS), hedged, and the sentence that
@@ -234,11 +237,21 @@ class _Sentence:
         for piece in zip([0, *cuts], [*cuts, len(self.words)], strict=True):
             if piece[1] <= self.skip:
                 continue
-            if out and not within(self.cues, *out[-1]) and self._may_join(out[-1], piece):
+            if len(out) > 1 and self._belongs_behind(*out[-2:], piece):
+                out[-2:] = [(out[-2][0], out[-1][1]), piece]
+            elif out and not within(self.cues, *out[-1]) and self._may_join(out[-1], piece):
                 out[-1] = (out[-1][0], piece[1])
             else:
                 out.append(piece)
         return out
+
+    def _belongs_behind(self, left: Piece, names: Piece, right: Piece) -> bool:
+        """True for "and eye" in "up in liver and eye, down in kidney": names after a name, and what
+        follows begins with a word of direction of its own.
+        """
+        listing = self._only_named(*names) and left[1] - 1 in self.named
+        own = within(self.cues, right[0], right[0] + 2)
+        return bool(listing and own and within(self.cues, *left))
 
     def _may_join(self, left: tuple[int, int], right: tuple[int, int]) -> bool:
         """True in lists and asides: "X, Y and Z rise", "X, a hormone, rises", "not X but Y"."""
@@ -257,7 +270,8 @@ class _Sentence:
     def _only_named(self, start: int, end: int) -> bool:
         """True when the piece is nothing but names of subjects."""
         inside = {i for m in within(self.subjects, start, end) for i in range(m.start, m.end)}
-        return all(i in inside or self.words[i] in lx.LIST_WORDS for i in range(start, end))
+        free = lx.LIST_WORDS | lx.PREPOSITIONS
+        return all(i in inside or self.words[i] in free for i in range(start, end))
 
     def _bind(self, start: int, subjects: list[Match], cues: Sequence[Cue]) -> list[_Bound]:
         """Each word of direction with the subjects that it speaks of; several on one subject are

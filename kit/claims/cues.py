@@ -288,10 +288,12 @@ def usable(words: Sequence[str], subjects: Sequence[Match]) -> list[Match]:
 
 
 def in_one_list(words: Sequence[str], group: Sequence[Match]) -> bool:
-    """True when only commas, conjunctions and the like stand between the subjects."""
+    """True when only commas, conjunctions and the like stand between the subjects ("in A and in
+    B")."""
+    gaps = [words[a.end : b.start] for a, b in itertools.pairwise(group)]
     return all(
-        all(w in lx.LIST_WORDS for w in words[a.end : b.start])
-        for a, b in itertools.pairwise(group)
+        lx.LIST_WORDS.issuperset(gap[:1]) and (lx.LIST_WORDS | lx.PREPOSITIONS).issuperset(gap)
+        for gap in gaps
     )
 
 

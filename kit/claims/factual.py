@@ -78,8 +78,7 @@ def places(fact: Mapping[str, Any], sentence: str, prompt: str = "") -> list[int
             out.append(m.start)
     if not of:
         return out
-    lower = [w.lower() for w in raw]
-    found = [(place(starts, q), bisect_left(starts, q.end)) for q in given(sentence, fact, lower)]
+    found = [(place(starts, q), bisect_left(starts, q.end)) for q in given(sentence, fact)]
     return out + [
         i
         for i, j in found

@@ -78,6 +78,7 @@ def rivals(
     ):
         if len(beside) > FREE:
             out.update(dict.fromkeys(beside))
+    out = {o: None for o in out if not any({*o.split()}.issubset(r) for r in right)}
     words = [norm(t) for s in sentences for t in tokens(s)]
     open_ = [(c, c) for c in candidates if _novel(phrase_words(c), asked)]
     for m in find(words, open_):

@@ -107,6 +107,12 @@ def phrase(text: str) -> tuple[str, ...]:
     return tuple(norm(t) for t in tokens(clean(text)) if t not in ",;:?!.()[]–—/")
 
 
+@lru_cache(maxsize=20_000)
+def _spellings(text: str) -> set[tuple[str, ...]]:
+    """A phrase with and without its punctuation: "3:1" has it, "Ca2+ (calcium)" may do without."""
+    return {phrase(text), tuple(norm(t) for t in tokens(clean(text)) if t != "/")}
+
+
 @dataclass(frozen=True)
 class Match:
     """Tokens start..end (end excluded) of a sentence match the phrase `of`."""
@@ -127,7 +133,8 @@ def find(normed: Sequence[str], phrases: Iterable[tuple[str, str]]) -> list[Matc
     found = [
         Match(i, i + len(p), name)
         for name, text in phrases
-        if (p := phrase(text)) and p[0] in normed
+        for p in _spellings(text)
+        if p and p[0] in normed
         for i in range(len(normed) - len(p) + 1)
         if tuple(normed[i : i + len(p)]) == p
     ]

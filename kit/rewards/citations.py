@@ -28,6 +28,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ..checks.text import CJK
 from ..records import Criterion, Part, Response, Task, Verdict, by_criterion
 
 PREFIX = "cite:"
@@ -35,8 +36,9 @@ SUPPORT_LEVELS = ("not supported", "partly supported", "fully supported")
 _TAG = re.compile(r"<\s*(/?)\s*snippet\b([^<>]*)>", re.I)
 _ANSWER = re.compile(r"<\s*(/?)\s*answer\b[^<>]*>", re.I)
 _IDS = re.compile(r"""\bids?\s*=\s*(?:"([^"]*)"|'([^']*)'|([^"'>]*))""", re.I)
-_END = re.compile(r"(?<=[.!?])\s+|\n+")
-_WORD = re.compile(r"\w+")
+_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+_WORD = re.compile(rf"[{CJK}]|(?:(?![{CJK}])\w)+")  # Chinese parts no words
+_PAIR = re.compile(rf"(?=([{CJK}]{{2}}))")
 _THINK = re.compile(  # many chat templates open it in the prompt, so that only its end is written
     r"\A\s*(?:<\s*{0}\s*>)?(?:(?!<\s*{0}\s*>).)*?<\s*/\s*{0}\s*>".format(
         r"(?:think(?:ing)?|reason(?:ing)?)"
@@ -131,22 +133,16 @@ def _block(text: str) -> tuple[str | None, str | None]:
     start_tag = opens[-1]
     end = next((t for t in closes if t.start() > start_tag.end()), None)
     inner = text[start_tag.end() : end.start() if end else len(text)]
-    problem = None
-    if len(opens) > 1:
-        problem = f"{len(opens)} <answer> tags, the last one is read"
-    elif end is None:
-        problem = "<answer> is not closed"
-    elif len(closes) > 1:
-        problem = f"{len(closes)} </answer> tags"
-    elif not inner.strip():
-        problem = "the answer is empty"
-    elif text[end.end() :].strip():
-        problem = "text after </answer>"
-    elif text[: start_tag.start()].strip():
-        problem = "text before <answer>"
-    elif not _WORD.search(_TAG.sub(" ", inner)):
-        problem = "the answer says nothing"
-    return inner, problem
+    problems = {
+        f"{len(opens)} <answer> tags, the last one is read": len(opens) > 1,
+        "<answer> is not closed": end is None,
+        f"{len(closes)} </answer> tags": len(closes) > 1,
+        "the answer is empty": not inner.strip(),
+        "text after </answer>": bool(end and text[end.end() :].strip()),
+        "text before <answer>": bool(text[: start_tag.start()].strip()),
+        "the answer says nothing": not _WORD.search(_TAG.sub(" ", inner)),
+    }
+    return inner, next((problem for problem, found in problems.items() if found), None)
 
 
 def _ids(attributes: str) -> tuple[str, ...]:
@@ -198,7 +194,7 @@ def _pieces(text: str, ids: tuple[str, ...]) -> list[CitedClaim]:
         text = text.strip()
         return [CitedClaim(text=text, ids=ids)] if _WORD.search(text) else []
     out: list[str] = []
-    for s in (s.strip(" ,;:.") for s in _END.split(text)):
+    for s in (s.strip(" ,;:.，；：。") for s in _END.split(text)):
         short = len(_WORD.findall(s)) < MIN_WORDS
         if _states(s) and short and out and len(_WORD.findall(out[-1])) < MIN_WORDS:
             out[-1] += f". {s}"
@@ -358,9 +354,10 @@ def _claim(task: Task, c: CitedClaim, n: int, found: Mapping[str, Verdict]) -> _
 
 
 def _shares(claim: str, snippet: str) -> bool:
-    """A word with meaning, or a number, that both hold."""
+    """A word with meaning, a number, or two ideographs in a row that both hold."""
     a, b = (
         {w[:6] for w in _WORD.findall(t.lower()) if len(w) > 3 or w[0].isdigit()}
+        | {*_PAIR.findall(t)}
         for t in (claim, snippet)
     )
     return bool(a & b)

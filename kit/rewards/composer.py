@@ -83,7 +83,8 @@ class Composer:
 
     def __post_init__(self) -> None:
         where = f"reward {self.name!r}"
-        finite(where, cap=self.cap, scale=self.scale, max_width=self.max_width)
+        total = self.scale * sum(abs(c.weight) for c in self.components)
+        finite(where, cap=self.cap, scale=self.scale, max_width=self.max_width, weights=total)
         if self.cap is not None and self.cap <= 0.0:
             raise KitError(
                 f"cap is {self.cap:g}", where=f"{where}, field cap", fix="write a cap above 0"
@@ -196,7 +197,7 @@ class Composer:
         for c, p in () if shut else used:
             ends = sorted((c.weight * p.low / total, c.weight * p.high / total))
             steps.add(c.name, ends[0], ends[1])
-        flags = self._shape(steps, task, response, () if shut else parts)
+        flags = self._shape(steps, task, response, parts, shut)
         steps.multiply(self.scale)
         excluded = None if used else "nothing applies"
         paid = (
@@ -236,15 +237,20 @@ class Composer:
         )
 
     def _shape(
-        self, steps: Steps, task: Task, response: Response, parts: Sequence[tuple[Component, Part]]
+        self,
+        steps: Steps,
+        task: Task,
+        response: Response,
+        parts: Sequence[tuple[Component, Part]],
+        shut: bool,
     ) -> dict[str, Any]:
+        """Gates, format and cap; an answer without its form passes no gate: nothing was judged."""
         by_name = {c.name: p for c, p in parts}
         for g in self.gates:
             p = by_name.get(g.component)
             if p is not None and p.applies:
-                steps.limit(
-                    f"gate:{g.component}", g.to, at_low=p.low < g.below, at_high=p.high < g.below
-                )
+                low, high = (shut or end < g.below for end in (p.low, p.high))
+                steps.limit(f"gate:{g.component}", g.to, at_low=low, at_high=high)
         found = self.format.check(task, response)
         if self.format.mode == "gate" and not found.ok:
             steps.limit("format", self.format.gate_to, at_low=True, at_high=True)

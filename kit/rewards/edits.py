@@ -283,10 +283,7 @@ def edit(policy: Policy, rng: random.Random) -> Policy:
     elif kind == "swap":
         parts[rng.randrange(len(parts))] = new
     changes: dict[str, Any] = {"parts": tuple(parts)}
-    if kind == "confidence":
-        changes["confidence"] = rng.choice(CONFIDENCES)
-    elif kind == "style":
-        changes["style"] = rng.choice(STYLES)
-    elif kind == "repeat":
-        changes["repeat"] = rng.choice((1, 1, 2, 5))
+    more = {"confidence": CONFIDENCES, "style": STYLES, "repeat": (1, 1, 2, 5)}
+    if kind in more:
+        changes[kind] = rng.choice(more[kind])
     return dataclasses.replace(policy, **changes)

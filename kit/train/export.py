@@ -89,15 +89,19 @@ def card(run: str | Path) -> str:
     the run.
     """
     run = Path(run)
+    settings = _settings(run)
     try:
         metrics = json.loads((run / "metrics.json").read_text("utf-8"))
-        settings = json.loads((run / "settings.json").read_text("utf-8"))["settings"]
     except OSError:
         raise MissingError(
             "the run has no record yet", where=str(run), fix="train it to the end first"
         ) from None
     held = metrics.get("heldout") or {}
     metrics["judge_name"] = (metrics.get("judge") or {}).get("name")
+    said = held.get(
+        "sentence", "No held-out evaluation was made: nothing is claimed about quality."
+    )
+    settings = {k: v for k, v in settings.items() if v not in (None, [], {}, "")}
     lines = [
         "---",
         "library_name: peft",
@@ -107,51 +111,52 @@ def card(run: str | Path) -> str:
         "",
         f"# {settings['model']} after {metrics['stage'].upper()}",
         "",
-        held.get(
-            "sentence", "No held-out evaluation was made, so nothing is claimed about quality."
-        ),
+        said,
         "",
         "## Training",
         "",
-    ]
-    lines += [
-        f"- {name}: {metrics[key]}"
-        for name, key in (
-            ("steps", "steps"),
-            ("engine", "engine"),
-            ("device", "device"),
-            ("number format", "dtype"),
-            ("seed", "seed"),
-            ("judge", "judge_name"),
-            ("reward", "composer"),
-            ("verdicts", "verdicts"),
-            ("of these unknown", "verdicts_unknown"),
-            ("judge calls", "judge_calls"),
-            ("judge cost in US dollars", "judge_cost"),
-        )
-        if metrics.get(key) is not None
-    ]
-    lines += [
+        *(f"- {name}: {metrics[k]}" for k, name in SHOWN.items() if metrics.get(k) is not None),
         f"- seconds of training: {metrics['seconds_training']:.0f}",
         "",
         "| setting | value |",
         "|---|---|",
+        *(f"| {k} | {_cell(v)} |" for k, v in settings.items()),
+        *(_heldout(held) if held else ()),
     ]
-    lines += [f"| {k} | {_cell(v)} |" for k, v in settings.items() if v not in (None, [], {}, "")]
-    if held:
-        lines += ["", "## Held-out reward", "", "| what | value | 95% interval |", "|---|---|---|"]
-        lines += [
-            f"| {name} | {_number(held[key]['value'])} | {_number(held[key]['low'])} to "
-            f"{_number(held[key]['high'])} |"
-            for name, key in (("before", "before"), ("after", "after"), ("gain", "gain"))
-        ]
-        lines += [
-            "",
-            "Trivial policies on the same prompts: "
-            + ", ".join(f"{k} {_number(v)}" for k, v in held["trivial"].items())
-            + ".",
-        ]
     return "\n".join(lines) + "\n"
+
+
+SHOWN = {  # of metrics.json
+    "steps": "steps",
+    "engine": "engine",
+    "device": "device",
+    "dtype": "number format",
+    "seed": "seed",
+    "judge_name": "judge",
+    "composer": "reward",
+    "verdicts": "verdicts",
+    "verdicts_unknown": "of these unknown",
+    "judge_calls": "judge calls",
+    "judge_cost": "judge cost in US dollars",
+}
+
+
+def _heldout(held: dict[str, Any]) -> list[str]:
+    trivial = ", ".join(f"{k} {_number(v)}" for k, v in held["trivial"].items())
+    rows = [(k, *(_number(held[k][x]) for x in ("value", "low", "high"))) for k in GAIN]
+    return [
+        "",
+        "## Held-out reward",
+        "",
+        "| what | value | 95% interval |",
+        "|---|---|---|",
+        *(f"| {name} | {value} | {low} to {high} |" for name, value, low, high in rows),
+        "",
+        f"Trivial policies on the same prompts: {trivial}.",
+    ]
+
+
+GAIN = ("before", "after", "gain")
 
 
 def write_card(run: str | Path) -> Path:
@@ -210,21 +215,25 @@ def _shape(writer: Any, c: dict[str, Any], name: str) -> None:
     rope = c.get("rope_parameters") or {}
     if rope.get("rope_type", "default") != "default" or c.get("rope_scaling"):
         raise KitError("scaled rotary positions are not converted", where="config.json")
-    said = {
-        "name": name,
-        "context_length": c["max_position_embeddings"],
-        "embedding_length": c["hidden_size"],
-        "block_count": c["num_hidden_layers"],
-        "feed_forward_length": c["intermediate_size"],
-        "head_count": heads,
-        "head_count_kv": c.get("num_key_value_heads") or heads,
-        "layer_norm_rms_eps": c["rms_norm_eps"],
-        "rope_dimension_count": c.get("head_dim") or c["hidden_size"] // heads,
-        "rope_freq_base": float(rope.get("rope_theta") or c.get("rope_theta") or 10000.0),
-        "vocab_size": c["vocab_size"],
-    }
-    for field, value in said.items():
-        getattr(writer, f"add_{field}")(value)
+    _add(
+        writer,
+        name=name,
+        context_length=c["max_position_embeddings"],
+        embedding_length=c["hidden_size"],
+        block_count=c["num_hidden_layers"],
+        feed_forward_length=c["intermediate_size"],
+        head_count=heads,
+        head_count_kv=c.get("num_key_value_heads") or heads,
+        layer_norm_rms_eps=c["rms_norm_eps"],
+        rope_dimension_count=c.get("head_dim") or c["hidden_size"] // heads,
+        rope_freq_base=float(rope.get("rope_theta") or c.get("rope_theta") or 10000.0),
+        vocab_size=c["vocab_size"],
+    )
+
+
+def _add(writer: Any, **fields: Any) -> None:
+    for name, value in fields.items():
+        getattr(writer, f"add_{name}")(value)
 
 
 def _tokenizer(writer: Any, gguf: Any, folder: Path) -> None:
@@ -239,16 +248,19 @@ def _tokenizer(writer: Any, gguf: Any, folder: Path) -> None:
     size = json.loads((folder / "config.json").read_text("utf-8"))["vocab_size"]
     names = [by_id.get(i, f"[unused{i}]") for i in range(size)]
     kinds = [_kind(i, special, i in by_id) for i in range(size)]
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre(_pre(data.get("pre_tokenizer") or {}, folder))
-    writer.add_token_list(names)
-    writer.add_token_types(kinds)
     merges = [m if isinstance(m, str) else " ".join(m) for m in model.get("merges", ())]
     if not merges:
         raise KitError(
             "the tokenizer has no merges, and llama.cpp reads none without", where=str(folder)
         )
-    writer.add_token_merges(merges)
+    _add(
+        writer,
+        tokenizer_model="gpt2",
+        tokenizer_pre=_pre(data.get("pre_tokenizer") or {}, folder),
+        token_list=names,
+        token_types=kinds,
+        token_merges=merges,
+    )
     found = gguf.SpecialVocab(folder, load_merges=False, n_vocab=size)
     found.add_to_gguf(writer, quiet=True)
     template = folder / "chat_template.jinja"

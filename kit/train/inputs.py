@@ -312,7 +312,8 @@ def _seed(how: Mapping[str, Any], where: str) -> int:
 
 
 def _value(task: Task, by: str) -> Any:
-    return task.group if by == "group" else task.meta.get(by)
+    own = {"group": task.group, "kind": task.kind, "question_type": task.kind}
+    return own[by] if by in own else task.meta.get(by)
 
 
 def _group(task: Task, by: str, where: str) -> str:

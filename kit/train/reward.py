@@ -142,26 +142,23 @@ class Reward:
         return dataclasses.replace(grade, meta={**grade.meta, "range": self.ranges[task.id]})
 
     def check(self) -> None:
-        """DataError when no part of the reward applies to any task; a warning that counts those it
-        does not apply to.
+        """DataError when the reward pays every answer to every task alike (nothing of it applies,
+        say); a warning that counts such tasks.
         """
-        blank = [Response(task_id=t.id, id="check", text="") for t in self.tasks]
-        missed = [
-            t.id
-            for t, r in zip(self.tasks, blank, strict=True)
-            if self.composer.score(t, r, ()).meta.get("excluded") == "nothing applies"
-        ]
+        ends = [self.composer.limits(t) for t in self.tasks]
+        missed = [t.id for t, (low, high) in zip(self.tasks, ends, strict=True) if low >= high]
         if not missed:
             return
         name, n = self.composer.name, len(missed)
-        said = f"no part of the reward {name!r} applies to {n} of {len(self.tasks)} tasks"
+        said = f"nothing can be earned or lost by {name!r} in {n} of {len(self.tasks)} tasks"
         if len(missed) < len(self.tasks):
             logger.warning("%s (the first is %r): they teach nothing", said, missed[0])
             return
         raise DataError(
             said,
             where=f"task {missed[0]!r}",
-            fix="choose a reward that reads what the rows hold, or add criteria, truth or sources",
+            fix="choose a reward that reads what the rows hold, or add criteria, truth or sources; "
+            "a gate must be one that an answer can pass",
         )
 
     async def _ask(self, responses: Sequence[Response]) -> tuple[list[list[Verdict]], list[Any]]:

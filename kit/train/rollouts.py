@@ -128,7 +128,7 @@ def span(
     ranges: Sequence[Sequence[float] | None], rewards: Sequence[float | None]
 ) -> tuple[float, float]:
     """The lowest and the highest that rewards of prompts with these ranges can be; infinite ends
-    where a range is unknown, or a penalty led beyond it.
+    where a range is unknown or a point, or a penalty led beyond it.
 
     >>> span([(0, 1), (-1, 1)], [0.5, None]), span([(0, 1)], [-0.2]), span([None], [1])
     ((-1, 1), (-inf, inf), (-inf, inf))
@@ -137,7 +137,7 @@ def span(
         return -math.inf, math.inf
     low, high = min(r[0] for r in ranges if r), max(r[1] for r in ranges if r)
     inside = all(low - 1e-9 <= x <= high + 1e-9 for x in rewards if x is not None)
-    return (low, high) if inside else (-math.inf, math.inf)
+    return (low, high) if inside and low < high else (-math.inf, math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,6 +204,6 @@ def _kind(known: Sequence[float], bottom: float, top: float) -> str:
         return "unknown"
     if max(known) - min(known) > 1e-6:
         return "mixed"
-    if known[0] >= top - 1e-6:
+    if known[0] >= top - 1e-6 and bottom < top:
         return "good"
-    return "bad" if known[0] <= bottom + 1e-6 else "flat"
+    return "bad" if known[0] <= bottom + 1e-6 and bottom < top else "flat"

@@ -179,3 +179,17 @@ def test_a_plain_answer_in_a_usual_wrapping_has_no_problem(form):
     body = '<answer id=1><snippet id="a1">The bridge was designed by Osk</snippet>.</answer>'
     parsed = parse_answer(form.format(body))
     assert (parsed.block_problem, len(parsed.claims)) == (None, 1)
+
+
+@pytest.mark.parametrize("text", ["完全充电需要4.5小时。", "充電には四時間半かかります。"])
+def test_a_claim_without_spaces_has_words(text):
+    """A whole Chinese sentence was one word, a fragment that claims nothing: 0 for a true copy."""
+    task = Task(id="t", prompt="多久？", sources={"S1": text, "S2": "天空是蓝色的。"})
+    paid = []
+    for source in task.sources:
+        said = f"<answer><snippet id={source}>{text}</snippet></answer>"
+        r = Response(task_id="t", id="r", text=said)
+        ids = [c.id for c in claim_criteria(task, r)]
+        met = [Verdict(task_id="t", response_id="r", criterion_id=i, status="met") for i in ids]
+        paid.append(citation_part(task, r, met).value)
+    assert paid == [1.0, 0.0]

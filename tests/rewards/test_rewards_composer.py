@@ -264,3 +264,17 @@ def test_a_criterion_both_met_and_unmet_is_counted_as_unknown():
     g = Composer.from_config("default").score(CITED, response(), both)
     assert g.score_low < g.score_high and g.meta["unknown"] == 1
     assert table([g])["unknown"].tolist() == [1]
+
+
+def test_an_answer_without_its_form_passes_no_gate():
+    """With a gate below 0 it earned 0, more than any answer with the form, and outside the limits."""
+    gates = [{"component": "rubric", "below": 0.9, "to": -0.3}]
+    c = make(gates=gates, format={"mode": "gate", "answer_block": True}, scale=10)
+    bare = c.score(CITED, response("no block"), [])
+    assert bare.score == pytest.approx(-3.0) and c.limits(CITED)[0] == pytest.approx(-3.0)
+
+
+def test_weights_without_a_finite_sum_are_refused():
+    parts = [{"kind": "rubric", "name": n, "weight": 1e308} for n in "ab"]
+    with pytest.raises(KitError, match="weights is inf"):
+        make(components=parts)

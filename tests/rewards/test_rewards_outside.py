@@ -10,6 +10,7 @@ from kit import data
 from kit.claims import bags, confidence, consistency, factual, known_names, uncertainty
 from kit.claims.compare import relation
 from kit.claims.direction import claims, settle
+from kit.data.formats.biorlhf import truth_of
 from kit.errors import DataError, KitError
 from kit.records import Criterion, Response, Task, Verdict
 from kit.rewards import Composer, search
@@ -446,3 +447,65 @@ def test_how_often_the_words_are_read_wrong():
         paid = uncertainty.outcome(tasks[task], Response(task_id=task, id="r", text=text))
         misread[kind] += (paid > 0.99) != (kind == "right")
     assert misread["right"] <= 11 and misread["wrong"] <= 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "OXPHOS is up in liver and eye, down in kidney.",
+        "Up in liver and eye, down in kidney.",
+        "OXPHOS is up in liver and in eye and down in kidney.",
+        "The drug raises liver and eye, lowers kidney.",
+        "It is up in the liver and the eye but down in the kidney.",
+    ],
+)
+def test_a_list_behind_its_word_takes_no_part_in_what_follows(text):
+    """The right answer earned what its reverse did: "eye" went with the next word of direction."""
+    found = settle(claims(text, {"liver": [], "eye": [], "kidney": []}))
+    assert found == {"liver": "up", "eye": "up", "kidney": "down"}
+
+
+@pytest.mark.parametrize(
+    ("fact", "right", "wrong"),
+    [
+        ("decreased by 12.5%", ["It fell by 12.5%", "-12.5%", "12.5% lower"], ["It rose 12.5%."]),
+        ("increased 2.4-fold", ["a 2.4-fold rise", "+2.4-fold"], ["ALT decreased 2.4-fold."]),
+        ("2-fold increase", ["It increased 2-fold."], ["2-fold decrease", "2-fold"]),
+        ("upper limit 50 mSv", ["The limit is 50 mSv."], ["500 mSv"]),
+        ("10–15%", ["10–15%", "10 to 15%", "between 10 and 15%", "10-15%"], ["10%", "15-20%"]),
+        (">50%", ["It is >50%.", ">50%", "more than 50%"], ["50%"]),
+    ],
+)
+def test_a_fact_with_a_direction_or_a_range_is_more_than_its_number(fact, right, wrong):
+    """BioRLHF's key_facts: "It increased by 12.5%." was right for "decreased by 12.5%"."""
+    asked = Task(id="t", prompt="What happened?", truth=truth_of({"key_facts": [fact]}))
+    said = [Response(task_id="t", id="r", text=text) for text in right + wrong]
+    found = [factual.score(asked, r).value for r in said]
+    assert found == [1.0] * len(right) + [0.0] * len(wrong)
+
+
+@pytest.mark.parametrize("form", ["{}", "{}.", "It is {}.", "The answer is {}."])
+@pytest.mark.parametrize(
+    "fact",
+    [
+        "3:1",
+        "12:30",
+        "10–15%",
+        "(2, 3)",
+        "[1, 2]",
+        "1.2 (95% CI 1.1–1.3)",
+        "U.S.A.",
+        "node.js",
+        "https://a.org/x_1",
+        "a@b.org",
+    ],
+)
+def test_a_fact_in_its_own_words_is_found(fact, form):
+    """Marks inside of a fact were lost on one side: every answer earned 0, and nothing was learned."""
+    asked = Task(id="t", prompt="What is it?", truth=truth_of({"key_facts": [fact]}))
+    said = Response(task_id="t", id="r", text=form.format(fact))
+    assert factual.score(asked, said).value == 1.0
+
+
+def test_a_number_is_an_expected_answer_too():
+    assert truth_of({"expected_answer": 112})["facts"][0]["number"] == 112

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 
 import pytest
 
@@ -12,7 +14,7 @@ from kit.data.formats.biorlhf import truth_of
 from kit.errors import DataError
 from kit.records import Criterion, Response, Task, unknown
 from kit.rewards import Composer
-from kit.train import grpo
+from kit.train import grpo, rollouts
 from kit.train.config import GRPOSettings, build
 from kit.train.presets import preset
 
@@ -149,8 +151,29 @@ def test_a_judge_that_wakes_up_late_ends_no_run(tmp_path, caplog):
 
 def test_a_reward_that_fits_no_row_is_refused_before_the_model_loads(tmp_path, monkeypatch):
     monkeypatch.setattr(grpo, "load", lambda s: pytest.fail("the model was loaded"))
-    with pytest.raises(DataError, match="applies to 4 of 4 tasks"):
+    with pytest.raises(DataError, match="in 4 of 4 tasks"):
         grpo.train(settings(), judged(4), composer="verifiers", judge=FakeSilent(), out=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "reward",
+    [
+        {"components": [{"kind": "rubric", "how": "signed"}]},
+        {"components": [{"kind": "rubric"}], "gates": [{"component": "rubric", "below": 5}]},
+    ],
+)
+def test_a_reward_that_pays_all_alike_is_refused(tmp_path, monkeypatch, reward):
+    """The first step ended with "bounds are (0.0, 0.0)", after the evaluation was paid."""
+    monkeypatch.setattr(grpo, "load", lambda s: pytest.fail("the model was loaded"))
+    fault = (Criterion(id="c", text="x", weight=-1.0),)
+    rows = [dataclasses.replace(t, criteria=fault) for t in judged(4)]
+    with pytest.raises(DataError, match="nothing can be earned or lost"):
+        grpo.train(settings(), rows, composer=reward, judge=FakeSilent(), out=tmp_path)
+
+
+def test_a_prompt_whose_answers_earn_all_the_same_is_flat():
+    assert rollouts.health([[0.0, 0.0]], ranges=[(0.0, 0.0)]).flat == 1
+    assert rollouts.span([(0.0, 0.0)], [0.0]) == (-math.inf, math.inf)
 
 
 def test_the_command_ends_with_an_error_code(tmp_path, capsys):
@@ -160,7 +183,7 @@ def test_the_command_ends_with_an_error_code(tmp_path, capsys):
         f"preset: test\ntasks: rows.jsonl\nreward: verifiers\nout: {tmp_path / 'run'}\n"
     )
     assert main(["train", str(config)]) != 0
-    assert "applies to 1 of 1 tasks" in capsys.readouterr().err
+    assert "in 1 of 1 tasks" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

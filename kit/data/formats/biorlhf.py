@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...checks.quantities import quantities, readable
+from ...checks.units import said
 from ...claims import lexicon
 
 VERIFIERS = ("factual", "direction", "consistency", "uncertainty")
@@ -28,6 +29,11 @@ _DIRECTIONS = {
     **dict.fromkeys(("down", "downregulated", "suppressed", "decreased", "negative"), "down"),
     **dict.fromkeys(("none", "ns", "unchanged", "no change"), "none"),
 }
+_CHANGED = re.compile(
+    r"\b(?P<before>[a-z]+)(?: (?:by|of|to|about|around|roughly|approximately))*[ ~+-]*(?=\d)"
+    r"|\d(?:%| ?percent|[ -]?fold| times)? (?P<after>[a-z]+)\b"
+)
+_RANGE = re.compile(r"(.*?\d)\s*[-–]\s*(\d.*)")
 _FACT_LISTS = (
     "facts",
     "key_facts",
@@ -133,7 +139,8 @@ def _claims(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _facts(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
     texts = [_named(x) for k in (*_FACT_LISTS, *_FACT_TEXTS) for x in _listed(raw.get(k)) if x]
-    texts += [raw[k] for k in _FACT_TEXTS if isinstance(raw.get(k), str) and raw[k].strip()]
+    texts += [str(raw[k]) for k in _FACT_TEXTS if isinstance(raw.get(k), (str, int, float))]
+    texts = [t for t in texts if t.strip()]
     out = [_fact(t, i) for i, t in enumerate(dict.fromkeys(texts), 1)]
     if isinstance(raw.get("is_consistent"), bool):
         poles = ["consistent", *_SAME], ["tissue-specific", *_MIXED]
@@ -154,12 +161,24 @@ def _listed(value: Any) -> Sequence[Any]:
 
 
 def _fact(text: str, number: int) -> dict[str, Any]:
-    """A fact; where its text holds one number, an answer that states the number states the fact."""
+    """A fact; where its text holds one number, an answer that states the number states the fact,
+    with its direction where the text says one ("decreased by 12.5%", "2-fold increase").
+    """
     fact: dict[str, Any] = {"id": f"f{number}", "text": text}
+    if ends := _RANGE.fullmatch(text):
+        low, high = ends.groups()
+        fact["aliases"] = [f"{low} to {high}", f"{low}-{high}", f"between {low} and {high}"]
     found = quantities(readable(text))
-    if len(found) == 1 and not found[0].part:
-        fact |= {"number": found[0].value, "tolerance": 0}
-    return fact
+    if len(found) != 1 or found[0].part:
+        return fact
+    fact |= {"number": found[0].value, "tolerance": 0}
+    moved = _CHANGED.search(text.casefold())
+    direction = _DIRECTIONS.get(moved["before"] or moved["after"]) if moved else None
+    if direction not in ("up", "down"):
+        return fact
+    size = abs(found[0].value)
+    fact |= {"unit": said(found[0].tail), "direction": direction}
+    return fact | {"number": size if direction == "up" else -size}
 
 
 def verifiers(asked: Sequence[str], truth: Mapping[str, Any]) -> dict[str, str]:
