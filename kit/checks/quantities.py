@@ -315,7 +315,14 @@ def listed(text: str, found: Sequence[Quantity], least: int = 6) -> set[int]:
     """
     rows: list[list[int]] = [[0]] if found else []
     for i, (a, b) in enumerate(pairwise(found), 1):
-        bare = re.fullmatch(r"[\s,;]*", text[a.end : b.start])
-        rows = [*rows[:-1], [*rows[-1], i]] if bare else [*rows, [i]]
-    plain = [not re.search("[,;]\\s", text[found[r[0]].end : found[r[-1]].start]) for r in rows]
-    return {i for row, p in zip(rows, plain, strict=True) if len(row) + p >= least for i in row}
+        if re.fullmatch(r"[\s,;]*", text[a.end : b.start]):
+            rows[-1].append(i)
+        else:
+            rows.append([i])
+    out: set[int] = set()
+    for row in rows:
+        first, last = found[row[0]], found[row[-1]]
+        spaced = not re.search("[,;]\\s", text[first.end : last.start])
+        if len(row) + spaced >= least:
+            out.update(row)
+    return out

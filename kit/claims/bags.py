@@ -64,13 +64,18 @@ def surplus(task: Task, sentences: Sequence[str]) -> list[str]:
 
 def _names(task: Task, sentences: Sequence[str]) -> list[str]:
     asked = set(phrase_words(task.prompt))
-    right = {t for f in _facts(task) for t in (f["text"], *f.get("aliases", ()))}
-    known = {n for n in task.truth.get(FIELD, ()) if not asked.issuperset(phrase_words(n))}
+    names = {n for n in task.truth.get(FIELD, ()) if not asked.issuperset(phrase_words(n))}
+    own = set()
+    for fact in _facts(task):
+        right = {fact["text"], *fact.get("aliases", ())}
+        names |= right
+        own |= {" ".join(phrase_words(t)) for t in right}
     words = [norm(t) for s in sentences for t in tokens(s)]
-    own = {tuple(phrase_words(t)) for t in right}
-    said = [m.of for m in find(words, [(n, n) for n in known | right])]
-    keys = [tuple(phrase_words(n)) for n in said]
-    beside = dict.fromkeys(" ".join(k) for k in keys if k not in own)
+    beside: dict[str, None] = {}
+    for m in find(words, [(n, n) for n in names]):
+        said = " ".join(phrase_words(m.of))
+        if said not in own:
+            beside[said] = None
     return list(beside)[FREE_NAMES:]
 
 

@@ -121,12 +121,16 @@ class Reader:
 
 def _headed(words: Sequence[str], subjects: Sequence[Match]) -> str:
     """The direction of "Up: X and Y", a list of nothing but subjects under its word; else ""."""
-    kinds = {"up": lx.UP, "down": lx.DOWN, "none": lx.NONE}
-    head = next((k for k, of in kinds.items() if words[:1] and words[0] in of), "")
+    if not subjects or words[1:2] != [":"]:
+        return ""
     inside = {i for m in subjects for i in range(m.start, m.end)}
-    rest = [w for i, w in enumerate(words[2:], 2) if i not in inside]
-    plain = all(w in lx.LIST_WORDS or w in ".!" for w in rest)
-    return head if words[1:2] == [":"] and subjects and plain else ""
+    for i, word in enumerate(words[2:], 2):
+        if i not in inside and word not in lx.LIST_WORDS and word not in ".!":
+            return ""
+    for kind, of in ("up", lx.UP), ("down", lx.DOWN), ("none", lx.NONE):
+        if words[0] in of:
+            return kind
+    return ""
 
 
 class _Sentence:

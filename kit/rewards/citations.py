@@ -366,10 +366,15 @@ def _shares(claim: str, snippet: str) -> bool:
 def _score(
     rows: list[_Row], ids: set[str], task: Task, end: int, f1_weight: float, id_weight: float
 ) -> tuple[float, float, float]:
-    total = sum(r.weight[end] for r in rows)
-    mean = sum(r.weight[end] * r.f1(end) for r in rows) / total if total else 0.0
-    worst = min((1 - min(r.weight[end], 1.0) * (1 - r.recall[end]) for r in rows), default=1.0)
-    mean = min(mean, CAP + (1 - CAP) * worst)
-    backed = {i for r in rows if r.f1(end) > 0 for i in r.fits}
+    total = earned = 0.0
+    worst, backed = 1.0, set()
+    for row in rows:
+        weight = row.weight[end]
+        total += weight
+        earned += weight * row.f1(end)
+        worst = min(worst, 1 - min(weight, 1.0) * (1 - row.recall[end]))
+        if row.f1(end) > 0:
+            backed |= row.fits
+    mean = min(earned / total if total else 0.0, CAP + (1 - CAP) * worst)
     share = len(backed) / len(ids)
     return f1_weight * mean + id_weight * share, mean, share

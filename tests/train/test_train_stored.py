@@ -1,4 +1,4 @@
-"""Kept runs: figures come from answers that are graded again, and the look aside is what the model says."""
+"""Kept runs: figures come from answers that are graded again."""
 
 from __future__ import annotations
 
@@ -10,14 +10,10 @@ import pytest
 
 import kit
 from kit.errors import DataError, KitError
-from kit.records import Response, Task
 from kit.rewards import trivial
 from kit.runs import compare
 from kit.system import paths
-from kit.train import evaluation, models, rubric_free, stored
-from kit.train.config import GRPOSettings, build
-from kit.train.device import import_torch
-from kit.train.presets import preset
+from kit.train import evaluation, stored
 
 
 @pytest.fixture(scope="module")
@@ -59,21 +55,6 @@ def test_what_is_kept_is_small_and_says_whose_it_is():
     path = paths.data(stored.FILE)
     assert path.stat().st_size < 1_000_000
     assert "Apache-2.0" in json.loads(path.read_text("utf-8"))["about"]
-
-
-def test_the_look_aside_asks_the_untrained_model():
-    """Likelihoods with the adapter on would praise what training made of the model."""
-    torch = import_torch()
-    loaded = models.load(build(GRPOSettings, preset("test")))
-    tasks = [Task(id="t", prompt="say it")]
-    given = [Response(task_id="t", id=str(i), text=x) for i, x in enumerate(["so be it", ""])]
-    first = rubric_free.likelihoods(loaded, tasks, given)
-    with torch.no_grad():
-        for name, p in loaded.model.named_parameters():
-            if "lora_B" in name:
-                p.add_(1.0)
-    assert rubric_free.likelihoods(loaded, tasks, given) == first
-    assert first[0] < 0 and first[1] is None
 
 
 def test_the_trained_model_passes_what_no_frame_around_the_quoted_words_does(kept):
