@@ -312,7 +312,8 @@ def write(rows: Sequence[Mapping[str, Any]], out: str | os.PathLike[str]) -> Pat
     from ..system.paths import write_text
 
     text = io.StringIO()
-    table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    # all in quotes: csv leaves a lone carriage return without, and readers end the line there
+    table = csv.DictWriter(text, list(rows[0]), lineterminator="\n", quoting=csv.QUOTE_ALL)
     table.writeheader()
     table.writerows(rows)
     write_text(path, text.getvalue())

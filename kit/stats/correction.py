@@ -301,8 +301,11 @@ def policy_difference(
     )
     more = {"n": len(f), "n_clusters": len(labelled), "missing": missing, "level": level}
     more |= {"bounds": (-1.0, 1.0), "units": inside, "method": words, "what": "labels"}
-    se = math.sqrt(float((psi**2).sum()))
-    return of_influence(value, psi[labelled], worth(held), se=se, **more)
+    # half a label of each policy that is as wrong as can be: few that agree are not certain
+    own = [np.bincount(group, where & ~np.isnan(y)) for where in (first, ~first)]
+    room = sum((0.5 / side.sum()) ** 2 for side in own)
+    se = math.sqrt(float((psi**2).sum()) + room)
+    return of_influence(value, psi[labelled], min(map(worth, (held, *own))), se=se, **more)
 
 
 def _side(

@@ -238,11 +238,9 @@ def _corrected(r: _Rows, n_unknown: int, level: float) -> RubricScore:
     seen = sums((size * has)[:, None] * np.eye(k)[stratum], r.cluster, r.n_clusters)
     base = np.bincount(r.cluster, r.base, r.n_clusters)
     columns = np.column_stack([r.answers, base, share, hit, seen])
-    soft = 0.5 * float(
-        size[has].mean()
-    )  # half a label of each kind, so that an empty or a one-sided stratum is never certain
+    half = 0.5 * float(size[has].mean())
 
-    def stat(t: np.ndarray) -> np.ndarray:
+    def stat(t: np.ndarray, soft: Any = half) -> np.ndarray:
         mu = (t[..., 2 + k : 2 + 2 * k] + soft) / (t[..., 2 + 2 * k :] + 2 * soft)
         return (t[..., 1] + (t[..., 2 : 2 + k] * mu).sum(-1)) / t[..., 0]
 
@@ -261,13 +259,18 @@ def _corrected(r: _Rows, n_unknown: int, level: float) -> RubricScore:
     floor = _floor(r, stratum, has, size, k)
     se = math.sqrt(out.se**2 + floor) if inside > 1 else math.nan
     clusters = min(inside, worth(np.bincount(r.cluster, has)))
-    half = t_quantile(level, max(clusters - 1, 1)) * se
-    limits = out.value - half, out.value + half, stat(columns.sum(0) + added)
-    low, high = reach(out.value, *limits, (-math.inf, math.inf))
-    empty = int((np.bincount(stratum, has, k) == 0).sum())
+    wide = t_quantile(level, max(clusters - 1, 1)) * se
+    limits = out.value - wide, out.value + wide, stat(columns.sum(0) + added)
+    bounds = [(r.base.sum() + f(r.a, 0.0).sum()) / r.n_answers for f in (np.minimum, np.maximum)]
+    low, high = reach(out.value, *limits, bounds)
+    none = np.bincount(stratum, has, k) == 0
+    empty = int(none.sum())
     note = f"{empty} of {k} strata have no label" if empty else ""
+    # half a label of each kind makes no empty or one-sided stratum certain; it moves no value
+    value = float(stat(columns.sum(0), np.where(none, half, 0.0)))
     out = replace(
         out,
+        value=min(max(value, low), high) if low <= high else value,
         low=low,
         high=high,
         se=se,

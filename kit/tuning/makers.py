@@ -45,8 +45,9 @@ def maker(judge: Any) -> MakeJudge:
     frame = options.pop("template", None)
 
     def make(prompt: str, **settings: Any) -> Any:
-        more = {**options, **settings}
-        return judge_of({kind: subject, **more, "template": _worded(frame, kind, more, prompt)})
+        more = {"template": frame, **options, **settings}
+        form = _worded(more.pop("template"), kind, more, prompt)
+        return judge_of({kind: subject, **more, "template": form})
 
     return make
 

@@ -6,6 +6,7 @@ All text is escaped: what is judged may be hostile.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ STYLES = {
     "new": " style='background:#dff3ea;color:#1b1f24'",
 }
 HEAD = ("row", "part", "what changed", "people", "before", "now", "criterion", "answer", "reasons")
-SHOWN = 40
+SHOWN, LISTED = 40, 200  # of each kind of flip, in a notebook and on a page
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width,initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none';
@@ -72,13 +73,19 @@ def diff_html(new: Trial, old: Trial) -> str:
 
 
 def flips_html(flips: Iterable[Mapping[str, Any]], *, top: int = SHOWN) -> str:
-    """Answers under two trials as a table; all text is escaped."""
-    flips = list(flips)
+    """Answers under two trials as a table, the first `top` of each effect; all text is escaped."""
     keys = ("row", "part", "effect", "human", "before", "now", "criterion")
-    body = [[*(f[k] for k in keys), _answer(f), _reasons(f)] for f in flips[:top]]
+    body: list[list[Any]] = []
+    count: Counter[str] = Counter()
+    for f in flips:
+        count[f["effect"]] += 1
+        if count[f["effect"]] <= top:
+            body.append([*(f[k] for k in keys), _answer(f), _reasons(f)])
     table = rows_html(HEAD, body, raw={7, 8}).replace("<table", "<table class='flips'", 1)
-    cut = len(flips) > len(body)
-    return table + (f"<p>The first {len(body)} of {len(flips)} are listed.</p>" if cut else "")
+    if len(body) == count.total():
+        return table
+    n = f"{len(body)} of {count.total()}"
+    return f"{table}<p>{n} are listed, the first {top} of each kind.</p>"
 
 
 def _answer(f: Mapping[str, Any]) -> str:
@@ -110,7 +117,9 @@ def picked(
     return [f for f in bench.answers(new, old) if keep(f) and slice in ("", f["slice"])]
 
 
-def bench_html(bench: Workbench, new: str | None = None, old: str | None = None) -> str:
+def bench_html(
+    bench: Workbench, new: str | None = None, old: str | None = None, top: int = SHOWN
+) -> str:
     """Trials, the newest one's diff to its parent, and its flips: what a headless run shows."""
     if not bench.trials:
         return f"<p>{escape(repr(bench))}</p>"
@@ -123,7 +132,7 @@ def bench_html(bench: Workbench, new: str | None = None, old: str | None = None)
             f"<h4>{escape(a.name)} &rarr; {escape(b.name)}: {changed.words}</h4>",
             diff_html(b, a),
         ]
-        parts.append(flips_html(changed))
+        parts.append(flips_html(changed, top=top))
     if bench.doubts:
         parts.append(dicts_html(bench.doubts, caption="labels in doubt"))
     if bench.read is not None:
@@ -133,12 +142,12 @@ def bench_html(bench: Workbench, new: str | None = None, old: str | None = None)
 
 def page(bench: Workbench) -> str:
     """The bench as one offline page: flips of every trial against its parent, with a filter."""
-    parts = [PAGE, bench_html(bench)]
+    parts = [PAGE, bench_html(bench, top=LISTED)]
     for name, trial in list(bench.trials.items())[:-1]:
         if trial.parent:
             parts += [f"<h4>{escape(trial.parent)} &rarr; {escape(name)}</h4>"]
             parts += [diff_html(trial, bench.trials[trial.parent])]
-            parts += [flips_html(bench.flips(trial.parent, name), top=200)]
+            parts += [flips_html(bench.flips(trial.parent, name), top=LISTED)]
     return "".join([*parts, SCRIPT])
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -96,10 +95,11 @@ def _prompts(tasks: Sequence[Task]) -> dict[str, str]:
 
 
 def loaded(labels: Any) -> Any:
-    """The TaskSet of a file; what is none stays as it is."""
+    """The TaskSet of a file or of rows."""
     from ..data.load import load_tasks
+    from ..data.taskset import TaskSet
 
-    return load_tasks(labels) if isinstance(labels, (str, Path)) else labels
+    return labels if isinstance(labels, TaskSet) else load_tasks(labels)
 
 
 def left_out(labels: Any) -> list[str]:

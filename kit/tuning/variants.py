@@ -93,12 +93,11 @@ def _of_others(settings: Mapping[str, Any], name: str) -> None:
     """KitError where a trial is made of itself, or says what only one that asks a judge can."""
     of, fix = settings.get("of"), "name two or more of the trials"
     bands = _mapping(settings, "bands")
-    if bands and not (
-        "" in bands and all(isinstance(b, list) and len(b) == 2 for b in bands.values())
-    ):
+    if bands and not ("" in bands and all(map(_banded, bands.values()))):
         why = """they are {criterion: [low, high], "": [low, high]}; `cascade` fits them"""
         raise KitError(f"the bands are {bands}", where=f"trial {name!r}", fix=why)
-    if of is not None and (len(set(of)) < 2 or name in of):
+    named = isinstance(of, (list, tuple)) and all(isinstance(n, str) for n in of)
+    if of is not None and (not named or len(set(of)) < 2 or name in of):
         raise KitError(f"it is made of {of!r}", where=f"trial {name!r}", fix=fix)
     idle = sorted(settings.keys() & {"bands"} if of is None else settings.keys() - {"of", "bands"})
     if idle:
@@ -108,6 +107,13 @@ def _of_others(settings: Mapping[str, Any], name: str) -> None:
             where=f"trial {name!r}",
             fix="leave it out, or give it to the trials that are named in `of`",
         )
+
+
+def _banded(band: Any) -> bool:
+    """True for two numbers that rise."""
+    if not isinstance(band, list) or len(band) != 2:
+        return False
+    return all(isinstance(x, (int, float)) for x in band) and band[0] <= band[1]
 
 
 def _mapping(settings: Mapping[str, Any], name: str) -> Mapping[str, Any]:

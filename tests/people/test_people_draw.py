@@ -230,3 +230,14 @@ def test_ids_come_back_as_they_were_written(tmp_path, ending):
     assert found.overall.n == 7 and found.overall.accuracy.value == 1
     again = kit.draw(tasks, answers, n=9, labels=path)
     assert again.fresh == 0 and len(again.rows) == 7
+
+
+def test_an_answer_with_a_lone_carriage_return_leaves_the_table_whole(tmp_path):
+    """ "10%\\r20%", a progress bar: csv writes it without quotes, readers end the line there."""
+    tasks = [Task(id="t", prompt="p", criteria=(Criterion(id="c", text="Is good"),))]
+    answers = [Response(task_id="t", id=f"r{i}", text=f"10%\r20%\n{i}") for i in range(4)]
+    rows = people.draw.draw(tasks, answers, n=4).rows
+    out = people.draw.write(rows, tmp_path / "todo.csv")
+    read = list(csv.DictReader(out.open(newline="")))
+    assert sorted(r["answer"] for r in read) == sorted(r.text for r in answers)
+    assert people.read_labels(out, tasks)

@@ -13,6 +13,7 @@ from kit.errors import DataError, KitError
 from kit.judge.attacks import Attack
 from kit.records import Criterion, Response, Task, Verdict, fingerprint
 from kit.tuning import SealedError, Seals, attacked, trials
+from kit.tuning.pages import flips_html
 
 STRICT = "Be strict."
 
@@ -197,6 +198,16 @@ def test_export_and_the_page_escape_what_was_judged(tmp_path):
     assert data["flips"]["strict"] and data["test"] is None
     html = bench.export(tmp_path / "b.html").read_text()
     assert "<script>alert" not in html and "strict" in html
+
+
+def test_the_cut_of_flips_keeps_each_kind():
+    """Of 387 flips the first 200 were on the page, all of them broken: "mended" showed none."""
+    row = {"row": 0, "part": "dev", "human": "met", "before": "met", "now": "unmet"}
+    row |= {"criterion": "c", "prompt": "p", "answer": "a", "P before": None, "P now": None}
+    row |= {"reason before": "", "reason now": ""}
+    flips = [{**row, "effect": kind} for kind in ("broken", "mended") for _ in range(7)]
+    html = flips_html(flips, top=5)
+    assert html.count(">mended<") == html.count(">broken<") == 5 and "10 of 14 are listed" in html
 
 
 def test_labels_of_one_kind_or_too_few_prompts_are_refused(tmp_path):

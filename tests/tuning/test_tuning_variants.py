@@ -247,3 +247,30 @@ def test_an_option_that_is_an_abstention_is_refused(tmp_path):
     """It stood twice in the schema, and abstaining counted as a no."""
     with pytest.raises(KitError, match="cannot_tell"):
         bench(tmp_path).try_("ct", options={"fine": 1, "Cannot_tell": 0})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"of": 5}, {"of": [["x"], "baseline"]}, {"of": "baseline"}]
+    + [{"of": ["baseline", "two"], "bands": {"": b}} for b in (["a", "b"], [0.9, 0.1], [0.1])],
+)
+def test_a_trial_made_of_what_is_no_trial_is_refused_in_words(tmp_path, settings):
+    """They were raw TypeErrors of `kit tune --vary`, or bands that mean nothing were taken."""
+    bench = bench_of(tmp_path)
+    bench.try_("two", "Be fair.")
+    with pytest.raises(KitError):
+        bench.try_("odd", **settings)
+
+
+def test_another_template_is_the_frame_of_the_trial_or_is_refused(tmp_path):
+    """It was taken and changed nothing, whatever its name: a trial like the baseline, for free."""
+    bench = bench_of(tmp_path, judge={"endpoint": "m", "base_url": "http://127.0.0.1:9/v1"})
+    made = bench.make("Be kind.", template="single")
+    assert made.template.system == "Be kind." and made.template != bench.make("Be kind.").template
+    with pytest.raises(KitError, match="nix"):
+        bench.try_("x", template="nix")
+
+
+def test_rows_are_labels_too_and_none_are_refused():
+    with pytest.raises(DataError, match="labels, all alike or none"):
+        kit.workbench([], judge="endpoint:m")
