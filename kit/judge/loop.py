@@ -176,17 +176,25 @@ def _eased(done: Future[Any], ease: Callable[[], int]) -> None:
     wait([done], timeout=SLICE)  # the last reply is being written down
 
 
-async def hop(work: Coroutine[Any, Any, T]) -> T:
-    """Await a coroutine that runs on the kit's loop, from any other loop."""
-    if inside():
+async def hop(work: Coroutine[Any, Any, T], ease: Callable[[], int] | None = None) -> T:
+    """Await a coroutine that runs on the kit's loop, from any other loop.
+
+    ease : called where the caller is cancelled; where calls are on their way, the work goes on
+        until they are answered.
+    """
+    if inside() and ease is None:
         return await work
     done: Future[T] = Future()
     over = threading.Event()
     _submit(work, done, over)
     try:
-        return await asyncio.wrap_future(done)
+        return await asyncio.shield(asyncio.wrap_future(done))
     except asyncio.CancelledError:
+        if ease is not None and not done.done() and ease():
+            raise
         done.cancel()
+        if inside():  # which is not to be kept waiting
+            raise
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.get_running_loop().run_in_executor(None, over.wait, 10.0)
         raise

@@ -16,8 +16,8 @@ The world is closed. A reply is believed only when all of it has the form that w
   another verdict (`stated`): words against a criterion ("unmet", "not fulfilled") that end a phrase
   speak against "met" wherever they stand; and a clause which, but for the words that announce a
   verdict (LABELS) and ids, is nothing else than a verdict's word is that verdict, and so is a
-  reason that is a level of its criterion (or its points), word by word. Quotations of three words and more are
-  left out. Whether a reason argues for its verdict is not checked.
+  reason that is a level of its criterion (or its points), word by word. Quotations of three words
+  and more are left out. Whether a reason argues for its verdict is not checked.
 - A confidence that may be on another scale than 0 to 100, or is said twice, is None.
 - A verdict that only repeats the judged answer is none.
 

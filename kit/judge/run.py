@@ -153,10 +153,14 @@ async def ajudge(
     budget: Budget | None = None,
     retry: Collection[str] = (),
 ) -> Verdicts:
-    """`judge` for asynchronous code: an async cell, a trainer's async reward."""
+    """`judge` for asynchronous code: an async cell, a trainer's async reward.
+
+    Where it is cancelled, the calls on their way, which are paid, end all the same: their verdicts
+    are in the ledger, or are those of the next run that asks.
+    """
     who = judge_of(judge)
     run = Session(budget=budget, retry=frozenset(retry))
-    return await loop.hop(_all(tasks, responses, who, ledger, progress, run, None))
+    return await loop.hop(_all(tasks, responses, who, ledger, progress, run, None), run.ease)
 
 
 def estimate(

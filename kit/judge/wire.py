@@ -170,7 +170,10 @@ class Reply:
 
 
 class WireError(Exception):
-    """No whole reply came. kind : "timeout", "connection", "size", "unreached" (nothing was sent)."""
+    """No whole reply came.
+
+    kind : "timeout", "connection", "size", "copy", "unreached" (nothing was sent).
+    """
 
     def __init__(self, kind: str, what: str):
         super().__init__(redact(what))
@@ -194,7 +197,9 @@ def _request() -> Any:
             if conn.protocol.should_close or not conn.protocol.is_connected():
                 conn.close()
                 raise _Spoken
-            return await super().send(conn)
+            reply = await super().send(conn)
+            reply.line = conn.protocol
+            return reply
 
     return Request
 
@@ -263,8 +268,10 @@ class Wire:
                 session.post(_url(url), data=body, **more) as r,
             ):
                 wait = retry_after(r.headers) if r.status >= 400 else None
-                text = decoded(await self._body(r))
-                return Reply(status=r.status, text=text, retry_after=wait)
+                body = await self._body(r)
+                if r.status in ANSWERED:
+                    self._first(r.line, body)
+                return Reply(status=r.status, text=decoded(body), retry_after=wait)
         except WireError:
             raise
         except _Spoken:
@@ -278,6 +285,19 @@ class Wire:
             # other libraries' errors quote the server's bytes, cut: a part of a key among them
             more = f": {redact(str(e))}" if isinstance(e, (OSError, zlib.error)) else ""
             raise WireError(kind, f"{type(e).__name__}{more}"[:200]) from None
+
+    def _first(self, line: Any, body: bytes) -> None:
+        """WireError for a reply that this connection has given before, to another question.
+
+        Somebody on the way sends copies (replies have ids, and differ): whatever else comes from
+        there answers an earlier question. From now on each call has a connection of its own.
+        """
+        said, number = line.__dict__.setdefault("said", set()), hash(body)
+        if number in said:
+            line.close()
+            self._session.connector._force_close = True
+            raise WireError("copy", "the connection gave an earlier reply once more")
+        said.add(number)
 
     async def _body(self, r: Any) -> bytes:
         """The body, unpacked, at most `most` bytes; of an error its beginning."""

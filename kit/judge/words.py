@@ -106,9 +106,9 @@ def against(raw: Any) -> bool:
 def _level(c: Criterion, raw: Any, text: str) -> tuple[str, float | None] | None:
     """The level whose name this is: exactly, else but for capitals and marks around it."""
     exact = str(raw).strip() if isinstance(raw, int) and _short(raw) else raw
-    shown = [neutral(v) for v in c.levels]  # chat markup in it without its brackets
+    shown = [neutral(v).strip() for v in c.levels]  # chat markup in it without its brackets
     for names, name in ((list(c.levels), exact), (shown, raw), ([_plain(v) for v in shown], text)):
-        if names.count(name) == 1:
+        if names.count(name) == 1 and shown.count(name) < 2:  # one that cannot be told is none
             return "level", names.index(name) / (len(names) - 1)
     return ("unknown", None) if text in ABSTAIN else None
 

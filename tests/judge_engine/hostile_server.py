@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import gzip
+import itertools
 import json
 import re
 import sys
@@ -59,10 +60,13 @@ def lines(verdicts, mark=""):
     return "\n".join(f"{mark}VERDICT {k}: {v}" for k, v in verdicts.items())
 
 
+IDS = itertools.count()
+
+
 def chat(content, finish="stop", **message):
     message = {"role": "assistant", "content": content, **message}
     return {
-        "id": "x",
+        "id": f"chatcmpl-{next(IDS):09d}",
         "object": "chat.completion",
         "model": "hostile",
         "choices": [{"index": 0, "finish_reason": finish, "message": message}],

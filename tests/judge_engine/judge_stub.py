@@ -7,6 +7,7 @@ The rule: a criterion is met when the word after its last "says" occurs in the a
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import random
 import re
@@ -25,6 +26,7 @@ HOSTILE = {
     "reset": 0.01,
 }
 _FENCED = re.compile(r"<<<ANSWER (\w+)\n(.*?)\nANSWER \1>>>", re.S)
+_IDS = itertools.count()
 _CRITERION = re.compile(r'^\{"id": .*\}$', re.M)
 
 
@@ -52,7 +54,7 @@ def content(answer, rows, schema):
 
 def completion(text, finish="stop", tokens_in=100, tokens_out=20, **message):
     return {
-        "id": "x",
+        "id": f"chatcmpl-{next(_IDS):012x}",
         "object": "chat.completion",
         "created": 1,
         "model": "stub",

@@ -723,6 +723,81 @@ def test_a_reply_that_nobody_asked_for_answers_no_later_question():
     loop.call_soon_threadsafe(loop.stop)
 
 
+@pytest.mark.parametrize("lag", [0.005, 0.06])
+@pytest.mark.parametrize("unique", [True, False])
+def test_a_copy_of_a_reply_that_comes_late_answers_no_later_question(lag, unique):
+    """The copy came when the next question was out already: the connection stayed one reply behind
+    for the rest of the run, and 11-19 of 40 verdicts were those of the answer before.
+    """
+    served = 0
+
+    async def twice(writer, raw):
+        await asyncio.sleep(lag)
+        writer.write(raw)
+
+    async def serve(reader, writer):
+        nonlocal served
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            size = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+            word = "met" if b"answer is good" in await reader.readexactly(size) else "unmet"
+            await asyncio.sleep(0.03)
+            body = completion(json.dumps({"c1": {"reason": "r", "verdict": word}}))
+            body["id"], served = f"id-{served * unique}", served + 1
+            raw = json.dumps(body).encode()
+            raw = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(raw), raw)
+            writer.write(raw)
+            copies.append(asyncio.ensure_future(twice(writer, raw)))
+
+    copies = []
+    loop = asyncio.new_event_loop()
+    server = loop.run_until_complete(asyncio.start_server(serve, "127.0.0.1", 0))
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    task = Task(id="t", prompt="p", criteria=(Criterion(id="c1", text="is good"),))
+    words = [("good", "bad")[i % 3 == 1] for i in range(8)]
+    answers = [
+        Response(task_id="t", id=f"r{i}", text=f"{i}: the answer is {w}.")
+        for i, w in enumerate(words)
+    ]
+    who = EndpointJudge("m", base_url=url, concurrency=1)
+    got = judge(task, answers, judge=who, progress=False)
+    assert [v.status for v in got] == [{"good": "met", "bad": "unmet"}[w] for w in words]
+    assert served <= len(words) + 2  # it costs a call or two, once
+    loop.call_soon_threadsafe(loop.stop)
+
+
+def test_what_is_out_when_a_run_is_cancelled_is_not_paid_again(tmp_path):
+    """asyncio.wait_for(ajudge(...)) threw the calls away that were out: paid, in no ledger, and
+    asked again by the next run.
+    """
+
+    async def both(run):
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(run(), 0.15)
+        return await run()
+
+    rs = [Response(task_id="t", id=f"r{i}", text=f"w{i % 2} no. {i}") for i in range(8)]
+    with StubServer(latency=0.4) as stub:
+        who = EndpointJudge("m", base_url=stub.url, concurrency=4)
+
+        def run():
+            return kit.ajudge(TASK, rs, judge=who, ledger=tmp_path / "l")
+
+        got = asyncio.run(both(run))
+        assert [v.status for v in got] == ["unmet", "met"] * 4
+        assert stub.calls == 8 and not [n for n in stub.paid.values() if n > 1]
+
+
+@pytest.mark.parametrize(
+    "levels, said", [(("good ", "good"), "good"), (("<|im_start|>", "\u2039|im_start|\u203a"), 1)]
+)
+def test_levels_that_cannot_be_told_apart_are_not_guessed(levels, said):
+    """One was read as the other: in lines blanks are lost, and markup is shown without brackets."""
+    c = Criterion(id="c1", text="x", scale="ordinal", levels=levels)
+    said = levels[1] if said == 1 else said
+    assert read(f"REASON c1: r\nVERDICT c1: {said}", [c])[0].failure == "parse"
+
+
 def test_a_server_that_speaks_first_is_given_up():
     """What is no web server may greet (SSH, mail): no connection to it is ever silent."""
     sock = socket.create_server(("127.0.0.1", 0))
