@@ -194,7 +194,8 @@ def each(
     cluster: str | None = None,
     **options: Any,
 ) -> Results:
-    """A function of columns for each value of the column `by`, in order of first sight.
+    """A function of columns for each value of the column `by`, in order of first sight; rows
+    without one are "unknown".
 
     >>> import pandas as pd
     >>> from kit.stats import mean
@@ -204,9 +205,11 @@ def each(
     b  1
     """
     out = Results()
-    for name, rows in frame.groupby(by, sort=False):
+    for name, rows in frame.groupby(by, sort=False, dropna=False):
         more = {} if cluster is None else {"cluster": rows[cluster]}
-        out[str(name)] = function(*(rows[c] for c in columns), **more, **options)
+        out["unknown" if rows[by].isna().any() else str(name)] = function(
+            *(rows[c] for c in columns), **more, **options
+        )
     return out
 
 

@@ -221,8 +221,11 @@ def _column(
     values: list[Any], name: str, unknown: frozenset[str], cut: float | None, file: str
 ) -> list[Any]:
     from ..data.tables import kind_of, place, typed
+    from ..data.values import number
 
-    gone = [v != v or (isinstance(v, str) and v.strip().lower() in unknown) for v in values]
+    codes = {*unknown, *map(number, unknown)} - {None}  # -1 or 9 in a column of numbers, too
+    said = [v.strip().lower() if isinstance(v, str) else v for v in values]
+    gone = [v != v or v in codes for v in said]
     values = [None if g else v for g, v in zip(gone, values, strict=True)]
     if any(gone) and kind_of(file) == "csv":
         values = typed(values)  # numbers beside a word for unknown

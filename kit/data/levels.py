@@ -111,7 +111,7 @@ def by_levels(
         if place is not None:
             meta = {**v.meta, "level": place}
             out[i] = replace(v, status="level", value=place / _top(c), failure=None, meta=meta)
-        elif i in numbers or v.failure == "parse":
+        elif i in numbers or v.failure == "parse" or (c.levels and v.status == "level"):
             out[i] = replace(v, status="unknown", failure="parse", value=None)
             told.append(_finding(v, c))
     flat = {i: x for i, x in numbers.items() if i not in own}
@@ -132,6 +132,7 @@ def _places(
     """The level or points of each label; None of those that are not clear."""
     places = {i: _named(out[i].meta["label"], c) for i, c in own.items()}
     open_ = [i for i, place in places.items() if place is None and i in numbers]
+    open_ = [i for i in open_ if not _numbered(own[i])]
     starts: set[bool] = set()
     points: set[float] = set()
     for i in open_:
@@ -178,14 +179,30 @@ def _named(label: Any, c: Criterion) -> float | None:
     head, _, tail = said.partition("/")
     if c.points and number(tail) == c.points:
         return number(head) if 0 <= (number(head) or 0) <= c.points else None
+    if number(tail) == len(c.levels) and not _numbered(c):  # "2/3", two of three
+        place = number(head)
+        if place not in range(1, len(c.levels) + 1):
+            return None
+        return int(place) - 1
+    if tail and _numbered(c) and _named(tail, c) == len(c.levels) - 1:
+        return _named(head, c)
     for i, level in enumerate(c.levels):
-        head, _, words = level.casefold().partition(": ")
-        ends = KEY.match(head) if words else None
-        if said == level.casefold() or (ends and said in (head, words)):
+        if said == level.casefold():
             return i
-        if ends and ends[2] and x is not None and float(ends[1]) <= x <= float(ends[2]):
+        head, _, words = level.casefold().partition(": ")
+        ends = KEY.match(head)
+        if ends is None:
+            continue
+        if words and said in (head, words):
+            return i
+        if x is not None and float(ends[1]) <= x <= float(ends[2] or ends[1]):
             return i
     return None
+
+
+def _numbered(c: Criterion) -> bool:
+    """True where each level begins with its number, or is one."""
+    return bool(c.levels) and all(KEY.match(level.partition(": ")[0]) for level in c.levels)
 
 
 def _finding(v: Verdict, c: Criterion) -> Finding:

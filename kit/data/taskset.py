@@ -112,8 +112,8 @@ class TaskSet:
         """This set with another one's tasks, responses and verdicts (answers that lie in a file of
         their own).
 
-        Tasks of both that share an id must be equal, or DataError; answers to no task become
-        findings.
+        Tasks or answers of both that share an id must be equal, or DataError; what is in both
+        counts once, and answers to no task become findings.
         """
         mine = self.by_id
         if clash := [t.id for t in other.tasks if t.id in mine and mine[t.id] != t]:
@@ -122,6 +122,19 @@ class TaskSet:
                 where=str(other.path or "task set"),
                 fix="rename one of them",
             )
+        texts = {r.ids: r.text for r in self.responses}
+        if clash := [r.id for r in other.responses if texts.get(r.ids, r.text) != r.text]:
+            raise DataError(
+                f"both sets have another answer {clash[0]!r}",
+                where=str(other.path or "task set"),
+                fix="rename one of them",
+            )
+        told = set(map(_label_of, self.verdicts)) - {None}
+        other = replace(
+            other,
+            responses=[r for r in other.responses if r.ids not in texts],
+            verdicts=[v for v in other.verdicts if _label_of(v) not in told],
+        )
         tasks = [*self.tasks, *(t for t in other.tasks if t.id not in mine)]
         known = {t.id for t in tasks}
         notes = [
@@ -198,6 +211,11 @@ def _by_task(rows: list[Any]) -> dict[str, list[Any]]:
     for row in rows:
         out.setdefault(row.task_id, []).append(row)
     return out
+
+
+def _label_of(v: Verdict) -> tuple[Any, ...] | None:
+    """What makes two verdicts the same label of the same person; None for a judge's."""
+    return (*v.ids, v.judge, v.meta["label"]) if "label" in v.meta else None
 
 
 def odd_labels(verdicts: list[Verdict], criteria: dict[str, set[str]]) -> Iterator[Finding]:

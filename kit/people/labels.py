@@ -139,7 +139,7 @@ def _read(row: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _share(share: float, where: str) -> float:
-    if not 0 < share <= 1:
+    if not 1e-9 < share <= 1:
         raise DataError(
             f"the probability to be drawn is {share:g}, not in (0, 1]",
             where=f"{where}, field inclusion",

@@ -299,13 +299,23 @@ def policy_difference(
         f"difference corrected by {int((~np.isnan(y)).sum())} labels in {inside} prompts "
         f"(PPI++, weights {' and '.join(f'{w:.2f}' for w in weights)}), paired by prompt"
     )
-    more = {"n": len(f), "n_clusters": len(labelled), "missing": missing, "level": level}
-    more |= {"bounds": (-1.0, 1.0), "units": inside, "method": words, "what": "labels"}
     # half a label of each policy that is as wrong as can be: few that agree are not certain
     own = [np.bincount(group, where & ~np.isnan(y)) for where in (first, ~first)]
     room = sum((0.5 / side.sum()) ** 2 for side in own)
-    se = math.sqrt(float((psi**2).sum()) + room)
-    return of_influence(value, psi[labelled], min(map(worth, (held, *own))), se=se, **more)
+    return of_influence(
+        value,
+        psi[labelled],
+        min(map(worth, (held, *own))),
+        se=math.sqrt(float((psi**2).sum()) + room),
+        units=inside,
+        n=len(f),
+        n_clusters=len(labelled),
+        method=words,
+        missing=missing,
+        level=level,
+        bounds=(-1.0, 1.0),
+        what="labels",
+    )
 
 
 def _side(

@@ -139,6 +139,7 @@ class Comparison:
             e.missing,
             e.level,
             e.se,
+            e.worth,
         )
 
 
@@ -293,7 +294,7 @@ def agreement_difference(
 
 
 def claim(
-    result: Estimate,
+    result: Estimate | Comparison,
     *,
     new: str = "the new one",
     old: str = "the baseline",
@@ -314,6 +315,8 @@ def claim(
     >>> claim(Estimate(0.05, -0.01, 0.11, 200), what="kappa", old="B")[:73]
     'No gain shown: the difference in kappa of the new one to B is +.050 [-.01'
     """
+    if isinstance(result, Comparison):
+        result = result.adjusted
     e = result
     if points:
         e = Estimate(

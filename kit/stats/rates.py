@@ -166,7 +166,7 @@ def pass_rate(
 def _weights(inclusion: Sequence[float], y: np.ndarray) -> np.ndarray:
     pi = floats(inclusion, name="inclusion")
     same_length(human=y, inclusion=pi)
-    bad = ~np.isnan(y) & ~((pi > 0) & (pi <= 1))
+    bad = ~np.isnan(y) & ~((pi > 1e-9) & (pi <= 1))
     if bad.any():
         raise DataError(
             "a labelled row has no inclusion probability in (0, 1]",

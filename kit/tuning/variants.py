@@ -193,13 +193,20 @@ def joined(bench: Workbench, settings: Mapping[str, Any], rows: Sequence[int]) -
         from ..judge.panel import combine
 
         columns = [got, *(bench._more(t, rows).verdicts for t in others)]
-        votes = [[c[i] for c in columns] for i in rows]
+        votes = [[_sided(c[i]) for c in columns] for i in rows]
         return [with_costs(combine(v), v) for v in votes]
     band = {i: bands.get(bench.rows[i].criterion.text, bands[""]) for i in rows}
     hard = [i for i in rows if doubtful(got[i], *band[i])]
     last = bench._more(others[0], hard).verdicts
     both = {i: with_costs(last[i], [got[i], last[i]], escalated=True) for i in hard}
     return [both.get(i, got[i]) for i in rows]
+
+
+def _sided(v: Verdict) -> Verdict:
+    """A vote: a level counts as met from one half on, as in the trial itself."""
+    if v.status != "level":
+        return v
+    return dataclasses.replace(v, status="met" if v.value >= 0.5 else "unmet", value=None)
 
 
 def cascade(bench: Workbench, cheap: Trial, strong: Trial, tolerance: float) -> dict[str, Any]:

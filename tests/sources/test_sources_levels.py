@@ -7,6 +7,7 @@ import pytest
 
 import kit
 from kit.data import load_tasks, save_tasks
+from kit.errors import DataError
 from kit.rubrics import lint
 
 WORDS = ["bad", "ok", "top"]
@@ -343,3 +344,32 @@ def test_a_one_beside_numbered_levels_is_met():
         values = [v.value for v in found.verdicts if v.criterion_id == "d"]
         assert "label-scale" not in {f.code for f in found.findings}
         assert values == [1, 1, 0][: len(given)]
+
+
+@pytest.mark.parametrize(
+    ("levels", "labels", "read"),
+    [
+        ([1, 2, 3, 4, 5], [0, 1, 2, 5], [None, 0, 0.25, 1]),
+        ({"1": "bad", "2": "ok", "3": "good"}, [0, 1, 2], [None, 0, 0.5]),
+        ([0, 1, 2, 3, 4], [0, 4, 5], [0, 1, None]),
+        (["0.0", "0.5", "1.0"], [0, 0.5, 1], [0, 0.5, 1]),
+        ([1, 2, 3, 4, 5], ["3.0", 3.0, "3/5", "80/100"], [0.5, 0.5, 0.5, None]),
+        ([0, 1, 2, 3, 4], ["1/4", "0/4"], [0.25, 0]),
+        (WORDS, ["1/2", "2/3", "5/10"], [None, 0.5, None]),
+    ],
+)
+def test_labels_are_numbers_of_their_own_levels_or_unknown(levels, labels, read):
+    """A 0 beside levels 1 to 5 was the worst, "1/4" of 0 to 4 was 0, and "1.0" was .5, in silence."""
+    values, codes = labelled(*labels, levels=levels)
+    assert values == read and ("unreadable-label" in codes) == (None in read)
+
+
+def test_answers_that_are_joined_twice_count_once_and_others_of_one_id_are_refused():
+    """A notebook cell that ran again doubled answers, labels and grades."""
+    task = load_tasks([{"id": "t", "prompt": "p", "criteria": [{"id": "b", "text": "c"}]}])
+    row = {"task_id": "t", "response_id": "r", "response": "x", "labels": {"b": 1}}
+    once = task.joined(load_tasks([row]))
+    again = once.joined(load_tasks([row]))
+    assert len(again.responses) == len(again.verdicts) == 1
+    with pytest.raises(DataError, match="another answer 'r'"):
+        once.joined(load_tasks([{**row, "response": "y"}]))

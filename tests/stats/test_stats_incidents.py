@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
+import pandas as pd
 import pytest
 
+import kit
 from kit import calibration, stats
+from kit.__main__ import main
 from kit.errors import DataError
 
 
@@ -80,3 +85,24 @@ def test_a_few_huge_prompts_among_many_small_ones_show_no_gain():
         claimed += "beats" in stats.claim(e) or (row.low > 0 and row.p_adjusted < 0.05)
         assert e.n_clusters == 155 and e.worth < 10
     assert claimed == 0
+
+
+def test_rows_without_a_key_are_a_group_and_a_row_of_a_table_is_a_claim():
+    """Rows whose kind is None were dropped by the table of each kind, without a word."""
+    frame = pd.DataFrame({"kind": ["a", None, "b", np.nan], "v": [1, 0, 1, 1]})
+    found = kit.each(frame, "kind", stats.mean, "v")
+    assert {k: e.n for k, e in found.items()} == {"a": 1, "unknown": 2, "b": 1}
+    (row,) = stats.compare({"a": [0, 1, 0, 1, 0, 1], "b": [1, 1, 0, 1, 1, 1]}, "a")
+    assert "Too few" in stats.claim(row) or "No gain" in stats.claim(row)
+
+
+@pytest.mark.parametrize("said", ["9", "9.0"])
+def test_a_number_that_means_unknown_is_unknown(said, tmp_path, capsys):
+    """--unknown 9 did nothing in a column of numbers: kappa .115 with a level 9, for .250."""
+    rows = [(1, 1), (2, 3), (3, 3), (1, 2), (2, 2), (3, 1), (9, 1), (9, 2), (3, 9)]
+    path = tmp_path / "t.csv"
+    path.write_text("j,h\n" + "".join(f"{a},{b}\n" for a, b in rows))
+    assert (
+        main(["agree", str(path), "--judge", "j", "--human", "h", "--unknown", said, "--json"]) == 0
+    )
+    assert json.loads(capsys.readouterr().out)["categories"] == [1, 2, 3]

@@ -274,3 +274,10 @@ def test_another_template_is_the_frame_of_the_trial_or_is_refused(tmp_path):
 def test_rows_are_labels_too_and_none_are_refused():
     with pytest.raises(DataError, match="labels, all alike or none"):
         kit.workbench([], judge="endpoint:m")
+
+
+def test_a_panel_of_levels_is_the_majority_of_its_trials():
+    """Votes unmet, .5 and .5, each met in its own trial, were a level of .333: unmet."""
+    ids = {"task_id": "t", "response_id": "r", "criterion_id": "c"}
+    votes = [Verdict(**ids, status="unmet")] + [Verdict(**ids, status="level", value=0.5)] * 2
+    assert [variants._sided(v).value for v in votes] == [0, 1, 1]
