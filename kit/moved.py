@@ -31,7 +31,6 @@ MOVED = {
     "kit.judge.checks_rules": "kit.checks.rules",
     "kit.judge.checks_text": "kit.checks.text",
     "kit.judge.checks_language": "kit.checks.language",
-    "kit.judge.address": "kit.judge.wire",
     "kit.judge.base": "kit.judge.session",
     "kit.judge.bill": "kit.judge.prices",
     "kit.judge.escalate": "kit.judge.panel",

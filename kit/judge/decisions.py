@@ -15,6 +15,7 @@ from typing import Any
 from ..errors import KitError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, is_number
 from . import reading, templates
+from .address import Address
 from .asking import Asked
 from .caller import Caller
 from .keys import OPENAI, redact
@@ -22,7 +23,7 @@ from .prices import Price, Usage, default_model, tokens
 from .records import Call, Forecast, Question
 from .session import session
 from .templates import encode
-from .wire import Address, Wire
+from .wire import Wire
 from .words import Reading, cleaned
 
 VERSION = 1

@@ -18,6 +18,7 @@ from ..errors import KitError
 from ..records import Criterion, Response, Task, Verdict, calls_of, fingerprint
 from . import reading, templates
 from .abilities import Doubt
+from .address import Address
 from .asking import Asked
 from .caller import Caller, Outcome
 from .keys import OPENAI, remember_all, secret_name
@@ -26,7 +27,7 @@ from .prices import Price, Usage, default_model, is_reasoning, tokens, warning
 from .records import READER, Call, Forecast, Question, rebuilt
 from .session import session
 from .templates import Layout, digest, encode
-from .wire import Address, Wire, large
+from .wire import Wire, large
 from .words import Reading
 
 log = logging.getLogger(__name__)

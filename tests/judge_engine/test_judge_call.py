@@ -12,9 +12,10 @@ from test_judge_engine_endpoint import TASK, all_right, answers, at
 from kit.errors import BudgetError, JudgeDownError, KitError
 from kit.judge import Budget, DecisionJudge, EndpointJudge, Ledger, judge, loop
 from kit.judge.abilities import FRESH, Abilities, Doubt
+from kit.judge.address import Address
 from kit.judge.keys import redact, remember, shown
 from kit.judge.prices import usage
-from kit.judge.wire import Address, Wire, retry_after
+from kit.judge.wire import Wire, retry_after
 
 SECRET = "gsk_0f9e8d7c6b5a4938271605f4e3d2c1b0"
 

@@ -554,7 +554,7 @@ def test_credentials_in_addresses_are_cut_out(monkeypatch):
     """A token as the user's name, a proxy's password with %40 in it (it is sent decoded), and a
     short password stood in reasons, ledger and errors.
     """
-    from kit.judge.wire import Address
+    from kit.judge.address import Address
 
     monkeypatch.setattr(keys, "_IN_USE", {})
     Address.of("http://ghToken4711abc:x@host/v1")
@@ -576,7 +576,7 @@ def test_a_proxy_that_is_no_address_is_named(proxy, monkeypatch):
     who = EndpointJudge("m", base_url="http://far.example/v1")
     with pytest.raises(KitError, match="http_proxy"):
         judge([TASK], [ANSWER], judge=who, progress=False)
-    from kit.judge.wire import Address
+    from kit.judge.address import Address
 
     monkeypatch.setenv("http_proxy", "proxy.example:3128")  # as curl takes it
     assert Address.of("http://far.example/v1").proxy == "http://proxy.example:3128"

@@ -15,12 +15,12 @@ from judge_stub import StubServer, completion
 from kit.__main__ import main
 from kit.errors import DataError, KitError
 from kit.judge import EndpointJudge, judge, keys
+from kit.judge.address import Address
 from kit.judge.decisions import DecisionJudge
 from kit.judge.factory import judge_of
 from kit.judge.ledger import Ledger
 from kit.judge.panel import Panel, combine, doubtful
 from kit.judge.parse import read
-from kit.judge.wire import Address
 from kit.records import Criterion, Response, Task, Verdict
 from kit.train.functions import reward_function
 
