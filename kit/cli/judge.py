@@ -382,7 +382,7 @@ def _extra(pairs: list[str] | None) -> dict[str, Any] | None:
     out: dict[str, Any] = dict(given(pairs or [], "--extra"))
     for name, value in out.items():
         try:
-            out[name] = json.loads(value, parse_constant=_no_number)
+            out[name] = json.loads(value)
         except ValueError as e:  # plain text needs no quotes
             if value.startswith(("{", "[", '"')):
                 fix = "write the value as JSON, or as text without brackets and quotes"
@@ -390,10 +390,6 @@ def _extra(pairs: list[str] | None) -> dict[str, Any] | None:
                     f"{value!r} is no JSON ({e})", where=f"--extra {name}", fix=fix
                 ) from None
     return out or None
-
-
-def _no_number(text: str) -> Any:
-    raise KitError(f"{text} is no number of JSON", where="--extra", fix="give a finite number")
 
 
 def _temperature(text: str) -> float | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import logging
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -412,6 +413,11 @@ def _fields(extra: Mapping[str, Any]) -> None:
     for name in OWN.keys() & extra.keys():
         where = f"EndpointJudge(extra={{{name!r}: ...}})"
         raise KitError(f"{name} is the kit's to fill in", where=where, fix=f"give {OWN[name]}")
+    try:
+        json.dumps(extra, allow_nan=False)
+    except (ValueError, TypeError, RecursionError) as e:
+        fix = "give finite numbers, texts, lists and objects"
+        raise KitError(f"this cannot be sent ({e})", where="extra fields", fix=fix) from None
 
 
 def _texts(fields: Any, name: str = "") -> Iterator[tuple[str, str]]:

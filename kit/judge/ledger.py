@@ -479,5 +479,5 @@ def _found(db: sqlite3.Connection, keys: Collection[str]) -> dict[str, Verdict]:
 def _json(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text

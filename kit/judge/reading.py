@@ -28,7 +28,7 @@ from .words import Reading
 
 FINE = frozenset(
     "stop eos eos_token end end_turn endturn stop_sequence complete completed done finished normal "
-    "finishreason.stop 200 succeeded success ok final none null safe disabled auto assistant model "
+    "finishreason.stop eosfound stopstringfound 200 succeeded success ok final none null safe disabled auto assistant model "
     "url_citation file_citation message text output_text noul predicate decision chat.completion chat.completion.chunk text_completion".split()
 )
 LIMITS = frozenset("length max_tokens max_output_tokens model_length incomplete truncated".split())
@@ -45,15 +45,20 @@ _ASIDE = re.compile(  # names under which nothing speaks of the reply; a gateway
     r"timings|metrics|stats|logprobs|citations?|metadata|prompt)|search_results|web_search",
     re.I,
 )
+_THOUGHT = re.compile("reasoning|think|thought|prompt", re.I)
 _TELLS = re.compile(  # of an end, a state, a verdict, another reply
     r"finish|done|end(?!point)|stop|stat(?:us|e)|complet|truncat|cut|part(?!y)|limit|exceed|error|fail|"
     r"refus|reject|filter|moderat|safe|harm|toxic|violat|block|flag|warn(?!ings$)|valid|success|cancel|"
     r"abort|interrupt|expire|withdr|retract|revis|correct|overrid|supersed|draft|final|verdict|score|"
     r"rating|grade|label(?!_mass$)|judg|result|met$|object|type|role|delta|content|text(?!_)|output|answer|reply|"
     r"response|completion|message|choice|tool|function|call|_reason|comment|note(?!_)|channel|"
-    r"^err|exception|traceback|stale|review|stage|phase|^ok$|^reason$|(?:^|_)code$",
+    r"^err|exception|traceback|stale|review|stage|phase|^ok$|^reason$|(?:^|_)code$|^msg$|^info$|notice|"
+    r"remark",
     re.I,
 )
+_ENDED = re.compile(
+    r"(?:^|_)(?:status|error|truncated|verdict|(?:finish|stop)_?reason)$", re.I
+)  # anywhere
 _ILL = re.compile(
     r"^\W*(?:yes|no|true|false)\W*$|"
     r"\b(?:(?:un)?met|pass(?:ed)?|satisfied|fulfilled|verdict|unclear|unknown)\b|"
@@ -178,7 +183,11 @@ def _against(name: str, value: Any, text: str) -> Iterator[str]:
     >>> [*_against("finish_reason", "length", ""), *_against("done", False, "")]
     ['length', 'done']
     """
-    if (_aside(name) and value is not True) or name in EITHER or _same(value, text):
+    if _aside(name) and value is not True and not _ENDED.search(name):
+        if not isinstance(value, dict) or _THOUGHT.search(name):
+            return
+        value = {k: v for k, v in value.items() if _ENDED.search(k)}
+    if name in EITHER or _same(value, text):
         return
     if isinstance(value, dict):
         yield from _beside(text, value, "")

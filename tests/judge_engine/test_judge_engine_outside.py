@@ -798,6 +798,14 @@ def test_levels_that_cannot_be_told_apart_are_not_guessed(levels, said):
     assert read(f"REASON c1: r\nVERDICT c1: {said}", [c])[0].failure == "parse"
 
 
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), {"a": {1}}])
+def test_an_extra_field_that_is_no_json_is_refused_before_anything_is_asked(value):
+    """`--extra a=1e999` is JSON, and infinite: a raw ValueError at the first call."""
+    with pytest.raises(KitError, match="cannot be sent"):
+        EndpointJudge("m", base_url="http://127.0.0.1:9/v1", extra={"a": value})
+    assert judge_cli._extra(["a=1e999"]) == {"a": float("inf")}  # refused as above
+
+
 def test_a_server_that_speaks_first_is_given_up():
     """What is no web server may greet (SSH, mail): no connection to it is ever silent."""
     sock = socket.create_server(("127.0.0.1", 0))

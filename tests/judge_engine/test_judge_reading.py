@@ -313,6 +313,8 @@ def test_an_envelope_with_a_sign_of_failure_or_a_second_text_is_not_believed(par
         {"message": {"reasoning_content": "VERDICT c1: unmet? No."}},
         {"message": {"content": [{"type": "text", "text": JSON, "annotations": []}]}},
         {"message": {"prefix": False}},
+        {"top": {"stats": {"stop_reason": "eosFound", "tokens_per_second": 51.2}}},  # LM Studio
+        {"top": {"metadata": {"status": "ok", "team": "x"}, "_hidden": {"cached": False}}},
     ],
 )
 def test_an_honest_envelope_is_read(parts):
@@ -502,6 +504,10 @@ def test_signs_of_a_draft_count_at_every_level():
         *({"channel": "analysis"}, {"finish_reason": "content_filter"}, {"is_partial": True}),
         *({"stop_reason": "insufficient_system_resource"}, {"status": {"code": 500}}),
         *({"flagged": True}, {"draft": "yes"}, {"is_complete": False}, {"done_reason": "length"}),
+        *({"stats": {"stop_reason": r}} for r in ("maxPredictedTokensReached", "userStopped")),
+        *({"usage": {"error": "failed"}}, {"timings": {"truncated": True}}, {"_status": "failed"}),
+        *({"metadata": {"status": "aborted"}}, {"_error": {"message": "aborted", "code": 500}}),
+        *({"msg": "terminated early"}, {"info": "killed: out of memory"}),
     ],
 )
 def test_any_field_that_tells_of_an_end_must_tell_of_a_good_one(more):
