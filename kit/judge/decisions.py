@@ -99,7 +99,9 @@ class DecisionJudge(Asked):
         """Fingerprints of endpoint, model, form, threshold, text, task, response and criterion
         (questions do not see each other).
         """
-        head = fingerprint([self._own, task.asked, task.system, dict(task.sources), response.text])
+        head = fingerprint(
+            [self._own, task.asked, task.system, templates.sources_of(task), response.text]
+        )
         return [
             hashlib.sha256(
                 (head + fingerprint([c.id, c.scale, templates.spec(c)])).encode()

@@ -66,7 +66,7 @@ def _transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 def _unwritable(path: Path, e: BaseException) -> DataError | None:
     """The error for a full or failing disk, or None when it is something else."""
     if isinstance(e, sqlite3.OperationalError) and (
-        "full" in str(e) or "disk I/O" in str(e) or "readonly" in str(e)
+        any(said in str(e) for said in ("full", "disk I/O", "readonly", "no such table"))
     ):
         return DataError(
             f"the ledger cannot be written ({e})",
@@ -191,7 +191,12 @@ class Ledger:
         """The connection, locked, in a write transaction; DataError when the disk is full."""
         with self.lock:
             try:
-                with _transaction(self.connection()) as db:
+                db = self.connection()
+                if not self.path.exists():  # what is written now would be in no file
+                    what = "the ledger was removed while it was in use"
+                    fix = "run the same command again; what was in the file is asked anew"
+                    raise DataError(what, where=str(self.path), fix=fix)
+                with _transaction(db):
                     yield db
             except sqlite3.OperationalError as e:
                 raise (_unwritable(self.path, e) or e) from None

@@ -245,6 +245,12 @@ def line(name: str, c: Criterion) -> str:
     return neutral(json.dumps({"id": name, **spec(c)}, ensure_ascii=False))
 
 
+def sources_of(task: Task) -> Any:
+    """A task's sources as a key has them: an order of their own counts, for they are shown in it."""
+    rows = list(task.sources.items())
+    return dict(rows) if rows == sorted(rows) else rows
+
+
 def head(task: Task, secret: bytes = _SECRET) -> tuple[str, str]:
     """The fenced prompt (with the task's system text) and the fenced sources ("" where there are
     none).
@@ -322,7 +328,7 @@ class Layout:
         asked = [c for c in leaves(task.criteria) if not c.by_code]
         sizes = {"all": len(asked) or 1, "one": 1}
         size = sizes[how] if how in sizes else int(how)
-        self.base = fingerprint([own, size == 1, task.asked, task.system, dict(task.sources)])
+        self.base = fingerprint([own, size == 1, task.asked, task.system, sources_of(task)])
         self._group: dict[str, int] = {}
         self._mark: dict[str, str] = {}
         self._texts: dict[Any, tuple[list[Criterion], str, Raw]] = {}

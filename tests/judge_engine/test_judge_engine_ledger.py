@@ -610,6 +610,39 @@ def test_a_stored_p_is_read_again_from_its_tokens(tmp_path):
         assert v.p == pytest.approx(0.917, abs=0.001) and stub.calls == 1
 
 
+@pytest.mark.parametrize("mess", ["remove", "drop"])
+def test_a_ledger_that_vanishes_stops_the_run(tmp_path, mess):
+    """The run ended well, 80 paid verdicts were in no file, and were paid again by the next."""
+    path = tmp_path / "l.sqlite"
+
+    def handler(body, n):
+        if n == 3 and mess == "remove":
+            path.unlink()
+        if n == 3 and mess == "drop":
+            with contextlib.closing(sqlite3.connect(path)) as db:
+                db.execute("DROP TABLE verdicts")
+                db.commit()
+        return completion('{"c1":{"reason":"r","verdict":"met"}}')
+
+    task = Task(id="t", prompt="p", criteria=(Criterion(id="c1", text="says w1"),))
+    rs = [Response(task_id="t", id=f"r{i}", text=f"w{i}") for i in range(30)]
+    with StubServer(handler=handler) as stub:
+        who = EndpointJudge("m", base_url=stub.url, concurrency=1)
+        with pytest.raises(DataError, match="removed|no such table"):
+            judge(task, rs, judge=who, ledger=path, progress=False)
+        assert stub.calls < 6
+
+
+def test_the_order_of_sources_is_part_of_a_key():
+    """They are shown in their order; the verdicts on another order were given as cached."""
+    who = EndpointJudge("m", base_url="http://127.0.0.1:9/v1")
+    answer = Response(task_id="t", id="r", text="w1")
+    rows = [("a", "1"), ("b", "2")]
+    tasks = [dataclasses.replace(TASK, sources=dict(order)) for order in (rows, rows[::-1])]
+    one, two = (who.keys(t, answer, t.criteria) for t in tasks)
+    assert not set(one) & set(two)
+
+
 def test_a_level_of_a_yes_or_no_criterion_is_asked_again(tmp_path):
     """A line with level .5 was imported, and half of a yes was paid to the policy."""
     with StubServer() as stub, Ledger(tmp_path / "l.sqlite") as book:
