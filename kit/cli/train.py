@@ -91,6 +91,8 @@ def _changes(pairs: list[str]) -> dict[str, Any]:
 
 
 def _text(result: Any) -> str:
+    from ..stats.estimate import band
+
     lines = [f"run: {result.out}"]
     m = result.metrics
     lines.append(
@@ -101,7 +103,8 @@ def _text(result: Any) -> str:
     if getattr(result, "gain", None) is not None:
         lines.append(result.gain.sentence)
         lines += [
-            f"  {r['difference']:+.3f} [{r['low']:+.3f}, {r['high']:+.3f}]  {r['what']}"
+            f"  {r['difference']:+.3f} {band(r['low'], r['high'], 3)}  {r['what']}"
             for r in result.gain.table()
+            if r["difference"] == r["difference"]  # else nothing is known
         ]
     return "\n".join(lines)

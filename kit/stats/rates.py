@@ -25,6 +25,7 @@ from .estimate import Estimate, unknown
 from .shares import share, signed_share
 from .tails import t_quantile
 
+SHARES = ((0.0, 1.0), (-math.inf, math.inf))  # ranges, known or not, in which 0s and 1s are shares
 DESIGNS = ("random", "by_label", "shifted", "probability")
 
 
@@ -40,8 +41,8 @@ def mean(
     """Mean of a column (a weighted mean with `weights`), NaN / None left out and counted, with a
     clustered interval.
 
-    values : (n,) numbers or True / False. Only 0s and 1s: Wilson on the effective number of rows
-        (`shares.share`). Otherwise cluster jackknife-t; give `bounds`, the range that the values
+    values : (n,) numbers or True / False. Only 0s and 1s, and no other `bounds`: Wilson on the
+        effective number of rows (`shares.share`). Otherwise cluster jackknife-t; give `bounds`, the range that the values
         can have, where it is known. What no drawn prompt shows is not in the interval: where scores
         in a known range may collapse as a prompt, or skewed ones are from 8 prompts (coverage .86),
         `betting` holds, and is wider.
@@ -77,7 +78,7 @@ def mean(
     if (
         math.isnan(out.value)
         or (cluster is not None and out.n_clusters < 2)
-        or math.isinf(bounds[0]) != math.isinf(bounds[1])  # a loss, no share
+        or tuple(bounds) not in SHARES  # a loss, or a reward
         or not np.isin(x[keep], (0.0, 1.0)).all()
     ):
         return out
@@ -427,6 +428,7 @@ def macro_difference(
     level: float = 0.95,
     method: str = "difference paired by cluster",
     bounds: tuple[float, float] | None = None,
+    span: tuple[float, float] = (0.0, 1.0),
 ) -> Estimate:
     """Mean over clusters of (mean of new - mean of old), with a paired t interval over the clusters
     that both have.
@@ -434,8 +436,8 @@ def macro_difference(
     The two need not have the same rows, nor as many of a cluster. n : known rows of both. bounds :
     the range of a difference, such as (-1, 1). With fewer than 60 clusters, where a t interval is
     deceived by a few prompts that collapse, the interval is then the betting one, which no skew
-    deceives. Columns of 0s and 1s have an interval within [-1, 1]: `difference`'s for shares where
-    each cluster has one row of each.
+    deceives. span : the range of a value; in [0, 1], or where it is unknown, columns of 0s and 1s have an interval within
+    [-1, 1]: `difference`'s for shares where each cluster has one row of each.
 
     >>> ids = {"new_cluster": list("aab"), "old_cluster": list("abb")}
     >>> macro_difference([1, 1, 0], [0, 1, 0], **ids).value
@@ -452,7 +454,7 @@ def macro_difference(
     sums = [np.bincount(group[side], x[side], c) for side in sides]
     one, two = (s[both] / size[both] for s, size in zip(sums, sizes, strict=True))
     d, n, missing = one - two, int(known.sum()), int((~known).sum())
-    if bounds is None and np.isin(x[known], (0.0, 1.0)).all():
+    if bounds is None and tuple(span) in SHARES and np.isin(x[known], (0.0, 1.0)).all():
         return _of_shares(_t(d, n, missing, level, method), d)
     if bounds is None or not 1 < len(d) < FIRM:
         return _t(d, n, missing, level, method)

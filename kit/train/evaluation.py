@@ -49,8 +49,12 @@ class Evaluation:
 
     def reward(self) -> Estimate:
         """Mean reward over prompts, with a t interval over prompts."""
-        bounds = rollouts.span([g.meta.get("range") for g in self.grades], self.scores)
-        return mean_by_cluster(self.scores, self.clusters, bounds=bounds)
+        return mean_by_cluster(self.scores, self.clusters, bounds=self.span)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The lowest and the highest reward that these prompts allow."""
+        return rollouts.span([g.meta.get("range") for g in self.grades], self.scores)
 
     def strict(self, tasks: Sequence[Task] = ()) -> list[float | None]:
         """Per answer 1.0 for a strict pass (see `fulfilled`), 0.0 for none, None = unknown."""
@@ -147,6 +151,8 @@ class Gain:
         r = self.reward
         where = f"on {r.n_clusters} held-out prompts"
         span = f"{r.value:+.3f} [{r.low:+.3f}, {r.high:+.3f}] {where}"
+        if math.isnan(r.value):
+            return "No gain was shown: no held-out prompt has a known reward before and after."
         if not (math.isfinite(r.low) and math.isfinite(r.high)):
             text = f"No gain was shown: {r.value:+.3f} {where}, and no interval can be given."
         elif self.shown:
@@ -259,16 +265,18 @@ def compare(
     old, new = before.values(rows_of), after.values(rows_of)
     labels = [k for k in dict.fromkeys(k for r in old for k in r) if any(k in r for r in new)]
 
-    def change(a: Sequence[float | None], b: Sequence[float | None]) -> Estimate:
-        return paired(a, b, before.clusters, after.clusters)
+    def change(
+        a: Sequence[float | None], b: Sequence[float | None], span: Any = (0.0, 1.0)
+    ) -> Estimate:
+        return paired(a, b, before.clusters, after.clusters, span)
 
     passed = [before.strict(tasks), after.strict(tasks)]
     return Gain(
         before=before.reward(),
         after=after.reward(),
-        reward=change(before.scores, after.scores),
+        reward=change(before.scores, after.scores, before.span),
         criteria={k: change([r.get(k) for r in old], [r.get(k) for r in new]) for k in labels},
-        words=change(_words(before), _words(after)),
+        words=change(_words(before), _words(after), (0.0, math.inf)),
         truncated=change(_cut(before), _cut(after)),
         strict=change(*passed),
         passing=(
@@ -276,7 +284,7 @@ def compare(
             mean_by_cluster(passed[1], after.clusters),
         ),
         trivial=paid,
-        over=best and paired(best.scores, after.scores, best.clusters, after.clusters),
+        over=best and paired(best.scores, after.scores, best.clusters, after.clusters, after.span),
     )
 
 
@@ -285,13 +293,13 @@ def paired(
     b: Sequence[float | None],
     a_cluster: Sequence[str],
     b_cluster: Sequence[str],
+    span: tuple[float, float] = (0.0, 1.0),
 ) -> Estimate:
     """Mean over prompts of (mean of b - mean of a), paired by prompt, t interval over prompts;
-    unknown values are left out.
+    unknown values are left out. span : the range of a value.
     """
-    return stats.macro_difference(
-        b, a, new_cluster=b_cluster, old_cluster=a_cluster, method="difference paired by prompt"
-    )
+    ids = {"new_cluster": b_cluster, "old_cluster": a_cluster}
+    return stats.macro_difference(b, a, **ids, span=span, method="difference paired by prompt")
 
 
 def mean_by_cluster(

@@ -118,7 +118,7 @@ def qualities(
                 ece=error,
                 ece_plain=raw,
                 stated=stated,
-                gain=evaluation.paired(first.scores, e.scores, first.clusters, e.clusters),
+                gain=evaluation.paired(first.scores, e.scores, first.clusters, e.clusters, e.span),
                 gain_accuracy=evaluation.paired(marks[0], right, first.clusters, e.clusters),
                 step=evaluation.paired(before, right, first.clusters, e.clusters),
                 net=evaluation.share(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 
@@ -459,6 +460,33 @@ class TestEvaluation:
         empty = _evaluation("e", {f"p{i}": [0.0] for i in range(24)})
         gain = evaluation.compare(empty, after, trivial={"empty": empty, "parrot": empty})
         assert "(0.083) is not shown to beat the best trivial one (empty" in gain.sentence
+
+    def test_zeros_and_ones_of_another_range_are_no_shares(self):
+        """Rewards from -1 to 1 that are all 0 had [0, .137], and one-word answers +0 [-.277, .277]."""
+
+        def ranged(name, score, high):
+            e = _evaluation(name, {f"p{i}": [score] for i in range(30)})
+            meta = {"range": (-high, high)}
+            return dataclasses.replace(
+                e, grades=tuple(dataclasses.replace(g, meta=meta) for g in e.grades)
+            )
+
+        one, ten = (ranged("b", 0.0, high).reward() for high in (1.0, 10.0))
+        assert one.low < 0 < one.high and ten.high == pytest.approx(10 * one.high)
+        gain = evaluation.compare(ranged("b", 0.0, 1.0), ranged("a", 1.0, 1.0))
+        assert gain.reward.value == 1.0 and gain.reward.high != 1.0
+        assert math.isnan(gain.words.low), "two words each: there is no share of words"
+        shares = evaluation.paired([0.0, 1.0] * 9, [1.0, 1.0] * 9, list(range(18)), list(range(18)))
+        counts = evaluation.paired(
+            [0.0, 1.0] * 9, [1.0, 1.0] * 9, list(range(18)), list(range(18)), (0.0, math.inf)
+        )
+        assert "shares" in shares.method and "shares" not in counts.method
+
+    def test_nothing_known_is_no_comparison(self):
+        lost = _evaluation("b", {"p": [None]})
+        gain = evaluation.compare(lost, lost, trivial={"empty": _evaluation("e", {"p": [0.0]})})
+        assert "no held-out prompt has a known reward" in gain.sentence
+        assert "nan" not in gain.sentence and "beat" not in gain.sentence
 
     def test_no_gain_is_said(self):
         gain = evaluation.compare(
