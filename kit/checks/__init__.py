@@ -4,13 +4,15 @@ verdict record.
 A check is an object, `{"name": "words", "max": 50}`. `"not": true` turns any of them round.
 A negative criterion states the bad thing, and its check is met when the bad thing is present. An
 empty answer meets no
-positive criterion, whatever its check says: nothing is not "at most fifty words".
+positive criterion, whatever its check says: nothing is not "at most fifty words". Thoughts
+(<think> ... </think>) are no part of an answer.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..errors import DataError
@@ -19,7 +21,7 @@ from . import text as text_of
 from .arguments import Arguments, Finding
 from .rules import CHECKS as RULES
 
-VERSION = 7  # part of every key: raise it when a measure changes
+VERSION = 8  # part of every key: raise it when a measure changes
 
 Function = Callable[[Task, Response, Criterion], Any]
 _FUNCTIONS: dict[str, Function] = {}
@@ -87,11 +89,14 @@ def check(
     ('unmet', 0.0, '3 words; at most 2')
     """
     args = _arguments(task, criterion, allow_python)
+    said = response
+    if "<" not in str(criterion.check):  # else it may ask for the thoughts' own tags
+        said = replace(response, text=text_of.answered(response.text))
     ids = (task.id, response.id, criterion.id)
     name, failed = args["name"], None
     try:
         if name in RULES:
-            found, p = RULES[name][1](task, response, args), None
+            found, p = RULES[name][1](task, said, args), None
         else:
             found, p = _user(task, response, criterion, args)
     except DataError:
@@ -107,7 +112,7 @@ def check(
     met, reason = found.met, found.reason
     if args.get("not", False):
         met, p, reason = not met, None if p is None else 1 - p, f"{reason}; wanted the contrary"
-    if criterion.weight >= 0 and not text_of.visible(response.text).strip():
+    if criterion.weight >= 0 and not text_of.visible(said.text).strip():
         met, p, reason = False, None, f"the answer is empty ({reason})"
     p = float(met) if p is None else p
     return Verdict(

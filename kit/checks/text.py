@@ -77,6 +77,21 @@ def visible(text: str) -> str:
     )
 
 
+_MIND = r"(?:think(?:ing)?|reason(?:ing)?)"
+_THOUGHT = re.compile(rf"<\s*{_MIND}\s*>.*?<\s*/\s*{_MIND}\s*>", re.I | re.S)
+# Many chat templates open the tag in the prompt, and a cut answer never closes it.
+_HALF = re.compile(rf"\A(?:\s*<\s*{_MIND}\s*>.*\Z|.*?<\s*/\s*{_MIND}\s*>)", re.I | re.S)
+
+
+def answered(text: str) -> str:
+    """The text without its thoughts, <think> ... </think>; nothing where it is one thought.
+
+    >>> answered("<think>It is 17.</think>16"), answered("17?</think>16"), answered("<think>16")
+    ('\\n16', '16', '')
+    """
+    return _HALF.sub("", _THOUGHT.sub("\n", text))
+
+
 def _bare(text: str) -> str:
     """Combining marks dropped, so that accents and vowel signs never split a word."""
     if text.isascii():

@@ -83,8 +83,7 @@ def _numbers(task: Task, sentences: Sequence[str]) -> list[str]:
     facts = [f for f in _facts(task) if f.get("number") is not None]
     if not facts:
         return []
-    texts = [t for f in facts for t in (f["text"], *f.get("aliases", ()))]
-    given = {n for t in (task.prompt, *texts) for n in numbers(t)}
+    given = named_numbers(task)
     beside: dict[float, None] = {}
     for s in sentences:
         said = numbers(s)
@@ -104,6 +103,15 @@ def right_numbers(sentence: str, facts: Iterable[Mapping[str, Any]]) -> set[floa
 def _is(q: Quantity, fact: Mapping[str, Any]) -> bool:
     value, tolerance, unit = wanted(fact)
     return agrees(q, value, tolerance, unit) or agrees(q, fact["number"], tolerance, percent=True)
+
+
+def named_numbers(task: Task) -> set[float]:
+    """The numbers of a question and of the names of its facts."""
+    out = set(numbers(task.prompt))
+    for fact in _facts(task):
+        for name in (fact["text"], *fact.get("aliases", ())):
+            out.update(numbers(name))
+    return out
 
 
 def numbers(text: str) -> list[float]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
+from ..checks.text import answered
 from ..records import Part, Response, Task
 
 NAMES = ("factual", "direction", "consistency", "uncertainty")
@@ -38,13 +41,34 @@ def applicable(task: Task) -> tuple[str, ...]:
     return tuple(n for n in NAMES if n in asked)
 
 
+_BLOCK = re.compile(r"<answer>.*?</answer>", re.I | re.S)
+
+
+def answer(response: Response) -> Response:
+    """The response without its thoughts and, of several <answer> blocks, with the last one alone.
+
+    >>> r = Response(task_id="t", id="r", text="<think>up?</think><answer>down</answer>")
+    >>> answer(r).text.strip()
+    '<answer>down</answer>'
+    """
+    text = answered(response.text)
+    for _ in _BLOCK.findall(text)[1:]:
+        text = _BLOCK.sub("", text, count=1)
+    return replace(response, text=text)
+
+
 def verify(
     verifier: str, task: Task, response: Response, *, name: str | None = None, **options: Any
 ) -> Part:
-    """The score in [0, 1] of one verifier, or an absent Part where the task does not ask for it."""
+    """The score in [0, 1] of one verifier, or an absent Part where the task does not ask for it.
+
+    Read is what is answered (`answer`).
+    """
     name = name or verifier
     if verifier not in applicable(task):
         return Part.absent(name)
     from importlib import import_module
 
-    return import_module(f"{__package__}.{verifier}").score(task, response, name=name, **options)
+    return import_module(f"{__package__}.{verifier}").score(
+        task, answer(response), name=name, **options
+    )

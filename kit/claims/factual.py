@@ -19,7 +19,7 @@ from typing import Any
 
 from ..records import Part, Response, Task
 from . import lexicon as lx
-from .bags import as_named, given, numbers, place, right_numbers, surplus
+from .bags import as_named, given, named_numbers, place, right_numbers, surplus
 from .choice import decided, guesses, others
 from .clauses import doubts
 from .compare import against, misplaced, relation
@@ -208,7 +208,7 @@ def _undecided(task: Task, fact: Mapping[str, Any], sentences: Sequence[str]) ->
     """True where the answer names an alternative to the fact as well (`kit.claims.choice`)."""
     facts, prompt = _facts(task), task.prompt
     if fact.get("number") is not None:
-        given = {n for t in (prompt, *names(task)) for n in numbers(t)}
+        given = named_numbers(task)
         units = (str(f.get("unit") or "") for f in facts)
         own = {w for t in (*names(task), *units) for w in phrase_words(t)}
         asked = phrase_words(prompt)

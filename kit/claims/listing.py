@@ -60,11 +60,10 @@ def rivals(
     for run in _runs(sentences, asked, is_fact):
         sizes = Counter(item.frame for item in run)
         right_ones = [is_fact(item.text) for item in run]
-        beside = {
-            " ".join(item.content): None
-            for item, fact in zip(run, right_ones, strict=True)
-            if not fact and sizes[item.frame] >= LEAST
-        }
+        beside = {}
+        for item, fact in zip(run, right_ones, strict=True):
+            if not fact and sizes[item.frame] >= LEAST:
+                beside[" ".join(item.content)] = None
         none = any(lx.FRAME_WORDS.issuperset(item.content) for item in run)
         if len(beside) > FREE * (not none):
             out.update(beside)
@@ -164,6 +163,8 @@ def _runs(
         fresh = tuple(w for w in content if w not in asked)
         if not content:
             continue  # "it is", "maybe": a frame without an item parts nothing
+        if _beside(piece) and len(fresh) <= LONGEST:
+            continue  # "by glycolysis" says more of the item before it
         if salad := _salad(piece):
             out += [[_Item(w, (w,), (), False) for w in salad if w not in asked], []]
         elif not fresh or len(fresh) > LONGEST or _clause(piece):
@@ -189,6 +190,10 @@ def _plain(word: str) -> bool:
     return word[0].isalpha() and not (low in lx.FRAME_WORDS or low in lx.SMALL or comparative(low))
 
 
+def _beside(piece: Sequence[str]) -> bool:
+    return piece[0].lower() in lx.PREPOSITIONS and lx.CLAUSE_VERBS.isdisjoint(map(str.lower, piece))
+
+
 def _clause(piece: Sequence[str]) -> bool:
     """True where a piece says something by itself ("I do not recall", "as sailors learned")."""
     words = [w.lower() for w in piece]
@@ -206,12 +211,6 @@ def _pieces(sentences: Sequence[str]) -> list[tuple[str, list[str], str]]:
             (w.lower(), i, at)
             for i, (w, at) in enumerate(spans(s))
             if (w.lower() in lx.PARTS or w.lower() in often)
-            and not (
-                w == "("
-                and i
-                and words[i - 1][0].isdigit()
-                and "".join(words[i + 1 : i + 2]).isalpha()
-            )
             and not any(start <= at < end for start, end in whole)
         ]
         ends = (".", -1, -1), (".", len(words), len(s))
@@ -222,10 +221,13 @@ def _pieces(sentences: Sequence[str]) -> list[tuple[str, list[str], str]]:
 
 
 def _whole(sentence: str) -> list[tuple[int, int]]:
-    """Where numbers stand with their units: the slash of "458 m/s" parts nothing."""
+    """Where numbers stand with their units, and what they are of: the slash of "458 m/s" parts
+    nothing, nor does the bracket of "46 (diploid)".
+    """
     said = [(q, units.said(q.tail)) for q in quantities(sentence)]
     short = [(q, u if max(map(len, _LETTERS.findall(u)), default=0) <= 3 else "") for q, u in said]
-    return [(q.start, q.end + q.tail.find(u) + len(u)) for q, u in short]
+    glosses = [m.span() for m in re.finditer(r"\d \((?=[^\W\d])", sentence)]
+    return glosses + [(q.start, q.end + q.tail.find(u) + len(u)) for q, u in short]
 
 
 def _recurs(words: Sequence[str], word: str) -> bool:

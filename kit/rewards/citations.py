@@ -28,7 +28,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ..checks.text import CJK
+from ..checks.text import CJK, answered
 from ..records import Criterion, Part, Response, Task, Verdict, by_criterion
 
 PREFIX = "cite:"
@@ -39,12 +39,6 @@ _IDS = re.compile(r"""\bids?\s*=\s*(?:"([^"]*)"|'([^']*)'|([^"'>]*))""", re.I)
 _END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 _WORD = re.compile(rf"[{CJK}]|(?:(?![{CJK}])\w)+")  # Chinese parts no words
 _PAIR = re.compile(rf"(?=([{CJK}]{{2}}))")
-_THINK = re.compile(  # many chat templates open it in the prompt, so that only its end is written
-    r"\A\s*(?:<\s*{0}\s*>)?(?:(?!<\s*{0}\s*>).)*?<\s*/\s*{0}\s*>".format(
-        r"(?:think(?:ing)?|reason(?:ing)?)"
-    ),
-    re.I | re.S,
-)
 _INVISIBLE = "\ufeff\u200b\u2060"
 MIN_WORDS = 3  # a cited fragment of fewer words claims nothing
 MAX_IDS = 3  # more ids on one claim cost precision
@@ -99,7 +93,7 @@ def parse_answer(text: str) -> ParsedAnswer:
     >>> parse_answer('<answer><snippet id="a, b">p < .01</snippet></answer>').claims
     (CitedClaim(text='p < .01', ids=('a', 'b')),)
     """
-    text = _THINK.sub("", text.strip(_INVISIBLE)).strip(_INVISIBLE)
+    text = answered(text.strip(_INVISIBLE)).strip(_INVISIBLE + "\n")
     block, problem = _block(text)
     if block is None:
         return ParsedAnswer(text="", block_problem=problem, tag_problems=(), claims=())

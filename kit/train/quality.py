@@ -72,7 +72,7 @@ def correct(task: Task, response: Response) -> float | None:
     and directions. What the answer says about its confidence is removed before, so it cannot change
     the outcome.
     """
-    from ..claims import applicable
+    from ..claims.base import answer, applicable
     from ..claims.uncertainty import outcome
 
     if task.criteria and all(c.check for c in task.criteria):
@@ -82,7 +82,7 @@ def correct(task: Task, response: Response) -> float | None:
         for n, k in (("factual", "facts"), ("direction", "claims"))
         if n in applicable(task) and task.truth.get(k)
     ]
-    return float(outcome(task, response) >= 0.5) if asked else None
+    return float(outcome(task, answer(response)) >= 0.5) if asked else None
 
 
 def _fulfilled(task: Task, response: Response) -> float | None:

@@ -158,19 +158,24 @@ def habits(kept: Sequence[Kept], tasks: Sequence[Task]) -> list[dict[str, Any]]:
     prompt quotes, hold all that it quotes, and ask. Who only copies does each alike everywhere.
     """
     by_id, rows = {t.id: t for t in tasks}, []
+    said = [r for k in kept if not k.control for r in k.after.responses]
     for kind in dict.fromkeys(str(t.kind) for t in tasks):
-        said = [r for k in kept if not k.control for r in k.after.responses]
-        mine = [(by_id[r.task_id], r.text.strip()) for r in said if r.task_id in by_id]
-        mine = [(slots(t), text) for t, text in mine if str(t.kind) == kind]
-        first = [text.lower().startswith(s[0].lower()) for s, text in mine if s]
-        whole = [all(re.search(rf"\b{w}\b", text, re.I) for w in s) for s, text in mine if s]
+        first, whole, asks = [], [], []
+        for r in said:
+            task, text = by_id.get(r.task_id), r.text.strip()
+            if task is None or str(task.kind) != kind:
+                continue
+            asks.append(text.endswith("?"))
+            if quoted := slots(task):
+                first.append(text.lower().startswith(quoted[0].lower()))
+                whole.append(all(re.search(rf"\b{w}\b", text, re.I) for w in quoted))
         rows.append(
             {
                 "prompts": kind,
-                "begins with the first quoted word": _mean([float(x) for x in first]),
-                "holds every quoted word": _mean([float(x) for x in whole]),
-                "asks": _mean([float(text.endswith("?")) for _, text in mine]),
-                "answers": len(mine),
+                "begins with the first quoted word": _mean(first),
+                "holds every quoted word": _mean(whole),
+                "asks": _mean(asks),
+                "answers": len(asks),
             }
         )
     return rows

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kit import data
+from kit.checks import check
 from kit.claims import bags, confidence, consistency, factual, known_names, uncertainty
 from kit.claims.compare import relation
 from kit.claims.direction import claims, settle
@@ -509,3 +510,50 @@ def test_a_fact_in_its_own_words_is_found(fact, form):
 
 def test_a_number_is_an_expected_answer_too():
     assert truth_of({"expected_answer": 112})["facts"][0]["number"] == 112
+
+
+RIGHT, WRONG = "The mitochondrion, by oxidative phosphorylation.", "The nucleus, by glycolysis."
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("text", "pays"),
+    [
+        (f"<think>{WRONG}</think><answer>{RIGHT}</answer>", True),
+        (f"{WRONG}</think>{RIGHT}", True),
+        (f"<answer>{WRONG}</answer><answer>{RIGHT}</answer>", True),
+        (f"<think>{RIGHT}</think><answer>{WRONG}</answer>", False),
+        (f"<think>{RIGHT}</think>", False),
+        (f"<think>{RIGHT}", False),
+        (f"<answer>{RIGHT}</answer><answer>{WRONG}</answer>", False),
+    ],
+)
+def test_thoughts_are_no_answer(text, pays):
+    """A right thought before a wrong answer earned the maximum, a thought of both ways the floor."""
+    asked = next(t for t in data.load_tasks(paths.data("facts.jsonl")) if t.id == "bio-01")
+    said = Response(task_id="bio-01", id="r", text=f"{text} Confidence: 95%")
+    found = Composer.from_config("verifiers").score(asked, said, []).score
+    assert found > 0.9 if pays else found <= 0
+
+
+@needs_data
+@pytest.mark.parametrize("joint", ["{} {} {} {}", "1. {}\n2. {}\n3. {}\n4. {}"])
+def test_several_answers_are_a_list_whatever_they_name(joint):
+    """Four short answers, one of them right, earned the maximum: "by ..." hid that they are a list."""
+    asked = next(t for t in data.load_tasks(paths.data("facts.jsonl")) if t.id == "bio-01")
+    more = "The ribosome, by fermentation.", "The chloroplast, by photosynthesis."
+    said = Response(task_id="bio-01", id="r", text=joint.format(WRONG, *more, RIGHT))
+    assert factual.score(asked, said).value < 0.5
+
+
+@pytest.mark.parametrize("text", ["<answer>16</answer>", "<b>16</b>", "<think>17</think>16"])
+@pytest.mark.parametrize(
+    "rule", [{"name": "number", "value": 16}, {"name": "exact", "answers": ["16"]}]
+)
+def test_tags_and_thoughts_are_no_part_of_what_a_check_reads(text, rule):
+    """ "<answer>16</answer>" was "more than 16", and "<think>It is 16.</think>17" was right."""
+    c = Criterion(id="c", text="16", check=rule)
+    t = Task(id="t", prompt="?", criteria=(c,))
+    other = text.replace("17", "0").replace("16", "17").replace("0", "16")
+    found = [check(t, Response(task_id="t", id="r", text=x), c).status for x in (text, other)]
+    assert found == ["met", "unmet"]
