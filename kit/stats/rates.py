@@ -42,8 +42,8 @@ def mean(
     clustered interval.
 
     values : (n,) numbers or True / False. Only 0s and 1s, and no other `bounds`: Wilson on the
-        effective number of rows (`shares.share`). Otherwise cluster jackknife-t; give `bounds`, the range that the values
-        can have, where it is known. What no drawn prompt shows is not in the interval: where scores
+        effective number of rows (`shares.share`). Otherwise cluster jackknife-t; give `bounds`, the
+        range that the values can have, where it is known. What no drawn prompt shows is not in the interval: where scores
         in a known range may collapse as a prompt, or skewed ones are from 8 prompts (coverage .86),
         `betting` holds, and is wider.
 
@@ -436,8 +436,9 @@ def macro_difference(
     The two need not have the same rows, nor as many of a cluster. n : known rows of both. bounds :
     the range of a difference, such as (-1, 1). With fewer than 60 clusters, where a t interval is
     deceived by a few prompts that collapse, the interval is then the betting one, which no skew
-    deceives. span : the range of a value; in [0, 1], or where it is unknown, columns of 0s and 1s have an interval within
-    [-1, 1]: `difference`'s for shares where each cluster has one row of each.
+    deceives. span : the range of a value; in [0, 1], or where it is unknown, columns of 0s and 1s
+    have an interval within [-1, 1]: `difference`'s for shares where each cluster has one row of
+    each.
 
     >>> ids = {"new_cluster": list("aab"), "old_cluster": list("abb")}
     >>> macro_difference([1, 1, 0], [0, 1, 0], **ids).value
