@@ -43,8 +43,9 @@ def mean(
 
     values : (n,) numbers or True / False. Only 0s and 1s, and no other `bounds`: Wilson on the
         effective number of rows (`shares.share`). Otherwise cluster jackknife-t; give `bounds`, the
-        range that the values can have, where it is known. What no drawn prompt shows is not in the interval: where scores
-        in a known range may collapse as a prompt, or skewed ones are from 8 prompts (coverage .86),
+        range that the values can have, where it is known. What no drawn prompt shows is not in the
+        interval: where scores in a known range may collapse as a prompt, or skewed ones are from 8
+        prompts (coverage .86),
         `betting` holds, and is wider.
 
     >>> print(mean([1, 0, 1, 1, None, 1], cluster=list("aabbcc")))
