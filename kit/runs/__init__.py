@@ -29,6 +29,7 @@ from .. import __version__
 from ..data.schemas import readable, stamped
 from ..errors import DataError, MissingError
 from ..records import Run, fingerprint, plain, run_from_json, to_json
+from ..settings import params as declared
 from ..settings import profiles
 from ..system import paths, processes, progress
 from ..system.packages import NAME
@@ -263,6 +264,10 @@ def start(notebook: str, *, profile: str | None = None, seed: int = 0, **params:
     """
     progress.quiet()
     given, chosen = os.environ.get("KIT_RUN_DIR"), profiles.resolve(profile or None)
+    book = paths.notebooks(f"{notebook}.ipynb")
+    known = declared.parameters(book) if book.is_file() and not given else {}
+    for name in known.keys() & params.keys():  # plain papermill checks nothing
+        declared.coerce(known[name], params[name])
     if given:
         _headless()
         out = Path(given)

@@ -11,6 +11,7 @@ import ast
 import io
 import json
 import math
+import re
 import tokenize
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from ..errors import KitError, MissingError
 from .read import nearest
 
 PATH_WORDS = ("file", "folder", "dir", "path", "jsonl")
+RANGE = re.compile(r"in ([\[(])(\S+), (\S+)([\])])")  # in a comment: "in (0, 1]", "in [1, inf)"
+ONE_OF = re.compile(r'"\w+"(?:, "\w+")* or "\w+"')
 TYPES = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "dict": dict}
 
 
@@ -211,10 +214,32 @@ def coerce(p: Parameter, value: Any) -> tuple[Any, str]:
     (1e-05, "lr: '1e-5' (text) -> 1e-05 (float)")
     """
     new = _convert(p, value)
+    if new != p.default and not _fits(p, new):
+        raise KitError(f"{p.name} = {new!r} cannot be", where=f"parameter {p.name}", fix=p.comment)
     if type(new) is type(value) and new == value:
         return new, ""
     kind = "text" if isinstance(value, str) else type(value).__name__
     return new, f"{p.name}: {value!r} ({kind}) -> {new!r} ({type(new).__name__})"
+
+
+def _fits(p: Parameter, value: Any) -> bool:
+    """False outside the range, or for none of the quoted words, that the comment gives.
+
+    >>> share = parse("share = 0.5  # in (0, 1]")["share"]
+    >>> _fits(share, 1.0), _fits(share, 0.0), _fits(parse('a = "x"  # "x" or "y"')["a"], "z")
+    (True, False, False)
+    """
+    one_of, m = ONE_OF.search(p.comment), RANGE.search(p.comment)
+    if p.type == "str":
+        return not one_of or f'"{value}"' in one_of[0]
+    if value is None or not m:
+        return True
+    low, high = float(m[2]), float(m[3])
+    if value == low:
+        return m[1] == "["
+    if value == high:
+        return m[4] == "]"
+    return low < value < high
 
 
 def _convert(p: Parameter, value: Any) -> Any:

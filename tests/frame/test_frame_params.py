@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kit import runs
 from kit.errors import KitError, MissingError
 from kit.settings import params
+from kit.system import paths
 
 CELL = "learning_rate = 1.0e-4  # per step\nsteps = 10\nname = 'x'\nflag = True\nlimit: Optional[int] = None  # rows = all\nsizes = [1, 2]"
 
@@ -134,3 +136,28 @@ def test_coercion_gives_the_type_or_an_error(value: object) -> None:
             continue
         assert (new is None and p.optional) or type(new).__name__ == p.type
         assert bool(note) == (type(new) is not type(value) or new != value)
+
+
+@pytest.mark.parametrize(
+    ("book", "name", "bad", "good"),
+    [
+        ("01_inspect_rubrics", "heldout_share", 1.5, 0.5),
+        ("02_tune_judge", "limit", -5, 60),
+        ("02_tune_judge", "label_half_width", 0.0, 0.1),
+        ("03_train_grpo", "advantage", "foo", "batch"),
+        ("03_train_grpo", "group_size", 1, 4),
+        ("04_plot_calibration", "threshold", 1.0, 5.0),
+        ("04_plot_calibration", "bins", -3, 0),
+    ],
+)
+def test_values_that_cannot_work_are_found_before_the_first_cell(
+    tmp_path, monkeypatch, book, name, bad, good
+):
+    """heldout_share = 1.5 in the last cell of 26; limit = -5 took all rows but five; a threshold
+    that leaves one class came up in cell 14, after the sealed test was read."""
+    path = paths.notebooks(f"{book}.ipynb")
+    assert params.check(path, {name: good})[0] == {name: good}
+    for begin in (lambda: params.check(path, {name: bad}), lambda: runs.start(book, **{name: bad})):
+        monkeypatch.setenv("KIT_RUNS", str(tmp_path))
+        with pytest.raises(KitError, match=f"{name} = .* cannot be"):
+            begin()
