@@ -436,7 +436,10 @@ def extreme_weights(criteria: Sequence[Criterion]) -> list[tuple[Criterion, str]
     """Criteria whose weight dwarfs the others of the row, or is dwarfed by them; trees share theirs
     down and are left out."""
     sizes = [abs(c.weight) for c in criteria if c.weight and branch(c) is None]
-    out = [(c, "its weight is 0: it does not count") for c in criteria if c.weight == 0 and sizes]
+    named = {i for c in criteria if c.check for i in c.check.get("of") or ()}
+    counts = {c.id for c in criteria if c.weight or c.required} | named
+    idle = [c for c in criteria if c.id not in counts and sizes]
+    out = [(c, "its weight is 0: it does not count") for c in idle]
     if len(sizes) < 2 or (len(sizes) == 2 and max(sizes) < 1000 * min(sizes)):
         return out
     middle = median(sizes) if len(sizes) > 2 else min(sizes)

@@ -7,7 +7,7 @@ import pytest
 
 from kit.errors import DataError
 from kit.records import Criterion, Task
-from kit.rubrics import lint, precision
+from kit.rubrics import lint, meaning, precision
 
 
 def found(*criteria, prompt="List rivers of Europe.", **more):
@@ -102,3 +102,15 @@ def test_every_code_of_the_lint_is_a_rule_that_can_be_asked_for():
     text = "".join((room / f"{n}.py").read_text() for n in ("rules", "corpus", "same"))
     codes = set(re.findall(r'(?:code=|found\(\s*|Rule\(\s*|yield |\()"([a-z]+(?:-[a-z]+)+)"', text))
     assert len(codes) > 20 and codes <= precision.FACTS | precision.READ.keys()
+
+
+def test_a_gate_of_weight_0_counts():
+    """1,944 gates and 324 criteria that another one names: "its weight is 0: it does not count"."""
+    check = {"name": "all_met", "of": ["named"]}
+    criteria = [
+        Criterion(id="gate", text="It names its topic.", weight=0, required=True),
+        Criterion(id="named", text="It ends.", weight=0),
+        Criterion(id="idle", text="It is short.", weight=0),
+        Criterion(id="all", text="All of it.", weight=1, check=check),
+    ]
+    assert [c.id for c, _ in meaning.extreme_weights(criteria)] == ["idle"]
