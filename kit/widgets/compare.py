@@ -18,29 +18,35 @@ def show(
     """The figure that the explorer shows: all metrics of a notebook whose name holds `contains`.
 
     A row a metric, a mark a run. Shares, scores and differences stand alone where there are any:
-    counts and seconds would squash them. clear : only metrics with an interval; None when none has.
+    counts and seconds would squash them. clear : only metrics with an interval. None without any.
     """
     rows = compare.metrics(found, notebook=notebook, contains=contains)
     rows = [r for r in rows if not clear or r["low"] is not None]
     rows = [r for r in rows if -1.5 <= r["value"] <= 1.5] or rows
+    if not rows:
+        return None
     title = f"{notebook}: {contains}" if contains else notebook
-    return plots.forest_by_metric(rows[:60], title=title) if rows or not clear else None
+    return plots.forest_by_metric(rows[:60], title=title)
 
 
 @twinned
-def explorer(found: Sequence[tuple[Path, Run]]) -> Any:
+def explorer(found: Sequence[tuple[Path, Run]], contains: str = "") -> Any:
     """A dropdown of notebooks and a filter of metrics over `show`; headless, its first figure."""
     names = sorted({r.notebook for _, r in found}) or ["none"]
     if not live():
-        return show(found, names[0])
+        return show(found, names[0], contains)
     import ipywidgets as w
 
     book = w.Dropdown(options=names, description="notebook")
-    contains = w.Text(
-        value="",
+    part = w.Text(
+        value=contains,
         placeholder="part of a metric's name",
         description="metric",
         continuous_update=False,
     )
-    out = drawn(lambda: show(found, book.value, contains.value), book, contains)
-    return w.VBox([w.HBox([book, contains]), out])
+
+    def draw() -> Any:
+        return show(found, book.value, part.value) or w.Label("no metric holds this text")
+
+    out = drawn(draw, book, part)
+    return w.VBox([w.HBox([book, part]), out])
