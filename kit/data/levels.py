@@ -115,7 +115,9 @@ def by_levels(
             out[i] = replace(v, status="unknown", failure="parse", value=None)
             told.append(_finding(v, c))
     flat = {i: x for i, x in numbers.items() if i not in own}
-    return out, _again(out, told, flat) if len(flat) < len(numbers) else told
+    if len(flat) < len(numbers):
+        told = _again(out, told, flat)
+    return out, told
 
 
 def _on(x: Verdict | Finding) -> tuple[str | None, str | None]:
@@ -154,10 +156,16 @@ def _place(x: float, c: Criterion, starts: set[bool], points: set[float]) -> flo
     """
     if c.levels:
         place = x - (True not in starts)
-        return place if len(starts) == 1 and place in range(len(c.levels)) else None
+        clear = len(starts) == 1 and place in range(len(c.levels))
+        return place if clear else None
+    top = _top(c)
     if max(points) <= 1:
-        x = x * _top(c) if x == 0 or points - {0, 1} else -1
-    return x if 0 <= x <= _top(c) else None
+        if x and not points - {0, 1}:
+            return None
+        x *= top
+    if 0 <= x <= top:
+        return x
+    return None
 
 
 def _again(out: list[Verdict], told: list[Finding], flat: Mapping[int, float]) -> list[Finding]:
@@ -178,7 +186,10 @@ def _named(label: Any, c: Criterion) -> float | None:
     said, x = as_text(label).strip().casefold(), number(label)
     head, _, tail = said.partition("/")
     if c.points and number(tail) == c.points:
-        return number(head) if 0 <= (number(head) or 0) <= c.points else None
+        x = number(head)
+        if x is None or not 0 <= x <= c.points:
+            return None
+        return x
     if number(tail) == len(c.levels) and not _numbered(c):  # "2/3", two of three
         place = number(head)
         if place not in range(1, len(c.levels) + 1):

@@ -78,10 +78,13 @@ def _joined(source: Any, tasks: Iterable[Task]) -> Labels:
     words and points are read by the criterion that has them."""
     rows, told = getattr(source, "verdicts", source), getattr(source, "findings", ())
     rows, told = by_levels(rows, told, tasks)
-    odd = [f for f in told if f.code == UNREAD]
-    unread = f"labels that are not understood are left out: {len(odd)}, as: " if odd else ""
     people = [v for v in rows if v.judge.startswith("human")] or rows
-    return _averaged(people, unread=unread and f"{unread}{odd[0].message}; {odd[0].suggestion}")
+    odd = [f for f in told if f.code == UNREAD]
+    if not odd:
+        return _averaged(people)
+    first = f"{odd[0].message}; {odd[0].suggestion}"
+    unread = f"labels that are not understood are left out: {len(odd)}, as: {first}"
+    return _averaged(people, unread=unread)
 
 
 def _averaged(people: Sequence[Verdict], **more: Any) -> Labels:

@@ -130,6 +130,7 @@ def metrics(
                         "n": value.get("n"),
                         "n_clusters": value.get("n_clusters"),
                         "difference": is_difference(value),
+                        "share": str(value.get("method")).startswith("share"),
                         "seed": run.seed,
                         "params": dict(run.params),
                     }
@@ -193,13 +194,14 @@ def across_seeds(found: Found) -> list[Seeds]:
         by_seed: dict[int, list[float]] = {}
         for r in rows:  # runs of one seed are one draw, however often it was run
             by_seed.setdefault(r["seed"], []).append(float(r["value"]))
+        share = all(r["share"] for r in rows)
         values = tuple(math.fsum(v) / len(v) for v in by_seed.values())
         out.append(
             Seeds(
                 notebook,
                 metric,
                 setting(rows[0]["params"], names[notebook]),
-                mean_over_seeds(values),
+                mean_over_seeds(values, bounds=(0.0, 1.0) if share else (-math.inf, math.inf)),
                 f"{clear} of {len(rows)}" if any(r["difference"] for r in rows) else "",
                 len(rows),
                 values,

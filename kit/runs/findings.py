@@ -14,7 +14,7 @@ from ..records import Run
 from . import compare
 
 GAMEABLE = ("attack", "loose", "hack", "trivial", "without skill", "sentinel", "gameable")
-FEW_RUNS = 4  # of one notebook whose own sentences are all told
+MOST_OWN = 12  # sentences of a notebook's several runs
 FEW_CLUSTERS = 10  # fewer than these make even a t interval depend on its assumptions
 
 
@@ -141,15 +141,29 @@ def found(pairs: Sequence[tuple[Path, Run]]) -> dict[str, list[str]]:
         if len(mine) == 1:
             out[title(mine[0][1])] = of_run(mine[0][1])
         elif len(mine) > 1:
-            own = [r.meta.get("found", ()) for _, r in mine]
-            common = [str(s) for s in own[0] if all(s in one for one in own)]
-            rest = _over_seeds(mine)
-            if not rest and len(mine) <= FEW_RUNS:  # a control beside a result, say
-                alone = {title(r): [s for s in of_run(r, 0) if s not in common] for _, r in mine}
-                out |= alone if len(alone) == len(mine) else {}
-            rest = rest or over_settings(mine)
-            out[book] = out.get(book, []) + common + rest[: max(0, 4 - len(common))]
+            common, alone = _own(mine)
+            out[book] = common + alone[:MOST_OWN]
+            if len(alone) > MOST_OWN:
+                beyond = len(alone) - MOST_OWN
+                out[book].append(f"... and {beyond} more, in the runs below")
+            rest = _over_seeds(mine) or over_settings(mine)
+            out[book] += rest[: max(0, 4 - len(common))]
     return {k: v for k, v in out.items() if v}
+
+
+def _own(mine: Sequence[tuple[Path, Run]]) -> tuple[list[str], list[str]]:
+    """The runs' own sentences: what all say, and the others, each with the run that says it."""
+    named = compare.labels(mine)
+    each = {named[r.id]: r.meta.get("found", ()) for _, r in mine}
+    common: dict[str, None] = {}
+    alone: dict[str, str] = {}
+    for name, sentences in each.items():
+        for s in sentences:
+            if all(s in other for other in each.values()):
+                common[s] = None
+            else:
+                alone.setdefault(s, f"{s} ({name})")
+    return list(common), list(alone.values())
 
 
 def _over_seeds(mine: Sequence[tuple[Path, Run]]) -> list[str]:
@@ -185,6 +199,8 @@ def doubts(pairs: Sequence[tuple[Path, Run]], most: int = 9) -> list[str]:
         [k for k, v in every if v.get("n_clusters") and v["n_clusters"] < FEW_CLUSTERS],
         f"fewer than {FEW_CLUSTERS} clusters stand behind",
     )
+    opened = [title(r) for r in runs if "no sealed result" in str(r.meta.get("found"))]
+    out += _grouped(opened, "the test was read more than once, and is no sealed result, in")
     out += _many(every, len(runs))
     return out[:most]
 

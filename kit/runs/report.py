@@ -352,14 +352,22 @@ def _sections(
 
 def _pictures(sections: Sequence[dict[str, Any]]) -> list[Any]:
     """Three pictures for the first screen, one of each notebook, taken out of its section: those
-    that notebooks put in front, then first ones.
+    that notebooks put in front, then first ones; of the newest run, without other parameters where
+    there is one. The run is named where it is not its notebook's only one.
     """
-    first = {s["name"].split(":")[0]: s for s in reversed(sections) if s["figures"]}
-    each = [(max(s["figures"], key=lambda f: f["front"]), s) for s in [*first.values()][::-1]]
+    drawn = [s for s in sections if s["figures"]]
+    last = {_book(s): s for s in sorted(drawn, key=lambda s: _book(s) == s["name"])}
+    each = [(max(s["figures"], key=lambda f: f["front"]), s) for s in last.values()]
     shown = sorted(each, key=lambda pair: not pair[0]["front"])[:3]
     for picture, section in shown:
         section["figures"].remove(picture)
+        if sum(_book(s) == _book(section) for s in drawn) > 1:
+            picture["caption"] = f"Run {section['name']}. {picture['caption']}"
     return [picture for picture, _ in shown]
+
+
+def _book(section: Mapping[str, Any]) -> str:
+    return str(section["name"]).partition(":")[0]
 
 
 def build(

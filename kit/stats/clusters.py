@@ -318,7 +318,7 @@ def estimate(
         low, high = reach(value, low, high, moved, bounds)
     words = f"{method}, cluster {'jackknife' if se == 'jackknife' else 'linearised'}-t"
     if spread <= 1e-12 * max(1.0, abs(value)):
-        extra = "every cluster gives the same" + ("" if low < high else ": no interval")
+        extra = "no cluster changes it" + ("" if low < high else ": no interval")
     elif df < FEW:
         extra = extra or "few clusters carry all the spread: the interval is wide for that"
     notes = "; ".join(t for t in (note, extra) if t)

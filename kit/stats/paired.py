@@ -180,7 +180,11 @@ def compare(
     columns = [_cluster_influence(d, at) for d in gaps]
     clusters = [worth(np.bincount(at[~np.isnan(d)])) for d in gaps]
     psi = np.column_stack(columns) if columns else np.zeros((n, 0))
-    return _adjust(names, baseline, estimates, psi, clusters, level, draws, seed)
+    rows = _adjust(names, baseline, estimates, psi, clusters, level, draws, seed)
+    given = np.nan_to_num([old, *(old + d for d in gaps)])
+    if not np.isin(given, (0, 1)).all():
+        return rows
+    return [replace(r, low=max(r.low, -1.0), high=min(r.high, 1.0)) for r in rows]  # of shares
 
 
 def _cluster_influence(d: np.ndarray, group: np.ndarray) -> np.ndarray:

@@ -109,9 +109,11 @@ def together(claims: Mapping[str, Estimate], *, null: float = 0.0, alpha: float 
     return head + lines[0] + (f"; {lines[1]}" if lines[1] else "") + "."
 
 
-def mean_over_seeds(values: Sequence[float]) -> Estimate:
-    """Mean over seeds with a t interval; without one where there is one seed or all gave the same:
-    their spread is then unknown, not 0.
+def mean_over_seeds(
+    values: Sequence[float], *, bounds: tuple[float, float] = (-math.inf, math.inf)
+) -> Estimate:
+    """Mean over seeds with a t interval, inside the bounds of the values; without one where there
+    is one seed or all gave the same: their spread is then unknown, not 0.
 
     >>> str(mean_over_seeds([0.5, 0.6, 0.7])), mean_over_seeds([0.5]).note
     ('.600 [.35, .85], n=3', 'one seed')
@@ -125,5 +127,5 @@ def mean_over_seeds(values: Sequence[float]) -> Estimate:
         return Estimate(value, math.nan, math.nan, n, None, words, note, missing)
     value, se = float(known.mean()), float(known.std(ddof=1)) / math.sqrt(n)
     half = t_quantile(0.95, n - 1) * se
-    low, high = value - half, value + half
+    low, high = max(value - half, bounds[0]), min(value + half, bounds[1])
     return Estimate(value, low, high, n, None, "t over seeds", "", missing, 0.95, se)

@@ -171,9 +171,10 @@ class Gain:
         verb = "is not shown to beat" if over.value > 0 else "does not beat"
         if over.low > 0 and not fragile(over):
             verb = "beats"
+        band = f" [{over.low:+.3f}, {over.high:+.3f}]" if over.low == over.low else ", no interval"
         return (
             f"The trained policy ({self.after.value:.3f}) {verb} the best trivial one ({best}, "
-            f"{self.trivial[best]:.3f}): {over.value:+.3f} [{over.low:+.3f}, {over.high:+.3f}]."
+            f"{self.trivial[best]:.3f}): {over.value:+.3f}{band}."
         )
 
     def table(self) -> list[dict[str, Any]]:

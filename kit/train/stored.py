@@ -144,7 +144,7 @@ def over_seeds(kept: Sequence[Kept], tasks: Sequence[Task]) -> OverSeeds:
         before=start,
         after=after,
         prompts=evaluation.paired(before, every, ids, ids * len(pairs)),
-        seeds=evaluation.share(stats.mean_over_seeds([a - start for a in after])),
+        seeds=stats.mean_over_seeds([a - start for a in after], bounds=(-1.0, 1.0)),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..records import Task
 from ..stats import mean
 from ..stats.estimate import Estimate
 
@@ -25,7 +26,7 @@ def paraphrase_flips(
     *,
     threshold: float = 2.5,
     kinds: tuple[str, ...] = PARAPHRASES,
-    cluster: Mapping[str, str | None] | None = None,
+    tasks: Iterable[Task] = (),
 ) -> dict[str, Estimate]:
     """Per judge, the share of items on which at least one paraphrase falls on the other side of the
     threshold.
@@ -33,7 +34,7 @@ def paraphrase_flips(
     rows : judge, item_id, variant_type, score_direct (None unknown). Items without every kind, or
         with an unknown score, are left
     out (counted in `missing`): a flip that could not be seen is no stability.
-    cluster : item_id -> what it shares with others, its question say; None: items are independent.
+    tasks : the items as tasks: those of one group are one cluster. Without: items are independent.
 
     >>> said = ("a", 1, 5), ("b", 4, 4), ("c", 4, None)
     >>> rows = [{"judge": "j", "item_id": i, "variant_type": k, "score_direct": s}
@@ -47,9 +48,9 @@ def paraphrase_flips(
             score = r["score_direct"]
             item = sides.setdefault(r["judge"], {}).setdefault(r["item_id"], {})
             item[r["variant_type"]] = None if score is None else score >= threshold
-    out = {}
+    groups, out = {t.id: t.group or t.id for t in tasks}, {}
     for judge, items in sides.items():
         full = {i: set(s.values()) for i, s in items.items() if len(s) == len(kinds)}
         flips = [None if None in s else float(len(s) > 1) for s in full.values()]
-        out[judge] = mean(flips, cluster=cluster and [cluster[i] for i in full])
+        out[judge] = mean(flips, cluster=[groups[i] for i in full] if groups else None)
     return out

@@ -92,7 +92,8 @@ def test_paraphrase_flips_heed_the_threshold_and_what_items_share():
         for i in range(12)
         for kind, score in (("original", 3), ("lexical", 4 if i < 6 else 3))
     ]
-    more = {"kinds": ("original", "lexical"), "cluster": {str(i): i // 6 for i in range(12)}}
+    tasks = [Task(id=str(i), prompt="p", group=str(i // 6)) for i in range(12)]
+    more = {"kinds": ("original", "lexical"), "tasks": tasks}
     assert paraphrase_flips(rows, **more)["j"].value == 0
     found = paraphrase_flips(rows, threshold=4, **more)["j"]
     assert (found.value, found.n_clusters) == (0.5, 2)

@@ -106,3 +106,10 @@ def test_a_number_that_means_unknown_is_unknown(said, tmp_path, capsys):
         main(["agree", str(path), "--judge", "j", "--human", "h", "--unknown", said, "--json"]) == 0
     )
     assert json.loads(capsys.readouterr().out)["categories"] == [1, 2, 3]
+
+
+def test_adjusted_differences_of_shares_are_differences_of_shares():
+    """ "agrees more than the baseline .111 [-3.68, 3.46]", of two shares."""
+    scores = {"a": [0, 1, 0, None], "b": [1, 1, 0, 0]}
+    (row,) = stats.compare(scores, "a", cluster=[0, 0, 1, 2])
+    assert (row.adjusted.low, row.adjusted.high) == (-1, 1)
