@@ -246,16 +246,23 @@ def _worth(
     every = [key for units in pool.strata.values() for unit in units for key in unit]
     said = {key: _stratum(verdicts.get(key)) for key in every}
     judged = [s for s in said.values() if s != "unknown"]
-    p = judged.count("met") / len(judged) if judged else 0.5
+    p = 0.5
+    if judged:
+        p = judged.count("met") / len(judged)
     q1, q0, how = _errors(said, old)
-    rate = min(max((p + q0 - 1) / (q1 + q0 - 1), 0.02), 0.98) if q1 + q0 > 1 else p
+    rate = p
+    if q1 + q0 > 1:
+        rate = (p + q0 - 1) / (q1 + q0 - 1)
+        rate = min(max(rate, 0.02), 0.98)
     alone = stats.half_width(n, rate, effect=effect)
     lines = [f"{n} labels in {clusters} prompts: the pass rate from labels alone +-{alone:.2f}"]
     if not judged:
         return [*lines, "with --grades, also what a judge's verdicts add"], alone
+    found, missed = rate * q1, rate * (1 - q1)  # of what people call met
+    kind, seen = (1 - rate) * (1 - q0), (1 - rate) * q0  # of the rest
     passes = {
-        "met": rate * q1 / max(rate * q1 + (1 - rate) * (1 - q0), 1e-9),
-        "unmet": rate * (1 - q1) / max(rate * (1 - q1) + (1 - rate) * q0, 1e-9),
+        "met": found / max(found + kind, 1e-9),
+        "unmet": missed / max(missed + seen, 1e-9),
         "unknown": 0.5,
     }
     variance = p * (1 - p) / len(every)
@@ -264,8 +271,7 @@ def _worth(
         held = sum(said[key] == name for key in chosen)
         variance += share**2 * mu * (1 - mu) / (held + 0.5)
     half = 1.96 * math.sqrt(effect * variance)
-    right = rate * q1 + (1 - rate) * q0
-    agreed = stats.half_width(n, right, effect=effect)
+    agreed = stats.half_width(n, found + seen, effect=effect)
     lines.append(f"corrected by them over {len(every)} verdicts +-{half:.2f} ({how})")
     lines.append(f"the judge's accuracy +-{agreed:.2f}")
     if half >= alone:
