@@ -234,7 +234,8 @@ def _compared(found: Found, figures: Figures) -> dict[str, Any]:
     rows = compare.shared(found)
     if not rows:
         return {}
-    drawn, groups = [], plots.groups(rows, most=len(rows))
+    drawn = []
+    groups = plots.groups(rows, most=len(rows))
     alike = {
         k for k, g in groups.items() if len({(r["value"], r["low"], r["high"]) for r in g}) < 2
     }
@@ -318,16 +319,19 @@ def _judged(found: Found, named: Mapping[str, str], room: int) -> list[dict[str,
     out: list[dict[str, str]] = []
     kept = [(f, r) for f, r in found if (f / runs.JUDGMENTS).is_file()]
     for folder, run in kept[::-1][:JUDGED]:
-        path, name = folder / runs.JUDGMENTS, _name(run, named)
+        path = folder / runs.JUDGMENTS
+        name = _name(run, named)
         data = readable("judgments", json.loads(path.read_text("utf-8")), where=str(path))
         every = math.ceil(path.stat().st_size / max(room, 1))
-        data, note = view.thinned(data, every), ""
+        data = view.thinned(data, every)
+        note = ""
         if every > 1:
             note = f"To keep this page small, one task in {every} stands here, and its numbers are "
             note += f"of these {len(data['tasks'])}; all are in the run's {runs.JUDGMENTS}."
         part = view.part(f"judged-{len(out)}", data)
         if len(part) > 1.5 * room:  # a single task is too large
-            part, note = "", f"left out, too large: the run's {runs.JUDGMENTS}"
+            part = ""
+            note = f"left out, too large: the run's {runs.JUDGMENTS}"
         room -= len(part)
         out.append({"name": name, "part": part, "note": note})
     return out
@@ -386,8 +390,10 @@ def build(
             where=str(base),
             fix="run a notebook first: python -m kit run NOTEBOOK",
         )
-    figures, plotly = Figures(), pages.plotly_js()
-    compared, seeds = _compared(found, figures), _seeds(found, figures)
+    figures = Figures()
+    plotly = pages.plotly_js()
+    compared = _compared(found, figures)
+    seeds = _seeds(found, figures)
     glance = _glance(found, set())
     named = compare.labels(found)
     judged = _judged(found, named, JUDGED_CAP)
