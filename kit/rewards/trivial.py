@@ -20,6 +20,8 @@ NAMES = (
     "constant",
     "constant_up",
     "constant_down",
+    "hedged_up",
+    "hedged_down",
     "parrot",
     "template",
     "repeat",
@@ -82,6 +84,8 @@ def policy(name: str, task: Task, glossary: Sequence[str] = ()) -> str:
         "constant_up": "It is upregulated: it increases. Confidence: 99%.",
         "constant_down": "It is downregulated: it decreases. Confidence: 99%.",
         "parrot": prompt,
+        "hedged_up": "It is upregulated. Confidence: 50%.",
+        "hedged_down": "It is downregulated. Confidence: 50%.",
         "template": f'You asked: {_statement(first)} The answer to "{_statement(first)[:-1]}" '
         "is that it is upregulated. Confidence: 99%.",
         "repeat": " ".join([_statement(first)] * 20),

@@ -127,13 +127,15 @@ def trivial(tasks: Sequence[Task], reward: Reward) -> Evaluation:
 
 def by_policy(every: Evaluation | None) -> dict[str, Evaluation]:
     """What `trivial` gave, by the policy's name; {} for None."""
-    from ..rewards.trivial import NAMES
+    from ..rewards.trivial import TRIVIAL
 
-    each = {n: slice(i, None, len(NAMES)) for i, n in enumerate(NAMES)} if every else {}
-    return {
-        n: Evaluation(name=n, responses=every.responses[at], grades=every.grades[at])
-        for n, at in each.items()
-    }
+    out: dict[str, Evaluation] = {}
+    for r, g in zip(every.responses, every.grades, strict=True) if every else ():
+        name = str(r.source).removeprefix(TRIVIAL)
+        old = out.get(name, Evaluation(name=name, responses=(), grades=()))
+        more = {"responses": (*old.responses, r), "grades": (*old.grades, g)}
+        out[name] = dataclasses.replace(old, **more)
+    return out
 
 
 def prompt_ids(tokenizer: Any, task: Task, limit: int | None = None) -> list[int]:

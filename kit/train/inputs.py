@@ -290,7 +290,11 @@ def _chosen(
         named = [n for n in named if n in there or n not in done]
         if not named:
             return set()
-    return set(splits.by_group(grouped, seed=seed, share=share, heldout=named).parts["heldout"])
+    held = set(splits.by_group(grouped, seed=seed, share=share, heldout=named).parts["heldout"])
+    if named is None and len(held) > 1.5 * share * len(tasks):
+        said = "%s: whole groups are held out, %d of %d tasks, more than the %.0f%% asked for"
+        logger.warning(said, where, len(held), len(tasks), 100 * share)
+    return held
 
 
 def _ratio(how: Mapping[str, Any], where: str) -> float:

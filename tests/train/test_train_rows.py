@@ -14,7 +14,8 @@ from kit.data.formats.biorlhf import truth_of
 from kit.errors import DataError
 from kit.records import Criterion, Response, Task, unknown
 from kit.rewards import Composer
-from kit.train import grpo, rollouts
+from kit.rewards.exploit import standing
+from kit.train import grpo, inputs, rollouts
 from kit.train.config import GRPOSettings, build
 from kit.train.presets import preset
 
@@ -209,3 +210,29 @@ def test_a_verifier_whose_truth_cannot_be_read_is_found(tmp_path, truth, read):
 def test_a_fact_in_an_object_is_its_text():
     """{"fact": "liver"} became the fact "{'fact': 'liver'}"."""
     assert truth_of({"key_facts": [{"fact": "liver"}]})["facts"][0]["text"] == "liver"
+
+
+@pytest.mark.parametrize("said", ["Down ", "down-regulated", "↓", "DOWN", "n.s."])
+def test_a_direction_is_read_however_it_is_spelled(said):
+    truth = truth_of({"pathway": ["HALLMARK_HYPOXIA", "GLYCOLYSIS"], "direction": said})
+    wanted = "none" if said == "n.s." else "down"
+    found = [(c["subject"], c["direction"]) for c in truth["claims"]]
+    assert found == [("hypoxia", wanted), ("glycolysis", wanted)], 'it was one subject, "[\'hyp..."'
+
+
+def test_a_hedged_constant_stands_in_the_trivial_table():
+    """On rows that ask directions alone it earned .39, and the table's best was .29."""
+    row = {"pathway": "HYPOXIA", "expected_confidence": "high"}
+    truths = [truth_of({**row, "direction": d}) for d in ("UP", "DOWN") * 4]
+    rows = [Task(id=f"t{i}", prompt="Which way?", truth=t) for i, t in enumerate(truths)]
+    found = {r["policy"]: r["earns"] for r in standing(Composer.from_config("verifiers"), rows)}
+    assert found["hedged_up"] > 0.35 > found["constant_up"]
+
+
+def test_more_held_out_than_asked_for_is_said(caplog):
+    rows = [Task(id=f"t{i}", prompt=f"p{i}", group="ab"[i > 8], kind="k") for i in range(12)]
+    for seed in range(9):
+        inputs.split(rows, {"holdout_by": "group", "train_ratio": 0.8, "data_seed": seed}, "c")
+    assert any("9 of 12 tasks, more than the 20% asked for" in m for m in caplog.messages)
+    with pytest.raises(DataError, match="one side of the split is empty"):
+        inputs.split(rows, {"holdout_by": "question_type"}, "c")  # a field of every BioRLHF row

@@ -27,7 +27,8 @@ _DIRECTIONS = {
     **dict.fromkeys(lexicon.NONE, "none"),
     **dict.fromkeys(("up", "upregulated", "activated", "increased", "positive"), "up"),
     **dict.fromkeys(("down", "downregulated", "suppressed", "decreased", "negative"), "down"),
-    **dict.fromkeys(("none", "ns", "unchanged", "no change"), "none"),
+    **dict.fromkeys(("none", "ns", "n.s.", "unchanged", "no change"), "none"),
+    **{"↑": "up", "↓": "down"},
 }
 _CHANGED = re.compile(
     r"\b(?P<before>[a-z]+)(?: (?:by|of|to|about|around|roughly|approximately))*[ ~+-]*(?=\d)"
@@ -113,7 +114,12 @@ def unread(raw: Mapping[str, Any]) -> list[Any]:
     >>> unread({"pathway": "HALLMARK_DNA_REPAIR", "direction": "SIDEWAYS"})
     ['SIDEWAYS']
     """
-    return [d for _, d, _ in _directed(raw) if str(d).casefold() not in _DIRECTIONS]
+    return [d for _, d, _ in _directed(raw) if not _way(d)]
+
+
+def _way(direction: Any) -> str | None:
+    """up, down or none, however it is spelled ("Down-regulated "); None for what is no direction."""
+    return _DIRECTIONS.get(str(direction).casefold().strip().replace("-regulated", "regulated"))
 
 
 def _directed(raw: Mapping[str, Any]) -> list[tuple[str, Any, Sequence[str]]]:
@@ -124,16 +130,19 @@ def _directed(raw: Mapping[str, Any]) -> list[tuple[str, Any, Sequence[str]]]:
         return [(str(t).replace("_", " "), d, ()) for t, d in by_tissue.items()]
     if not raw.get("pathway") or not direction:
         return []
-    subject = subject_of(str(raw["pathway"]))
-    short = [a for k, names in _SHORT.items() if k in subject for a in names]
-    return [(subject, direction, (str(raw["pathway"]), *short))]
+    out = []
+    for pathway in map(str, _listed(raw["pathway"]) or [raw["pathway"]]):
+        subject = subject_of(pathway)
+        short = [a for k, names in _SHORT.items() if k in subject for a in names]
+        out.append((subject, direction, (pathway, *short)))
+    return out
 
 
 def _claims(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
-        {"subject": s, "direction": _DIRECTIONS[str(d).casefold()], "aliases": list(names)}
+        {"subject": s, "direction": _way(d), "aliases": list(names)}
         for s, d, names in _directed(raw)
-        if str(d).casefold() in _DIRECTIONS
+        if _way(d)
     ]
 
 
