@@ -118,7 +118,7 @@ def unread(raw: Mapping[str, Any]) -> list[Any]:
 
 
 def _way(direction: Any) -> str | None:
-    """up, down or none, however it is spelled ("Down-regulated "); None for what is no direction."""
+    """up, down or none, however spelled ("Down-regulated "); None for what is no direction."""
     return _DIRECTIONS.get(str(direction).casefold().strip().replace("-regulated", "regulated"))
 
 
