@@ -261,25 +261,37 @@ def _others(there: list[dict[str, Any]], ours: list[dict[str, Any]]) -> list[dic
     """The trials of the file that are not ours; where a name is ours already they get another, and
     what was made of them follows.
     """
-    known, taken = {_same(r): r["trial"] for r in ours}, {r["trial"] for r in ours}
+    known = {content: name for name, content in _contents(ours).items()}
+    taken = {r["trial"] for r in ours}
     names: dict[str, str] = {}
     others = []
-    for row in sorted(there, key=lambda r: "of" in r["settings"]):  # the parts first
-        if of := row["settings"].get("of"):
-            row["settings"] = {**row["settings"], "of": [names.get(n, n) for n in of]}
-        name = row["trial"]
-        if _same(row) in known:
-            names[name] = known[_same(row)]
+    for row, (name, content) in zip(there, _contents(there).items(), strict=True):
+        if content in known:
+            names[name] = known[content]
             continue
         names[name] = _free(name, taken) if name in taken else name
         taken.add(names[name])
-        others.append({**row, "trial": names[name]})
-    return [{**r, "parent": names.get(r["parent"], r["parent"])} for r in others]
+        others.append(row)
+    for row in others:
+        row["trial"], row["parent"] = names[row["trial"]], names.get(row["parent"])
+        if "of" in row["settings"]:
+            row["settings"]["of"] = [names[n] for n in row["settings"]["of"]]
+    return others
 
 
-def _same(row: Mapping[str, Any]) -> str:
-    """What a kept trial is, also when it was put away."""
-    return fingerprint([row["trial"].partition("~")[0], row["prompt"], row["settings"]])
+def _contents(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """name -> what each kept trial is, also when it was put away: all that it is made of."""
+    by = {r["trial"]: r for r in rows}
+    found: dict[str, str] = {}
+
+    def one(name: str) -> str:
+        if name not in found:
+            of = list(map(one, by[name]["settings"].get("of", ())))
+            what = [name.partition("~")[0], by[name]["prompt"], {**by[name]["settings"], "of": of}]
+            found[name] = fingerprint(what)
+        return found[name]
+
+    return {name: one(name) for name in by}
 
 
 def _answer(doubt: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -307,10 +319,11 @@ def _sound(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text("utf-8"))
         names = [(r["trial"], r["prompt"], r["parent"], r["stopped"])[0] for r in data["trials"]]
-        parts = [n for r in data["trials"] for n in r["settings"].get("of", ())]
-        if set(parts) <= set(names) and all(map(_answer, data["doubts"])):
+        if len(_contents(data["trials"])) == len(names) and all(map(_answer, data["doubts"])):
             return data
-        why = "a trial is made of one that is not there"
+        why = "two trials have one name"
+    except RecursionError:
+        why = "a trial is made of itself"
     except (ValueError, LookupError, TypeError, AttributeError) as e:
         why = repr(e)
     raise DataError(

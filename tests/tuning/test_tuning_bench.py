@@ -569,6 +569,22 @@ def test_what_was_made_of_a_trial_stays_made_of_it_beside_another_bench(tmp_path
         assert "panel~1" not in kept and {"one", "one~1"} <= set(kept)
 
 
+def test_a_panel_of_panels_that_is_replaced_beside_another_bench_stays_what_it_is(tmp_path):
+    """The file then held a panel of itself, and no bench could open it again (RecursionError)."""
+    a = bench_of(tmp_path, folder=tmp_path / "kept")
+    a.try_("one", STRICT)
+    a.try_("two", of=["one", "baseline"])
+    b = bench_of(tmp_path, folder=tmp_path / "kept")
+    a.try_("panel", of=["two", "one"])
+    a.try_("two", of=["one", "panel"])
+    b.doubt(int(b._queue[0]), "ann", "unclear")
+    kept = bench_of(tmp_path, folder=tmp_path / "kept").trials
+    assert set(kept) == {"baseline", "one", "two", "panel", "two~1"}
+    made = {n: t.settings["of"] for n, t in kept.items() if "of" in t.settings}
+    first = next(n for n, of in made.items() if of == ["one", "baseline"])
+    assert made["panel"] == [first, "one"] and ["one", "panel"] in made.values()
+
+
 def test_a_folder_of_other_labels_another_judge_or_baseline_is_refused_unpaid(tmp_path):
     """All trials of a folder were asked, and paid, on whatever labels and judge it was opened with;
     a new baseline was shown with the old one's numbers.
