@@ -59,6 +59,29 @@ class TaskSet:
     def __iter__(self) -> Iterator[Task]:
         return iter(self.tasks)
 
+    def __getitem__(self, i: int) -> Task:
+        """A task by its place; DataError where there is none at all."""
+        if not self.tasks:
+            raise DataError(
+                "there is no task in it",
+                where=str(self.path or "task set"),
+                fix="`kit inspect FILE` says what was read",
+            )
+        return self.tasks[i]
+
+    def halves(self) -> tuple[list[Task], list[Task]]:
+        """Tasks to train on and those held out, by their split; DataError where one is empty."""
+        held = [t for t in self.tasks if t.split == "heldout"]
+        train = [t for t in self.tasks if t.split != "heldout"]
+        for half, name in ((train, "to train on"), (held, "held out")):
+            if not half:
+                raise DataError(
+                    f"there is no task {name}",
+                    where=str(self.path or "task set"),
+                    fix='write "split": "train" or "heldout" into each row (kit.split draws)',
+                )
+        return train, held
+
     @cached_property
     def by_id(self) -> dict[str, Task]:
         """Tasks by id."""

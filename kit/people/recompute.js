@@ -321,7 +321,7 @@ function kitPanel(root, data) {
   const make = kitMake, scored = kitScored(data), cluster = data.tasks.some(t => t.group) ? "group" : "task";
   const settings = { how: scored.how ?? "flip", wide: scored.wide, times: {}, pass: 0.5, cut: 0, cluster };
   const uses = new Map();
-  data.tasks.forEach(t => t.criteria.forEach(c => {
+  data.tasks.forEach(t => t.criteria.filter(c => c.weight).forEach(c => {  // 0 times anything is 0
     const key = kitKey(c), old = uses.get(key);
     uses.set(key, (old || 0) + 1);
   }));

@@ -20,8 +20,8 @@ def groups(
 
 
 def label(row: Mapping[str, Any]) -> str:
-    """A short name of a run: what sets it apart (kit.runs.compare.labels), else its id."""
-    return str(row.get("label") or row["run"])
+    """A short name of a run, escaped: what sets it apart (kit.runs.compare.labels), else its id."""
+    return theme.safe(str(row.get("label") or row["run"]))
 
 
 def words(row: Mapping[str, Any]) -> str:
@@ -121,7 +121,7 @@ def over_seeds(rows: Sequence[Any], *, title: str = "") -> Any:
         x="value (rings: seeds; point and bar: mean over seeds, 95% interval)",
         height=150 + 40 * len(rows),
     )
-    names = [r.setting or "all runs" for r in rows]
+    names = [theme.safe(r.setting or "all runs") for r in rows]
     fig.add_scatter(
         x=[v for r in rows for v in r.values],
         y=[n for r, n in zip(rows, names, strict=True) for _ in r.values],
@@ -153,11 +153,12 @@ def forest_by_metric(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> A
     for k, run in enumerate(dict.fromkeys(r["run"] for r in rows)):
         mine = [r for r in rows if r["run"] == run]
         ends = ((r["value"], r.get("low"), r.get("high")) for r in mine)
-        hover = [f"{r['metric']}<br>{words(r)}<br>{run}" for r in mine]
+        names = [theme.safe(r["metric"]) for r in mine]
+        hover = [f"{name}<br>{words(r)}<br>{run}" for name, r in zip(names, mine, strict=True)]
         color = theme.COLORS[k % len(theme.COLORS)]
         fig.add_scatter(
             x=[r["value"] for r in mine],
-            y=[r["metric"] for r in mine],
+            y=names,
             mode="markers",
             name=label(mine[0]),
             hovertext=hover,

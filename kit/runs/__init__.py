@@ -479,7 +479,10 @@ def _is_run(folder: Path) -> bool:
 
 
 def newest(notebook: str, folder: str | Path | None = None) -> Path | None:
-    """The folder of the newest finished run of a notebook (also an interactive one), or None."""
+    """The folder of the newest finished run of a notebook (also an interactive one), or None.
+
+    A control, whose rewards were dealt out at random, only where there is no other.
+    """
     try:
         found = [
             (p, r)
@@ -488,4 +491,5 @@ def newest(notebook: str, folder: str | Path | None = None) -> Path | None:
         ]
     except MissingError:
         return None
-    return max(found, key=lambda pr: pr[1].started or "")[0] if found else None
+    order = {p: (not r.params.get("control"), r.started or "") for p, r in found}
+    return max(order, key=order.__getitem__, default=None)

@@ -34,7 +34,7 @@ def measure(part: str, preset: str, steps: str, folder: str) -> None:
     values = {**presets.preset(preset), "steps": int(steps), "eval_every": 0}
     given = config.build(config.GRPOSettings, values)
     loaded, torch, out = models.load(given), device.import_torch(), Path(folder)
-    tasks = [t for t in load_tasks(paths.data("instructions.jsonl")) if t.split != "heldout"]
+    tasks = load_tasks(paths.data("instructions.jsonl")).halves()[0]
 
     def on_step(row: Mapping[str, Any]) -> None:
         cuda = torch.cuda.is_available()

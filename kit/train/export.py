@@ -101,6 +101,9 @@ def card(run: str | Path) -> str:
     said = held.get(
         "sentence", "No held-out evaluation was made: nothing is claimed about quality."
     )
+    control = settings.get("shuffle_rewards")
+    if control:
+        said += " This is a control: its rewards were dealt out at random."
     settings = {k: v for k, v in settings.items() if v not in (None, [], {}, "")}
     lines = [
         "---",
@@ -109,7 +112,7 @@ def card(run: str | Path) -> str:
         f"tags: [rubric-rewards, {metrics['stage']}]",
         "---",
         "",
-        f"# {settings['model']} after {metrics['stage'].upper()}",
+        f"# {settings['model']} after {metrics['stage'].upper()}{', a control' * bool(control)}",
         "",
         said,
         "",

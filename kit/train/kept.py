@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -140,12 +141,24 @@ def errors(found: Mapping[str, calibration.Comparison]) -> list[dict[str, Any]]:
 
 
 def changes(found: Mapping[tuple[int, str], quality.Quality]) -> list[dict[str, Any]]:
-    """Rows {seed, stage, kind: change of accuracy against the stage before}: what a stage broke."""
+    """Rows {seed, stage, kind: change of accuracy, with its interval, against the stage that this
+    one began from}: what a stage broke.
+    """
     return [
-        {"seed": seed, "stage": stage, **{k: e.value for k, e in q.kinds.items()}}
+        {"seed": seed, "stage": stage, **{k: e.span(2) for k, e in q.kinds.items()}}
         for (seed, stage), q in found.items()
         if stage != "start"
     ]
+
+
+def lost(found: Mapping[tuple[int, str], quality.Quality]) -> Counter[tuple[str, str]]:
+    """On how many seeds a stage surely lost a kind of task: (stage, kind) -> seeds."""
+    return Counter(
+        (stage, kind)
+        for (_, stage), q in found.items()
+        for kind, e in q.kinds.items()
+        if stage != "start" and e.high < 0
+    )
 
 
 def rows(found: Mapping[tuple[int, str], quality.Quality]) -> list[dict[str, Any]]:

@@ -63,7 +63,7 @@ def heldout() -> list[Task]:
     from ..data import load_tasks
     from ..system import paths
 
-    return [t for t in load_tasks(paths.data("instructions.jsonl")).tasks if t.split == "heldout"]
+    return load_tasks(paths.data("instructions.jsonl")).halves()[1]
 
 
 @cache

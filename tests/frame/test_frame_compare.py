@@ -321,6 +321,8 @@ def test_a_metrics_file_of_a_training_is_no_run(
 
 def test_newest(found: list[tuple[Path, Run]], tmp_path: Path) -> None:
     assert runs.newest("03_train_grpo", tmp_path) == tmp_path / "run2"
+    write(tmp_path, "random", 8, 0.0, control=True)  # the newest, and no training
+    assert runs.newest("03_train_grpo", tmp_path) == tmp_path / "run2"
     assert runs.newest("absent", tmp_path) is None and runs.newest("x", tmp_path / "absent") is None
 
 

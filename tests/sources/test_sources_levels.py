@@ -373,3 +373,12 @@ def test_answers_that_are_joined_twice_count_once_and_others_of_one_id_are_refus
     assert len(again.responses) == len(again.verdicts) == 1
     with pytest.raises(DataError, match="another answer 'r'"):
         once.joined(load_tasks([{**row, "response": "y"}]))
+
+
+def test_a_set_without_a_half_says_so():
+    """Notebook 3 ended in a raw TypeError or IndexError, cells later."""
+    row = {"id": "t", "prompt": "p", "split": "train", "criteria": [{"id": "c", "text": "c"}]}
+    with pytest.raises(DataError, match="no task held out"):
+        load_tasks([row]).halves()
+    with pytest.raises(DataError, match="no task in it"):
+        load_tasks([])[0]

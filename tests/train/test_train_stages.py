@@ -154,7 +154,12 @@ def test_merged_model_answers_like_the_adapter_and_has_a_card(tmp_path):
         )
     assert torch.allclose(x, y, atol=1e-5) and not torch.allclose(x, z, atol=1e-5)
     text = export.write_card(r.out).read_text()
-    assert r.gain.sentence in text and "| seed | 0 |" in text
+    assert r.gain.sentence in text and "| seed | 0 |" in text and "a control" not in text
+    kept = json.loads((r.out / "settings.json").read_text())
+    (r.out / "settings.json").write_text(
+        json.dumps({"settings": {**kept["settings"], "shuffle_rewards": True}})
+    )
+    assert "This is a control" in export.card(r.out)  # it was told as a training
     with pytest.raises(MissingError):
         export.card(tmp_path)
 
