@@ -66,7 +66,7 @@ def _transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 def _unwritable(path: Path, e: BaseException) -> DataError | None:
     """The error for a full or failing disk, or None when it is something else."""
     if isinstance(e, sqlite3.OperationalError) and (
-        any(said in str(e) for said in ("full", "disk I/O", "readonly", "no such table"))
+        any(said in str(e) for said in ("full", "disk I/O", "readonly"))
     ):
         return DataError(
             f"the ledger cannot be written ({e})",

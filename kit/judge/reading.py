@@ -220,7 +220,7 @@ def _same(value: Any, text: str) -> bool:
     if isinstance(value, str):
         return value.strip() in ("", text.strip())
     try:
-        return isinstance(value, dict) and value == json.loads(text)
+        return isinstance(value, dict) and bool(value) and value == json.loads(text)
     except (ValueError, RecursionError):
         return False
 

@@ -173,7 +173,9 @@ class Wire:
         except TimeoutError:
             raise WireError("timeout", f"no whole reply within {timeout:g} s") from None
         except Exception as e:  # whatever a server makes the library stumble over
-            kind = "unreached" if isinstance(e, _no_connection()) else "connection"
+            from aiohttp import ClientConnectorError
+
+            kind = "unreached" if isinstance(e, ClientConnectorError) else "connection"
             # other libraries' errors quote the server's bytes, cut: a part of a key among them
             more = f": {redact(str(e))}" if isinstance(e, (OSError, zlib.error)) else ""
             raise WireError(kind, f"{type(e).__name__}{more}"[:200]) from None
@@ -241,7 +243,7 @@ class Wire:
         base = self.address.base
         key = key_for(base, self.key_env)
         auth = self.address.auth if not self.key_env else None
-        azure = {"api-key": key} if _host(base).endswith(AZURE) else {}
+        azure = {"api-key": key} if re.split("[:/]", base)[3].endswith(AZURE) else {}
         return {
             **azure,
             **(_openai() if base.startswith("https://api.openai.com") else {}),
@@ -287,12 +289,6 @@ def _gate(loop: asyncio.AbstractEventLoop) -> asyncio.Semaphore:
     return asyncio.Semaphore(LARGE_AT_ONCE)
 
 
-def _no_connection() -> type[Exception]:
-    from aiohttp import ClientConnectorError
-
-    return ClientConnectorError
-
-
 def _unpacker(coding: str) -> Any:
     """(bytes, most) -> unpacked bytes, at most so many; no bytes: the body has ended."""
     if coding in ("identity", ""):
@@ -333,10 +329,6 @@ def _openai() -> dict[str, str]:
     """The account that is named in the environment, as OpenAI's own client sends it."""
     named = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
     return {head: os.environ[name] for head, name in named.items() if os.environ.get(name)}
-
-
-def _host(base: str) -> str:
-    return base.partition("://")[2].partition("/")[0].partition(":")[0]
 
 
 def _shut(session: Any, loop: asyncio.AbstractEventLoop) -> None:

@@ -610,25 +610,20 @@ def test_a_stored_p_is_read_again_from_its_tokens(tmp_path):
         assert v.p == pytest.approx(0.917, abs=0.001) and stub.calls == 1
 
 
-@pytest.mark.parametrize("mess", ["remove", "drop"])
-def test_a_ledger_that_vanishes_stops_the_run(tmp_path, mess):
+def test_a_ledger_that_vanishes_stops_the_run(tmp_path):
     """The run ended well, 80 paid verdicts were in no file, and were paid again by the next."""
     path = tmp_path / "l.sqlite"
 
     def handler(body, n):
-        if n == 3 and mess == "remove":
+        if n == 3:
             path.unlink()
-        if n == 3 and mess == "drop":
-            with contextlib.closing(sqlite3.connect(path)) as db:
-                db.execute("DROP TABLE verdicts")
-                db.commit()
         return completion('{"c1":{"reason":"r","verdict":"met"}}')
 
     task = Task(id="t", prompt="p", criteria=(Criterion(id="c1", text="says w1"),))
     rs = [Response(task_id="t", id=f"r{i}", text=f"w{i}") for i in range(30)]
     with StubServer(handler=handler) as stub:
         who = EndpointJudge("m", base_url=stub.url, concurrency=1)
-        with pytest.raises(DataError, match="removed|no such table"):
+        with pytest.raises(DataError, match="removed"):
             judge(task, rs, judge=who, ledger=path, progress=False)
         assert stub.calls < 6
 
