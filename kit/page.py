@@ -29,6 +29,10 @@ PAGE = (
     "th,td{border-bottom:1px solid #ddd;padding:.35em .6em;vertical-align:top;text-align:left}"
 )
 
+LAB_DARK = (  # the same for plots in a dark JupyterLab or editor
+    "<style>:is([data-jp-theme-light=false],.vscode-dark) .js-plotly-plot"
+    "{filter:invert(.91) hue-rotate(180deg)}</style>"
+)
 DARK = (  # colours keep their hue; pictures that are no plots stay as they are
     "@media screen and (prefers-color-scheme:dark){html{background:#1c1c1c}"
     "body{filter:invert(.89) hue-rotate(180deg)}img{filter:invert(1) hue-rotate(180deg)}}"

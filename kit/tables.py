@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 VERDICT = ("task", "response", "criterion", "judge", "status", "value", "p", "failure", "reason")
 SPENT = ("tokens_in", "tokens_out", "cost", "cached")
 STYLE = "style='text-align:left;vertical-align:top;padding:2px 8px;white-space:pre-wrap'"
+LONG = f"{STYLE[:-1]};min-width:16em'"  # a text: on a phone it was a letter or two a line
 
 
 def table(records: Iterable[Any], *, human: Any = None, tasks: Any = None) -> pd.DataFrame:
@@ -293,7 +294,7 @@ def rows_html(
 
 def _cells(row: Sequence[Any], raw: Collection[int]) -> str:
     shown = (x if i in raw else escape(cell(x)) for i, x in enumerate(row))
-    return "".join(f"<td {STYLE}>{x}</td>" for x in shown)
+    return "".join(f"<td {LONG if len(x) > 60 else STYLE}>{x}</td>" for x in shown)
 
 
 def pairs_html(rows: Mapping[str, Any] | Iterable[tuple[str, Any]], *, caption: str = "") -> str:

@@ -28,6 +28,7 @@ import msgspec
 from .. import __version__
 from ..data.schemas import readable, stamped
 from ..errors import DataError, MissingError
+from ..page import LAB_DARK
 from ..records import Run, fingerprint, plain, run_from_json, to_json
 from ..settings import params as declared
 from ..settings import profiles
@@ -244,7 +245,7 @@ class Session:
                 if k in ("python", "torch", "trl", "transformers", NAME)
             ),
         }
-        return pairs_html(rows)
+        return pairs_html(rows) + LAB_DARK
 
     def __repr__(self) -> str:
         return f"run {self.out.name}: profile {self.profile.name} ({self.profile.why}), seed {self.seed}"

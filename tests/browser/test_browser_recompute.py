@@ -267,3 +267,15 @@ def test_moving_a_slider_moves_the_numbers(page, tmp_path):
     assert "clusters" not in p.inner_text(".numbers")
     page.shot("recompute")
     assert not page.errors
+
+
+def test_a_criterion_of_weight_0_has_no_slider(page):
+    """Gates of weight 0 took 7 of the 24 places: a factor changes nothing of them."""
+    criteria = (Criterion(id="a", text="a"), Criterion(id="g", text="g", weight=0, required=True))
+    tasks = [Task(id="t", prompt="p", criteria=criteria)]
+    ids = {"task_id": "t", "response_id": "r"}
+    verdicts = tuple(Verdict(**ids, criterion_id=c.id, status="met") for c in criteria)
+    grade = Grade(**ids, score=1.0, score_low=1.0, score_high=1.0, verdicts=verdicts)
+    page.page.set_content(f"<body>{views.assets()}<div id=x></div></body>")
+    page.page.evaluate("d => kitPanel(x, d)", views.judgments([grade], tasks=tasks))
+    assert page.page.evaluate("x.querySelectorAll('details input').length") == 1

@@ -76,3 +76,15 @@ def test_the_report_prints_with_every_section(page, written, tmp_path) -> None:
     p.goto(written.as_uri())
     pdf = p.pdf()
     assert pdf[:4] == b"%PDF" and len(pdf) > 40_000
+
+
+def test_plots_follow_a_dark_jupyterlab(page) -> None:
+    """Every plot was a white box on black; the run's first table carries what turns them."""
+    from kit.page import LAB_DARK
+
+    seen = []
+    for light in ("true", "false"):
+        plot = "<div class='js-plotly-plot' id=x>plot</div>"
+        page.page.set_content(f"<body data-jp-theme-light='{light}'>{LAB_DARK}{plot}</body>")
+        seen.append(page.page.evaluate("getComputedStyle(x).filter"))
+    assert seen[0] == "none" and "invert" in seen[1]

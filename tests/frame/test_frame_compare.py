@@ -17,7 +17,7 @@ from kit.plots import theme
 from kit.records import Grade, Run, Verdict, to_json, unknown
 from kit.runs import compare, findings, report
 from kit.system import paths
-from kit.tables import show
+from kit.tables import rows_html, show
 from kit.train import evaluation
 from kit.widgets import compare as widgets
 
@@ -532,3 +532,9 @@ def test_first_pictures_name_their_run_and_are_not_of_other_parameters() -> None
     sections = [section("02_tune", "a"), section("02_tune: limit=20", "b"), section("04_plot", "c")]
     shown = report._pictures(sections)
     assert [(f["title"], f["caption"]) for f in shown] == [("a", "Run 02_tune. "), ("c", "")]
+
+
+def test_a_text_in_a_table_has_room_on_a_phone() -> None:
+    """20 rows of 200 px each in notebook 1: a word or two a line."""
+    page = rows_html(("id", "text"), [("a", "word " * 30)])
+    assert page.count("min-width:16em") == 1 and page.index("min-width") > page.index("a</td>")
