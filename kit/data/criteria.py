@@ -32,11 +32,12 @@ TEXT_FIELDS = (
 )
 LISTED_AS = re.compile(r"(?:[-*•]|\d{1,3}[.)])\s+(?=\S)")  # the mark of a line in a list
 
-# points that are written into a criterion's text: "[-5] ...", "... (2 points)", "... [weight: 4]"
-_N = r"([+-]?\d+(?:\.\d+)?)"
+# points that are written into a criterion's text: "[-5] ...", "... (2 points)", "-5: ..."
+_N = r"([+\-\u2212]\s?\d+(?:\.\d+)?|\d+(?:\.\d+)?(?=\s*(?:points?|pts)))"
 POINTS = re.compile(
-    r"\A\[([+-]\d+(?:\.\d+)?)\]\s+"
-    rf"|\s*[(\[](?:weight:?\s*{_N}|{_N}\s*(?:points?|pts))[)\]]\s*\Z",
+    rf"\A\s*[(\[]?\s*{_N}\s*(?:points?|pts|punkte)?\s*(?:[)\]]|:)"
+    rf"|[(\[](?:(?:weight|points):?\s*)?{_N}\s*(?:points?|pts|punkte)?[)\]]\s*\.?\Z"
+    r"|[(\[]?(?:weight|points):\s*([+\-\u2212]?\d+(?:\.\d+)?)[)\]]?\s*\Z",
     re.IGNORECASE,
 )
 LEVEL = re.compile(r"score[ _]?(\d+)(?:[ _]description)?", re.I)  # a field that describes a level
@@ -74,18 +75,19 @@ def weight_of(
     return default, set()
 
 
-def pointed(row: Row, text: str, criterion_id: str) -> tuple[str, float]:
-    """The text of a criterion without the points that are written into it, and these (else 1)."""
+def pointed(row: Row, text: str, weight: float, criterion_id: str) -> None:
+    """Note points that stand in a criterion's text and are not its weight."""
     m = POINTS.search(text)
     if m is None:
-        return text, 1.0
-    rest = text[: m.start()] + text[m.end() :]
-    if not rest.strip():
-        return text, 1.0
-    weight = float(next(filter(None, m.groups())))
-    said = f"the weight {weight:g} is read from the text {text[:60]!r}"
-    row.find("points-in-text", said, severity="info", criterion_id=criterion_id)
-    return rest, weight
+        return
+    said = float(re.sub(r"\s", "", next(filter(None, m.groups()))).replace("\u2212", "-"))
+    if said != weight:
+        row.find(
+            "points-in-text",
+            f"the text says {m[0].strip()!r}, and its weight is {weight:g}",
+            criterion_id=criterion_id,
+            suggestion="write the number as its weight",
+        )
 
 
 # how an object says that its criterion must not be met
@@ -253,8 +255,9 @@ def criterion_of(
                 severity="error",
                 criterion_id=default_id,
             )
-        text, weight = pointed(row, "" if absent(item) else as_text(item), default_id)
-        weight = -abs(weight) if negative else weight
+        text = "" if absent(item) else as_text(item)
+        weight = -1.0 if negative else 1.0
+        pointed(row, text, weight, default_id)
         return Criterion(id=default_id, text=text, weight=weight)
     field_name = next((n for n in TEXT_FIELDS if isinstance(item.get(n), str)), None)
     text = item[field_name] if field_name else ""
@@ -271,10 +274,9 @@ def criterion_of(
     if levels and isinstance(item.get("points"), list):
         item = {k: v for k, v in item.items() if k != "points"}
     weight, used = weight_of(row, item, names, default_id)
-    if not any(n in item for n in names):
-        text, weight = pointed(row, text, default_id)
     if negative or _against(item):
         weight = -abs(weight)
+    pointed(row, text, weight, default_id)
     if weight > 0 and (field := _pitfall(item)):
         row.find(
             "polarity",

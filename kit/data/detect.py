@@ -98,9 +98,14 @@ def format_of(row: Mapping[str, Any]) -> str | None:
     ...  format_of({"prompt": "p", "chosen": "a", "rejected": "b"}))
     ('rlvr', 'dpo')
     """
-    has = row.keys()
     if own(row):
         return "kit"
+    full = {k: v for k, v in row.items() if v is not None and v not in ([], {})}
+    return _format_of(full) or _format_of(row)
+
+
+def _format_of(row: Mapping[str, Any]) -> str | None:
+    has = row.keys()
     if any(map(numbered, has)):
         return "rlvr"
     if "task_id" in has and not {"prompt", "criterion"} & has and _answer(has):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -174,7 +175,8 @@ def by_rater(label: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(label, list):
         yield from ((f"human:r{i}", x) for i, x in enumerate(label, 1))
     elif said := entry(label):
-        one = len(said) == 1 and label.keys().isdisjoint(SCALE)
+        rest = {str(k).casefold() for k in label if k not in said}
+        one = len(said) == 1 and all(map(MORE.fullmatch, rest))
         yield "human", label[said[0]] if one else label
     elif isinstance(label, Mapping):
         yield from ((f"human:{k}", x) for k, x in label.items())
@@ -185,12 +187,34 @@ def by_rater(label: Any) -> Iterator[tuple[str, Any]]:
 FIELDS = ("labels", "verdicts", "ratings")  # what a row with an answer calls its labels
 ON = ("criterion_id", "criterion", "id")  # what an entry of a list of labels is on
 SAID = ("label", "verdict", "rating", "met", "criteria_met", "score", "value")
-SCALE = ("max", "out_of", "scale", "min")  # beside a label: it is no number of the file's scale
+ANSWERS = (*SAID, "correct", "passed", "answer", "result", "points", "grade", "decision")
+SCALE = (
+    "max",
+    "max_points",
+    "max_score",
+    "out_of",
+    "scale",
+    "min",
+)  # it is no number of the file's
+MORE = re.compile(  # what is said beside a label, by no rater of this name
+    r"(?:.*_)?(?:confidence|certainty|probability|agreement|weight|reason\w*|explanation|rationale"
+    r"|comments?|notes?)"
+)
 
 
 def entry(label: Any) -> list[str]:
-    """The fields of an object that say a label; [] for what is no such object."""
-    return [k for k in SAID if k in label] if isinstance(label, Mapping) else []
+    """The fields of an object that say a label, or else all of one that says more about it, or
+    counts words; [] for an object of raters, and what is no object.
+    """
+    if not isinstance(label, Mapping):
+        return []
+    names = {k: str(k).casefold() for k in label}
+    said = [k for k, name in names.items() if name in ANSWERS]
+    if said:
+        return said
+    odd = [k for k, n in names.items() if n in SCALE or MORE.fullmatch(n)]
+    words = [k for k in names if read_label(k)[0] in ("met", "unmet")]
+    return list(label) * bool(odd or words)
 
 
 def by_criterion(given: Any) -> list[tuple[str, Any]] | None:

@@ -14,8 +14,14 @@ from .findings import Finding
 from .labels import extent, human, scale_of
 from .values import absent, as_text, number, parsed_json
 
-KEY = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(?:[-–]\s*(\d+))?\s*\Z")  # "2", or "1-2"
-SCORED = ("score", "value", "points", "rating", "level")
+# the number that a level begins with: "2", "1-2: weak", "3 - fair", "Score 4", "2 points", "50%"
+OWN = re.compile(
+    r"\s*(?:score|level|rating|grade)?\s*(-?\d+(?:\.\d+)?)(?:\s*[-–]\s*(\d+(?:\.\d+)?))?"
+    r"\s*(?:%|points?|pts?)?\s*(?:\Z|[:=).]\s+|[-–—]\s+(?=\D))",
+    re.IGNORECASE,
+)
+SCORED = ("score", "value", "points", "rating", "level", "label", "name")
+NOTHING = ("", "n/a", "na", "nan", "not applicable", "unknown", "cannot tell")
 WORDED = ("description", "text", "label", "name", "criteria", "definition", "level")
 UNREAD, SCALE = "unreadable-label", "label-scale"
 TEXTS = "write levels as a list of texts, worst first"
@@ -46,11 +52,28 @@ def levels_of(value: Any, scores: Any = None) -> tuple[str, ...]:
     texts = [t for _, t in pairs]
     if len(pairs) < 2 or not all(isinstance(t, (str, int, float)) for t in texts):
         raise DataError("the levels cannot be read", fix=TEXTS)
+    if none := [t for t in texts if as_text(t).strip().casefold() in NOTHING]:
+        fix = "leave it out: a judge may always say that it cannot tell"
+        raise DataError(f"a level is {none[0]!r}, which is worth nothing", fix=fix)
     if any(k is not None for k, _ in pairs):
-        return _scored(pairs)
-    if all(number(t) is not None for t in texts):
-        return _scored([(t, None) for t in texts])
-    return tuple(as_text(t) for t in texts)
+        texts = [f"{as_text(k)}: {as_text(t)}" for k, t in pairs]
+        if not all(map(ends_of, texts)):
+            raise DataError("the levels have no order: their keys are no numbers", fix=TEXTS)
+    texts = list(map(as_text, texts))
+    ends = list(map(ends_of, texts))
+    if not all(ends):
+        return tuple(texts)
+    return _spaced(sorted((low, text) for (low, _), text in zip(ends, texts, strict=True)))
+
+
+def ends_of(level: str) -> tuple[float, float] | None:
+    """The number that a level begins with, twice, or the two of a range; None in words.
+
+    >>> ends_of("3 - fair"), ends_of("1-2: weak"), ends_of("Score 4"), ends_of("3 items")
+    ((3.0, 3.0), (1.0, 2.0), (4.0, 4.0), None)
+    """
+    m = OWN.match(level)
+    return (float(m[1]), float(m[2] or m[1])) if m else None
 
 
 def _pair(item: Any, score: Any) -> tuple[Any, Any]:
@@ -61,16 +84,9 @@ def _pair(item: Any, score: Any) -> tuple[Any, Any]:
     return key, next((item[k] for k in WORDED if isinstance(item.get(k), str)), None)
 
 
-def _scored(pairs: Sequence[tuple[Any, Any]]) -> tuple[str, ...]:
-    found = [KEY.match(as_text(k)) for k, _ in pairs]
-    if not all(found):
-        raise DataError("the levels have no order: their keys are no numbers", fix=TEXTS)
-    order = sorted(
-        (float(m[1]), as_text(k) if t is None else f"{as_text(k)}: {as_text(t)}")
-        for m, (k, t) in zip(found, pairs, strict=True)
-    )
+def _spaced(order: Sequence[tuple[float, str]]) -> tuple[str, ...]:
     steps = [b[0] - a[0] for a, b in pairwise(order)]
-    if max(steps) - min(steps) > 1e-9 * max(steps):
+    if max(steps) - min(steps) > 1e-9 * max(steps) or not min(steps):
         said = f"the levels {', '.join(f'{x:g}' for x, _ in order)} are not evenly spaced"
         fix = "give the levels that lie between, or a criterion for each step"
         raise DataError(f"{said}, and are paid in equal steps", fix=fix)
@@ -200,20 +216,20 @@ def _named(label: Any, c: Criterion) -> float | None:
     for i, level in enumerate(c.levels):
         if said == level.casefold():
             return i
-        head, _, words = level.casefold().partition(": ")
-        ends = KEY.match(head)
+        ends = ends_of(level)
         if ends is None:
             continue
-        if words and said in (head, words):
+        words = level[OWN.match(level).end() :].strip().casefold()
+        if words and said in (words, level.casefold().removesuffix(words).rstrip(" :=).-–—")):
             return i
-        if x is not None and float(ends[1]) <= x <= float(ends[2] or ends[1]):
+        if x is not None and ends[0] <= x <= ends[1]:
             return i
     return None
 
 
 def _numbered(c: Criterion) -> bool:
     """True where each level begins with its number, or is one."""
-    return bool(c.levels) and all(KEY.match(level.partition(": ")[0]) for level in c.levels)
+    return bool(c.levels) and all(map(ends_of, c.levels))
 
 
 def _finding(v: Verdict, c: Criterion) -> Finding:

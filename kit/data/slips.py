@@ -19,7 +19,8 @@ CARRIED = ("truth", "history", "sources", "labels", "response")
 PARTS = ("children", "sub_criteria", "subcriteria", "sub_tasks", "criteria", "items")
 ASKS = re.compile(  # fields that hold criteria, or what each weighs
     r"(?:.*?[ _-])??(?:rubrics?|criteri(?:a|on|ons)|checklists?|checks|pitfalls|requirements"
-    r"|sub_?tasks|points|weights|signs|instruction_id_list)(?P<one> ?[-–—] ?\d+.*)?\Z",
+    r"|sub_?tasks|points|weights|penalties|importances?|must(?:_have|_not)?|nice_to_have"
+    r"|instruction_id_list)(?P<one> ?[-–—] ?\d+.*|_\d+)?\Z",
     re.I,
 )
 NOTES = re.compile(
@@ -47,7 +48,8 @@ class Unread:
             self.found[name][0] += 1
             return
         meant = next((k for k in sorted(self.known) if k not in there and slip(name, k)), None)
-        lost = name in PARTS if self.what else name in CARRIED or asks(name, there[name])
+        value = there[name]
+        lost = name in PARTS if self.what else labels(name, value) or asks(name, value)
         self.found[name] = [1, where, meant, lost]
 
     def findings(self, file: str, rows: int) -> Iterator[Finding]:
@@ -90,14 +92,20 @@ def asks(name: str, value: Any) -> bool:
     >>> asks("rubric_source", ["a"]), asks("points", 3), asks("rubric - 3. criterion", "Is rude")
     (False, False, True)
     """
-    if isinstance(value, Mapping):
-        inside = [v for k, v in value.items() if ASKS.match(str(k))]
-        if any(inside):
-            return True
+    if isinstance(value, Mapping) and any(asks(str(k), v) for k, v in value.items()):
+        return True
     found = ASKS.match(name)
     if not found or not value:
         return False
     return bool(found["one"]) or isinstance(value, (list, Mapping))
+
+
+def labels(name: str, value: Any) -> bool:
+    """True for a field that holds what people said, or an answer; words are other labels."""
+    if name not in CARRIED or value is None or value in ([], {}, ""):
+        return False
+    words = value if isinstance(value, list) else [value]
+    return name != "labels" or not all(isinstance(x, str) for x in words)
 
 
 def slip(name: str, known: str) -> bool:

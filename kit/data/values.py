@@ -33,8 +33,10 @@ def says_nothing(text: str) -> bool:
 
 
 def blank(value: Any) -> bool:
-    """True for what is absent, and for white space."""
-    return absent(value) or (isinstance(value, str) and not value.strip())
+    """True for what is absent or empty, and for white space."""
+    if isinstance(value, str):
+        return not value.strip()
+    return absent(value) or (isinstance(value, (list, dict)) and not value)
 
 
 def as_text(value: Any) -> str:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from statistics import median
 
-from ..data.values import number
+from ..data.levels import ends_of
 from ..records import Criterion, Task
 from .same import branch
 
@@ -464,8 +464,8 @@ def best_first(levels: Sequence[str]) -> str | None:
     if not levels:
         return None
     first, last = levels[0], levels[-1]
-    low, top = number(first), number(last)
+    low, top = ends_of(first), ends_of(last)
     turned = BEST.match(first) and WORST.match(last)
-    if low is not None and top is not None:
+    if low and top:
         turned = low > top
     return f"{first[:40]!r} is worth 0 and {last[:40]!r} 1" if turned else None

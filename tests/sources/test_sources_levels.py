@@ -61,7 +61,6 @@ def test_levels_that_are_numbers_are_put_in_order(levels):
     ("levels", "codes"),
     [
         (["Excellent", "Good", "Poor"], ["levels-order"]),
-        (["5", "4", "3"], ["levels-order"]),  # a file in the kit's own format is read as it is
         (WORDS, []),
         (["1", "2", "10"], []),
     ],
@@ -267,19 +266,68 @@ def test_criteria_and_weights_in_a_second_field_are_an_error(field, row):
     assert [f.field for f in found if f.severity == "error"] == [field]
 
 
-def test_points_that_stand_in_the_text_are_the_weight():
-    """ "[-5] Says y", as HealthBench's grader prints it, was worth +1."""
-    texts = [
-        "[-5] Says y",
-        "Is nasty (-2 points)",
-        "Says z [weight: 4]",
-        "[1] Says x",
-        "(5 points)",
-    ]
-    found = load_tasks([{"prompt": "p", "rubric": texts}])
-    read = [(c.text, c.weight) for c in found.tasks[0].criteria]
-    assert read == [("Says y", -5), ("Is nasty", -2), ("Says z", 4), (texts[3], 1), (texts[4], 1)]
-    assert {f.code for f in found.findings} == {"points-in-text"}
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[-5] Says y", True),  # as HealthBench's grader prints it: it was worth +1 in silence
+        ("Says y (\u22125 points)", True),
+        ("-5 points: Says y", True),
+        ("Says y [points: -5]", True),
+        (
+            "Reports the change in satisfaction (+3 points)",
+            True,
+        ),  # told, and not taken as its weight
+        ("[1] Says y", False),
+        ("Says y in 3 points", False),
+        ("Has (5) items", False),
+    ],
+)
+def test_points_that_stand_in_the_text_are_told(text, told):
+    found = load_tasks([{"prompt": "p", "rubric": [text, "b"]}])
+    assert [(c.text, c.weight) for c in found.tasks[0].criteria] == [(text, 1), ("b", 1)]
+    assert [f.severity for f in found.findings] == ["warning"] * told
+
+
+@pytest.mark.parametrize(
+    ("levels", "label", "read"),
+    [
+        (["2: great", "1: ok", "0: bad"], 2, 1),
+        (["3 - bad", "4 - ok", "5 - great"], 3, 0),
+        (["5 - great", "4 - ok", "3 - bad"], "5 - great", 1),
+        (["100%", "50%", "0%"], "100%", 1),
+        (["2 points", "1 point", "0 points"], "2 points", 1),
+        ([{"label": str(i), "description": w} for i, w in ((5, "a"), (4, "b"), (3, "c"))], 3, 0),
+        (["Score 3", "Score 4", "Score 5"], 3, 0),
+    ],
+)
+def test_a_number_in_a_levels_words_is_its_number(levels, label, read):
+    """The list's own order was taken: label 2 of "2: great" was 0, and a lone 3 was the third."""
+    values, codes = labelled(label, levels=levels)
+    assert values == [read] and not codes
+
+
+@pytest.mark.parametrize("levels", [["1", "2", "N/A"], ["bad", "", "top"], ["1", "1"]])
+def test_levels_that_are_worth_nothing_are_an_error(levels):
+    """ "N/A" was the top of the scale."""
+    assert one({"levels": levels})[1] == {"bad-levels"}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"labels": None},
+        {"negative_rubrics": []},
+        {"checklist": []},
+        {"signs": ["fever"]},
+        {"labels": ["math", "easy"]},
+        {"metadata": {"criteria": "inclusion of adults"}},
+    ],
+)
+def test_empty_or_unlike_fields_beside_criteria_are_no_error(more):
+    """A column that Parquet fills with [] took the place of the criteria: the row had none."""
+    found = load_tasks([{"prompt": "p", "rubrics": ["a", "b"], **more}])
+    assert len(found.tasks[0].criteria) == 2
+    assert not [f for f in found.findings if f.severity == "error"]
 
 
 def test_a_described_scale_is_one_criterion_with_levels():
@@ -298,6 +346,10 @@ def test_a_described_scale_is_one_criterion_with_levels():
         ({"a": {"criteria_met": True, "explanation": "no"}}, [1], []),
         ({"a": {"score": 4, "max": 5}}, [None], ["unreadable-label"]),
         ({"a": {"ann": "yes", "bob": "no"}}, [1, 0], []),
+        ({"a": {"Label": "unmet", "Confidence": 0.9}}, [0], []),
+        ({"a": {"correct": 1, "confidence": 0}}, [1], []),
+        ({"a": {"yes": 3, "no": 1}}, [None], ["unreadable-label"]),
+        ({"a": {"met": True, "ann2": 0}}, [None], ["unreadable-label"]),
     ],
 )
 def test_labels_beside_their_criteria_are_held_against_them(labels, read, codes):

@@ -11,7 +11,7 @@ from ...records import Criterion, fingerprint
 from ..chats import ask
 from ..criteria import criteria_from, tags_of
 from ..labels import FIELDS, by_criterion
-from ..levels import KEY as LEVEL_KEY
+from ..levels import ends_of
 from ..rows import SHARED, Row
 from ..taskset import Parsed
 from ..values import as_text, listed, parsed_json
@@ -209,7 +209,7 @@ def _levels(item: Any) -> Any:
     levels, worst first."""
     if not isinstance(item, Mapping) or not isinstance(item.get("criteria_description"), str):
         return item
-    keys = [k for k in item if isinstance(k, str) and LEVEL_KEY.match(k)]
+    keys = [k for k in item if isinstance(k, str) and ends_of(k)]
     rest = {k: v for k, v in item.items() if k not in keys and k != "criteria_description"}
     if "text" in rest:
         rest["text (given)"] = rest.pop("text")

@@ -16,6 +16,7 @@ from ...records import (
     to_json,
     verdict_from_json,
 )
+from ..levels import levels_of
 from ..rows import Row
 from ..schemas import FIELD, readable, stamped
 from ..slips import OWN_CRITERION, OWN_TASK
@@ -46,6 +47,10 @@ def kit(row: Row) -> Parsed:
             readable("record", row.data, where=row.where)
         _check(data, row.where)
         if kind == "task":
+            if not ours:  # written by hand: in any order
+                for c in data.get("criteria") or ():
+                    if c.get("levels"):
+                        c["levels"] = list(levels_of(c["levels"]))
             task = task_from_json(data, where=row.where)
             _count(row, data)
             for c in task.criteria:
