@@ -41,7 +41,7 @@ def applicable(task: Task) -> tuple[str, ...]:
     return tuple(n for n in NAMES if n in asked)
 
 
-_BLOCK = re.compile(r"<answer>.*?</answer>", re.I | re.S)
+_BLOCK = re.compile(r"<answer>", re.I)
 
 
 def answer(response: Response) -> Response:
@@ -52,9 +52,8 @@ def answer(response: Response) -> Response:
     '<answer>down</answer>'
     """
     text = answered(response.text)
-    for _ in _BLOCK.findall(text)[1:]:
-        text = _BLOCK.sub("", text, count=1)
-    return replace(response, text=text)
+    first, *blocks = _BLOCK.split(text)
+    return replace(response, text=f"{first}<answer>{blocks[-1]}" if blocks else text)
 
 
 def verify(

@@ -2,13 +2,16 @@
 
 import itertools
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 from kit import data
 from kit.checks import check
+from kit.checks.text import answered
 from kit.claims import bags, confidence, consistency, factual, known_names, uncertainty
+from kit.claims.base import answer
 from kit.claims.compare import relation
 from kit.claims.direction import claims, settle
 from kit.data.formats.biorlhf import truth_of
@@ -557,3 +560,13 @@ def test_tags_and_thoughts_are_no_part_of_what_a_check_reads(text, rule):
     other = text.replace("17", "0").replace("16", "17").replace("0", "16")
     found = [check(t, Response(task_id="t", id="r", text=x), c).status for x in (text, other)]
     assert found == ["met", "unmet"]
+
+
+def test_tags_without_an_end_take_no_time():
+    """A pattern tried every opening tag up to the end: 100,000 of them took minutes."""
+    for tag in ("<think>", "</think>", "<answer>", "<think></think>"):
+        started = time.process_time()
+        text = answered(answer(Response(task_id="t", id="r", text=f"x {tag * 50_000} y")).text)
+        assert time.process_time() - started < 1 and text.endswith("y")
+    assert answered("<think>a <think>b</think> c") == " c", "a template opened it once more"
+    assert answered("so <think>a</think> b <think>c</think> d").split() == ["so", "b", "d"]
