@@ -39,6 +39,19 @@ def test_it_reads_on_a_phone_and_on_a_screen(page, written, width, scheme):
     assert dark == (scheme == "dark") and not page.errors
 
 
+def test_paper_shows_whole_texts_side_by_side(page, written):
+    """A long text was cut where its scroll bar began, and nine prompts filled 20 pages."""
+    p = page.page
+    p.set_viewport_size({"width": 720, "height": 1000})
+    p.emulate_media(media="print")
+    p.goto(written.as_uri())
+    p.wait_for_selector(".card", state="attached")
+    style = "e => { const s = getComputedStyle(e); return [s.maxHeight, s.fontSize] }"
+    assert p.eval_on_selector(".kv .text", style) == ["none", "10.5px"]
+    columns = "e => getComputedStyle(e).gridTemplateColumns.split(' ').length"
+    assert p.eval_on_selector(".kv .two", columns) == 2
+
+
 def test_filters_and_search(page, written):
     p = page.page
     p.goto(written.as_uri())
