@@ -226,9 +226,12 @@ function kitScore(task, a, how, times = {}, cut = 0) {
     });
   }
   const inner = how === "mean" ? "mean" : "flip";
+  // what stands below a parent, without groups that score nothing (kit.rewards.aggregate.Plan)
+  const counted = id => (task.below.get(id) ?? [])
+    .filter(([c]) => !task.below.has(c.id) || counted(c.id).some(([b]) => weight(b)));
   function value([c, i]) {
-    const nodes = task.below.get(c.id), v = found.get(i) ?? null;
-    if (nodes) return combine(nodes, inner);
+    const v = found.get(i) ?? null;
+    if (task.below.has(c.id)) return combine(counted(c.id), inner);
     return v === null ? [0, 1] : [v, v];
   }
   function combine(nodes, how) {
@@ -252,7 +255,7 @@ function kitScore(task, a, how, times = {}, cut = 0) {
     if (how === "signed") [low, high] = [Math.max(low, 0), Math.max(high, 0)];
     return [shutLow ? Math.min(low, 0) : low, shutHigh ? Math.min(high, 0) : high];
   }
-  const top = task.below.get(null);
+  const top = counted(null);
   return top.some(([c]) => weight(c)) ? combine(top, how) : null;
 }
 
