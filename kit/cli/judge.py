@@ -20,7 +20,7 @@ from typing import Any
 from ..data.schemas import FIELD, readable
 from ..errors import DataError, KitError
 from ..judge.factory import FORMS
-from ..judge.keys import remember_all
+from ..judge.keys import remember_all, veiled
 from ..judge.prices import Price
 from ..records import FAILURES, Response, Task, response_from_json
 from ..system import paths
@@ -224,11 +224,9 @@ def reachable(args: argparse.Namespace) -> None:
     """Stop where a key is missing."""
     remote = args.judge.partition(":")[0] in REMOTE
     if remote and args.key_env and not os.environ.get(args.key_env):
-        raise KitError(
-            f"the environment variable {args.key_env} is not set",
-            where="--key-env",
-            fix=f"export {args.key_env}=...",
-        )
+        name = veiled(args.key_env)  # perhaps the key itself
+        fix = f"export {name}=..., and give that name here"
+        raise KitError(f"there is no environment variable {name}", where="--key-env", fix=fix)
     if (
         remote
         and not args.estimate

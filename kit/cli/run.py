@@ -43,7 +43,10 @@ def given(pairs: list[str], option: str = "--set") -> dict[str, str]:
     for pair in pairs:
         name, sign, value = pair.partition("=")
         if not sign or not name.strip():
-            raise KitError(f"{option} takes NAME=VALUE, got {pair!r}", where="command line")
+            from ..judge.keys import veiled  # it may hold a key
+
+            what = f"{option} takes NAME=VALUE, got {veiled(pair)!r}"
+            raise KitError(what, where="command line")
         if name.strip() in out:
             raise KitError(f"parameter {name.strip()!r} is given twice", where="command line")
         out[name.strip()] = value

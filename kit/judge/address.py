@@ -9,7 +9,7 @@ import urllib.request
 from dataclasses import dataclass, field
 
 from ..errors import KitError
-from .keys import CUT, SHORTEST, hidden, redact, remember, remember_all, secret_name, veiled
+from .keys import CUT, SHORTEST, hidden, remember, remember_all, secret_name, veiled
 
 SHORT = 4  # characters of a password that is cut out as it is written
 PATHS = ("/chat/completions", "/decisions", "/systemone")  # that users leave in a base URL
@@ -44,7 +44,7 @@ class Address:
             host, parts = None, urllib.parse.urlsplit("")
         if parts.scheme not in ("http", "https") or not host:
             raise KitError(
-                f"{redact(text.rpartition('@')[2])!r} is no address of a server",
+                f"{veiled(text.rpartition('@')[2].partition('?')[0])!r} is no address of a server",
                 where="base_url",
                 fix="write it whole, for example http://127.0.0.1:8000/v1",
             )

@@ -110,7 +110,6 @@ class EndpointJudge(Asked):
         identity: str | None = None,
     ):
         _options(how, mode, probability, temperature)
-        _fields(extra or {})
         _above_0(concurrency=concurrency, timeout=timeout, tries=tries, patience=patience)
         _above_0(max_tokens=max_tokens)
         self.model = model or default_model()
@@ -141,6 +140,7 @@ class EndpointJudge(Asked):
             }.items()
             if v is not None
         }
+        _fields(self.params)
         for field, text in _texts(extra or {}):
             remember_all({field: text})
         open_ = sorted([k.lower(), v] for k, v in (headers or {}).items() if not secret_name(k))
@@ -394,7 +394,12 @@ def _options(how: Any, mode: str, probability: str, heat: float | None) -> None:
         ),
         ("mode", mode, mode in MODES, '"schema" or "text"'),
         ("probability", probability, probability in SOURCES, '"none", "logprobs" or "stated"'),
-        ("temperature", heat, heat is None or heat >= 0, "a number from 0 on, or none"),
+        (
+            "temperature",
+            heat,
+            heat is None or (isinstance(heat, (int, float)) and heat >= 0),
+            "a number from 0 on, or none",
+        ),
     ):
         if not fits:
             where = f"EndpointJudge({name}=...)"
@@ -403,7 +408,8 @@ def _options(how: Any, mode: str, probability: str, heat: float | None) -> None:
 
 def _above_0(**numbers: float | None) -> None:
     for name, value in numbers.items():
-        if value is not None and not value > 0:  # NaN is not
+        number = isinstance(value, (int, float)) and value > 0  # NaN is not
+        if value is not None and not number:
             where = f"EndpointJudge({name}=...)"
             raise KitError(f"{name} is {value!r}", where=where, fix="give a number above 0")
 

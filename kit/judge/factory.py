@@ -61,7 +61,7 @@ def judge_of(value: Any, *, where: str = "judge") -> Any:
     """
     if value is None:
         return CodeOnly()
-    if hasattr(value, "verdicts"):
+    if hasattr(value, "verdicts") and not isinstance(value, type):
         return value
     kind, subject, options = parts(value, where)
     if kind not in KINDS:

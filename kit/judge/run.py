@@ -195,10 +195,10 @@ def _open(ledger: Ledger | str | Path | None) -> Ledger | None:
 
 def _pairs(tasks: Any, responses: Iterable[Response]) -> list[tuple[Task, Response]]:
     rows = [tasks] if isinstance(tasks, Task) else list(getattr(tasks, "tasks", tasks))
-    by_id = {t.id: t for t in rows}
-    responses = list(responses)
+    responses = [responses] if isinstance(responses, Response) else list(responses)
     storable(rows, "tasks")
     storable(responses, "responses")
+    by_id = {t.id: t for t in rows}
     out = []
     for n, r in enumerate(responses, 1):
         if r.task_id not in by_id:
@@ -213,8 +213,17 @@ def _pairs(tasks: Any, responses: Iterable[Response]) -> list[tuple[Task, Respon
 
 
 def storable(records: Iterable[Task | Response], where: str) -> None:
-    """DataError for an id with half a character: its verdicts would be paid and not be kept."""
+    """DataError for an id with half a character: its verdicts would be paid and not be kept; for
+    one id of two: the verdicts on both would go by it; and for what is no record.
+    """
+    seen: dict[tuple[str, str], Task | Response] = {}
     for n, record in enumerate(records, 1):
+        if not isinstance(record, (Task, Response)):
+            fix = "give Task and Response objects; kit.load reads them from a file"
+            raise DataError(f"{record!r:.60} is none", where=f"{where}, number {n}", fix=fix)
+        if seen.setdefault((getattr(record, "task_id", ""), record.id), record) != record:
+            what = f"two that differ have the id {record.id!r}"
+            raise DataError(what, where=f"{where}, number {n}", fix="give each an id of its own")
         for i in (record.id, *(c.id for c in getattr(record, "criteria", ()))):
             if not i.isascii() and any("\ud800" <= ch <= "\udfff" for ch in i):
                 fix = "write the id in whole characters (no half of a surrogate pair)"

@@ -282,6 +282,7 @@ def test_the_answer_said_back_in_another_dress_is_no_verdict(reply):
 
 # -- envelopes, ledgers, money, keys ---------------------------------------------------------------
 TASK = Task(id="t", prompt="p", criteria=(Criterion(id="c1", text="says w1"),))
+A2 = {"task_id": "t", "id": "r", "text": "another w1"}
 ANSWER = Response(task_id="t", id="r", text="w1")
 
 
@@ -804,6 +805,63 @@ def test_an_extra_field_that_is_no_json_is_refused_before_anything_is_asked(valu
     with pytest.raises(KitError, match="cannot be sent"):
         EndpointJudge("m", base_url="http://127.0.0.1:9/v1", extra={"a": value})
     assert judge_cli._extra(["a=1e999"]) == {"a": float("inf")}  # refused as above
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["--key-env", "Qw7SeCr3tValue12345678Zx"],
+        ["--base-url", "http:/host/v1?key=Qw7SeCr3tValue12345678Zx"],
+        ["--base-url", "Qw7SeCr3tValue12345678Zx"],
+        ["--extra", "api_key:Qw7SeCr3tValue12345678Zx"],
+    ],
+)
+def test_a_key_in_the_wrong_place_is_not_printed(option, tmp_path, capsys, monkeypatch):
+    """The key itself for --key-env, a slash lost, a colon for =: it stood in error and log."""
+    monkeypatch.setattr(keys, "_IN_USE", {})
+    log = tmp_path / "log.jsonl"
+    args = command(tmp_path, "http://127.0.0.1:9/v1")
+    assert main([*args, *option, "--log-file", str(log)]) == 2
+    said = capsys.readouterr()
+    assert "SeCr3t" not in said.err + said.out + (log.read_text() if log.exists() else "")
+
+
+def test_two_records_with_one_id_are_refused():
+    """Of two tasks with one id the last was the rubric of both; two answers went by one name."""
+
+    class Fair:
+        name = "fair"
+
+        async def verdicts(self, task, response, criteria):
+            ids = dict(task_id=task.id, response_id=response.id)
+            return [Verdict(**ids, criterion_id=c.id, status="met") for c in criteria]
+
+    other = Task(id="t", prompt="q", criteria=(C1,))
+    for tasks, rs in (([TASK, other], [ANSWER]), ([TASK], [ANSWER, Response(**A2)])):
+        with pytest.raises(KitError, match="have the id"):
+            judge(tasks, rs, judge=Fair(), progress=False)
+    assert len(judge([TASK, TASK], [ANSWER, ANSWER], judge=Fair(), progress=False)) == 2
+    assert len(judge(TASK, ANSWER, judge=Fair(), progress=False)) == 1  # one alone, too
+    for tasks, rs in (("tasks.json", [ANSWER]), ([{"id": "t"}], [ANSWER]), ([TASK], ["x"])):
+        with pytest.raises(KitError, match="is none"):
+            judge(tasks, rs, judge=Fair(), progress=False)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"temperature": float("inf")},
+        {"temperature": "x"},
+        {"top_p": float("nan")},
+        {"concurrency": "x"},
+    ],
+)
+def test_an_option_that_is_no_number_is_named(options):
+    """Raw TypeError and ValueError out of the constructor."""
+    with pytest.raises(KitError):
+        EndpointJudge("m", base_url="http://127.0.0.1:9/v1", **options)
+    with pytest.raises(KitError, match="names no judge"):
+        judge_of(EndpointJudge)  # the class
 
 
 def test_a_server_that_speaks_first_is_given_up():
