@@ -216,12 +216,13 @@ def storable(records: Iterable[Task | Response], where: str) -> None:
     """DataError for an id with half a character: its verdicts would be paid and not be kept; for
     one id of two: the verdicts on both would go by it; and for what is no record.
     """
-    seen: dict[tuple[str, str], Task | Response] = {}
+    seen: dict[tuple[str, str], Task | str] = {}
     for n, record in enumerate(records, 1):
         if not isinstance(record, (Task, Response)):
             fix = "give Task and Response objects; kit.load reads them from a file"
             raise DataError(f"{record!r:.60} is none", where=f"{where}, number {n}", fix=fix)
-        if seen.setdefault((getattr(record, "task_id", ""), record.id), record) != record:
+        name, said = (getattr(record, "task_id", ""), record.id), getattr(record, "text", record)
+        if seen.setdefault(name, said) != said:
             what = f"two that differ have the id {record.id!r}"
             raise DataError(what, where=f"{where}, number {n}", fix="give each an id of its own")
         for i in (record.id, *(c.id for c in getattr(record, "criteria", ()))):

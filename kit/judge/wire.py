@@ -49,6 +49,8 @@ _HEAD = re.compile(  # a name that may be given, but for those by which a messag
     r"trailer|upgrade|expect)\Z)[!#$%&'*+.^_`|~0-9a-z-]+",
     re.I,
 )
+_ID = re.compile(rb'"id"\s*:\s*"[^"]')
+_ALONE: set[str] = set()  # servers whose replies cannot be told apart: no connection is used twice
 _TEXT = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
 
 
@@ -184,12 +186,15 @@ class Wire:
         """WireError for a reply that this connection has given before, to another question.
 
         Somebody on the way sends copies (replies have ids, and differ): whatever else comes from
-        there answers an earlier question. From now on each call has a connection of its own.
+        there answers an earlier question. From now on each call has a connection of its own, as
+        where replies have no id.
         """
         said, number = line.__dict__.setdefault("said", set()), hash(body)
-        if number in said:
+        if number in said or not _ID.search(body):
             line.close()
             self._session.connector._force_close = True
+            _ALONE.add(self.address.base)
+        if number in said:
             raise WireError("copy", "the connection gave an earlier reply once more")
         said.add(number)
 
@@ -226,8 +231,10 @@ class Wire:
 
         loop = asyncio.get_running_loop()
         if self._session is None or self._session.closed or self._loop is not loop:
+            alone = self.address.base in _ALONE
+            kept = {"force_close": True} if alone else {"keepalive_timeout": 30}
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, keepalive_timeout=30),
+                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, **kept),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
                 auto_decompress=False,
                 cookie_jar=aiohttp.DummyCookieJar(),

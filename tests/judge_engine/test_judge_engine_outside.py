@@ -764,7 +764,27 @@ def test_a_copy_of_a_reply_that_comes_late_answers_no_later_question(lag, unique
     got = judge(task, answers, judge=who, progress=False)
     assert [v.status for v in got] == [{"good": "met", "bad": "unmet"}[w] for w in words]
     assert served <= len(words) + 2  # it costs a call or two, once
+    before = served
+    who = EndpointJudge("m", base_url=url, concurrency=1, sample=1)  # known of the server by now
+    judge(task, answers, judge=who, progress=False)
+    assert served == before + len(words) or unique
     loop.call_soon_threadsafe(loop.stop)
+
+
+@pytest.mark.parametrize("own", ["", None])
+def test_replies_without_an_id_are_not_paid_twice(own):
+    """TGI's replies have the id "": two that were the same were taken for copies, and paid twice."""
+
+    def handler(body, n):
+        reply = completion('{"c1": {"reason": "r", "verdict": "met"}}')
+        reply["id"] = own
+        return {k: v for k, v in reply.items() if v is not None}
+
+    answers = [Response(task_id="t", id=f"r{i}", text=f"w{i}") for i in range(12)]
+    with StubServer(handler=handler) as stub:
+        who = EndpointJudge("m", base_url=stub.url, concurrency=2)
+        got = judge([TASK], answers, judge=who, progress=False)
+        assert {v.status for v in got} == {"met"} and stub.calls == 12
 
 
 def test_what_is_out_when_a_run_is_cancelled_is_not_paid_again(tmp_path):
