@@ -208,9 +208,10 @@ def each(
     out = Results()
     for name, rows in frame.groupby(by, sort=False, dropna=False):
         more = {} if cluster is None else {"cluster": rows[cluster]}
-        out["unknown" if rows[by].isna().any() else str(name)] = function(
-            *(rows[c] for c in columns), **more, **options
-        )
+        key = "unknown" if rows[by].isna().any() else str(name)
+        if key in out:  # 1 and "1"; "unknown" and none
+            key += f" ({len(out) + 1})"
+        out[key] = function(*(rows[c] for c in columns), **more, **options)
     return out
 
 

@@ -162,7 +162,7 @@ def numeric_parquet(path: str | Path, names: list[str]) -> bool:
     import pyarrow.parquet as pq
 
     schema = pq.ParquetFile(path).schema_arrow
-    kinds = [schema.field(n).type for n in names if n in schema.names]
+    kinds = [schema.field(n).type for n in names if schema.names.count(n) == 1]
     test = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
     return len(kinds) == len(names) and all(any(f(k) for f in test) for k in kinds)
 

@@ -151,10 +151,11 @@ def criteria_from(
         rest = {k: v for k, v in value.items() if not LEVEL.fullmatch(k)}
         value = [{"text": rest.pop("criteria", ""), **rest, "levels": levels}]
     if isinstance(value, Mapping):
-        texts = all(isinstance(v, str) for v in value.values())
+        said = {k: v for k, v in value.items() if v is not None}  # Parquet fills objects with null
+        texts = all(isinstance(v, str) for v in said.values())
         value = (
-            [{"title": k, "text": v} for k, v in value.items()]
-            if value and texts and not set(value) & set(TEXT_FIELDS)
+            [{"title": k, "text": v} for k, v in said.items()]
+            if said and texts and not set(value) & set(TEXT_FIELDS)
             else [value]
         )
     if isinstance(value, str):

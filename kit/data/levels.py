@@ -103,10 +103,18 @@ def by_levels(
     A label that is none of them, or that may be counted from either, is unknown and an error. The
     numbers on other criteria then have a scale without these.
     """
-    scaled = {}
+    every: dict[tuple[str | None, str | None], Criterion] = {}
     for t in tasks:
-        scaled |= {(t.id, c.id): c for c in t.criteria if c.levels or (c.points or 0) > 1}
-    out, told = list(verdicts), list(findings)
+        every |= {(t.id, c.id): c for c in t.criteria}
+    scaled = {key: c for key, c in every.items() if c.levels or (c.points or 0) > 1}
+    asked = {task for task, _ in every}
+    # a null on another task's criterion is no label: Parquet fills objects so
+    out = [
+        v
+        for v in verdicts
+        if v.meta.get("label", "") is not None or v.task_id not in asked or _on(v) in every
+    ]
+    told = list(findings)
     own: dict[int, Criterion] = {}
     numbers: dict[int, float] = {}
     for i, v in enumerate(out):

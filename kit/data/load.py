@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +96,18 @@ def iter_tasks(
         or any(map(detect.RATED.match, names))
     ):
         stream = _on_scale(source, stream, context)
-    yield from _read(stream, context, lost, auto=format == "auto")
+    read = _read(stream, context, lost, auto=format == "auto")
+    yield from read if context.whole else map(_levelled, read)
     yield Parsed(row=0, where=context.name, findings=tuple(_whole_file(context)))
+
+
+def _levelled(p: Parsed) -> Parsed:
+    """A row with its labels read by its own levels; one that the whole file would have to tell is
+    unknown, and an error."""
+    if p.task is None or not p.verdicts:
+        return p
+    verdicts, findings = by_levels(p.verdicts, p.findings, [p.task])
+    return replace(p, verdicts=tuple(verdicts), findings=tuple(findings))
 
 
 def _on_scale(source: Source, stream: Iterable[Any], context: Context) -> Iterable[Any]:

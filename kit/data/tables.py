@@ -12,6 +12,7 @@ import io
 import itertools
 import logging
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -286,6 +287,11 @@ def _parquet(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[st
     n = 0
     try:
         with pq.ParquetFile(path) as f:
+            twice = [k for k, n in Counter(f.schema_arrow.names).items() if n > 1]
+            if twice:
+                raise DataError(
+                    f"the file names {twice[0]!r} twice", where=path.name, fix="rename one column"
+                )
             for batch in f.iter_batches(batch_size=512):
                 for row in batch.to_pylist():
                     n += 1

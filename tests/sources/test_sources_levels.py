@@ -3,10 +3,13 @@
 import json
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import kit
-from kit.data import load_tasks, save_tasks
+from kit.data import iter_tasks, load_tasks, save_tasks
 from kit.errors import DataError
 from kit.rubrics import lint
 
@@ -434,3 +437,44 @@ def test_a_set_without_a_half_says_so():
         load_tasks([row]).halves()
     with pytest.raises(DataError, match="no task in it"):
         load_tasks([])[0]
+
+
+@pytest.mark.parametrize(
+    ("levels", "labels", "read"),
+    [
+        ([1, 2, 3], [1, 2, 3], [0, 0.5, 1]),
+        (WORDS, ["bad", "ok", "top"], [0, 0.5, 1]),
+        ([0, 0.5, 1], [0, 0.5, 1], [0, 0.5, 1]),
+        (WORDS, [2, 1], [None, None]),  # counted from 0 or 1: the whole file would tell
+    ],
+)
+def test_a_stream_reads_labels_by_their_levels_too(levels, labels, read):
+    """2 of [1, 2, 3] was .25 in a stream, and .5 in a file read whole."""
+    criterion = {"id": "a", "text": "c", "levels": levels}
+    rows = [
+        {"id": f"t{i}", "prompt": "p", "rubrics": [criterion], "response": "r", "labels": {"a": x}}
+        for i, x in enumerate(labels)
+    ]
+    assert [v.value for p in iter_tasks(rows) for v in p.verdicts] == read
+
+
+def test_what_parquet_adds_is_no_label_and_no_criterion(tmp_path):
+    """A null for each key that another row has: labels of criteria that no task has, and a task
+    without criteria. And of two columns of one name the first was gone."""
+    frame = pd.DataFrame(
+        {
+            "prompt": ["p", "q"],
+            "rubrics": [{"a": "Is A", "b": "Is B"}, {"a": "Is C"}],
+            "response": ["x", "y"],
+        }
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    found = load_tasks(tmp_path / "t.parquet")
+    assert [len(t.criteria) for t in found] == [2, 1] and not found.findings
+    rows = [{"prompt": "p", "rubrics": [{"id": "a", "text": "A"}], "response": "x"}]
+    found = load_tasks([{**r, "labels": {"a": 1, "b": None}} for r in rows])
+    assert [v.criterion_id for v in found.verdicts] == ["a"] and not found.findings
+    twice = pa.table([pa.array(["p"]), pa.array(["q"])], names=["prompt", "prompt"])
+    pq.write_table(twice, tmp_path / "d.parquet")
+    with pytest.raises(DataError, match="'prompt' twice"):
+        load_tasks(tmp_path / "d.parquet")

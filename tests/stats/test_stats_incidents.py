@@ -92,6 +92,8 @@ def test_rows_without_a_key_are_a_group_and_a_row_of_a_table_is_a_claim():
     frame = pd.DataFrame({"kind": ["a", None, "b", np.nan], "v": [1, 0, 1, 1]})
     found = kit.each(frame, "kind", stats.mean, "v")
     assert {k: e.n for k, e in found.items()} == {"a": 1, "unknown": 2, "b": 1}
+    frame["kind"] = ["unknown", None, 1, "1"]
+    assert len(kit.each(frame, "kind", stats.mean, "v")) == 4  # one stood in another's place
     (row,) = stats.compare({"a": [0, 1, 0, 1, 0, 1], "b": [1, 1, 0, 1, 1, 1]}, "a")
     assert "Too few" in stats.claim(row) or "No gain" in stats.claim(row)
 
