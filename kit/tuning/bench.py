@@ -8,6 +8,7 @@ before costs nothing. Every trial ever made counts in the table's correction for
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,7 @@ class Workbench:
         prompt: str | None = None,
         measure: str = "kappa",
         folder: str | Path | None = None,
-        seals: Seals | None = None,
+        seals: Seals | str | Path | None = None,
         budget: Any = None,
         whole: bool = False,
     ):
@@ -81,7 +82,8 @@ class Workbench:
             ledger = Path(folder) / "ledger.sqlite"
         self.ledger = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
         self.prompt = frame_of(judge) if prompt is None else prompt
-        self.measure, self.seals, self.budget = measure, seals, budget
+        self.seals = Seals(seals) if isinstance(seals, (str, Path)) else seals
+        self.measure, self.budget = measure, budget
         labels = loaded(labels)
         self.notes = left_out(labels)
         self.rows, self.parts = labelled_rows(labels), {}
@@ -181,8 +183,9 @@ class Workbench:
         """The trial with the verdicts on train, stage by stage, then on dev."""
         for stage in self._stages(trial.name):
             trial = self._more(trial, stage)
-            if trial.name != BASELINE and not full and self._hopeless(trial):
-                words = "agrees less than the baseline on train: the rest was not asked"
+            why = "" if full or trial.name == BASELINE else self._hopeless(trial)
+            if why:
+                words = f"{why} on train: the rest was not asked"
                 return dataclasses.replace(trial, stopped=words)
         return trial
 
@@ -203,10 +206,16 @@ class Workbench:
         more = {"ledger": self.ledger, "budget": self.budget}
         return variants.verdicts(make, trial, [self.rows[i] for i in rows], **more)
 
-    def _hopeless(self, trial: Trial) -> bool:
+    def _hopeless(self, trial: Trial) -> str:
+        """Why a trial can surely not be chosen; "" where it may be."""
         pick = self._queue  # as they were asked: else it could not be read at any time
         gap = self.right(trial.name, trial)[pick] - self.right(BASELINE)[pick]
-        return made.hopeless(gap, self.cluster[pick])
+        if made.hopeless(gap, self.cluster[pick]):
+            return "agrees less than the baseline"
+        least = self.study().least_known
+        got = [math.nan if v is None else v.known - least for v in trial.verdicts]
+        few = made.hopeless(np.array(got)[pick], self.cluster[pick])
+        return f"gives less than {least:.0%} of verdicts" if few else ""
 
     def _trial(self, name: str | Trial) -> Trial:
         name = name.name if isinstance(name, Trial) else name
@@ -323,12 +332,13 @@ class Workbench:
             raise DataError("a doubt needs who and why", where="doubt", fix="say both")
         self._open(row)
         entry = {"row": int(row), "who": who, "why": why, **made.named(self.rows[row])}
-        self.doubts = [d for d in self.doubts if d["row"] != row] + [entry]
+        others = [d for d in self.doubts if (d["row"], d["who"]) != (row, who)]
+        self.doubts = [*others, entry]
         self._remember()
 
     def _open(self, row: int) -> None:
         """DataError where this row is none, or of the sealed test."""
-        if row not in range(len(self.rows)):
+        if isinstance(row, bool) or row not in range(len(self.rows)):
             raise DataError(
                 "there is no such row",
                 where=f"row {row}",

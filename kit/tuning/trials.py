@@ -253,7 +253,11 @@ def keep(
         there, rows = _read(folder, about), json.loads(json.dumps([t.kept() for t in trials]))
         rows += _others(there["trials"], rows)
         at = {_answer(d): d for d in [*there["doubts"], *doubts]}
-        data = {**about, "trials": rows, "doubts": list(at.values())}
+        data = {
+            **about,
+            "trials": rows,
+            "doubts": list(at.values()),
+        }
         write_text(folder / FILE, json.dumps(data, indent=1, ensure_ascii=False))
 
 
@@ -287,7 +291,11 @@ def _contents(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     def one(name: str) -> str:
         if name not in found:
             of = list(map(one, by[name]["settings"].get("of", ())))
-            what = [name.partition("~")[0], by[name]["prompt"], {**by[name]["settings"], "of": of}]
+            what = [
+                name.partition("~")[0],
+                by[name]["prompt"],
+                {**by[name]["settings"], "of": of},
+            ]
             found[name] = fingerprint(what)
         return found[name]
 
@@ -295,7 +303,7 @@ def _contents(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _answer(doubt: Mapping[str, Any]) -> tuple[Any, ...]:
-    return doubt["id"], doubt.get("response")
+    return doubt["id"], doubt.get("response"), doubt["who"]
 
 
 def _read(folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:

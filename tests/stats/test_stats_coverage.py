@@ -193,7 +193,7 @@ def test_small_kappa_clusters():
 def test_every_row(row, alike):
     theta, one = random_rows(np.random.default_rng(10), row, alike)
     share = cover(1000, theta, one)
-    assert 0.93 <= share <= 0.97, share
+    assert 0.93 <= share <= 0.98, share
 
 
 @pytest.mark.slow
@@ -202,7 +202,7 @@ def test_every_row(row, alike):
 )
 def test_thirty_labelled_prompts(theta, q1, q0):
     share = cover(800, *whole_prompts(np.random.default_rng(11), theta, q1, q0))
-    assert 0.93 <= share <= 0.97, share
+    assert 0.93 <= share <= 0.98, share
 
 
 @pytest.mark.slow
@@ -223,7 +223,7 @@ def test_known_probabilities():
 def test_weighted_rubric_score(kind):
     r = Rubrics(np.random.default_rng(14))
     share = cover(1000, r.truth, lambda: r.one(kind))
-    assert 0.93 <= share <= 0.97, share
+    assert 0.93 <= share <= 0.98, share
 
 
 @pytest.mark.slow
@@ -256,7 +256,7 @@ def test_paired_difference():
         return stats.difference(a.ravel(), b.ravel(), cluster=np.repeat(np.arange(60), 8))
 
     share = cover(1000, 0.1, one)
-    assert 0.93 <= share <= 0.97, share
+    assert 0.93 <= share <= 0.98, share
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import kit
 from kit.data.taskset import TaskSet
 from kit.errors import DataError, KitError
 from kit.judge.attacks import Attack
-from kit.records import Criterion, Response, Task, Verdict, fingerprint
+from kit.records import Criterion, Response, Task, Verdict, fingerprint, unknown
 from kit.tuning import SealedError, Seals, attacked, trials
 from kit.tuning.pages import flips_html
 
@@ -132,6 +132,39 @@ def test_a_bad_prompt_is_given_up_before_all_is_paid(tmp_path):
     assert trial.stopped and FakeJudge.asked < full / 4 and trial.asked < 150
     assert "worse" not in {c.name for c in bench.candidates()}
     assert bench.data()[-1]["note"] == trial.stopped
+
+
+def test_a_prompt_whose_replies_cannot_be_used_is_given_up_before_all_is_paid(tmp_path):
+    """908 of 908 rows were asked, and paid, of a trial that gave no verdict: it could not win."""
+
+    class FakeMute(FakeJudge):
+        async def verdicts(self, task, response, criteria):
+            got = await super().verdicts(task, response, criteria)
+            if "Say nothing." not in self.prompt:
+                return got
+            return [unknown(*v.ids, "parse", cost=0.01) for v in got]
+
+    bench = bench_of(tmp_path, n=200, judge=FakeMute)
+    trial = bench.try_("mute", "Say nothing.")
+    assert "gives less than 90% of verdicts" in trial.stopped and trial.asked < 60
+
+
+def test_two_people_may_doubt_a_label_and_a_seal_may_be_a_file(tmp_path):
+    """The second doubt took the first one's place; a path of seals was found out at the test."""
+    bench = bench_of(tmp_path, folder=tmp_path / "kept")
+    row = int(bench._queue[0])
+    bench.doubt(row, "ann", "unclear")
+    bench.doubt(row, "bob", "wrong")
+    bench.doubt(row, "bob", "surely wrong")
+    again = bench_of(tmp_path, folder=tmp_path / "kept")
+    assert [(d["who"], d["why"]) for d in again.doubts] == [
+        ("ann", "unclear"),
+        ("bob", "surely wrong"),
+    ]
+    with pytest.raises(DataError, match="no such row"):
+        bench.doubt(True, "ann", "unclear")
+    path = tmp_path / "s.sqlite"
+    assert kit.workbench(labels(), judge=FakeJudge, seals=path).seals.path == path
 
 
 def test_an_edit_under_the_same_name_keeps_the_old_version_in_the_count(tmp_path):
