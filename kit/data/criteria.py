@@ -168,11 +168,14 @@ def criteria_from(
             field=field_name,
         )
         value = [value]
-    return [
-        c
-        for i, item in enumerate(value or [], 1)
-        for c in _with_parts(row, item, f"{prefix}{i}", negative, names)
-    ]
+    given = {as_text(x.get("id")) for x in value or [] if isinstance(x, Mapping)}
+    out: list[Criterion] = []
+    for i, item in enumerate(value or [], 1):
+        name = f"{prefix}{i}"
+        if name in given and not (isinstance(item, Mapping) and "id" in item):
+            name = f"item-{i}"  # another one is called so
+        out += _with_parts(row, item, name, negative, names)
+    return out
 
 
 def _described(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -333,7 +336,8 @@ def _against(item: Mapping[str, Any]) -> bool:
 def _pitfall(item: Mapping[str, Any]) -> str | None:
     """The field that calls a criterion a pitfall."""
     words = ((k, as_text(item.get(k, "")).casefold()) for k in ("type", "kind", "category"))
-    return next((k for k, word in words if word.startswith("pitfall")), None)
+    against = ("pitfall", "negative", "penalty", "undesir", "unwanted")
+    return next((k for k, word in words if word.startswith(against)), None)
 
 
 def _levels(row: Row, item: Mapping[str, Any], name: str) -> tuple[str, ...]:

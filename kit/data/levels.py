@@ -20,9 +20,39 @@ OWN = re.compile(
     r"\s*(?:%|points?|pts?)?\s*(?:\Z|[:=).]\s+|[-–—]\s+(?=\D))",
     re.IGNORECASE,
 )
-SCORED = ("score", "value", "points", "rating", "level", "label", "name")
-NOTHING = ("", "n/a", "na", "nan", "not applicable", "unknown", "cannot tell")
-WORDED = ("description", "text", "label", "name", "criteria", "definition", "level")
+SCORED = (
+    "score",
+    "value",
+    "points",
+    "rating",
+    "level",
+    "label",
+    "name",
+)
+NAMED = (
+    "label",
+    "name",
+    "title",
+    "level",
+)
+NOTHING = (
+    "",
+    "n/a",
+    "na",
+    "nan",
+    "not applicable",
+    "unknown",
+    "cannot tell",
+)
+WORDED = (
+    "description",
+    "text",
+    "label",
+    "name",
+    "criteria",
+    "definition",
+    "level",
+)
 UNREAD, SCALE = "unreadable-label", "label-scale"
 TEXTS = "write levels as a list of texts, worst first"
 
@@ -77,11 +107,19 @@ def ends_of(level: str) -> tuple[float, float] | None:
 
 
 def _pair(item: Any, score: Any) -> tuple[Any, Any]:
-    """(number or None, text or None) of one level."""
+    """(number or None, text or None) of one level: its name, its text, and what else it says."""
     if not isinstance(item, Mapping):
         return score, item
-    key = next((item[k] for k in SCORED if number(item.get(k)) is not None), score)
-    return key, next((item[k] for k in WORDED if isinstance(item.get(k), str)), None)
+    number_of = next((k for k in SCORED if number(item.get(k)) is not None), None)
+    said = {k: v for k, v in item.items() if isinstance(v, str) and v.strip() and k != number_of}
+    text = next((k for k in WORDED if k in said), None)
+    if text is None:
+        return score if number_of is None else item[number_of], None
+    name = next((k for k in NAMED if k in said and k != text), None)
+    words = said[text] if name is None else f"{said[name]}: {said[text]}"
+    more = [f"{k}: {v}" for k, v in said.items() if k not in (text, name)]
+    words = f"{words} ({'; '.join(more)})" if more else words
+    return score if number_of is None else item[number_of], words
 
 
 def _spaced(order: Sequence[tuple[float, str]]) -> tuple[str, ...]:
@@ -222,7 +260,7 @@ def _named(label: Any, c: Criterion) -> float | None:
     if tail and _numbered(c) and _named(tail, c) == len(c.levels) - 1:
         return _named(head, c)
     for i, level in enumerate(c.levels):
-        if said == level.casefold():
+        if said in (level.casefold(), level.casefold().partition(": ")[0]):
             return i
         ends = ends_of(level)
         if ends is None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..records import Criterion, Task
 from .findings import Finding
+from .values import as_text
 
 OWN_TASK = frozenset(f.name for f in fields(Task))
 OWN_CRITERION = frozenset(f.name for f in fields(Criterion))
@@ -23,6 +24,9 @@ ASKS = re.compile(  # fields that hold criteria, or what each weighs
     r"|instruction_id_list)(?P<one> ?[-–—] ?\d+.*|_\d+)?\Z",
     re.I,
 )
+# of a row with one criterion: they may say what it is worth
+WORTH = re.compile(r"points|polarity|sign|(?:is_)?negative|pitfall|penalty", re.I)
+AGAINST = re.compile(r"neg\w*|minus|penalt\w*|must.not|pitfall|true|-.*", re.I)
 NOTES = re.compile(
     r".*(?:origin|notes?|comments?|explanation|reason(?:ing)?|category|type)\Z", re.I
 )
@@ -85,7 +89,8 @@ def _fix(name: str, meant: str | None, lost: bool) -> str | None:
 
 
 def asks(name: str, value: Any) -> bool:
-    """True for a field that holds criteria or their weights, also one object deeper.
+    """True for a field that holds criteria or their weights, also one object deeper, or says that
+    a criterion must not be met.
 
     >>> asks("negative_rubrics", ["Is rude"]), asks("reward_model", {"rubric": [{}]})
     (True, True)
@@ -93,6 +98,8 @@ def asks(name: str, value: Any) -> bool:
     (False, False, True)
     """
     if isinstance(value, Mapping) and any(asks(str(k), v) for k, v in value.items()):
+        return True
+    if WORTH.fullmatch(name) and AGAINST.fullmatch(as_text(value).casefold()):
         return True
     found = ASKS.match(name)
     if not found or not value:

@@ -261,6 +261,7 @@ def test_a_row_that_is_nested_too_deeply_is_an_unreadable_row():
         ("weights", {"rubrics": {"a": "A", "b": "B"}, "weights": {"a": 1, "b": -2}}),
         ("reward_model", {"reward_model": {"style": "rubric", "rubric": [{"criterion": "c"}]}}),
         ("score_rubric", {"score_rubric": {"1": "bad", "2": "good"}}),
+        ("points", {"rubric": "Says x", "points": -5}),  # weight +1
     ],
 )
 def test_criteria_and_weights_in_a_second_field_are_an_error(field, row):
@@ -478,3 +479,23 @@ def test_what_parquet_adds_is_no_label_and_no_criterion(tmp_path):
     pq.write_table(twice, tmp_path / "d.parquet")
     with pytest.raises(DataError, match="'prompt' twice"):
         load_tasks(tmp_path / "d.parquet")
+
+
+def test_levels_as_objects_keep_all_their_words():
+    """Of name, text and example only the text was left, and the label "great" was none of them."""
+    levels = [
+        {"label": "bad", "description": "x"},
+        {"label": "great", "description": "y", "example": "EX"},
+    ]
+    made, errors = one({"levels": levels})
+    assert made.levels == ("bad: x", "great: y (example: EX)") and not errors
+    assert labelled("great", "bad", levels=list(made.levels))[0] == [1, 0]
+    numbered = [{"value": i, "label": w, "description": "d"} for i, w in enumerate(("no", "yes"))]
+    assert one({"levels": numbered})[0].levels == ("0: no: d", "1: yes: d")
+
+
+def test_given_ids_win_over_automatic_ones():
+    """The criterion without an id was called c1, and got the label of the one that has this id."""
+    rubrics = [{"text": "A"}, {"id": "c1", "text": "B"}]
+    (task,) = load_tasks([{"prompt": "p", "rubrics": rubrics}])
+    assert [(c.id, c.text) for c in task.criteria] == [("item-1", "A"), ("c1", "B")]
