@@ -19,7 +19,7 @@ from .reliability import (
 )
 from .scores import Brier, brier, overconfidence, underconfidence
 from .selective import RiskCoverage, risk_coverage
-from .significance import Cox, Test, cox, spiegelhalter
+from .significance import Cox, cox
 from .sketch import Sketch
 from .smooth import Curve, SmECE, smece
 
@@ -38,7 +38,6 @@ __all__ = [
     "Sensitivity",
     "Sketch",
     "SmECE",
-    "Test",
     "against_constant",
     "against_lookup",
     "against_score",
@@ -58,6 +57,5 @@ __all__ = [
     "sensitivity",
     "sketch_file",
     "smece",
-    "spiegelhalter",
     "underconfidence",
 ]

@@ -1,6 +1,4 @@
-"""Tests of calibration: Spiegelhalter's z, Cox's intercept and slope. All
-cluster-robust on request.
-"""
+"""A test of calibration: Cox's intercept and slope, cluster-robust on request."""
 
 from __future__ import annotations
 
@@ -15,67 +13,8 @@ from ..errors import DataError
 from ..stats.clusters import effective_df
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, number, unknown
-from ..stats.tails import chi2_above, f_above, t_quantile, t_two_sided
+from ..stats.tails import chi2_above, f_above, t_quantile
 from .inputs import Inputs, check
-
-
-@dataclass(frozen=True)
-class Test:
-    """A test of "the confidences are calibrated": small p_value = they are not."""
-
-    __test__ = False  # not for pytest
-
-    statistic: float
-    p_value: float
-    n: int
-    n_clusters: int | None
-    method: str
-    note: str = ""
-
-    def __str__(self) -> str:
-        return (
-            f"{self.method}: statistic {number(self.statistic)}, p={number(self.p_value)}, "
-            f"n={self.n}" + (f" ({self.note})" if self.note else "")
-        )
-
-
-@takes_table("conf", "correct", "cluster", "weights")
-def spiegelhalter(
-    conf: Any, correct: Any, *, cluster: Any = None, weights: Any = None, missing: str = "raise"
-) -> Test:
-    """z = sum (y-p)(1-2p) / sqrt(sum (1-2p)^2 p(1-p)); two-sided normal p. Blind to errors at p =
-    .5.
-
-    With clusters the variance is the sum of squared cluster sums, and p Student's. Source:
-    Spiegelhalter 1986.
-
-    >>> spiegelhalter([0.9] * 50, [1] * 25 + [0] * 25).p_value < 1e-6
-    True
-    """
-    x = check(conf, correct, cluster=cluster, weights=weights, missing=missing)
-    p, w = np.asarray(x.conf, dtype=float), np.ones(x.n) if x.weights is None else x.weights
-    part = w * (x.correct - p) * (1 - 2 * p)
-    variance = (
-        float((w * (1 - 2 * p) ** 2 * p * (1 - p)).sum())
-        if x.cluster is None
-        else float((np.bincount(x.cluster, weights=part) ** 2).sum())
-    )
-    top = float(part.sum())
-    if variance <= 0:
-        sure = abs(top) > 1e-12
-        return Test(
-            math.copysign(math.inf, top) if sure else math.nan,
-            0.0 if sure else math.nan,
-            x.n,
-            x.n_clusters,
-            "Spiegelhalter z",
-            "certain rows went wrong"
-            if sure
-            else "no row says anything: all confidences are .5, or certain and right",
-        )
-    z = top / math.sqrt(variance)
-    df = math.inf if x.cluster is None else effective_df(np.bincount(x.cluster, weights=part))
-    return Test(z, t_two_sided(z, df), x.n, x.n_clusters, "Spiegelhalter z")
 
 
 @dataclass(frozen=True)
@@ -174,7 +113,7 @@ def cox(
         raise DataError(
             "all confidences are equal: a slope cannot be fitted",
             where="argument conf",
-            fix="use ece or spiegelhalter",
+            fix="use ece",
         )
     if (parted := _separated(z, np.asarray(x.correct))) is not None:
         return parted(x, level)

@@ -29,7 +29,6 @@ from .common import BUDGET_USD, LEDGER, Output, arg, ledger_of
 from .run import given
 
 HELP = "judge answers against their rubrics; verdicts and scores as JSONL"
-REMOTE = ("endpoint", "decisions")
 # of an answer, and by what other name they go
 FIELDS = {
     "task_id": ("task_id",),
@@ -39,7 +38,7 @@ FIELDS = {
 
 
 # how a server is asked; what is not given is the judge's own default
-OVER = "judges over HTTP (endpoint, decisions, server)"
+OVER = "judges over HTTP (endpoint, server)"
 HTTP = (
     arg(
         "--base-url",
@@ -222,7 +221,7 @@ def _sane(args: argparse.Namespace, ledger: Path) -> None:
 
 def reachable(args: argparse.Namespace) -> None:
     """Stop where a key is missing."""
-    remote = args.judge.partition(":")[0] in REMOTE
+    remote = args.judge.partition(":")[0] == "endpoint"
     if remote and args.key_env and not os.environ.get(args.key_env):
         name = veiled(args.key_env)  # perhaps the key itself
         fix = f"export {name}=..., and give that name here"
@@ -337,7 +336,7 @@ def _named(
     """A judge by its name, with the options that were given; `args`: it is the one of --judge."""
     kind, _, subject = text.partition(":")
     if args is None:
-        return {kind: subject or None, **(options if kind in REMOTE else {})}
+        return {kind: subject or None, **(options if kind == "endpoint" else {})}
     if kind == "replay" and args.replay_from:
         return {kind: args.replay_from, "judge": args.model}
     return {kind: subject or args.model, **options}

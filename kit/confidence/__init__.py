@@ -9,15 +9,11 @@ from .grammar import ASK, LEVELS, STATUSES, Stated
 from .reader import (
     Extraction,
     JudgeScore,
-    TokenMass,
-    consistency,
     extract,
     extract_all,
     extract_each,
     fit_levels,
     judge_score,
-    p_true,
-    sequence,
     without,
 )
 
@@ -28,14 +24,10 @@ __all__ = [
     "Extraction",
     "JudgeScore",
     "Stated",
-    "TokenMass",
-    "consistency",
     "extract",
     "extract_all",
     "extract_each",
     "fit_levels",
     "judge_score",
-    "p_true",
-    "sequence",
     "without",
 ]

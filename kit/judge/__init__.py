@@ -29,7 +29,6 @@ _WHERE = {
     "Ledger": "ledger",
     "Budget": "budget",
     "EndpointJudge": "endpoint",
-    "DecisionJudge": "decisions",
     "Limiter": "limiter",
     "models": "prices",
     "price": "prices",

@@ -12,7 +12,7 @@ from ..errors import KitError
 from .keys import CUT, SHORTEST, hidden, remember, remember_all, secret_name, veiled
 
 SHORT = 4  # characters of a password that is cut out as it is written
-PATHS = ("/chat/completions", "/decisions", "/systemone")  # that users leave in a base URL
+PATH = "/chat/completions"  # users leave it in a base URL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +50,7 @@ class Address:
             )
         place = parts.netloc.rpartition("@")[2]
         path = parts.path.rstrip("/")
-        base = f"{parts.scheme}://{place}" + next(
-            (path.removesuffix(p) for p in PATHS if path.endswith(p)), path
-        )
+        base = f"{parts.scheme}://{place}" + path.removesuffix(PATH)
         pairs = urllib.parse.parse_qsl(parts.query, keep_blank_values=True)
         remember_all(dict(pairs))
         open_ = "&".join(f"{k}={CUT if secret_name(k) else veiled(v)}" for k, v in pairs)

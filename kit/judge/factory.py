@@ -1,9 +1,8 @@
 """A judge from its name or its settings: one vocabulary for notebooks, configs and commands.
 
 By name: "code" (no model), "replay:gpt-4o/bare", "replay:FILE", "local",
-"local:FOLDER", "server:FILE.gguf", "small" (a 1.5B model, `kit fetch judge`), "endpoint:MODEL",
-"decisions:MODEL". A mapping gives options,
-and judges made of judges:
+"local:FOLDER", "server:FILE.gguf", "small" (a 1.5B model, `kit fetch judge`), "endpoint:MODEL".
+A mapping gives options, and judges made of judges:
 
     {endpoint: MODEL, base_url: URL, how: one}
     {panel: [JUDGE, JUDGE, JUDGE], rule: majority}
@@ -26,7 +25,7 @@ from ..records import Criterion, Response, Task, Verdict, unknown
 from ..settings.read import known_names, make, nearest
 
 FORMS = (
-    "code, replay:NAME, local, small, server, endpoint:MODEL, decisions:MODEL, "
+    "code, replay:NAME, local, small, server, endpoint:MODEL, "
     "panel:JUDGE,JUDGE or escalate:CHEAP,STRONG"
 )
 
@@ -181,7 +180,6 @@ def _votes(subject: Any, *, n: int = 5, name: str | None = None) -> Any:
 
 CLASSES = {
     "endpoint": (".endpoint", "EndpointJudge"),
-    "decisions": (".decisions", "DecisionJudge"),
     "panel": (".panel", "Panel"),
     "small": (".server", "small"),
     "escalate": (".panel", "Escalate"),

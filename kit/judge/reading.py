@@ -119,18 +119,6 @@ def _choice(
     return parse.read(text, criteria, cut=found is not None, answer=answer)
 
 
-def beside(level: Mapping[str, Any], *own: str) -> Reading | None:
-    """Why a reply, or a part of one, that gives no text is not believed; None where it is.
-
-    own : its fields that give what was asked for.
-
-    >>> beside({"noul": 0.9, "label_mass": 0.99}, "noul")
-    >>> beside({"noul": 0.9, "status": "incomplete"}, "noul").reason
-    'the reply was cut at the token limit'
-    """
-    return fault({*_beside("", {k: v for k, v in level.items() if k not in own}, "")})
-
-
 def fault(words: Collection[str]) -> Reading | None:
     """Why a reply with these words or names beside its text is not believed."""
     if any(w in FILTERED or _FILTER.search(w) for w in words):

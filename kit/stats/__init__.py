@@ -11,20 +11,18 @@ from .anytime import betting, betting_path
 from .correction import lang_reiczigel, policy_difference, ppi, rogan_gladen
 from .estimate import Estimate, band, estimate_from_json, number
 from .ordinal import ranked_scores, rps
-from .paired import Comparison, McNemar, agreement_difference, claim, compare, difference, mcnemar
+from .paired import Comparison, agreement_difference, claim, compare, difference
 from .panel import Panel, confusion, dawid_skene
 from .planning import (
     LabelPlan,
-    connor,
     design_effect,
     half_width,
     labels_needed,
     power_of,
     prompts_for,
 )
-from .rank import kendall, spearman
 from .ranking import auroc, auroc_change
-from .raters import ac1_raters, alpha, fleiss
+from .raters import alpha
 from .rates import macro_difference, macro_mean, mean, pass_rate
 from .report import Agreement, agree
 from .risk import Threshold, abstain_below
@@ -37,13 +35,11 @@ __all__ = [
     "Comparison",
     "Estimate",
     "LabelPlan",
-    "McNemar",
     "Panel",
     "RubricScore",
     "Threshold",
     "abstain_below",
     "ac1",
-    "ac1_raters",
     "accuracy",
     "agree",
     "agreement_difference",
@@ -57,23 +53,19 @@ __all__ = [
     "claim",
     "compare",
     "confusion",
-    "connor",
     "dawid_skene",
     "design_effect",
     "difference",
     "estimate_from_json",
     "f1",
-    "fleiss",
     "half_width",
     "holm",
     "kappa",
-    "kendall",
     "labels_needed",
     "lang_reiczigel",
     "macro_difference",
     "macro_mean",
     "mcc",
-    "mcnemar",
     "mean",
     "mean_over_seeds",
     "number",
@@ -88,7 +80,6 @@ __all__ = [
     "rps",
     "rubric_score",
     "scott_pi",
-    "spearman",
     "together",
     "trend",
     "wilson",

@@ -1,4 +1,4 @@
-"""Comparing two or more things on the same rows: clustered differences, McNemar, max-T tables, and
+"""Comparing two or more things on the same rows: clustered differences, max-T tables, and
 sentences that claim no more than the data.
 """
 
@@ -29,7 +29,7 @@ from .clusters import (
 from .columns import takes_table
 from .estimate import Estimate, number
 from .shares import signed_share
-from .tails import binomial_below, chi2_above, t_quantile, t_two_sided
+from .tails import t_quantile, t_two_sided
 
 
 @takes_table("new", "old", "cluster")
@@ -60,54 +60,6 @@ def _of_shares(out: Estimate, d: np.ndarray, group: np.ndarray | None) -> Estima
         return out
     e = signed_share(d, group, level=out.level)
     return replace(out, low=e.low, high=e.high, se=e.se, method=e.method, note="")
-
-
-@dataclass(frozen=True)
-class McNemar:
-    """McNemar's tests of the two discordant counts: b (only the first is right), c (only the
-    second).
-    """
-
-    b: int
-    c: int
-    chi2: float
-    p_chi2: float
-    chi2_corrected: float
-    p_corrected: float
-    p_exact: float
-    p_mid: float
-
-
-def mcnemar(b: int, c: int) -> McNemar:
-    """McNemar's test for independent rows: chi2 with and without continuity correction, exact and
-    mid-p (Fagerland et al. 2013).
-
-    >>> r = mcnemar(86, 150)
-    >>> round(r.chi2, 3), round(r.chi2_corrected, 3), f"{r.p_exact:.3e}"
-    (17.356, 16.818, '3.716e-05')
-    >>> round(mcnemar(1, 8).p_mid, 7)
-    0.0214844
-    >>> round(mcnemar(5, 5).p_mid, 4)
-    0.877
-    """
-    b, c = whole("b", b), whole("c", c)
-    n, less = b + c, min(b, c)
-    if n == 0:
-        return McNemar(0, 0, math.nan, 1.0, math.nan, 1.0, 1.0, 1.0)
-    chi2, corrected = (b - c) ** 2 / n, max(abs(b - c) - 1, 0) ** 2 / n
-    below, at = binomial_below(less, n)
-    exact = min(1.0, 2 * below)
-    mid = 1 - at / 2 if b == c else 2 * below - at
-    return McNemar(
-        b,
-        c,
-        chi2,
-        chi2_above(chi2, 1),
-        corrected,
-        chi2_above(corrected, 1),
-        exact,
-        mid,
-    )
 
 
 @dataclass(frozen=True)

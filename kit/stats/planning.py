@@ -11,7 +11,7 @@ from ..errors import DataError
 from .anytime import CLEAR, MANY
 from .arguments import whole
 from .paired import clearance
-from .tails import normal_quantile, t_below, t_quantile
+from .tails import t_below, t_quantile
 
 
 def design_effect(rows_per_cluster: float, correlation: float) -> float:
@@ -28,28 +28,6 @@ def design_effect(rows_per_cluster: float, correlation: float) -> float:
             fix="rows >= 1, correlation in [-1, 1]",
         )
     return 1 + (rows_per_cluster - 1) * correlation
-
-
-def connor(
-    p10: float, p01: float, *, alpha: float = 0.05, power: float = 0.8, effect: float = 1.0
-) -> int:
-    """Pairs of rows needed to see that the second beats the first (Connor 1987): two-sided alpha.
-
-    p10, p01 : the two shares of rows in which only one of them is right. effect : design effect of
-        the clusters.
-
-    >>> connor(0.45, 0.05), connor(0.30, 0.15)
-    (23, 155)
-    """
-    s, d = p10 + p01, abs(p10 - p01)
-    if min(p10, p01) < 0 or s > 1 or d == 0:
-        raise DataError(
-            f"p10 = {p10}, p01 = {p01}",
-            where="connor",
-            fix="two different shares with a sum of at most 1",
-        )
-    za, zb = -normal_quantile(alpha / 2), normal_quantile(power)
-    return math.ceil(effect * (za * math.sqrt(s) + zb * math.sqrt(s - d * d)) ** 2 / d**2 - 1e-9)
 
 
 def prompts_for(

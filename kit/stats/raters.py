@@ -1,22 +1,17 @@
-"""Agreement of any number of raters, with missing ratings: Fleiss' kappa, AC1 / AC2, Krippendorff's
-alpha.
-"""
+"""Agreement of any number of raters, with missing ratings: Krippendorff's alpha."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..errors import DataError
-from .agreement import Weights, numbered, weight_matrix
+from .agreement import numbered
 from .clusters import codes, estimate, same_length, sums
 from .columns import grid
 from .estimate import Estimate
-from .tails import t_quantile
-from .vocabulary import ordered
 
 
 def counts(
@@ -51,119 +46,6 @@ def rated(
         raise DataError("there are no ratings", where="ratings", fix=fix)
     columns = {f"rater {k + 1}": c for k, c in enumerate(zip(*rows, strict=True))}
     return numbered(columns, categories)
-
-
-def _corrected(
-    name: str,
-    ratings: Sequence[Sequence[Any]],
-    chance: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    weights: Weights,
-    cluster: Sequence[Any] | None,
-    categories: Sequence[Any] | None,
-    level: float,
-    se: str,
-) -> Estimate:
-    r, cats, missing, said = counts(ratings, categories)
-    group, _ = codes(cluster, same_length(ratings=r, cluster=cluster))
-    if isinstance(weights, str):
-        ordered(cats, categories is not None)
-    w, size = weight_matrix(weights, cats), r.sum(1)
-    several, rated = size > 1, size > 0
-    pair = (r * (r @ w - 1)).sum(1) / np.where(several, size * (size - 1), 1)
-    share = r / np.where(rated, size, 1)[:, None]
-    columns = np.column_stack([pair * several, several, rated, share])[rated]
-
-    fixed = float(rated.sum() / max(several.sum(), 1)) if se == "gwet" else None
-
-    def stat(t: np.ndarray) -> np.ndarray:
-        m = t[..., 3:] / t[..., 2:3]
-        pe = chance(m, w)
-        top = (
-            t[..., 0] / t[..., 1] - pe
-            if fixed is None
-            else fixed * (t[..., 0] - pe * t[..., 1]) / t[..., 2]
-        )
-        return top / np.where(np.abs(1 - pe) < 1e-14, np.nan, 1 - pe)
-
-    inverse, c = codes(group[rated], int(rated.sum()))
-    by = sums(columns, inverse, c)
-    out = estimate(
-        stat,
-        by,
-        n=int(rated.sum()),
-        method=name,
-        missing=missing,
-        level=level,
-        se="linear" if se == "gwet" else se,
-        bounds=(-1.0, 1.0),
-        note=said,
-        size=by[:, 2],
-        kinds=np.column_stack([np.ones((len(cats), 3)), np.eye(len(cats))]),
-    )
-    if se == "gwet" and c > 1:
-        wider = (c / (c - 1)) ** 0.5
-        half = wider * out.se * t_quantile(level, c - 1)
-        return replace(
-            out, se=out.se * wider, low=max(out.value - half, -1.0), high=min(out.value + half, 1.0)
-        )
-    return out
-
-
-def fleiss(
-    ratings: Sequence[Sequence[Any]],
-    *,
-    cluster: Sequence[Any] | None = None,
-    weights: Weights = None,
-    categories: Sequence[Any] | None = None,
-    level: float = 0.95,
-    se: str = "jackknife",
-) -> Estimate:
-    """Fleiss' kappa for (items, raters), generalised to missing ratings (Fleiss 1971; Gwet 2014).
-    `missing` counts ratings.
-
-    se : "jackknife", "linear", or "gwet", the formula of Gwet's own tables, which takes the number
-        of items rated twice as fixed and so is wider where items have a single rating.
-
-    >>> round(fleiss([[1, 1, 1], [0, 0, 1], [0, 0, 0], [1, 1, 1]]).value, 3)
-    0.657
-    """
-    return _corrected(
-        "Fleiss' kappa",
-        ratings,
-        lambda m, w: np.einsum("...i,ij,...j->...", m, w, m),
-        weights,
-        cluster,
-        categories,
-        level,
-        se,
-    )
-
-
-def ac1_raters(
-    ratings: Sequence[Sequence[Any]],
-    *,
-    cluster: Sequence[Any] | None = None,
-    weights: Weights = None,
-    categories: Sequence[Any] | None = None,
-    level: float = 0.95,
-    se: str = "jackknife",
-) -> Estimate:
-    """Gwet's AC1 (AC2 with weights) for (items, raters) with missing ratings (Gwet 2008)."""
-
-    def chance(m: np.ndarray, w: np.ndarray) -> np.ndarray:
-        q = m.shape[-1]
-        return w.sum() / (q * (q - 1)) * (m * (1 - m)).sum(-1) if q > 1 else m.sum(-1) * np.nan
-
-    return _corrected(
-        "Gwet's AC1" if weights is None else "Gwet's AC2",
-        ratings,
-        chance,
-        weights,
-        cluster,
-        categories,
-        level,
-        se,
-    )
 
 
 def _distance(metric: str, cats: Sequence[Any]) -> np.ndarray:

@@ -7,8 +7,6 @@ from functools import lru_cache
 from statistics import NormalDist
 from types import ModuleType
 
-import numpy as np
-
 from .arguments import sure_level
 
 
@@ -74,15 +72,6 @@ def _beta(a: float, b: float, x: float) -> float:
     return front * out
 
 
-def normal_quantile(q: float) -> float:
-    """The standard normal value with probability q below it.
-
-    >>> round(normal_quantile(0.975), 4)
-    1.96
-    """
-    return float(_special().ndtri(q))
-
-
 def t_below(x: float, df: float) -> float:
     """P(T < x) for Student's t; infinite df gives the normal."""
     return float(_special().ndtr(x) if math.isinf(df) else _special().stdtr(df, x))
@@ -115,33 +104,3 @@ def f_above(x: float, top: float, under: float) -> float:
     if math.isinf(under):
         return chi2_above(x * top, top)
     return float(_special().fdtrc(top, under, max(x, 0.0)))
-
-
-def binomial_below(k: int, n: int) -> tuple[float, float]:
-    """P(X <= k) and P(X = k) for X of n fair coins; exact to 1,000 coins, then to 1e-9 of it.
-
-    >>> binomial_below(1, 2)
-    (0.75, 0.5)
-    """
-    below = float(_special().bdtr(k, n, 0.5))
-    if n <= 1000:
-        return below, math.comb(n, k) / 2**n
-    if not 0 < k < n:
-        return below, 0.0
-    # Stirling's series about the middle (Loader 2000): what is left out is below 1 / (360 k^3), and
-    # is below the smallest number where k is that small
-    off = 2 * k / n - 1
-    log = -k * math.log1p(off) - (n - k) * math.log1p(-off)
-    log += (1 / n - 1 / k - 1 / (n - k)) / 12
-    return below, math.exp(log) * math.sqrt(n / (2 * math.pi * k * (n - k)))
-
-
-def ranks(x: np.ndarray) -> np.ndarray:
-    """Ranks from 1, ties at their middle rank.
-
-    >>> ranks(np.array([3.0, 1.0, 3.0])).tolist()
-    [2.5, 1.0, 2.5]
-    """
-    _, at, size = np.unique(x, return_inverse=True, return_counts=True)
-    last = np.cumsum(size)
-    return (last - (size - 1) / 2)[at]

@@ -95,24 +95,6 @@ def coverage(draws: int = 300) -> dict[str, float]:
     return {k: v / draws for k, v in hit.items()}
 
 
-def ranks() -> dict[str, float]:
-    """Seconds for rank correlations with intervals at 100,000 rows, against scipy's value alone."""
-    from scipy import stats as sps
-
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=100_000)
-    y = x + rng.normal(size=100_000)
-    ours = {f.__name__: timed(lambda f=f: f(x, y), 1)[0] for f in (stats.spearman, stats.kendall)}
-    theirs = {
-        "spearman": timed(lambda: sps.spearmanr(x, y), 3)[0],
-        "kendall": timed(lambda: sps.kendalltau(x, y), 3)[0],
-    }
-    return {
-        **{f"{k}_with_interval_s": v for k, v in ours.items()},
-        **{f"{k}_over_scipy_value_only": ours[k] / theirs[k] for k in ours},
-    }
-
-
 def peers(draws: int = 300) -> dict[str, Any]:
     """Coverage and half width of the pass rate, 150 prompts x 8 rows, 30 prompts labelled, correlation .4: ours beside truescore's PPI."""
     try:
@@ -164,7 +146,6 @@ def main() -> None:
             {
                 "speed": speed(),
                 "coverage_nominal_95": coverage(),
-                "ranks": ranks(),
                 "peers": peers(),
             },
             indent=2,

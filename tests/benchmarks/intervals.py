@@ -207,12 +207,6 @@ def brier_paired(r: Rows) -> Estimate:
     return calibration.compare(*both, paired=True, cluster=r.cluster, n_boot=0).brier
 
 
-def tied(r: Rows) -> tuple[np.ndarray, np.ndarray]:
-    """A score of few values, most of them .9 or 1, and one that follows it but for rare failures."""
-    z, own = special.ndtri(r.uniform()), special.ndtri(r.uniform())
-    return np.round(special.expit(2 + z), 1), 0.3 * z + (own < 0.3 * z + special.ndtri(0.9))
-
-
 def three(r: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A human who says yes in 90 %, a judge right in 88 %, another in 80 %."""
     y, good, other = r.uniform() < 0.9, r.uniform() < 0.88, r.uniform() < 0.8
@@ -231,8 +225,6 @@ RARE: dict[str, Case] = {
     "Brier, 3 % wrong": brier,
     "less a constant, 3 % wrong": less_constant,
     "Brier diff., 3 % wrong": brier_paired,
-    "Spearman, few values": lambda r: stats.spearman(*tied(r), cluster=r.cluster),
-    "Kendall, few values": lambda r: stats.kendall(*tied(r), cluster=r.cluster),
     "alpha of three": lambda r: stats.alpha(np.column_stack(three(r)), cluster=r.cluster),
     "kappa of 90 %": lambda r: stats.kappa(*three(r)[:2], cluster=r.cluster),
     "difference of kappas": kappa_change,

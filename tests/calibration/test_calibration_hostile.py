@@ -37,7 +37,6 @@ BAD = [
         c.smece,
         c.brier,
         c.risk_coverage,
-        c.spiegelhalter,
         lambda p, y: c.Sketch().update(p, y) if len(p) else c.ece(p, y),
     ],
 )

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kit import confidence as k
-from kit.errors import DataError
 from kit.system import paths
 
 TABLE = [
@@ -148,24 +147,6 @@ def test_levels_are_fitted() -> None:
         and fitted["low"].value == 0.25
         and math.isnan(fitted["medium"].value)
     )
-
-
-def test_token_probabilities() -> None:
-    assert math.isnan(k.p_true({"Yes": math.log(0.3), "Well": math.log(0.7)}).value)
-    out = k.p_true([(" Yes", math.log(0.5)), ("yes", math.log(0.25)), (" NO", math.log(0.05))])
-    assert out.value == pytest.approx(0.75 / 0.8) and out.mass == pytest.approx(0.8)
-    with pytest.raises(DataError, match="logarithms"):
-        k.p_true({"Yes": 0.5})
-    assert k.sequence([math.log(0.9), math.log(0.4)]) == pytest.approx(0.6) and math.isnan(
-        k.sequence([])
-    )
-
-
-def test_consistency_leaves_itself_out() -> None:
-    assert k.consistency(["a", "A", "a", "b"]).tolist() == pytest.approx([2 / 3, 2 / 3, 2 / 3, 0])
-    assert np.isnan(k.consistency(["a"])).all() and np.isnan(
-        k.consistency([None, "a", "a"])
-    ).tolist() == [True, False, False]
 
 
 def test_judge_score_reads_the_last_position() -> None:

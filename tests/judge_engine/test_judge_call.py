@@ -10,7 +10,7 @@ from judge_stub import HeldStub, StubServer, asked, completion, content
 from test_judge_engine_endpoint import TASK, all_right, answers, at
 
 from kit.errors import BudgetError, JudgeDownError, KitError
-from kit.judge import Budget, DecisionJudge, EndpointJudge, Ledger, judge, loop
+from kit.judge import Budget, EndpointJudge, Ledger, judge, loop
 from kit.judge.abilities import FRESH, Abilities, Doubt
 from kit.judge.address import Address
 from kit.judge.keys import redact, remember, shown
@@ -322,20 +322,3 @@ def test_fences_are_the_same_in_every_process_that_shares_a_ledger(tmp_path):
                 who = at(stub, sample=len(sent))
                 judge(TASK, answers(1), judge=who, ledger=book, progress=False)
     assert sent[0] == sent[1] != sent[2]
-
-
-# -- the decision judge ---------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "found",
-    [
-        [{"name": {}, "probability": 1}],
-        [{"name": "c0", "probability": 10**400}, None, 7],
-        {"c0": {"noul": float("nan")}},
-        {"c0": {"type": {}}},
-        {"c0": [0.9]},
-    ],
-)
-def test_odd_answers_of_a_decision_endpoint_are_unknown(found):
-    with StubServer(handler=lambda body, n: {"answers": found, "usage": []}) as stub:
-        got = judge(TASK, answers(1), judge=DecisionJudge("m", base_url=stub.url), progress=False)
-        assert {v.failure for v in got} <= {"missing", "parse"}

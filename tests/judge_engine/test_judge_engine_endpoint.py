@@ -12,7 +12,7 @@ import pytest
 from judge_stub import HOSTILE, StubServer, asked, completion, content
 
 from kit.errors import BudgetError, JudgeDownError, KitError
-from kit.judge import Budget, DecisionJudge, EndpointJudge, Ledger, judge
+from kit.judge import Budget, EndpointJudge, Ledger, judge
 from kit.judge import limiter as limiting
 from kit.judge.keys import key_for
 from kit.records import Criterion, Response, Task
@@ -444,68 +444,6 @@ def test_hostile_server_nothing_lost_nothing_paid_twice():
 def test_hostile_server_ten_thousand_calls():
     stub = check_hostile(10_000)
     assert all(stub.served[k] > 20 for k in HOSTILE)
-
-
-# -- decisions and batches ------------------------------------------------------------------------------------------------
-GRADED = (
-    Criterion(id="lev", text="how", scale="ordinal", levels=("bad", "ok", "good")),
-    Criterion(id="pts", text="points", scale="points", points=4),
-)
-
-
-def test_decisions_are_matched_by_name():
-    def handler(body, n):
-        rows = [
-            {
-                "type": "predicate",
-                "name": q["name"],
-                "probability": 0.9 if q["name"] == "c1" else 0.2,
-            }
-            for q in body["questions"]
-            if q["type"] == "predicate"
-        ]
-        rows = [r for r in rows if r["name"] != "c2"] + [r for r in rows if r["name"] == "c3"]
-        return {
-            "answers": rows[::-1],
-            "model": "m",
-            "usage": {"input_tokens": 50, "output_tokens": 6},
-        }
-
-    task = dataclasses.replace(TASK, criteria=TASK.criteria + GRADED)
-    with StubServer(handler=handler) as stub:
-        got = judge(
-            task,
-            answers(1),
-            judge=DecisionJudge("m", base_url=stub.url, api="decisions"),
-            progress=False,
-        )
-    assert [(v.status, v.p, v.failure) for v in got[:4]] == [
-        ("unmet", 0.2, None),
-        ("met", 0.9, None),
-        ("unknown", None, "missing"),
-        ("unknown", None, "missing"),
-    ]
-    assert [v.failure for v in got[4:]] == ["abstain"] * 2  # no levels: not asked, not paid
-
-
-def test_systemone_is_the_same_back_end():
-    def handler(body, n):
-        assert isinstance(body["state"], str) and body["questions"]["c0"]["type"] == "noul"
-        return {
-            "model": "m",
-            "usage": {"input_tokens": 5, "output_tokens": 1},
-            "answers": {
-                "c0": {"type": "noul", "noul": 0.7},
-                "c1": {"type": "noul", "noul": "high"},
-                "c2": {"type": "noul", "noul": 1.2},
-            },
-        }
-
-    task = dataclasses.replace(TASK, criteria=TASK.criteria + GRADED)
-    with StubServer(handler=handler) as stub:
-        got = judge(task, answers(1), judge=DecisionJudge("m", base_url=stub.url), progress=False)
-    want = [None, "parse", "parse", "missing", "abstain", "abstain"]
-    assert [v.failure for v in got] == want and got[0].p == 0.7
 
 
 def test_wrong_choices_are_named():

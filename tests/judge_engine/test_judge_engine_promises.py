@@ -16,7 +16,6 @@ from kit.__main__ import main
 from kit.errors import DataError, KitError
 from kit.judge import EndpointJudge, judge, keys
 from kit.judge.address import Address
-from kit.judge.decisions import DecisionJudge
 from kit.judge.factory import judge_of
 from kit.judge.ledger import Ledger
 from kit.judge.panel import Panel, combine, doubtful
@@ -108,44 +107,6 @@ def test_a_header_that_cannot_be_sent_is_named_before_the_first_call(header):
     """Every call failed with "Forbidden control character", or the message was no HTTP."""
     with pytest.raises(KitError, match="is no header"):
         judge_of({"endpoint": "m", "headers": header})
-
-
-# -- decisions ------------------------------------------------------------------------------------
-ROW = {"type": "noul", "noul": 0.9}
-
-
-@pytest.mark.parametrize(
-    ("row", "whole", "failure"),
-    [
-        ({"noul": 0.9, "probability": 0.1}, {}, "contradiction"),
-        ({"probability": 0.9, "answer": False}, {}, "contradiction"),
-        ({"type": "choice", "probability": 0.9, "choice": "no"}, {}, "parse"),
-        ({"type": "error", "noul": 0.1}, {}, "parse"),
-        ({"noul": 0.1, "error": "could not"}, {}, "parse"),
-        ({"noul": 0.1, "refusal": "I refuse"}, {}, "refusal"),
-        ({"noul": 0.1, "status": "failed"}, {}, "parse"),
-        ({"noul": 0.9, "name": "c2"}, {}, "parse"),
-        (ROW, {"status": "incomplete", "incomplete_details": {"reason": "x"}}, "parse"),
-        ({"noul": "high"}, {}, "parse"),
-        (None, {}, "missing"),
-    ],
-)
-def test_a_decision_that_contradicts_itself_or_failed_is_unknown(row, whole, failure):
-    """Each was believed: .1 beside .9, a choice "no" as met, a failed row as unmet."""
-    found = {"answers": {"c1": row, "x": ROW}, "usage": {}, **whole}
-    with StubServer(handler=lambda body, n: found) as stub:
-        who = DecisionJudge("m", base_url=stub.url, tries=1)
-        v = judge([TASK], [ANSWER], judge=who, progress=False)[0]
-    assert (v.status, v.failure) == ("unknown", failure) and v.reason
-
-
-def test_what_decision_servers_add_refuses_nothing():
-    row = {**ROW, "name": "c1", "label_mass": 0.98, "answer": True, "latency_ms": 3}
-    more = {"id": "d", "object": "decision", "status": "completed", "request_id": "q"}
-    with StubServer(handler=lambda body, n: {"answers": {"c1": row}, **more}) as stub:
-        who = DecisionJudge("m", base_url=stub.url, tries=1)
-        v = judge([TASK], [ANSWER], judge=who, progress=False)[0]
-    assert (v.status, v.p) == ("met", 0.9)
 
 
 # -- a reason that states another verdict ---------------------------------------------------------

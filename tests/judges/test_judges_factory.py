@@ -41,7 +41,7 @@ def test_judges_made_of_judges():
         (7, "names no judge"),
         ({"endpoint": "m", "tries": 1.5}, "1.5: expected `int`(.|\n)*setting tries"),
         ({"endpoint": 3}, "3: expected `str(.|\n)*setting endpoint"),
-        ({"decisions": "m", "threshold": "a"}, "'a' is not a number(.|\n)*setting threshold"),
+        ({"endpoint": "m", "timeout": "a"}, "'a' is not a number(.|\n)*setting timeout"),
         ({"panel": ["code", "code"], "rule": 3}, "setting rule"),
         ({"endpoint": "m", "timeout": float("nan")}, "timeout is nan"),
         ({"endpoint": "m", "tries": 0}, "tries is 0"),

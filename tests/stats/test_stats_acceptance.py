@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import stats as sps
 
 from kit import stats
 from kit.errors import DataError
@@ -58,9 +57,6 @@ def test_three_by_three():
 
 
 def test_four_raters():
-    g = stats.ac1_raters(RAW4, se="gwet")
-    assert (round(g.value, 5), round(g.se, 5)) == (0.77544, 0.14295)
-    assert round(stats.fleiss(RAW4).value, 5) == 0.76117
     assert round(stats.alpha(RAW4).value, 5) == 0.74342
 
 
@@ -77,23 +73,7 @@ def test_paradox():
     assert (round(stats.kappa(a, b).value, 4), round(stats.ac1(a, b).value, 4)) == (-0.0234, 0.9408)
 
 
-def test_mcnemar():
-    r = stats.mcnemar(86, 150)
-    assert (round(r.chi2, 3), round(r.chi2_corrected, 3), f"{r.p_exact:.3e}") == (
-        17.356,
-        16.818,
-        "3.716e-05",
-    )
-    r = stats.mcnemar(1, 8)
-    assert (round(r.p_exact, 7), round(r.p_mid, 7)) == (0.0390625, 0.0214844)
-    assert (
-        stats.mcnemar(5, 5).p_mid == pytest.approx(0.8769531) and stats.mcnemar(0, 0).p_exact == 1
-    )
-    assert stats.mcnemar(8, 1).p_mid == stats.mcnemar(1, 8).p_mid
-
-
-def test_connor_and_labels():
-    assert (stats.connor(0.45, 0.05), stats.connor(0.30, 0.15)) == (23, 155)
+def test_labels_needed():
     plan = stats.labels_needed(0.05, 0.8, q1=0.9, q0=0.8)
     assert (plan.human_only, plan.post_stratified, plan.rogan_gladen) == (246, 141, 327)
     assert "no judge at all" in plan.note
@@ -123,8 +103,6 @@ def test_against_scipy_and_sklearn():
         metrics.balanced_accuracy_score(b, a)
     )
     assert stats.f1(a > 0, b > 0).value == pytest.approx(metrics.f1_score(b > 0, a > 0))
-    assert stats.spearman(a, b).value == pytest.approx(sps.spearmanr(a, b)[0])
-    assert stats.kendall(a, b).value == pytest.approx(sps.kendalltau(a, b)[0])
 
 
 def test_f1_needs_to_know_the_positive_category():

@@ -10,7 +10,6 @@ import pytest
 
 from kit import calibration, stats
 from kit.errors import DataError
-from kit.stats import tails
 
 
 @pytest.mark.parametrize(
@@ -39,7 +38,6 @@ from kit.stats import tails
         lambda: stats.alpha([["a", "b"], ["a", "a"]], metric="ordinal"),
         lambda: stats.wilson(3, 2),
         lambda: stats.lang_reiczigel(1.2, 10, q1=0.9, m1=5, q0=0.9, m0=5),
-        lambda: stats.connor(0.2, 0.2),
         lambda: stats.compare({"a": [1, 2]}, "b"),
         lambda: stats.agreement_difference([1], [1], [1], measure="vibes"),
     ],
@@ -107,7 +105,6 @@ def test_nothing_known_gives_unknown_not_zero():
         stats.kappa([None], [1]),
         stats.mean([]),
         stats.mean([None, None]),
-        stats.spearman([1, 1, 1], [1, 2, 3]),
         stats.pass_rate([1, 0], [None, None], design="random"),
         stats.difference([None], [1]),
     ):
@@ -284,20 +281,6 @@ def test_no_known_row_is_an_estimate_without_value():
         assert stats.agree(judge, human).kappa.n == 0
 
 
-def test_mcnemar_of_millions_is_quick_and_right():
-    """The exact binomial coefficient of two million rows did not return."""
-    near = stats.mcnemar(10**6, 10**6 + 500)
-    assert near.p_mid == pytest.approx(near.p_chi2, abs=1e-6)
-    assert near.p_exact == pytest.approx(near.p_corrected, abs=1e-6)
-    assert stats.mcnemar(10**7, 10**7 + 5000).p_mid == pytest.approx(0.26355, abs=1e-4)
-
-
-def test_the_quick_binomial_is_the_exact_one():
-    for k, n in ((505, 1010), (900, 2000), (700, 2000), (1, 1001)):
-        exact = math.comb(n, k) / 2**n
-        assert tails.binomial_below(k, n)[1] == pytest.approx(exact, rel=1e-9)
-
-
 P, Y = [0.2, 0.7, 0.9, 0.4] * 10, [0, 1, 1, 0, 1] * 8
 ASKED = {
     "seed of ece": (lambda v: calibration.recalibrate(P, Y, seed=v), (-1, 1.5, "a")),
@@ -308,7 +291,6 @@ ASKED = {
     "level of a difference": (lambda v: stats.difference(P, Y, level=v), (None, 95)),
     "level of betting": (lambda v: stats.betting(P, level=v), (95, 0, None)),
     "horizon": (lambda v: stats.betting(P, horizon=v), (0, 5, 2.5)),
-    "counts": (lambda v: stats.mcnemar(v, 1), (math.nan, "3", -1, 1.5)),
     "gain": (lambda v: stats.prompts_for(v, spread=0.1), (math.nan, 0)),
     "prompts": (lambda v: stats.power_of(v, 0.1, spread=0.1), (0, -3)),
     "edges": (lambda v: calibration.ece(P, Y, edges=v), ("abc", ["a", "b"], 3)),
@@ -388,12 +370,11 @@ def test_a_value_outside_its_range_is_refused():
 
 def test_nothing_to_count_is_named():
     """Raw errors of the standard library and of numpy."""
-    for measure in (stats.fleiss, stats.alpha, stats.ac1_raters, stats.dawid_skene):
+    for measure in (stats.alpha, stats.dawid_skene):
         with pytest.raises(DataError, match="no ratings"):
             measure([])
     assert stats.mean_over_seeds([]).note == stats.mean_over_seeds([None]).note != ""
     assert stats.mean_over_seeds([0.5, None, 0.7]).missing == 1
-    assert stats.spearman([1, 2], [1, 2]).note == "fewer than three rows"
 
 
 def test_a_risk_that_is_met_exactly_is_kept():

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from kit import stats
 from kit.stats.clusters import sums
-from kit.stats.rank import _below
 
 SETTINGS = settings(max_examples=15, deadline=None, derandomize=True)
 MEASURES = [
@@ -95,13 +94,6 @@ def test_doubled_rows_in_the_same_clusters_change_nothing(rows):
         stats.accuracy(a * k, b * k, cluster=c * k, categories=[0, 1, 2]) for k in (1, 2)
     )
     assert abs(once.value - twice.value) < 1e-12
-
-
-@SETTINGS
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=70))
-def test_dominance_counts(points):
-    x, y = np.array(points, float).T
-    assert (_below(x, y) == [((x < i) & (y < j)).sum() for i, j in points]).all()
 
 
 def test_sums_merge_over_chunks():

@@ -238,7 +238,6 @@ def test_a_missing_key_is_named_before_the_model_loads(tmp_path, monkeypatch):
     mine = {"endpoint": "m", "base_url": "https://llm.example.org/v1", "key_env": "MY_KEY"}
     for judge, name in (
         ("endpoint:gpt-5-mini", "KIT_JUDGE_KEY"),
-        ("decisions:m", "KIT_JUDGE_KEY"),
         (mine, "MY_KEY"),
         ({"panel": ["code", mine]}, "MY_KEY"),
         ({"escalate": ["code", mine]}, "MY_KEY"),

@@ -239,6 +239,8 @@ def numbers(verdicts, name="score"):
 
 @pytest.mark.slow
 def test_recorded_kappas_and_spearman(recorded):
+    from scipy.stats import spearmanr
+
     data, said = recorded
     human = np.array([item["label"] for item in data.items.values()])
     for (prompt, name), value in KAPPA.items():
@@ -252,7 +254,7 @@ def test_recorded_kappas_and_spearman(recorded):
         (numbers(llama), 0.133),
         (numbers(llama, "expected"), 0.423),
     ):
-        assert round(stats.spearman(score[flask], human[flask]).value, 3) == value
+        assert round(spearmanr(score[flask], human[flask], nan_policy="omit")[0], 3) == value
 
 
 @pytest.mark.slow
