@@ -159,6 +159,8 @@ class TaskSet:
             verdicts=[v for v in other.verdicts if _label_of(v) not in told],
         )
         tasks = [*self.tasks, *(t for t in other.tasks if t.id not in mine)]
+        if len(tasks) == len(self.tasks) and not (other.responses or other.verdicts):
+            return self
         known = {t.id for t in tasks}
         notes = [
             Finding(
@@ -179,6 +181,7 @@ class TaskSet:
         each = [by_levels(part.verdicts, part.findings, tasks) for part in (self, other)]
         verdicts, findings = ([*a, *b] for a, b in zip(*each, strict=True))
         notes += odd_labels(verdicts, criteria)
+        findings = [f for f in findings if f.code != "unknown-task" or f.task_id not in known]
         return replace(
             self,
             tasks=tasks,

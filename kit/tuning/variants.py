@@ -52,6 +52,8 @@ def checked(
     for what, text in (("name", name), ("prompt", "its parent's" if prompt is None else prompt)):
         if not worded(text):
             raise DataError(f"the {what} is {text!r}", where=f"trial {name!r}", fix="write one")
+    for key, value in settings.items():
+        _said(key, value)
     known = sorted({c.text for r in bench.rows for c in r.task.criteria})
     for text, new in _mapping(settings, "reword").items():
         if text not in known:
@@ -87,6 +89,17 @@ def checked(
         bench.make(prompt or bench.prompt, **plain)  # it refuses what the judge cannot be asked
     own = {k: v for k, v in settings.items() if k in OWN}
     return {**settings, **json.loads(json.dumps(own))}
+
+
+def _said(key: str, value: Any) -> None:
+    """KitError for a setting that says nothing, or that no judge can be asked with."""
+    try:
+        json.dumps(value, allow_nan=False, ensure_ascii=False, default=str).encode()
+    except ValueError:
+        value = None
+    if value is None or value == "" or (key == "template" and not isinstance(value, str)):
+        why = "it is empty, or no value of such a setting"
+        raise KitError(f"{key}: {why}", where=f"settings, {key}", fix="give one, or leave it out")
 
 
 def _of_others(settings: Mapping[str, Any], name: str) -> None:

@@ -426,7 +426,10 @@ def test_answers_that_are_joined_twice_count_once_and_others_of_one_id_are_refus
     row = {"task_id": "t", "response_id": "r", "response": "x", "labels": {"b": 1}}
     once = task.joined(load_tasks([row]))
     again = once.joined(load_tasks([row]))
-    assert len(again.responses) == len(again.verdicts) == 1
+    assert len(again.responses) == len(again.verdicts) == 1 and again.findings == once.findings
+    other = load_tasks([{"id": "u", "prompt": "p", "criteria": [{"id": "b", "text": "c"}]}])
+    late = load_tasks([{**row, "task_id": "u"}])
+    assert not task.joined(late).joined(other).findings  # "the task 'u' is not there" stayed
     with pytest.raises(DataError, match="another answer 'r'"):
         once.joined(load_tasks([{**row, "response": "y"}]))
 

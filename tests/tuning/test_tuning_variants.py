@@ -281,3 +281,15 @@ def test_a_panel_of_levels_is_the_majority_of_its_trials():
     ids = {"task_id": "t", "response_id": "r", "criterion_id": "c"}
     votes = [Verdict(**ids, status="unmet")] + [Verdict(**ids, status="level", value=0.5)] * 2
     assert [variants._sided(v).value for v in votes] == [0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"base_url": ""}, {"endpoint": None}, {"template": 3}, {"of": None}]
+    + [{"temperature": float("inf")}, {"seed": "\ud800"}],
+)
+def test_a_setting_that_says_nothing_is_refused(tmp_path, settings):
+    """An empty base_url sent the answers to another server, a null model asked the default one."""
+    bench = bench_of(tmp_path, judge={"endpoint": "m", "base_url": "http://127.0.0.1:9/v1"})
+    with pytest.raises(KitError, match=next(iter(settings))):
+        bench.check("x", **settings)
