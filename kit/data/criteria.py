@@ -37,10 +37,16 @@ _N = r"([+\-\u2212]\s?\d+(?:\.\d+)?|\d+(?:\.\d+)?(?=\s*(?:points?|pts)))"
 POINTS = re.compile(
     rf"\A\s*[(\[]?\s*{_N}\s*(?:points?|pts|punkte)?\s*(?:[)\]]|:)"
     rf"|[(\[](?:(?:weight|points):?\s*)?{_N}\s*(?:points?|pts|punkte)?[)\]]\s*\.?\Z"
-    r"|[(\[]?(?:weight|points):\s*([+\-\u2212]?\d+(?:\.\d+)?)[)\]]?\s*\Z",
+    r"|[(\[]?(?:weight|points):\s*([+\-\u2212]?\d+(?:\.\d+)?)[)\]]?\s*\Z"
+    r"|:\s*([+\-\u2212]\d+(?:\.\d+)?)\s*\Z",
     re.IGNORECASE,
 )
 LEVEL = re.compile(r"score[ _]?(\d+)(?:[ _]description)?", re.I)  # a field that describes a level
+TURNS = re.compile(  # a heading of what must not be, or the rule of a table
+    r"[#*\s]*(?:must not|should not|do not|don't|avoid|negative|pitfall|penalt)[^.]*:?[*\s]*\Z"
+    r"|\|?\s*:?-{3,}:?\s*\|",
+    re.IGNORECASE,
+)
 SCORE = re.compile(r"(?:[-*•]\s+)?(?:score|level|rating)\s+(\d+)\s*[:=–-]\s*(\S.*)", re.I)
 
 
@@ -228,8 +234,18 @@ def _lines(row: Row, text: str, field_name: str) -> list[Any]:
     if len(scores) > 1:
         rest = " ".join(line for line in lines if not SCORE.match(line))
         return [{"text": rest, "levels": {m[1]: m[2] for m in scores}}]
-    if not any(map(LISTED_AS.match, lines)):
+    if not any(map(LISTED_AS.match, lines)) and not any(map(TURNS.match, lines)):
         return lines
+    for line in lines:
+        if TURNS.match(line):
+            row.find(
+                "rubric-text",
+                f"the line {line[:40]!r} cannot be read: what it is about stands as criteria that "
+                "pay when they are met",
+                severity="error",
+                field=field_name,
+                suggestion="write the criteria as a list of objects, each with its weight",
+            )
     items: list[str] = []
     for line in lines:
         if m := LISTED_AS.match(line):

@@ -175,9 +175,11 @@ def by_rater(label: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(label, list):
         yield from ((f"human:r{i}", x) for i, x in enumerate(label, 1))
     elif said := entry(label):
-        rest = {str(k).casefold() for k in label if k not in said}
-        one = len(said) == 1 and all(map(MORE.fullmatch, rest))
-        yield "human", label[said[0]] if one else label
+        rest = {str(k).casefold(): x for k, x in label.items() if k not in said}
+        who = next((f":{rest.pop(k)}" for k in BY if isinstance(rest.get(k), str)), "")
+        more = [k for k, x in rest.items() if not MORE.fullmatch(k) and read_label(x)[0] != "?"]
+        one = len(said) == 1 and not more and rest.keys().isdisjoint(SCALE)
+        yield f"human{who}", label[said[0]] if one else label
     elif isinstance(label, Mapping):
         yield from ((f"human:{k}", x) for k, x in label.items())
     else:
@@ -198,8 +200,9 @@ SCALE = (
 )  # it is no number of the file's
 MORE = re.compile(  # what is said beside a label, by no rater of this name
     r"(?:.*_)?(?:confidence|certainty|probability|agreement|weight|reason\w*|explanation|rationale"
-    r"|comments?|notes?)"
+    r"|comments?|notes?|id|timestamp|source|evidence|feedback)"
 )
+BY = ("rater", "annotator", "labeler", "labeller", "by", "judge", "user", "name")
 
 
 def entry(label: Any) -> list[str]:
@@ -212,7 +215,7 @@ def entry(label: Any) -> list[str]:
     said = [k for k, name in names.items() if name in ANSWERS]
     if said:
         return said
-    odd = [k for k, n in names.items() if n in SCALE or MORE.fullmatch(n)]
+    odd = [k for k, n in names.items() if n in SCALE or MORE.fullmatch(n) or n in BY]
     words = [k for k in names if read_label(k)[0] in ("met", "unmet")]
     return list(label) * bool(odd or words)
 

@@ -16,8 +16,9 @@ from .values import absent, as_text, number, parsed_json
 
 # the number that a level begins with: "2", "1-2: weak", "3 - fair", "Score 4", "2 points", "50%"
 OWN = re.compile(
-    r"\s*(?:score|level|rating|grade)?\s*(-?\d+(?:\.\d+)?)(?:\s*[-–]\s*(\d+(?:\.\d+)?))?"
-    r"\s*(?:%|points?|pts?)?\s*(?:\Z|[:=).]\s+|[-–—]\s+(?=\D))",
+    r"\s*[(\[]?(?:score|level|rating|grade)?\s*(-?\d+(?:\.\d+)?)"
+    r"(?:\s*[-–]\s*(\d+(?:\.\d+)?))?"
+    r"\s*(?:%|points?|pts?|stars?)?\s*(?:\Z|[:=)\].]\s+|[-–—]\s+(?=\D))",
     re.IGNORECASE,
 )
 SCORED = (
@@ -93,6 +94,10 @@ def levels_of(value: Any, scores: Any = None) -> tuple[str, ...]:
     ends = list(map(ends_of, texts))
     if not all(ends):
         return tuple(texts)
+    falls = ends == sorted(ends, reverse=True) and all(k is None for k, _ in pairs)
+    if falls and any(number(t) is None for t in texts):
+        said = f"the levels fall from {texts[0][:30]!r} to {texts[-1][:30]!r}: which is the best?"
+        raise DataError(said, fix="write them worst first, or as an object number -> text")
     return _spaced(sorted((low, text) for (low, _), text in zip(ends, texts, strict=True)))
 
 

@@ -295,11 +295,11 @@ def test_points_that_stand_in_the_text_are_told(text, told):
 @pytest.mark.parametrize(
     ("levels", "label", "read"),
     [
-        (["2: great", "1: ok", "0: bad"], 2, 1),
+        (["0: bad", "1: ok", "2: great"], 2, 1),
         (["3 - bad", "4 - ok", "5 - great"], 3, 0),
-        (["5 - great", "4 - ok", "3 - bad"], "5 - great", 1),
-        (["100%", "50%", "0%"], "100%", 1),
-        (["2 points", "1 point", "0 points"], "2 points", 1),
+        (["1 star", "2 stars", "3 stars"], "3 stars", 1),
+        (["0%", "50%", "100%"], "100%", 1),
+        (["[0] bad", "[1] good"], 1, 1),
         ([{"label": str(i), "description": w} for i, w in ((5, "a"), (4, "b"), (3, "c"))], 3, 0),
         (["Score 3", "Score 4", "Score 5"], 3, 0),
     ],
@@ -310,9 +310,18 @@ def test_a_number_in_a_levels_words_is_its_number(levels, label, read):
     assert values == [read] and not codes
 
 
-@pytest.mark.parametrize("levels", [["1", "2", "N/A"], ["bad", "", "top"], ["1", "1"]])
-def test_levels_that_are_worth_nothing_are_an_error(levels):
-    """ "N/A" was the top of the scale."""
+@pytest.mark.parametrize(
+    "levels",
+    [
+        ["1", "2", "N/A"],
+        ["bad", "", "top"],
+        ["1", "1"],
+        ["2: great", "1: ok", "0: bad"],
+        ["3. many errors", "2. some errors", "1. no errors"],
+    ],
+)
+def test_levels_that_are_worth_nothing_or_fall_are_an_error(levels):
+    """ "N/A" was the top of the scale; numbers that fall may be places or marks."""
     assert one({"levels": levels})[1] == {"bad-levels"}
 
 
@@ -353,6 +362,7 @@ def test_a_described_scale_is_one_criterion_with_levels():
         ({"a": {"Label": "unmet", "Confidence": 0.9}}, [0], []),
         ({"a": {"correct": 1, "confidence": 0}}, [1], []),
         ({"a": {"yes": 3, "no": 1}}, [None], ["unreadable-label"]),
+        ({"a": {"label": 1, "annotator": "bob", "id": 7}}, [1], []),
         ({"a": {"met": True, "ann2": 0}}, [None], ["unreadable-label"]),
     ],
 )
@@ -502,3 +512,18 @@ def test_given_ids_win_over_automatic_ones():
     rubrics = [{"text": "A"}, {"id": "c1", "text": "B"}]
     (task,) = load_tasks([{"prompt": "p", "rubrics": rubrics}])
     assert [(c.id, c.text) for c in task.criteria] == [("item-1", "A"), ("c1", "B")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Must have:\n- Says a\nMust not have:\n- Says b",
+        "| criterion | weight |\n|---|---|\n| Says a | 2 |",
+    ],
+)
+def test_a_text_that_turns_its_items_is_an_error(text):
+    """What stood under "Must not have:" was paid, and a table's header was a criterion."""
+    found = load_tasks([{"prompt": "p", "rubric": text}])
+    assert "rubric-text" in {f.code for f in found.findings if f.severity == "error"}
+    plain = load_tasks([{"prompt": "p", "rubric": "Must do:\n- Says a\n- Does not say b"}])
+    assert not plain.findings

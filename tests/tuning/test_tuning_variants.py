@@ -285,8 +285,14 @@ def test_a_panel_of_levels_is_the_majority_of_its_trials():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"base_url": ""}, {"endpoint": None}, {"template": 3}, {"of": None}]
-    + [{"temperature": float("inf")}, {"seed": "\ud800"}],
+    [
+        {"base_url": ""},
+        {"endpoint": None},
+        {"template": 3},
+        {"of": None},
+        {"temperature": float("inf")},
+        {"seed": "\ud800"},
+    ],
 )
 def test_a_setting_that_says_nothing_is_refused(tmp_path, settings):
     """An empty base_url sent the answers to another server, a null model asked the default one."""
