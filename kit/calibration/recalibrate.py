@@ -1,5 +1,5 @@
-"""Recalibration: Platt, temperature, isotonic, beta and Venn-Abers maps, fitted across folds of
-whole clusters.
+"""Recalibration: Platt, temperature, isotonic and beta maps, fitted across folds of whole
+clusters.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ..stats.arguments import generator
 from ..stats.columns import takes_table
 from .ece import ECE, ece
 from .inputs import Inputs, check
-from .scores import grouped, isotonic, rising
+from .scores import grouped, isotonic
 from .significance import both_classes, logit_fit
 
-METHODS = ("platt", "temperature", "isotonic", "beta", "venn_abers")
+METHODS = ("platt", "temperature", "isotonic", "beta")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def fit(
 
     method : "platt" (Platt 1999, on the logit), "temperature" (Guo et al. 2017), "isotonic"
         (Zadrozny & Elkan 2002),
-    "beta" (Kull et al. 2017), "venn_abers" (Vovk & Petej 2014, merged as p1 / (1 - p0 + p1)).
+    "beta" (Kull et al. 2017).
 
     >>> float(fit([.9] * 10, [1] * 6 + [0] * 4, method="isotonic")([.9])[0])
     0.6
@@ -78,7 +78,6 @@ def _fit(x: Inputs, method: str) -> Recalibrator:
         "temperature": _temperature,
         "isotonic": _isotonic,
         "beta": _beta,
-        "venn_abers": _venn_abers,
     }[method]
     params, apply = fitted(*grouped(x), edge)
     return Recalibrator(method, params, x.n, edge, apply)
@@ -153,47 +152,6 @@ def _beta(
     return {"c": float(beta[0]), "a": float(beta[1]), "b": float(beta[2])}, lambda q: special.expit(
         columns(np.asarray(q, dtype=float)) @ beta
     )
-
-
-def _venn_abers(
-    values: np.ndarray, hits: np.ndarray, size: np.ndarray, edge: float
-) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
-    """p0 and p1 for a point at each fitted confidence and between each two; over 200 confidences
-    are pooled first.
-    """
-    if len(values) > 200:
-        at = np.minimum((np.cumsum(size) - size / 2) / size.sum() * 200, 199).astype(int)
-        _, at = np.unique(at, return_inverse=True)
-        total = np.bincount(at, weights=size)
-        values, hits, size = (
-            np.bincount(at, weights=values * size) / total,
-            np.bincount(at, weights=hits),
-            total,
-        )
-    m = len(values)
-    p0, p1 = np.empty(2 * m + 1), np.empty(2 * m + 1)
-    for i in range(
-        2 * m + 1
-    ):  # even i: strictly between values[i/2-1] and values[i/2]; odd: on values[(i-1)/2]
-        k = i // 2
-        for y, out in ((0.0, p0), (1.0, p1)):
-            if i % 2:
-                h, s = hits.copy(), size.copy()
-                h[k] += y
-                s[k] += 1
-            else:
-                h, s = np.insert(hits, k, y), np.insert(size, k, 1.0)
-            out[i] = rising(h / s, s)[k]
-
-    def apply(q: np.ndarray) -> np.ndarray:
-        left, right = (
-            np.searchsorted(values, q, side="left"),
-            np.searchsorted(values, q, side="right"),
-        )
-        i = left + right
-        return p1[i] / (1 - p0[i] + p1[i])
-
-    return {"x": values, "p0": p0, "p1": p1}, apply
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ numpy and scipy only.
 .500 [.20, .72], n=40
 """
 
-from .agreement import ac1, accuracy, balanced_accuracy, f1, kappa, mcc, pairs, scott_pi
+from .agreement import ac1, accuracy, balanced_accuracy, kappa, mcc, pairs
 from .anytime import betting, betting_path
-from .correction import lang_reiczigel, policy_difference, ppi, rogan_gladen
+from .correction import lang_reiczigel, policy_difference, ppi
 from .estimate import Estimate, band, estimate_from_json, number
 from .ordinal import ranked_scores, rps
 from .paired import Comparison, agreement_difference, claim, compare, difference
@@ -57,7 +57,6 @@ __all__ = [
     "design_effect",
     "difference",
     "estimate_from_json",
-    "f1",
     "half_width",
     "holm",
     "kappa",
@@ -76,10 +75,8 @@ __all__ = [
     "ppi",
     "prompts_for",
     "ranked_scores",
-    "rogan_gladen",
     "rps",
     "rubric_score",
-    "scott_pi",
     "together",
     "trend",
     "wilson",

@@ -27,7 +27,7 @@ from .columns import takes_table
 from .estimate import Estimate
 from .shares import share
 from .tails import t_quantile
-from .vocabulary import ordered, refuse_levels, shared, side, unsaid
+from .vocabulary import ordered, refuse_levels, shared, unsaid
 
 Weights = str | np.ndarray | None
 
@@ -275,11 +275,6 @@ def _cohen(p: np.ndarray, w: np.ndarray) -> np.ndarray:
     return np.einsum("...i,ij,...j->...", p.sum(-1), w, p.sum(-2))
 
 
-def _scott(p: np.ndarray, w: np.ndarray) -> np.ndarray:
-    m = (p.sum(-1) + p.sum(-2)) / 2
-    return np.einsum("...i,ij,...j->...", m, w, m)
-
-
 def _gwet(p: np.ndarray, w: np.ndarray) -> np.ndarray:
     m, q = (p.sum(-1) + p.sum(-2)) / 2, p.shape[-1]
     return w.sum() / (q * (q - 1)) * (m * (1 - m)).sum(-1) if q > 1 else m.sum(-1) * np.nan
@@ -368,29 +363,6 @@ def kappa(
 
 
 @takes_table("a", "b", "cluster")
-def scott_pi(
-    a: Sequence[Any],
-    b: Sequence[Any],
-    *,
-    cluster: Sequence[Any] | None = None,
-    weights: Weights = None,
-    categories: Sequence[Any] | None = None,
-    level: float = 0.95,
-    se: str = "jackknife",
-) -> Estimate:
-    """Scott's pi: kappa with chance from the pooled margins (Scott 1955)."""
-    return _chance_corrected(
-        "Scott's pi",
-        _scott,
-        pairs(a, b, cluster=cluster, categories=categories),
-        weights,
-        level,
-        se,
-        categories is not None,
-    )
-
-
-@takes_table("a", "b", "cluster")
 def ac1(
     a: Sequence[Any],
     b: Sequence[Any],
@@ -426,11 +398,8 @@ def _plain_stat(
     se: str,
     low: float = 0.0,
     size: np.ndarray | None = None,
-    only: int | None = None,
 ) -> Estimate:
-    """only : the one category that rows not drawn could be of, if not any."""
     q = len(p.categories)
-    kinds = np.eye(q * q)[:: q + 1]  # both name the category
     return estimate(
         lambda t: stat(_share(t, q)),
         p.sums(),
@@ -441,7 +410,7 @@ def _plain_stat(
         se=se,
         bounds=(low, 1.0),
         size=p.sums().sum(1) if size is None else size,
-        kinds=kinds if only is None else kinds[[only]],
+        kinds=np.eye(q * q)[:: q + 1],  # both name the category
     )
 
 
@@ -558,58 +527,3 @@ def mcc(
     p = pairs(a, b, cluster=cluster, categories=categories)
     size = _by_category(p, 1, 2)
     return _plain_stat("Matthews correlation", stat, p, level, se, -1.0, size)
-
-
-@takes_table("a", "b", "cluster")
-def f1(
-    a: Sequence[Any],
-    b: Sequence[Any],
-    *,
-    positive: Any = None,
-    cluster: Sequence[Any] | None = None,
-    categories: Sequence[Any] | None = None,
-    level: float = 0.95,
-    se: str = "jackknife",
-) -> Estimate:
-    """F1 of one category, 2 tp / (2 tp + fp + fn); `positive` defaults to 1, "met", "yes", "pass"
-    or "true". Range [0, 1].
-    """
-    p = pairs(a, b, cluster=cluster, categories=categories)
-    k = p.categories.index(positive_category(p.categories, positive))
-
-    def stat(s: np.ndarray) -> np.ndarray:
-        size = s[..., k, :].sum(-1) + s[..., :, k].sum(-1)
-        return 2 * s[..., k, k] / np.where(np.real(size) == 0, np.nan, size)
-
-    size = p.sums().reshape(-1, len(p.categories), len(p.categories))
-    named = np.stack([size[:, k, :].sum(1), size[:, :, k].sum(1)])
-    return _plain_stat(f"F1 of {p.categories[k]!r}", stat, p, level, se, size=named, only=k)
-
-
-def positive_category(categories: Sequence[Any], positive: Any = None) -> Any:
-    """The category that counts as positive: as given (a word of yes or no, where the columns are
-    read as 1 and 0), or 1 / met / yes / pass / true; DataError when that is not clear.
-    """
-    if positive is not None:
-        read = side(positive) if set(categories) <= {0, 1} else None
-        for named in (_plain(positive), read):
-            if named in categories:
-                return named
-        raise DataError(
-            f"the positive category {positive!r} does not occur",
-            where="positive",
-            fix=f"categories: {list(categories)[:12]}",
-        )
-    for c in categories:
-        if (not isinstance(c, str) and c == 1 and set(categories) <= {0, 1}) or str(c).lower() in (
-            "met",
-            "yes",
-            "pass",
-            "true",
-        ):
-            return c
-    raise DataError(
-        "which category is the positive one?",
-        where="positive",
-        fix=f"name one of {list(categories)[:12]}",
-    )

@@ -1,4 +1,4 @@
-"""Formulas that take a judge's errors out of a rate: Rogan-Gladen, Lang-Reiczigel, PPI++, and the
+"""Formulas that take a judge's errors out of a rate: Lang-Reiczigel, PPI++, and the
 post-stratified posterior.
 """
 
@@ -33,45 +33,6 @@ def _check(**rates: float) -> None:
     for name, v in rates.items():
         if not 0 <= v <= 1:
             raise DataError(f"{name} is {v!r}, not in [0, 1]", where=name)
-
-
-def rogan_gladen(
-    p: float, n: float, *, q1: float, m1: float, q0: float, m0: float, level: float = 0.95
-) -> Estimate:
-    """Rogan & Gladen 1978: theta = (p + q0 - 1) / (q0 + q1 - 1), delta-method interval; clipped to
-    [0, 1].
-
-    p : judge's pass rate on n rows; q1 : sensitivity on m1 passing labels; q0 : specificity on m0
-        failing labels.
-
-    >>> round(rogan_gladen(0.4, 1000, q1=0.9, m1=200, q0=0.7, m0=200).value, 4)
-    0.1667
-    """
-    _check(p=p, q1=q1, q0=q0)
-    if not min(n, m1, m0) > 0:
-        raise DataError(f"n {n}, m1 {m1}, m0 {m0}", where="n, m1, m0", fix="each is above 0")
-    gain = q0 + q1 - 1
-    if gain <= 0:
-        return unknown(
-            round(n),
-            method="Rogan-Gladen",
-            note="the judge is no better than chance on the labels",
-            level=level,
-        )
-    theta = min(max((p + q0 - 1) / gain, 0.0), 1.0)
-    var = p * (1 - p) / n + (1 - theta) ** 2 * q0 * (1 - q0) / m0 + theta**2 * q1 * (1 - q1) / m1
-    se = math.sqrt(var) / gain
-    half = t_quantile(level, math.inf) * se
-    return Estimate(
-        theta,
-        max(theta - half, 0.0),
-        min(theta + half, 1.0),
-        round(n),
-        None,
-        "Rogan-Gladen",
-        level=level,
-        se=se,
-    )
 
 
 def lang_reiczigel(

@@ -112,11 +112,6 @@ def test_nothing_known_gives_unknown_not_zero():
     assert stats.mean([None, 3.0]).missing == 1
 
 
-def test_a_judge_no_better_than_chance_says_so():
-    e = stats.rogan_gladen(0.5, 100, q1=0.5, m1=20, q0=0.5, m0=20)
-    assert math.isnan(e.value) and "chance" in e.note
-
-
 def test_one_cluster_has_no_interval():
     e = stats.mean([1, 0, 1], cluster=["p"] * 3)
     assert e.value == pytest.approx(2 / 3) and math.isnan(e.low)
@@ -295,7 +290,6 @@ ASKED = {
     "prompts": (lambda v: stats.power_of(v, 0.1, spread=0.1), (0, -3)),
     "edges": (lambda v: calibration.ece(P, Y, edges=v), ("abc", ["a", "b"], 3)),
     "rows": (lambda v: stats.kappa(v, "a", "b"), ([{"a": 1, "b": 0}],)),
-    "labels": (lambda v: stats.rogan_gladen(0.4, 9, q1=0.9, m1=v, q0=0.7, m0=9), (0, -1)),
 }
 
 

@@ -13,7 +13,6 @@ from kit.stats.clusters import sums
 SETTINGS = settings(max_examples=15, deadline=None, derandomize=True)
 MEASURES = [
     stats.kappa,
-    stats.scott_pi,
     stats.ac1,
     stats.accuracy,
     stats.balanced_accuracy,

@@ -121,13 +121,6 @@ def test_raters_with_vocabularies_of_their_own_are_compared():
     assert stats.dawid_skene(sparse).categories == ("high", "low", "mid")
 
 
-def test_the_positive_word_of_one_of_two_vocabularies_is_known():
-    """yes was refused where met and yes are read as 1."""
-    judge, human = ["met", "unmet", "met"], ["yes", "no", "no"]
-    want = stats.f1([1, 0, 1], [1, 0, 0])
-    assert stats.f1(judge, human, positive="yes").value == want.value
-
-
 def test_what_numpy_masks_is_unknown():
     """The 300 under a mask was in the mean: 101 of 1, 2 and an unknown."""
     mask = [0, 0, 1]
