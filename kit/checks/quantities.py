@@ -200,7 +200,7 @@ _LINKS = [
         ("range", r"\s*(?:-|–|to|through|\.\.+)\s*"),
         ("choice", r"\s*,?\s*\bor\s+(?:even |maybe |about )?"),
         ("ratio", r"\s?:\s?"),
-        ("product", r"\s*(?:\bx\b|\btimes\b|multiplied by|divided by|[÷/])\s*"),
+        ("product", r"\s*(?:\bx\b|\btimes\b|multiplied by|divided by|÷|/(?! ))\s*"),
         ("sum", r"\s*(?:\+|\bplus\b|\bminus\b)\s*"),
     )
 ]

@@ -40,7 +40,7 @@ _AMOUNT = re.compile(  # how much: it has no direction
 )
 _OTHER_SIDE = re.compile(r"(?:the )?(?:\w+ )?controls?\b.*\bthan\b", re.I)
 _MARK = re.compile(r"(?<=\w)(\s*[:=(]\s*|\s+)(\+{1,3}|-{1,3})(?=\s*(?:[,;.)]|$))")
-_NONE = re.compile(r"(?<=\w)(\s*[:=]\s*)none\b(?=\s*(?:[,;.)]|$))", re.I)
+_NONE = re.compile(r"(?<=\w)(\s*[:=]\s*)(?:none|n\.s\.|ns)(?=\s*(?:[,;.)]|$))", re.I)
 _DENIALS, _NO_CLAIM, _LIKEWISE = phrases(lx.DENIALS), phrases(lx.NO_CLAIM), phrases(lx.LIKEWISE)
 _TAKES_BACK = phrases(lx.TAKES_BACK)
 _LINKS = frozenset((",", "and", "or", "nor", "(", ")", "which", "–", "—"))
@@ -243,7 +243,11 @@ class _Sentence:
                 continue
             if len(out) > 1 and self._belongs_behind(*out[-2:], piece):
                 out[-2:] = [(out[-2][0], out[-1][1]), piece]
-            elif out and not within(self.cues, *out[-1]) and self._may_join(out[-1], piece):
+            elif out and (
+                self._introduced(out[-1], piece)
+                if within(self.cues, *out[-1])
+                else self._may_join(out[-1], piece)
+            ):
                 out[-1] = (out[-1][0], piece[1])
             else:
                 out.append(piece)
@@ -257,12 +261,22 @@ class _Sentence:
         own = within(self.cues, right[0], right[0] + 2)
         return bool(listing and own and within(self.cues, *left))
 
+    def _introduced(self, left: Piece, right: Piece) -> bool:
+        """True for ": liver", "(liver" and for the rest of the list behind "down in all three"."""
+        if not self._only_named(right[0] + 1, right[1]) or not within(self.subjects, *right):
+            return False
+        if not within(self.subjects, *left):
+            return self.words[right[0]] in (":", "(")
+        first = within(self.subjects, *left)[0].start
+        since = next((i for i in range(left[0], first) if self.words[i] in (":", "(")), first)
+        return bool(within(self.cues, left[0], since)) and since < first
+
     def _may_join(self, left: tuple[int, int], right: tuple[int, int]) -> bool:
         """True in lists and asides: "X, Y and Z rise", "X, a hormone, rises", "not X but Y"."""
         words, link = self.words[left[0] : left[1]], self.words[right[0]]
         named = bool(within(self.subjects, *left))
         if left[0] > 0 and after_phrase(words, _LIKEWISE) >= 0:
-            return False
+            return self._only_named(*right)
         if link in _LINKS:
             return named or left[0] == 0
         if link == ":":  # "TSH: rises" says what "TSH rises" does
@@ -274,7 +288,7 @@ class _Sentence:
     def _only_named(self, start: int, end: int) -> bool:
         """True when the piece is nothing but names of subjects."""
         inside = {i for m in within(self.subjects, start, end) for i in range(m.start, m.end)}
-        free = lx.LIST_WORDS | lx.PREPOSITIONS
+        free = lx.LIST_WORDS | lx.PREPOSITIONS | {".", "!"}
         return all(i in inside or self.words[i] in free for i in range(start, end))
 
     def _bind(self, start: int, subjects: list[Match], cues: Sequence[Cue]) -> list[_Bound]:

@@ -22,6 +22,12 @@ _MARKUP = re.compile(r"[*`#>]+|(?<!\w)_+|_+(?!\w)")
 _ABBREVIATIONS = re.compile(
     r"\b(e\.g|i\.e|etc|cf|vs|approx|ca|Fig|fig|Dr|Mr|Mrs|St|al|No(?=\. ?\d))\."
 )
+_NUMBERED = re.compile(  # the number of a list's item; it is what stands behind it that is said
+    r"(?:^[ \t|]*(?:[A-Za-z]+ |#)?\(?|(?<=[.;!?,]\s)\(?)(\d{1,2})\s?[.):|/–—-]\s+(?=\S)"
+    r"|(?<=\s)\(?(\d{1,2})\)\s+(?=\S)",
+    re.M,
+)
+_ITEMS = re.compile(r":[ \t]*((?:\n+[-•– \t]*\w+(?: \w+){0,2}[ \t,;.]*(?=\n|\Z))+)")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
 
 
@@ -36,7 +42,18 @@ def clean(text: str) -> str:
     text = re.sub("[↑⬆⇧⇑🔼🔺📈]\ufe0f?", " increases ", text)
     text = re.sub("[↓⬇⇩⇓🔽🔻📉]\ufe0f?", " decreases ", text)
     text = re.sub("[✗✘❌✖]", " false ", text)
-    return _MARKUP.sub("", text)
+    return _unnumbered(_MARKUP.sub("", text))
+
+
+def _unnumbered(text: str) -> str:
+    """A list of two items or more, one a line, without the numbers, which count from 1."""
+    marks: list[tuple[int, int]] = []
+    for m in _NUMBERED.finditer(text):
+        if int(m[1] or m[2]) == len(marks) + 1:
+            marks.append(m.span())
+    for start, end in reversed(marks if len(marks) > 1 else ()):
+        text = f"{text[:start]}\n{text[end:]}"
+    return text
 
 
 def sentences(text: str) -> list[str]:
@@ -46,6 +63,7 @@ def sentences(text: str) -> list[str]:
     ['It rose by 1.5 units, eg in mice.', 'Did it fall?']
     """
     text = _ABBREVIATIONS.sub(lambda m: m.group(1).replace(".", ""), clean(text))
+    text = _ITEMS.sub(lambda m: ": " + ", ".join(re.findall(r"\w[\w ]*", m[1])), text)
     return [s.strip() for s in _SENTENCE.split(text) if s and s.strip()]
 
 

@@ -570,3 +570,38 @@ def test_tags_without_an_end_take_no_time():
         assert time.process_time() - started < 1 and text.endswith("y")
     assert answered("<think>a <think>b</think> c") == " c", "a template opened it once more"
     assert answered("so <think>a</think> b <think>c</think> d").split() == ["so", "b", "d"]
+
+
+@pytest.mark.parametrize(
+    "joint", ["1. {}\n2. {}", "1) {} 2) {}", "Part 1: {}\nPart 2: {}", "{} / {}"]
+)
+@pytest.mark.parametrize(
+    "said", [("46", "23"), ("A body cell has 46.", "An egg cell has 23."), ("Body: 46", "Egg: 23")]
+)
+def test_the_numbers_of_a_list_are_no_part_of_its_items(joint, said):
+    """A numbered list of right numbers earned 0: the 2 of "2. 23" was a guess beside 46 and 23."""
+    asked = Task(id="t", prompt="How many?", truth=truth_of({"key_facts": ["46", "23"]}))
+    for items, pays in ((said, 1.0), (("48", *said[1:]), 0.0)):
+        text = joint.format(*items)
+        paid = factual.score(asked, Response(task_id="t", id="r", text=text)).value
+        assert paid == 1.0 if pays else paid <= 0.5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is up in two tissues: liver and eye, and down in one: kidney.",
+        "It is up in two tissues (liver and eye) and down in one (kidney).",
+        "Increased in:\n- liver\n- eye\nDecreased in:\n- kidney",
+        "Up everywhere else: in liver and in eye. Down in: kidney.",
+        "The liver shows upregulation, and so does the eye. The kidney is down.",
+    ],
+)
+def test_a_list_that_a_word_of_direction_introduces_has_it(text):
+    """A colon, a bracket or bullets cut the list off its word: nothing was read, right or wrong."""
+    found = settle(claims(text, {"liver": [], "eye": [], "kidney": []}))
+    assert found == {"liver": "up", "eye": "up", "kidney": "down"}
+
+
+def test_not_significant_is_no_change():
+    assert settle(claims("Thymus: n.s.", {"thymus": []})) == {"thymus": "none"}
