@@ -13,11 +13,12 @@ The world is closed. A reply is believed only when all of it has the form that w
 - A slip is its criterion's own affair: a line that is missing, a word that is not allowed.
 - A verdict is the whole of its place: "met", "**Met.**", "2", not "met, mostly" or "2.5" of 0-3.
 - Two verdicts on one criterion that disagree are a contradiction, as is a reason that states
-  another verdict (`stated`): words against a criterion ("unmet", "not fulfilled") that end a phrase
-  speak against "met" wherever they stand; and a clause which, but for the words that announce a
-  verdict (LABELS) and ids, is nothing else than a verdict's word is that verdict, and so is a
-  reason that is a level of its criterion (or its points), word by word. Quotations of three words
-  and more are left out. Whether a reason argues for its verdict is not checked.
+  another verdict on the criterion itself (`stated`): where a line of it begins or ends with a clause
+  which, but for the words that announce a verdict (LABELS) and ids, is nothing else than one ("c1:
+  unmet", "The answer does not meet the criterion"), or is a level (or the points), word by word.
+  The verdict's place is what counts, and free words are English here: what speaks of anything else,
+  asks, quotes, supposes or tells what the answer says is no verdict, and a doubt is none. Whether
+  a reason argues for its verdict is not checked.
 - A confidence that may be on another scale than 0 to 100, or is said twice, is None.
 - A verdict that only repeats the judged answer is none.
 
@@ -196,42 +197,53 @@ def _agreeing(
 
 
 State = tuple[str, float | None]
+LONGEST = 160  # characters of a statement
 _LONG = re.compile(r"\"(?:[^\"\s]+\s+){2}[^\"]*\"|\u201c(?:\S+\s+){2}[^\u201d]*\u201d")
-_AGAINST = re.compile(
-    r"(?:\bunmet|(?:\bnot|n't)\s+(?:\w+\s+){0,2}(?:met|satisfied|fulfilled))\b(?!\s+\w)"
-    r"|(?:(?:\bnot|n't)\s+(?:\w+\s+){0,2}|\bfails\s+to\s+)(?:meet|satisfy|fulfill?)\s+(?:the|this)\b",
-    re.I,
+_SENTENCES = re.compile(r"(?:[^.;!?]|\.(?=\d))+[.;!?]?")
+_ENDS = re.compile(  # where a statement may end, and something else begin
+    r"[,(]|(?:[:\u2013\u2014]|\s-)(?=(?:\s+\w+){2})|\b(?:because|since|as)\b|\Z", re.I
 )
-_CLAUSES = re.compile(  # a colon before a whole sentence, too; a verdict begins one of its own
-    r"[;!?()\n,]|\.(?!\d)|:(?=(?:\s+\w+){3})|\b(?:because|since|as)\b|(?=\bverdict\b)", re.I
+_SO = re.compile(r".*((?:\b(?:so|hence|thus|therefore|consequently)\b|=>|->|\u2192).*)", re.I)
+_SAYS = (
+    r"\b(?:sa(?:y|id)|claim|state|argue|assert|pretend|conclude|insist|suggest|think)(?:s|d|ed)?\b"
 )
+_TOLD = re.compile(rf"{_SAYS}[^,]*\Z", re.I)  # the answer's conclusion, not the judge's
+_TAKEN = re.compile(  # what makes a claim or a condition of the words before it
+    rf"[\s,]*(?:(?:it|the \w+) )?(?:{_SAYS}|\b(?:if|unless|had|with|without|provided)\b)", re.I
+)
+_TURN = re.compile(r"\b(?:but|however|yet|(?:al)?though|while|whereas|except|no,|wrong)\b", re.I)
 _BEGINS = r"(?:(?:it|this)(?: is|'s) )?%s(?:\s*(?:of|/)\s*\d+)?\s*(?:[:.;]|\Z|because\b)"
 _TOKENS = re.compile(r"[^\W_]+")
-_HINT = re.compile(  # the words of _AGAINST and TITLES
-    r"met\b|meet\b|satisf|fulfil|verdict|rat(?:e|ing)|level|status|decision|judge?ment|criterion|"
-    r"score|grade",
+_NOT = re.compile(
+    r"\bca(?:n't|n ?not)\b|n't\b|\b(?:never|nowhere|in no way|far from)\b|\bfail(?:s|ed|ing)? to\b"
+)
+_FOR = re.compile(r"\b(un)?(?:me(?:t|ets?)|satisf(?:y|ies|ied)|fulfill?(?:s|ed)?)\b")
+_HINT = re.compile(  # the words of a verdict and TITLES
+    r"met\b|meet|satisf|fulfil|fail|violat|verdict|rat(?:e|ing)|level|status|decision|judge?ment|"
+    r"criterion|score|grade",
     re.I,
 )
 _OF = re.compile(r"(?<=\d)\s*(?:/|(?:out )?of)\s*(\d+(?:\.\d+)?)")
-LONGEST = 160  # characters of a clause
 TITLES = frozenset(
     "verdict rating rate rated level status decision judgement judgment criterion score "
     "grade".split()
 )
-LABELS = TITLES | frozenset(
-    "the this my own its itself it is was are be being should must final for on of and so hence "
-    "thus therefore then overall accordingly consequently also still indeed clearly fully "
-    "completely answer response text submission result conclusion label grade assessment score "
-    "outcome requirement condition has been i conclude judge find appears seems definitely certainly "
-    "applies s boxed would d say call right correct".split()
+SUBJECTS = frozenset("requirement requirements condition demand standard bar".split())
+MODAL = frozenset("would d must should to".split())  # a wish or a duty, but in an opinion
+OPINIONS = frozenset("say call mark rate verdict rating decision appears seems".split())
+LABELS = (
+    TITLES
+    | SUBJECTS
+    | MODAL
+    | frozenset(
+        "the this my it itself is was are been be being has have had do does did final for on of "
+        "and so hence thus therefore then overall accordingly consequently also still indeed "
+        "clearly fully completely answer response text submission result conclusion assessment "
+        "evaluation outcome i conclude judge judged mark marked find appears seems remains "
+        "definitely certainly applies s boxed m say call called considered counted right correct "
+        "label in by any way here at all that as now".split()
+    )
 )
-_OPINION = re.compile(
-    r"\b(?:say|call|verdict|rating|decision|judge?ment)\b", re.I
-)  # "would be met"
-_WOULD = re.compile(r"\bwould\b|'d\b", re.I)
-_IF = re.compile(r"\b(?:if|had|were|unless|otherwise|without|should|could)\b", re.I)
-FOR = frozenset("met meets satisfies satisfied fulfills fulfils fulfilled".split())
-AGAINST: State = ("unmet", 0.0)
 
 
 def _level(c: Criterion, reason: str) -> State | None:
@@ -254,7 +266,7 @@ def stated(
     >>> c = {"c1": Criterion(id="c1", text="names Paris")}
     >>> {s for _, (s, _), _ in stated("No capital, hence unmet. VERDICT c1: not met", "c1", c)}
     {'unmet'}
-    >>> list(stated("Although the first part is met, the date is missing.", "c1", c))
+    >>> list(stated("It says that the deadline is not met. Although it is met in part.", "c1", c))
     []
     """
     if len(reason) > 2 * REASON:  # its begin and its end
@@ -265,36 +277,59 @@ def stated(
     if level and level[1] is not None:
         yield name, level, reason
     levels = [v for c in criteria.values() for v in c.levels]
-    if not levels and not _HINT.search(unicodedata.normalize("NFKC", reason)):  # as most
+    told = unicodedata.normalize("NFKC", reason).replace("\u2019", "'")
+    if not levels and not _HINT.search(told) and name not in told:  # as most
         return
-    text = _LONG.sub(" ", unicodedata.normalize("NFKC", reason).replace("\u2019", "'"))
+    text = _LONG.sub(" ", told)
     if c.scale == "points":  # "2 of 5" is 2
         text = _OF.sub(lambda m: m[0] * (float(m[1]) != (c.points or 1)), text)
-    against = _AGAINST.search(text) if c.scale == "binary" else None
-    if against and not _AGAINST.search(c.text):  # "the answer does not meet the ..." may be asked
-        yield name, AGAINST, against[0]
-    for clause in _CLAUSES.split(text):
-        found = _clause(clause, name, criteria) if len(clause) < LONGEST else None
-        if not found or (
-            _WOULD.search(clause) and (_IF.search(text) or not _OPINION.search(clause))
-        ):
+    for line in text.split("\n"):
+        for clause, rest in _statements(line):
+            found = _clause(clause, rest, name, criteria)
+            if found:
+                yield *found, clause
+
+
+def _statements(line: str) -> Iterator[tuple[str, str]]:
+    """(words, what follows) where a judgement stands, if anywhere: at either edge of a line."""
+    sentences = [m for m in _SENTENCES.finditer(line) if _TOKENS.search(m[0])]
+    for m in sentences[:1] + sentences[1:][-1:]:
+        if m[0].endswith("?"):
             continue
-        yield *found, clause
+        for end in _ENDS.finditer(m[0][:LONGEST]):
+            yield m[0][: end.start()], line[m.start() + end.start() :]
+    so = _SO.fullmatch(sentences[-1][0].strip()) if sentences else None
+    if so and not _TOLD.search(so[0][: so.start(1)]):
+        yield so[1], ""
 
 
-def _clause(clause: str, name: str, criteria: Mapping[str, Criterion]) -> tuple[str, State] | None:
-    """The id and the verdict that a clause is, if it is one.
+def _clause(
+    clause: str, rest: str, name: str, criteria: Mapping[str, Criterion]
+) -> tuple[str, State] | None:
+    """The id and the verdict that a clause is, if it is nothing else.
 
-    Without an id or a title only the very words that were asked for are one: "No" may answer
-    another thing, and a number may count the lines.
+    Without an id or a title only the very words that were asked for are one, where nothing takes
+    them back: "No" may answer another thing, and a number may count the lines. What the criterion
+    itself speaks of ("omits a requirement") is no title.
     """
-    words = _TOKENS.findall(clause.casefold())
     fold = {n.casefold(): n for n in criteria}
-    own = next((fold[w] for w in words if w in fold), name)
-    left = ["met" if w in FOR else w for w in words if w not in fold and w not in LABELS]
-    said, levels = " ".join(left), [v.casefold() for v in criteria[own].levels]
-    titled = any(w in fold or w in TITLES for w in words)
-    if not said or (not titled and (said.isdigit() or said not in ("met", "unmet", *levels))):
+    words = _TOKENS.findall(_FOR.sub(r"\1met", _NOT.sub(" not ", clause.casefold())))
+    own = next((fold[w] for w in words if w in fold), None)
+    left = [w for w in words if w not in fold and w not in LABELS]  # an id in other letters:
+    left = [w for w in left if w.isascii() or w.isalpha()]
+    said = " ".join(left).replace("not met", "unmet")
+    c, names = criteria[own or name], TITLES - {"criterion"} | SUBJECTS
+    titled = own or not TITLES.isdisjoint(words)
+    plain = said in ("met", "unmet", *(v.casefold() for v in c.levels)) and not said.isdigit()
+    if not said or not (titled or plain) or _TAKEN.match(rest):
         return None
-    state = word(criteria[own], said)
-    return (own, state) if state is not None and state[1] is not None else None
+    if not MODAL.isdisjoint(words) and OPINIONS.isdisjoint(words):
+        return None
+    asked = c.text.casefold()
+    if not own and any(w.removesuffix("s") in asked for w in names.intersection(words)):
+        return None
+    if not titled and (_TURN.search(rest) or _FOR.search(_NOT.sub(" met ", asked))):
+        return None
+    fails = said in ("fails", "violates", "violated")
+    state = word(c, "unmet" if fails else said)
+    return (own or name, state) if state is not None and state[1] is not None else None
