@@ -116,8 +116,12 @@ def over_settings(found: Sequence[tuple[Path, Run]], most: int = 4) -> list[str]
         low = min(group, key=lambda r: r["value"])
         high = max(group, key=lambda r: r["value"])
         ends = [f"{short(r['value'])}{_band(r)} ({r['label']})" for r in (low, high)]
-        if low["value"] == high["value"]:
+        if len({(r["value"], r["low"], r["high"], r["n"]) for r in group}) == 1:
             out.append(f"{sentence(name, low)}; the same in all {len(group)} runs")
+        elif low["value"] == high["value"]:
+            sizes = [r["n"] for r in group if r["n"] is not None]
+            span = f" (n = {min(sizes)} to {max(sizes)})" if sizes else ""
+            out.append(f"{name}: {short(low['value'])} in all {len(group)} runs{span}")
         else:
             out.append(f"{name}, {len(group)} runs: from {ends[0]} to {ends[1]}")
     return out

@@ -70,7 +70,7 @@ def plan(
     if "profile" in known:
         values["profile"] = chosen
     if "seed" in known and seed is not None:
-        values["seed"] = seed
+        values["seed"] = params.coerce(known["seed"], seed)[0]
     full = {n: values.get(n, p.default) for n, p in known.items()}
     text = "\n".join(params.source(c) for c in params.load(notebook)["cells"])
     return (

@@ -187,10 +187,11 @@ def locate(known: Mapping[str, Parameter], values: dict[str, Any], *roots: Path)
         tried = [Path(value).expanduser(), *(root / value for root in roots)]
         there = next((t for t in tried if t.exists()), None)
         if there is None:
+            folders = dict.fromkeys(str(t.absolute().parent) for t in tried)
             raise MissingError(
                 "there is no such file or folder",
                 where=f"parameter {name} = {value!r}",
-                fix=f"looked in {', '.join(str(t.absolute().parent) for t in tried)}",
+                fix=f"looked in {', '.join(folders)}",
             )
         values[name] = str(there.resolve())
 

@@ -141,6 +141,7 @@ class Workbench:
         at any time, then shows that it agrees less than the baseline, the rest is not paid for.
         """
         settings = self.check(name, prompt, **settings)
+        given = parent is not None
         first = None if name == BASELINE else self._trial(BASELINE).name
         parent = first if parent is None else self._trial(parent).name
         if prompt is None:
@@ -159,7 +160,8 @@ class Workbench:
         trial = Trial(name, prompt, settings, parent, (None,) * len(self.rows))
         trial = self._asked(dataclasses.replace(trial, found=same and old.found), full)
         if old is not None and not same:
-            trial = dataclasses.replace(trial, parent=made.put_away(self.trials, old))
+            away = made.put_away(self.trials, old)
+            trial = trial if given else dataclasses.replace(trial, parent=away)
         self.trials[name] = trial
         self._remember()
         return trial

@@ -295,7 +295,18 @@ def test_notebook_5_says_how_many_metrics_runs_share_not_how_many_are_drawn(
     book = json.loads((paths.notebooks() / "05_compare_runs.ipynb").read_text())
     (cell,) = ["".join(c["source"]) for c in book["cells"] if c["id"] == "df57dfaa"]
     found, drawn = runs.find(tmp_path), []
-    exec(cell, dict(found=found, compare=compare, plots=plots, stored=None, display=drawn.append))
+    exec(
+        cell,
+        dict(
+            found=found,
+            contains="",
+            held="",
+            compare=compare,
+            plots=plots,
+            stored=None,
+            display=drawn.append,
+        ),
+    )
     said = capsys.readouterr().out
     assert said.startswith("7 metrics were") and said.endswith("the first 3\n") and len(drawn) == 1
 
@@ -308,6 +319,17 @@ def test_explorer_headless_is_its_figure(
     assert widgets.explorer(found).to_plotly_json()["data"]
     monkeypatch.setenv("KIT_HEADLESS", "0")
     assert len(widgets.explorer(found).children) == 2
+
+
+def test_the_same_is_said_only_of_what_is_the_same(tmp_path: Path) -> None:
+    """ "0 [-.25, .25], n = 36; the same in all 4 runs": one had four answers and no interval."""
+    for seed, n in enumerate((36, 4)):
+        path = write(tmp_path, f"run{seed}", seed, 0.0)
+        kept = json.loads((path / "metrics.json").read_text())
+        kept["metrics"]["gain"]["n"] = n
+        (path / "metrics.json").write_text(json.dumps(kept))
+    said = findings.over_settings(runs.find(tmp_path))
+    assert any("in all 2 runs (n = 4 to 36)" in s for s in said), said
 
 
 def test_a_metrics_file_of_a_training_is_no_run(

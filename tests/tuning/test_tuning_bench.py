@@ -176,6 +176,9 @@ def test_an_edit_under_the_same_name_keeps_the_old_version_in_the_count(tmp_path
     assert len(bench.data()) == 3
     with pytest.raises(KitError, match="did you mean 'mine'"):
         bench.flips("mime", "baseline")
+    bench.try_("other", "Be brief.")
+    third = bench.try_("mine", "Be very brief.", parent="other")
+    assert third.parent == "other"  # it was "mine~2", and its diff was shown against that
 
 
 def test_a_later_session_finds_trials_and_doubts_and_pays_nothing(tmp_path):

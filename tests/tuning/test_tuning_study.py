@@ -61,6 +61,9 @@ def test_a_real_gain_is_found_and_claimed(tmp_path):
     read = study.test(chosen, seals=tuning.Seals(tmp_path / "seals.sqlite"))
     assert read.gain.low > 0 and "good beats base" in read.sentence and read.reads == 1
     assert read.optimism.value == pytest.approx(read.dev.value - read.test.value)
+    half = read.optimism.high - read.optimism.low, read.test.high - read.test.low
+    assert half[0] >= half[1]  # it was narrower than the test's own: 1.0 [1.0, 1.0] of n=5
+    assert read.optimism.n == read.dev.n + read.test.n
     json.dumps(read.as_dict())
 
 
