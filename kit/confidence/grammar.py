@@ -307,14 +307,17 @@ def _number_words(kind: str, words: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
-class Found:
-    """text[start:end] states a confidence; `at` is where its value stands."""
+class Statement:
+    """text[start:end] states a confidence by `words` at `at`: a number of that kind (top: a scale
+    said beside it) or a level."""
 
     start: int
     end: int
     at: int
     kind: str
     words: str
+    top: float | None = None
+    note: str = ""
 
 
 def _patterns() -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
@@ -341,7 +344,7 @@ _ANY = re.compile(
 )
 
 
-def found(text: str) -> Iterator[Found]:
+def found(text: str) -> Iterator[Statement]:
     """Statements in the five languages, each place once.
 
     >>> [(f.kind, f.words) for f in found("Ich bin mir zu 80 Prozent sicher.")]
@@ -361,4 +364,4 @@ def found(text: str) -> Iterator[Found]:
                 continue
             seen.add(at)
             name, words = (kind, m[kind]) if kind in LEVELS else _number_words(kind, m[kind])
-            yield Found(m.start(), m.end(), at, name, words)
+            yield Statement(m.start(), m.end(), at, name, words)

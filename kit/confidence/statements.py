@@ -4,30 +4,16 @@ closing estimate ("I would say 70%")."""
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
-from .grammar import NUM, PCT, REASONS, SAID_LEVELS, TOKENS, VALUES, amount, said_top
+from .grammar import NUM, PCT, REASONS, SAID_LEVELS, TOKENS, VALUES, Statement, amount, said_top
 from .grammar import found as found_in
 
 Token = re.Match[str]
 PARTIAL = "unsure of a part of the answer"
 TURNED = "it speaks of being wrong; say how sure you are that the answer is right"
 SEVERAL = "two confidences in one statement; say one"
-
-
-@dataclass(frozen=True)
-class Statement:
-    """text[start:end] states a confidence by `words` at `at`: a number of that kind (top: a scale
-    said beside it) or a level."""
-
-    start: int
-    end: int
-    at: int
-    kind: str
-    words: str
-    top: float | None = None
-    note: str = ""
 
 
 _CORRECT = re.compile(
@@ -169,11 +155,7 @@ def _doubtful(plain: str, s: Statement) -> str:
 def _with_languages(plain: str, out: list[Statement]) -> list[Statement]:
     """Also what is said in German, Spanish, Portuguese, French or Chinese, in order, each number
     once."""
-    more = [
-        Statement(f.start, f.end, f.at, f.kind, f.words)
-        for f in found_in(plain)
-        if not any(s.start < f.end and f.start < s.end for s in out)
-    ]
+    more = [f for f in found_in(plain) if not any(s.start < f.end and f.start < s.end for s in out)]
     return sorted([*out, *more], key=lambda s: s.at) if more else out
 
 
