@@ -28,13 +28,11 @@ def run(args: argparse.Namespace) -> Output:
 
     So a second demo pays nothing again.
     """
-    from pathlib import Path
-
     from ..runs import headless, report
     from ..settings import params
     from ..system import paths, progress
 
-    base = Path(args.out).expanduser().resolve() if args.out else paths.runs() / "demo"
+    base = headless.folder_of(args.out) or paths.runs() / "demo"
     books = [
         b
         for b in sorted(paths.notebooks().glob("[0-9]*.ipynb"))

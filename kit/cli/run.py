@@ -22,7 +22,7 @@ ARGS = (
         metavar="NAME=VALUE",
         help="a parameter, refused when unknown or of another type; may be repeated",
     ),
-    arg("--out", help="folder of runs, or an fsspec URL such as s3://bucket/runs"),
+    arg("--out", help="folder of runs (default: the kit's runs/)"),
     arg(
         "--reuse",
         action="store_true",

@@ -26,9 +26,7 @@ ARGS = (
     arg("--profile"),
     arg(
         "--out",
-        help="folder of runs (default: the kit's runs/sweep-NOTEBOOK), seen by all machines; or an "
-        "fsspec URL, to which it is "
-        "copied at the end",
+        help="folder of runs (default: the kit's runs/sweep-NOTEBOOK), seen by all machines",
     ),
     arg("--jobs", type=int, help="cells at once (default: 1 locally, all that fit on Ray)"),
     arg(
@@ -70,14 +68,7 @@ def run(args: argparse.Namespace) -> Output:
         )
     cells = sweep.read_cells(args.file) if args.file else sweep.grid(axes(args.grid))
     book = headless.find_notebook(args.notebook)
-    url = args.out if args.out and headless.is_url(args.out) else None
-    if url:
-        headless.probe(url)
-    base = (
-        Path(args.out).expanduser().resolve()
-        if args.out and not url
-        else paths.runs() / f"sweep-{book.stem}"
-    )
+    base = headless.folder_of(args.out) or paths.runs() / f"sweep-{book.stem}"
     result = sweep.sweep(
         book,
         cells,
@@ -97,18 +88,6 @@ def run(args: argparse.Namespace) -> Output:
         if c.status == "failed":
             progress.say(f"FAILED {sweep.text(c.params)}\n{c.tail}", always=True)
             log.error("a cell failed (%s): %s", Path(c.folder).name, c.reason)
-    for path in (
-        [
-            base / "sweep.json",
-            base / "table.csv",
-            base / "table.json",
-            base / "report.html",
-            *(base / i for i in sorted(ids)),
-        ]
-        if url and page
-        else []
-    ):
-        headless.upload(path, url, progress.say)
     data = {
         "report": page,
         "counts": result.counts,

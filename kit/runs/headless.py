@@ -95,7 +95,7 @@ def run_notebook(
     """Execute a notebook into a run folder and return (folder, record).
 
     profile, seed, given : parameters; refused before anything starts when unknown or of another type.
-    out : where run folders go (a path, or an fsspec URL such as s3://bucket/runs); default: kit.system.paths.runs().
+    out : where run folders go; default: kit.system.paths.runs().
     reuse : return a finished run of the same notebook, code, data and parameters instead.
     A failing cell leaves the executed notebook, its HTML and config.json (status "failed") and is returned, not raised.
     """
@@ -104,31 +104,30 @@ def run_notebook(
     values, notes, digest = plan(book, profile=profile, seed=seed, given=given or {})
     for note in notes:
         say(f"  {note}")
-    remote = str(out) if out and is_url(out) else None
-    if remote:
-        probe(remote)
-    base = paths.runs() if remote or not out else Path(out).expanduser().resolve()
+    base = folder_of(out) or paths.runs()
     base.mkdir(parents=True, exist_ok=True)
     key = f"{book.stem}-{digest}"
     if not reuse:
-        folder, run = _execute_alone(book, runs.new_folder(base, key), values, say)
-    else:
-        with processes.alone(base, key, say):  # two sweeps into one folder run each cell once
-            if old := finished(base, key, say):
-                say(f"  finished before: {old}")
-                folder, run = old, runs.load(old)
-            else:
-                unfinished = sorted(
-                    p
-                    for p in base.glob(f"*-{key}")
-                    if runs.status(p) not in (None, "done") or not any(p.iterdir())
-                )
-                folder, run = _execute_alone(
-                    book, unfinished[-1] if unfinished else runs.new_folder(base, key), values, say
-                )
-    if remote:
-        upload(folder, remote, say)
-    return folder, run
+        return _execute_alone(book, runs.new_folder(base, key), values, say)
+    with processes.alone(base, key, say):  # two sweeps into one folder run each cell once
+        if old := finished(base, key, say):
+            say(f"  finished before: {old}")
+            return old, runs.load(old)
+        unfinished = sorted(
+            p
+            for p in base.glob(f"*-{key}")
+            if runs.status(p) not in (None, "done") or not any(p.iterdir())
+        )
+        folder = unfinished[-1] if unfinished else runs.new_folder(base, key)
+        return _execute_alone(book, folder, values, say)
+
+
+def folder_of(out: str | Path | None) -> Path | None:
+    """The folder that a user names; None for none. KitError for an address."""
+    if out and is_url(out):
+        fix = "give a folder, and copy it when it is done (aws s3 cp --recursive, rclone)"
+        raise KitError("runs are written to a folder, not to an address", where=str(out), fix=fix)
+    return Path(out).expanduser().resolve() if out else None
 
 
 def resume(folder: str | Path, *, say: Say | None = None) -> tuple[Path, Run]:
@@ -324,45 +323,6 @@ class _Tee:
 
     def flush(self) -> None:
         self.log.flush()
-
-
-def probe(url: str) -> None:
-    """KitError, before hours were spent, when nothing can be written to an fsspec URL (package, credentials, address)."""
-    try:
-        import fsspec
-
-        fs, root = fsspec.core.url_to_fs(url)
-        fs.makedirs(root, exist_ok=True)
-        name = f"{root.rstrip('/')}/.kit-{os.getpid()}"
-        fs.pipe_file(name, b"kit")
-        fs.rm_file(name)
-    except Exception as e:  # each file system has errors of its own
-        text = str(e).splitlines()[0] if str(e) else type(e).__name__
-        raise KitError(
-            f"nothing can be written there: {text}",
-            where=url,
-            fix="install its package (pip install s3fs, gcsfs or adlfs) and give its credentials, or give a folder",
-        ) from None
-
-
-def upload(path: Path, url: str, say: Say) -> None:
-    """Copy a file, or a folder with all that is in it, below an fsspec URL; what is there is written over."""
-    target = f"{url.rstrip('/')}/{path.name}"
-    try:
-        import fsspec
-
-        fs, root = fsspec.core.url_to_fs(target)
-        for p in [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file()):
-            there = root if p == path else f"{root}/{p.relative_to(path).as_posix()}"
-            fs.makedirs(there.rsplit("/", 1)[0], exist_ok=True)
-            fs.put_file(str(p), there)
-    except Exception as e:  # each file system has errors of its own
-        raise KitError(
-            f"it is done but could not be copied: {e}",
-            where=url,
-            fix=f"copy it by hand from {path}",
-        ) from None
-    say(f"  copied to {target}")
 
 
 def interactive(run: Run) -> bool:

@@ -106,7 +106,7 @@ def sweep(
     checked = check(book, cells, profile, say)
     if not any(".finish(" in params.source(c) for c in params.load(book)["cells"]):
         say("  note: the notebook records no metrics (run.finish() in its last cell does)")
-    base = Path(out).expanduser().resolve() if out else paths.runs() / f"sweep-{book.stem}"
+    base = headless.folder_of(out) or paths.runs() / f"sweep-{book.stem}"
     base.mkdir(parents=True, exist_ok=True)
     board = Board(base, [Cell(params=c) for c in checked], say=say)
     runner = _on_ray(address, gpus, retries, jobs, say) if address else _locally(jobs or 1)

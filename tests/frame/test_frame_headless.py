@@ -147,13 +147,6 @@ def test_a_dying_kernel_is_a_failed_run(tmp_path: Path) -> None:
     assert "failed" in report.build(tmp_path / "runs")
 
 
-def test_output_to_an_fsspec_url(tmp_path: Path) -> None:
-    _, run = headless.run_notebook(
-        book(tmp_path / "99_try.ipynb"), profile="test", out=f"file://{tmp_path}/bucket"
-    )
-    assert run.status == "done" and (tmp_path / "bucket" / run.id / "metrics.json").exists()
-
-
 def test_sweep_runs_skips_and_reports(tmp_path: Path) -> None:
     path = book(tmp_path / "99_try.ipynb")
     _, first = headless.run_notebook(
