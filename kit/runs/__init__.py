@@ -27,7 +27,7 @@ import msgspec
 
 from .. import __version__
 from ..data.schemas import readable, stamped
-from ..errors import DataError, MissingError
+from ..errors import DataError, KitError, MissingError
 from ..page import LAB_DARK
 from ..records import Run, fingerprint, plain, run_from_json, to_json
 from ..settings import params as declared
@@ -268,7 +268,13 @@ def start(notebook: str, *, profile: str | None = None, seed: int = 0, **params:
     book = paths.notebooks(f"{notebook}.ipynb")
     known = declared.parameters(book) if book.is_file() and not given else {}
     for name in known.keys() & params.keys():  # plain papermill checks nothing
-        declared.coerce(known[name], params[name])
+        value = declared.coerce(known[name], params[name])[0]
+        if isinstance(params[name], str) and not isinstance(value, str):
+            raise KitError(
+                f"{name} = {params[name]!r} is text",
+                where=f"parameter {name}",
+                fix=f"write {value!r} (YAML reads 1e-5 as text, and 1.0e-5 as a number)",
+            )
     if given:
         _headless()
         out = Path(given)

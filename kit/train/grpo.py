@@ -8,6 +8,7 @@ data order, and the ledger pays no verdict twice.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import logging
@@ -136,7 +137,8 @@ def train(
             seed=settings.seed,
         )
     run.loaded = loaded or load(settings)
-    return run.go()
+    with inputs.alone(run.out) if world.main() else contextlib.nullcontext():
+        return run.go()
 
 
 class _Run:

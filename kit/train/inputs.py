@@ -17,6 +17,7 @@ from ..judge.keys import missing
 from ..records import Task, is_number
 from ..rubrics.splits import asked_key
 from ..settings.read import known_names
+from ..system import processes, progress
 from .config import DPOSettings, GRPOSettings, Settings
 
 logger = logging.getLogger(__name__)
@@ -175,6 +176,13 @@ def place(out: Path) -> None:
     taken = next((p for p in (out, *out.parents) if p.exists()), None)
     if taken is not None and not taken.is_dir():
         raise KitError(f"{taken} is a file", where="out", fix="name a folder that can be made")
+
+
+def alone(out: Path) -> Any:
+    """Hold the folder of a run; KitError where another process trains there now."""
+    fix = "wait for it, or name another folder"
+    busy = KitError("another process trains there now", where=str(out), fix=fix)
+    return processes.alone(out.absolute().parent, out.name, progress.say, busy=busy)
 
 
 def once(tasks: Sequence[Any]) -> None:

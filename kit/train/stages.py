@@ -158,6 +158,12 @@ def _sft_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             raise DataError(
                 "a row needs prompt and response, or text", where=f"row {i}, fields {sorted(r)[:6]}"
             )
+        if out[-1].keys() != out[0].keys():
+            raise DataError(
+                "some rows are prompt and response, others text",
+                where=f"row {i}",
+                fix="write all in one form",
+            )
     return _some(out)
 
 

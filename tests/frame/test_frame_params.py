@@ -161,3 +161,10 @@ def test_values_that_cannot_work_are_found_before_the_first_cell(
         monkeypatch.setenv("KIT_RUNS", str(tmp_path))
         with pytest.raises(KitError, match=f"{name} = .* cannot be"):
             begin()
+
+
+def test_a_number_that_plain_papermill_passes_as_text_is_refused_at_once(tmp_path, monkeypatch):
+    """learning_rate: 1e-5 in YAML is text: it passed the start and ended notebook 3 in cell 15."""
+    monkeypatch.setenv("KIT_RUNS", str(tmp_path))
+    with pytest.raises(KitError, match="is text"):
+        runs.start("03_train_grpo", learning_rate="1e-5")

@@ -8,7 +8,7 @@ import pytest
 
 from kit.errors import DataError, KitError, MissingError
 from kit.records import Criterion, Grade, Response, Task
-from kit.train import audit, export, grpo, job, line, stages
+from kit.train import audit, export, grpo, inputs, job, line, stages
 from kit.train.config import DPOSettings, GRPOSettings, SFTSettings, build
 from kit.train.presets import preset
 
@@ -162,6 +162,19 @@ def test_merged_model_answers_like_the_adapter_and_has_a_card(tmp_path):
     assert "This is a control" in export.card(r.out)  # it was told as a training
     with pytest.raises(MissingError):
         export.card(tmp_path)
+
+
+def test_rows_of_two_forms_are_refused_in_words(tmp_path):
+    """They ended in an AttributeError of trl's collator."""
+    rows = [{"text": "hello"}, {"prompt": "a", "response": "b"}]
+    with pytest.raises(DataError, match="others text"):
+        stages.train(build(SFTSettings, preset("test", "sft")), rows, out=tmp_path / "s")
+
+
+def test_two_trainings_never_share_a_folder(tmp_path):
+    """Both ended with exit code 0: 60 rows of 30 steps, answers twice, checkpoints mixed."""
+    with inputs.alone(tmp_path / "r"), pytest.raises(KitError, match="trains there now"):
+        grpo.train(build(GRPOSettings, preset("test")), tasks(2), out=tmp_path / "r")
 
 
 class TestAudit:
