@@ -4,7 +4,7 @@ The file has a row for each verdict to give: fill in the column `label` (met, un
 unknown; for every criterion, also one of negative weight, whether its text holds). How the rows
 were drawn stands in the file, so that `kit agree` and `kit rate` need not be told.
 
-  random        each verdict (or, with --unit answer, each answer) has the same chance
+  random        each verdict has the same chance
   stratified    equally many on which the judge (--grades) says met, unmet, unknown: the rarer
                 kind of its errors is found with fewer labels
 
@@ -28,7 +28,6 @@ ARGS = (
     arg("answers", metavar="ANSWERS", help="the answers"),
     arg("--n", type=int, default=40, help="how many to draw (default 40)"),
     arg("--design", default="random", help="random (default) or stratified"),
-    arg("--unit", default="verdict", help="verdict (default), or answer: all criteria of each"),
     arg("--grades", metavar="GRADES", help="what `kit judge` wrote"),
     arg("--labels", metavar="FILE", help="labels that there are: an earlier draw goes on"),
     arg("--seed", type=int, default=0, help="another seed draws other rows (default 0)"),
@@ -44,7 +43,7 @@ def run(args: argparse.Namespace) -> Output:
     """Write the rows to label."""
     from ..people.draw import draw, write
 
-    more = {"design": args.design, "unit": args.unit, "seed": args.seed}
+    more = {"design": args.design, "seed": args.seed}
     found = draw(args.tasks, args.answers, n=args.n, grades=args.grades, labels=args.labels, **more)
     out = Path(args.out) if args.out else Path(args.answers).with_suffix(".labels.csv")
     path = write(found.rows, out)

@@ -19,7 +19,6 @@ from .grades import verdicts_of
 from .labels import Key, Labels, guarded, read_labels
 
 DESIGNS = ("random", "stratified")
-UNITS = ("verdict", "answer")
 SOUND = 0.85  # sensitivity and specificity of a judge of whom no label tells
 ALIKE = 0.3  # correlation of verdicts on one prompt, as assumed where the labels do not say
 PILOT = 20  # labels from which a judge's errors are read instead of assumed
@@ -46,9 +45,9 @@ class Draw:
 
 @dataclass(frozen=True)
 class _Pool:
-    """What can be drawn: units (one or several verdicts each) by stratum, in order."""
+    """What can be drawn: verdicts by stratum, in order."""
 
-    strata: Mapping[str, list[tuple[Key, ...]]]
+    strata: Mapping[str, list[Key]]
     tasks: Mapping[str, Task]
     answers: Mapping[tuple[str, str], Response]
 
@@ -59,24 +58,23 @@ def draw(
     *,
     n: int = 40,
     design: str = "random",
-    unit: str = "verdict",
     grades: Any = None,
     labels: Any = None,
     seed: int = 0,
 ) -> Draw:
     """Draw what to label next, at random or stratified by the judge's verdict.
 
-    n : units to add. unit : "verdict", or "answer" (all criteria of an answer).
+    n : verdicts to add.
     grades : the judge's; needed for "stratified", and to say what the interval will be worth.
     labels : a file of an earlier draw goes on, from the same rows and strata (its rows and labels
     are kept, probabilities are those of both draws); of other labels those on rows that are drawn
     are filled in.
     Criteria that code decides are left out. Equal seeds draw equal rows.
     """
-    _check(n, design, unit, grades)
+    _check(n, design, grades)
     given = [] if grades is None else verdicts_of(grades)
     verdicts = {v.ids: v for v in given}
-    pool = _pool(tasks, answers, design, unit, verdicts)
+    pool = _pool(tasks, answers, design, verdicts)
     old = Labels({}) if labels is None else read_labels(labels, tasks_of(tasks))
     kept = _kept(old, pool, design)
     sizes = _allocation({s: len(u) for s, u in pool.strata.items()}, kept, n, design)
@@ -85,13 +83,12 @@ def draw(
     chosen: list[Key] = []
     inclusion: dict[Key, float] = {}
     drawn = set(old.inclusion)
-    for name, units in pool.strata.items():
-        rest = [u for u in units if not kept[name] or not drawn & set(u)]
-        taken = [u for u in units if kept[name] and drawn & set(u)]
+    for name, keys in pool.strata.items():
+        rest = [k for k in keys if not kept[name] or k not in drawn]
+        taken = [k for k in keys if kept[name] and k in drawn]
         taken += rng.sample(rest, min(sizes[name], len(rest)))
-        keys = [key for u in taken for key in u]
-        chosen += keys
-        inclusion.update(dict.fromkeys(keys, len(taken) / len(units)))
+        chosen += taken
+        inclusion.update(dict.fromkeys(taken, len(taken) / len(keys)))
     if not chosen:
         raise DataError(
             "there is nothing to label",
@@ -105,34 +102,26 @@ def draw(
     return Draw(tuple(rows), sum(not r["label"] for r in rows), design, tuple(worth), half)
 
 
-def _check(n: int, design: str, unit: str, grades: Any) -> None:
+def _check(n: int, design: str, grades: Any) -> None:
     if n < 1:
         raise DataError(f"{n} rows", where="--n", fix="give 1 or more")
-    for name, value, known in (("--design", design, DESIGNS), ("--unit", unit, UNITS)):
-        if value not in known:
-            raise DataError(f"{value!r} is not known", where=name, fix=f"use {' or '.join(known)}")
+    if design not in DESIGNS:
+        fix = f"use {' or '.join(DESIGNS)}"
+        raise DataError(f"{design!r} is not known", where="--design", fix=fix)
     if design == "stratified" and grades is None:
         raise DataError(
             "there are no verdicts to stratify by",
             where="--design",
             fix="give --grades, the judge's",
         )
-    if design == "stratified" and unit == "answer":
-        raise DataError(
-            "an answer has several verdicts",
-            where="--unit answer",
-            fix="draw verdicts, or whole answers at random",
-        )
 
 
-def _pool(
-    tasks: Any, answers: Any, design: str, unit: str, verdicts: Mapping[Key, Verdict]
-) -> _Pool:
+def _pool(tasks: Any, answers: Any, design: str, verdicts: Mapping[Key, Verdict]) -> _Pool:
     from ..rewards.aggregate import leaves
 
     by_id = {t.id: t for t in tasks_of(tasks)}
     asked = {i: [c.id for c in leaves(t.criteria) if not c.by_code] for i, t in by_id.items()}
-    strata: dict[str, list[tuple[Key, ...]]] = {}
+    strata: dict[str, list[Key]] = {}
     texts = {}
     for r in answers_of(answers):
         if r.task_id not in by_id:
@@ -142,10 +131,9 @@ def _pool(
                 fix="give the tasks that these answers answer",
             )
         texts[r.ids] = r
-        keys = [(r.task_id, r.id, c) for c in asked[r.task_id]]
-        for one in [tuple(keys)] if unit == "answer" and keys else [(k,) for k in keys]:
-            name = "all" if design == "random" else _stratum(verdicts.get(one[0]))
-            strata.setdefault(name, []).append(one)
+        for key in ((r.task_id, r.id, c) for c in asked[r.task_id]):
+            name = "all" if design == "random" else _stratum(verdicts.get(key))
+            strata.setdefault(name, []).append(key)
     return _Pool(strata, by_id, texts)
 
 
@@ -156,7 +144,7 @@ def _stratum(v: Verdict | None) -> str:
 
 
 def _kept(old: Labels, pool: _Pool, design: str) -> dict[str, int]:
-    """Units of an earlier draw by stratum; all 0 where the labels are of no draw."""
+    """Verdicts of an earlier draw by stratum; all 0 where the labels are of no draw."""
     if old.design is None or not old.inclusion:
         return dict.fromkeys(pool.strata, 0)
     if old.design != design:
@@ -166,14 +154,8 @@ def _kept(old: Labels, pool: _Pool, design: str) -> dict[str, int]:
             fix=f"go on with --design {old.design}, or begin a new file",
         )
     drawn = set(old.inclusion)
-    if any(drawn & set(u) and not drawn >= set(u) for units in pool.strata.values() for u in units):
-        raise DataError(
-            "these labels were drawn verdict by verdict",
-            where="--labels",
-            fix="go on with --unit verdict, or begin a new file",
-        )
-    kept = {name: sum(bool(drawn & set(u)) for u in units) for name, units in pool.strata.items()}
-    share = {k: kept[s] / len(us) for s, us in pool.strata.items() for u in us for k in u}
+    kept = {name: len(drawn.intersection(keys)) for name, keys in pool.strata.items()}
+    share = {k: kept[s] / len(keys) for s, keys in pool.strata.items() for k in keys}
     if any(abs(p - share.get(k, 0.0)) > 1e-7 for k, p in old.inclusion.items()):
         fix = "go on with the answers and --grades of the first draw, or begin a new file; "
         fix += "without its column `inclusion` the old one's labels are filled in where they fit"
@@ -184,7 +166,7 @@ def _kept(old: Labels, pool: _Pool, design: str) -> dict[str, int]:
 def _allocation(
     size: Mapping[str, int], kept: Mapping[str, int], n: int, design: str
 ) -> dict[str, int]:
-    """How many units to add to each stratum: the fewest first, so that strata come out equal.
+    """How many to add to each stratum: the fewest first, so that strata come out equal.
 
     >>> _allocation({"met": 90, "unmet": 5}, {"met": 0, "unmet": 0}, 20, "stratified")
     {'met': 15, 'unmet': 5}
@@ -243,7 +225,7 @@ def _worth(
     """What the pass rate's interval will be, half width, with and without the judge."""
     n, clusters = len(chosen), len({pool.tasks[k[0]].group or k[0] for k in chosen})
     effect = stats.design_effect(max(n / clusters, 1.0), ALIKE)
-    every = [key for units in pool.strata.values() for unit in units for key in unit]
+    every = [key for keys in pool.strata.values() for key in keys]
     said = {key: _stratum(verdicts.get(key)) for key in every}
     judged = [s for s in said.values() if s != "unknown"]
     p = 0.5

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-import zlib
 from functools import lru_cache
 
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
@@ -68,16 +67,6 @@ def stem(word: str) -> str:
             word = word[: -len(end)]
             break
     return word[:7]
-
-
-@lru_cache(maxsize=50_000)
-def hash_of(word: str) -> int:
-    """A 32-bit hash of a word, the same on every machine.
-
-    >>> hash_of("river")
-    4125321003
-    """
-    return zlib.crc32(word.encode("utf-8", "surrogatepass"))
 
 
 def tokens_of(text: str) -> int:

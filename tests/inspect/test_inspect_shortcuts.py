@@ -2,7 +2,6 @@
 
 import random
 import re
-import zlib
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from kit.data import load_tasks
 from kit.data.seen import Seen
 from kit.records import Criterion, Task
 from kit.rubrics import lint
-from kit.rubrics.corpus import SIZE, Sketches
 from kit.rubrics.words import WORD, words
 
 NOTES = [
@@ -32,59 +30,6 @@ def test_words_without_the_pattern_are_those_of_the_pattern(text):
     assert words(text) == WORD.findall(
         unicodedata.normalize("NFKC", text).lower() if not text.isascii() else text.lower()
     )
-
-
-def sketch(tokens):
-    h = [zlib.crc32(w.encode()) for w in tokens]
-    if len(h) < 3:
-        return (zlib.crc32(" ".join(tokens).encode()),)
-    mixed = {
-        (a * 0x9E3779B97F4A7C15 + b * 0xC2B2AE3D27D4EB4F + c * 0x165667B19E3779F9) >> 24
-        & 0xFFFFFFFF
-        for a, b, c in zip(h, h[1:], h[2:], strict=False)
-    }
-    return tuple(sorted(mixed)[:SIZE])
-
-
-def test_near_equal_prompts_are_those_of_a_plain_search():
-    rng = random.Random(0)
-    texts = [
-        [rng.choice("abcdefgh") for _ in range(rng.choice([1, 2, 3, 4, 30]))] for _ in range(200)
-    ]
-    many = Sketches()
-    for tokens in texts:
-        many.add(tokens)
-    assert [many.sketch(i) for i in range(len(many))] == [sketch(t) for t in texts]
-    side = [i % 2 for i in range(len(texts))]
-    found = {(j, i) for j, i, _ in many.alike(side, least=0.8)}
-    wanted = set()
-    keys = [set(many.sketch(i)[:4]) for i in range(len(texts))]
-    for i in range(len(texts)):
-        for j in range(i):
-            shared = [h for h in keys[i] & keys[j] if 2 <= sum(h in k for k in keys) <= 20]
-            if side[i] != side[j] and len(shared) >= 2 and many.overlap(j, i) >= 0.8:
-                wanted.add((j, i))
-    assert found == wanted
-    assert list(Sketches().alike([], least=0.8)) == [] and not many.limited
-
-
-def test_a_set_of_one_phrase_does_not_fill_the_memory_with_pairs(monkeypatch):
-    """A million prompts, each like twenty others, have ten million pairs: the search ends at PAIRS of them and says so."""
-    monkeypatch.setattr("kit.rubrics.corpus.PAIRS", 80)
-    long = "one two three four five six seven eight nine ten eleven twelve thirteen number"
-    tasks = [
-        Task(
-            id=str(i),
-            prompt=f"{long} {'abcdefghijkl'[i]}",
-            split="ab"[i % 2],
-            criteria=(Criterion(id="c", text="x"),),
-        )
-        for i in range(12)
-    ]
-    counts = lint(tasks).counts
-    assert counts["rule-limited"] == 1 and counts["split-leak"] > 0
-    monkeypatch.undo()
-    assert "rule-limited" not in lint(tasks).counts
 
 
 def test_seen_texts_are_numbered_as_a_dict_numbers_them():

@@ -126,25 +126,14 @@ def test_an_earlier_draw_goes_on(tmp_path, design):
         kit.draw(tasks, answers, n=10, design=other, grades=grades, labels=labels)
 
 
-def test_a_draw_of_verdicts_does_not_go_on_as_one_of_answers(tmp_path):
-    """Answers with many criteria were over-represented: .051 where the truth was .091."""
-    tasks, labels, _ = made(tmp_path, prompts=20)
-    bare = [{k: v for k, v in r.items() if k != "labels"} for r in rows_of(labels)]
-    answers = write(tmp_path / "a.jsonl", bare)
-    first = kit.draw(tasks, answers, n=20)
-    drawn = write(tmp_path / "one.jsonl", [{**r, "label": 1} for r in first.rows])
-    with pytest.raises(DataError, match="verdict by verdict"):
-        kit.draw(tasks, answers, n=10, unit="answer", labels=drawn)
-
-
-def test_whole_answers_equal_seeds_and_formulas(tmp_path):
+def test_equal_seeds_and_formulas(tmp_path):
     tasks, labels, _ = made(tmp_path, prompts=5)
     rows = [r | {"response": '=HYPERLINK("x")'} for r in rows_of(labels)]
     path = write(
         tmp_path / "a.jsonl", [{k: v for k, v in r.items() if k != "labels"} for r in rows]
     )
-    one, two = (kit.draw(tasks, path, n=3, unit="answer", seed=s) for s in (4, 4))
-    assert one.rows == two.rows and len(one.rows) == 9  # three judged criteria each
+    one, two = (kit.draw(tasks, path, n=9, seed=s) for s in (4, 4))
+    assert one.rows == two.rows and len(one.rows) == 9
     assert {r["answer"] for r in one.rows} == {'\'=HYPERLINK("x")'}
     assert main(["label", tasks, path, "--n", "0"]) == 2
     assert main(["label", tasks, path, "--design", "stratified"]) == 2
