@@ -39,7 +39,7 @@ class Quantity:
 _NOTATION = [
     (re.compile(p), to)
     for p, to in (
-        (r"</?[A-Za-z][A-Za-z-]*\s*/?>", " "),  # a tag is no "more than"
+        (r"</?[A-Za-z][A-Za-z-]*(?:\s+[\w-]+\s*=[^<>]*)?\s*/?>", " "),  # a tag is no "more than"
         (r"\\(?:math(?:rm|bf|it|sf)|text(?:bf|rm)?|operatorname|unit|boxed)\s*\{([^{}]*)\}", r"\1"),
         (r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r" \1/\2"),
         (r"(?<!\w)\$(?=\S)([^$\n]*[^$\s])\$(?!\d)", r"\1"),

@@ -253,7 +253,8 @@ def _number(task: Task, response: Response, args: Arguments) -> Finding:
 
     "12 288" is 12288, or 12 and 288. What the answer denies ("not 42"), lists beside five others,
     or says as a part of something else ("less than 42", "42 million") it does not give. unit : a
-    number in another one is converted, one without any is taken as meant.
+    number in another one is converted, one without any is taken as meant. Of an answer with an
+    <answer> block or a \\boxed{} only the last one is read.
     """
     value, tolerance = args.number("value"), args.number("tolerance", low=0) or 0.0
     if value is None:
@@ -262,7 +263,7 @@ def _number(task: Task, response: Response, args: Arguments) -> Finding:
     if which not in ("any", "first", "last"):
         raise args.wrong("which", f"which is {which!r}", "write any, first or last")
     unit = next(iter(args.strings("unit")), "")
-    text = readable(text_of.visible(response.text))
+    text = readable(text_of.visible(text_of.given(response.text)))
     every = quantities(text)
     row = listed(text, every)
     found = [
@@ -308,9 +309,7 @@ def _exact(task: Task, response: Response, args: Arguments) -> Finding:
         return flat.strip(" .!?\"'*`")
 
     answers = {norm(a) for a in args.strings("answers", needed=True)}
-    inner = re.findall(r"<answer>(.*?)</answer>", response.text, re.S | re.I)
-    inner = inner or re.findall(r"\\boxed\{([^{}%]*)\}", response.text)
-    text = inner[-1] if inner else response.text
+    text = text_of.given(response.text)
     given = norm(text_of.plain(text))
     if given not in answers and args.flag("confidence", True):
         given = norm(text_of.plain(without_confidence(text)))

@@ -101,6 +101,21 @@ def answered(text: str) -> str:
     return "\n".join([part for part in kept if part.strip()] + [text[at:]])
 
 
+BLOCK = re.compile(r"<\s*answer\b[^<>]*>", re.I)
+_BLOCK_END = re.compile(r"<\s*/\s*answer\s*>", re.I)
+
+
+def given(text: str) -> str:
+    """What the last <answer> block holds, or else the last \\boxed{}; a text without has itself.
+
+    >>> given("Is it 17? <answer>16</answer>"), given("16")
+    ('16', '16')
+    """
+    block = BLOCK.split(text)[1:]
+    boxed = re.findall(r"\\boxed\{([^{}%]*)\}", "" if block else text)
+    return _BLOCK_END.split([text, *boxed, *block][-1])[0]
+
+
 def _bare(text: str) -> str:
     """Combining marks dropped, so that accents and vowel signs never split a word."""
     if text.isascii():

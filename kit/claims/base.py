@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
-from ..checks.text import answered
+from ..checks.text import BLOCK, answered
 from ..records import Part, Response, Task
 
 NAMES = ("factual", "direction", "consistency", "uncertainty")
@@ -41,9 +40,6 @@ def applicable(task: Task) -> tuple[str, ...]:
     return tuple(n for n in NAMES if n in asked)
 
 
-_BLOCK = re.compile(r"<answer>", re.I)
-
-
 def answer(response: Response) -> Response:
     """The response without its thoughts and, of several <answer> blocks, with the last one alone.
 
@@ -52,7 +48,7 @@ def answer(response: Response) -> Response:
     '<answer>down</answer>'
     """
     text = answered(response.text)
-    first, *blocks = _BLOCK.split(text)
+    first, *blocks = BLOCK.split(text)
     return replace(response, text=f"{first}<answer>{blocks[-1]}" if blocks else text)
 
 

@@ -32,6 +32,9 @@ SPRAWL = 4
 SALAD = 6  # so many words in a row without any function word are items, too
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _LETTERS = re.compile(r"[^\W\d_]+")
+_APART = re.compile(r"\s[/|]\s|[,;]?\s+(?=or\b)")
+_IS = re.compile(r"\b(?:is|are|was|were)\b")
+_BUILD = lx.DETERMINERS | lx.PREPOSITIONS | lx.PRONOUNS | lx.NEGATORS | lx.BE
 _NUMBERING = re.compile(r"\(?\w{1,2}[.)]")
 
 
@@ -71,6 +74,7 @@ def rivals(
             if run[i].or_ and right_ones[i] != right_ones[i - 1]:
                 wrong = run[i - 1] if right_ones[i] else run[i]
                 out.setdefault(" ".join(wrong.content))
+    out |= dict.fromkeys(_parallel(sentences, asked, is_fact))
     for beside in (
         _framed(sentences, asked, is_fact),
         _sprawl(sentences, asked, min(len(right), 4)),
@@ -84,6 +88,43 @@ def rivals(
         if tuple(phrase_words(m.of)) not in right:
             out.setdefault(" ".join(phrase_words(m.of)))
     return list(out)
+
+
+def _parallel(
+    sentences: Sequence[str], asked: frozenset[str], is_fact: Callable[[str], bool]
+) -> list[str]:
+    """The short answers built as a right one is: "The nucleus, by glycolysis. The mitochondrion, by
+    oxidative phosphorylation."
+    """
+    builds: dict[tuple[str, ...], list[str]] = {}
+    for s in (part for s in sentences for part in s.split("; ")):
+        parts = _APART.split(s)
+        for part in parts:
+            *label, said = part.split(": ", 1)
+            build = [w for w in map(str.lower, tokens(said)) if w in _BUILD]
+            if not build and (label or len(parts) > 1 or part[0] in "-–•"):
+                build = ["•"]  # a bare word there is an answer, too
+            if build and not _content(label, asked) and _answers(said, asked):
+                builds.setdefault(tuple(build), []).append(said)
+    right = [group for group in builds.values() if any(map(is_fact, group))]
+    pieces = [p for group in right for s in group if not is_fact(s) for p in s.split(",")]
+    return [" ".join(words) for p in pieces if (words := _content([p], asked))]
+
+
+def _answers(said: str, asked: frozenset[str]) -> bool:
+    """True for a name or two, "by glycolysis", "it is the liver": what is no clause, no grade."""
+    fresh, is_ = _content([said], asked), [m.end() for m in _IS.finditer(said)]
+    named = said[is_[-1] :] if is_ else said
+    odd = any(comparative(w) or w[-2:] == "ed" for w in fresh)
+    whole = _content([named], asked) == fresh  # nothing stands before "is"
+    return 0 < len(fresh) <= LONGEST and whole and not odd and not _clause(tokens(said))
+
+
+def _content(texts: Sequence[str], asked: frozenset[str]) -> list[str]:
+    """The words of texts that could name something that was not asked."""
+    words = [w for text in texts for w in phrase_words(text) if w[0].isalpha() and len(w) > 1]
+    free = asked | lx.FRAME_WORDS | lx.LIST_WORDS
+    return [w for w in words if w.lower() not in free and w[-2:] != "ly"]
 
 
 def _framed(

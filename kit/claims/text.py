@@ -46,13 +46,13 @@ def clean(text: str) -> str:
 
 
 def _unnumbered(text: str) -> str:
-    """A list of two items or more, one a line, without the numbers, which count from 1."""
+    """A list of two items or more, one a line, with bullets for the numbers, which count from 1."""
     marks: list[tuple[int, int]] = []
     for m in _NUMBERED.finditer(text):
         if int(m[1] or m[2]) == len(marks) + 1:
             marks.append(m.span())
     for start, end in reversed(marks if len(marks) > 1 else ()):
-        text = f"{text[:start]}\n{text[end:]}"
+        text = f"{text[:start]}\n• {text[end:]}"
     return text
 
 

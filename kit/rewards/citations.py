@@ -143,8 +143,9 @@ def _ids(attributes: str) -> tuple[str, ...]:
     m = _IDS.search(attributes)
     if not m:
         return ()
-    raw = next(g for g in m.groups() if g is not None)
-    return tuple(dict.fromkeys(i for i in re.split(r"[,;\s]+", raw.strip(" /")) if i))
+    raw = next(g for g in m.groups() if g is not None).strip(" /")
+    raw = raw.strip("[]") if "," in raw else raw  # a list, and no id "[1]"
+    return tuple(dict.fromkeys(i for i in re.split(r"[,;\s]+", raw) if i))
 
 
 def _spans(block: str) -> tuple[list[CitedClaim], list[str]]:

@@ -605,3 +605,35 @@ def test_a_list_that_a_word_of_direction_introduces_has_it(text):
 
 def test_not_significant_is_no_change():
     assert settle(claims("Thymus: n.s.", {"thymus": []})) == {"thymus": "none"}
+
+
+@pytest.mark.parametrize(
+    "joint",
+    [
+        "{}\n{}",
+        "1. {}\n2. {}",
+        "| 1 | {} |\n| 2 | {} |",
+        "Option A: {} Option B: {}",
+        "{} Alternatively: {}",
+        "{} / {}",
+        "It is {}; it is {}",
+    ],
+)
+def test_a_wrong_answer_beside_a_right_one_of_the_same_build_costs(joint):
+    """Two answers earned the maximum, whatever their labels; a list was three items or more."""
+    facts = ["mitochondrion", "oxidative phosphorylation"]
+    asked = Task(id="t", prompt="Where is ATP made, and how?", truth=truth_of({"key_facts": facts}))
+    both = "the mitochondrion.", "the process is oxidative phosphorylation."
+    for said, least, most in (((WRONG, RIGHT), 0, 0.5), ((RIGHT, WRONG), 0, 0.5), (both, 1, 1)):
+        r = Response(task_id="t", id="r", text=joint.format(*said))
+        assert least <= factual.score(asked, r).value <= most
+
+
+@pytest.mark.parametrize(
+    "more",
+    ["The nucleus holds DNA.", "Not the nucleus, by glycolysis.", "It is a gradient's work."],
+)
+def test_an_explanation_or_a_denial_costs_nothing(more):
+    facts = ["mitochondrion", "oxidative phosphorylation"]
+    asked = Task(id="t", prompt="Where is ATP made, and how?", truth=truth_of({"key_facts": facts}))
+    assert factual.score(asked, Response(task_id="t", id="r", text=f"{RIGHT} {more}")).value == 1
