@@ -237,9 +237,10 @@ def _asserted(text: str, prompt: str) -> tuple[str, ...]:
     last: tuple[str, ...] | None = ()  # the sentence before; None where it takes this one back
     for s in sentences(text):
         words = tuple(phrase_words(s))
-        if m := _RETRACTS.fullmatch(" ".join(words).lower()):
+        m = _RETRACTS.fullmatch(" ".join(words).lower())
+        if m and (out or not m["bare"] or not _JUDGES.search(prompt)):
             gone = list(out) if m["all"] else [last]
-            last = None if m["bare"] and not out and not _JUDGES.search(prompt) else ()
+            last = None if m["bare"] and not out else ()
             out = {k: v for k, v in out.items() if k not in gone}
         elif words and last is not None and not s.endswith("?") and not echoes(words, asked):
             out.setdefault(words, s)

@@ -637,3 +637,32 @@ def test_an_explanation_or_a_denial_costs_nothing(more):
     facts = ["mitochondrion", "oxidative phosphorylation"]
     asked = Task(id="t", prompt="Where is ATP made, and how?", truth=truth_of({"key_facts": facts}))
     assert factual.score(asked, Response(task_id="t", id="r", text=f"{RIGHT} {more}")).value == 1
+
+
+@pytest.mark.parametrize(("expected", "right"), [(True, "Yes"), (False, "No"), ("yes", "Yes")])
+def test_yes_and_no_are_the_answers_to_a_question_that_expects_true_or_false(expected, right):
+    """Only "True" earned, a natural "Yes." nothing; "Yes and no" earned all for "yes"."""
+    truth = truth_of({"expected_answer": expected})
+    asked = Task(id="t", prompt="Does it protect?", truth=truth)
+    wrong = {"Yes": "No", "No": "Yes"}[right]
+    said = f"{right}.", f"{right}, that is known.", f"{wrong}.", "Yes and no.", "Yes or no", ""
+    found = [factual.score(asked, Response(task_id="t", id="r", text=x)).value for x in said]
+    assert found == [1, 1, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "met"),
+    [
+        ("<answer id='1'>16</answer>", True),
+        ("I add 8 and 8: 16. <answer>17</answer>", False),
+        ("<answer>17</answer><answer>16</answer>", True),
+        ("Is it 17? <answer>16", True),
+    ],
+)
+def test_a_number_is_read_where_the_answer_stands(text, met):
+    """`exact` read the last block, `number` the whole text; a tag's attribute was a number."""
+    c = Criterion(id="c", text="16", check={"name": "number", "value": 16, "tolerance": 0})
+    found = check(
+        Task(id="t", prompt="?", criteria=(c,)), Response(task_id="t", id="r", text=text), c
+    )
+    assert (found.status == "met") is met

@@ -43,6 +43,7 @@ _FACT_LISTS = (
     "correct_steps",
 )
 _FACT_TEXTS = ("expected_answer", "conservation_level")
+_YES, _NO = ("yes", "true"), ("no", "false")
 _SHORT = {
     "oxidative phosphorylation": ("OXPHOS",),
     "reactive oxygen species": ("ROS",),
@@ -174,6 +175,9 @@ def _fact(text: str, number: int) -> dict[str, Any]:
     with its direction where the text says one ("decreased by 12.5%", "2-fold increase").
     """
     fact: dict[str, Any] = {"id": f"f{number}", "text": text}
+    for (name, *same), other in ((_YES, _NO), (_NO, _YES)):
+        if text.casefold() in (name, *same):
+            return fact | {"text": name, "aliases": same, "poles": list(other)}
     if ends := _RANGE.fullmatch(text):
         low, high = ends.groups()
         fact["aliases"] = [f"{low} to {high}", f"{low}-{high}", f"between {low} and {high}"]
