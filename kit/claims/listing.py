@@ -97,8 +97,8 @@ def _parallel(
     oxidative phosphorylation."
     """
     builds: dict[tuple[str, ...], list[str]] = {}
-    for s in (part for s in sentences for part in s.split("; ")):
-        parts = _APART.split(s)
+    for said_at_once in (half for s in sentences for half in s.split("; ")):
+        parts = _APART.split(said_at_once)
         for part in parts:
             *label, said = part.split(": ", 1)
             build = [w for w in map(str.lower, tokens(said)) if w in _BUILD]
