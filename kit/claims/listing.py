@@ -97,27 +97,48 @@ def _parallel(
     oxidative phosphorylation."
     """
     builds: dict[tuple[str, ...], list[str]] = {}
-    for said_at_once in (half for s in sentences for half in s.split("; ")):
-        parts = _APART.split(said_at_once)
-        for part in parts:
-            *label, said = part.split(": ", 1)
-            build = [w for w in map(str.lower, tokens(said)) if w in _BUILD]
-            if not build and (label or len(parts) > 1 or part[0] in "-–•"):
-                build = ["•"]  # a bare word there is an answer, too
-            if build and not _content(label, asked) and _answers(said, asked):
-                builds.setdefault(tuple(build), []).append(said)
-    right = [group for group in builds.values() if any(map(is_fact, group))]
-    pieces = [p for group in right for s in group if not is_fact(s) for p in s.split(",")]
-    return [" ".join(words) for p in pieces if (words := _content([p], asked))]
+    for part, listed in _parts(sentences):
+        *label, said = part.split(": ", 1)
+        build = [w for w in map(str.lower, tokens(said)) if w in _BUILD]
+        if not build and (label or listed):
+            build = ["•"]  # a bare word there is an answer, too
+        if not build or _content(label, asked):
+            continue
+        if _answers(said, asked):
+            builds.setdefault(tuple(build), []).append(said)
+    out: list[str] = []
+    for group in builds.values():
+        right = [is_fact(s) for s in group]
+        if not any(right):
+            continue
+        for said, fact in zip(group, right, strict=True):
+            pieces = [] if fact else said.split(",")
+            out += [" ".join(_content([p], asked)) for p in pieces]
+    return [item for item in out if item]
+
+
+def _parts(sentences: Sequence[str]) -> Iterable[tuple[str, bool]]:
+    """The sentences cut at what parts whole answers, and whether each is an item of a list."""
+    for sentence in sentences:
+        for half in sentence.split("; "):
+            parts = _APART.split(half)
+            for part in parts:
+                yield part, len(parts) > 1 or part[0] in "-–•"
 
 
 def _answers(said: str, asked: frozenset[str]) -> bool:
     """True for a name or two, "by glycolysis", "it is the liver": what is no clause, no grade."""
-    fresh, is_ = _content([said], asked), [m.end() for m in _IS.finditer(said)]
-    named = said[is_[-1] :] if is_ else said
-    odd = any(comparative(w) or w[-2:] == "ed" for w in fresh)
-    whole = _content([named], asked) == fresh  # nothing stands before "is"
-    return 0 < len(fresh) <= LONGEST and whole and not odd and not _clause(tokens(said))
+    fresh = _content([said], asked)
+    named = said
+    for m in _IS.finditer(said):
+        named = said[m.end() :]
+    if _content([named], asked) != fresh:
+        return False  # something stands before "is"
+    if not fresh or len(fresh) > LONGEST:
+        return False
+    if any(comparative(w) or w[-2:] == "ed" for w in fresh):
+        return False
+    return not _clause(tokens(said))
 
 
 def _content(texts: Sequence[str], asked: frozenset[str]) -> list[str]:
