@@ -199,6 +199,9 @@ def doubts(pairs: Sequence[tuple[Path, Run]], most: int = 9) -> list[str]:
         [k for k, v in every if v.get("missing")], "unknown values are left out and counted in"
     )
     out += _grouped([k for k, v in every if v.get("low") is None], "no interval could be had for")
+    kept = [(k, v) for r in runs for k, v in r.metrics.items() if isinstance(v, dict) and "n" in v]
+    gone = [k for k, v in kept if v.get("value") is None or v["value"] != v["value"]]
+    out += _grouped(gone, "no value could be had for")
     out += _grouped(
         [k for k, v in every if v.get("n_clusters") and v["n_clusters"] < FEW_CLUSTERS],
         f"fewer than {FEW_CLUSTERS} clusters stand behind",

@@ -35,7 +35,7 @@ REMEDIES = {
     "bad": "easier prompts, SFT on good answers first, or a larger group_size: the model never "
     "meets what is paid",
     "good": "harder prompts or another criterion: the model earns everything already",
-    "flat": "a reward with finer steps: all answers to a prompt earn the same part of it",
+    "flat": "a reward with finer steps: in most groups all answers earn the same part of it",
     "unknown": "a judge or a reward that decides: no reward is known",
 }
 

@@ -321,6 +321,16 @@ def test_explorer_headless_is_its_figure(
     assert len(widgets.explorer(found).children) == 2
 
 
+def test_a_metric_that_came_out_unknown_is_a_doubt(tmp_path: Path) -> None:
+    """ "Nothing that the runs recorded speaks against them": a mean of nothing stood nowhere."""
+    path = write(tmp_path, "run0", 0, 0.0)
+    kept = json.loads((path / "metrics.json").read_text())
+    kept["metrics"]["odd"] = {"value": None, "low": None, "high": None, "n": 0}
+    (path / "metrics.json").write_text(json.dumps(kept))
+    said = findings.doubts(runs.find(tmp_path))
+    assert any("o value could be had for" in s and "odd" in s for s in said), said
+
+
 def test_the_same_is_said_only_of_what_is_the_same(tmp_path: Path) -> None:
     """ "0 [-.25, .25], n = 36; the same in all 4 runs": one had four answers and no interval."""
     for seed, n in enumerate((36, 4)):
