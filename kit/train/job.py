@@ -99,7 +99,10 @@ def build(
     out = Path(own.get("out") or name).expanduser()
     out = out if out.is_absolute() else paths.runs() / out
     inputs.place(out)
-    Composer.from_config(own.get("reward", "rubric"))  # its errors come before a model loads
+    reward = own.get("reward", "rubric")
+    if beside and isinstance(reward, str) and (beside / reward).is_file():
+        reward = str(beside / reward)
+    Composer.from_config(reward)  # its errors come before a model loads
     return Job(
         settings=settings,
         tasks=train,
@@ -107,7 +110,7 @@ def build(
         rows=_rows(own.get("rows"), beside, where),
         judge=judge_of(own.get("judge", "none"), where),
         audit=judge_of(own.get("audit", "none"), where),
-        reward=own.get("reward", "rubric"),
+        reward=reward,
         evolve=settings_of(own.get("evolve"), where),
         out=out,
         ledger=Path(own["ledger"]).expanduser() if own.get("ledger") else None,

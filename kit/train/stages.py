@@ -5,6 +5,7 @@ rows of a file, of checks that say what is right, or of the model's own answers.
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ from .resume import (
     step_of,
 )
 from .trainer import common_options
+
+logger = logging.getLogger(__name__)
 
 
 def train(
@@ -300,25 +303,32 @@ def teaching(
     """SFT rows {prompt, response} from good answers, and pairs {prompt, chosen, rejected} good
     against bad, on these tasks alone.
 
-    Every answer ends with its stated confidence in the same words, "Confidence: 97%"; answers
-    without a number are left out.
+    Every answer ends with its stated confidence in the same words, "Confidence: 97%"; those without
+    a number are left out, with a warning, or a DataError where all are. Of several good answers of
+    a task each is a row; the first makes the pair with the first bad one.
     """
-    prompts, found = {t.id: t.prompt for t in tasks}, {}
+    ids, bare = {t.id for t in tasks}, 0
+    found: dict[tuple[Any, Any], list[str]] = {}
     for a in answers:
-        if a.get("task_id") in prompts and isinstance(a.get("stated_confidence"), (int, float)):
-            found[a["task_id"], a.get("source")] = restate(
-                str(a["response"]), float(a["stated_confidence"])
-            )
-    rows = [
-        {"prompt": p, "response": found[t, "good"]}
-        for t, p in prompts.items()
-        if (t, "good") in found
-    ]
-    pairs = [
-        {"prompt": p, "chosen": found[t, "good"], "rejected": found[t, "bad"]}
-        for t, p in prompts.items()
-        if (t, "good") in found and (t, "bad") in found and found[t, "good"] != found[t, "bad"]
-    ]
+        if a.get("task_id") not in ids:
+            continue
+        text, sure = str(a["response"]), a.get("stated_confidence")
+        if isinstance(sure, (int, float)):
+            said = found.setdefault((a["task_id"], a.get("source")), [])
+            said.append(restate(text, float(sure)))
+        else:
+            bare += 1
+    why = f"{bare} answers have no stated_confidence, a number from 0 to 1"
+    if bare and not found:
+        raise DataError(why, where="answers", fix="add it to each: the answer's text ends with it")
+    if bare:
+        logger.warning("%s: they are not trained on", why)
+    rows, pairs = [], []
+    for task in tasks:
+        good, bad = (found.get((task.id, kind), []) for kind in ("good", "bad"))
+        rows += [{"prompt": task.prompt, "response": text} for text in dict.fromkeys(good)]
+        if good and bad and good[0] != bad[0]:
+            pairs.append({"prompt": task.prompt, "chosen": good[0], "rejected": bad[0]})
     return rows, pairs
 
 

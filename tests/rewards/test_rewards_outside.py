@@ -477,7 +477,12 @@ def test_a_list_behind_its_word_takes_no_part_in_what_follows(text):
         ("2-fold increase", ["It increased 2-fold."], ["2-fold decrease", "2-fold"]),
         ("upper limit 50 mSv", ["The limit is 50 mSv."], ["500 mSv"]),
         ("10–15%", ["10–15%", "10 to 15%", "between 10 and 15%", "10-15%"], ["10%", "15-20%"]),
-        (">50%", ["It is >50%.", ">50%", "more than 50%"], ["50%"]),
+        (">50%", ["It is >50%.", ">50%", "more than 50%", "over 50%"], ["50%", "under 50%"]),
+        ("p < 0.05", ["p < 0.05", "p under 0.05"], ["p > 0.05", "p over 0.05", "p = 0.05"]),
+        ("10-15%", ["10–15%", "10% to 15%", "between 10% and 15%"], ["10%", "15-20%"]),
+        ("3:1", ["3 to 1"], ["1 to 3"]),
+        ("no change", ["It did not change.", "unchanged"], ["It changed.", "It rose."]),
+        ("U.S.A.", ["the USA"], ["the UK"]),
     ],
 )
 def test_a_fact_with_a_direction_or_a_range_is_more_than_its_number(fact, right, wrong):

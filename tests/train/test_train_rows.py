@@ -15,9 +15,10 @@ from kit.errors import DataError
 from kit.records import Criterion, Response, Task, unknown
 from kit.rewards import Composer
 from kit.rewards.exploit import standing
-from kit.train import grpo, inputs, rollouts
+from kit.train import grpo, inputs, job, rollouts
 from kit.train.config import GRPOSettings, build
 from kit.train.presets import preset
+from kit.train.stages import teaching
 
 
 def bio(truth, asked, *, kind="direction", tissue="liver", prompt="Is it up or down?"):
@@ -236,3 +237,31 @@ def test_more_held_out_than_asked_for_is_said(caplog):
     assert any("9 of 12 tasks, more than the 20% asked for" in m for m in caplog.messages)
     with pytest.raises(DataError, match="one side of the split is empty"):
         inputs.split(rows, {"holdout_by": "question_type"}, "c")  # a field of every BioRLHF row
+
+
+def test_every_good_answer_is_taught_and_what_is_left_out_is_said(caplog):
+    """Of several good answers of a task the last alone was kept, and nothing said what was not."""
+    task = Task(id="t", prompt="?")
+    rows = [
+        {"task_id": "t", "source": s, "response": r, "stated_confidence": c}
+        for s, r, c in [
+            ("good", "a", 0.9),
+            ("good", "b", 0.8),
+            ("good", "c", None),
+            ("bad", "d", 1),
+        ]
+    ]
+    found, pairs = teaching([task], rows)
+    assert [r["response"] for r in found] == ["a Confidence: 90%", "b Confidence: 80%"]
+    assert [p["chosen"] for p in pairs] == ["a Confidence: 90%"]
+    assert "1 answers have no stated_confidence" in caplog.text
+    with pytest.raises(DataError, match="1 answers have no stated_confidence"):
+        teaching([task], rows[2:3])
+
+
+def test_a_reward_file_lies_beside_its_config(tmp_path):
+    """`reward: rw.yaml` was looked for in the working folder, `tasks: t.jsonl` beside the config."""
+    (tmp_path / "t.jsonl").write_text(json.dumps(bio(DIRECTED, ["V1"])) + "\n", "utf-8")
+    (tmp_path / "rw.yaml").write_text("preset: verifiers", "utf-8")
+    (tmp_path / "c.yaml").write_text("{tasks: t.jsonl, reward: rw.yaml, model: x}", "utf-8")
+    assert job.read(tmp_path / "c.yaml").reward == str(tmp_path / "rw.yaml")

@@ -35,6 +35,7 @@ _CHANGED = re.compile(
     r"|\d(?:%| ?percent|[ -]?fold| times)? (?P<after>[a-z]+)\b"
 )
 _RANGE = re.compile(r"(.*?\d)\s*[-–]\s*(\d.*)")
+_LIMITS = {">": ("over", "above", "greater than"), "<": ("under", "below", "less than")}
 _FACT_LISTS = (
     "facts",
     "key_facts",
@@ -170,6 +171,25 @@ def _listed(value: Any) -> Sequence[Any]:
     return value if isinstance(value, (list, tuple)) else ()
 
 
+def _also(text: str) -> list[str]:
+    """The other everyday forms of a range, a limit, a ratio, and of no change."""
+    if ends := _RANGE.fullmatch(text):
+        low, high = ends.groups()
+        unit = high.lstrip("0123456789.,")
+        joints = "{} to {}", "{}-{}", "{}–{}", "between {} and {}"
+        return [j.format(lower, high) for j in joints for lower in dict.fromkeys((low, low + unit))]
+    if _DIRECTIONS.get(text.casefold()) == "none":
+        return ["unchanged", "did not change", "does not change"]
+    if re.fullmatch(r"\d+:\d+", text):
+        return [text.replace(":", " to ")]
+    if re.fullmatch(r"(?:[A-Z]\.){2,}", text):
+        return [text.replace(".", "")]
+    for sign, words in _LIMITS.items():
+        if sign in text:
+            return [text.replace(sign, f" {word} ") for word in words]
+    return []
+
+
 def _fact(text: str, number: int) -> dict[str, Any]:
     """A fact; where its text holds one number, an answer that states the number states the fact,
     with its direction where the text says one ("decreased by 12.5%", "2-fold increase").
@@ -178,9 +198,8 @@ def _fact(text: str, number: int) -> dict[str, Any]:
     for (name, *same), other in ((_YES, _NO), (_NO, _YES)):
         if text.casefold() in (name, *same):
             return fact | {"text": name, "aliases": same, "poles": list(other)}
-    if ends := _RANGE.fullmatch(text):
-        low, high = ends.groups()
-        fact["aliases"] = [f"{low} to {high}", f"{low}-{high}", f"between {low} and {high}"]
+    if also := _also(text):
+        fact["aliases"] = also
     found = quantities(readable(text))
     if len(found) != 1 or found[0].part:
         return fact
