@@ -204,7 +204,7 @@ class Caller:
         except WireError as e:
             if e.kind == "timeout":
                 self.limiter.told("late")
-            spent = most if e.kind in ("timeout", "size", "copy") else None
+            spent = most if e.kind in ("timeout", "size") else None
             sent, final = int(e.kind != "unreached"), e.kind == "size"
             return self._bad(Outcome(reason=str(e), counts=1, final=final, spent=spent, sent=sent))
         if reply.status not in ANSWERED:

@@ -28,6 +28,7 @@ _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 _thread: threading.Thread | None = None
 _closers: weakref.WeakSet[Any] = weakref.WeakSet()
+_left: set[Future[Any]] = set()  # work that goes on though its caller was cancelled
 SLICE = 0.5  # seconds; a Ctrl-C that comes just before a thread begins to wait is seen only when it wakes
 EASE = 10.0  # seconds that a first Ctrl-C leaves to calls on their way; batch systems kill soon
 YOUNG = 20_000  # new objects until a collection, during a run
@@ -60,6 +61,7 @@ def _forget() -> None:
     global _loop, _thread, _lock, _runs
     _loop, _thread, _lock, _runs = None, None, threading.Lock(), 0
     _closers.clear()
+    _left.clear()
 
 
 def at_exit(owner: Any) -> None:
@@ -75,6 +77,7 @@ async def _close_all() -> None:
 
 @atexit.register
 def _end() -> None:
+    wait(set(_left), EASE)  # its calls are paid
     if _loop is not None and _thread is not None and _thread.is_alive() and _closers:
         with contextlib.suppress(Exception):
             asyncio.run_coroutine_threadsafe(_close_all(), _loop).result(5)
@@ -187,10 +190,14 @@ async def hop(work: Coroutine[Any, Any, T], ease: Callable[[], int] | None = Non
     done: Future[T] = Future()
     over = threading.Event()
     _submit(work, done, over)
+    got = asyncio.wrap_future(done)
     try:
-        return await asyncio.shield(asyncio.wrap_future(done))
+        return await asyncio.shield(got)
     except asyncio.CancelledError:
         if ease is not None and not done.done() and ease():
+            _left.add(done)
+            done.add_done_callback(_left.discard)
+            got.add_done_callback(lambda f: f.cancelled() or f.exception())  # nobody waits for it
             raise
         done.cancel()
         if inside():  # which is not to be kept waiting
