@@ -314,8 +314,13 @@ def _clause(
     """
     fold = {n.casefold(): n for n in criteria}
     words = _TOKENS.findall(_FOR.sub(r"\1met", _NOT.sub(" not ", clause.casefold())))
-    own = next((fold[w] for w in words if w in fold), None)
-    left = [w for w in words if w not in fold and w not in LABELS]  # an id in other letters:
+    ids = [  # "a", "it" and "date" are words, too
+        w
+        for before, w in zip(["", *words], words, strict=False)
+        if w in fold and ((before in TITLES and w not in LABELS) or any(map(str.isdigit, w)))
+    ]
+    own = fold[ids[0]] if ids else None
+    left = [w for w in words if w not in ids and w not in LABELS]  # an id in other letters:
     left = [w for w in left if w.isascii() or w.isalpha()]
     said = " ".join(left).replace("not met", "unmet")
     c, names = criteria[own or name], TITLES - {"criterion"} | SUBJECTS

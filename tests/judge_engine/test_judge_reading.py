@@ -241,6 +241,29 @@ def test_an_honest_reason_against_a_criterion_stays_read(reason):
     assert states(json.dumps({"c1": {"reason": reason, "verdict": "unmet"}})) == ["unmet"]
 
 
+@pytest.mark.parametrize(
+    "one, other, reason",
+    [
+        ("a", "b", "A requirement is met."),
+        ("i", "ii", "I judge it met."),
+        ("it", "all", "It is met."),
+        ("the", "x", "The criterion is met."),
+        ("date", "answer", "The date is true."),
+    ],
+)
+def test_an_id_that_is_a_word_names_nothing_in_a_sentence(one, other, reason):
+    """The reason of the other criterion made this one's sound "unmet" a contradiction."""
+    both = [Criterion(id=i, text="names Paris") for i in (one, other)]
+    said = {
+        one: {"reason": "none", "verdict": "unmet"},
+        other: {"reason": reason, "verdict": "met"},
+    }
+    assert states(json.dumps(said), *both) == ["unmet", "met"]
+    said[other]["reason"] = f"VERDICT {one}: met"
+    if one in ("a", "date"):
+        assert states(json.dumps(said), *both) == ["contradiction", "met"]
+
+
 REASONS = [
     line.split("\t")
     for line in (Path(__file__).parent / "reasons.tsv").read_text("utf-8").splitlines()
