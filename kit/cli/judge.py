@@ -133,8 +133,7 @@ ARGS = (
     LEDGER,
     arg(
         "--model",
-        help="model name; for local: a model folder; for server: a .gguf file; "
-        "for replay: a recorded judge, e.g. gpt-4o/bare",
+        help="model name; for server: a .gguf file; for replay: a recorded judge, e.g. gpt-4o/bare",
     ),
     arg(
         "--replay-from",

@@ -32,7 +32,6 @@ _WHERE = {
     "Limiter": "limiter",
     "models": "prices",
     "price": "prices",
-    "LocalJudge": "local",
     "ReplayJudge": "replay",
     "Panel": "panel",
     "Escalate": "panel",

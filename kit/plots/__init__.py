@@ -28,6 +28,7 @@ ONE = {
 NAMED = {
     "stats.Estimate": "agreement.forest",
     "stats.Agreement": "agreement.trap",
+    "calibration.Reliability": "calibration.side_by_side",
     "calibration.ECE": "calibration.eces",
 }
 SEVERAL = {
@@ -42,8 +43,8 @@ def plot(result: Any, **options: Any) -> Any:
     """A plotly figure of a result: reliability, agreement, an audit, a lint, a gain, a run's steps
     ...
 
-    result : one result; a mapping of names to estimates, agreements or calibration errors (side by
-        side); a list of audits, of a training's steps, of grades.
+    result : one result; a mapping of names to estimates, agreements or curves (side by side); a
+        list of audits, of a training's steps, of grades.
     options : of the function that draws it (`kit.plots.calibration.reliability` for a
         Reliability, and so on).
     A class of your own: `kit.plot.register(MyResult)(my_function)`.

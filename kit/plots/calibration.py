@@ -224,6 +224,48 @@ def comparison(
     return _intervals(fig, list(names), [result.before, result.after])
 
 
+def side_by_side(
+    curves: Mapping[str, Reliability],
+    *,
+    title: str = "Smooth reliability, side by side",
+    x: str = CONF,
+    y: str = CAME,
+) -> Any:
+    """The smooth curves of several judges or policies in one figure, each with its band; `x`, `y`
+    as in `reliability`.
+    """
+    fig = figure(
+        title=f"{title}<br><sub>bands: 95% bootstrap; dotted: perfectly calibrated</sub>",
+        x=x,
+        y=y,
+    )
+    fig.add_scatter(
+        x=[0, 1],
+        y=[0, 1],
+        mode="lines",
+        line=dict(color=GREY, dash="dot"),
+        name="calibrated",
+        hoverinfo="skip",
+    )
+    for k, (name, result) in enumerate(curves.items()):
+        color = COLORS[k % len(COLORS)]
+        _curve(
+            fig, result.smooth, color, DASHES[k % len(DASHES)], f"{name} (n={result.n})", n=result.n
+        )
+        fig.add_scatter(
+            x=result.bins.conf.tolist(),
+            y=result.bins.accuracy.tolist(),
+            mode="markers",
+            name=f"{name}: bins",
+            marker=dict(color=color, symbol=MARKERS[k % len(MARKERS)], size=8),
+            customdata=result.bins.n.tolist(),
+            hovertemplate="%{x:.3f}: %{y:.3f} of n=%{customdata:g}<extra></extra>",
+        )
+    fig.update_xaxes(range=[0, 1])
+    fig.update_yaxes(range=[0, 1])
+    return fig
+
+
 def null_by_n(
     null: Mapping[int, float],
     *,

@@ -153,10 +153,12 @@ def calibration_views() -> None:
     rng = np.random.default_rng(0)
     p = rng.random(300)
     y = (rng.random(300) < p).astype(float)
-    plots.reliability(calibration.reliability(p, y))
+    first, other = calibration.reliability(p, y), calibration.reliability(np.clip(p + 0.1, 0, 1), y)
+    plots.reliability(first)
     plots.risk_coverage(calibration.risk_coverage(p, y))
     plots.sensitivity(calibration.sensitivity(p, y))
     plots.comparison(calibration.compare((p, y), (np.clip(p + 0.1, 0, 1), y)))
+    plots.side_by_side({"a": first, "b": other})
     plots.null_by_n({50: 0.1, 100: 0.07}, observed=(80, 0.12))
     from kit.widgets import calibration as widgets
 
