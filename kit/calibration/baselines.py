@@ -16,7 +16,12 @@ from .scores import mean_loss, of_each_outcome
 
 @takes_table("conf", "correct", "cluster")
 def against_constant(
-    conf: Any, correct: Any, *, cluster: Any = None, missing: str = "raise", level: float = 0.95
+    conf: Any,
+    correct: Any,
+    *,
+    cluster: Any = None,
+    missing: str = "raise",
+    level: float = 0.95,
 ) -> Estimate:
     """Brier score less that of the best constant, the share of right rows: below 0 it says
     something.
@@ -43,7 +48,12 @@ def against_constant(
 
 @takes_table("conf", "correct", "family", "cluster")
 def against_lookup(
-    conf: Any, correct: Any, family: Any, *, cluster: Any = None, level: float = 0.95
+    conf: Any,
+    correct: Any,
+    family: Any,
+    *,
+    cluster: Any = None,
+    level: float = 0.95,
 ) -> Estimate:
     """Brier score less that of a table of each family's rate: below 0 it knows more than the
     family.
@@ -86,7 +96,12 @@ def _table_noise(x: Inputs, kind: np.ndarray, both: np.ndarray) -> float:
 
 @takes_table("conf", "correct", "score", "cluster")
 def against_score(
-    conf: Any, correct: Any, score: Any, *, cluster: Any = None, level: float = 0.95
+    conf: Any,
+    correct: Any,
+    score: Any,
+    *,
+    cluster: Any = None,
+    level: float = 0.95,
 ) -> Estimate:
     """Brier score less that of another score in [0, 1] (a token probability): below 0 it is better.
 

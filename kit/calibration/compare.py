@@ -176,7 +176,10 @@ def _resolved(x: Inputs, cells: Cells, binning: dict[str, Any]) -> np.ndarray:
 
 
 def _resolution_change(
-    sides: list[Inputs], cells: list[Cells], binning: dict[str, Any], how: _How
+    sides: list[Inputs],
+    cells: list[Cells],
+    binning: dict[str, Any],
+    how: _How,
 ) -> Estimate:
     """Change of the bias-corrected resolution; limits as wide as those of the plug-in: they held
     .93 to .99 of the changes from 200 rows on, .87 to .96 at 60 (150 runs each).
@@ -204,7 +207,12 @@ def _scores(x: Inputs, cells: Cells, binning: dict[str, Any]) -> np.ndarray:
 
 
 def _error_change(
-    one: ECE, two: ECE, sides: list[Inputs], cells: list[Cells], binning: Any, how: _How
+    one: ECE,
+    two: ECE,
+    sides: list[Inputs],
+    cells: list[Cells],
+    binning: Any,
+    how: _How,
 ) -> Estimate:
     """Change in the debiased error; with pairs, correlated as the units' scores are."""
     rho = 0.0
@@ -322,7 +330,12 @@ def _beside(y: Inputs, family: Any, token: Any, level: float) -> dict[str, Estim
 
 
 def _sides(
-    before: Any, after: Any, cluster: Any, cluster_after: Any, paired: bool, missing: str
+    before: Any,
+    after: Any,
+    cluster: Any,
+    cluster_after: Any,
+    paired: bool,
+    missing: str,
 ) -> list[Inputs]:
     if paired and missing != "raise":
         raise DataError(

@@ -309,7 +309,11 @@ def row_scores(cells: Cells) -> np.ndarray:
 
 
 def _interval(
-    cells: Cells, value: float, best: float, s: np.ndarray, level: float
+    cells: Cells,
+    value: float,
+    best: float,
+    s: np.ndarray,
+    level: float,
 ) -> tuple[float, float]:
     """Debiased value minus, and its middle with the plug-in plus, Student's quantile times standard
     error.

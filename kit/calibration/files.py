@@ -94,7 +94,10 @@ def parquet_rows(path: str | Path) -> int:
 
 
 def _parquet_columns(
-    path: Path, names: list[str], size: int, cluster: str | None = None
+    path: Path,
+    names: list[str],
+    size: int,
+    cluster: str | None = None,
 ) -> Iterator[tuple[int, list[np.ndarray], np.ndarray | None, int]]:
     """Blocks of numeric columns, None as NaN: number of the first row, the columns, codes of the
     clusters as they first appear (or None), and how many clusters there were so far.
@@ -168,7 +171,11 @@ def numeric_parquet(path: str | Path, names: list[str]) -> bool:
 
 
 def _sketch_parquet(
-    path: Path, sketch: Sketch, names: list[str], missing: str, chunk: int
+    path: Path,
+    sketch: Sketch,
+    names: list[str],
+    missing: str,
+    chunk: int,
 ) -> Sketch:
     from ..data.tables import place
 
@@ -182,7 +189,11 @@ def _sketch_parquet(
 
 
 def parquet_cells(
-    path: str | Path, *, confidence: str, correct: str, cluster: str | None
+    path: str | Path,
+    *,
+    confidence: str,
+    correct: str,
+    cluster: str | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Columns of a numeric Parquet file as arrays, clusters as codes: a tenth of the memory of
     lists of objects.
@@ -198,7 +209,11 @@ def parquet_cells(
 
 
 def parquet_blocks(
-    path: str | Path, *, confidence: str, correct: str, cluster: str
+    path: str | Path,
+    *,
+    confidence: str,
+    correct: str,
+    cluster: str,
 ) -> Iterator[Inputs]:
     """The usable rows of a numeric Parquet file in blocks: with a Sketch of the same file, what
     `reliability` takes as `cluster`. Errors name file, row and field.
@@ -257,7 +272,11 @@ def locate(e: DataError, columns: Mapping[str, str], place: Callable[[int], str]
 
 
 def read_cells(
-    path: str | Path, *, confidence: str, correct: str, cluster: str | None = None
+    path: str | Path,
+    *,
+    confidence: str,
+    correct: str,
+    cluster: str | None = None,
 ) -> tuple[list[float | None], list[float | None], list[Any] | None]:
     """Confidences, outcomes and cluster labels of a table that fits into memory; None where a cell
     is empty.

@@ -1,4 +1,4 @@
-"""Recalibration: Platt, temperature, isotonic and beta maps, fitted across folds of whole
+"""Recalibration: Platt, isotonic and beta maps, fitted across folds of whole
 clusters.
 """
 
@@ -19,7 +19,7 @@ from .inputs import Inputs, check
 from .scores import grouped, isotonic
 from .significance import both_classes, logit_fit
 
-METHODS = ("platt", "temperature", "isotonic", "beta")
+METHODS = ("platt", "isotonic", "beta")
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,8 @@ def fit(
     """Fit one map on all rows. Judge it on other rows, or use `recalibrate`, which fits across
     folds.
 
-    method : "platt" (Platt 1999, on the logit), "temperature" (Guo et al. 2017), "isotonic"
-        (Zadrozny & Elkan 2002),
-    "beta" (Kull et al. 2017).
+    method : "platt" (Platt 1999, on the logit), "isotonic" (Zadrozny & Elkan 2002), "beta" (Kull et
+        al. 2017).
 
     >>> float(fit([.9] * 10, [1] * 6 + [0] * 4, method="isotonic")([.9])[0])
     0.6
@@ -75,7 +74,6 @@ def _fit(x: Inputs, method: str) -> Recalibrator:
     edge = 1 / (2 * x.size + 2)
     fitted = {
         "platt": _platt,
-        "temperature": _temperature,
         "isotonic": _isotonic,
         "beta": _beta,
     }[method]
@@ -99,7 +97,10 @@ def _twice(
 
 
 def _platt(
-    values: np.ndarray, hits: np.ndarray, size: np.ndarray, edge: float
+    values: np.ndarray,
+    hits: np.ndarray,
+    size: np.ndarray,
+    edge: float,
 ) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
     p, y, w = _twice(values, hits, size)
     z = _logit(p, edge)
@@ -109,30 +110,21 @@ def _platt(
     )
 
 
-def _temperature(
-    values: np.ndarray, hits: np.ndarray, size: np.ndarray, edge: float
-) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
-    z = _logit(values, edge)
-
-    def loss(log_t: float) -> float:
-        eta = z * np.exp(-log_t)
-        return float(size @ np.logaddexp(0, eta) - hits @ eta)
-
-    from scipy import optimize
-
-    t = float(np.exp(optimize.minimize_scalar(loss, bounds=(-5, 5), method="bounded").x))
-    return {"temperature": t}, lambda q: special.expit(_logit(q, edge) / t)
-
-
 def _isotonic(
-    values: np.ndarray, hits: np.ndarray, size: np.ndarray, edge: float
+    values: np.ndarray,
+    hits: np.ndarray,
+    size: np.ndarray,
+    edge: float,
 ) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
     y = isotonic(values, hits, size)
     return {"x": values, "y": y}, lambda q: np.interp(q, values, y)
 
 
 def _beta(
-    values: np.ndarray, hits: np.ndarray, size: np.ndarray, edge: float
+    values: np.ndarray,
+    hits: np.ndarray,
+    size: np.ndarray,
+    edge: float,
 ) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
     p, y, w = _twice(values, hits, size)
 

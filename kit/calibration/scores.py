@@ -44,7 +44,11 @@ def mean_loss(
 
 
 def _mean(
-    values: np.ndarray, x: Inputs, method: str, level: float, bounds: tuple[float, float]
+    values: np.ndarray,
+    x: Inputs,
+    method: str,
+    level: float,
+    bounds: tuple[float, float],
 ) -> Estimate:
     """Weighted mean of (n,) values by `stats.mean`; weights without clusters count rows."""
     words = f"{method}, t interval"

@@ -85,7 +85,12 @@ def _most(x: Inputs) -> float:
 
 
 def _estimate(
-    value: float, psi: np.ndarray, moved: np.ndarray, name: str, x: Inputs, level: float
+    value: float,
+    psi: np.ndarray,
+    moved: np.ndarray,
+    name: str,
+    x: Inputs,
+    level: float,
 ) -> Estimate:
     words = f"{name}, jackknife-t on the logit"
     more = {"n": x.n, "n_clusters": x.n_clusters, "missing": x.missing, "level": level}

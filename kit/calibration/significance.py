@@ -37,7 +37,11 @@ class Cox:
 
 
 def logit_fit(
-    design: np.ndarray, y: np.ndarray, w: np.ndarray, *, ridge: float = 0.0
+    design: np.ndarray,
+    y: np.ndarray,
+    w: np.ndarray,
+    *,
+    ridge: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Logistic regression by damped Newton steps: coefficients (d,), information matrix (d, d)."""
     beta = np.zeros(design.shape[1])
@@ -163,7 +167,11 @@ def _separated(z: np.ndarray, y: np.ndarray) -> Any:
 
 
 def _left_out(
-    x: Inputs, design: np.ndarray, beta: np.ndarray, info: np.ndarray, w: np.ndarray
+    x: Inputs,
+    design: np.ndarray,
+    beta: np.ndarray,
+    info: np.ndarray,
+    w: np.ndarray,
 ) -> np.ndarray:
     """How far each cluster, left out, moves the coefficients (C, 2), one Newton step; the sum of
     squares is the variance (CR3).

@@ -59,7 +59,12 @@ class Sketch:
         return out
 
     def update(
-        self, conf: Any, correct: Any, *, weights: Any = None, missing: str = "raise"
+        self,
+        conf: Any,
+        correct: Any,
+        *,
+        weights: Any = None,
+        missing: str = "raise",
     ) -> Sketch:
         """Add rows, a chunk of any length, in place; returns self. Arguments as in
         `kit.calibration.ece`.

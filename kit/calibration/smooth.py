@@ -161,7 +161,11 @@ def width_of(size: float, p: np.ndarray) -> float:
 
 
 def smooth_curve(
-    cells: Cells, null: np.ndarray, *, level: float = 0.95, points: int = 101
+    cells: Cells,
+    null: np.ndarray,
+    *,
+    level: float = 0.95,
+    points: int = 101,
 ) -> Curve:
     """Local linear estimate of accuracy against confidence, with pointwise limits and band.
 
@@ -184,7 +188,11 @@ def smooth_curve(
 
 
 def rate_limits(
-    y: np.ndarray, here: np.ndarray, a: np.ndarray, cells: Cells, level: float
+    y: np.ndarray,
+    here: np.ndarray,
+    a: np.ndarray,
+    cells: Cells,
+    level: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Wilson's limits (t,) of rates y (t,), on the independent rows that each is worth, with
     Student's quantile for the clusters that stand behind it.
@@ -203,7 +211,10 @@ def rate_limits(
 
 
 def _clustered(
-    rows: np.ndarray, here: np.ndarray, a: np.ndarray, cells: Cells
+    rows: np.ndarray,
+    here: np.ndarray,
+    a: np.ndarray,
+    cells: Cells,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows over the clusters' design effect, and degrees of freedom, (t,) each."""
     units = resample.pooled(cells.units, np.random.default_rng(0))

@@ -71,7 +71,11 @@ def accepted(task: Task) -> str | None:
 
 
 def check(
-    task: Task, response: Response, criterion: Criterion, *, allow_python: bool = False
+    task: Task,
+    response: Response,
+    criterion: Criterion,
+    *,
+    allow_python: bool = False,
 ) -> Verdict:
     """One verdict by code: judge "code", p 1.0 or 0.0, a reason that states what was measured.
 
@@ -176,7 +180,10 @@ def _arguments(task: Task, criterion: Criterion, allow_python: bool) -> Argument
 
 
 def _user(
-    task: Task, response: Response, criterion: Criterion, args: Arguments
+    task: Task,
+    response: Response,
+    criterion: Criterion,
+    args: Arguments,
 ) -> tuple[Finding, float | None]:
     function = _FUNCTIONS.get(args["name"])
     if function is None:

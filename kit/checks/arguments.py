@@ -48,7 +48,11 @@ class Arguments(dict):
         return int(value) if whole else float(value)
 
     def bounds(
-        self, *, whole: bool = True, top: float = math.inf, default_min: float | None = None
+        self,
+        *,
+        whole: bool = True,
+        top: float = math.inf,
+        default_min: float | None = None,
     ) -> tuple[float | None, float | None]:
         names_ = ("min", "max") if whole else ("min_share", "max_share")
         low, high = (self.number(n, low=0, whole=whole) for n in names_)

@@ -294,7 +294,12 @@ def quantities(text: str) -> tuple[Quantity, ...]:
 
 
 def agrees(
-    q: Quantity, wanted: float, tolerance: float = 0.0, unit: str = "", *, percent: bool = False
+    q: Quantity,
+    wanted: float,
+    tolerance: float = 0.0,
+    unit: str = "",
+    *,
+    percent: bool = False,
 ) -> bool:
     """True when a quantity gives `wanted` (in `unit`) within the tolerance, which is in `unit` too.
 

@@ -32,7 +32,11 @@ def _span(
 
 
 def _ranged(
-    value: float, bounds: tuple[float | None, float | None], noun: str, *, share: bool = False
+    value: float,
+    bounds: tuple[float | None, float | None],
+    noun: str,
+    *,
+    share: bool = False,
 ) -> Finding:
     low, high = bounds
     met = (low is None or value >= low) and (high is None or value <= high)

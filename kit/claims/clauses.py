@@ -139,7 +139,12 @@ class _Sentence:
     """
 
     def __init__(
-        self, text: str, words: list[str], subjects: list[Match], cues: list[Cue], reader: Reader
+        self,
+        text: str,
+        words: list[str],
+        subjects: list[Match],
+        cues: list[Cue],
+        reader: Reader,
     ) -> None:
         self.text, self.words, self.subjects, self.reader = text, words, subjects, reader
         self.skip = max(0, after_phrase(words, _DENIALS))
@@ -214,7 +219,12 @@ class _Sentence:
         return direction_of(cue, count_negations(self.words, cue, start, self.mute) + self.denied)
 
     def _elliptic(
-        self, start: int, end: int, clause: Sequence[str], subjects: list[Match], last: _Bound
+        self,
+        start: int,
+        end: int,
+        clause: Sequence[str],
+        subjects: list[Match],
+        last: _Bound,
     ) -> list[_Bound]:
         """A clause without a word of direction: "T4 does not", "and so does T4", "... and T4" after
         "lowers TSH".

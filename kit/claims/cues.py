@@ -175,7 +175,10 @@ def _merged(words: Sequence[str], first: Cue, second: Cue) -> Cue | None:
 
 
 def count_negations(
-    words: Sequence[str], cue: Cue, start: int, mute: frozenset[int] = frozenset()
+    words: Sequence[str],
+    cue: Cue,
+    start: int,
+    mute: frozenset[int] = frozenset(),
 ) -> int:
     """How often the cue is negated by the six words before it in its clause; `mute` indexes do not
     count.
@@ -192,7 +195,12 @@ def count_negations(
 
 
 def _negates(
-    words: Sequence[str], window: Sequence[str], i: int, cue: Cue, start: int, first: int
+    words: Sequence[str],
+    window: Sequence[str],
+    i: int,
+    cue: Cue,
+    start: int,
+    first: int,
 ) -> bool:
     w, following = window[i], window[i + 1] if i + 1 < len(window) else ""
     if w == "nor" and "neither" in words[start : first + i]:
@@ -212,7 +220,12 @@ def _negates(
 
 
 def understood(
-    words: Sequence[str], cue: Cue, start: int, names: Container[int], *, behind: bool
+    words: Sequence[str],
+    cue: Cue,
+    start: int,
+    names: Container[int],
+    *,
+    behind: bool,
 ) -> bool:
     """True where the words between a subject and its word of direction are known: "X ceases to
     rise", "X resists increases" and "the rise of X is reversed" say something else than "X rises".

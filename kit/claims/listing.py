@@ -83,7 +83,7 @@ def rivals(
             out.update(dict.fromkeys(beside))
     out = {o: None for o in out if not any({*o.split()}.issubset(r) for r in right)}
     words = [norm(t) for s in sentences for t in tokens(s)]
-    open_ = [(c, c) for c in candidates if _novel(phrase_words(c), asked)]
+    open_ = [(c, c) for c in candidates if set(phrase_words(c)) - asked]
     for m in find(words, open_):
         if tuple(phrase_words(m.of)) not in right:
             out.setdefault(" ".join(phrase_words(m.of)))
@@ -177,10 +177,6 @@ def _sprawl(sentences: Sequence[str], asked: frozenset[str], facts: int) -> list
     new = {w for s in sentences for w in phrase_words(s)} - asked - lx.FRAME_WORDS - lx.SMALL
     excess = len(new) - (ROOM + ROOM_A_FACT * facts)
     return [f"new words {i + 1}" for i in range(max(0, excess // SPRAWL))]
-
-
-def _novel(words: Sequence[str], asked: frozenset[str]) -> bool:
-    return any(w not in asked for w in words)
 
 
 @dataclass(frozen=True)

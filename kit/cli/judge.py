@@ -346,7 +346,8 @@ def http_options(args: argparse.Namespace) -> dict[str, Any]:
     names = ("base_url", "key_env", "template", "mode", "probability", "effort")
     numbers = ("max_tokens", "concurrency", "timeout", "tries", "patience")
     given = {n: getattr(args, n) for n in (*names, *numbers)}
-    given |= {"how": _how(args.how), "price": _price(args.price)}
+    how = int(args.how) if (args.how or "").isdecimal() else args.how
+    given |= {"how": how, "price": _price(args.price)}
     given |= {"headers": _headers(args.header), "extra": _extra(args.extra)}
     out = {k: v for k, v in given.items() if v is not None}
     if args.temperature is not None:
@@ -399,10 +400,6 @@ def _temperature(text: str) -> float | None:
         fix = "give a number from 0 on, or none"
         raise KitError(f"{text!r} is no temperature", where="--temperature", fix=fix)
     return value
-
-
-def _how(text: str | None) -> str | int | None:
-    return int(text) if text is not None and text.isdecimal() else text
 
 
 def _price(text: str | None) -> tuple[float, float] | None:

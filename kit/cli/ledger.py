@@ -61,15 +61,10 @@ def _costs(book: Any, what: list[str], args: Any) -> Output:
     lines = [
         f"{r['judge']}  {r['model']}  {r['endpoint']}: {r['calls']} calls, "
         f"{r['verdicts']} verdicts, {r['tokens_in']} + {r['tokens_out']} tokens, "
-        f"{_dollars(r['cost'])}"
+        + ("unknown cost" if r["cost"] is None else f"${r['cost']:.4f}")
         for r in rows
     ]
     return Output(rows, "\n".join(lines) or "nothing has been paid")
-
-
-def _dollars(cost: float | None) -> str:
-    """An amount; SQLite stores one that is not a number as nothing."""
-    return "unknown cost" if cost is None else f"${cost:.4f}"
 
 
 def _export(book: Any, what: list[str], args: Any) -> Output:

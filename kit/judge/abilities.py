@@ -129,12 +129,9 @@ def _complaint(text: str) -> tuple[str, list[str]]:
     detail = error.get("detail", error.get("message", ""))
     rows = [r for r in detail if isinstance(r, Mapping)] if isinstance(detail, list) else []
     words = [detail] if isinstance(detail, str) else [str(r.get("msg", "")) for r in rows]
-    fields = [str(f) for r in rows for f in r["loc"]] if _located(rows) else []
+    located = all(isinstance(r.get("loc"), list) for r in rows)
+    fields = [str(f) for r in rows for f in r["loc"]] if located else []
     return " ".join(words)[:LOOK], [*fields, str(error.get("param") or "")]
-
-
-def _located(rows: list[Mapping[str, Any]]) -> bool:
-    return bool(rows) and all(isinstance(r.get("loc"), list) for r in rows)
 
 
 def _named(fields: list[str]) -> Iterator[str]:

@@ -77,17 +77,14 @@ class Verdicts(list[Verdict]):
         from ..tables import rows_html
 
         head = ("task", "response", "criterion", "status", "P(met)", "reason")
-        rows = [(*v.ids, _state(v), v.p, v.reason) for v in self]
+        said = [f"{v.status} ({v.failure})" if v.failure else v.status for v in self]
+        rows = [(*v.ids, word, v.p, v.reason) for v, word in zip(self, said, strict=True)]
         more = f"<p>... and {len(self) - 20} more</p>" if len(self) > 20 else ""
         cost = f"<details><summary>cost</summary>{html.escape(str(self.spent))}</details>"
         return rows_html(head, rows[:20]) + more + cost
 
     def __repr__(self) -> str:
         return str(self.spent)
-
-
-def _state(v: Verdict) -> str:
-    return f"{v.status} ({v.failure})" if v.failure else v.status
 
 
 def judge(

@@ -117,7 +117,9 @@ def same_length(**columns: Any) -> int:
     """The common length of the columns that are not None; DataError otherwise."""
     given = {k: v for k, v in columns.items() if v is not None}
     for name, v in given.items():
-        if isinstance(v, (str, bytes, Set, Mapping)) or not hasattr(v, "__len__") or _is_scalar(v):
+        if isinstance(v, (str, bytes, Set, Mapping)) or not getattr(
+            v, "ndim", hasattr(v, "__len__")
+        ):
             raise DataError(
                 f"{name} is a {type(v).__name__}, not one column",
                 where=name,
@@ -135,10 +137,6 @@ def same_length(**columns: Any) -> int:
             fix="give one value per row in every column",
         )
     return next(iter(sizes.values()))
-
-
-def _is_scalar(value: Any) -> bool:
-    return getattr(value, "ndim", 1) == 0
 
 
 def codes(
@@ -214,7 +212,11 @@ def sums(columns: np.ndarray, cluster: np.ndarray, n_clusters: int) -> np.ndarra
 
 
 def cell_sums(
-    cell: np.ndarray, n_cells: int, cluster: np.ndarray, *, weight: np.ndarray | None = None
+    cell: np.ndarray,
+    n_cells: int,
+    cluster: np.ndarray,
+    *,
+    weight: np.ndarray | None = None,
 ) -> np.ndarray:
     """Counts by cluster and cell (C, n_cells); only clusters that hold a row are kept."""
     used, inverse = np.unique(cluster, return_inverse=True)
@@ -244,7 +246,11 @@ def jackknife(stat: Stat, cluster_sums: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def _influence(
-    stat: Stat, cluster_sums: np.ndarray, value: float, se: str, left: np.ndarray
+    stat: Stat,
+    cluster_sums: np.ndarray,
+    value: float,
+    se: str,
+    left: np.ndarray,
 ) -> tuple[np.ndarray, str]:
     """Influence of each cluster (C,), scaled so that the sum of squares is the variance; and a
     note.
@@ -385,7 +391,10 @@ def of_influence(
 
 
 def ends(
-    values: np.ndarray, here: np.ndarray, group: np.ndarray, bounds: tuple[float, float]
+    values: np.ndarray,
+    here: np.ndarray,
+    group: np.ndarray,
+    bounds: tuple[float, float],
 ) -> list[float]:
     """What a row of one kind may be worth in clusters that were not drawn, at least and at most.
 

@@ -48,7 +48,10 @@ def grid(ratings: Any) -> list[list[Any]]:
         rows = list(_listed(array))
     except TypeError:
         rows = [array]  # no rows at all: refused below
-    bad = next((i for i, r in enumerate(rows) if not _is_row(r)), None)
+    bad = next(
+        (i for i, r in enumerate(rows) if isinstance(r, (str, bytes)) or not hasattr(r, "__len__")),
+        None,
+    )
     if bad is not None:
         raise DataError(
             f"{rows[bad]!r} is no row of ratings",
@@ -56,10 +59,6 @@ def grid(ratings: Any) -> list[list[Any]]:
             fix="give (items, raters): a row an item, None where not rated",
         )
     return [list(r) for r in rows]
-
-
-def _is_row(value: Any) -> bool:
-    return not isinstance(value, (str, bytes)) and hasattr(value, "__len__")
 
 
 def _listed(values: Any) -> list[Any]:

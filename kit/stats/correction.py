@@ -36,7 +36,14 @@ def _check(**rates: float) -> None:
 
 
 def lang_reiczigel(
-    p: float, n: float, *, q1: float, m1: float, q0: float, m0: float, level: float = 0.95
+    p: float,
+    n: float,
+    *,
+    q1: float,
+    m1: float,
+    q0: float,
+    m0: float,
+    level: float = 0.95,
 ) -> Estimate:
     """Lang & Reiczigel 2014, Prev. Vet. Med. 113: adjusted estimates with pseudo-counts; n, m1, m0
     may be effective sizes.
@@ -85,7 +92,11 @@ class Counts:
 
 
 def posterior(
-    counts: Counts, effect: float, level: float, *, draws: int = 4000
+    counts: Counts,
+    effect: float,
+    level: float,
+    *,
+    draws: int = 4000,
 ) -> tuple[float, float, float]:
     """Limits and standard deviation of sum pi mu, pi ~ Dirichlet(rows), mu ~ Beta(1/2 + pass, 1/2 +
     fail), counts over `effect`.
@@ -176,7 +187,10 @@ RARE = 5
 
 
 def labels_alone(
-    out: Estimate, y: np.ndarray, weight: np.ndarray, group: np.ndarray
+    out: Estimate,
+    y: np.ndarray,
+    weight: np.ndarray,
+    group: np.ndarray,
 ) -> Estimate | None:
     """`out` with the limits of the labels y (m,) of 0 and 1 alone, where fewer than RARE of their
     clusters hold the rarer of them; None elsewhere. What the judge's errors are, and how alike the
@@ -280,7 +294,10 @@ def policy_difference(
 
 
 def _side(
-    f: np.ndarray, y: np.ndarray, where: np.ndarray, group: np.ndarray
+    f: np.ndarray,
+    y: np.ndarray,
+    where: np.ndarray,
+    group: np.ndarray,
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray] | None:
     """Labelled mean, its influence by prompt (c,); the influence of judged less labelled mean and
     that gap, (c, k) and (k,), for each of the k columns that tell of the judge.

@@ -255,7 +255,10 @@ def _post_stratified(
 
 
 def _towards_labels(
-    out: Estimate, y: np.ndarray, weight: np.ndarray, group: np.ndarray | None
+    out: Estimate,
+    y: np.ndarray,
+    weight: np.ndarray,
+    group: np.ndarray | None,
 ) -> Estimate:
     """`out` with limits drawn to those of the labels y (m,) alone, as all rows become labelled: the
     judge then says no more. By the fourth power of the labelled share, .06 at half of the rows.
@@ -318,7 +321,10 @@ def _least_effect(stratum: np.ndarray, group: np.ndarray, has: np.ndarray, model
 
 
 def _effective(
-    hit: np.ndarray, group: np.ndarray, clustered: bool, level: float
+    hit: np.ndarray,
+    group: np.ndarray,
+    clustered: bool,
+    level: float,
 ) -> tuple[float, float]:
     n, p = len(hit), float(hit.mean()) if len(hit) else math.nan
     if not clustered or n < 2:

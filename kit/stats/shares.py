@@ -80,7 +80,11 @@ def correlation(total: np.ndarray, square: np.ndarray, size: np.ndarray) -> floa
 
 
 def reach(
-    value: float, low: float, high: float, moved: np.ndarray, bounds: tuple[float, float]
+    value: float,
+    low: float,
+    high: float,
+    moved: np.ndarray,
+    bounds: tuple[float, float],
 ) -> tuple[float, float]:
     """The limits with room for what was not seen: `moved`, the values (m,) it could make. What was
     seen is independent of it, so their distances add as squares do.
@@ -92,7 +96,11 @@ def reach(
 
 
 def _allowing(
-    value: float, low: float, high: float, group: np.ndarray | None, kinds: tuple[float, ...]
+    value: float,
+    low: float,
+    high: float,
+    group: np.ndarray | None,
+    kinds: tuple[float, ...],
 ) -> tuple[float, float]:
     """The limits of a share with room for clusters that are of one kind as a whole, where rows of
     a cluster may be alike and none such was drawn: 80 clusters held .84 of rates of .03."""
@@ -104,7 +112,11 @@ def _allowing(
 
 
 def effective(
-    x: np.ndarray, weight: np.ndarray, group: np.ndarray, *, informative: float
+    x: np.ndarray,
+    weight: np.ndarray,
+    group: np.ndarray,
+    *,
+    informative: float,
 ) -> Effective:
     """Effective rows of a weighted mean of x (n,), clusters 0..C-1 in `group` (n,), all of them
     used.
@@ -123,7 +135,11 @@ def effective(
 
 
 def share(
-    x: np.ndarray, weight: np.ndarray, group: np.ndarray | None, *, level: float = 0.95
+    x: np.ndarray,
+    weight: np.ndarray,
+    group: np.ndarray | None,
+    *,
+    level: float = 0.95,
 ) -> Estimate:
     """Weighted share of 1 among 0s and 1s (n,) with Wilson's interval on the effective rows; no
     group: rows are independent.

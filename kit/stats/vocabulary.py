@@ -78,7 +78,7 @@ def shared(columns: Mapping[str, Collection[Any]]) -> tuple[Mapping[Any, Any], s
         return _spelled(whole)
     alone = (all(c.isdisjoint(o) for o in each.values() if o is not c) for c in each.values())
     if len(text) < len(whole) or any(alone):
-        said = ", ".join(f"{name} {_few(c)}" for name, c in each.items())
+        said = ", ".join(f"{name} {sorted(c, key=repr)[:5]}" for name, c in each.items())
         raise DataError(
             f"the columns share no vocabulary: {said}",
             where=", ".join(each),
@@ -118,10 +118,6 @@ def refuse_levels(columns: Mapping[str, Collection[Any]]) -> None:
                 fix="cut the levels with threshold=, or say that both use one scale with "
                 "categories=[...]",
             )
-
-
-def _few(values: Collection[Any]) -> list[Any]:
-    return sorted(values, key=repr)[:5]
 
 
 def ordered(categories: Sequence[Any], given: bool) -> None:

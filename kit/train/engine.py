@@ -125,7 +125,7 @@ class Engine:
         self.heads, self.kv = c.num_attention_heads, c.num_key_value_heads
         self.dim = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
         with self.torch.no_grad():
-            self.weights = [_fused(layer) for layer in self.core.layers]
+            self.weights = [list(map(Fused, _parts(layer))) for layer in self.core.layers]
         self.head = base.lm_head.weight
         self.dtype = self.head.dtype
 
@@ -230,10 +230,6 @@ def linear(torch: Any, weight: Any, x: Any) -> Any:
     if x.shape[0] > FEW:
         return torch.nn.functional.linear(x, weight)
     return torch.mm(weight, x.t()).t()
-
-
-def _fused(layer: Any) -> list[Fused]:
-    return [Fused(p) for p in _parts(layer)]
 
 
 def _parts(layer: Any) -> tuple[list[Any], ...]:

@@ -22,7 +22,7 @@ from ..settings.read import known_names
 from ..stats import Estimate, compare
 from . import pages, variants
 from . import trials as made
-from .candidates import PARTS, Candidate, split
+from .candidates import PARTS, Candidate, enough, split
 from .makers import Reflector, frame_of, maker, name_of
 from .seal import Seals
 from .search import (
@@ -41,7 +41,6 @@ from .study import Selection, Study, TestRead
 from .trials import BASELINE, Flips, Trial, row_id, texts_of
 
 FIRST = 8  # prompts asked at a time, on train, before the rest is
-LEAST = 3  # prompts that every part needs
 
 
 class Workbench:
@@ -104,21 +103,11 @@ class Workbench:
             "form": "whole rubrics" if whole else "criteria one by one",
             "rows": self._ids,
         }
-        self._enough()
+        enough(self.cluster, self.part)
         self.study()  # it refuses a measure
         self.folder = None if folder is None else Path(folder)
         if self.folder is not None:
             self._recall(prompt)
-
-    def _enough(self) -> None:
-        for part in ("train", "dev", "test"):
-            n = len(set(self.cluster[self.part == part]))
-            if n < LEAST:
-                raise DataError(
-                    f"{n} prompts fall into {part}",
-                    where="labels",
-                    fix=f"label answers to more prompts: each part needs {LEAST} or more",
-                )
 
     # -- trials --------------------------------------------------------------------------------
     def try_(
@@ -182,19 +171,15 @@ class Workbench:
         return variants.checked(self, name, prompt, settings, coming)
 
     def _asked(self, trial: Trial, full: bool) -> Trial:
-        """The trial with the verdicts on train, stage by stage, then on dev."""
-        for stage in self._stages(trial.name):
+        """The trial with the verdicts on train, twice as many prompts each time, then on dev."""
+        train = made.stages(self._queue, self.cluster, None if trial.name == BASELINE else FIRST)
+        for stage in [*train, np.flatnonzero(self.part == "dev")]:
             trial = self._more(trial, stage)
             why = "" if full or trial.name == BASELINE else self._hopeless(trial)
             if why:
                 words = f"{why} on train: the rest was not asked"
                 return dataclasses.replace(trial, stopped=words)
         return trial
-
-    def _stages(self, name: str) -> list[np.ndarray]:
-        """Rows to ask at a time: prompts of train, twice as many each time, then all of dev."""
-        train = made.stages(self._queue, self.cluster, None if name == BASELINE else FIRST)
-        return [*train, np.flatnonzero(self.part == "dev")]
 
     def _more(self, trial: Trial, rows: Sequence[int]) -> Trial:
         got = dict(zip(rows, self._ask(trial, rows, self.make), strict=True))
@@ -269,7 +254,6 @@ class Workbench:
         }
         right = {t.name: self.right(t.name)[dev] for t in self.trials.values() if not t.stopped}
         gaps = {c.name: c for c in compare(right, BASELINE, cluster=self.cluster[dev])}
-        order = [*on["dev"], *(t.name for t in self.trials.values() if t.stopped)]
         return [
             made.row(
                 t,
@@ -279,7 +263,10 @@ class Workbench:
                 measure=self.measure,
                 cluster=self.cluster,
             )
-            for t in map(self.trials.get, order)
+            for t in [
+                *map(self.trials.get, on["dev"]),
+                *(t for t in self.trials.values() if t.stopped),
+            ]
         ]
 
     @property

@@ -16,6 +16,7 @@ from ..stats.clusters import floats
 
 PARTS = ("train", "dev", "test")
 FRACTIONS = (0.4, 0.3, 0.3)
+LEAST = 3  # prompts that every part needs
 
 
 @dataclass(frozen=True)
@@ -64,3 +65,15 @@ def split(cluster: Sequence[Any], *, seed: int = 0) -> np.ndarray:
 
     known = {c: part(c) for c in set(cluster)}
     return np.array([known[c] for c in cluster], dtype="<U5")
+
+
+def enough(cluster: np.ndarray, part: np.ndarray) -> None:
+    """DataError where a part has fewer than LEAST prompts."""
+    for name in PARTS:
+        n = len(set(cluster[part == name]))
+        if n < LEAST:
+            raise DataError(
+                f"{n} prompts fall into {name}",
+                where="labels",
+                fix=f"label answers to more prompts: each part needs {LEAST} or more",
+            )
