@@ -96,8 +96,6 @@ class Reader:
         subjects = usable(words, find([norm(w) for w in raw], self.names))
         if signed := self._signed(text, subjects):
             return [signed]
-        if headed := _headed(words, subjects):
-            return [Claim(m.of, headed, False, text) for m in subjects]
         cues = find_cues(words, subjects)
         if "respectively" in words and len(subjects) == len(cues) > 1:
             return [
@@ -117,20 +115,6 @@ class Reader:
         if len(names) != 1 or score is None or score.part or score.value * score.far <= 0:
             return None
         return Claim(next(iter(names)), "down" if score.value < 0 else "up", False, text)
-
-
-def _headed(words: Sequence[str], subjects: Sequence[Match]) -> str:
-    """The direction of "Up: X and Y", a list of nothing but subjects under its word; else ""."""
-    if not subjects or words[1:2] != [":"]:
-        return ""
-    inside = {i for m in subjects for i in range(m.start, m.end)}
-    for i, word in enumerate(words[2:], 2):
-        if i not in inside and word not in lx.LIST_WORDS and word not in ".!":
-            return ""
-    for kind, of in ("up", lx.UP), ("down", lx.DOWN), ("none", lx.NONE):
-        if words[0] in of:
-            return kind
-    return ""
 
 
 class _Sentence:
