@@ -43,6 +43,8 @@ MIGRATIONS = (
        CREATE INDEX verdicts_call ON verdicts(call) WHERE call IS NOT NULL;""",
 )
 PAGE = 1000  # rows read at once
+ANOTHER = "give another path, or move the file away; --ledger NEW starts a new one"
+DAMAGED = ("disk image is malformed", "no such table", "not a database", "not decode to UTF-8")
 NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "fuse.sshfs", "9p", "afs", "ceph", "beegfs")
 
 
@@ -64,7 +66,9 @@ def _transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def _unwritable(path: Path, e: BaseException) -> DataError | None:
-    """The error for a full or failing disk, or None when it is something else."""
+    """The error for a full or failing disk or a damaged file, None when it is something else."""
+    if isinstance(e, sqlite3.DatabaseError) and any(said in str(e) for said in DAMAGED):
+        return DataError(f"this is no usable ledger ({e})", where=str(path), fix=ANOTHER)
     if isinstance(e, sqlite3.OperationalError) and (
         any(said in str(e) for said in ("full", "disk I/O", "readonly"))
     ):
@@ -143,7 +147,7 @@ class Ledger:
             raise _unwritable(self.path, e) or DataError(
                 f"this is no usable ledger ({e})",
                 where=str(self.path),
-                fix="give another path, or move the file away; --ledger NEW starts a new one",
+                fix=ANOTHER,
             ) from None
         self._db, self._pid = db, os.getpid()
         return db
@@ -187,19 +191,26 @@ class Ledger:
         db.execute("SELECT row FROM verdicts, calls LIMIT 0")  # an empty file, another's database
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """The connection, locked, in a write transaction; DataError when the disk is full."""
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """The connection, locked; DataError when the file is damaged, or the disk is full."""
         with self.lock:
             try:
-                db = self.connection()
-                if not self.path.exists():  # what is written now would be in no file
-                    what = "the ledger was removed while it was in use"
-                    fix = "run the same command again; what was in the file is asked anew"
-                    raise DataError(what, where=str(self.path), fix=fix)
-                with _transaction(db):
-                    yield db
-            except sqlite3.OperationalError as e:
+                yield self.connection()
+            except sqlite3.DatabaseError as e:
                 raise (_unwritable(self.path, e) or e) from None
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """The connection, locked, in a write transaction; DataError as in `reading`."""
+        with self.reading() as db:
+            if not self.path.exists():  # what is written now would be in no file
+                raise DataError(
+                    "the ledger was removed while it was in use",
+                    where=str(self.path),
+                    fix="run the same command again; what was in the file is asked anew",
+                )
+            with _transaction(db):
+                yield db
 
     def close(self) -> None:
         """Close the file; a later use opens it again."""
@@ -218,8 +229,8 @@ class Ledger:
         return True  # an empty ledger is a ledger
 
     def __len__(self) -> int:
-        with self.lock:
-            return self.connection().execute("SELECT count(*) FROM verdicts").fetchone()[0]
+        with self.reading() as db:
+            return db.execute("SELECT count(*) FROM verdicts").fetchone()[0]
 
     # -- verdicts
     def get(self, key: str) -> Verdict | None:
@@ -228,8 +239,8 @@ class Ledger:
 
     def get_many(self, keys: Sequence[str]) -> dict[str, Verdict]:
         """Stored verdicts by key; those that are not there are left out."""
-        with self.lock:
-            return _found(self.connection(), keys)
+        with self.reading() as db:
+            return _found(db, keys)
 
     def claim(
         self, keys: Sequence[str], *, again: Collection[str] = ()
@@ -263,8 +274,8 @@ class Ledger:
 
     def bury(self) -> None:
         """Give back the claims of processes that are dead."""
-        with self.lock:
-            dead = claims.dead(self.connection())
+        with self.reading() as db:
+            dead = claims.dead(db)
         if dead:
             with self.transaction() as db:
                 db.executemany("DELETE FROM claims WHERE owner=?", [(owner,) for owner in dead])
@@ -321,8 +332,8 @@ class Ledger:
         last = 0
         sql = f"SELECT id, {columns} FROM {table} WHERE id > ? ORDER BY id LIMIT {PAGE}"
         while True:
-            with self.lock:
-                rows = self.connection().execute(sql, (last,)).fetchall()
+            with self.reading() as db:
+                rows = db.execute(sql, (last,)).fetchall()
             if not rows:
                 return
             yield from (r[1:] for r in rows)
@@ -365,8 +376,8 @@ class Ledger:
             "seconds_mean",
             "verdicts",
         )
-        with self.lock:
-            rows = [dict(zip(names, r, strict=True)) for r in self.connection().execute(sql)]
+        with self.reading() as db:
+            rows = [dict(zip(names, r, strict=True)) for r in db.execute(sql)]
         return [
             {
                 **r,

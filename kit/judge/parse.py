@@ -252,8 +252,7 @@ def _level(c: Criterion, reason: str) -> State | None:
         name, colon, _ = level.partition(":")
         if not colon or name.isdecimal():
             continue
-        begins = re.compile(_BEGINS % re.escape(name), re.I)
-        if begins.match(reason):
+        if re.match(_BEGINS % re.escape(name), reason, re.I):
             return "level", i / (len(c.levels) - 1)
     return word(c, reason)
 
@@ -320,21 +319,18 @@ def _clause(
         if w in fold and ((before in TITLES and w not in LABELS) or any(map(str.isdigit, w)))
     ]
     own = fold[ids[0]] if ids else None
-    left = [w for w in words if w not in ids and w not in LABELS]  # an id in other letters:
-    left = [w for w in left if w.isascii() or w.isalpha()]
+    left = [  # without ids, also in other letters
+        w for w in words if w not in ids and w not in LABELS and (w.isascii() or w.isalpha())
+    ]
     said = " ".join(left).replace("not met", "unmet")
     c, names = criteria[own or name], TITLES - {"criterion"} | SUBJECTS
-    titled = own or not TITLES.isdisjoint(words)
+    asked, titled = c.text.casefold(), own or not TITLES.isdisjoint(words)
     plain = said in ("met", "unmet", *(v.casefold() for v in c.levels)) and not said.isdigit()
-    if not said or not (titled or plain) or _TAKEN.match(rest):
+    wish = not MODAL.isdisjoint(words) and OPINIONS.isdisjoint(words)
+    if not said or not (titled or plain) or wish or _TAKEN.match(rest):
         return None
-    if not MODAL.isdisjoint(words) and OPINIONS.isdisjoint(words):
+    theme = not own and any(w.removesuffix("s") in asked for w in names.intersection(words))
+    if theme or (not titled and (_TURN.search(rest) or _FOR.search(_NOT.sub(" met ", asked)))):
         return None
-    asked = c.text.casefold()
-    if not own and any(w.removesuffix("s") in asked for w in names.intersection(words)):
-        return None
-    if not titled and (_TURN.search(rest) or _FOR.search(_NOT.sub(" met ", asked))):
-        return None
-    fails = said in ("fails", "violates", "violated")
-    state = word(c, "unmet" if fails else said)
+    state = word(c, "unmet" if said in ("fails", "violates", "violated") else said)
     return (own or name, state) if state is not None and state[1] is not None else None

@@ -240,19 +240,22 @@ async def _all(
 ) -> Verdicts:
     """The whole run, on the kit's loop."""
     pairs = _pairs(tasks, responses)
+    job = _Job(pairs, who, run, progress, each)
     run.ledger = book = _open(ledger)
     if each is not None:  # memory stays flat
         run.fresh = None
     try:
-        with using(run), loop.fewer_collections(), run.beating():
-            job = _Job(pairs, who, run, progress, each)
-            await job.run()
-    finally:
         try:
-            run.close()
+            with using(run), loop.fewer_collections(), run.beating():
+                await job.run()
         finally:
-            if book is not None and book is not ledger:
-                book.close()
+            try:
+                run.close()
+            finally:
+                if book is not None and book is not ledger:
+                    book.close()
+    except DataError as e:  # a ledger that was removed: what was paid is only here
+        job.stop = e
     out = job.result()
     if job.stop is not None:
         job.stop.verdicts = out  # type: ignore[attr-defined]

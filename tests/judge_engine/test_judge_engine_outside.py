@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import gzip
 import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -803,6 +805,37 @@ def test_what_is_out_when_a_run_is_cancelled_is_not_paid_again(tmp_path):
         got = asyncio.run(both(run))
         assert [v.status for v in got] == ["unmet", "met"] * 4
         assert stub.calls == 8 and not [n for n in stub.paid.values() if n > 1]
+
+
+@pytest.mark.parametrize(
+    "harm, said",
+    [("unlink", "removed"), ("DROP TABLE verdicts", "no usable"), ("page", "no usable")],
+)
+def test_a_ledger_that_is_lost_in_a_run_leaves_its_verdicts_to_the_caller(tmp_path, harm, said):
+    """The KitError had no `.verdicts`: 31 that were paid were in no file and with nobody. A table
+    dropped by another was a raw sqlite3 error, as was a damaged page.
+    """
+    path = tmp_path / "l.sqlite"
+
+    def handler(body, n):
+        if n == 4 and harm == "unlink":
+            path.unlink()
+        if n == 4 and harm != "unlink":
+            with contextlib.closing(sqlite3.connect(path, timeout=10)) as db:
+                db.execute(harm)
+        return completion('{"c1": {"reason": "r", "verdict": "met"}}')
+
+    rs = [Response(task_id="t", id=f"r{i}", text=f"w{i}") for i in range(8)]
+    with StubServer(handler=handler) as stub:
+        who = EndpointJudge("m", base_url=stub.url, concurrency=1)
+        if harm == "page":
+            harm = "SELECT 1"
+            judge([TASK], rs, judge=who, ledger=path, progress=False)
+            whole = path.read_bytes()
+            path.write_bytes(whole[:4096] + bytes(len(whole) - 4096))
+        with pytest.raises(KitError, match=said) as e:
+            judge([TASK], rs, judge=who, ledger=path, progress=False)
+    assert harm != "unlink" or sum(v.status == "met" for v in e.value.verdicts) >= 3
 
 
 ENDS = """
