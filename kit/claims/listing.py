@@ -121,9 +121,9 @@ def _parts(sentences: Sequence[str]) -> Iterable[tuple[str, bool]]:
     """The sentences cut at what parts whole answers, and whether each is an item of a list."""
     for sentence in sentences:
         for half in sentence.split("; "):
-            parts = _APART.split(half)
+            parts = [p for p in _APART.split(half) if p.strip()]
             for part in parts:
-                yield part, len(parts) > 1 or part[0] in "-–•"
+                yield part, len(parts) > 1 or part.startswith(("-", "–", "•"))
 
 
 def _answers(said: str, asked: frozenset[str]) -> bool:

@@ -671,3 +671,13 @@ def test_a_number_is_read_where_the_answer_stands(text, met):
         Task(id="t", prompt="?", criteria=(c,)), Response(task_id="t", id="r", text=text), c
     )
     assert (found.status == "met") is met
+
+
+@pytest.mark.parametrize(
+    "text", ["; ; liver", ";  / ", "/ liver", " or ", "• ; ", "1.\n2.\n", ": ; :"]
+)
+def test_marks_without_words_between_them_break_nothing(text):
+    """An empty part of an answer ended the grading with an IndexError."""
+    asked = Task(id="t", prompt="?", truth={"facts": [{"id": "f", "text": "liver"}]})
+    value = factual.score(asked, Response(task_id="t", id="r", text=text)).value
+    assert value == ("liver" in text)
