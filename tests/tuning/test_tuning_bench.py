@@ -538,7 +538,7 @@ def test_the_first_look_is_at_prompts_of_all_kinds(tmp_path):
     given = labels(240)
     turned = dataclasses.replace(given, tasks=given.tasks[::-1], responses=given.responses[::-1])
     first = [
-        {b.rows[i].task.id for i in b._stages("new")[0]}
+        {b.rows[i].task.id for i in trials.stages(b._queue, b.cluster, 8)[0]}
         for b in (bench_of(tmp_path, given=g) for g in (given, turned))
     ]
     assert first[0] == first[1] and len(first[0]) == 8

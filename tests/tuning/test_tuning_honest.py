@@ -7,7 +7,9 @@ from simulated import FakeBench, claimed, study
 
 from kit.errors import DataError
 from kit.stats import betting
+from kit.tuning.bench import FIRST
 from kit.tuning.simulate import chance, prompts_to_find
+from kit.tuning.trials import stages
 
 
 def test_where_nothing_can_be_gained_nothing_is_claimed(tmp_path):
@@ -50,9 +52,9 @@ def test_more_trials_and_smaller_gains_need_more_prompts():
 def test_a_large_set_of_labels_is_asked_in_few_rounds(tmp_path):
     """Eight prompts at a time were 100 rounds of calls one after the other for 800 prompts."""
     bench = FakeBench(600, 0, tmp_path)
-    assert len(bench._stages("p")) <= 7
-    sizes = [len(s) for s in bench._stages("p")]
-    assert sum(sizes) == (bench.part != "test").sum() and sizes[0] == 16
+    sizes = [len(s) for s in stages(bench._queue, bench.cluster, FIRST)]
+    assert len(sizes) <= 6
+    assert sum(sizes) == (bench.part == "train").sum() and sizes[0] == 16
     assert betting([0.0] * 3).low <= 0  # read at any time: the rounds may have any size
 
 
