@@ -38,6 +38,7 @@ MOVED = {
     "kit.judge.layout": "kit.judge.templates",
     "kit.judge.lines": "kit.judge.forms",
     "kit.judge.objects": "kit.judge.forms",
+    "kit.judge.prefix": "kit.judge.local",
     "kit.judge.reasons": "kit.judge.parse",
     "kit.judge.rows": "kit.judge.exchange",
     "kit.judge.served": "kit.judge.server",

@@ -140,7 +140,7 @@ def judge() -> list[dict[str, str]]:
         item(
             "OPENAI_API_KEY",
             "ok",
-            "set" if key else "not set: endpoint judges need it (replay and small do not)",
+            "set" if key else "not set: endpoint judges need it (replay and local do not)",
         )
     )
     return out

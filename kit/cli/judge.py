@@ -133,7 +133,8 @@ ARGS = (
     LEDGER,
     arg(
         "--model",
-        help="model name; for server: a .gguf file; for replay: a recorded judge, e.g. gpt-4o/bare",
+        help="model name; for local: a model folder; for server: a .gguf file; "
+        "for replay: a recorded judge, e.g. gpt-4o/bare",
     ),
     arg(
         "--replay-from",

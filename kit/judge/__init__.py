@@ -32,6 +32,7 @@ _WHERE = {
     "Limiter": "limiter",
     "models": "prices",
     "price": "prices",
+    "LocalJudge": "local",
     "ReplayJudge": "replay",
     "Panel": "panel",
     "Escalate": "panel",

@@ -1,7 +1,8 @@
 """A judge from its name or its settings: one vocabulary for notebooks, configs and commands.
 
-By name: "code" (no model), "replay:gpt-4o/bare", "replay:FILE",
-"server:FILE.gguf", "small" (a 1.5B model, `kit fetch judge`), "endpoint:MODEL". A mapping gives options, and judges made of judges:
+By name: "code" (no model), "replay:gpt-4o/bare", "replay:FILE", "local",
+"local:FOLDER", "server:FILE.gguf", "small" (a 1.5B model, `kit fetch judge`), "endpoint:MODEL".
+A mapping gives options, and judges made of judges:
 
     {endpoint: MODEL, base_url: URL, how: one}
     {panel: [JUDGE, JUDGE, JUDGE], rule: majority}
@@ -19,12 +20,13 @@ from dataclasses import make_dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import KitError
+from ..errors import KitError, MissingError
 from ..records import Criterion, Response, Task, Verdict, unknown
 from ..settings.read import known_names, make, nearest
 
 FORMS = (
-    "code, replay:NAME, small, server, endpoint:MODEL, panel:JUDGE,JUDGE or escalate:CHEAP,STRONG"
+    "code, replay:NAME, local, small, server, endpoint:MODEL, "
+    "panel:JUDGE,JUDGE or escalate:CHEAP,STRONG"
 )
 
 
@@ -128,6 +130,19 @@ def _replay(subject: str | None, *, threshold: float | None = 3.0, judge: str | 
     return ReplayJudge.recorded(name, prompt or "bare", threshold=threshold)
 
 
+def _local(subject: str | None) -> Any:
+    from ..data.models import smollm2
+    from .local import LocalJudge
+
+    if subject and not Path(subject).is_dir():
+        raise MissingError(
+            "there is no such model folder",
+            where=subject,
+            fix="give a folder with a model; without one SmolLM2 judges",
+        )
+    return LocalJudge.from_pretrained(subject or smollm2())
+
+
 def _server(subject: str | None, **options: Any) -> Any:
     """A GGUF file, served on this machine until this process ends."""
     from ..data.models import smollm2_gguf
@@ -172,6 +187,7 @@ CLASSES = {
 MADE: dict[str, Callable[..., Any]] = {
     "code": lambda subject: CodeOnly(),
     "replay": _replay,
+    "local": _local,
     "server": _server,
     "votes": _votes,
 }

@@ -59,7 +59,7 @@ class ReplayJudge:
             raise MissingError(
                 f"{self.name} recorded nothing under key {self.key(task, response, criterion)}",
                 where=f"task {task.id!r}, response {response.id!r}, criterion {criterion.id!r}",
-                fix="replay exactly what was judged, or ask a live judge: --judge endpoint or small",
+                fix="replay exactly what was judged, or ask a live judge: --judge endpoint or local",
             )
         return v
 

@@ -103,7 +103,7 @@ def judge(
     tasks : a Task, a list of them, or a TaskSet; responses : the answers, each naming its task
         (default: those of the TaskSet).
     judge : an object with `verdicts`, or a name: "endpoint:my-model", "replay:gpt-4o/bare",
-        "small", "code" (criteria without a check stay unknown); see kit.judge.factory.
+        "local", "code" (criteria without a check stay unknown); see kit.judge.factory.
     ledger : a Ledger or its path; what is in it is not asked again. retry : failure kinds that are
         asked again all the same.
     budget : caps, checked before each call; a BudgetError's `.verdicts` hold what was done, the

@@ -7,7 +7,7 @@ heldout: FILE          # or a split here: train_ratio: 0.9, data_seed: 42 (a see
 holdout_by: tissue     # whole groups (a field of the rows); holdout: [eye, thymus] names them
 ask: "..."             # added to every prompt
 evolve: true           # criteria proposed while training: {model: endpoint:M, keep: 5, ask_every:
-1} judge: code            # kit.judge.factory: code, small, endpoint:MODEL, {panel: [...]}, ...
+1} judge: code            # kit.judge.factory: code, local, endpoint:MODEL, {panel: [...]}, ...
 reward: rubric         # a preset of kit.rewards, or a config
 out: my_run            # below the runs folder, or an absolute path
 lr: 5e-4               # any setting of the stage; other systems' names are read too (names.py)

@@ -309,6 +309,14 @@ def test_a_judge_that_abstains_on_everything_says_why_on_the_screen(tmp_path, ca
     assert "unknown, 1 times: abstain: no judge was asked" in capsys.readouterr().out
 
 
+def test_a_local_model_that_is_not_there_is_named(tmp_path, tasks, capsys):
+    answers = lines(tmp_path / "a.jsonl", {"task_id": "t1", "response": "Paris."})
+    assert (
+        judge(tmp_path, tasks, answers, "--judge", "local", "--model", str(tmp_path / "none")) == 3
+    )
+    assert "no such model folder" in capsys.readouterr().err
+
+
 def test_a_full_disk_is_not_called_a_broken_ledger(tmp_path, monkeypatch):
     import sqlite3
 

@@ -86,7 +86,7 @@ def test_progress_as_json_lines(capsys):
 
 @pytest.mark.parametrize("kind", ["none", "json"])
 def test_bars_of_libraries_stand_in_no_line_of_ours(kind):
-    """Progress in JSON began with "Loading weights:   0%|" of another."""
+    """`kit judge --judge local --progress json` began with "Loading weights:   0%|" of another."""
     code = (
         "from kit.system import progress\n"
         f"with progress.watched({kind!r}, None, False):\n"

@@ -224,7 +224,7 @@ def test_a_reporter_that_is_not_there_is_said_before_the_model_loads(tmp_path, m
         with pytest.raises(MissingError, match=f"pip install {name}"):
             grpo.train(settings(report_to=[name]), tasks(), judge=FakeJudge(), out=tmp_path)
         with pytest.raises(MissingError, match=f"pip install {name}"):
-            job.build({"tasks": rows(tmp_path), "report_to": [name], "judge": "small"})
+            job.build({"tasks": rows(tmp_path), "report_to": [name], "judge": "local"})
     with pytest.raises(KitError, match="did you mean 'wandb'"):
         inputs.check(settings(report_to=["wanbd"]))
     inputs.check(settings(report_to=["none"]))
