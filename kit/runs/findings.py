@@ -203,8 +203,8 @@ def doubts(pairs: Sequence[tuple[Path, Run]], most: int = 9) -> list[str]:
     gone = [k for k, v in kept if v.get("value") is None or v["value"] != v["value"]]
     out += _grouped(gone, "no value could be had for")
     out += _grouped(
-        [k for k, v in every if v.get("n_clusters") and v["n_clusters"] < FEW_CLUSTERS],
-        f"fewer than {FEW_CLUSTERS} clusters stand behind",
+        [k for k, v in every if 0 < (v.get("n_clusters") or v["n"] or 0) < FEW_CLUSTERS],
+        f"fewer than {FEW_CLUSTERS} clusters or rows stand behind",
     )
     opened = [title(r) for r in runs if "no sealed result" in str(r.meta.get("found"))]
     out += _grouped(opened, "the test was read more than once, and is no sealed result, in")
