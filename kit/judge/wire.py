@@ -25,6 +25,7 @@ import json
 import os
 import re
 import time
+import warnings
 import weakref
 import zlib
 from collections.abc import AsyncIterator, Mapping
@@ -184,8 +185,14 @@ class Wire:
 
         loop = asyncio.get_running_loop()
         if self._session is None or self._session.closed or self._loop is not loop:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                # a server slow to say goodbye under TLS would hold a file for 30 s a call
+                connector = aiohttp.TCPConnector(
+                    limit=0, ttl_dns_cache=300, force_close=True, ssl_shutdown_timeout=0.2
+                )
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, force_close=True),
+                connector=connector,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
                 auto_decompress=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
