@@ -16,6 +16,8 @@ The world is closed. A reply is believed only when all of it has the form that w
   another verdict on the criterion itself (`stated`): where a line of it begins or ends with a clause
   which, but for the words that announce a verdict (LABELS) and ids, is nothing else than one ("c1:
   unmet", "The answer does not meet the criterion"), or is a level (or the points), word by word.
+  An end behind a comma or in brackets names the criterion, and no word before it (_LED) makes it
+  a condition, another's word or an earlier thought.
   The verdict's place is what counts, and free words are English here: what speaks of anything else,
   asks, quotes, supposes or tells what the answer says is no verdict, and a doubt is none. Whether
   a reason argues for its verdict is not checked.
@@ -211,13 +213,30 @@ _TOLD = re.compile(rf"{_SAYS}[^,]*\Z", re.I)  # the answer's conclusion, not the
 _TAKEN = re.compile(  # what makes a claim or a condition of the words before it
     rf"[\s,]*(?:(?:it|the \w+) )?(?:{_SAYS}|\b(?:if|unless|had|with|without|provided)\b)", re.I
 )
+_TAIL = re.compile(  # where a sentence may come to its end: "... , the criterion is not met"
+    r"[,(\[\u2013\u2014]|\s-\s|\b(?:and|but|yet)\b|"
+    r"\b(?:which|this) (?:means|makes|leaves)(?: that)?\b|\b(?:meaning|making|leaving)\b",
+    re.I,
+)
+_STRONG = re.compile(r"(?!\s*then\b|.*\bwould\b).*\b(?:criterion|verdict)\b", re.I)
+_LED = re.compile(  # what tells, supposes or quotes: then its end is not the judge's word
+    r"\b(?:if|unless|had|were|when\w*|where\w*|according|whether|would|could|might|may|"
+    r"some|first|earlier|previous|(?<!my )(?:view|opinion|assessment|impression)|eyes|standard|"
+    r"(?<!given )(?<!seeing )that|how|why|what|its own|itself|rates?|calls?|tells?|"
+    r"messages?|remarks?|admits?|warns?|reads?|prints?|ends?|closes?|rules?|met|unmet|"
+    r"please|with(?! no\b))\b|\A\s*for (?!th(?:is|ese) reasons?\b)|"
+    rf"{_SAYS}|[\"\u201c\u201d\u201e\u00ab]|(?<!\w)['\u2018]|\bnot[^,]*\Z",
+    re.I,
+)
 _TURN = re.compile(r"\b(?:but|however|yet|(?:al)?though|while|whereas|except|no,|wrong)\b", re.I)
 _BEGINS = r"(?:(?:it|this)(?: is|'s) )?%s(?:\s*(?:of|/)\s*\d+)?\s*(?:[:.;]|\Z|because\b)"
 _TOKENS = re.compile(r"[^\W_]+")
 _NOT = re.compile(
     r"\bca(?:n't|n ?not)\b|n't\b|\b(?:never|nowhere|in no way|far from)\b|\bfail(?:s|ed|ing)? to\b"
 )
-_FOR = re.compile(r"\b(un)?(?:me(?:t|ets?)|satisf(?:y|ies|ied)|fulfill?(?:s|ed)?)\b")
+_FOR = re.compile(
+    r"\b(un)?(?:me(?:t|ets?|eting)|satisf(?:y|ies|ied|ying)|fulfill?(?:s|ed|ing)?|pass(?:es)?)\b"
+)
 _HINT = re.compile(  # the words of a verdict and TITLES
     r"met\b|meet|satisf|fulfil|fail|violat|verdict|rat(?:e|ing)|level|status|decision|judge?ment|"
     r"criterion|score|grade",
@@ -230,7 +249,10 @@ TITLES = frozenset(
 )
 SUBJECTS = frozenset("requirement requirements condition demand standard bar".split())
 MODAL = frozenset("would d must should to".split())  # a wish or a duty, but in an opinion
-OPINIONS = frozenset("say call mark rate verdict rating decision appears seems".split())
+OPINIONS = frozenset(
+    "say call mark marked rate verdict rating decision appears seems conclude consider considered "
+    "judge judged deem deemed find regard regarded".split()
+)
 LABELS = (
     TITLES
     | SUBJECTS
@@ -241,7 +263,10 @@ LABELS = (
         "clearly fully completely answer response text submission result conclusion assessment "
         "evaluation outcome i conclude judge judged mark marked find appears seems remains "
         "definitely certainly applies s boxed m say call called considered counted right correct "
-        "label in by any way here at all that as now".split()
+        "label in by any way here at all that as now sum summary consider deem deemed regard regarded "
+        "believe think hold view opinion means makes leaves marking goes left clear follows really actually "
+        "simply sadly unfortunately regrettably ultimately thereby ergo case vote choose assign "
+        "appropriate successfully assistant model reason reasons these stated specified given going".split()
     )
 )
 
@@ -300,6 +325,10 @@ def _statements(line: str) -> Iterator[tuple[str, str]]:
     so = _SO.fullmatch(sentences[-1][0].strip()) if sentences else None
     if so and not _TOLD.search(so[0][: so.start(1)]):
         yield so[1], ""
+    for m in _TAIL.finditer(sentences[-1][0][-4 * LONGEST :] if sentences else ""):
+        lead, tail = m.string[: m.start()], m.string[m.end() :]
+        if len(tail) <= LONGEST and _STRONG.match(tail) and not _LED.search(lead):
+            yield tail, ""
 
 
 def _clause(
@@ -326,7 +355,8 @@ def _clause(
     c, names = criteria[own or name], TITLES - {"criterion"} | SUBJECTS
     asked, titled = c.text.casefold(), own or not TITLES.isdisjoint(words)
     plain = said in ("met", "unmet", *(v.casefold() for v in c.levels)) and not said.isdigit()
-    wish = not MODAL.isdisjoint(words) and OPINIONS.isdisjoint(words)
+    opinion = not OPINIONS.isdisjoint(words) and words[0] not in ("for", "to")
+    wish = not MODAL.isdisjoint(words) and not opinion
     if not said or not (titled or plain) or wish or _TAKEN.match(rest):
         return None
     theme = not own and any(w.removesuffix("s") in asked for w in names.intersection(words))

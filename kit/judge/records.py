@@ -15,7 +15,7 @@ from ..records import Criterion, Response, Task, Verdict, unknown
 PASSING = frozenset({"transport", "budget", "error"})
 # How replies are read; raise it when some reply gives another verdict than before. Stored verdicts
 # of an earlier reader are read again from their replies when they are looked up.
-READER = 19
+READER = 20
 
 
 @runtime_checkable

@@ -272,8 +272,10 @@ REASONS = [
 
 @pytest.mark.parametrize("kind, most", [("honest", 0.02), ("plain", 0.0), ("against", 0.25)])
 def test_a_reason_contradicts_where_it_states_a_verdict_on_the_criterion(kind, most):
-    """59 of these 173 honest verdicts were lost, as somewhere in the reason something (a deadline,
-    a patient) was "not met"; 29 of 148 that state the other verdict were believed, by word order.
+    """59 of 173 honest verdicts were lost, as somewhere in the reason something (a deadline, a
+    patient) was "not met"; 29 of 148 that state the other verdict were believed, by word order.
+    Later 103 of 155 more: "I judge the criterion to be unmet", "In sum, unmet", "I must conclude
+    that ...", "No year is given (the criterion is unmet)".
 
     What is said otherwise, or not in English, is believed: an honest verdict weighs more.
     """
