@@ -146,7 +146,8 @@ const kitStats = (() => {
     const rows = groups.map(g => [sum(g), g.length]);
     const found = estimate(ratio, slope, rows, groups.map(g => g.length), n, bounds, [], true);
     const out = found && { ...found, missing: unsaid(xs) };
-    if (!out || (cluster && groups.length < 2) || !binary(xs)) return out;
+    const shares = [[0, 1], [-Infinity, Infinity]].some(ends => ends.every((x, i) => x === bounds[i]));
+    if (!out || (cluster && groups.length < 2) || !shares || !binary(xs)) return out;
     const [low, high] = share(groups, !!cluster);
     return { ...out, low, high };
   }
@@ -247,11 +248,12 @@ function kitScore(task, a, how, times = {}, cut = 0) {
       const [c] = node, fault = ws[k] < 0, w = how === "mean" ? Math.sign(ws[k]) : ws[k];
       const [x, y] = value(node), ends = [x, y].map(v => w * v - (fault && flips ? w : 0));
       const fails = v => c.gate !== undefined && !(fault ? v < c.gate : v >= c.gate);
-      low += Math.min(...ends) / scale;
-      high += Math.max(...ends) / scale;
+      low += Math.min(...ends);
+      high += Math.max(...ends);
       shutLow ||= fails(fault ? y : x);
       shutHigh ||= fails(fault ? x : y);
     });
+    [low, high] = [low / scale, high / scale];  // divided last: all that can be met is 1 exactly
     if (how === "signed") [low, high] = [Math.max(low, 0), Math.max(high, 0)];
     return [shutLow ? Math.min(low, 0) : low, shutHigh ? Math.min(high, 0) : high];
   }
@@ -273,11 +275,20 @@ function kitScored(data) {
   return { how, wide: width(false).some(w => w <= 0.1) ? most : Math.max(most, 0.1) };
 }
 
+// The lowest and the highest score that these answers could have: every verdict unknown leaves it as
+// open as it can be (kit.train.rollouts.span of Plan.range).
+function kitSpan(data, rows, scores, settings) {
+  const ranges = rows.map(i => kitScore(data.tasks[data.answers[i].t], { v: [] }, settings.how, settings.times) ?? [0, 0]);
+  const low = Math.min(...ranges.map(r => r[0])), high = Math.max(...ranges.map(r => r[1]));
+  const inside = scores.every(x => x === null || (low - 1e-9 <= x && x <= high + 1e-9));
+  return inside && low < high ? [low, high] : [-Infinity, Infinity];
+}
+
 // settings: how (of kitHows), wide (the widest interval that has a score), times {criterion key: what
 // its weights are multiplied by}, pass (score of an answer that passes), cut (P(met) or value of a
 // verdict that is met; 0: as judged), cluster ("task", "group" or "none")
 function kitRecompute(data, settings) {
-  const SLACK = 1e-9, open = ["mean", "flip", "signed"].includes(settings.how) ? [0, 1] : [-Infinity, Infinity];
+  const SLACK = 1e-9;
   const unit = { task: t => "t" + t, group: t => "g" + (data.tasks[t].group ?? data.tasks[t].id), none: null }[settings.cluster];
   function score(a) {
     const found = kitScore(data.tasks[a.t], a, settings.how, settings.times, settings.cut);
@@ -290,7 +301,7 @@ function kitRecompute(data, settings) {
     const rows = [...data.answers.keys()].filter(i => data.answers[i].set === name);
     const cluster = columns(rows), xs = rows.map(i => scored[i]);
     const passed = xs.map(x => (x === null ? null : +(x >= settings.pass - SLACK)));
-    out.sets[name] = { score: kitStats.mean(xs, cluster, open), passed: kitStats.mean(passed, cluster) };
+    out.sets[name] = { score: kitStats.mean(xs, cluster, kitSpan(data, rows, xs, settings)), passed: kitStats.mean(passed, cluster) };
   }
   if (sets.length === 2) {  // paired by task: the mean of a task's answers, second less first
     const of = name => data.tasks.map((_, t) => {
