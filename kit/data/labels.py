@@ -10,7 +10,7 @@ from typing import Any
 
 from ..records import Verdict, unknown
 from .values import NOTHING as EMPTY
-from .values import parsed_json
+from .values import number, parsed_json
 
 MET = {
     "green",
@@ -86,13 +86,13 @@ def read_label(label: Any, *, scale: tuple[float, float] | None = None) -> tuple
     understood).
 
     scale : (lowest, highest) of numeric labels; None = numbers 0 and 1 are unmet and met, others
-        are not understood.
+        are not understood. "k/n" is this part of the whole, but on a scale that ends at n.
 
     >>> (read_label("🟢 Green"), read_label("N/A"),
     ...  read_label(4, scale=(1, 5)), read_label("4/5"), read_label("perhaps"))
-    (('met', None), ('unknown', None), ('level', 0.75), ('level', 0.75), ('?', None))
-    >>> read_label("60%")
-    ('level', 0.6)
+    (('met', None), ('unknown', None), ('level', 0.75), ('level', 0.8), ('?', None))
+    >>> read_label("60%"), read_label("0/4"), read_label("4/5", scale=(1, 5))
+    (('level', 0.6), ('level', 0.0), ('level', 0.75))
     """
     if label is None:
         return "unknown", None
@@ -114,13 +114,26 @@ def read_label(label: Any, *, scale: tuple[float, float] | None = None) -> tuple
         ):
             if one in names:
                 return status, value
-    head, slash, tail = text.partition("/")
+    if part := fraction(text):
+        x, top = part
+        return _number(x, scale if scale and scale[1] == top else (0.0, top))
     try:
         if text.endswith("%"):
             return _number(float(text[:-1]) / 100, None)
-        return _number(float(head), (1.0, float(tail)) if slash else scale)
+        return _number(float(text), scale)
     except (ValueError, OverflowError):
         return "?", None
+
+
+def fraction(label: Any) -> tuple[float, float] | None:
+    """The two numbers of a label such as "2/4"; None of any other.
+
+    >>> fraction("2/4"), fraction("2"), fraction("n/a")
+    ((2.0, 4.0), None, None)
+    """
+    head, _, tail = label.partition("/") if isinstance(label, str) else ("", "", "")
+    both = number(head), number(tail)
+    return None if None in both else both
 
 
 def _number(x: float, scale: tuple[float, float] | None) -> tuple[str, float | None]:
@@ -136,9 +149,11 @@ def _number(x: float, scale: tuple[float, float] | None) -> tuple[str, float | N
 
 
 def extent(labels: Iterable[Any]) -> tuple[float, float]:
-    """(smallest, largest) of the numeric labels; (inf, 0.0) where none is a number."""
+    """(smallest, largest) of the numeric labels; (inf, 0.0) where none is a number. "0/4" says that
+    they begin at 0."""
     low, top = math.inf, 0.0
     for x in labels:
+        x = 0 if (fraction(x) or "1")[0] == 0 else x
         try:
             value = math.nan if isinstance(x, bool) or x is None else float(x)
         except (TypeError, ValueError, OverflowError):

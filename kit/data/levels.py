@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import DataError
 from ..records import Criterion, Task, Verdict
 from .findings import Finding
-from .labels import extent, human, scale_of
+from .labels import extent, fraction, human, scale_of
 from .values import absent, as_text, number, parsed_json
 
 # the number that a level begins with: "2", "1-2: weak", "3 - fair", "Score 4", "2 points", "50%"
@@ -167,6 +167,9 @@ def by_levels(
         x = None if isinstance(label, bool) else number(label)
         if c is not None:
             own[i] = c
+            part = fraction(label)  # "2/4" of five levels: their number, counted from 0
+            if part and part[1] == len(c.levels) - 1 and not _numbered(c):
+                x = part[0]
         if x is not None:
             numbers[i] = x
     if not own:
@@ -252,16 +255,11 @@ def _named(label: Any, c: Criterion) -> float | None:
     """The level that a label names by its words or by the number before them; 3 points in "3/5"."""
     said, x = as_text(label).strip().casefold(), number(label)
     head, _, tail = said.partition("/")
-    if c.points and number(tail) == c.points:
-        x = number(head)
-        if x is None or not 0 <= x <= c.points:
-            return None
-        return x
-    if number(tail) == len(c.levels) and not _numbered(c):  # "2/3", two of three
-        place = number(head)
-        if place not in range(1, len(c.levels) + 1):
-            return None
-        return int(place) - 1
+    place, whole = fraction(said) or (None, None)
+    if c.points and whole == c.points:
+        return place if 0 <= place <= c.points else None
+    if whole == len(c.levels) and not _numbered(c):  # "2/3", two of three
+        return int(place) - 1 if place in range(1, len(c.levels) + 1) else None
     if tail and _numbered(c) and _named(tail, c) == len(c.levels) - 1:
         return _named(head, c)
     for i, level in enumerate(c.levels):

@@ -307,7 +307,7 @@ def _whole_file(context: Context) -> Iterator[Finding]:
             + f"; the largest of the file is {context.extent[1]:g}",
             suggestion=None
             if sure
-            else "where the scale ends there, write them as 2/3 (two of three)",
+            else "where the scale ends there, write shares (50%), or give the criterion levels",
         )
     for (wanted, here), n in sorted(context.extra.get("renamed", {}).items()):
         yield Finding(

@@ -422,10 +422,17 @@ def test_a_one_beside_numbered_levels_is_met():
         ([1, 2, 3, 4, 5], ["3.0", 3.0, "3/5", "80/100"], [0.5, 0.5, 0.5, None]),
         ([0, 1, 2, 3, 4], ["1/4", "0/4"], [0.25, 0]),
         (WORDS, ["1/2", "2/3", "5/10"], [None, 0.5, None]),
+        (WORDS, ["0/2", "1/2", "2/2"], [0, 0.5, 1]),
+        ((), ["0/4", "2/4", "4/4", "5/4", "0/0"], [0, 0.5, 1, None, None]),
+        ((), ["1/3", "3/3"], [1 / 3, 1]),
+        ((), ["0/4", 2, 3], [0, None, None]),
     ],
 )
 def test_labels_are_numbers_of_their_own_levels_or_unknown(levels, labels, read):
-    """A 0 beside levels 1 to 5 was the worst, "1/4" of 0 to 4 was 0, and "1.0" was .5, in silence."""
+    """A 0 beside levels 1 to 5 was the worst, "1/4" of 0 to 4 was 0, and "1.0" was .5, in silence.
+
+    Without levels "0/4" was not understood, and "2/4" then was one of 1 to 4: kappa .704 for .367.
+    """
     values, codes = labelled(*labels, levels=levels)
     assert values == read and ("unreadable-label" in codes) == (None in read)
 
