@@ -170,7 +170,7 @@ class Grades:
 
         try:
             row = json.loads(text.decode("utf-8", "surrogatepass"))
-        except ValueError:
+        except (ValueError, RecursionError):
             row = None
         g = grade_of(row, where)
         key = g.ids

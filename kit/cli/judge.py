@@ -381,11 +381,11 @@ def _extra(pairs: list[str] | None) -> dict[str, Any] | None:
     for name, value in out.items():
         try:
             out[name] = json.loads(value)
-        except ValueError as e:  # plain text needs no quotes
+        except (ValueError, RecursionError) as e:  # plain text needs no quotes
             if value.startswith(("{", "[", '"')):
                 fix = "write the value as JSON, or as text without brackets and quotes"
                 raise KitError(
-                    f"{value!r} is no JSON ({e})", where=f"--extra {name}", fix=fix
+                    f"{value!r:.60} is no JSON ({e})", where=f"--extra {name}", fix=fix
                 ) from None
     return out or None
 

@@ -167,9 +167,9 @@ def _named(text: str, where: str) -> tuple[str, Any, dict[str, Any]]:
 def _json(text: str, where: str) -> dict[str, Any]:
     try:
         return dict(json.loads(text))
-    except (ValueError, TypeError) as e:
+    except (ValueError, TypeError, RecursionError) as e:
         raise KitError(
-            f"{text!r} is no JSON ({e})",
+            f"{text!r:.80} is no JSON ({e})",
             where=where,
             fix="""write an object, e.g. {"how": "one"}, and mind the quotes""",
         ) from None

@@ -140,9 +140,10 @@ class Caller:
 
     async def _tried(self, path: str, body: Mapping[str, Any], room: int, doubt: Doubt) -> Outcome:
         """Attempts until there is an answer or nothing more to try."""
-        faults = busy = refits = 0
+        asked = faults = busy = refits = 0
         started = time.monotonic()
         while True:
+            asked += 1
             sent = self.abilities.without(body, doubt.dropped)
             got = await self._slot(path, sent, room, doubt, first=faults + busy > 0)
             if got.data is not None:
@@ -159,7 +160,7 @@ class Caller:
                 return got
             faults, busy = faults + got.counts, busy + got.busy
             if faults >= self.tries:
-                why = f"{self.tries} attempts failed, the last with: {got.reason}"
+                why = f"{asked} attempts failed, the last with: {got.reason}"
                 return Outcome(reason=why)
             if busy > BUSY and time.monotonic() - started > self.patience:
                 why = f"told to wait {busy} times, the last with: {got.reason}"
@@ -324,7 +325,8 @@ class Caller:
         book = session().ledger
         if book is not None and id(book) not in self._read_notes:
             self._read_notes.add(id(book))
-            self.abilities.recall(book.note(f"abilities {self.place} {self.model}") or {})
+            old = book.note(f"abilities {self.place} {self.model}")
+            self.abilities.recall(old if isinstance(old, Mapping) else {})
 
     # -- the bill -------------------------------------------------------------------------------
     def _record(self, got: Outcome, bill: Usage, payload: str, doubt: Doubt) -> Call:

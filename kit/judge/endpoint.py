@@ -17,6 +17,7 @@ from typing import Any
 
 from ..errors import KitError
 from ..records import Criterion, Response, Task, Verdict, calls_of, fingerprint
+from ..settings.read import fitting
 from . import reading, templates
 from .abilities import Doubt
 from .address import Address
@@ -109,9 +110,13 @@ class EndpointJudge(Asked):
         name: str | None = None,
         identity: str | None = None,
     ):
-        _options(how, mode, probability, temperature)
+        given = locals()
+        _options(how, mode, probability, temperature, repair, headers, extra)
         _above_0(concurrency=concurrency, timeout=timeout, tries=tries, patience=patience)
         _above_0(max_tokens=max_tokens)
+        secrets = ("headers", "extra")  # not to be shown
+        plain = {k: v for k, v in given.items() if k not in secrets}
+        fitting(EndpointJudge.__init__, plain, where="EndpointJudge")
         self.model = model or default_model()
         address = Address.of(base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI)
         self.base_url = address.shown
@@ -383,7 +388,9 @@ class EndpointJudge(Asked):
         return total
 
 
-def _options(how: Any, mode: str, probability: str, heat: float | None) -> None:
+def _options(
+    how: Any, mode: str, probability: str, heat: float | None, repair: int, *named: Any
+) -> None:
     number = isinstance(how, int) and not isinstance(how, bool) and how > 0
     for name, value, fits, fix in (
         (
@@ -400,10 +407,22 @@ def _options(how: Any, mode: str, probability: str, heat: float | None) -> None:
             heat is None or (isinstance(heat, (int, float)) and heat >= 0),
             "a number from 0 on, or none",
         ),
+        (
+            "repair",
+            repair,
+            isinstance(repair, int) and repair >= 0,
+            "a whole number from 0 on",
+        ),
     ):
         if not fits:
             where = f"EndpointJudge({name}=...)"
             raise KitError(f"{name} is {value!r}", where=where, fix=f"use {fix}")
+    for fields in named:
+        if not isinstance(fields, Mapping | None) or any(
+            not isinstance(k, str) for k in fields or ()
+        ):
+            where = "EndpointJudge(headers=..., extra=...)"
+            raise KitError("this names no fields", where=where, fix="give {NAME: VALUE, ...}")
 
 
 def _above_0(**numbers: float | None) -> None:

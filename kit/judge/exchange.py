@@ -21,7 +21,7 @@ from ..errors import DataError, MissingError
 from ..records import FAILURES, Verdict
 from ..settings.read import once
 from ..system.paths import whole
-from .records import PASSING, Call, rebuilt
+from .records import PASSING, Call
 
 if TYPE_CHECKING:
     from .ledger import Ledger
@@ -90,8 +90,8 @@ def _rows(book: Ledger, requests: bool) -> Any:
     for c in book.calls():
         hidden = {} if requests else {"request": "{}"}
         yield stamped("record", {"kind": "call", **vars(c), "meta": dict(c.meta), **hidden})
-    for row, call, created in book.pages("verdicts", "row, call, created"):
-        fields = dict(zip(FIELDS, json.loads(row), strict=True))
+    for v, _, call, created in book.sound():
+        fields = {name: getattr(v, name) for name in FIELDS}
         yield stamped("record", {"kind": "verdict", **fields, "call": call, "created": created})
 
 
@@ -194,7 +194,8 @@ def merge(db: sqlite3.Connection, other: Ledger) -> tuple[int, int, int]:
     """Verdicts and calls of another ledger; how many were new, and how many conflicts."""
     before = [_count(db, t) for t in ("verdicts", "calls")]
     db.executemany(INSERT_CALL, other.pages("calls", CALL_COLUMNS))
-    conflicts = _store(db, other.pages("verdicts", "key, row, call, created"))
+    rows = ((v.key, row, call, created) for v, row, call, created in other.sound())
+    conflicts = _store(db, rows)
     after = [_count(db, t) for t in ("verdicts", "calls")]
     return after[0] - before[0], after[1] - before[1], conflicts
 
@@ -274,27 +275,14 @@ def verdict_row(v: Verdict) -> str:
     )
 
 
-def verdict_of(row: str) -> Verdict:
-    t, r, c, status, p, value, reason, failure, judge, key, tin, tout, cost, meta = _decode(row)[0]
-    return rebuilt(
-        {
-            "task_id": t,
-            "response_id": r,
-            "criterion_id": c,
-            "status": status,
-            "p": p,
-            "value": value,
-            "reason": reason,
-            "failure": failure,
-            "judge": judge,
-            "key": key,
-            "tokens_in": tin,
-            "tokens_out": tout,
-            "cost": cost,
-            "cached": False,
-            "meta": meta,
-        }
-    )
+def verdict_of(row: str) -> Verdict | None:
+    """A stored row as its verdict; None for one that no run has written: a disk has damaged it."""
+    try:
+        fields = dict(zip(FIELDS, _decode(row)[0], strict=True))
+        v = Verdict(**fields)
+    except (ValueError, TypeError, RecursionError, DataError):
+        return None
+    return v if fields["value"] in (None, v.value) else None
 
 
 def call_row(c: Call, now: float) -> tuple[Any, ...]:
@@ -320,6 +308,10 @@ def call_of(row: Sequence[Any]) -> Call:
     names = CALL_COLUMNS.split(",")
     data = dict(zip(names, row, strict=True))
     data["id"] = data.pop("call")
-    data["request"], data["reply"] = _unpack(data["request"]), _unpack(data["reply"])
-    data["meta"] = json.loads(data["meta"] or "{}")
+    texts = {"request": data["request"], "reply": data["reply"]}
+    try:
+        data |= {name: _unpack(blob) for name, blob in texts.items()}
+        data["meta"] = dict(json.loads(data["meta"] or "{}"))
+    except (zlib.error, ValueError, TypeError):  # a disk has damaged it: its cost stays
+        data |= {"request": "{}", "reply": "", "meta": {"damaged": True}}
     return Call(**data)

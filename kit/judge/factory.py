@@ -22,7 +22,7 @@ from typing import Any
 
 from ..errors import KitError, MissingError
 from ..records import Criterion, Response, Task, Verdict, unknown
-from ..settings.read import known_names, make, nearest
+from ..settings.read import PLAIN, known_names, make, nearest
 
 FORMS = (
     "code, replay:NAME, local, small, server, endpoint:MODEL, "
@@ -193,4 +193,3 @@ MADE: dict[str, Callable[..., Any]] = {
 }
 SERVED = ("server", "small")  # they take an endpoint judge's options
 KINDS = (*MADE, *CLASSES)
-PLAIN = (str, int, float, list, tuple, Mapping, type(None))  # what a config may hold

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import random
 import sqlite3
@@ -26,6 +27,7 @@ from . import claims, exchange
 from .exchange import CALL_COLUMNS, FIELDS, INSERT_CALL, call_of, call_row, verdict_of, verdict_row
 from .records import Call
 
+log = logging.getLogger(__name__)
 MIGRATIONS = (
     """CREATE TABLE verdicts(id INTEGER PRIMARY KEY, key TEXT NOT NULL, row TEXT NOT NULL,
          call TEXT, created REAL NOT NULL);
@@ -45,6 +47,7 @@ MIGRATIONS = (
 PAGE = 1000  # rows read at once
 ANOTHER = "give another path, or move the file away; --ledger NEW starts a new one"
 DAMAGED = ("disk image is malformed", "no such table", "not a database", "not decode to UTF-8")
+LOST = "%s: the row of %s is damaged; it counts as absent, and is asked again"
 NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "fuse.sshfs", "9p", "afs", "ceph", "beegfs")
 
 
@@ -138,6 +141,7 @@ class Ledger:
                 check_same_thread=False,
                 cached_statements=256,
             )
+            db.text_factory = _text
             self._settle(db)
         except sqlite3.DatabaseError as e:
             wal = self.path.with_name(f"{self.path.name}-wal")
@@ -212,6 +216,14 @@ class Ledger:
             with _transaction(db):
                 yield db
 
+    @contextlib.contextmanager
+    def _swept(self) -> Iterator[sqlite3.Connection]:
+        """A write transaction, the damaged rows left out."""
+        with self.transaction() as db:
+            db.create_function("sound", 1, lambda raw: verdict_of(_text(raw)) is not None)
+            db.execute("DELETE FROM verdicts WHERE NOT sound(CAST(row AS BLOB))")
+            yield db
+
     def close(self) -> None:
         """Close the file; a later use opens it again."""
         with self.lock:
@@ -240,7 +252,7 @@ class Ledger:
     def get_many(self, keys: Sequence[str]) -> dict[str, Verdict]:
         """Stored verdicts by key; those that are not there are left out."""
         with self.reading() as db:
-            return _found(db, keys)
+            return self._found(db, keys)
 
     def claim(
         self, keys: Sequence[str], *, again: Collection[str] = ()
@@ -264,8 +276,19 @@ class Ledger:
         self, db: sqlite3.Connection, keys: Sequence[str], again: Collection[str]
     ) -> tuple[set[str], dict[str, Verdict]]:
         others = self._claims.others(db, keys)
-        there = {k: v for k, v in _found(db, keys).items() if v.failure not in again}
+        there = {k: v for k, v in self._found(db, keys).items() if v.failure not in again}
         return set(keys) - others - there.keys(), there
+
+    def _found(self, db: sqlite3.Connection, keys: Collection[str]) -> dict[str, Verdict]:
+        """Stored verdicts by key; a damaged row is forgotten, and its key can be asked again."""
+        sql = "SELECT key, row FROM verdicts WHERE key IN (SELECT value FROM json_each(?))"
+        rows = {key: verdict_of(row) for key, row in db.execute(sql, (json.dumps(list(keys)),))}
+        gone = [key for key, v in rows.items() if v is None]
+        if gone and not self.readonly:
+            self.correct((), gone)
+        for key in gone:
+            log.warning(LOST, self.path, key)
+        return {key: v for key, v in rows.items() if v is not None}
 
     def renew(self, keys: Collection[str]) -> None:
         """Say that these claims of this process still hold."""
@@ -324,8 +347,16 @@ class Ledger:
 
     def verdicts(self) -> Iterator[Verdict]:
         """All stored verdicts, oldest first."""
-        for (row,) in self.pages("verdicts", "row"):
-            yield verdict_of(row)
+        return (v for v, *_ in self.sound())
+
+    def sound(self) -> Iterator[tuple[Verdict, str, str | None, float]]:
+        """(verdict, its row, call, created) of all rows but the damaged, oldest first."""
+        for key, row, call, created in self.pages("verdicts", "key, row, call, created"):
+            v = verdict_of(row)
+            if v is None:
+                log.warning(LOST, self.path, key)
+            else:
+                yield v, row, call, created
 
     def pages(self, table: str, columns: str) -> Iterator[tuple[Any, ...]]:
         """All rows of a table, oldest first, a page at a time: memory stays flat."""
@@ -346,12 +377,9 @@ class Ledger:
 
     def call(self, call_id: str) -> Call | None:
         """One call by its id."""
-        with self.lock:
-            row = (
-                self.connection()
-                .execute(f"SELECT {CALL_COLUMNS} FROM calls WHERE call=?", (call_id,))
-                .fetchone()
-            )
+        sql = f"SELECT {CALL_COLUMNS} FROM calls WHERE call=?"
+        with self.reading() as db:
+            row = db.execute(sql, (call_id,)).fetchone()
         return call_of(row) if row else None
 
     def costs(self) -> list[dict[str, Any]]:
@@ -394,15 +422,9 @@ class Ledger:
         `key` may be the beginning of a key. MissingError when nothing begins so, DataError when
         several do.
         """
-        with self.lock:
-            found = (
-                self.connection()
-                .execute(
-                    "SELECT key, row, call, created FROM verdicts WHERE key>=? AND key<? LIMIT 3",
-                    (key, key + "\U0010ffff"),
-                )
-                .fetchall()
-            )
+        sql = "SELECT key, row, call, created FROM verdicts WHERE key>=? AND key<? LIMIT 3"
+        with self.reading() as db:
+            found = db.execute(sql, (key, key + "\U0010ffff")).fetchall()
         exact = [r for r in found if r[0] == key] or found
         if not exact:
             raise MissingError(
@@ -415,32 +437,38 @@ class Ledger:
                 f"several keys begin with {key!r}", where=str(self.path), fix="give more digits"
             )
         found_key, row, call_id, created = exact[0]
+        v = verdict_of(row)
+        if v is None:
+            raise DataError(
+                f"the row of {found_key} is damaged",
+                where=str(self.path),
+                fix="judge with this ledger again: that verdict alone is asked anew",
+            )
         call = self.call(call_id) if call_id else None
         sql = "SELECT row FROM verdicts WHERE call=? AND key<>?"
-        with self.lock:
-            rows = self.connection().execute(sql, (call_id, found_key)).fetchall()
-        others = [verdict_of(other) for (other,) in rows]
+        with self.reading() as db:
+            rows = db.execute(sql, (call_id, found_key)).fetchall()
+        others = [o for (other,) in rows if (o := verdict_of(other)) is not None]
         return {
             "key": found_key,
             "stored": created,
-            "verdict": dict(zip(FIELDS, json.loads(row), strict=True)),
+            "verdict": {name: getattr(v, name) for name in FIELDS},
             "call": vars(call) | {"request": _json(call.request), "meta": dict(call.meta)}
             if call
             else None,
             "same_call": [
-                {"criterion_id": v.criterion_id, "status": v.status, "key": v.key} for v in others
+                {"criterion_id": o.criterion_id, "status": o.status, "key": o.key} for o in others
             ],
-            "status": verdict_of(row).status,
+            "status": v.status,
         }
 
     # -- small facts, kept openly (what an endpoint can do)
     def note(self, name: str, value: Any = None) -> Any:
         """Read a small JSON note, or write it when a value is given."""
-        with self.lock:
-            db = self.connection()
+        with self.reading() as db:
             if value is None:
                 row = db.execute("SELECT value FROM notes WHERE name=?", (name,)).fetchone()
-                return json.loads(row[0]) if row else None
+                return _json(row[0]) if row else None
             db.execute(
                 "INSERT OR REPLACE INTO notes VALUES(?,?,?)", (name, json.dumps(value), time.time())
             )
@@ -459,7 +487,7 @@ class Ledger:
 
         DataError names the bad line, and nothing of the file is kept then.
         """
-        with self.transaction() as db:
+        with self._swept() as db:
             return exchange.read(db, Path(path))
 
     def merge(self, other: str | Path) -> tuple[int, int, int]:
@@ -468,7 +496,7 @@ class Ledger:
         Of two verdicts under one key a decided one stays before an unknown one, then the newer;
         a conflict is two that are decided differently.
         """
-        with Ledger(other, readonly=True) as book, self.transaction() as db:
+        with Ledger(other, readonly=True) as book, self._swept() as db:
             return exchange.merge(db, book)
 
     def prune(
@@ -479,17 +507,15 @@ class Ledger:
         What is given must all hold. The calls stay in the cost book, without their texts where no
         verdict is left. How many verdicts went; the file shrinks.
         """
-        with self.transaction() as db:
+        with self._swept() as db:
             gone = exchange.prune(db, days=days, judge=judge, kinds=kinds)
         with self.lock:
             self.connection().execute("VACUUM")
         return gone
 
 
-def _found(db: sqlite3.Connection, keys: Collection[str]) -> dict[str, Verdict]:
-    """Stored verdicts by key."""
-    sql = "SELECT key, row FROM verdicts WHERE key IN (SELECT value FROM json_each(?))"
-    return {key: verdict_of(row) for key, row in db.execute(sql, (json.dumps(list(keys)),))}
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
 
 
 def _json(text: str) -> Any:

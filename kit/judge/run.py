@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BudgetError, DataError, JudgeDownError, KitError
-from ..records import Criterion, Response, Task, Verdict, leaves, unknown
+from ..records import FAILURES, Criterion, Response, Task, Verdict, leaves, unknown
 from ..system import progress as bars
 from . import loop
 from .asking import answer
@@ -126,9 +126,24 @@ def judge(
     """
     answers = _answers(tasks, responses)
     who = judge_of(judge)
-    run = Session(budget=budget, retry=frozenset(retry))
+    run = _session(ledger, budget, retry, each)
     work = _all(tasks, answers, who, ledger, progress, run, each)
     return loop.run(work, run.ease)
+
+
+def _session(ledger: Any, budget: Any, retry: Any, each: Any = None) -> Session:
+    """The run that is asked for; KitError for an argument that is none."""
+    kinds = isinstance(retry, Collection) and not isinstance(retry, str)
+    for name, given, fits, fix in (
+        ("ledger", ledger, isinstance(ledger, Ledger | str | Path | None), "a path or a Ledger"),
+        ("budget", budget, isinstance(budget, Budget | None), "a kit.judge.Budget"),
+        ("each", each, each is None or callable(each), "a function of an answer and its verdicts"),
+        ("retry", retry, kinds and all(k in FAILURES for k in retry), f"a set of {FAILURES}"),
+    ):
+        if not fits:
+            where = f"judge({name}=...)"
+            raise KitError(f"{name} is {given!r:.80}", where=where, fix=f"give {fix}")
+    return Session(budget=budget, retry=frozenset(retry))
 
 
 def _answers(tasks: Any, responses: Iterable[Response] | None) -> Iterable[Response]:
@@ -156,7 +171,7 @@ async def ajudge(
     are in the ledger, or are those of the next run that asks.
     """
     who = judge_of(judge)
-    run = Session(budget=budget, retry=frozenset(retry))
+    run = _session(ledger, budget, retry)
     return await loop.hop(_all(tasks, responses, who, ledger, progress, run, None), run.ease)
 
 
@@ -191,10 +206,8 @@ def _open(ledger: Ledger | str | Path | None) -> Ledger | None:
 
 
 def _pairs(tasks: Any, responses: Iterable[Response]) -> list[tuple[Task, Response]]:
-    rows = [tasks] if isinstance(tasks, Task) else list(getattr(tasks, "tasks", tasks))
-    responses = [responses] if isinstance(responses, Response) else list(responses)
-    storable(rows, "tasks")
-    storable(responses, "responses")
+    rows = storable(tasks if isinstance(tasks, Task) else getattr(tasks, "tasks", tasks), "tasks")
+    responses = storable(responses, "responses")
     by_id = {t.id: t for t in rows}
     out = []
     for n, r in enumerate(responses, 1):
@@ -209,11 +222,13 @@ def _pairs(tasks: Any, responses: Iterable[Response]) -> list[tuple[Task, Respon
     return out
 
 
-def storable(records: Iterable[Task | Response], where: str) -> None:
-    """DataError for an id with half a character: its verdicts would be paid and not be kept; for
+def storable(given: Any, where: str) -> list[Any]:
+    """A record, or several, as a list; DataError for an id with half a character: its verdicts would be paid and not be kept; for
     one id of two: the verdicts on both would go by it; and for what is no record.
     """
     seen: dict[tuple[str, str], Task | str] = {}
+    alone = isinstance(given, Task | Response) or not isinstance(given, Iterable)
+    records = [given] if alone else list(given)
     for n, record in enumerate(records, 1):
         if not isinstance(record, (Task, Response)):
             fix = "give Task and Response objects; kit.load reads them from a file"
@@ -227,6 +242,7 @@ def storable(records: Iterable[Task | Response], where: str) -> None:
                 fix = "write the id in whole characters (no half of a surrogate pair)"
                 what = f"the id {i!a} is no text"
                 raise DataError(what, where=f"{where}, number {n}, field id", fix=fix)
+    return records
 
 
 async def _all(

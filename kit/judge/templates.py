@@ -136,7 +136,7 @@ def secret_of(ledger: Any) -> bytes:
                 row = ("fence", json.dumps(secrets.token_hex(16)), time.time())
                 db.execute("INSERT OR IGNORE INTO notes VALUES(?,?,?)", row)
             known = ledger.note("fence")
-        _SECRETS[ledger] = bytes.fromhex(known) if known else _SECRET
+        _SECRETS[ledger] = str(known).encode() if known else _SECRET
     return _SECRETS[ledger]
 
 
@@ -160,7 +160,10 @@ def allowed(c: Criterion) -> list[str]:
     if c.scale == "ordinal":
         return [*c.levels, "cannot_tell"]
     if c.scale == "points":
-        return [f"a number from 0 to {c.points or 1:g}", "cannot_tell"]
+        top = c.points or 1
+        short = f"{top:g}"
+        shown = short if float(short) == top else repr(top)  # two that differ are two questions
+        return [f"a number from 0 to {shown}", "cannot_tell"]
     return list(BINARY)
 
 

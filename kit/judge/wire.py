@@ -120,6 +120,7 @@ class Wire:
     _session: Any = field(default=None, repr=False)
     _loop: Any = field(default=None, repr=False)
     _proxy: str | None = field(default=None, repr=False)
+    _sent: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         for name, value in self.headers.items():
@@ -131,7 +132,8 @@ class Wire:
     async def post(self, path: str, body: bytes, timeout: float) -> Reply:
         """POST a JSON body; a Reply of any status, or WireError. The deadline counts from now."""
         session, url = self._open(), self.address.url(path)
-        more = {"proxy": self._proxy, "allow_redirects": False}
+        # headers of the session would go to the proxy, too, in clear and before any TLS
+        more = {"proxy": self._proxy, "allow_redirects": False, "headers": self._sent}
         try:
             async with (
                 _within(timeout),
@@ -196,9 +198,8 @@ class Wire:
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
                 auto_decompress=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
-                headers=self._heads(),
             )
-            self._loop, self._proxy = loop, self.address.proxy
+            self._loop, self._proxy, self._sent = loop, self.address.proxy, self._heads()
             loops.at_exit(self)
             weakref.finalize(self, _shut, self._session, loop).atexit = False
         return self._session
@@ -263,15 +264,15 @@ def _unpacker(coding: str) -> Any:
 
 
 def _unzipped() -> Any:
-    """Unpacks gzip or zlib, whichever it is; what follows the end of one member begins another."""
-    unzip = zlib.decompressobj(wbits=47)
+    """Unpacks gzip, zlib or bare deflate; what follows the end of one member begins another."""
+    unzip: Any = None
 
     def unpack(chunk: bytes, most: int) -> bytes:
         nonlocal unzip
-        if (
-            not chunk and not unzip.eof
-        ):  # what was to follow might have been the verdict's other half
+        # what was to follow might have been the verdict's other half
+        if not chunk and (unzip is None or not unzip.eof):
             raise WireError("connection", "the packed reply was cut")
+        unzip = unzip or zlib.decompressobj(wbits=_bits(chunk))
         out = unzip.decompress(chunk, most)
         while unzip.eof and unzip.unused_data and len(out) < most:
             rest, unzip = unzip.unused_data, zlib.decompressobj(wbits=47)
@@ -279,6 +280,11 @@ def _unzipped() -> Any:
         return out
 
     return unpack
+
+
+def _bits(begin: bytes) -> int:
+    """zlib's word for what begins so: gzip (1f) or zlib (a low digit of 8), else bare deflate."""
+    return 47 if begin[0] == 0x1F or begin[0] & 15 == 8 else -15
 
 
 @functools.lru_cache(maxsize=64)

@@ -11,13 +11,14 @@ import json
 import re
 import typing
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import KitError, MissingError
 
 T = TypeVar("T")
+PLAIN = (str, int, float, list, tuple, Mapping, type(None))  # what a config may hold
 TEXT_NUMBER = "YAML reads 1e-5 as text: write 1.0e-5"
 
 
@@ -159,6 +160,34 @@ def make(cls: type[T], values: Mapping[str, Any], *, where: str = "settings") ->
         return msgspec.convert({k: _whole(v) for k, v in values.items()}, cls, strict=True)
     except msgspec.ValidationError as e:
         raise _wrong(cls, values, str(e), where) from None
+
+
+def fitting(function: Callable[..., Any], given: Mapping[str, Any], *, where: str) -> None:
+    """KitError for the argument that is not of the type that the function names.
+
+    >>> def ask(tries: int = 5, name: str | None = None): ...
+    >>> fitting(ask, {"tries": 2, "name": object()}, where="ask")
+    Traceback (most recent call last):
+    ...
+    kit.errors.KitError: name is an object
+      where: ask, setting name
+      to do: give one of these: str, NoneType
+    """
+    import msgspec
+
+    hints = typing.get_type_hints(function)
+    plain = {k: v for k, v in given.items() if k in hints and isinstance(v, PLAIN)}
+    for name in sorted(given.keys() & hints.keys() - plain.keys()):
+        kinds = [typing.get_origin(k) or k for k in typing.get_args(hints[name]) or [hints[name]]]
+        if not isinstance(given[name], tuple(kinds)):
+            fix = f"give one of these: {', '.join(k.__name__ for k in kinds)}"
+            what = f"{name} is an {type(given[name]).__name__}"
+            raise KitError(what, where=f"{where}, setting {name}", fix=fix)
+    fields = dataclasses.make_dataclass("Arguments", [(k, hints[k]) for k in plain])
+    try:
+        msgspec.convert(plain, fields, strict=True)
+    except msgspec.ValidationError as e:
+        raise _wrong(fields, plain, str(e), where) from None
 
 
 def _whole(value: Any) -> Any:

@@ -862,3 +862,52 @@ def test_a_ledger_on_a_medium_that_cannot_be_written_is_read(tmp_path, monkeypat
     (tmp_path / "l.sqlite-wal").write_bytes(b"not yet in the file itself")
     with pytest.raises(DataError, match="unable to open"):
         Ledger(path, readonly=True)
+
+
+def test_a_row_with_a_flipped_bit_counts_as_absent(tmp_path, capsys):
+    """It was a raw JSONDecodeError in every run, or a status "unm%t" that was handed on."""
+    asked = []
+
+    class Fair:
+        name = "fair"
+
+        def key(self, task, response, criterion):
+            return f"k{criterion.id}"
+
+        async def verdicts(self, task, response, criteria):
+            asked.append(len(criteria))
+            ids = dict(task_id=task.id, response_id=response.id)
+            return [Verdict(**ids, criterion_id=c.id, status="unmet") for c in criteria]
+
+    book, answer = Ledger(tmp_path / "l.sqlite"), [Response(task_id="t", id="r", text="w")]
+    call = Call(id="q", judge="j", model="m", endpoint="e", request="r" * 2000, reply="x" * 2000)
+    first = judge(TASK, answer, judge=Fair(), ledger=book, progress=False)
+    other = Ledger(tmp_path / "other.sqlite")
+    other.merge(book.path)
+    book.put(call=call)
+    db = book.connection()
+    whole = db.execute("SELECT row FROM verdicts WHERE key='kc1'").fetchone()[0]
+    for broken in (
+        whole.replace("unmet", "unm%t").encode(),
+        whole.replace("null", "nu|l").encode(),
+        whole.replace("0.0", "1.0", 1).encode(),
+        whole.encode().replace(b"unmet", b"unme\xf4"),
+        b"",
+    ):
+        change = "UPDATE verdicts SET row=CAST(? AS TEXT) WHERE key='kc1'"
+        db.execute(change, (broken,))
+        with pytest.raises(DataError, match="kc1 is damaged"):
+            book.explain("kc1")
+        assert {v.key for v in book.verdicts()} == {"kc0", "kc2"}
+        assert book.export(tmp_path / "out.jsonl") == 3  # a call and two verdicts
+        before = len(asked)
+        for _ in range(2):  # asked once, and stored
+            got = judge(TASK, answer, judge=Fair(), ledger=book, progress=False)
+            assert [v.status for v in got] == [v.status for v in first] == ["unmet"] * 3
+        assert asked[before:] == [1]
+        db.execute(change, (broken,))
+        book.prune(kinds=["parse"])
+        assert book.merge(other.path)[2] == 0 and book.get("kc1").status == "unmet"
+    db.execute("UPDATE calls SET reply=x'789c00'")
+    (kept,) = book.calls()
+    assert kept.reply == "" and kept.meta == {"damaged": True}

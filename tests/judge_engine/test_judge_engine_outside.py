@@ -24,12 +24,13 @@ from judge_stub import StubServer, completion
 import kit
 from kit.__main__ import main
 from kit.cli import judge as judge_cli
-from kit.errors import KitError
-from kit.judge import EndpointJudge, judge, keys
+from kit.errors import DataError, KitError
+from kit.judge import EndpointJudge, judge, keys, templates
 from kit.judge.factory import judge_of
 from kit.judge.ledger import Ledger
 from kit.judge.parse import read
 from kit.judge.prices import Price
+from kit.judge.wire import WireError
 from kit.records import Criterion, Response, Task, Verdict
 
 C1, C2 = Criterion(id="c1", text="names Paris"), Criterion(id="c2", text="names Rome")
@@ -290,7 +291,7 @@ ANSWER = Response(task_id="t", id="r", text="w1")
 
 def judged(handler, **options):
     with StubServer(handler=handler) as stub:
-        who = EndpointJudge("m", base_url=stub.url, tries=1, patience=1, **options)
+        who = EndpointJudge("m", base_url=stub.url, **{"tries": 1, "patience": 1, **options})
         return judge([TASK], [ANSWER], judge=who)[0]
 
 
@@ -979,6 +980,137 @@ def test_what_follows_the_first_member_of_a_packed_reply_is_read():
     assert len(_unpacker("gzip")(gzip.compress(b"x" * 10**6) * 3, 10)) == 10
     with pytest.raises(zlib.error):
         _unpacker("gzip")(one + b"garbage", 99)
+
+
+def test_bare_deflate_is_read():
+    """Servers that call it "deflate" send it without zlib's header, too: every call was lost."""
+    from kit.judge.wire import _unpacker
+
+    for level in (0, 1, 6, 9):
+        pack = zlib.compressobj(level, zlib.DEFLATED, -15)
+        packed = pack.compress(b'{"a": 1}') + pack.flush()
+        unpack = _unpacker("deflate")
+        assert b"".join(unpack(packed[i : i + 1], 99) for i in range(len(packed))) == b'{"a": 1}'
+        unpack(b"", 1)
+    cut = _unpacker("deflate")
+    cut(packed[:-2], 99)
+    with pytest.raises(WireError, match="cut"):
+        cut(b"", 1)
+    with pytest.raises(WireError, match="cut"):
+        _unpacker("deflate")(b"", 1)
+
+
+def test_a_part_of_a_body_is_no_reply():
+    """HTTP 206 with a Content-Range, and whole JSON in it: unknown, with its cause."""
+    head = {"Content-Range": "bytes 0-99/2000"}
+    said = completion('{"c1": {"reason": "r", "verdict": "met"}}')
+    v = judged(lambda body, n: (206, said, head))
+    assert (v.status, v.failure) == ("unknown", "transport") and "206" in v.reason
+
+
+@pytest.mark.parametrize("many", [429, 500])
+def test_a_cause_names_the_attempts_that_were_made(many):
+    """Three 429 and then 500 until the end were "3 attempts failed", as was a broken body twice."""
+    seen = []
+
+    def handler(body, n):
+        seen.append(n)
+        return (many if n < 4 else 200), b'{"choices": [', {"Retry-After": "0.01"}
+
+    v = judged(handler, tries=5, patience=60)
+    assert v.reason.startswith(f"{len(seen)} attempts failed")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"template": t} for t in (object(), 5)),
+        *({"repair": r} for r in (-1, 1.5, "2", None, True)),
+        *({"headers": h} for h in (5, "Authorization: Qw7SeCr3t", {5: "x"}, {"a": 5})),
+        *({"extra": e} for e in (5, ["Qw7SeCr3t"], {5: 1})),
+        *({"max_tokens": t} for t in (5.5, float("inf"))),
+        *({name: 5} for name in ("model", "base_url", "key_env", "name", "price", "effort")),
+        {"concurrency": 1.5},
+        {"tries": True},
+        {"sample": "a"},
+    ],
+)
+def test_an_argument_of_another_type_is_named(options):
+    """template=object() was a raw TypeError, and with repair=-1 all was unknown, unasked."""
+    (name,) = options
+    with pytest.raises(KitError) as e:
+        EndpointJudge(**{"model": "m", "base_url": "http://127.0.0.1:9/v1", **options})
+    assert name in str(e.value) and "SeCr3t" not in str(e.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"retry": r} for r in ("parse", 5, None, {"prse"}, ["parse", 3])),
+        *({"ledger": book} for book in (5, object())),
+        *({"budget": b} for b in (5, "1", {"calls": 1})),
+        {"each": 5},
+    ],
+)
+def test_an_argument_of_a_run_that_is_none_is_named(options):
+    """retry="parse" was six letters, and asked nothing again; a budget of 5 an AttributeError."""
+    with pytest.raises(KitError, match=f"judge.{next(iter(options))}=") as e:
+        judge([TASK], [ANSWER], judge="code", progress=False, **options)
+    assert repr(next(iter(options.values())))[:20] in str(e.value)
+
+
+@pytest.mark.parametrize("tasks, given", [(5, [ANSWER]), (None, [ANSWER]), ([TASK], 5)])
+def test_tasks_or_answers_that_are_none_are_named(tasks, given):
+    """They were a raw "'int' object is not iterable"."""
+    with pytest.raises(DataError, match="number 1"):
+        judge(tasks, given, judge="code", progress=False)
+
+
+def test_brackets_without_end_are_no_traceback(tmp_path, capsys):
+    """`--extra a=[[[[...` of 3,000 brackets was a RecursionError, as was such a grades file."""
+    deep = "[" * 3000 + "]" * 3000
+    with pytest.raises(KitError, match="no JSON") as e:
+        judge_cli._extra([f"a={deep}"])
+    assert len(str(e.value)) < 400
+    args = command(tmp_path, "http://127.0.0.1:9/v1")
+    (tmp_path / "o.jsonl").write_text(deep + "\n")
+    assert main([*args, "--resume", "--out", str(tmp_path / "o.jsonl")]) == 2
+    assert "no line of a grades file" in capsys.readouterr().err
+
+
+def test_points_that_differ_in_the_seventh_digit_are_two_questions():
+    """5 and 5.000001 shared prompt and key: one's verdict was the other's, at 5 of 5."""
+    who = EndpointJudge("m", base_url="http://127.0.0.1:9/v1")
+    rows = [Criterion(id="c", text="x", scale="points", points=p) for p in (5, 5.0, 5.000001)]
+    keys = [who.key(Task(id="t", prompt="p", criteria=(c,)), ANSWER, c) for c in rows]
+    assert keys[0] == keys[1] != keys[2]
+    assert templates.allowed(rows[0])[0] == "a number from 0 to 5"
+    assert templates.allowed(rows[2])[0] == "a number from 0 to 5.000001"
+
+
+@pytest.mark.parametrize(
+    "place", ["far.example/v1", "x.openai.azure.com/v1", "me:Qw7SeCr3t@far/v1"]
+)
+def test_a_proxy_reads_no_key_on_the_way_to_https(place, monkeypatch):
+    """CONNECT, which goes to the proxy in clear, had the judge's key as Proxy-Authorization."""
+    sock = socket.create_server(("127.0.0.1", 0))
+    read_ = []
+
+    def serve():
+        conn, _ = sock.accept()
+        read_.append(conn.recv(65536))
+        conn.sendall(b"HTTP/1.1 502 no\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        conn.close()
+
+    threading.Thread(target=serve, daemon=True).start()
+    monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{sock.getsockname()[1]}")
+    monkeypatch.setenv("KIT_JUDGE_KEY", "Qw7SeCr3tValue12345678Zx")
+    who = EndpointJudge("m", base_url=f"https://{place}", tries=1, headers={"X-Own": "SeCr3t2"})
+    (v,) = judge([TASK], [ANSWER], judge=who, progress=False)
+    sock.close()
+    assert v.failure == "transport" and read_[0].startswith(b"CONNECT ")
+    heads = {line.split(b":")[0].lower() for line in read_[0].split(b"\r\n")[1:] if line}
+    assert not heads & {b"proxy-authorization", b"authorization", b"api-key", b"x-own"}
 
 
 def test_a_packed_reply_that_was_cut_is_not_believed():
