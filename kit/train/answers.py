@@ -5,11 +5,13 @@ held-out prompts; trivial policies beside them.
 from __future__ import annotations
 
 import dataclasses
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..checks.rules import without_confidence
+from ..errors import DataError
 from ..records import Response, Task, fingerprint
 from ..system import progress
 from .config import GRPOSettings
@@ -17,6 +19,8 @@ from .device import import_torch
 from .evaluation import Evaluation
 from .models import Loaded, eos_ids
 from .reward import Reward
+
+logger = logging.getLogger(__name__)
 
 
 def sample_answers(
@@ -182,6 +186,23 @@ def shows(task: Task) -> bool:
 def is_cut(task: Task, tokenizer: Any, limit: int) -> bool:
     """True when the tool output of this task does not fit and is shortened."""
     return shows(task) and messages(task, tokenizer, limit) != _chat(task, None)
+
+
+def fitting(tasks: Sequence[Task], tokenizer: Any, settings: GRPOSettings) -> None:
+    """DataError for a prompt that is too long; a warning where tool output is cut to fit."""
+    limit, cut = settings.max_prompt_tokens, []
+    for t in tasks:
+        n = len(prompt_ids(tokenizer, t, limit))
+        if n > limit:
+            raise DataError(
+                f"the prompt has {n} tokens, more than max_prompt_tokens={limit}",
+                where=f"task {t.id!r}",
+            )
+        if is_cut(t, tokenizer, limit):
+            cut.append(t.id)
+    if cut:
+        said = "the tool output of %d of %d prompts is cut to fit max_prompt_tokens=%d (first: %r)"
+        logger.warning(said, len(cut), len(tasks), limit, cut[0])
 
 
 def _chat(task: Task, words: int | None) -> list[dict[str, str]]:

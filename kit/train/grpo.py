@@ -8,7 +8,6 @@ data order, and the ledger pays no verdict twice.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import logging
@@ -30,6 +29,7 @@ from .audit import Audit
 from .config import GRPOSettings, to_mapping
 from .evaluation import Evaluation, Gain
 from .models import Loaded, eos_ids, load
+from .rehearsal import SAID, rehearse
 from .resume import (
     drop_reference,
     identity,
@@ -95,50 +95,103 @@ def train(
     """
     from ..rewards.composer import Composer
 
+    composer = Composer.from_config(composer)
+    ready(settings, tasks, heldout, judge=judge, audit=audit, composer=composer)
+    inputs.place(Path(out))
+    with inputs.alone(Path(out)):
+        run = _Run(settings, tasks, heldout, Path(out), resume)
+        ledger = run.out / "ledger.sqlite" if ledger is None else ledger
+        run.reward = Reward(
+            tasks=[*tasks, *heldout],
+            judge=judge,
+            composer=composer,
+            ledger=ledger,
+            budget=budget,
+            patience_s=settings.patience_s,
+            bill=Bill.of(run.out / f"bill_{world.rank()}.json", resume),
+        )
+        run.reward.check()
+        run.on_step = on_step
+        evolve = evolving.settings_of(evolve)
+        run.mark(audit, evolve)
+        run.teach(evolve)
+        if settings.audit_every:
+            run.audit = Audit(
+                reward=Reward(
+                    tasks=tasks,
+                    judge=audit,
+                    composer=composer,
+                    ledger=ledger,
+                    budget=budget,
+                    patience_s=settings.patience_s,
+                ),
+                log=rollouts.Log(run.out / "audits.jsonl"),
+                every=settings.audit_every,
+                share=settings.audit_share,
+                seed=settings.seed,
+            )
+        run.loaded = loaded or load(settings)
+        answers.fitting([*tasks, *heldout], run.loaded.tokenizer, settings)
+        return run.go()
+
+
+def ready(
+    settings: GRPOSettings,
+    tasks: Sequence[Task],
+    heldout: Sequence[Task],
+    *,
+    judge: Any,
+    audit: Any,
+    composer: Any,
+) -> None:
+    """An error for what would stop this training later; nothing is loaded or written."""
     inputs.check(settings, [judge, audit])
     inputs.once(tasks)
-    inputs.place(Path(out))
-    run = _Run(settings, tasks, heldout, Path(out), resume)
-    composer = Composer.from_config(composer)
-    ledger = run.out / "ledger.sqlite" if ledger is None else ledger
-    run.reward = Reward(
-        tasks=[*tasks, *heldout],
-        judge=judge,
-        composer=composer,
-        ledger=ledger,
-        budget=budget,
-        patience_s=settings.patience_s,
-        bill=Bill.of(run.out / f"bill_{world.rank()}.json", resume),
-    )
-    run.reward.check()
-    run.on_step = on_step
-    evolve = evolving.settings_of(evolve)
-    run.mark(audit, evolve)
-    run.teach(evolve)
-    if settings.audit_every:
-        if audit is None:
-            raise KitError(
-                "audit_every is set, and there is no second judge",
-                where="setting audit_every",
-                fix="give audit=..., or audit_every: 0",
-            )
-        run.audit = Audit(
-            reward=Reward(
-                tasks=tasks,
-                judge=audit,
-                composer=composer,
-                ledger=ledger,
-                budget=budget,
-                patience_s=settings.patience_s,
-            ),
-            log=rollouts.Log(run.out / "audits.jsonl"),
-            every=settings.audit_every,
-            share=settings.audit_share,
-            seed=settings.seed,
+    if not tasks:
+        raise DataError("there are no training tasks", where="tasks")
+    inputs.readable([*tasks, *heldout])
+    resample.check(settings)
+    if settings.reweight:
+        contrast.check(composer)
+    shared = {t.id for t in tasks} & {t.id for t in heldout}
+    if shared:
+        raise DataError(
+            f"{len(shared)} held-out tasks are also trained on",
+            where=f"task {sorted(shared)[0]!r}",
+            fix="hold out other prompts: a gain on trained prompts shows nothing",
         )
-    run.loaded = loaded or load(settings)
-    with inputs.alone(run.out) if world.main() else contextlib.nullcontext():
-        return run.go()
+    if settings.eval_every and not heldout:
+        raise KitError(
+            f"eval_every is {settings.eval_every}, and no task is held out",
+            where="setting eval_every",
+            fix="hold out tasks (train_ratio: 0.9, holdout_by: FIELD, heldout: FILE), "
+            "or say eval_every: 0",
+        )
+    if settings.audit_every and audit is None:
+        raise KitError(
+            "audit_every is set, and there is no second judge",
+            where="setting audit_every",
+            fix="give audit=..., or audit_every: 0",
+        )
+    rehearse(settings, _rehearsed)
+
+
+def _rehearsed(settings: GRPOSettings, loaded: Loaded, out: Path) -> Any:
+    """A trainer of made-up prompts and rewards."""
+    from datasets import Dataset
+
+    from .trainer import arguments, trainer_class
+
+    asked = {"prompt": [{"role": "user", "content": SAID["prompt"]}], "task_id": "rehearsal"}
+    trainer = trainer_class()(
+        model=loaded.model,
+        reward_funcs=lambda completions, **_: [float(i % 2) for i in range(len(completions))],
+        args=arguments(settings, loaded, str(out)),
+        train_dataset=Dataset.from_list([asked] * settings.prompts_per_step),
+        processing_class=loaded.tokenizer,
+    )
+    trainer.kit_setup(settings, loaded, rollouts.Log(out / rollouts.ROLLOUTS))
+    return trainer
 
 
 class _Run:
@@ -171,24 +224,6 @@ class _Run:
         self._check()
 
     def _check(self) -> None:
-        if not self.tasks:
-            raise DataError("there are no training tasks", where="tasks")
-        inputs.readable([*self.tasks, *self.heldout])
-        resample.check(self.settings)
-        shared = {t.id for t in self.tasks} & {t.id for t in self.heldout}
-        if shared:
-            raise DataError(
-                f"{len(shared)} held-out tasks are also trained on",
-                where=f"task {sorted(shared)[0]!r}",
-                fix="hold out other prompts: a gain on trained prompts shows nothing",
-            )
-        if self.settings.eval_every and not self.heldout:
-            raise KitError(
-                f"eval_every is {self.settings.eval_every}, and no task is held out",
-                where="setting eval_every",
-                fix="hold out tasks (train_ratio: 0.9, holdout_by: FIELD, heldout: FILE), "
-                "or say eval_every: 0",
-            )
         self.out.mkdir(parents=True, exist_ok=True)
         if not world.main():
             return  # the first process looks at the folder for all
@@ -219,8 +254,6 @@ class _Run:
         rubrics.
         """
         composer, per_component = self.reward.composer, self.settings.per_component
-        if self.settings.reweight:
-            contrast.check(composer)
         self.pay = reward.functions(composer, self._graded, per_component=per_component)
         if self.settings.shuffle_rewards:
             self.pay = [reward.shuffled(f, self.settings.seed) for f in self.pay]
@@ -336,7 +369,6 @@ class _Run:
         from .trainer import arguments, trainer_class
 
         args = arguments(self.settings, self.loaded, str(self.out / "checkpoints"), self.weights)
-        self._check_prompts()
         tokenizer, limit = self.loaded.tokenizer, self.settings.max_prompt_tokens
         data = Dataset.from_list(
             [
@@ -370,29 +402,6 @@ class _Run:
             self.settings, self.loaded, rollouts.Log(self.out / rollouts.ROLLOUTS), monitor.on_batch
         )
         return trainer
-
-    def _check_prompts(self) -> None:
-        """DataError for a prompt that is too long; a warning where tool output is cut to fit."""
-        tokenizer, limit, cut = self.loaded.tokenizer, self.settings.max_prompt_tokens, []
-        every = [*self.tasks, *(t for t in self.heldout if answers.shows(t))]
-        for t in every:
-            n = len(answers.prompt_ids(tokenizer, t, limit))
-            if n > limit:
-                raise DataError(
-                    f"the prompt has {n} tokens, more than max_prompt_tokens={limit}",
-                    where=f"task {t.id!r}",
-                )
-            if answers.is_cut(t, tokenizer, limit):
-                cut.append(t.id)
-        if cut:
-            logger.warning(
-                "the tool output of %d of %d prompts is cut to fit max_prompt_tokens=%d (first: "
-                "%r)",
-                len(cut),
-                len(every),
-                limit,
-                cut[0],
-            )
 
     async def _graded(
         self, completions: Any, completion_ids: Any, task_id: Any, **_: Any

@@ -4,6 +4,7 @@ rows that are cut or cut to nothing, reporters, and keys of judges.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib.util
 import logging
@@ -18,6 +19,7 @@ from ..records import Task, is_number
 from ..rubrics.splits import asked_key
 from ..settings.read import known_names
 from ..system import processes, progress
+from . import world
 from .config import DPOSettings, GRPOSettings, Settings
 
 logger = logging.getLogger(__name__)
@@ -179,7 +181,11 @@ def place(out: Path) -> None:
 
 
 def alone(out: Path) -> Any:
-    """Hold the folder of a run; KitError where another process trains there now."""
+    """Hold the folder of a run; KitError where another process trains there now. Processes that
+    train together hold it by their first.
+    """
+    if not world.main():
+        return contextlib.nullcontext()
     fix = "wait for it, or name another folder"
     busy = KitError("another process trains there now", where=str(out), fix=fix)
     return processes.alone(out.absolute().parent, out.name, progress.say, busy=busy)

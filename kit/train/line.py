@@ -20,7 +20,7 @@ from ..errors import KitError
 from ..records import Response, Task, fingerprint, response_from_json, to_json
 from ..rewards.composer import Composer
 from ..runs import plain
-from . import evaluation, export, stages
+from . import answers, evaluation, export, grpo, inputs, models, stages
 from .config import DPOSettings, GRPOSettings, Settings
 from .models import Loaded, load
 from .resume import mark_folder, read_by
@@ -78,36 +78,40 @@ class Done:
 
 def run(chain: Chain) -> Done:
     """Run the stages that are not finished; after each its adapter is merged, and the next one
-    trains a new adapter on that model.
+    trains a new adapter on that model. Settings that a later stage would refuse are refused first.
     """
-    from . import answers
-
-    chain.out.mkdir(parents=True, exist_ok=True)
-    reward = Reward(
-        tasks=[*chain.tasks, *chain.heldout],
-        judge=chain.judge,
-        composer=Composer.from_config(chain.reward),
-        ledger=chain.out / "ledger.sqlite",
-    )
-    if chain.tasks:
-        mark = read_by(reward, chain.tasks, chain.heldout)
-        mark_folder(chain.out / "chain.json", mark, resume=True)
-    grpo = (s.settings for s in reversed(chain.stages) if isinstance(s.settings, GRPOSettings))
-    line = _Line(chain, reward, chain.sampler or next(grpo, None))
-    model = chain.stages[0].settings.model
-    line.look("start", model)
-    for stage in chain.stages:
-        merged = line.run(stage, model)
-        line.look(stage.name, merged)
-        model = model if stage.aside else merged
-    every = answers.trivial(chain.heldout, reward) if line.evaluations else None
-    paid = answers.by_policy(every)
-    left = {s.name: (chain.folder(s) / "metrics.json").read_text("utf-8") for s in chain.stages}
-    return Done(
-        evaluations=tuple(line.evaluations),
-        trivial=plain({k: e.reward().value for k, e in paid.items()}),
-        metrics={name: json.loads(text) for name, text in left.items()},
-    )
+    inputs.place(chain.out)
+    with inputs.alone(chain.out):
+        chain.out.mkdir(parents=True, exist_ok=True)
+        reward = Reward(
+            tasks=[*chain.tasks, *chain.heldout],
+            judge=chain.judge,
+            composer=Composer.from_config(chain.reward),
+            ledger=chain.out / "ledger.sqlite",
+        )
+        if chain.tasks:
+            mark = read_by(reward, chain.tasks, chain.heldout)
+            mark_folder(chain.out / "chain.json", mark, resume=True)
+        sampled = (
+            s.settings for s in reversed(chain.stages) if isinstance(s.settings, GRPOSettings)
+        )
+        line = _Line(chain, reward, chain.sampler or next(sampled, None))
+        for stage in chain.stages:
+            line.ready(stage)
+        model = chain.stages[0].settings.model
+        line.look("start", model)
+        for stage in chain.stages:
+            merged = line.run(stage, model)
+            line.look(stage.name, merged)
+            model = model if stage.aside else merged
+        every = answers.trivial(chain.heldout, reward) if line.evaluations else None
+        paid = answers.by_policy(every)
+        left = {s.name: (chain.folder(s) / "metrics.json").read_text("utf-8") for s in chain.stages}
+        return Done(
+            evaluations=tuple(line.evaluations),
+            trivial=plain({k: e.reward().value for k, e in paid.items()}),
+            metrics={name: json.loads(text) for name, text in left.items()},
+        )
 
 
 @dataclass
@@ -119,6 +123,42 @@ class _Line:
     sampler: GRPOSettings | None
     evaluations: list[evaluation.Evaluation] = field(default_factory=list)
 
+    def ready(self, stage: Stage) -> None:
+        """An error, which names the stage, for what would stop it when its turn comes."""
+        chain, s = self.chain, stage.settings
+        try:
+            tokenizer = models.ready(s)
+            if isinstance(s, GRPOSettings):
+                held = self._watched(s)
+                how = dict(judge=chain.judge, audit=None, composer=self.reward.composer)
+                grpo.ready(s, chain.tasks, held, **how)
+                answers.fitting([*chain.tasks, *held], tokenizer, s)
+                return
+            stages.ready(s)
+            rows = self._given(stage)
+            if rows is not None:
+                inputs.fitting(stages.learned(s, rows), tokenizer, s)
+            elif self.sampler is None:
+                raise KitError(
+                    "rows from the model's own answers need a grpo stage, whose sampling is used",
+                    where="keys pairs, teach",
+                    fix="add a grpo stage, or say how with `evaluate: {max_answer_tokens: 20}`",
+                )
+        except KitError as e:
+            place = f"stage {stage.name!r}, {e.where or 'settings'}"
+            raise type(e)(e.what, where=place, fix=e.fix) from None
+
+    def _given(self, stage: Stage) -> Sequence[Mapping[str, Any]] | None:
+        """What a supervised stage learns from; None where that is made of the model's answers."""
+        if isinstance(stage.settings, DPOSettings):
+            pairs = stage.pairs or self.chain.pairs
+            return None if isinstance(pairs, OwnPairs) else pairs
+        return None if stage.teach else self.chain.rows
+
+    def _watched(self, settings: GRPOSettings) -> tuple[Task, ...]:
+        """The held-out prompts that are looked at while a stage trains."""
+        return self.chain.heldout if settings.eval_every else ()
+
     def look(self, name: str, source: str) -> None:
         """Answer and grade the held-out prompts; what a killed chain already has is read."""
         s = self.sampler
@@ -128,8 +168,6 @@ class _Line:
         mark = fingerprint([s.max_answer_tokens, heat, s.top_p, s.top_k, s.eval_samples, s.seed])
         path = self.chain.out / f"eval_{name}_{mark[:8]}.json"
         if not path.exists():
-            from . import answers
-
             heldout, bare = self.chain.heldout, self._bare(source)
             answers.evaluate(bare, heldout, self.reward, settings=s, name=name).save(path)
         self.evaluations.append(evaluation.read(path))
@@ -143,8 +181,6 @@ class _Line:
         return str(folder / "merged")
 
     def _train(self, stage: Stage, settings: Settings, folder: Path) -> None:
-        from . import grpo
-
         if isinstance(settings, GRPOSettings):
             grpo.train(
                 settings,
@@ -152,17 +188,18 @@ class _Line:
                 judge=self.chain.judge,
                 composer=self.reward.composer,
                 out=folder,
+                heldout=self._watched(settings),
                 ledger=self.chain.out / "ledger.sqlite",
                 resume=True,
             )
             return
-        rows, pairs = self.chain.rows, stage.pairs or self.chain.pairs
+        rows = self._given(stage)
         if stage.teach:
             make, heat = TEACH[stage.teach]
             make = partial(make, self.chain.tasks)
             rows = self._own(settings.model, self._fresh(), 1, make, heat)
-        elif isinstance(settings, DPOSettings):
-            rows = self._pairs(pairs, settings.model) if isinstance(pairs, OwnPairs) else pairs
+        elif rows is None:
+            rows = self._pairs(stage.pairs or self.chain.pairs, settings.model)
         stages.train(settings, rows, out=folder, resume=True)
 
     def _fresh(self) -> list[Task]:
@@ -171,8 +208,6 @@ class _Line:
         return [t for t in self.chain.tasks if t.prompt not in shown]
 
     def _pairs(self, pairs: OwnPairs, source: str) -> Sequence[Mapping[str, Any]]:
-        from . import answers
-
         tasks = self.chain.tasks[: pairs.tasks]
 
         def make(found: list[Response]) -> list[dict[str, str]]:
@@ -195,15 +230,7 @@ class _Line:
         if path.exists():
             found = [response_from_json(r) for r in json.loads(path.read_text("utf-8"))]
             return list(make(found))
-        from . import answers
-
         s = self.sampler
-        if s is None:
-            raise KitError(
-                "rows from the model's own answers need a grpo stage, whose sampling is used",
-                where="keys pairs, teach",
-                fix="add a grpo stage, or say how with `evaluate: {max_answer_tokens: 20}`",
-            )
         more = dict(samples=samples, settings=s, seed=s.seed + 20_000, temperature=heat)
         found = answers.sample_answers(self._bare(source), tasks, **more)
         path.write_text(json.dumps([to_json(r) for r in found]), "utf-8")

@@ -4,9 +4,11 @@ built in code.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -179,15 +181,37 @@ def base(source: str, device: Device, *, quantize: str = "none") -> tuple[Any, A
         )
     if quantize == "nf4" or device.kind == "cuda":
         more["device_map"] = {"": world.local_rank() if device.kind == "cuda" else "cpu"}
-    try:
+    with _reachable(source):
         model = AutoModelForCausalLM.from_pretrained(source, dtype=device.torch_dtype(), **more)
+    return model.eval(), tokenizer_of(source)
+
+
+@contextlib.contextmanager
+def _reachable(source: str) -> Iterator[None]:
+    try:
+        yield
     except OSError as e:
         raise MissingError(
             f"the model {source!r} cannot be loaded: {str(e).splitlines()[0]}",
             where="setting model",
             fix="give a folder, or a name that is cached or reachable",
         ) from None
-    return model.eval(), tokenizer_of(source)
+
+
+def ready(settings: Settings) -> Any:
+    """The tokenizer; an error where the model's adapter could not be made, and no weights are
+    read.
+    """
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    source = resolve(settings.model)
+    if settings.quantize == "nf4":
+        _need_bitsandbytes()
+    if source != TINY and not isinstance(settings.lora_targets, str):
+        with _reachable(source), import_torch().device("meta"):
+            empty = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(source))
+        _check_targets(empty, settings.lora_targets)
+    return tokenizer_of(source)
 
 
 def _need_bitsandbytes() -> None:
@@ -203,11 +227,10 @@ def tokenizer_of(source: str) -> Any:
     """The tokenizer of a model folder or hub name, padding on the left."""
     from transformers import AutoTokenizer
 
-    tokenizer = (
-        tiny_tokenizer()
-        if source == TINY
-        else AutoTokenizer.from_pretrained(source, padding_side="left")
-    )
+    if source == TINY:
+        return tiny_tokenizer()
+    with _reachable(source):
+        tokenizer = AutoTokenizer.from_pretrained(source, padding_side="left")
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
@@ -241,7 +264,7 @@ def adapt(model: Any, settings: Settings) -> Any:
     return get_peft_model(model, how)
 
 
-def _check_targets(model: Any, targets: str | list[str]) -> None:
+def _check_targets(model: Any, targets: str | Sequence[str]) -> None:
     """KitError with the nearest module for a name that the model has not."""
     if isinstance(targets, str):
         return

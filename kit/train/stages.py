@@ -21,6 +21,7 @@ from . import engine, inputs, packing, rollouts, world
 from .config import DPOSettings, Settings, divided, merged, to_mapping
 from .models import Loaded, load
 from .quality import correct
+from .rehearsal import SAID, rehearse
 from .resume import (
     Resumable,
     drop_reference,
@@ -47,49 +48,61 @@ def train(
     `system`.
     """
     out = Path(out)
-    inputs.check(settings)
-    if not resume and (out / rollouts.STEPS).exists():
-        raise KitError(
-            "this folder already holds a run",
-            where=str(out),
-            fix="choose another folder, or resume=True",
+    ready(settings)
+    with inputs.alone(out):
+        if not resume and (out / rollouts.STEPS).exists():
+            raise KitError(
+                "this folder already holds a run",
+                where=str(out),
+                fix="choose another folder, or resume=True",
+            )
+        out.mkdir(parents=True, exist_ok=True)
+        data = learned(settings, rows)
+        mark = {"settings": to_mapping(settings), "rows": fingerprint(data)}
+        mark_folder(out / "settings.json", mark, resume)
+        loaded = loaded or load(settings)
+        data = inputs.fitting(data, loaded.tokenizer, settings)
+        log, started = rollouts.Log(out / rollouts.STEPS), time.perf_counter()
+        checkpoint = last_checkpoint(out) if resume else None
+        if resume:
+            log.rewind(step_of(checkpoint) if checkpoint else 0)
+        trainer = _trainer(settings, loaded, data, out, log, on_step)
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        seconds = time.perf_counter() - started
+        drop_reference(loaded.model)
+        save_adapter(loaded.model, out / "adapter")
+        loaded.tokenizer.save_pretrained(str(out / "adapter"))
+        steps = rollouts.read_steps(out)
+        metrics = plain(
+            {
+                "stage": settings.stage,
+                "steps": len(steps),
+                "rows": len(data),
+                "seconds_training": seconds,
+                "engine": loaded.engine,
+                "engine_why": loaded.why,
+                "device": loaded.device.name,
+                "dtype": loaded.device.dtype,
+                "dtype_why": loaded.device.why,
+                "model": settings.model,
+                "seed": settings.seed,
+                "first_loss": steps[0]["loss"],
+                "last_loss": steps[-1]["loss"],
+            }
         )
-    out.mkdir(parents=True, exist_ok=True)
-    data = _dpo_rows(rows) if isinstance(settings, DPOSettings) else _sft_rows(rows)
-    mark = {"settings": to_mapping(settings), "rows": fingerprint(data)}
-    mark_folder(out / "settings.json", mark, resume)
-    loaded = loaded or load(settings)
-    data = inputs.fitting(data, loaded.tokenizer, settings)
-    log, started = rollouts.Log(out / rollouts.STEPS), time.perf_counter()
-    checkpoint = last_checkpoint(out) if resume else None
-    if resume:
-        log.rewind(step_of(checkpoint) if checkpoint else 0)
-    trainer = _trainer(settings, loaded, data, out, log, on_step)
-    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-    seconds = time.perf_counter() - started
-    drop_reference(loaded.model)
-    save_adapter(loaded.model, out / "adapter")
-    loaded.tokenizer.save_pretrained(str(out / "adapter"))
-    steps = rollouts.read_steps(out)
-    metrics = plain(
-        {
-            "stage": settings.stage,
-            "steps": len(steps),
-            "rows": len(data),
-            "seconds_training": seconds,
-            "engine": loaded.engine,
-            "engine_why": loaded.why,
-            "device": loaded.device.name,
-            "dtype": loaded.device.dtype,
-            "dtype_why": loaded.device.why,
-            "model": settings.model,
-            "seed": settings.seed,
-            "first_loss": steps[0]["loss"],
-            "last_loss": steps[-1]["loss"],
-        }
-    )
-    (out / "metrics.json").write_text(json.dumps(metrics, indent=2), "utf-8")
-    return rollouts.Result(out=out, settings=settings, metrics=metrics)
+        (out / "metrics.json").write_text(json.dumps(metrics, indent=2), "utf-8")
+        return rollouts.Result(out=out, settings=settings, metrics=metrics)
+
+
+def ready(settings: Settings) -> None:
+    """An error for settings that this stage, or trl, would refuse later; nothing is written."""
+    inputs.check(settings)
+
+    def trainer(tiny: Settings, loaded: Loaded, out: Path) -> Any:
+        log = rollouts.Log(out / rollouts.STEPS)
+        return _trainer(tiny, loaded, learned(tiny, [SAID]), out, log, None)
+
+    rehearse(settings, trainer)
 
 
 def _trainer(
@@ -194,6 +207,11 @@ def _dpo_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             }
         )
     return _some(out)
+
+
+def learned(settings: Settings, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows as trl reads them; DataError for one that nothing can be learned from."""
+    return _dpo_rows(rows) if isinstance(settings, DPOSettings) else _sft_rows(rows)
 
 
 def _some(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

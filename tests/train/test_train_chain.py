@@ -390,3 +390,48 @@ def test_what_lies_between_minus_one_and_one_has_an_interval_that_does():
 
     rows = kept.qualities("ladder_chain").values()
     assert all(-1 <= q.net.low <= q.net.value <= q.net.high <= 1 for q in rows)
+
+
+@pytest.mark.parametrize(
+    "last, words",
+    [
+        ({"stage": "dpo", "options": {"loss_type": "nonsense"}}, "Unknown loss type"),
+        ({"stage": "dpo", "options": {"bata": 1}}, "bata"),
+        ({"stage": "dpo", "report_to": "comet_ml"}, "not installed"),
+        ({"stage": "sft", "name": "last", "adapter": "/nowhere"}, "is no folder"),
+        ({"stage": "grpo", "options": {"multi_objective_aggregation": "x"}}, "multi_objective"),
+        ({"stage": "grpo", "audit_every": 2}, "second judge"),
+        ({"stage": "grpo", "max_prompt_tokens": 2}, "max_prompt_tokens"),
+    ],
+)
+def test_a_wrong_setting_of_a_later_stage_is_found_before_the_first_trains(tmp_path, last, words):
+    """trl said "Unknown loss type" in the first step of the second stage: the first was trained, hours for nothing."""
+    first = {"stage": "sft", "max_tokens": 256}
+    values = {
+        "tasks": "ladder.jsonl",
+        "answers": {"exact": 6},
+        "pairs": {"samples": 1, "tasks": 6},
+        "out": str(tmp_path / "run"),
+        "settings": {"preset": "test", "steps": 1, "save_every": 0},
+        "evaluate": {"max_answer_tokens": 3},
+        "stages": [first, last],
+    }
+    with pytest.raises(KitError, match=f"(?s){words}.*stage '{last.get('name', last['stage'])}'"):
+        chain.run(chain.build(values))
+    left = {p.name.split(".")[0] for p in (tmp_path / "run").iterdir()}
+    assert left <= {"chain", "ledger"}, "something was trained or answered"
+
+
+def test_a_preset_that_looks_every_n_steps_runs_in_a_chain(tmp_path):
+    """Every preset but the small ones has eval_every; its GRPO stage ended with "no task is held out", after SFT and DPO."""
+    values = {
+        "tasks": "ladder.jsonl",
+        "answers": {"exact": 6},
+        "out": str(tmp_path / "run"),
+        "settings": {"preset": "test", "steps": 2, "save_every": 0},
+        "stages": [{"stage": "grpo", "eval_every": 1, "eval_samples": 1, "max_answer_tokens": 2}],
+    }
+    job = chain.build(values)
+    job = dataclasses.replace(job, tasks=job.tasks[:4], heldout=job.heldout[:2])
+    chain.run(job)
+    assert (tmp_path / "run" / "1_grpo" / "evals.jsonl").read_text().count("\n") >= 1

@@ -175,6 +175,14 @@ def test_two_trainings_never_share_a_folder(tmp_path):
     """Both ended with exit code 0: 60 rows of 30 steps, answers twice, checkpoints mixed."""
     with inputs.alone(tmp_path / "r"), pytest.raises(KitError, match="trains there now"):
         grpo.train(build(GRPOSettings, preset("test")), tasks(2), out=tmp_path / "r")
+    assert not (tmp_path / "r").exists()  # the second one's settings were written over the first's
+    pairs = [{"prompt": "a", "chosen": "b", "rejected": "c"}]
+    for cls in (SFTSettings, DPOSettings):  # of these only GRPO asked
+        with inputs.alone(tmp_path / "r"), pytest.raises(KitError, match="trains there now"):
+            rows = [{**pairs[0], "response": "b"}]
+            stages.train(build(cls, preset("test", cls.stage)), rows, out=tmp_path / "r")
+    with inputs.alone(tmp_path / "r"), pytest.raises(KitError, match="trains there now"):
+        line.run(line.Chain(stages=(), out=tmp_path / "r"))
 
 
 class TestAudit:
