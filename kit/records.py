@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -125,6 +126,18 @@ class Criterion:
         return self.check is not None
 
 
+HELD = {"heldout", "holdout", "test", "validation", "valid", "val", "dev", "eval"}
+
+
+def is_held_out(split: Any) -> bool:
+    """Whether rows of this split are never trained on.
+
+    >>> is_held_out("Held-out"), is_held_out(" test"), is_held_out("train"), is_held_out(None)
+    (True, True, False, False)
+    """
+    return re.sub(r"[\s_-]", "", str(split)).casefold() in HELD
+
+
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """A prompt with its rubric, and what the rewards may need beside it.
@@ -179,6 +192,11 @@ class Task:
             return self.prompt
         turns = (*self.history, {"role": "user", "content": self.prompt})
         return "\n\n".join(f"[{t['role']}]\n{t['content']}" for t in turns)
+
+    @property
+    def held_out(self) -> bool:
+        """True where `split` says that the task is not trained on, in any usual spelling."""
+        return is_held_out(self.split)
 
     def criterion(self, criterion_id: str) -> Criterion:
         """The criterion with this id; KeyError when absent."""

@@ -179,24 +179,29 @@ def train(
     settings : a preset's name ("cpu", "t4", "gpu"), a mapping, or settings from kit.train.config;
         default: the profile's preset. changes : single settings, `steps=10`.
     judge : as in kit.judge (None: code decides every criterion); reward : as in kit.grade.
-    heldout : default: the tasks whose split is "heldout". out : folder, default in the runs folder.
+    heldout : default: the tasks whose split is heldout, test or validation; these are never
+        trained on, nor are their prompts under another id.
+    out : folder, default in the runs folder.
     resume : go on from the last checkpoint; default: when `out` holds one.
     loaded : a model that is there already (kit.train.models.load), trained in place.
     The result has .gain, .steps(), .rollouts(), .adapter.
     """
     from .system import paths
-    from .train import grpo, job
+    from .train import grpo, inputs, job
 
     if isinstance(tasks, (str, Path)) and Path(tasks).suffix in CONFIGS:
         return job.run(job.read(tasks, **changes), resume=bool(resume), on_step=on_step)
     from .judge.factory import judge_of
 
     rows = list(getattr(tasks, "tasks", tasks))
-    held = [t for t in rows if t.split == "heldout"] if heldout is None else list(heldout)
+    if heldout is None:
+        train_on, held = inputs.split(rows, {}, "kit.train")
+    else:
+        train_on, held = inputs.apart(rows, list(heldout), "kit.train")
     out = paths.runs() / "training" if out is None else Path(out)
     return grpo.train(
         settings_of(settings, changes),
-        [t for t in rows if t.split != "heldout"],
+        train_on,
         judge=None if judge is None else judge_of(judge),
         composer=reward,
         out=out,

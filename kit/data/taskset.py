@@ -71,8 +71,8 @@ class TaskSet:
 
     def halves(self) -> tuple[list[Task], list[Task]]:
         """Tasks to train on and those held out, by their split; DataError where one is empty."""
-        held = [t for t in self.tasks if t.split == "heldout"]
-        train = [t for t in self.tasks if t.split != "heldout"]
+        held = [t for t in self.tasks if t.held_out]
+        train = [t for t in self.tasks if not t.held_out]
         for half, name in ((train, "to train on"), (held, "held out")):
             if not half:
                 raise DataError(

@@ -225,7 +225,6 @@ def _check_key(judge: Any) -> None:
         )
 
 
-HELD = {"heldout", "held-out", "held_out", "test", "validation", "valid", "val", "dev", "eval"}
 Sides = tuple[tuple[Task, ...], tuple[Task, ...]]
 
 
@@ -235,7 +234,7 @@ def split(tasks: Sequence[Task], how: Mapping[str, Any], where: str) -> Sides:
     how : train_ratio and data_seed (a shuffle of whole prompts), holdout_by and holdout (groups).
     A task whose prompt is held out under another id is not trained on either.
     """
-    marked = [t for t in tasks if _marked(t)]
+    marked = [t for t in tasks if t.held_out]
     how = {k: v for k, v in how.items() if v is not None}
     held = {t.id for t in marked}
     held |= _chosen([t for t in tasks if t.id not in held], how, where, marked)
@@ -253,11 +252,7 @@ def apart(train: Sequence[Task], held: Sequence[Task], where: str) -> Sides:
             where=f"{where}, key heldout, task {sorted(shared)[0]!r}",
             fix="hold out other rows, or leave `heldout` out and give train_ratio: 0.9",
         )
-    return _clean([t for t in train if not _marked(t)], tuple(held), where)
-
-
-def _marked(task: Task) -> bool:
-    return str(task.split or "").strip().casefold() in HELD
+    return _clean([t for t in train if not t.held_out], tuple(held), where)
 
 
 def _words(text: Any) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from ..checks import accepted
 from ..checks.rules import without_confidence
 from ..errors import DataError, KitError
-from ..records import Response, Task, fingerprint
+from ..records import Response, Task, fingerprint, is_held_out
 from ..runs import plain
 from . import engine, inputs, packing, rollouts, world
 from .config import DPOSettings, Settings, divided, merged, to_mapping
@@ -180,7 +180,7 @@ def _sft_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 where=f"row {i}",
                 fix="write all in one form",
             )
-    return _some(out)
+    return out
 
 
 def _dpo_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -206,18 +206,20 @@ def _dpo_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "rejected": _chat("assistant", r["rejected"]),
             }
         )
-    return _some(out)
+    return out
 
 
 def learned(settings: Settings, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The rows as trl reads them; DataError for one that nothing can be learned from."""
-    return _dpo_rows(rows) if isinstance(settings, DPOSettings) else _sft_rows(rows)
-
-
-def _some(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    if not rows:
+    made = _dpo_rows(rows) if isinstance(settings, DPOSettings) else _sft_rows(rows)
+    kept = [m for m, r in zip(made, rows, strict=True) if not is_held_out(r.get("split"))]
+    if len(kept) < len(made):
+        logger.warning(
+            "%d rows are not trained on: their split holds them out", len(made) - len(kept)
+        )
+    if not kept:
         raise DataError("there are no training rows", where="rows")
-    return rows
+    return kept
 
 
 @dataclass(frozen=True, kw_only=True)

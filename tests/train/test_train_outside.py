@@ -50,6 +50,35 @@ def test_a_heldout_file_and_a_split_are_not_both_taken(file, tmp_path):
     assert len(built(tasks=file, heldout=other).tasks) == 6
 
 
+MARKS = ("train", None, "heldout", "test", "validation", "Test ", "val", "held-out")
+
+
+def test_rows_marked_test_or_validation_are_trained_on_through_no_door(tmp_path, monkeypatch):
+    """kit.train and halves() knew "heldout" alone: validation rows were sampled and learned from."""
+    rows = [{"id": str(m), "prompt": f"Say {m}", **({"split": m} if m else {})} for m in MARKS]
+    rows.append({"id": "twin", "prompt": "say  Test"})
+    path = write(tmp_path / "a.jsonl", rows)
+    tasks, seen = kit.load(path), []
+    monkeypatch.setattr(grpo, "train", lambda s, t, *, heldout, **k: seen.append((t, heldout)))
+    kit.train(tasks, "test")
+    kit.train(tasks, "test", heldout=[Task(id="x", prompt="Other")])
+    job_ = built(tasks=path)
+    for train in (seen[0][0], job_.tasks):
+        assert [t.id for t in train] == ["train", "None"]
+    assert [t.id for t in seen[1][0]] == ["train", "None", "twin"]
+    assert list(seen[0][1]) == list(job_.heldout) == tasks.halves()[1]
+    assert [t.id for t in tasks.halves()[0]] == ["train", "None", "twin"]
+
+
+def test_sft_rows_marked_test_are_not_taught(caplog):
+    """The split of a row of `rows:` was read by nobody."""
+    rows = [{"prompt": "p", "response": m, "split": m} for m in ("train", "test", "Dev")]
+    assert len(stages.learned(SFTSettings(), rows)) == 1
+    assert "2 rows are not trained on" in caplog.text
+    with pytest.raises(DataError, match="no training rows"):
+        stages.learned(SFTSettings(), rows[1:])
+
+
 def test_a_prompt_stands_on_one_side_only(tmp_path):
     """Twenty rows of five prompts: all five were trained on and held out."""
     rows = [{"id": f"q{i}", "prompt": f"Same  prompt {i % 5}"} for i in range(20)]
