@@ -205,6 +205,12 @@ def each(
     a  2
     b  1
     """
+    from .stats.columns import column
+
+    named = [(by, "by"), *((c, "columns") for c in columns)]
+    named += [] if cluster is None else [(cluster, "cluster")]
+    for c, argument in named:
+        column(frame, c, argument)
     out = Results()
     for name, rows in frame.groupby(by, sort=False, dropna=False):
         more = {} if cluster is None else {"cluster": rows[cluster]}

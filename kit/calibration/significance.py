@@ -198,7 +198,8 @@ def _coefficient(
 ) -> Estimate:
     se = math.sqrt(float(covariance[k, k]))
     df = math.inf if psi is None else effective_df(psi[:, k])
-    half = t_quantile(level, df) * se
+    alone = psi is not None and len(psi) < 2
+    half = math.nan if alone else t_quantile(level, df) * se
     words = f"Cox {name}, {'Wald' if psi is None else 'cluster jackknife-t'}"
     return Estimate(
         float(beta[k]),
@@ -207,8 +208,8 @@ def _coefficient(
         x.n,
         x.n_clusters,
         words,
-        "",
+        "one cluster: no interval" if alone else "",
         x.missing,
         level,
-        se,
+        math.nan if alone else se,
     )

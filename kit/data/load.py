@@ -418,6 +418,12 @@ def save_tasks(
 ) -> int:
     """Write our own JSONL (tasks, then responses, then verdicts); the number of records.
     `load_tasks` gives the same back."""
+    if not isinstance(path, (str, os.PathLike)) or not isinstance(tasks, (TaskSet, Iterable)):
+        raise DataError(
+            f"the path is a {type(path).__name__}, the tasks are a {type(tasks).__name__}",
+            where="kit.save(path, tasks)",
+            fix="give the path first, then what kit.load gave, or a list of tasks",
+        )
     if isinstance(tasks, TaskSet):
         held = tasks
         own = set(map(id, (*held.responses, *held.verdicts)))  # given beside it, they count once

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+from collections.abc import Callable
+from functools import wraps
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ..errors import DataError
+from .estimate import Estimate
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def sure_level(level: Any) -> float:
@@ -28,7 +34,8 @@ def in_bounds(x: np.ndarray, bounds: tuple[float, float]) -> None:
     >>> in_bounds(np.array([0.0, np.nan]), (0.0, 1.0))
     """
     fix = "give the range that a value can have as bounds=(low, high)"
-    if not bounds[0] < bounds[1]:
+    pair = isinstance(bounds, (tuple, list)) and len(bounds) == 2
+    if not (pair and all(isinstance(b, Real) for b in bounds) and bounds[0] < bounds[1]):
         raise DataError(f"bounds are {bounds}", where="argument bounds", fix=fix)
     bad = np.flatnonzero((x < bounds[0] - 1e-12) | (x > bounds[1] + 1e-12))
     if len(bad):
@@ -47,6 +54,35 @@ def whole(name: str, value: Any, least: int = 0) -> int:
         return int(value)
     fix = f"give a whole number, {least} or more"
     raise DataError(f"{name} is {value!r}", where=f"argument {name}", fix=fix)
+
+
+def of_numbers(function: F) -> F:
+    """Let a function of numbers refuse, by name, what is no finite number.
+
+    >>> of_numbers(lambda n: n + 1)(2)
+    3
+    """
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for name, value in signature.bind(*args, **kwargs).arguments.items():
+            if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+                fix = "give a finite number"
+                raise DataError(f"{name} is {value!r}", where=f"argument {name}", fix=fix)
+        return function(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def is_estimate(name: str, value: Any) -> None:
+    """DataError where a value is no estimate.
+
+    >>> is_estimate("result", Estimate(0.3, 0.1, 0.5, 100))
+    """
+    if not isinstance(value, Estimate):
+        fix = "give an Estimate, as kit.difference and kit.mean return"
+        raise DataError(f"{name} is {value!r:.60}", where=f"argument {name}", fix=fix)
 
 
 def share(name: str, value: Any) -> float:

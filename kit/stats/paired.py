@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import DataError
 from .agreement import numbered, table_stat
 from .anytime import CLEAR, FIRM, HOLDS, MANY
-from .arguments import generator, whole
+from .arguments import generator, is_estimate, whole
 from .clusters import (
     cell_sums,
     codes,
@@ -273,6 +273,7 @@ def claim(
     """
     if isinstance(result, Comparison):
         result = result.adjusted
+    is_estimate("result", result)
     e = result
     if points:
         e = Estimate(

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from ..errors import DataError
 from .anytime import CLEAR, MANY
-from .arguments import whole
+from .arguments import of_numbers, whole
 from .paired import clearance
 from .tails import t_below, t_quantile
 
 
+@of_numbers
 def design_effect(rows_per_cluster: float, correlation: float) -> float:
     """1 + (rows - 1) * correlation: by how much clusters of equal size blow up a variance (Kish
     1965).
@@ -30,6 +31,7 @@ def design_effect(rows_per_cluster: float, correlation: float) -> float:
     return 1 + (rows_per_cluster - 1) * correlation
 
 
+@of_numbers
 def prompts_for(
     gain: float,
     *,
@@ -57,11 +59,15 @@ def prompts_for(
         and noise >= 0
         and samples >= 1
         and spread + noise > 0
+        and 0.5 < power < 1
+        and 0 < alpha < 1
     ):
         raise DataError(
-            f"gain {gain}, spread {spread}, noise {noise}, samples {samples}",
+            f"gain {gain}, spread {spread}, noise {noise}, samples {samples}, power {power}, "
+            f"alpha {alpha}",
             where="prompts_for",
-            fix="a gain other than 0, a spread or noise above 0, samples >= 1; a pilot tells them",
+            fix="a gain other than 0, a spread or noise above 0, samples >= 1 (from a pilot), "
+            "power in (.5, 1), alpha in (0, 1)",
         )
     variance = spread**2 + 2 * noise**2 / samples
     n = 2.0
@@ -77,6 +83,7 @@ def prompts_for(
     return n
 
 
+@of_numbers
 def power_of(
     prompts: int,
     gain: float,
@@ -93,6 +100,10 @@ def power_of(
     (0.07, 0.93)
     """
     prompts = whole("prompts", prompts, 1)
+    if spread + noise <= 0 or samples < 1:
+        said = f"spread {spread}, noise {noise}, samples {samples}"
+        fix = "a spread or noise above 0, samples >= 1"
+        raise DataError(said, where="power_of", fix=fix)
     own = math.sqrt(spread**2 + 2 * noise**2 / samples)
     se, df = own / math.sqrt(prompts), max(prompts - 1, 1)
     return t_below((abs(gain) - clearance(prompts, own)) / se - t_quantile(1 - alpha, df), df)
@@ -109,6 +120,7 @@ class LabelPlan:
     note: str
 
 
+@of_numbers
 def labels_needed(
     half_width: float,
     rate: float,
@@ -128,11 +140,11 @@ def labels_needed(
     >>> plan.human_only, plan.post_stratified, plan.rogan_gladen
     (246, 141, 327)
     """
-    if not (0 < rate < 1 and 0 <= q1 <= 1 and 0 <= q0 <= 1 and half_width > 0):
+    if not (0 < rate < 1 and 0 <= q1 <= 1 and 0 <= q0 <= 1 and half_width > 0 and effect > 0):
         raise DataError(
-            f"rate {rate}, q1 {q1}, q0 {q0}, half width {half_width}",
+            f"rate {rate}, q1 {q1}, q0 {q0}, half width {half_width}, effect {effect}",
             where="labels_needed",
-            fix="rates in (0, 1), half_width > 0",
+            fix="rates in (0, 1), half_width > 0, effect > 0",
         )
     scale = effect * (t_quantile(level, math.inf) / half_width) ** 2
     p = rate * q1 + (1 - rate) * (1 - q0)
@@ -159,14 +171,14 @@ def labels_needed(
     return LabelPlan(human, post, rogan, half_width, note)
 
 
+@of_numbers
 def half_width(n: int, rate: float, *, level: float = 0.95, effect: float = 1.0) -> float:
     """Half width of a rate's interval with n labelled rows.
 
     >>> round(half_width(246, 0.8), 3)
     0.05
     """
-    if n <= 0 or not 0 <= rate <= 1:
-        raise DataError(
-            f"n = {n}, rate = {rate}", where="half_width", fix="n > 0 and rate in [0, 1]"
-        )
+    if n <= 0 or effect <= 0 or not 0 <= rate <= 1:
+        said, fix = f"n {n}, rate {rate}, effect {effect}", "n, effect > 0 and rate in [0, 1]"
+        raise DataError(said, where="half_width", fix=fix)
     return t_quantile(level, math.inf) * math.sqrt(effect * rate * (1 - rate) / n)

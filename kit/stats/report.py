@@ -5,12 +5,14 @@ trap in raw agreement.
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..errors import DataError
 from .agreement import Weights, ac1, accuracy, balanced_accuracy, kappa, mcc, pairs
 from .clusters import floats
 from .columns import takes_table
@@ -146,6 +148,9 @@ def agree(
     """
     said = ""
     if threshold is not None:
+        if not isinstance(threshold, (int, float)) or math.isnan(threshold):
+            said = f"threshold is {threshold!r}"
+            raise DataError(said, where="argument threshold", fix="give a number")
         (judge, one), (human, two) = (
             cut(v, threshold, n) for v, n in ((judge, "judge"), (human, "human"))
         )

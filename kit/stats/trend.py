@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
+from .arguments import is_estimate, share
 from .clusters import estimate, floats, known, sums
 from .columns import takes_table
 from .estimate import Estimate, number, unknown
@@ -69,6 +70,13 @@ def holm(claims: Mapping[str, Estimate], *, null: float = 0.0) -> dict[str, floa
     >>> {k: round(v, 3) for k, v in holm({"a": a, "b": b}).items()}
     {'a': 0.007, 'b': 0.324}
     """
+    if not isinstance(claims, Mapping):
+        fix = 'give name -> estimate, as {"gain": kit.difference(new, old)}'
+        raise DataError(f"claims is {claims!r:.60}", where="argument claims", fix=fix)
+    for name, e in claims.items():
+        is_estimate(f"claims[{name!r}]", e)
+    if not isinstance(null, (int, float)):
+        raise DataError(f"null is {null!r}", where="argument null", fix="give a number")
     found = {k: p for k, e in claims.items() if not math.isnan(p := _p(e, null))}
     out, worst = {}, 0.0
     for i, (name, p) in enumerate(sorted(found.items(), key=lambda pair: pair[1])):
@@ -96,7 +104,7 @@ def together(claims: Mapping[str, Estimate], *, null: float = 0.0, alpha: float 
     >>> together({"gain": Estimate(0.3, -0.1, 0.7, 100)})
     'Of 1 headline claims read together (Holm), 0 stand; not shown: gain (p=.140).'
     """
-    p = holm(claims, null=null)
+    p, alpha = holm(claims, null=null), share("alpha", alpha)
     lines = []
     for word, picked in (
         ("", [k for k, v in p.items() if v <= alpha]),

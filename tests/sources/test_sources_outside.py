@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from roles import demonstrations, pairs
 
 import kit
-from kit.data import load_tasks
+from kit.data import load_tasks, save_tasks
 from kit.errors import DataError, KitError
 
 TREE = {
@@ -414,3 +414,13 @@ def test_a_set_shows_itself_in_words_and_not_whole():
     """The text of one cell of notebook 1 had 288,935 characters."""
     tasks = load_tasks([{"id": "t", "prompt": "p" * 5000, "rubrics": ["It greets."]}])
     assert len(repr(tasks)) < 100 and "1 tasks" in repr(tasks)
+
+
+def test_save_says_what_it_wants_first(tmp_path):
+    """Raw TypeError and KeyError; nothing is written."""
+    tasks = load_tasks([{"id": "t", "prompt": "p", "criteria": [{"id": "a", "text": "x"}]}])
+    path = tmp_path / "x.jsonl"
+    for args in ((tasks, path), (path, None), (path, 3), (path, "abc"), (path, [{"a": 1}])):
+        with pytest.raises(DataError, match="path|no task"):
+            save_tasks(*args)
+    assert not list(tmp_path.iterdir())

@@ -6,9 +6,10 @@ import sys
 from datetime import datetime
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from kit import calibration, stats
+from kit import calibration, stats, tables
 from kit.errors import DataError
 
 
@@ -40,6 +41,23 @@ from kit.errors import DataError
         lambda: stats.lang_reiczigel(1.2, 10, q1=0.9, m1=5, q0=0.9, m0=5),
         lambda: stats.compare({"a": [1, 2]}, "b"),
         lambda: stats.agreement_difference([1], [1], [1], measure="vibes"),
+        # raw errors of Python's, or a number all the same
+        lambda: stats.holm(None),
+        lambda: stats.together({"gain": 0.3}),
+        lambda: stats.together({"gain": stats.mean([1, 0, 1])}, alpha="x"),
+        lambda: stats.claim(None),
+        lambda: stats.half_width(None, 0.5),
+        lambda: stats.half_width(10, 0.5, effect=-1),
+        lambda: stats.prompts_for(0.05, spread=0.15, power=0.2),
+        lambda: stats.prompts_for("x", spread=0.15),
+        lambda: stats.power_of(40, 0.05, spread=0),
+        lambda: stats.labels_needed(0.05, 0.8, q1=0.9, q0=0.8, effect=-3),
+        lambda: stats.design_effect(math.nan, 0.5),
+        lambda: stats.mean([0.2, 0.4], bounds=1),
+        lambda: stats.agree([1, 0, 1], [1, 0, 0], threshold="half"),
+        lambda: stats.agree([1, 0, 1], [1, 0, 0], threshold=math.nan),
+        lambda: tables.each(pd.DataFrame({"g": ["x"], "a": [1]}), "model", stats.mean, "a"),
+        lambda: tables.each(pd.DataFrame({"g": ["x"], "a": [1]}), "g", stats.mean, "b"),
     ],
 )
 def test_says_where_and_what(call):
@@ -376,3 +394,12 @@ def test_a_risk_that_is_met_exactly_is_kept():
     rows = [i / 100 for i in range(29)]
     found = stats.abstain_below(rows, [int(i >= 11) for i in range(29)], risk=0.4)
     assert found.at == 0.0
+
+
+def test_one_cluster_says_nothing_of_the_slope():
+    """An interval of no width, [.69, .70], said that one prompt's confidence is not calibrated."""
+    p = np.linspace(0.05, 0.95, 60)
+    y = (np.random.default_rng(0).random(60) < p).astype(int)
+    found = calibration.cox(p, y, cluster=["a"] * 60)
+    for e in (found.intercept, found.slope):
+        assert math.isnan(e.low) and math.isnan(e.high) and "one cluster" in e.note

@@ -28,6 +28,10 @@ KINDS = {Task: "task", Response: "response", Verdict: "verdict"}
 
 def record_row(record: Task | Response | Verdict) -> dict[str, Any]:
     """A record as a row of our JSONL."""
+    if type(record) not in KINDS:
+        fix = "give what kit.load gave, or records (kit.Task, ...)"
+        said = f"a {type(record).__name__} is no task, response or verdict"
+        raise DataError(said, where="kit.save", fix=fix)
     return stamped("record", {"record": KINDS[type(record)], **to_json(record)})
 
 
