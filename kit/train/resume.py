@@ -172,6 +172,16 @@ class Resumable:
     """Goes before a trl trainer in the order of base classes: adapters are loaded by name."""
 
     model: Any
+    args: Any
+
+    def train(self, resume_from_checkpoint: str | None = None) -> None:
+        """Train; where the last step is done already, its weights are loaded: transformers would do
+        one step more.
+        """
+        if resume_from_checkpoint and step_of(Path(resume_from_checkpoint)) >= self.args.max_steps:
+            self._load_from_checkpoint(resume_from_checkpoint)
+        else:
+            super().train(resume_from_checkpoint=resume_from_checkpoint)
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         load_adapters(self.model if model is None else model, Path(resume_from_checkpoint))

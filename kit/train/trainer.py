@@ -203,12 +203,24 @@ class GRPOHooks:
         output = super()._generate_and_score_completions(inputs)
         if not self.model.training:
             return output
+        self._kit_leave_out(output)
         if self.kit_kl == "k1":
             d = estimate(self._kit_old(output), output["ref_per_token_logps"], "k1")
             output["kit_k1"] = d * output["completion_mask"]  # (B, C)
         if self.kit_pending:
             self._kit_write(output["advantages"].tolist())
         return output
+
+    def _calculate_rewards(self, *args: Any, **kwargs: Any) -> Any:
+        self.kit_rewards = super()._calculate_rewards(*args, **kwargs)  # (B of all processes, F)
+        return self.kit_rewards
+
+    def _kit_leave_out(self, output: Any) -> None:
+        """An answer without a known reward is in no term of the loss, and not in its size."""
+        mask = output["completion_mask"]
+        mine = self.kit_rewards.view(world.size(), len(mask), -1)[self.accelerator.process_index]
+        mask[mine.isnan().all(-1)] = 0
+        output["num_items_in_batch"] = self.accelerator.gather(mask.sum()).sum()
 
     def _kit_old(self, output: Any) -> Any:
         """Log-probabilities (B, C) of the answers under the policy that wrote them."""

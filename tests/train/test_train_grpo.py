@@ -9,7 +9,7 @@ import pytest
 
 from kit.errors import DataError, JudgeDownError, KitError
 from kit.records import Criterion, Task, Verdict, unknown
-from kit.train import grpo, rollouts
+from kit.train import grpo, rollouts, trainer
 from kit.train.config import GRPOSettings, build
 from kit.train.presets import preset
 
@@ -181,9 +181,13 @@ def test_micro_batches_do_not_change_the_update(tmp_path):
             assert (v - other[k]).abs().max() < 2e-5, k
 
 
-def test_unknown_rewards_have_no_advantage(tmp_path):
+def test_unknown_rewards_have_no_advantage(tmp_path, monkeypatch):
+    """With a KL term an answer that nobody graded still pulled at the policy, and it always made the step smaller."""
+    batches = []
+    split = trainer._split
+    monkeypatch.setattr(trainer, "_split", lambda b, n: batches.append(b) or split(b, n))
     r = grpo.train(
-        settings(save_every=0),
+        settings(save_every=0, beta=0.1),
         tasks(4),
         judge=FakeJudge(abstain_every=3),
         composer={"components": [{"kind": "rubric"}], "max_width": 0.1},
@@ -192,6 +196,11 @@ def test_unknown_rewards_have_no_advantage(tmp_path):
     unpaid = [x for x in r.rollouts() if x["reward"] is None]
     assert unpaid and all(x["advantage"] is None for x in unpaid)
     assert sum(s["unknown_rewards"] for s in r.steps()) == len(unpaid)
+    masks = [row for b in batches for row in b["completion_mask"].tolist()]
+    for x, mask in zip(r.rollouts(), masks, strict=True):
+        assert sum(mask) == (0 if x["reward"] is None else x["tokens"])
+    sizes = [int(b["num_items_in_batch"]) for b in batches]
+    assert sizes == [int(b["completion_mask"].sum()) for b in batches]
 
 
 def test_a_judge_that_comes_back_is_waited_for(tmp_path, monkeypatch):

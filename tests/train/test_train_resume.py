@@ -239,6 +239,22 @@ def test_supervised_stages_too(tmp_path, cls, rows, changes):
         stages.train(build(cls, {**values, "lr": 0.5}), rows, out=tmp_path / "cut", resume=True)
 
 
+def test_a_run_killed_after_its_last_step_trains_no_step_more(tmp_path):
+    """With two passes over a batch a fifth of four steps was trained, and with it another policy was reported."""
+    import shutil
+
+    s = settings(iterations=2)
+    whole = grpo.train(s, TASKS, out=tmp_path / "whole")
+    taught = build(SFTSettings, {**preset("test", "sft"), "steps": 1, "batch": 2})
+    sft = stages.train(taught, ROWS, out=tmp_path / "whole_sft")
+    for name in ("whole", "whole_sft"):
+        shutil.copytree(tmp_path / name, tmp_path / f"{name}_cut")
+        shutil.rmtree(tmp_path / f"{name}_cut" / "adapter")
+    check(whole, grpo.train(s, TASKS, out=tmp_path / "whole_cut", resume=True))
+    again = stages.train(taught, ROWS, out=tmp_path / "whole_sft_cut", resume=True)
+    assert same(sft, again) and len(again.steps()) == 1
+
+
 CHAIN = """
 import sys
 sys.path.insert(0, {here!r})
