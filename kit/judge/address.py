@@ -79,6 +79,8 @@ class Address:
         found = found if "://" in found else f"http://{found}"  # as curl reads it
         try:
             at = urllib.parse.urlsplit(found)
+            if at.scheme not in ("http", "https"):
+                raise ValueError(f"{at.scheme} is not spoken here")
             _basic(at.username, at.password if at.port != 0 else None)  # reading the port checks it
         except ValueError as e:
             fix = "write it as http://HOST:PORT, or unset it"

@@ -329,8 +329,8 @@ class EndpointJudge(Asked):
             lost = Reading(failure="parse", how="none", reason=why)
             return [lost] * len(q.criteria), [None] * len(q.criteria)
         ok = all(r.how == "json" and r.complete for r in readings)
-        silent = (CUT, reading.EMPTY, reading.REFUSED)
-        if mode == "schema" and (ok or readings[0].reason not in silent):
+        silent = (CUT, reading.EMPTY, reading.REFUSED, reading.BESIDE)
+        if mode == "schema" and (ok or not str(readings[0].reason).startswith(silent)):
             self.caller.obeyed(ok)
         return readings, probs
 

@@ -38,11 +38,13 @@ FILTERED = frozenset(
 )
 MOST = 128  # choices that are read
 EMPTY = "the reply is empty"
+BESIDE = "the reply holds, beside its text, "
 REFUSED = "the model refused, or was filtered"
 _ASIDE = re.compile(  # names under which nothing speaks of the reply; a gateway's own begin with _
     r"_.*|.*(?:reasoning|think|thought).*|(?:.*_)?(?:ids?|created|models?|provider|tier|fingerprint|"
     r"version|hash|seed|index|n|tokens?|at|time|ms|seconds?|duration|latency|cost|severity|usage|"
-    r"timings|metrics|stats|logprobs|citations?|metadata|prompt)|search_results|web_search",
+    r"timings|metrics|stats|logprobs|citations?|metadata|prompt|offsets?|params|categor(?:y|ies)|"
+    r"probability)|search_results|web_search|hook_results|source_type",
     re.I,
 )
 _THOUGHT = re.compile("reasoning|think|thought|prompt", re.I)
@@ -125,7 +127,7 @@ def fault(words: Collection[str]) -> Reading | None:
         return Reading(failure="refusal", how="none", reason=REFUSED)
     other = set(words) - LIMITS
     if other:
-        return _unread(f"the reply holds, beside its text, {redact(min(other))[:40]!r}")
+        return _unread(f"{BESIDE}{redact(min(other))[:40]!r}")
     return _unread(CUT) if words else None
 
 
@@ -176,6 +178,9 @@ def _against(name: str, value: Any, text: str) -> Iterator[str]:
             return
         value = {k: v for k, v in value.items() if _ENDED.search(k)}
     if name in EITHER or _same(value, text):
+        return
+    if name == "warnings":  # of licences and prices, but for what speaks of the reply
+        yield from [name] if _ILL.search(re.sub("[{}]", "", json.dumps(value))) else ()
         return
     if isinstance(value, dict):
         yield from _beside(text, value, "")

@@ -124,7 +124,8 @@ class Session:
         if self.fresh is not None:
             self.fresh.update({v.ids: v for v in new})
         keep = [v for v in new if v.key and not v.meta.get("passing")]
-        if self.ledger is not None and (keep or call is not None):
+        writable = self.ledger is not None and not self.ledger.readonly
+        if writable and (keep or call is not None):
             self._unwritten.append((keep, call))
             self._soon()
 
@@ -146,6 +147,7 @@ class Session:
         ours: set[str] = set()
         there: dict[str, Verdict] = {}
         keys = [k for keys, f in wanted if not f.done() for k in keys]
+        before = self._unwritten, self._done, set(self.held)
         both = bool(keys) and bool(self._unwritten or self._done)
         try:  # one commit for what is stored and what is claimed
             with self.ledger.transaction() if both and self.ledger else contextlib.nullcontext():
@@ -155,6 +157,7 @@ class Session:
                     self.held |= ours
         except Exception as e:  # a full disk: whoever waits for it is told
             fault = e
+            self._unwritten, self._done, self.held = before  # what was rolled back
         _settle(done, None, fault)
         for keys, f in wanted:
             mine = {k for k in keys if k in ours}

@@ -113,7 +113,7 @@ class Reward:
     async def grade(self, responses: Sequence[Response]) -> list[Grade]:
         """One grade per response, in order; score None = unknown, to be left out of training."""
         verdicts: list[list[Verdict]] = [[] for _ in responses]
-        left, waited = list(range(len(responses))), 0.0
+        left, begun = list(range(len(responses))), time.monotonic()
         for tries in itertools.count():
             started = time.monotonic()
             got, spent = await self._ask([responses[i] for i in left])
@@ -121,11 +121,11 @@ class Reward:
             for i, vs in zip(left, got, strict=True):
                 verdicts[i] = vs
             left = [i for i in left if any(v.failure == DOWN for v in verdicts[i])]
+            waited = time.monotonic() - begun
             if not left or waited >= self.patience_s:
                 break
             pause = min(self.pause_s * 2 ** min(tries, 5), max(0.05, self.patience_s - waited))
             await asyncio.sleep(pause)
-            waited += pause + time.monotonic() - started
         if left and _down(verdicts):
             raise JudgeDownError(
                 f"the judge has not answered for {waited:.0f} s",

@@ -129,6 +129,19 @@ def test_http_200_does_not_mean_that_the_schema_was_enforced(caplog):
         assert who.abilities["enforced"] is False and "does not enforce" in caplog.text
 
 
+def test_a_reply_whose_envelope_is_not_believed_says_nothing_of_the_schema(caplog):
+    """ "Answers 200 but does not enforce the schema", of replies that obeyed it to the letter."""
+
+    def handler(body, n):
+        return {**completion(content(*asked(body), "response_format" in body)), "draft": True}
+
+    with StubServer(handler=handler) as stub, caplog.at_level(logging.WARNING):
+        who = at(stub)
+        (v, *_) = judge(TASK, answers(1), judge=who, progress=False)
+        assert "'draft'" in v.reason and who.abilities["enforced"] is None
+        assert "does not enforce" not in caplog.text
+
+
 def test_what_is_missing_is_asked_again_alone_and_after_wrong_ids_all():
     """A reply that speaks of a criterion that nobody asked for may have mixed up the others too."""
 

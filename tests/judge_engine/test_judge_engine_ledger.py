@@ -911,3 +911,44 @@ def test_a_row_with_a_flipped_bit_counts_as_absent(tmp_path, capsys):
     db.execute("UPDATE calls SET reply=x'789c00'")
     (kept,) = book.calls()
     assert kept.reply == "" and kept.meta == {"damaged": True}
+
+
+def test_what_a_failed_commit_rolls_back_is_still_there(tmp_path, monkeypatch):
+    """On a full disk 8 calls were paid; 4 of them were neither written nor counted as lost."""
+    from kit.judge.session import Session
+
+    book = Ledger(tmp_path / "l.sqlite")
+    run, calls = (
+        Session(ledger=book),
+        [Call(id=f"q{i}", judge="j", model="m", endpoint="e", cost=0.5) for i in range(2)],
+    )
+
+    def full(*_, **__):
+        raise DataError("the ledger cannot be written")
+
+    async def turn():
+        run.record(calls[0], [verdict("k0", cost=0.5)])
+        run.record(calls[1], [verdict("k1", cost=0.5)])
+        await run.claim(["k2"])
+
+    monkeypatch.setattr(Ledger, "claim", full)
+    with pytest.raises(DataError):
+        asyncio.run(turn())
+    with monkeypatch.context() as m, pytest.raises(DataError, match="2 calls that were paid"):
+        m.setattr(Ledger, "put_many", full)
+        run.close()
+    run.close()  # there is room again
+    assert len(book) == 2 and len(list(book.calls())) == 2
+
+
+def test_a_ledger_that_is_opened_to_be_read_is_not_written(tmp_path):
+    """readonly=True made no claims, and the new verdicts and calls were written all the same."""
+    path, answers = tmp_path / "l.sqlite", [Response(task_id="t", id=i, text=i) for i in ("a", "b")]
+    with StubServer() as stub:
+        who = EndpointJudge("m", base_url=stub.url)
+        judge(TASK, answers[:1], judge=who, ledger=path, progress=False)
+        before = path.read_bytes()
+        with Ledger(path, readonly=True) as book:
+            got = judge(TASK, answers, judge=who, ledger=book, progress=False)
+        assert len([v for v in got if v.known]) == 6 and stub.calls == 2
+    assert path.read_bytes() == before and len(Ledger(path)) == 3

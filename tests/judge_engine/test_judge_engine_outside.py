@@ -581,6 +581,9 @@ def test_a_proxy_that_is_no_address_is_named(proxy, monkeypatch):
         judge([TASK], [ANSWER], judge=who, progress=False)
     from kit.judge.address import Address
 
+    monkeypatch.setenv("http_proxy", "socks5://proxy.example:1080")  # it was sent a CONNECT
+    with pytest.raises(KitError, match="socks5 is not spoken"):
+        judge([TASK], [ANSWER], judge=who, progress=False)
     monkeypatch.setenv("http_proxy", "proxy.example:3128")  # as curl takes it
     assert Address.of("http://far.example/v1").proxy == "http://proxy.example:3128"
 

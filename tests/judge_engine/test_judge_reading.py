@@ -339,6 +339,7 @@ def heard(**parts):
 
 
 UNMET = JSON.replace("met", "unmet")
+RATED = {"category": "HARM_CATEGORY_HATE_SPEECH", "probability": "NEGLIGIBLE"}
 
 
 @pytest.mark.parametrize(
@@ -359,6 +360,8 @@ UNMET = JSON.replace("met", "unmet")
         {"choice": {"messages": [{"role": "assistant", "content": UNMET}]}},
         *({"message": m} for m in ({"error": "x"}, {"parsed": {"c1": {"verdict": "unmet"}}})),
         {"message": {"content": [{"type": "text", "text": JSON, "channel": "analysis"}]}},
+        {"message": {"safety_ratings": [{**RATED, "blocked": True}]}},
+        {"top": {"warnings": ["the output was truncated"]}},
         *({"message": {"role": r}} for r in ("user", "critic", 0, False)),
         {"text": JSON[:-1]},
     ],
@@ -383,6 +386,13 @@ def test_an_envelope_with_a_sign_of_failure_or_a_second_text_is_not_believed(par
         {"message": {"prefix": False}},
         {"top": {"stats": {"stop_reason": "eosFound", "tokens_per_second": 51.2}}},  # LM Studio
         {"top": {"metadata": {"status": "ok", "team": "x"}, "_hidden": {"cached": False}}},
+        {"top": {"vertex_ai_safety_results": [[RATED]]}},  # LiteLLM
+        {"message": {"safety_ratings": [{**RATED, "blocked": False}]}},  # Envoy
+        {"top": {"hook_results": {"after_request_hooks": [{"verdict": True, "id": "x"}]}}},
+        {"top": {"content_filters": [{"blocked": False, "source_type": "completion"}]}},  # Azure
+        {"choice": {"content_filter_offsets": {"check_offset": 0, "end_offset": 7021}}},
+        {"top": {"kv_transfer_params": {"do_remote_prefill": True, "remote_host": "h"}}},  # vLLM
+        {"top": {"system": {"warnings": [{"message": "A licence of others. " * 12}]}}},  # watsonx
     ],
 )
 def test_an_honest_envelope_is_read(parts):

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import time
 
 import pytest
 
-from kit.records import Criterion, Task, Verdict, unknown
+from kit.errors import JudgeDownError
+from kit.records import Criterion, Response, Task, Verdict, unknown
+from kit.rewards.composer import Composer
 from kit.train import grpo, inputs, rollouts
 from kit.train.config import DPOSettings, GRPOSettings, SFTSettings, build
 from kit.train.device import choose
 from kit.train.models import Loaded
 from kit.train.presets import preset
+from kit.train.reward import Reward
 
 TASKS = [
     Task(
@@ -94,3 +99,31 @@ def test_report_to_is_passed_through(names, want):
     )
     assert arguments(GRPOSettings(report_to=names), loaded, "x").report_to == want
     assert all(c(report_to=names).report_to == names for c in (SFTSettings, DPOSettings))
+
+
+def test_a_judge_that_is_back_in_time_is_waited_for(monkeypatch):
+    """Each pause was counted twice: after 10 of 16 s the run stopped, "not answered for 19 s"."""
+    monkeypatch.setattr(Reward, "pause_s", 0.05)
+    task = dataclasses.replace(TASKS[0], criteria=(Criterion(id="j", text="Is pleasant."),))
+    answer, began = Response(task_id="t0", id="r", text="a"), time.monotonic()
+
+    class FakeDown:
+        name = "down"
+        back = 0.85
+
+        async def verdicts(self, task, response, criteria):
+            ids = dict(task_id=task.id, response_id=response.id, criterion_id="j")
+            if time.monotonic() - began < self.back:
+                return [unknown(*ids.values(), "transport")]
+            return [Verdict(**ids, status="met")]
+
+    rubric = {"components": [{"kind": "rubric"}]}
+    reward = Reward(
+        tasks=[task], judge=FakeDown(), composer=Composer.from_config(rubric), patience_s=1.0
+    )
+    (grade,) = asyncio.run(reward.grade([answer]))
+    assert grade.score is not None
+    FakeDown.back, reward.patience_s, then = 60.0, 0.3, time.monotonic()
+    with pytest.raises(JudgeDownError, match="for 0 s"):
+        asyncio.run(reward.grade([answer]))
+    assert time.monotonic() - then >= 0.3
