@@ -38,11 +38,24 @@ _AMOUNT = re.compile(  # how much: it has no direction
     r"(?:[\s-]?(?:fold|times|percent|per cent)\b|\s?%))(?= (?!of\b)\w)",
     re.I,
 )
-_OTHER_SIDE = re.compile(r"(?:the )?(?:\w+ )?controls?\b.*\bthan\b", re.I)
+_OTHER_SIDE = re.compile(
+    r"(?:(?:the )?(?:\w+ )?|.*\b(?:in|of|for|among) (?:the )?(?:\w+ ){0,2}?)controls?\b"
+    r".*\b(?:than|compared (?:to|with)|relative to|versus|vs)\b(?!.*\bcontrols?\b)",
+    re.I,
+)
 _MARK = re.compile(r"(?<=\w)(\s*[:=(]\s*|\s+)(\+{1,3}|-{1,3})(?=\s*(?:[,;.)]|$))")
 _NONE = re.compile(r"(?<=\w)(\s*[:=]\s*)(?:none|n\.s\.|ns)(?=\s*(?:[,;.)]|$))", re.I)
 _DENIALS, _NO_CLAIM, _LIKEWISE = phrases(lx.DENIALS), phrases(lx.NO_CLAIM), phrases(lx.LIKEWISE)
 _TAKES_BACK = phrases(lx.TAKES_BACK)
+_SHOWN = re.compile(  # what it says is said behind it
+    r"(?:[,;] |but |yet |however |and )*(?:\w+ ){1,4}?(?:shows?|showed|(?:indicate|reveal|suggest"
+    r"|demonstrate|confirm)(?:s|d|ed)?|finds?|found) (?:that )?(?=it |they )"
+)
+_UNDONE = re.compile(  # what was to happen did not: "the rise was expected but did not occur"
+    r"(?:\b(?:not|never)|n't) (?:actually |really )?(?:occur\w*|happen\w*|materiali[sz]e\w*"
+    r"|take place|appear|(?:be(?:en)? )?(?:seen|observed|found|detected|confirmed))\b"
+    r"|\bfail(?:s|ed)? to (?:occur|happen|materiali[sz]e|appear|take place)\b"
+)
 _LINKS = frozenset((",", "and", "or", "nor", "(", ")", "which", "–", "—"))
 
 
@@ -155,10 +168,15 @@ class _Sentence:
             subjects = [m for m in within(self.subjects, start, end) if not excluded(self.words, m)]
             if subjects:
                 self.reader.last = [m.of for m in subjects]
-            if after_phrase(clause, _NO_CLAIM) >= 0 or _condition(clause):
+            undone = bool(_UNDONE.search(" ".join(clause)))
+            if undone and not (subjects and previous):
+                out = [c for c in out if c.subject not in {b.subject for b in previous}]
+            if undone or after_phrase(clause, _NO_CLAIM) >= 0 or _condition(clause):
                 previous = []
                 continue
             bound = self._clause(start, end, clause, subjects, previous)
+            if not bound and clause[0] == "," and clause[1:2] and clause[1].endswith("ing"):
+                previous = []  # ", suggesting a lower demand and a higher yield": of other things
             hedged = any(w in lx.HEDGES for w in clause)
             out += [Claim(b.subject, b.direction, hedged, self.text) for b in bound]
             if bound and within(self.cues, start, end):
@@ -182,6 +200,9 @@ class _Sentence:
             )
         if subjects:
             return self._bind(start, subjects, cues)
+        if m := _SHOWN.match(" ".join(clause)):  # "but the data show that it falls"
+            shown = m[0].count(" ")
+            start, clause, previous = start + shown, clause[shown:], []
         if previous:
             who = (
                 [] if _own_subject(clause, cues[0].start - start) else [b.subject for b in previous]
@@ -269,6 +290,9 @@ class _Sentence:
         """True in lists and asides: "X, Y and Z rise", "X, a hormone, rises", "not X but Y"."""
         words, link = self.words[left[0] : left[1]], self.words[right[0]]
         named = bool(within(self.subjects, *left))
+        own = _condition(words) and link == "," and within(self.subjects, *right)
+        if own and (within(self.cues, *right) or (len(words) > 3 and not named)):
+            return False  # "When light enters the glass, the speed falls"
         if left[0] > 0 and after_phrase(words, _LIKEWISE) >= 0:
             return self._only_named(*right)
         if link in _LINKS:

@@ -178,7 +178,7 @@ def echoes(sentence: Sequence[str], prompt: Sequence[str], *, run: int = 3) -> b
     >>> echoes(phrase_words("The human genome shrinks"), asked)
     False
     """
-    if len(sentence) < run or len(prompt) < run:
+    if len(sentence) < run or len(prompt) < run or _chooses(sentence, prompt):
         return False
     known = set(prompt)
     if any(
@@ -201,6 +201,22 @@ def echoes(sentence: Sequence[str], prompt: Sequence[str], *, run: int = 3) -> b
         here = here + 1 if i in covered else 0
         longest = max(longest, here)
     return len(covered) >= (0.7 if longest >= 8 else 0.9) * len(sentence)
+
+
+def _chooses(said: Sequence[str], asked: Sequence[str]) -> bool:
+    """True for a question turned into a statement that keeps one of the two words around "or".
+
+    Its verb stands before the word otherwise than in the question ("X is up", not "is X up").
+    """
+    for i in (i for i, w in enumerate(asked) if w == "or" and 0 < i < len(asked) - 1):
+        second = next((j for j in range(i + 1, len(asked)) if asked[j] not in lx.ASKED_AGAIN), i)
+        two = asked[i - 1], asked[second]
+        places = [k for k, w in enumerate(said) if w in two and said[max(0, k - 1)] != "not"]
+        if second > i and len({said[k] for k in places}) == 1:
+            k = places[0]
+            moved = k > 0 and said[k - 1] not in (asked[i - 2], asked[second - 1])
+            return moved or lx.ASKS.isdisjoint(said[:k])
+    return False
 
 
 _RETRACTS = re.compile(

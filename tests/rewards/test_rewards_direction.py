@@ -102,3 +102,53 @@ def test_only_words_that_are_understood_make_a_direction(text):
 def test_what_is_understood(text):
     """ "After the meal" was read as a condition: .48."""
     assert settle(claims(text, INSULIN)) == {"insulin": "up", "glucagon": "down"}
+
+
+ASKED = "In mouse thymus, is the DNA Repair pathway upregulated or downregulated in flight?"
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("In mouse thymus, the DNA Repair pathway is {} in flight.", True),
+        ("The DNA Repair pathway is {} in mouse thymus in flight.", True),
+        ("DNA Repair pathway {} in flight", True),
+        (ASKED, False),
+        ("In mouse thymus, is the DNA Repair pathway {} in flight", False),
+    ],
+)
+def test_a_question_turned_into_a_statement_says_which_of_the_two(text, wanted):
+    """The commonest answer was an echo: right and wrong earned the same, less than nothing."""
+    for word, way in (("upregulated", "up"), ("downregulated", "down")):
+        found = claims(text.format(word), {"DNA Repair": []}, prompt=ASKED)
+        assert settle(found) == ({"DNA Repair": way} if wanted else {})
+
+
+@pytest.mark.parametrize(
+    "lead", ["When we eat", "If sugar is drunk", "Once a meal is over", "If so"]
+)
+def test_the_first_claim_behind_a_condition_is_read(lead):
+    """It was lost with the condition: a right answer earned what one wrong in it did."""
+    for word, way in (("rises", "up"), ("falls", "down")):
+        text = f"{lead}, insulin {word}, glucagon falls and GLP-1 stays the same."
+        found = settle(claims(text, {**INSULIN, "GLP-1": ()}))
+        assert found == {"insulin": way, "glucagon": "down", "GLP-1": "none"}
+    assert not claims("If a hormone, insulin, rises, we wait.", INSULIN)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("At first glance insulin seems to fall, but it rises.", "up"),
+        ("One might expect insulin to fall, but the data show that it rises.", "up"),
+        ("Insulin rises, suggesting a lower demand and a smaller supply of energy.", "up"),
+        ("The expected fall of insulin did not occur; it rose.", "up"),
+        ("Insulin is lower in control mice compared to flight mice.", "up"),
+        ("Insulin is lower in flight mice compared to control mice.", "down"),
+        ("The fall of insulin was expected but did not occur.", "unstated"),
+        ("The fall of insulin failed to materialise.", "unstated"),
+    ],
+)
+def test_what_was_only_expected_is_no_claim_and_what_it_suggests_is_another(text, wanted):
+    """Right ones earned less than nothing, the last two and the turned comparison the maximum."""
+    assert settle(claims(text, {"insulin": ()})).get("insulin", "unstated") == wanted
