@@ -293,6 +293,8 @@ def criterion_of(
     levels = _levels(row, item, default_id)
     if levels and isinstance(item.get("points"), list):
         item = {k: v for k, v in item.items() if k != "points"}
+    scale, points = _scale(row, item, levels, default_id)
+    names = [n for n in names if n != "points" or points is None]
     weight, used = weight_of(row, item, names, default_id)
     if negative or _against(item):
         weight = -abs(weight)
@@ -328,7 +330,8 @@ def criterion_of(
         k for k in NEGATIVE if as_text(item.get(k, "")).casefold() in (*NEGATIVE[k], *POSITIVE)
     }
     read |= {"levels"} if levels else set()
-    read |= {"scale"} if levels and item.get("scale") == "ordinal" else set()
+    read |= {"points"} if points is not None else set()
+    read |= {"scale"} if item.get("scale") == scale else set()
     title = item.get("title")
     return Criterion(
         id=as_text(own) if own not in (None, "") else default_id,
@@ -338,8 +341,9 @@ def criterion_of(
         tags=tags_of(item.get("tags")),
         required=required or False,
         check=dict(check) if checked else None,
-        scale="ordinal" if levels else "binary",
+        scale=scale,
         levels=levels,
+        points=points,
         meta={str(k): v for k, v in item.items() if k not in read},
     )
 
@@ -364,6 +368,47 @@ def _levels(row: Row, item: Mapping[str, Any], name: str) -> tuple[str, ...]:
         more = {"criterion_id": name, "field": "levels", "suggestion": e.fix}
         row.find("bad-levels", e.what, severity="error", **more)
         return ()
+
+
+def scaled(item: Mapping[str, Any], levels: Sequence[str]) -> tuple[str, float | None]:
+    """(scale, points) of a criterion's object with these levels; points without a scale are its
+    weight. DataError where what it says does not fit.
+
+    >>> scaled({"scale": "points", "points": 5}, ()), scaled({"points": 5}, ())
+    (('points', 5.0), ('binary', None))
+    """
+    said, top = item.get("scale"), number(item.get("points"))
+    if said == "points" and not levels and (top or 0) > 0:
+        return said, top
+    scale = "ordinal" if levels else "binary"
+    if not absent(said) and said != scale:
+        what = (
+            f"the scale {as_text(said)[:40]!r} does not fit a criterion with {len(levels)} levels"
+        )
+        raise DataError(what, fix="scale: ordinal needs levels, scale: points a number of points")
+    weight = None if top is None or not absent(said) else number(item.get("weight"))
+    if weight not in (None, top):
+        what = f"the criterion has the weight {weight:g} and {top:g} points"
+        raise DataError(what, fix="keep one, or say scale: points")
+    return scale, None
+
+
+def _scale(
+    row: Row, item: Mapping[str, Any], levels: Sequence[str], name: str
+) -> tuple[str, float | None]:
+    """What `scaled` says; an error of the file where it does not fit."""
+    try:
+        return scaled(item, levels)
+    except DataError as e:
+        row.find(
+            "bad-scale",
+            e.what,
+            severity="error",
+            criterion_id=name,
+            field="scale",
+            suggestion=e.fix,
+        )
+        return ("ordinal" if levels else "binary"), None
 
 
 def free_id(row: Row, name: str, seen: set[str]) -> str:

@@ -39,14 +39,14 @@ READERS: dict[str, Callable[[Row], Parsed]] = {
 WIDE = re.compile(r"(?:Q|question|criterion|dimension|rubric)[ _-]?\d+\Z", re.I)
 RATED = re.compile(r"rubric\s*[-–—]\s*\d{1,6}\s*\.\s*rating[A-Z]\s*\Z", re.I)
 FORMATS = (*READERS, "flat")
-ONLY_OURS = {"truth", "history", "sources", "meta", "scale", "levels", "points", "parent", "check"}
+ONLY_OURS = {"truth", "history", "sources", "meta", "scale", "levels", "parent", "check"}
 
 
 def _own_task(row: Mapping[str, Any]) -> bool:
     """True for a task of our own format without its `record`: nothing but our fields, and at
     least one that no list of criteria has.
 
-    >>> _own_task({"id": "t", "prompt": "p", "criteria": [{"id": "c", "text": "x", "points": 5}]})
+    >>> _own_task({"id": "t", "prompt": "p", "criteria": [{"id": "c", "text": "x", "parent": "b"}]})
     True
     """
     criteria = row["criteria"]

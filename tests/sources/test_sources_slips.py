@@ -12,7 +12,7 @@ PLAIN = {"id": "t0", "prompt": "p0", "criteria": [{"id": "c", "text": "x0"}]}
 OURS = {
     "id": "L",
     "prompt": "p",
-    "criteria": [{"id": "c", "text": "x", "points": 5.0}],
+    "criteria": [{"id": "c", "text": "x", "scale": "points", "points": 5.0}],
     "truth": {"answer": "A"},
     "history": [{"role": "user", "content": "before"}],
     "sources": {"S1": "s"},
@@ -190,3 +190,39 @@ def test_a_good_criterion_that_weighs_less_than_nothing(tmp_path):
 def test_an_empty_prompt_is_an_error_when_it_is_loaded(tmp_path):
     made = rows_of(tmp_path, {"task_id": "1", "prompt": " ", "rubric - 1. criterion": "Is nice."})
     assert [(f.code, f.severity) for f in made.findings] == [("empty-prompt", "error")]
+
+
+SCALED = [
+    {"levels": ["bad", "ok", "good"], "weight": 2},
+    {"levels": ["bad", "ok", "good"], "scale": "ordinal"},
+    {"scale": "points", "points": 5, "weight": 2},
+    {"scale": "points", "points": 5},
+    {"points": -5},
+    {"points": 5, "weight": 2},
+    {"scale": "ordinal"},
+    {"scale": "binary", "levels": ["bad", "good"]},
+    {"scale": "points", "points": 0, "weight": 1},
+]
+
+
+@pytest.mark.parametrize("said", SCALED)
+def test_a_criterion_is_the_same_whichever_other_keys_its_row_has(said):
+    """Levels were met / unmet in the kit's own rows, 0 to 5 points a weight of 5 beside one key
+    more: judge and people were on two scales."""
+    row = {"id": "t", "prompt": "p", "criteria": [{"id": "c", "text": "x", **said}]}
+    rows = [row, {**row, "truth": {"a": 1}}, {**row, "source": "mine"}, {**row, "response": "r"}]
+    found = [load_tasks([r]) for r in rows]
+    if any(map(errors, found)):
+        assert all(map(errors, found))
+    else:
+        got = [(c.scale, c.levels, c.points, c.weight) for t in found for c in t.tasks[0].criteria]
+        assert len(got) == 4 and len(set(got)) == 1
+    assert bool(errors(found[0])) == (SCALED.index(said) > 4)
+
+
+def test_an_answer_beside_its_criteria_is_labelled_on_their_points():
+    """3 of 5 points were .5, and 1 of 1 was 0."""
+    rubric = [{"id": "c", "text": "x", "scale": "points", "points": 5}, {"id": "d", "text": "y"}]
+    row = {"id": "t", "prompt": "p", "criteria": rubric, "response": "r"}
+    found = load_tasks([{**row, "labels": {"c": 3, "d": 1}}])
+    assert [v.value for v in found.verdicts] == [0.6, 1.0] and not errors(found)

@@ -16,6 +16,7 @@ from ...records import (
     to_json,
     verdict_from_json,
 )
+from ..criteria import scaled
 from ..levels import levels_of
 from ..rows import Row
 from ..schemas import FIELD, readable, stamped
@@ -53,8 +54,7 @@ def kit(row: Row) -> Parsed:
         if kind == "task":
             if not ours:  # written by hand: in any order
                 for c in data.get("criteria") or ():
-                    if c.get("levels"):
-                        c["levels"] = list(levels_of(c["levels"]))
+                    _by_hand(c)
             task = task_from_json(data, where=row.where)
             _count(row, data)
             for c in task.criteria:
@@ -93,6 +93,15 @@ def kit(row: Row) -> Parsed:
             suggestion=e.fix or (e.where if e.where != row.where else None),
         )
     return row.done(None)
+
+
+def _by_hand(criterion: dict[str, Any]) -> None:
+    """Read levels, scale and points as in any list of criteria; DataError where they do not fit."""
+    levels = levels_of(criterion.get("levels"))
+    scale, points = scaled(criterion, levels)
+    if points is None and (weight := criterion.pop("points", None)) is not None:
+        criterion["weight"] = weight
+    criterion |= {"levels": list(levels), "scale": scale}
 
 
 def _count(row: Row, data: Mapping[str, Any]) -> None:
