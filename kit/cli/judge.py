@@ -391,16 +391,11 @@ def _extra(pairs: list[str] | None) -> dict[str, Any] | None:
 
 
 def _temperature(text: str) -> float | None:
-    if text == "none":
-        return None
     try:
-        value = float(text)
+        return None if text == "none" else float(text)
     except ValueError:
-        value = -1.0
-    if not 0 <= value <= 10:
         fix = "give a number from 0 on, or none"
-        raise KitError(f"{text!r} is no temperature", where="--temperature", fix=fix)
-    return value
+        raise KitError(f"{text!r} is no temperature", where="--temperature", fix=fix) from None
 
 
 def _price(text: str | None) -> tuple[float, float] | None:

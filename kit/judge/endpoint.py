@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 AGAIN = ("parse", "missing", "contradiction")  # asked once more, alone
 ROOM = 6000  # tokens for a reasoning model to think in
 MODES, SOURCES = ("schema", "text"), ("none", "logprobs", "stated")
+HOW = '"all", "one", or a number of criteria per call'
 OWN = {  # fields of a request, and what says the same
     "model": "the model's own name",
     "messages": "template=..., or the tasks' own prompts",
@@ -110,13 +111,7 @@ class EndpointJudge(Asked):
         name: str | None = None,
         identity: str | None = None,
     ):
-        given = locals()
-        _options(how, mode, probability, temperature, repair, headers, extra)
-        _above_0(concurrency=concurrency, timeout=timeout, tries=tries, patience=patience)
-        _above_0(max_tokens=max_tokens)
-        secrets = ("headers", "extra")  # not to be shown
-        plain = {k: v for k, v in given.items() if k not in secrets}
-        fitting(EndpointJudge.__init__, plain, where="EndpointJudge")
+        _options(locals())
         self.model = model or default_model()
         address = Address.of(base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI)
         self.base_url = address.shown
@@ -388,49 +383,31 @@ class EndpointJudge(Asked):
         return total
 
 
-def _options(
-    how: Any, mode: str, probability: str, heat: float | None, repair: int, *named: Any
-) -> None:
-    number = isinstance(how, int) and not isinstance(how, bool) and how > 0
-    for name, value, fits, fix in (
-        (
-            "how",
-            how,
-            number or how in ("all", "one"),
-            '"all", "one", or a number of criteria per call',
-        ),
-        ("mode", mode, mode in MODES, '"schema" or "text"'),
-        ("probability", probability, probability in SOURCES, '"none", "logprobs" or "stated"'),
-        (
-            "temperature",
-            heat,
-            heat is None or (isinstance(heat, (int, float)) and heat >= 0),
-            "a number from 0 on, or none",
-        ),
-        (
-            "repair",
-            repair,
-            isinstance(repair, int) and repair >= 0,
-            "a whole number from 0 on",
-        ),
+def _options(given: Mapping[str, Any]) -> None:
+    """KitError for an argument of another type, or beyond its limits; none of them is shown that
+    may be a secret."""
+    for name in ("headers", "extra"):
+        fields = given[name]
+        if not isinstance(fields, Mapping | None) or not all(
+            isinstance(k, str) for k in fields or ()
+        ):
+            where, fix = f"EndpointJudge({name}=...)", "give {NAME: VALUE, ...}"
+            raise KitError(f"{name} names no fields", where=where, fix=fix)
+    plain = {k: v for k, v in given.items() if k not in ("headers", "extra")}
+    fitting(EndpointJudge.__init__, plain, where="EndpointJudge")
+    how, heat = given["how"], given["temperature"]
+    above = ("concurrency", "timeout", "tries", "patience", "max_tokens")
+    for name, fits, fix in (
+        ("how", how in ("all", "one") if isinstance(how, str) else how > 0, HOW),
+        ("mode", given["mode"] in MODES, '"schema" or "text"'),
+        ("probability", given["probability"] in SOURCES, '"none", "logprobs" or "stated"'),
+        ("temperature", heat is None or heat >= 0, "a number from 0 on, or none"),
+        ("repair", given["repair"] >= 0, "a whole number from 0 on"),
+        *((n, given[n] is None or given[n] > 0, "a number above 0") for n in above),  # NaN is not
     ):
         if not fits:
             where = f"EndpointJudge({name}=...)"
-            raise KitError(f"{name} is {value!r}", where=where, fix=f"use {fix}")
-    for fields in named:
-        if not isinstance(fields, Mapping | None) or any(
-            not isinstance(k, str) for k in fields or ()
-        ):
-            where = "EndpointJudge(headers=..., extra=...)"
-            raise KitError("this names no fields", where=where, fix="give {NAME: VALUE, ...}")
-
-
-def _above_0(**numbers: float | None) -> None:
-    for name, value in numbers.items():
-        number = isinstance(value, (int, float)) and value > 0  # NaN is not
-        if value is not None and not number:
-            where = f"EndpointJudge({name}=...)"
-            raise KitError(f"{name} is {value!r}", where=where, fix="give a number above 0")
+            raise KitError(f"{name} is {given[name]!r}", where=where, fix=f"give {fix}")
 
 
 def _fields(extra: Mapping[str, Any]) -> None:

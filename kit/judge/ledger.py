@@ -9,6 +9,7 @@ is unsafe, the journal is an ordinary one.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import logging
 import os
@@ -47,6 +48,7 @@ MIGRATIONS = (
 PAGE = 1000  # rows read at once
 ANOTHER = "give another path, or move the file away; --ledger NEW starts a new one"
 DAMAGED = ("disk image is malformed", "no such table", "not a database", "not decode to UTF-8")
+TEXT = functools.partial(str, encoding="utf-8", errors="replace")  # a damaged row is no end
 LOST = "%s: the row of %s is damaged; it counts as absent, and is asked again"
 NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "fuse.sshfs", "9p", "afs", "ceph", "beegfs")
 
@@ -141,7 +143,7 @@ class Ledger:
                 check_same_thread=False,
                 cached_statements=256,
             )
-            db.text_factory = _text
+            db.text_factory = TEXT
             self._settle(db)
         except sqlite3.DatabaseError as e:
             wal = self.path.with_name(f"{self.path.name}-wal")
@@ -220,7 +222,7 @@ class Ledger:
     def _swept(self) -> Iterator[sqlite3.Connection]:
         """A write transaction, the damaged rows left out."""
         with self.transaction() as db:
-            db.create_function("sound", 1, lambda raw: verdict_of(_text(raw)) is not None)
+            db.create_function("sound", 1, lambda raw: verdict_of(TEXT(raw)) is not None)
             db.execute("DELETE FROM verdicts WHERE NOT sound(CAST(row AS BLOB))")
             yield db
 
@@ -512,10 +514,6 @@ class Ledger:
         with self.lock:
             self.connection().execute("VACUUM")
         return gone
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace")
 
 
 def _json(text: str) -> Any:
