@@ -98,6 +98,7 @@ def pointed(row: Row, text: str, weight: float, criterion_id: str) -> None:
 
 # how an object says that its criterion must not be met
 AGAINST = ("negative", "negativ", "neg", "-", "-1", "minus", "penalty", "must_not", "must not")
+AGAINST += ("negatives", "penalties")
 NEGATIVE = dict.fromkeys(("polarity", "sign", "type", "direction"), AGAINST)
 NEGATIVE |= {"negative": ("true", "1"), "is_negative": ("true", "1")}
 NEGATIVE |= {"positive": ("false", "0"), "is_positive": ("false", "0")}
@@ -149,7 +150,7 @@ def criteria_from(
         value = [{"id": k, **v} for k, v in value.items()]
     if isinstance(value, Mapping) and value and all(isinstance(v, list) for v in value.values()):
         value = [
-            {"tags": [k], **(x if isinstance(x, Mapping) else {"text": x})}
+            {**_group(k), **(x if isinstance(x, Mapping) else {"text": x})}
             for k, v in value.items()
             for x in v
         ]
@@ -182,6 +183,29 @@ def criteria_from(
             name = f"item-{i}"  # another one is called so
         out += _with_parts(row, item, name, negative, names)
     return out
+
+
+def _group(name: str) -> dict[str, Any]:
+    """What a list's name says of its criteria: a tag, and that they must not be met."""
+    out = {"tags": [name]}
+    if _against({"polarity": name}):
+        return {**out, "polarity": "negative"}
+    return {**out, "category": name} if _pitfall({"category": name}) else out
+
+
+def signs(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a row that say whether its criterion must be met.
+
+    >>> signs({"type": "negative", "kind": "a pitfall", "category": "Pitfall"})
+    {'type': 'negative', 'category': 'Pitfall'}
+    """
+    both = ((k, v, as_text(v).casefold() in _words(k)) for k, v in data.items())
+    return {k: v for k, v, said in both if said or _pitfall({k: v})}
+
+
+def _words(field: str) -> tuple[str, ...]:
+    """What a field says of a criterion's sign."""
+    return (*NEGATIVE[field], *POSITIVE) if field in NEGATIVE else ()
 
 
 def _described(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -326,9 +350,7 @@ def criterion_of(
     read |= {"id" if item.get("id") is not None else "rubric_id"}
     required = flag(row, item, default_id)
     read |= {"required"} if required is not None else set()
-    read |= {
-        k for k in NEGATIVE if as_text(item.get(k, "")).casefold() in (*NEGATIVE[k], *POSITIVE)
-    }
+    read |= {k for k in NEGATIVE if as_text(item.get(k, "")).casefold() in _words(k)}
     read |= {"levels"} if levels else set()
     read |= {"points"} if points is not None else set()
     read |= {"scale"} if item.get("scale") == scale else set()

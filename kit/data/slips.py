@@ -10,7 +10,8 @@ from typing import Any
 
 from ..records import Criterion, Task
 from .findings import Finding
-from .values import as_text
+from .labels import ANSWERS, read_label
+from .values import as_text, number, parsed_json
 
 OWN_TASK = frozenset(f.name for f in fields(Task))
 OWN_CRITERION = frozenset(f.name for f in fields(Criterion))
@@ -18,10 +19,14 @@ OWN_CRITERION = frozenset(f.name for f in fields(Criterion))
 CARRIED = ("truth", "history", "sources", "labels", "response")
 # of a criterion: it is judged without what it consists of
 PARTS = ("children", "sub_criteria", "subcriteria", "sub_tasks", "criteria", "items")
+VERDICTS = (*ANSWERS, "human", "judgment", "judgement")
+# of a criterion, too: the levels that it has, and what it weighs
+STEPS = ("ratings", "anchors", "max_points", "max_score", "maxpoints")
 ASKS = re.compile(  # fields that hold criteria, or what each weighs
     r"(?:.*?[ _-])??(?:rubrics?|criteri(?:a|on|ons)|checklists?|checks|pitfalls|requirements"
     r"|sub_?tasks|points|weights|penalties|importances?|must(?:_have|_not)?|nice_to_have"
-    r"|instruction_id_list)(?P<one> ?[-–—] ?\d+.*|_\d+)?\Z",
+    r"|positives?|negatives?|instruction_id_list)(?P<one> ?[-–—] ?\d+.*|_\d+)?\Z"
+    r"|(?:.*_)?(?P<level>score_?\d+)_description\Z",
     re.I,
 )
 # of a row with one criterion: they may say what it is worth
@@ -53,7 +58,11 @@ class Unread:
             return
         meant = next((k for k in sorted(self.known) if k not in there and slip(name, k)), None)
         value = there[name]
-        lost = name in PARTS if self.what else labels(name, value) or asks(name, value)
+        if self.what:
+            lost = name in (*PARTS, *STEPS) or judged(name, value)
+        else:
+            said = "criterion" in there and judged(name, value)
+            lost = said or labels(name, value) or asks(name, value) or weighs(value, there)
         self.found[name] = [1, where, meant, lost]
 
     def findings(self, file: str, rows: int) -> Iterator[Finding]:
@@ -83,6 +92,10 @@ class Unread:
 def _fix(name: str, meant: str | None, lost: bool) -> str | None:
     if meant:
         return f"did you mean {meant!r}?"
+    if lost and name.casefold() in VERDICTS:
+        return "write it beside the answer: labels, an object criterion's id -> label"
+    if lost and name in STEPS:
+        return "write levels, worst first, and the weight"
     if lost and name not in (*CARRIED, *PARTS):
         return "put what it asks for among the row's criteria, each with its weight"
     return f"write {name} as in the kit's own rows (kit.save writes them)" if lost else None
@@ -104,7 +117,29 @@ def asks(name: str, value: Any) -> bool:
     found = ASKS.match(name)
     if not found or not value:
         return False
-    return bool(found["one"]) or isinstance(value, (list, Mapping))
+    return bool(found["one"] or found["level"]) or isinstance(value, (list, Mapping))
+
+
+def weighs(value: Any, there: Mapping[str, Any]) -> bool:
+    """True for a list of numbers, one for each criterion of a list beside it.
+
+    >>> weighs([3, -2], {"criteria": ["Is kind", "Is rude"]}), weighs([3], {"criteria": ["a", "b"]})
+    (True, False)
+    """
+    value = parsed_json(value)
+    if not isinstance(value, list) or None in map(number, value):
+        return False
+    lists = (parsed_json(x) for k, x in there.items() if ASKS.match(k))
+    return any(isinstance(x, list) and len(x) == len(value) > 1 for x in lists)
+
+
+def judged(name: str, value: Any) -> bool:
+    """True for what a field says of one criterion when it holds a verdict.
+
+    >>> judged("criteria_met", True), judged("passed", "no"), judged("label", "Tone")
+    (True, True, False)
+    """
+    return name.casefold() in VERDICTS and read_label(value)[0] in ("met", "unmet")
 
 
 def labels(name: str, value: Any) -> bool:

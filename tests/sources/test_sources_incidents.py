@@ -260,3 +260,75 @@ def test_files_that_are_no_data_are_called_by_their_name(tmp_path, head, said):
     (tmp_path / "a.csv").write_bytes(head)
     with pytest.raises(DataError, match=said):
         load_tasks(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("row", [{"id": "x"}, {"task_id": "x"}, {"id": "x", "source": "mine"}])
+@pytest.mark.parametrize(
+    ("own", "scale"),
+    [
+        ({"levels": ["bad", "ok", "good"], "weight": 2}, ("ordinal", None, 2)),
+        ({"scale": "points", "points": 5, "weight": 2}, ("points", 5, 2)),
+        ({"scale": "points", "points": 5}, ("points", 5, 1)),
+    ],
+)
+def test_a_criterion_has_one_scale_whichever_other_keys_its_row_has(row, own, scale):
+    """Levels were judged met or unmet in a row with `id`, and 1 of 5 points was met or 0 in a row
+    with `task_id`."""
+    found = load_tasks([{**row, "prompt": "Q", "criteria": [{"id": "c", "text": "Clear", **own}]}])
+    (c,) = found.tasks[0].criteria
+    assert (c.scale, c.points, c.weight) == scale
+    assert {f.field for f in found.findings} <= {"source"}
+
+
+@pytest.mark.parametrize(
+    "rubric",
+    [
+        {"rubric": {"positive": ["Is kind", "Is short"], "negative": ["Is rude"]}},
+        {"rubrics": {"Pos": ["Is kind", "Is short"], "Negatives": [{"text": "Is rude"}]}},
+    ],
+)
+def test_a_list_called_negative_holds_what_must_not_be(rubric):
+    """Being rude paid as much as being kind."""
+    (task,) = load_tasks([{"prompt": "p", **rubric}]).sound().tasks
+    assert [c.weight for c in task.criteria] == [1, 1, -1]
+
+
+@pytest.mark.parametrize("sign", [{"type": "negative"}, {"sign": "-"}, {"is_negative": "true"}])
+def test_a_row_of_a_table_says_the_sign_of_its_criterion(sign):
+    """`type: negative` became the kind of the task, and the fault paid."""
+    rows = [
+        {"prompt": "p", "criterion": "Is kind"},
+        {"prompt": "p", "criterion": "Is rude", **sign},
+    ]
+    (task,) = load_tasks(rows).sound().tasks
+    assert [c.weight for c in task.criteria] == [1, -1] and task.kind is None
+
+
+BESIDE = {"prompt": "Q", "response": "R"}
+KIND = {"criterion": "Is kind", "points": 3}
+
+
+@pytest.mark.parametrize(
+    ("row", "field"),
+    [
+        ({**BESIDE, "rubrics": [{**KIND, "criteria_met": True}]}, "criteria_met"),
+        ({**BESIDE, "criteria": [{"text": "Is kind", "label": "met"}]}, "label"),
+        ({**BESIDE, "criterion": "Is kind", "human": "met"}, "human"),
+        ({**BESIDE, "rubric": [{"criterion": "Kind", "max_points": 4}]}, "max_points"),
+        ({**BESIDE, "rubric": [{"criterion": "Kind", "ratings": [{"points": 4}]}]}, "ratings"),
+        ({"instruction": "p", "output": "4", "orig_score1_description": "no"}, None),
+        ({"prompt": "p", "positive": ["Is kind"], "negative": ["Is rude"]}, "negative"),
+        ({"prompt": "p", "criteria": ["Is kind", "Is rude"], "scores": [3, -2]}, "scores"),
+    ],
+)
+def test_labels_levels_and_weights_that_nothing_reads_are_errors(row, field):
+    """A note or a warning: the file was sound, and its labels and levels were gone."""
+    errors = {f.field for f in load_tasks([row]).findings if f.severity == "error"}
+    assert errors >= {field or "orig_score1_description"}
+
+
+def test_a_table_calls_its_labels_verdicts_too():
+    rows = [
+        {**BESIDE, "criterion": f"Is {w}", "verdict": v} for w, v in (("a", "met"), ("b", "no"))
+    ]
+    assert [v.value for v in load_tasks(rows).sound().verdicts] == [1, 0]

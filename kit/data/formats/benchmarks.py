@@ -9,15 +9,15 @@ from typing import Any
 
 from ...records import Criterion, fingerprint
 from ..chats import ask
-from ..criteria import criteria_from, tags_of
-from ..labels import FIELDS, by_criterion
+from ..criteria import criteria_from, signs, tags_of
+from ..labels import FIELDS, SAID, by_criterion
 from ..levels import ends_of
 from ..rows import SHARED, Row
 from ..taskset import Parsed
 from ..values import as_text, listed, parsed_json
 from .rubric import object_of, snippets
 
-LABELS = ("label", "met", "rating", "score")  # what a flat table calls a label
+LABELS = SAID[:-1]  # what a flat table calls a label
 ANSWERS = ("response", "answer", "output")
 TEXTS = ("criterion", "requirement", "rubric_item")
 LISTS = ("checklist", "checklists", "rubrics", "criteria", "requirements", "rubric")
@@ -229,7 +229,10 @@ def flat(rows: list[Row]) -> Parsed:
     Rows with labels may stand in any order: their criteria stand by id, or by text."""
     row = rows[0]
     task_id, chat = row.task_id("task_id", "id"), ask(row, "prompt", "question", "instruction")
-    shared = {name: row.optional(*fields) for name, fields in SHARED.items()}
+    said = [k for r in rows for k in signs(r.data)]  # of a criterion, not of the task
+    shared = {
+        name: row.optional(*(f for f in fields if f not in said)) for name, fields in SHARED.items()
+    }
     criteria: dict[str, Criterion] = {}
     texts: dict[str, str] = {}
     labelled = any(None not in (r.take(*ANSWERS), r.take(*LABELS)) for r in rows)
@@ -241,7 +244,7 @@ def flat(rows: list[Row]) -> Parsed:
             "id": r.take("criterion_id"),
             "tags": r.take("tags"),
             "check": r.take("check"),
-            "polarity": r.take("polarity"),
+            **{k: r.take(k) for k in signs(r.data)},
             "required": r.take("required"),
         }
         if item["text"] is not None and not isinstance(item["text"], str):
