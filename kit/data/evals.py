@@ -8,7 +8,7 @@ import struct
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,13 @@ from ..system.paths import whole, write_text
 from .chats import chat_of
 from .jsonl import dumps
 from .rows import Context, Row
+from .values import blank
 
 SCORER = "rubric-kit"  # the name of our score in their logs
 ZSTD = 93  # how a file in a zip is packed
 MEDIA = ("image", "audio", "video", "document", "file")  # parts of a message without a text
+BULK = ("events", "messages", "timelines")  # fields of inspect-ai: how a sample came about
+SAMPLE = ("id", "epoch", "input", "target", "output", "scores", "attachments", "limit")
 Place = tuple[str, str]  # task, answer
 # why a model was cut off: finish_reason (open-instruct), stop_reason (inspect-ai), stop_condition
 # (verifiers, where "max_turns_reached" is also how one turn ends as it should)
@@ -46,7 +49,8 @@ class Logged:
     """What a log holds.
 
     places : (task, answer) of each of its rows, in order; of a row without an answer the reason.
-    status : of the whole log, "" where it says none.
+    status : of the whole log, "" where it says none. left : fields that stay in it -> in how many
+    rows.
     """
 
     kind: str
@@ -54,6 +58,7 @@ class Logged:
     tasks: dict[str, Task] = field(default_factory=dict)
     answers: list[Response] = field(default_factory=list)
     places: list[Place | str] = field(default_factory=list)
+    left: Counter[str] = field(default_factory=Counter)
 
     def add(self, task: Task, name: str, text: str, **more: Any) -> None:
         """One row of the log. Its answer's id tells the text, too: a grade goes to no other text
@@ -64,6 +69,16 @@ class Logged:
         self.answers.append(Response(task_id=task.id, id=name, text=text, **more))
         self.places.append((task.id, name))
 
+    def rest(self, row: Mapping[str, Any], read: Collection[str]) -> dict[str, Any]:
+        """{"log": the fields of a row that are not read}, for an answer's meta. Token ids and the
+        like stay in the log, and are counted.
+        """
+        rest = {k: v for k, v in row.items() if k not in read and not blank(v)}
+        bulk = [k for k, v in rest.items() if k in BULK or _numbers(v)]
+        self.left.update(bulk)
+        rest = {k: v for k, v in rest.items() if k not in bulk}
+        return {"log": rest} if rest else {}
+
     @property
     def remarks(self) -> list[str]:
         """What is not in it, in words: rows without an answer, samples that were not run."""
@@ -71,7 +86,13 @@ class Logged:
         why = ", ".join(f"{n} {reason}" for reason, n in lost.items())
         left = f"{lost.total()} rows have no answer and are left out: {why}"
         part = f"the log's own status is {self.status!r}: samples may be missing"
-        return [left] * bool(lost) + [part] * (self.status not in ("", "success"))
+        stay = f"not read, and only in the log: {', '.join(sorted(self.left))}"
+        out = [left] * bool(lost) + [part] * (self.status not in ("", "success"))
+        return out + [stay] * bool(self.left)
+
+
+def _numbers(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(x, (int, float)) for x in value)
 
 
 def task_of(name: str, prompt: Any, criteria: tuple[Criterion, ...], where: str) -> Task:
@@ -182,8 +203,13 @@ def _sample(
     said = (choice.get("message") or {}).get("content")
     # an agent that submits its answer writes it into the completion, and not into the message
     text = text_of(output.get("completion"), held) or text_of(said, held)
-    scores = {k: s.get("value") for k, s in (sample.get("scores") or {}).items()}
+    given = sample.get("scores") or {}
+    scores = {k: s.get("value") for k, s in given.items()}
     meta = {"scores": scores, "target": sample.get("target"), "epoch": sample.get("epoch", 1)}
+    why = {k: {n: x for n, x in s.items() if n != "value" and x} for k, s in given.items()}
+    told = [m for m in sample.get("messages") or [] if m.get("role") in ("assistant", "tool")]
+    read = (*SAMPLE, *["messages"] * (len(told) < 2))
+    meta |= out.rest({**sample, "scored": {k: s for k, s in why.items() if s}}, read)
     cut = choice.get("stop_reason") in CUT or bool(sample.get("limit"))
     source = output.get("model") or None
     out.add(task, f"{task_id}-epoch-{meta['epoch']}", text, source=source, truncated=cut, meta=meta)

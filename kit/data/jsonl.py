@@ -12,7 +12,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..errors import DataError
 from ..system.paths import whole
+
+OTHERS = frozenset(  # endings that say another form, which a reader would go by
+    ".parquet .pq .arrow .feather .xlsx .xls .ods .pkl .zst .bz2 .xz .zip .tar .tgz .7z".split()
+)
 
 
 def write_jsonl(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]]) -> int:
@@ -20,9 +25,12 @@ def write_jsonl(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]])
     the number of rows.
 
     NaN and infinities are written as NaN / Infinity, which `read_rows` reads back; other types as
-    text.
+    text. DataError, before anything is written, for a name that says another form.
     """
     p, n = Path(path), 0
+    if p.suffix.lower() in OTHERS:
+        what = f"the name says {p.suffix}, and the rows are written as JSONL"
+        raise DataError(what, where=str(path), fix="end the name in .jsonl or .jsonl.gz")
     p.parent.mkdir(parents=True, exist_ok=True)
     opened = gzip.open if p.suffix == ".gz" else open
     with whole(p) as part, opened(part, "wb") as f:

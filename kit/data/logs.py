@@ -6,7 +6,8 @@ verifiers       `results.jsonl`: prompt, completion, reward, a column a reward f
 TRL             `completions_*.parquet` (or the same rows as JSONL): prompt, completion, rewards
 open-instruct   `*_rollouts_*.jsonl`: token ids, reward; needs the tokenizer
 
-What their own scorers said is kept in an answer's meta["scores"]; it is no verdict of the kit.
+What their own scorers said is kept in an answer's meta["scores"]; it is no verdict of the kit. The
+other fields of its row are in meta["log"], but for token ids and the like, which are named.
 A row whose run failed has no answer: it is counted, and never an empty answer, which is worth 0.
 """
 
@@ -33,6 +34,10 @@ SPEAKS = re.compile(
 )
 OVER = re.compile(r"(?:<\|(?:im_end|eot_id|end|endoftext)\|>|</s>)\Z")
 REASONS = ("finish_reason", "stop_condition")
+NAMED = {"answer": "target", "ground_truth": "target", "dataset": "dataset"}
+EPISODE = ("traces", "nodes", "rewards", "metrics", "calls", "ok")
+TOKENS = {"prompt_tokens": "prompt", "response_tokens": "completion"}
+READ = ("prompt", "completion", "error", "is_truncated", *NAMED, *TOKENS)
 
 
 def read_log(
@@ -77,7 +82,7 @@ def kind_of(row: Mapping[str, Any], where: str = "the log") -> str:
     >>> kind_of({"prompt": "p", "completion": "c", "reward": 1.0, "task": "default"})
     'verifiers'
     """
-    if {"prompt_tokens", "response_tokens"} <= row.keys():
+    if TOKENS.keys() <= row.keys():
         return "open-instruct"
     if {"task", "traces"} <= row.keys():
         return "verifiers"
@@ -126,6 +131,7 @@ def _row(
         return
     if not isinstance(completion, str):
         raise DataError("the completion is no text", where=f"{where}, field completion")
+    meta |= out.rest(row, {*READ, *meta["scores"]})
     task = task_of(task_id, _turns(shown), criteria, where)
     name = f"{row['step']}-{n}" if row.get("step") is not None else str(n)
     cut = any([row.get("is_truncated"), *(row.get(k) in CUT for k in REASONS)])
@@ -154,6 +160,8 @@ def _flat(row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         "stop_condition": trace.get("stop_condition"),
         "finish_reason": ends[-1] if ends else None,
     }
+    both = {**row, **trace}
+    flat["episode"] = {k: v for k, v in both.items() if k not in (*flat, *EPISODE) and v}
     return {**trace.get("metrics", {}), **given, **flat}
 
 
@@ -168,8 +176,7 @@ def _scores(row: Mapping[str, Any]) -> dict[str, Any]:
         for k, v in row.items()
         if k not in skip and isinstance(v, (int, float)) and not isinstance(v, bool)
     }
-    named = (("answer", "target"), ("ground_truth", "target"), ("dataset", "dataset"))
-    kept = {ours: row[name] for name, ours in named if row.get(name) not in (None, "")}
+    kept = {ours: row[name] for name, ours in NAMED.items() if row.get(name) not in (None, "")}
     return {"scores": numbers, **kept}
 
 
@@ -191,7 +198,7 @@ def _decoder(tokenizer: str | None, where: Path) -> Decode:
 
 def _decoded(row: Mapping[str, Any], decode: Decode, where: str) -> dict[str, Any]:
     out = dict(row)
-    for theirs, ours in (("prompt_tokens", "prompt"), ("response_tokens", "completion")):
+    for theirs, ours in TOKENS.items():
         ids = row.get(theirs)
         if not isinstance(ids, list):
             raise DataError(f"{theirs} is no list of numbers", where=f"{where}, field {theirs}")

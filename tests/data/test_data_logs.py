@@ -207,6 +207,29 @@ def test_the_traces_of_verifiers_04(tmp_path):
         read_log(jsonl(path, [two]))
 
 
+def test_what_a_log_says_beside_its_answers_is_kept_or_named(tmp_path, capsys):
+    """Metadata, explanations, info and metrics were in no file, and nothing said so."""
+    score = {"value": "C", "answer": "Seine", "explanation": "EXPL"}
+    more = {"metadata": {"diff": "META"}, "scores": {"match": score}, "events": [{"event": "e"}]}
+    (tmp_path / "a.json").write_text(json.dumps({**LOG, "samples": [{**SAMPLE, **more}]}))
+    row = {"prompt": PROMPT, "completion": SAID, "task": "t", "reward": 1.0}
+    row |= {"info": {"k": "INFO"}, "metrics": {"m": "METRIC"}, "mask": [1, 0]}
+    jsonl(tmp_path / "results.jsonl", [row])
+    said = (0, "assistant", "The Seine.", True)
+    lines = [episode((None, "user", "Name a river.", False), said, info={"k": "TRACE"})]
+    jsonl(tmp_path / "traces.jsonl", lines)
+    for name, kept, named in (
+        ("a.json", ("META", "EXPL"), "events"),
+        ("results.jsonl", ("INFO", "METRIC"), "mask"),
+        ("traces.jsonl", ("TRACE", '"type": "t"'), ""),
+    ):
+        assert main(["logs", "read", str(tmp_path / name), "--out", str(tmp_path / "o")]) == 0
+        text = (tmp_path / "o.answers.jsonl").read_text()
+        assert all(word in text for word in kept)
+        printed = capsys.readouterr().out
+        assert (f"only in the log: {named}" in printed) == bool(named)
+
+
 def test_verifiers_numbers_are_not_prompts(tmp_path):
     """`id` counts rows of a pass: the same number stands on different prompts of one file."""
     other = [PROMPT[0], {"role": "user", "content": "Name a hill."}]
@@ -228,7 +251,8 @@ def test_verifiers_numbers_are_not_prompts(tmp_path):
     assert found.kind == "verifiers" and len(found.tasks) == 2 and len(found.answers) == 4
     assert len(set(found.places)) == 4
     meta = found.answers[0].meta
-    assert meta == {"scores": {"reward": 1.0, "correct": 1.0}, "target": "Seine"}
+    log = {"id": 0, "task": "default", "generation_ms": 5.0}
+    assert meta == {"scores": {"reward": 1.0, "correct": 1.0}, "target": "Seine", "log": log}
     out = tmp_path / "back.jsonl"
     assert write_back(path, graded(found)[:3], out) == {"graded": 3, "without": 1, "unplaced": 0}
     back = [json.loads(line) for line in out.read_text().splitlines()]

@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+import kit
 import kit.data.stream as stream
 from kit.data.jsonl import write_jsonl
 from kit.data.tables import nearest, read_columns, read_rows
@@ -90,6 +91,14 @@ def test_write_is_atomic(tmp_path):
     with pytest.raises(RuntimeError):
         write_jsonl(path, broken())
     assert path.read_text() == '{"a": 1}\n' and [p.name for p in tmp_path.iterdir()] == ["a.jsonl"]
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.XLSX", "x.jsonl.zst", "x.csv.zip"])
+def test_rows_are_not_written_under_a_name_that_says_another_form(tmp_path, name):
+    """kit.save of x.parquet wrote JSONL and said 1; kit.load called the file corrupted."""
+    with pytest.raises(DataError, match="written as JSONL"):
+        kit.save(tmp_path / "new" / name, kit.load([{"prompt": "Q", "criteria": ["A"]}]))
+    assert not any(tmp_path.iterdir())
 
 
 def test_nearest_is_none_for_strangers():
