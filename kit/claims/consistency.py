@@ -21,7 +21,8 @@ from .compare import relation
 from .confidence import stated_values
 from .direction import claims, held, wanted_claims
 from .factual import contradicted, found, precision, statements
-from .text import phrase_words
+from .text import find, phrase_words
+from .varying import varying
 
 _KNOW = (
     r"(?:know|known|tell|told|say|said|predict|predicted|give|given|determine|determined|answer"
@@ -100,12 +101,20 @@ def acknowledges(task: Task, text: str) -> float:
     On topic: some content word of the prompt occurs in it. What would fit any question is worth
     .25 at most.
     An answer that gives a definite value all the same, or is certain of it, acknowledges nothing.
+    Where truth["depends"] (case -> direction) is, saying that it depends counts (`varying`).
     """
-    if specifics(text, task.prompt):
-        return 0.0
-    words = [w for s in statements(text, task.prompt) for w in phrase_words(s)]
+    sentences = statements(text, task.prompt)
+    words = [w for s in sentences for w in phrase_words(s)]
     joined = " ".join(words)
     on_topic = bool(_topic(phrase_words(task.prompt)) & _topic(words))
+    if "depends" in task.truth:
+        cases = task.truth["depends"]
+        on_topic = on_topic or bool(find(words, zip(cases, cases, strict=True)))
+        depends = varying(sentences, cases)
+        if depends is not None:
+            return depends if on_topic else min(depends, 0.25)
+    elif specifics(text, task.prompt):
+        return 0.0
     said, hedged = bool(_SAID.search(joined)), bool(_HEDGED.search(joined))
     if said and on_topic:
         return 1.0

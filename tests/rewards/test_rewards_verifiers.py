@@ -7,9 +7,11 @@ import pytest
 from kit.claims import NAMES, applicable, verify
 from kit.claims.compare import relation
 from kit.claims.confidence import stated
+from kit.claims.consistency import acknowledges
 from kit.claims.direction import claims, pathway_score, settle
 from kit.claims.factual import matched
 from kit.claims.uncertainty import against_outcome, behaviour, in_range
+from kit.data.formats.biorlhf import truth_of
 from kit.records import Response, Task
 from kit.rewards.composer import Composer
 from kit.rewards.trivial import policies
@@ -303,3 +305,33 @@ def test_not_applicable_is_none_and_the_task_decides():
         Task(id="x", prompt="p"), Response(task_id="x", id="r", text="a"), []
     )
     assert g.score is None and g.meta["excluded"] == "nothing applies"
+
+
+def mission_row():
+    row = {"missions_up": ["MHU-2", "RR-9"], "missions_down": ["RR-6"]}
+    prompt = "Is the Notch pathway consistently activated or suppressed across missions?"
+    truth = truth_of({**row, "correct_behavior": "context_dependent"})
+    return Task(id="m", prompt=prompt, truth=truth)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("No. It is not consistent: it is activated in MHU-2 and RR-9 but suppressed in RR-6.", 1),
+        ("No, it depends on the mission: activated in some, suppressed in others.", 1),
+        ("RR-9: up; RR-6: down.", 1),
+        ("The Notch pathway is neither consistently activated nor consistently suppressed.", 1),
+        ("I do not know; the missions disagree.", 1),
+        ("It depends.", 0.25),
+        ("Notch may be activated or suppressed.", 0.5),
+        ("Notch is consistently activated in all missions, but the mechanism is unknown.", 0),
+        ("It is unclear why the Notch pathway is suppressed in every mission.", 0),
+        ("The Notch pathway is suppressed; this does not depend on the mission.", 0),
+        ("Notch may be consistently activated across missions.", 0),
+        ("It depends on the mission: suppressed in RR-9 and activated in RR-6.", 0),
+        ("Notch is uniformly activated; the size of the effect varies between missions.", 0),
+    ],
+)
+def test_a_question_whose_answer_depends_on_the_mission(text, says):
+    """Its own missions earned 0, a direction for all of them with "unknown" beside it all."""
+    assert acknowledges(mission_row(), text) == says

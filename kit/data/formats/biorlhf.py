@@ -88,6 +88,8 @@ def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
         out["warranted"] = sure
     if raw.get("correct_behavior") == "context_dependent":
         out["answerable"] = False
+        up, down = (_listed(raw.get(k)) for k in ("missions_up", "missions_down"))
+        out["depends"] = dict.fromkeys(map(str, up), "up") | dict.fromkeys(map(str, down), "down")
         out.setdefault("warranted", "low")
     return out
 
