@@ -15,7 +15,6 @@ from ..tuning.bench import BASELINE, Workbench
 from ..tuning.pages import SHOWN, VIEWS, bench_html, diff_html, flips_html, picked
 from ..tuning.trials import Trial
 from . import live, twinned
-from .data import error_html
 
 
 @twinned
@@ -93,7 +92,7 @@ class _Controls:
             try:
                 self.said.value = f"<p>{escape(work())}</p>"
             except KitError as e:
-                self.said.value = error_html(e)
+                self.said.value = f"<pre style='color:#a00'>{escape(str(e))}</pre>"
             finally:
                 button.disabled = False
 

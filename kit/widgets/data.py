@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..data.taskset import TaskSet
-from ..errors import KitError
 from ..page import escape
 from ..records import Verdict
 from ..rubrics import explore
@@ -105,11 +104,6 @@ def task_html(task: Mapping[str, Any]) -> str:
         )
     )
     return "".join(parts)
-
-
-def error_html(e: KitError) -> str:
-    """A user's error inside an explorer."""
-    return f"<pre style='color:#a00'>{escape(str(e))}</pre>"
 
 
 @twinned
