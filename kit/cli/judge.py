@@ -207,8 +207,6 @@ def _sane(args: argparse.Namespace, ledger: Path) -> None:
     written = {"OUT": _out(args), "--ledger": ledger, "--log-file": args.log_file}
     read = {"TASKS": args.tasks, "RESPONSES": args.responses, "--replay-from": args.replay_from}
     paths.apart(written, read)
-    if args.votes is not None and args.votes < 1:
-        raise KitError(f"{args.votes} votes", where="--votes", fix="give 1 or more")
     wrong = [k for k in args.retry.split(",") if k and k not in FAILURES]
     if wrong:
         raise KitError(
@@ -321,7 +319,7 @@ def make(args: argparse.Namespace) -> Any:
 
     options = http_options(args)
     value: Any = _named(args.judge, options, args)
-    if args.votes:
+    if args.votes is not None:
         value = {"votes": value, "n": args.votes}
     if args.panel:
         value = {"panel": [value, *(_named(p, options) for p in args.panel)]}

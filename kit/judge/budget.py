@@ -89,15 +89,19 @@ class Budget:
                 where="Budget(usd=...)",
                 fix="give the judge its price (price=(input, output) in dollars per million tokens), or cap tokens or calls",
             )
-        after = self.spent + reserved + _known(cost)
-        for name, cap, value in (
-            ("calls", self.calls, after.calls),
-            ("tokens", self.tokens, after.tokens_in + after.tokens_out),
-            ("dollars", self.usd, after.cost or 0.0),
-            ("seconds", self.seconds, now - self.started),
+        after, gone = self.spent + reserved + _known(cost), self.spent
+        for name, cap, value, spent in (
+            ("calls", self.calls, after.calls, f"{gone.calls}"),
+            (
+                "tokens",
+                self.tokens,
+                after.tokens_in + after.tokens_out,
+                f"{gone.tokens_in + gone.tokens_out}",
+            ),
+            ("dollars", self.usd, after.cost or 0.0, f"{gone.cost or 0:.4f}"),
+            ("seconds", self.seconds, now - self.started, f"{now - self.started:.0f}"),
         ):
             if cap is not None and value > cap + 1e-12:
-                spent = self._spent(name, now)
                 full = float(spent) >= cap
                 why = "is used up" if full else "does not cover what the next call may take"
                 return BudgetError(
@@ -105,14 +109,6 @@ class Budget:
                     fix="raise the cap; what was answered is in the ledger and is not paid again",
                 )
         return None
-
-    def _spent(self, name: str, now: float) -> str:
-        return {
-            "calls": f"{self.spent.calls}",
-            "tokens": f"{self.spent.tokens_in + self.spent.tokens_out}",
-            "dollars": f"{self.spent.cost or 0:.4f}",
-            "seconds": f"{now - (self.started or now):.0f}",
-        }[name]
 
 
 def _known(cost: Forecast) -> Forecast:

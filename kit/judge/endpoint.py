@@ -12,6 +12,7 @@ import hashlib
 import json
 import logging
 import os
+import typing
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -393,16 +394,17 @@ def _options(given: Mapping[str, Any]) -> None:
         ):
             where, fix = f"EndpointJudge({name}=...)", "give {NAME: VALUE, ...}"
             raise KitError(f"{name} names no fields", where=where, fix=fix)
-    plain = {k: v for k, v in given.items() if k not in ("headers", "extra")}
-    fitting(EndpointJudge.__init__, plain, where="EndpointJudge")
-    how, heat = given["how"], given["temperature"]
+    hints = typing.get_type_hints(EndpointJudge.__init__)
+    shown = {k: given[k] for k in hints if k not in ("headers", "extra")}
+    fitting(hints, shown, where="EndpointJudge")
+    how, heat, repair = given["how"], given["temperature"], given["repair"]
     above = ("concurrency", "timeout", "tries", "patience", "max_tokens")
     for name, fits, fix in (
         ("how", how in ("all", "one") if isinstance(how, str) else how > 0, HOW),
         ("mode", given["mode"] in MODES, '"schema" or "text"'),
         ("probability", given["probability"] in SOURCES, '"none", "logprobs" or "stated"'),
         ("temperature", heat is None or heat >= 0, "a number from 0 on, or none"),
-        ("repair", given["repair"] >= 0, "a whole number from 0 on"),
+        ("repair", repair >= 0 and isinstance(repair, int), "a whole number from 0 on"),
         *((n, given[n] is None or given[n] > 0, "a number above 0") for n in above),  # NaN is not
     ):
         if not fits:

@@ -16,13 +16,12 @@ import importlib
 import inspect
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import make_dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import KitError, MissingError
 from ..records import Criterion, Response, Task, Verdict, unknown
-from ..settings.read import PLAIN, known_names, make, nearest
+from ..settings.read import fitting, known_names, nearest
 
 FORMS = (
     "code, replay:NAME, local, small, server, endpoint:MODEL, "
@@ -108,9 +107,7 @@ def _typed(
     made_of_judges = kind in ("panel", "escalate")  # `_members` reads them
     hints[kind] = Any if made_of_judges else hints.get(next(iter(parameters)), Any)
     given = {kind: subject, **options}
-    plain = {k: v for k, v in given.items() if isinstance(v, PLAIN)}
-    made = make(make_dataclass("Options", [(k, hints[k]) for k in plain]), plain, where=where)
-    read = {**given, **vars(made)}
+    read = fitting(hints, given, where=where)
     return read.pop(kind), read
 
 

@@ -34,7 +34,8 @@ class Price:
     def __post_init__(self) -> None:
         for name in ("input", "output", "cached"):
             value = getattr(self, name)
-            if not (value is None and name == "cached") and not _amount(value):
+            amount = is_number(value) and 0 <= value < math.inf  # NaN would switch off every cap
+            if not amount and not (value is None and name == "cached"):
                 raise KitError(f"{name} is {value!r}", where="price", fix=FIX)
 
     @classmethod
@@ -59,11 +60,6 @@ class Price:
         cached = min(tokens_cached, tokens_in)
         rate = self.input if self.cached is None else self.cached
         return ((tokens_in - cached) * self.input + cached * rate + tokens_out * self.output) / 1e6
-
-
-def _amount(x: Any) -> bool:
-    """True for a finite number from 0 on: NaN would switch off every cap in dollars."""
-    return is_number(x) and 0 <= x < math.inf
 
 
 FREE = Price(input=0.0, output=0.0, cached=0.0)

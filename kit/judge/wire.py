@@ -260,11 +260,6 @@ def _unpacker(coding: str) -> Any:
         return lambda chunk, most: chunk[:most]
     if coding not in ("gzip", "x-gzip", "deflate"):
         raise WireError("connection", "the reply is packed in a way that was not asked for")
-    return _unzipped()
-
-
-def _unzipped() -> Any:
-    """Unpacks gzip, zlib or bare deflate; what follows the end of one member begins another."""
     unzip: Any = None
 
     def unpack(chunk: bytes, most: int) -> bytes:
@@ -272,19 +267,17 @@ def _unzipped() -> Any:
         # what was to follow might have been the verdict's other half
         if not chunk and (unzip is None or not unzip.eof):
             raise WireError("connection", "the packed reply was cut")
-        unzip = unzip or zlib.decompressobj(wbits=_bits(chunk))
+        if (
+            unzip is None
+        ):  # gzip begins with 1f, zlib with a low digit of 8, bare deflate with neither
+            unzip = zlib.decompressobj(47 if chunk[0] == 0x1F or chunk[0] & 15 == 8 else -15)
         out = unzip.decompress(chunk, most)
-        while unzip.eof and unzip.unused_data and len(out) < most:
+        while unzip.eof and unzip.unused_data and len(out) < most:  # another member
             rest, unzip = unzip.unused_data, zlib.decompressobj(wbits=47)
             out += unzip.decompress(rest, most - len(out))
         return out
 
     return unpack
-
-
-def _bits(begin: bytes) -> int:
-    """zlib's word for what begins so: gzip (1f) or zlib (a low digit of 8), else bare deflate."""
-    return 47 if begin[0] == 0x1F or begin[0] & 15 == 8 else -15
 
 
 @functools.lru_cache(maxsize=64)

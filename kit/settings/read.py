@@ -11,7 +11,7 @@ import json
 import re
 import typing
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -162,32 +162,25 @@ def make(cls: type[T], values: Mapping[str, Any], *, where: str = "settings") ->
         raise _wrong(cls, values, str(e), where) from None
 
 
-def fitting(function: Callable[..., Any], given: Mapping[str, Any], *, where: str) -> None:
-    """KitError for the argument that is not of the type that the function names.
+def fitting(hints: Mapping[str, Any], given: Mapping[str, Any], *, where: str) -> dict[str, Any]:
+    """Arguments in the types of `hints`, as `make` reads them; KitError for one that is not.
 
-    >>> def ask(tries: int = 5, name: str | None = None): ...
-    >>> fitting(ask, {"tries": 2, "name": object()}, where="ask")
+    >>> fitting({"tries": int, "name": str | None}, {"tries": 2, "name": object()}, where="ask")
     Traceback (most recent call last):
     ...
     kit.errors.KitError: name is an object
       where: ask, setting name
       to do: give one of these: str, NoneType
     """
-    import msgspec
-
-    hints = typing.get_type_hints(function)
-    plain = {k: v for k, v in given.items() if k in hints and isinstance(v, PLAIN)}
-    for name in sorted(given.keys() & hints.keys() - plain.keys()):
+    plain = {k: v for k, v in given.items() if isinstance(v, PLAIN)}
+    for name in given.keys() & hints.keys() - plain.keys():
         kinds = [typing.get_origin(k) or k for k in typing.get_args(hints[name]) or [hints[name]]]
-        if not isinstance(given[name], tuple(kinds)):
+        if Any not in kinds and not isinstance(given[name], tuple(kinds)):
             fix = f"give one of these: {', '.join(k.__name__ for k in kinds)}"
             what = f"{name} is an {type(given[name]).__name__}"
             raise KitError(what, where=f"{where}, setting {name}", fix=fix)
-    fields = dataclasses.make_dataclass("Arguments", [(k, hints[k]) for k in plain])
-    try:
-        msgspec.convert(plain, fields, strict=True)
-    except msgspec.ValidationError as e:
-        raise _wrong(fields, plain, str(e), where) from None
+    made = dataclasses.make_dataclass("Arguments", [(k, hints[k]) for k in plain])
+    return {**given, **vars(make(made, plain, where=where))}
 
 
 def _whole(value: Any) -> Any:

@@ -1028,7 +1028,7 @@ def test_a_cause_names_the_attempts_that_were_made(many):
     "options",
     [
         *({"template": t} for t in (object(), 5)),
-        *({"repair": r} for r in (-1, 1.5, "2", None, True)),
+        *({"repair": r} for r in (-1, 1.0, 1.5, "2", None, True)),
         *({"headers": h} for h in (5, "Authorization: Qw7SeCr3t", {5: "x"}, {"a": 5})),
         *({"extra": e} for e in (5, ["Qw7SeCr3t"], {5: 1})),
         *({"max_tokens": t} for t in (5.5, float("inf"))),
