@@ -67,6 +67,20 @@ _STAT = (
     rf"|sampled|surveyed|significant)\b"
     rf"[^.!?\n]{{0,40}}?\b(?:with|at)\s+(?:an? |the )?{NUM}{PCT}\s+(?:confidence|certainty)\b"
     r"|\bevidence\b[^.!?\n]{0,60}\b(?:certainty|confidence)\b"
+    # a level that was chosen, an interval in words, and what others said or we report
+    rf"|{NUM}{PCT}\s+(?:confidence|certainty)\s+levels?\s+(?:is|are|was|were)\s+"
+    r"(?:used|chosen|set|assumed|applied|adopted)\b"
+    rf"|\b(?:us(?:es?|ed|ing)|chose|assum(?:ed?|ing))\s+(?:an?\s+|the\s+)?{NUM}{PCT}\s+"
+    r"(?:confidence|certainty)\b"
+    rf"|{NUM}{PCT}\s+(?:confidence|certainty),?\s+(?:that\s+)?(?:the\s+)?"
+    r"(?:true|real|population|mean|average|difference|effect|parameter|proportion)\b[^.!?\n]{0,40}?"
+    r"\b(?:lies?|falls?|between|within)\b"
+    r"|(?:(?<!\bI\s)\breport(?:s|ed)?\b"
+    r"|\b(?!(?:I|we|is|are|was|were|be|been|ha(?:ve|s|d)|also)\b)\w+\s+(?:sa(?:ys|id)"
+    r"|(?:conclud|stat|claim|argu|predict|estimat|assert)(?:es|s|ed))\b"
+    r"|\b(?:they|authors|researchers|scientists|experts|doctors)\s+(?:conclude|state|claim|say"
+    r"|argue|predict|estimate|assert)\b)"
+    rf"[^.!?\n]{{0,20}}?\bwith\s+(?:an? )?{NUM}{PCT}\s+(?:confidence|certainty)\b"
 )
 # The first alternative that fits names the token.
 TOKENS = re.compile(
@@ -290,6 +304,8 @@ CHINESE = Language(
     (r"低", r"中等?", r"高"),
     r"置信区间|置信区域",
 )
+# the subject of a Chinese clause that is not the writer
+_OTHERS = re.compile(r"(?:[他她它]们?|者|专家|科学家|人员|医生|人们)[^。，,；;：:\n我]{0,8}\Z")
 LANGUAGES = (GERMAN, SPANISH, PORTUGUESE, FRENCH, CHINESE)
 
 
@@ -360,7 +376,8 @@ def found(text: str) -> Iterator[Statement]:
             kind = next(k for k, v in m.groupdict().items() if v is not None)
             at = m.start(kind)
             around = text[max(0, m.start() - 20) : m.end() + 6]
-            if at in seen or not_own.search(around):
+            others = _OTHERS.search(text, max(0, at - 12), at)
+            if at in seen or others or not_own.search(around):
                 continue
             seen.add(at)
             name, words = (kind, m[kind]) if kind in LEVELS else _number_words(kind, m[kind])

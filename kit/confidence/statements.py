@@ -28,11 +28,24 @@ _PART_OF = re.compile(
     r"|all|anything)\b|the (?:answer|whole)))",
     re.IGNORECASE,
 )
+_OF = re.compile(r"\s+(?:of|that|about)\b")
 _ENDS = re.compile(r"[.!?](?=\s)|\n")
 _TAG = re.compile(r"</?\w+>|\\boxed(?=\{)|[*_`\"'’#{}]")
 _SPEAKER = re.compile(
     r"\b(?:[Ii]|[Ww]e)\s+(?:$|(?:am|m|are|re|feel|felt|was|remain|have|ve|would|d|can|could"
     r"|do|don|cannot|must|think|believe)\b)"
+)
+# the end of a clause in which a person is so sure; certain may also be the answer itself
+_THIRD = re.compile(
+    r"(?:(?P<who>\b(?:he|she|they|you|who|nobody|everyone|people))|(?P<noun>\b\w+))\s+"
+    r"(?:is|are|was|were|s|re|has been|have been|remain(?:s|ed)?|fe(?:els?|lt)|seem(?:s|ed)?)\s+"
+    r"(?:(?:only|about|around|roughly|over|under|still|now|almost|nearly|at|least|most|some"
+    r"|even|just|already|or|\w+ly)\s+){0,3}\Z",
+    re.IGNORECASE,
+)
+_FIRST = re.compile(
+    r"\b(?:I|[Ww]e)\b|(?i:\b(?:it|this|that|which|answer|response|claim|conclusion|result"
+    r"|prediction|statement|finding|choice|assistant)\s+\S+\s)"
 )
 _COPULA = frozenset("is was remains stands be being".split())
 _POINTS = frozenset(":=")
@@ -165,6 +178,8 @@ def _at(plain: str, tokens: list[Token], i: int) -> Statement | None:
     if kind == "weak" and not _CORRECT.search(_sentence(plain, tokens[i].start())):
         return None
     before = None if kind == "loose" else _before(tokens, i)
+    if kind == "adjective" and _others(plain, tokens[i], before):
+        return None
     if (
         before
         and kind == "adjective"
@@ -203,6 +218,21 @@ def _spoken(plain: str, tokens: list[Token], i: int) -> bool:
         or "\n" in plain[tokens[j].end() : tokens[j + 1].start()]
     )
     return opens or bool(_SPEAKER.search(head))
+
+
+def _others(plain: str, anchor: Token, before: Statement | None) -> bool:
+    """Whether a number is how sure somebody else is: "She was 90% confident", "The jury was 100%
+    certain of it"."""
+    if before is not None and before.kind not in VALUES:
+        return False
+    at = before.start if before else anchor.start()
+    head = plain[_begin(plain, at) : at]
+    found = _THIRD.search(head)
+    if found is None or found["who"]:
+        return found is not None
+    if anchor[0].lower() == "certain" and not _OF.match(plain, anchor.end()):
+        return False
+    return not _FIRST.search(head)
 
 
 def _before(tokens: list[Token], i: int) -> Statement | None:
