@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from . import lexicon as lx
@@ -43,6 +44,42 @@ def _superlative(word: str) -> int:
     return {"top": 1, "bottom": -1}.get(word, comparative(word)) * extreme
 
 
+def _extremes(prompt: str) -> set[int]:
+    return {_superlative(t.lower()) for t in tokens(prompt)} - {0}
+
+
+_RANK = r"(?:second|third|fourth|fifth|next|2nd|3rd|4th|runner-up)"
+_BEHIND = re.compile(  # what a ranking puts behind the first, with what is listed there
+    r"(?P<lead>\S*\s+)\(?(?:than|followed by|ahead of|then)\s(?!\d)[^.;:()–—!?]*?"
+    r"(?=$|[.;:()–—!?]|, \d|,? (?:which|but|while|whereas|because|since|so|as|with|it|they)\b)"
+    r"|(?:^|(?<=[,;:(] )|(?<=\band ))(?:(?! and )[^,;:()])*?"
+    rf"(?<!\bper )(?<!\b[a1] )(?<!\beach )\b{_RANK}"
+    r"(?=\s*(?:$|[.,;)!]|and\b))"
+    rf"|\b{_RANK}(?: comes| is| was| are|:) [^.;]*",
+    re.I,
+)
+
+
+@lru_cache(maxsize=2_048)
+def first(prompt: str, sentence: str) -> str:
+    """The sentence without what it ranks behind the first, where the prompt asks for an extreme.
+
+    >>> first("Which organ is most sensitive?", "The eye, followed by the liver and the skin.")
+    'The eye, .'
+    """
+    if len(_extremes(prompt)) != 1:
+        return sentence
+    return _BEHIND.sub(lambda m: _kept(sentence, m), sentence)
+
+
+def _kept(sentence: str, m: re.Match[str]) -> str:
+    """What stays of a match: all where nothing is named before it ("More than the eye, ...")."""
+    lead = m["lead"] or ""
+    before = [w for w in re.findall(r"\w+", sentence[: m.start()] + lead) if not comparative(w)]
+    named = [w for w in before if w.lower() not in lx.DETERMINERS]
+    return lead if named or m["lead"] is None else m[0]
+
+
 def against(prompt: str, raw: Sequence[str], start: int, end: int) -> bool:
     """True when the prompt asks for one extreme and the clause around raw[start:end] names the
     other.
@@ -51,7 +88,7 @@ def against(prompt: str, raw: Sequence[str], start: int, end: int) -> bool:
     >>> against("Which organ is most sensitive?", said, 1, 2)
     True
     """
-    asked = {_superlative(t.lower()) for t in tokens(prompt)} - {0}
+    asked = _extremes(prompt)
     if len(asked) != 1:
         return False
     stops = [i for i, w in enumerate(raw) if w.lower() in lx.HARD]

@@ -22,7 +22,7 @@ from . import lexicon as lx
 from .bags import as_named, given, named_numbers, place, right_numbers, surplus
 from .choice import decided, guesses, others
 from .clauses import doubts
-from .compare import against, misplaced, relation
+from .compare import against, first, misplaced, relation
 from .confidence import without_confidence
 from .cues import after_phrase, phrases
 from .listing import rivals
@@ -30,8 +30,9 @@ from .text import affirmed, asserted, find, norm, phrase_words, spans
 
 
 def statements(text: str, prompt: str = "") -> list[str]:
-    """Asserted sentences without statements of confidence."""
-    return asserted(without_confidence(text), prompt)
+    """Asserted sentences without statements of confidence and what is ranked behind the first."""
+    said = (first(prompt, s) for s in asserted(without_confidence(text), prompt))
+    return [s for s in said if s.strip()]
 
 
 def matched(fact: Mapping[str, Any], sentences: Sequence[str], prompt: str = "") -> bool:

@@ -86,3 +86,28 @@ def test_both_directions_at_once_state_none(text):
     wanted = {"cortisol": "down", "melatonin": "up"}
     said = settle(claims(text, dict.fromkeys(wanted, ())))
     assert not any(said.get(k) == v for k, v in wanted.items())
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "The {} is the most sensitive tissue, more than heart, {} and soleus.",
+        "The {} ranks first, followed by the {}, the heart and the soleus.",
+        "{}, followed by {}.",
+        "The {} ranks first and the {} second.",
+        "The {} is most sensitive; the {} comes second.",
+        "{} (followed by heart, {} and skin).",
+        "Most sensitive: {}. Next: {}.",
+    ],
+)
+def test_a_ranking_names_its_first(frame):
+    """The right first earned .096 for its rivals, the wrong one .996 for the thing behind it."""
+    prompt = "Which tissue is most sensitive to radiation?"
+    task = Task(id="t", prompt=prompt, truth={"facts": [{"id": "f", "text": "hippocampus"}]})
+
+    def value(text):
+        return factual.score(task, Response(task_id="t", id="r", text=text)).value
+
+    assert value(frame.format("hippocampus", "liver")) == 1
+    assert value(frame.format("liver", "hippocampus")) == 0
+    assert value("More than the heart, the liver and the skin, it is the hippocampus.") > 0
