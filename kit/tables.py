@@ -47,8 +47,11 @@ def table(records: Iterable[Any], *, human: Any = None, tasks: Any = None) -> pd
     elif all(isinstance(v, Verdict) for v in rows):
         frame = _verdicts(rows)
     else:
-        what = f"a table is made of verdicts or grades, not of {type(rows[0]).__name__}"
-        raise KitError(what, where="table(records)", fix="pass what kit.judge or kit.grade gave")
+        raise KitError(
+            f"a table is made of verdicts or grades, not of {type(rows[0]).__name__}",
+            where="table(records)",
+            fix="pass what kit.judge or kit.grade gave",
+        )
     if human is not None:
         frame = _with_labels(frame, human)
     tasks = human if tasks is None and hasattr(human, "tasks") else tasks

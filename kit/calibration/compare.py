@@ -344,12 +344,14 @@ def _sides(
             fix="drop incomplete pairs first",
         )
     if not isinstance(paired, (bool, np.bool_)):
-        fix = "use True or False"
-        raise DataError(f"paired is {paired!r}", where="argument paired", fix=fix)
+        raise DataError(f"paired is {paired!r}", where="argument paired", fix="use True or False")
     for name, side in (("before", before), ("after", after)):
         if not hasattr(side, "__len__") or len(side) != 2:
-            fix = "pass (conf, correct)"
-            raise DataError(f"{name} is no pair of columns", where=f"argument {name}", fix=fix)
+            raise DataError(
+                f"{name} is no pair of columns",
+                where=f"argument {name}",
+                fix="pass (conf, correct)",
+            )
     both = ((before, cluster), (after, cluster_after))
     x, y = (check(*rows, cluster=c, missing=missing) for rows, c in both)
     if paired and x.n != y.n:

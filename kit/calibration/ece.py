@@ -490,8 +490,9 @@ def _classes(probs: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
         )
     gone = np.flatnonzero(np.isnan(p).any(1))
     if len(gone):
-        where = f"probs, row {gone[0]}"
-        raise DataError("a probability is unknown", where=where, fix="leave such rows out")
+        raise DataError(
+            "a probability is unknown", where=f"probs, row {gone[0]}", fix="leave such rows out"
+        )
     wrong = np.flatnonzero(~np.isin(y, np.arange(p.shape[1])))
     if len(wrong):
         raise DataError(

@@ -137,8 +137,11 @@ def _numbered(
     if column.null_count:
         path, first, name = place_of
         row = first + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-        where = f"{place(path, row)}, field {name}"
-        raise DataError("cluster is missing", where=where, fix="give every row a cluster label")
+        raise DataError(
+            "cluster is missing",
+            where=f"{place(path, row)}, field {name}",
+            fix="give every row a cluster label",
+        )
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     coded = column.dictionary_encode()

@@ -113,8 +113,11 @@ def _weights(weights: Any, n: int) -> np.ndarray | None:
     same_length(conf=range(n), weights=w)
     bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
     if len(bad):
-        fix = "weights are finite and >= 0"
-        raise DataError(f"weight is {w[bad[0]]:g}", where=f"weights, row {bad[0]}", fix=fix)
+        raise DataError(
+            f"weight is {w[bad[0]]:g}",
+            where=f"weights, row {bad[0]}",
+            fix="weights are finite and >= 0",
+        )
     if not 0 < w.sum() < MOST_ROWS:
         raise DataError(
             "all weights are 0" if w.sum() <= 0 else f"the weights sum to {w.sum():g}",

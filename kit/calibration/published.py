@@ -60,8 +60,11 @@ def score_without(row: Mapping[str, float | None], drop: Sequence[str] = CIRCULA
     """
     used = {k: v for k, v in row.items() if v is not None and k not in drop}
     if strange := used.keys() - WEIGHTS.keys():
-        fix = f"known: {', '.join(WEIGHTS)}"
-        raise DataError(f"{min(strange)!r} has no weight", where="verifier_scores", fix=fix)
+        raise DataError(
+            f"{min(strange)!r} has no weight",
+            where="verifier_scores",
+            fix=f"known: {', '.join(WEIGHTS)}",
+        )
     total = sum(WEIGHTS[k] for k in used)
     return sum(WEIGHTS[k] * v for k, v in used.items()) / total if total else math.nan
 
@@ -78,8 +81,10 @@ def read(path: str | Path) -> Evaluation:
         raise DataError("no answers in this file", where=f"{path}, field per_sample")
     for i, r in enumerate(rows):
         if not isinstance(r, dict) or not r.keys() >= NEEDED:
-            what = f"an answer lacks one of {', '.join(sorted(NEEDED))}"
-            raise DataError(what, where=f"{path}, per_sample row {i}")
+            raise DataError(
+                f"an answer lacks one of {', '.join(sorted(NEEDED))}",
+                where=f"{path}, per_sample row {i}",
+            )
     return Evaluation(
         name=path.stem,
         conf=tuple(r["confidence"] for r in rows),
@@ -99,8 +104,11 @@ def find(folder: str | Path = "") -> list[Evaluation]:
     beside = paths.ROOT.parent / "shared" / "data" / "biorlhf"
     where = Path(folder).expanduser() if folder else beside
     if folder and not where.is_dir():
-        fix = "leave biorlhf_dir empty, or give the folder of *_eval_*.json"
-        raise MissingError("there is no such folder", where=str(where), fix=fix)
+        raise MissingError(
+            "there is no such folder",
+            where=str(where),
+            fix="leave biorlhf_dir empty, or give the folder of *_eval_*.json",
+        )
     return [read(p) for p in sorted(where.glob("*_eval_*.json"))]
 
 

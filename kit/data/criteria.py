@@ -404,14 +404,16 @@ def scaled(item: Mapping[str, Any], levels: Sequence[str]) -> tuple[str, float |
         return said, top
     scale = "ordinal" if levels else "binary"
     if not absent(said) and said != scale:
-        what = (
-            f"the scale {as_text(said)[:40]!r} does not fit a criterion with {len(levels)} levels"
+        raise DataError(
+            f"the scale {as_text(said)[:40]!r} does not fit a criterion with {len(levels)} levels",
+            fix="scale: ordinal needs levels, scale: points a number of points",
         )
-        raise DataError(what, fix="scale: ordinal needs levels, scale: points a number of points")
     weight = None if top is None or not absent(said) else number(item.get("weight"))
     if weight not in (None, top):
-        what = f"the criterion has the weight {weight:g} and {top:g} points"
-        raise DataError(what, fix="keep one, or say scale: points")
+        raise DataError(
+            f"the criterion has the weight {weight:g} and {top:g} points",
+            fix="keep one, or say scale: points",
+        )
     return scale, None
 
 
@@ -440,8 +442,11 @@ def free_id(row: Row, name: str, seen: set[str]) -> str:
         n += 1
         name = f"{own}#{n}"
     if name != own:
-        said = f"the criterion id {own!r} occurs again; it is called {name!r}"
-        row.find("duplicate-id", said, criterion_id=name)
+        row.find(
+            "duplicate-id",
+            f"the criterion id {own!r} occurs again; it is called {name!r}",
+            criterion_id=name,
+        )
     seen.add(name)
     return name
 

@@ -32,8 +32,10 @@ def encoding_of(head: bytes, where: str) -> tuple[str, Note | None]:
     """
     for mark, name in MARKS:
         if head.startswith(mark):
-            said = f"the file was read as {name} (by its byte order mark); save it as UTF-8"
-            return name, Note("encoding", said)
+            return name, Note(
+                "encoding",
+                f"the file was read as {name} (by its byte order mark); save it as UTF-8",
+            )
     fix = "save it as UTF-8 (iconv -f WINDOWS-1252 -t UTF-8 FILE, for example)"
     if 3 * head.count(0) > len(head):
         raise DataError("the file is full of NUL bytes: it is not UTF-8", where=where, fix=fix)
@@ -43,8 +45,11 @@ def encoding_of(head: bytes, where: str) -> tuple[str, Note | None]:
         codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError as e:
         line = head.count(b"\n", 0, e.start) + 1
-        said = f"the file is not UTF-8: byte {e.start + 1} is 0x{head[e.start]:02x}"
-        raise DataError(said, where=f"{where}, line {line}", fix=fix) from None
+        raise DataError(
+            f"the file is not UTF-8: byte {e.start + 1} is 0x{head[e.start]:02x}",
+            where=f"{where}, line {line}",
+            fix=fix,
+        ) from None
     return "utf-8-sig", None
 
 

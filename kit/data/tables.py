@@ -125,8 +125,11 @@ def _json(path: Path, problem: Problem | None) -> Iterator[tuple[str, Any]]:
         while notes:
             _report(problem, name, notes.pop(0))
         if not f.seen and not damaged:
-            fix = "check that the download or export finished"
-            raise DataError("the file is empty", where=str(path), fix=fix)
+            raise DataError(
+                "the file is empty",
+                where=str(path),
+                fix="check that the download or export finished",
+            )
 
 
 def _sound(
@@ -151,8 +154,11 @@ def _unpack(
     if isinstance(value, dict):
         asked = [value[k] for k in PROMPTS if value.get(k)]
         if {"columns", "data"} <= value.keys() or (asked and all(map(_column, asked))):
-            fix = 'write one object a row: frame.to_json(path, orient="records")'
-            raise DataError("the file holds a table by its columns", where=name, fix=fix)
+            raise DataError(
+                "the file holds a table by its columns",
+                where=name,
+                fix='write one object a row: frame.to_json(path, orient="records")',
+            )
         held = [
             k
             for k in CONTAINERS
@@ -162,15 +168,22 @@ def _unpack(
         ]
         if len(held) > 1 and not value.keys() & {"prompt", "sub_tasks", "id"}:
             lists = ", ".join(_sized(k, value[k]) for k in held)
-            fix = "write each into a file of its own"
-            raise DataError(f"the file holds several lists of rows: {lists}", where=name, fix=fix)
+            raise DataError(
+                f"the file holds several lists of rows: {lists}",
+                where=name,
+                fix="write each into a file of its own",
+            )
         if len(held) == 1 and not ("prompt" in value or "sub_tasks" in value or "id" in value):
             if rest := [k for k in value if k != held[0]]:
-                said = (
-                    f"nothing reads {', '.join(_sized(k, value[k]) for k in rest[:8])} beside "
-                    f"the rows in {held[0]!r}"
+                _report(
+                    problem,
+                    name,
+                    Note(
+                        "unread-field",
+                        f"nothing reads {', '.join(_sized(k, value[k]) for k in rest[:8])} beside "
+                        f"the rows in {held[0]!r}",
+                    ),
                 )
-                _report(problem, name, Note("unread-field", said))
             for i, row in enumerate(value[held[0]], 1):
                 yield f"{name}, field {held[0]}, item {i}", row
             return
@@ -245,9 +258,11 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
         while header and not header[-1].strip():  # columns that a spreadsheet left empty
             header.pop()
         if twice := sorted({n for n in header if header.count(n) > 1}):
-            said = f"the header names {twice[0]!r} twice"
-            fix = "rename one of the columns"
-            raise DataError(said, where=f"{path.name}, line 1", fix=fix)
+            raise DataError(
+                f"the header names {twice[0]!r} twice",
+                where=f"{path.name}, line 1",
+                fix="rename one of the columns",
+            )
         for line, cells in rows:
             where = f"{path.name}, line {line}"
             if not (isinstance(cells, csv.Error) or any(c.strip() for c in cells)):
@@ -267,15 +282,16 @@ def _wrong(
 ) -> tuple[str, str | None] | None:
     """What is wrong with a line, and what to do; None for a sound one."""
     if isinstance(cells, csv.Error):
-        fix = 'close the quote; inside a quoted cell write "" for a quotation mark'
-        return f"the line cannot be read: {cells}", fix
+        return (
+            f"the line cannot be read: {cells}",
+            'close the quote; inside a quoted cell write "" for a quotation mark',
+        )
     if any(not c.isascii() and ESCAPED.search(c) for c in cells):
         return f"the line is not {encoding.removesuffix('-sig').upper()}", None
     if len(cells) == width and not any(cells[named:]):
         return None
     wanted = f"the header {width}" if len(cells) != width else f"{named} are named"
-    fix = "quote cells that hold commas or line ends"
-    return f"the line has {len(cells)} cells, {wanted}", fix
+    return f"the line has {len(cells)} cells, {wanted}", "quote cells that hold commas or line ends"
 
 
 def _parquet(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -325,8 +341,11 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str
             if ok:
                 found.add(n)
     if not present:
-        fix = "check that the download or export finished"
-        raise DataError("the file has no rows", where=str(path), fix=fix)
+        raise DataError(
+            "the file has no rows",
+            where=str(path),
+            fix="check that the download or export finished",
+        )
     for n in set(names) - found:
         near = nearest(n, present)
         fix = f"did you mean {near!r}? " if near else ""

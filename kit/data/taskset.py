@@ -252,9 +252,12 @@ def odd_labels(verdicts: list[Verdict], criteria: dict[str, set[str]]) -> Iterat
     for v in verdicts:
         place = {"task_id": v.task_id, "criterion_id": v.criterion_id, "severity": "error"}
         if v.criterion_id not in criteria.get(v.task_id, {v.criterion_id}):
-            said = f"a label names the criterion {v.criterion_id!r}, which the task does not have"
             yield Finding(
-                code="unknown-criterion", message=said, suggestion="correct the id", **place
+                code="unknown-criterion",
+                message=f"a label names the criterion {v.criterion_id!r}, "
+                "which the task does not have",
+                suggestion="correct the id",
+                **place,
             )
         key = (*v.ids, v.judge)
         said_so = v.value is not None or v.judge.startswith("human")

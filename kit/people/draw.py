@@ -106,8 +106,9 @@ def _check(n: int, design: str, grades: Any) -> None:
     if n < 1:
         raise DataError(f"{n} rows", where="--n", fix="give 1 or more")
     if design not in DESIGNS:
-        fix = f"use {' or '.join(DESIGNS)}"
-        raise DataError(f"{design!r} is not known", where="--design", fix=fix)
+        raise DataError(
+            f"{design!r} is not known", where="--design", fix=f"use {' or '.join(DESIGNS)}"
+        )
     if design == "stratified" and grades is None:
         raise DataError(
             "there are no verdicts to stratify by",

@@ -203,8 +203,7 @@ def _prompt(task: Task, prompt_tokens: int) -> Iterator[tuple[str, str, str, str
         said = f"the prompt speaks of {thing!r}, which the task does not hold"
         yield "no-reference", "warning", said, "put it into the sources, or into the prompt"
     if fault := encoding(task.asked):
-        fix = "repair the text at its source"
-        yield "encoding", "warning", f"the prompt holds {fault}", fix
+        yield "encoding", "warning", f"the prompt holds {fault}", "repair the text at its source"
 
 
 def _one(at: At, found: Found) -> None:

@@ -243,8 +243,12 @@ def _limits(criteria: list[Criterion], found: Found) -> None:
             code = (
                 ("impossible-checks", "error") if sure and sure2 else ("contradiction", "warning")
             )
-            said = f"contradicts {o.id!r}: they set limits for {noun} that no answer meets"
-            found(*code, said, c, **keep_one)
+            found(
+                *code,
+                f"contradicts {o.id!r}: they set limits for {noun} that no answer meets",
+                c,
+                **keep_one,
+            )
             return
 
 

@@ -129,8 +129,9 @@ def tasks_of(tasks: Any) -> list[Task]:
     rows = list(rows) if isinstance(rows, Iterable) else [rows]
     for t in rows:
         if not isinstance(t, Task):
-            fix = "give what kit.load returned"
-            raise DataError(f"a {type(t).__name__} is no task", where="tasks", fix=fix)
+            raise DataError(
+                f"a {type(t).__name__} is no task", where="tasks", fix="give what kit.load returned"
+            )
     return rows
 
 

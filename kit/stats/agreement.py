@@ -266,8 +266,9 @@ def table_stat(measure: str, q: int) -> Callable[[np.ndarray], np.ndarray]:
         "ac1": lambda s: _beyond(_gwet, s, np.eye(q)),
     }
     if measure not in named:
-        fix = f"use one of {sorted(named)}"
-        raise DataError(f"measure is {measure!r}", where="measure", fix=fix)
+        raise DataError(
+            f"measure is {measure!r}", where="measure", fix=f"use one of {sorted(named)}"
+        )
     return lambda t: named[measure](_share(t, q))
 
 

@@ -39,8 +39,11 @@ def in_bounds(x: np.ndarray, bounds: tuple[float, float]) -> None:
         raise DataError(f"bounds are {bounds}", where="argument bounds", fix=fix)
     bad = np.flatnonzero((x < bounds[0] - 1e-12) | (x > bounds[1] + 1e-12))
     if len(bad):
-        what = f"a value, {x[bad[0]]:g}, is outside [{bounds[0]:g}, {bounds[1]:g}]"
-        raise DataError(what, where=f"values, row {int(bad[0])}", fix=fix)
+        raise DataError(
+            f"a value, {x[bad[0]]:g}, is outside [{bounds[0]:g}, {bounds[1]:g}]",
+            where=f"values, row {int(bad[0])}",
+            fix=fix,
+        )
 
 
 def whole(name: str, value: Any, least: int = 0) -> int:
@@ -52,8 +55,11 @@ def whole(name: str, value: Any, least: int = 0) -> int:
     number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     if number and value == int(value) and value >= least:
         return int(value)
-    fix = f"give a whole number, {least} or more"
-    raise DataError(f"{name} is {value!r}", where=f"argument {name}", fix=fix)
+    raise DataError(
+        f"{name} is {value!r}",
+        where=f"argument {name}",
+        fix=f"give a whole number, {least} or more",
+    )
 
 
 def of_numbers(function: F) -> F:
@@ -68,8 +74,9 @@ def of_numbers(function: F) -> F:
     def call(*args: Any, **kwargs: Any) -> Any:
         for name, value in signature.bind(*args, **kwargs).arguments.items():
             if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-                fix = "give a finite number"
-                raise DataError(f"{name} is {value!r}", where=f"argument {name}", fix=fix)
+                raise DataError(
+                    f"{name} is {value!r}", where=f"argument {name}", fix="give a finite number"
+                )
         return function(*args, **kwargs)
 
     return call  # type: ignore[return-value]
@@ -81,8 +88,11 @@ def is_estimate(name: str, value: Any) -> None:
     >>> is_estimate("result", Estimate(0.3, 0.1, 0.5, 100))
     """
     if not isinstance(value, Estimate):
-        fix = "give an Estimate, as kit.difference and kit.mean return"
-        raise DataError(f"{name} is {value!r:.60}", where=f"argument {name}", fix=fix)
+        raise DataError(
+            f"{name} is {value!r:.60}",
+            where=f"argument {name}",
+            fix="give an Estimate, as kit.difference and kit.mean return",
+        )
 
 
 def share(name: str, value: Any) -> float:

@@ -67,8 +67,11 @@ def one_column(values: Any, name: str) -> np.ndarray:
     except ValueError:  # rows of different lengths
         array = np.empty((len(values), 0))
     if array.ndim != 1:
-        what = f"{name} has shape {array.shape}, not one column"
-        raise DataError(what, where=name, fix="give one value per row")
+        raise DataError(
+            f"{name} has shape {array.shape}, not one column",
+            where=name,
+            fix="give one value per row",
+        )
     return array
 
 
@@ -160,8 +163,9 @@ def codes(
     try:
         out = np.fromiter((seen.setdefault(c, len(seen)) for c in array.tolist()), np.int64, n)
     except TypeError:
-        fix = "give text or numbers, one label per row"
-        raise DataError(f"a {name} is no label", where=name, fix=fix) from None
+        raise DataError(
+            f"a {name} is no label", where=name, fix="give text or numbers, one label per row"
+        ) from None
     unknown_code = next((k for c, k in seen.items() if is_unknown(c)), None)
     if unknown_code is not None:
         raise DataError(

@@ -104,8 +104,11 @@ def takes_table(*arguments: str) -> Callable[[F], F]:
             try:
                 signature.bind(*bound.args, **bound.kwargs)
             except TypeError as e:
-                fix = f"after a table, name its columns: {names_of(table)}"
-                raise DataError(str(e), where=function.__name__, fix=fix) from None
+                raise DataError(
+                    str(e),
+                    where=function.__name__,
+                    fix=f"after a table, name its columns: {names_of(table)}",
+                ) from None
             return function(*bound.args, **bound.kwargs)
 
         return call  # type: ignore[return-value]

@@ -202,11 +202,20 @@ def labels_alone(
     number = np.unique(group, return_inverse=True)[1]
     alone = share(y, weight, number, level=out.level)
     low, high = min(alone.low, out.value), max(alone.high, out.value)
-    note = (
-        f"the rarer label occurs in {few} labelled clusters, {RARE} are needed: "
-        "the interval is that of the labels alone"
+    return replace(
+        out,
+        low=low,
+        high=high,
+        note="; ".join(
+            t
+            for t in (
+                out.note,
+                f"the rarer label occurs in {few} labelled clusters, {RARE} are needed: "
+                "the interval is that of the labels alone",
+            )
+            if t
+        ),
     )
-    return replace(out, low=low, high=high, note="; ".join(t for t in (out.note, note) if t))
 
 
 def _ppi_limits(out: Estimate, y: np.ndarray, group: np.ndarray, df: float) -> Estimate:
@@ -257,8 +266,12 @@ def policy_difference(
     missing = int(np.isnan(f).sum())
     sides = [_side(f, y, where, group) for where in (first, ~first)]
     if any(s is None for s in sides):
-        note = "each policy needs labels in two prompts or more"
-        return unknown(len(f), method="corrected difference", note=note, missing=missing)
+        return unknown(
+            len(f),
+            method="corrected difference",
+            note="each policy needs labels in two prompts or more",
+            missing=missing,
+        )
     (value_a, a1, b1, gap1), (value_b, a2, b2, gap2) = sides  # type: ignore[misc]
     base, moves = a1 - a2, np.hstack([b1, -b2])
     found, _, rank, _ = np.linalg.lstsq(moves, base, rcond=None)

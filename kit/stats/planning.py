@@ -101,9 +101,11 @@ def power_of(
     """
     prompts = whole("prompts", prompts, 1)
     if spread + noise <= 0 or samples < 1:
-        said = f"spread {spread}, noise {noise}, samples {samples}"
-        fix = "a spread or noise above 0, samples >= 1"
-        raise DataError(said, where="power_of", fix=fix)
+        raise DataError(
+            f"spread {spread}, noise {noise}, samples {samples}",
+            where="power_of",
+            fix="a spread or noise above 0, samples >= 1",
+        )
     own = math.sqrt(spread**2 + 2 * noise**2 / samples)
     se, df = own / math.sqrt(prompts), max(prompts - 1, 1)
     return t_below((abs(gain) - clearance(prompts, own)) / se - t_quantile(1 - alpha, df), df)

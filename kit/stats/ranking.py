@@ -88,8 +88,13 @@ def auroc(
     columns = {"score": score, "correct": _outcome(correct)}
     (s, y), group, c, missing = known(columns, cluster)
     if _one_kind(y):
-        note = "rows that are right and rows that are wrong are needed"
-        return unknown(len(s), method="AUROC", note=note, missing=missing, level=level)
+        return unknown(
+            len(s),
+            method="AUROC",
+            note="rows that are right and rows that are wrong are needed",
+            missing=missing,
+            level=level,
+        )
     value, psi = _area(s, y)
     words = "AUROC, clustered DeLong, t on the logit"
     more = {"n": len(s), "n_clusters": c, "missing": missing, "level": level, "what": OUTCOME}
@@ -119,8 +124,12 @@ def auroc_change(
     columns = {"new": new, "old": old, "correct": _outcome(correct), "before": _outcome(before)}
     (a, b, y, z), group, c, missing = known(columns, cluster)
     if c < 2 or _one_kind(y) or _one_kind(z):
-        note = "rows that are right and rows that are wrong, in two clusters or more, are needed"
-        return unknown(len(y), method="change in AUROC", note=note, missing=missing)
+        return unknown(
+            len(y),
+            method="change in AUROC",
+            note="rows that are right and rows that are wrong, in two clusters or more, are needed",
+            missing=missing,
+        )
     (one, psi), (two, phi) = _area(a, y), _area(b, z)
     rarer = min(_rarer(v, group, c) for v in (y, z))
     words = "change in AUROC, clustered DeLong, paired"

@@ -39,11 +39,17 @@ def rated(
     rows = grid(ratings)
     width = {len(r) for r in rows}
     if len(width) > 1:
-        fix = "give one column per rater, None where not rated"
-        raise DataError("items have different numbers of raters", where="ratings", fix=fix)
+        raise DataError(
+            "items have different numbers of raters",
+            where="ratings",
+            fix="give one column per rater, None where not rated",
+        )
     if width <= {0}:
-        fix = "give (items, raters): a row an item, None where not rated"
-        raise DataError("there are no ratings", where="ratings", fix=fix)
+        raise DataError(
+            "there are no ratings",
+            where="ratings",
+            fix="give (items, raters): a row an item, None where not rated",
+        )
     columns = {f"rater {k + 1}": c for k, c in enumerate(zip(*rows, strict=True))}
     return numbered(columns, categories)
 

@@ -149,8 +149,9 @@ def agree(
     said = ""
     if threshold is not None:
         if not isinstance(threshold, (int, float)) or math.isnan(threshold):
-            said = f"threshold is {threshold!r}"
-            raise DataError(said, where="argument threshold", fix="give a number")
+            raise DataError(
+                f"threshold is {threshold!r}", where="argument threshold", fix="give a number"
+            )
         (judge, one), (human, two) = (
             cut(v, threshold, n) for v, n in ((judge, "judge"), (human, "human"))
         )

@@ -43,8 +43,13 @@ def trend(
     (x, y), group, c, missing = known({"step": step, "value": value}, cluster)
     x = x / per
     if len(x) < 3 or np.ptp(x) == 0:
-        note = "three rows at two steps or more are needed"
-        return unknown(len(x), method="slope", note=note, missing=missing, level=level)
+        return unknown(
+            len(x),
+            method="slope",
+            note="three rows at two steps or more are needed",
+            missing=missing,
+            level=level,
+        )
     x, y = x - x.mean(), y - y.mean()
     columns = np.column_stack([np.ones(len(x)), x, y, x * x, x * y])
 
@@ -71,8 +76,11 @@ def holm(claims: Mapping[str, Estimate], *, null: float = 0.0) -> dict[str, floa
     {'a': 0.007, 'b': 0.324}
     """
     if not isinstance(claims, Mapping):
-        fix = 'give name -> estimate, as {"gain": kit.difference(new, old)}'
-        raise DataError(f"claims is {claims!r:.60}", where="argument claims", fix=fix)
+        raise DataError(
+            f"claims is {claims!r:.60}",
+            where="argument claims",
+            fix='give name -> estimate, as {"gain": kit.difference(new, old)}',
+        )
     for name, e in claims.items():
         is_estimate(f"claims[{name!r}]", e)
     if not isinstance(null, (int, float)):

@@ -30,9 +30,11 @@ KINDS = {Task: "task", Response: "response", Verdict: "verdict"}
 def record_row(record: Task | Response | Verdict) -> dict[str, Any]:
     """A record as a row of our JSONL."""
     if type(record) not in KINDS:
-        fix = "give what kit.load gave, or records (kit.Task, ...)"
-        said = f"a {type(record).__name__} is no task, response or verdict"
-        raise DataError(said, where="kit.save", fix=fix)
+        raise DataError(
+            f"a {type(record).__name__} is no task, response or verdict",
+            where="kit.save",
+            fix="give what kit.load gave, or records (kit.Task, ...)",
+        )
     return stamped("record", {"record": KINDS[type(record)], **to_json(record)})
 
 
@@ -156,8 +158,11 @@ def _check(data: Mapping[str, Any], where: str) -> None:
     for name, value in data.items():
         if name in TYPES and not isinstance(value, TYPES[name]):
             word = WORDS[TYPES[name][0]]
-            what = f"the field {name!r} is {type(value).__name__}, not {word}"
-            raise DataError(what, where=where, fix=f"expected {word}")
+            raise DataError(
+                f"the field {name!r} is {type(value).__name__}, not {word}",
+                where=where,
+                fix=f"expected {word}",
+            )
         held = value.values() if name == "sources" else value
         if name in HOLD_TEXTS and not all(isinstance(x, str) for x in held):
             raise DataError(f"the field {name!r} must hold texts", where=where)

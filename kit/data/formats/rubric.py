@@ -234,8 +234,11 @@ def shown(row: Row, chat: Chat) -> dict[str, str]:
     if not blocks:
         several = [i for i, t in found if "," in i and len(t.split()) > 1]
         if several:
-            said = f"the snippet {several[0]!r} is read as an instruction: its id holds a comma"
-            row.find("field-mismatch", said, field="prompt")
+            row.find(
+                "field-mismatch",
+                f"the snippet {several[0]!r} is read as an instruction: its id holds a comma",
+                field="prompt",
+            )
         found = [(i, t) for i, t in found if "," not in i and len(t.split()) > 1]
     if len(dict(found)) != len(set(found)):
         row.find("duplicate-id", "two snippets have one id; the last is used", field="prompt")

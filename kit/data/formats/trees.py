@@ -111,8 +111,12 @@ def _score(row: Row, task_id: str, leaf: str, node: Mapping[str, Any]) -> set[st
         meta = {"score": node["score"]}
         verdict = unknown(*ids, "parse", judge="recorded", reason=reason, meta=meta)
         if node.get("valid_score") is not False:
-            said = f"the score {as_text(node['score'])[:40]} is not in [0, 1]; it is unknown"
-            row.find("unreadable-label", said, criterion_id=leaf, field="score")
+            row.find(
+                "unreadable-label",
+                f"the score {as_text(node['score'])[:40]} is not in [0, 1]; it is unknown",
+                criterion_id=leaf,
+                field="score",
+            )
     else:
         status = {1.0: "met", 0.0: "unmet"}.get(score, "level")
         verdict = Verdict(
