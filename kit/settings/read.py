@@ -101,15 +101,25 @@ def _yaml(text: str, path: Path, what: str) -> Any:
 
 
 def parse(text: str) -> Any:
-    """The value of a YAML text; 4e-5 is a number, as in YAML 1.2 and everywhere else.
+    """The value of a YAML text; numbers as in YAML 1.2 and everywhere else: 4e-5, 0o10 and 1_000
+    are some, dates and 1:30 are texts.
 
-    >>> parse("{lr: 4e-5, name: 4e-5b, quoted: '4e-5'}")
-    {'lr': 4e-05, 'name': '4e-5b', 'quoted': '4e-5'}
+    >>> parse("{lr: 4e-5, name: 4e-5b, quoted: '4e-5', out: 2026-01-01, at: 1:30, n: 010}")
+    {'lr': 4e-05, 'name': '4e-5b', 'quoted': '4e-5', 'out': '2026-01-01', 'at': '1:30', 'n': 10}
     """
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """YAML 1.1 reads 4e-5 as text: it wants a point and a sign; the last of two keys wins."""
+        """YAML 1.1 reads 4e-5 as text, 1:30 as 90, 010 as 8; the last of two keys wins."""
+
+        yaml_implicit_resolvers: typing.ClassVar = {
+            first: [r for r in of if r[0].rpartition(":")[2] not in ("timestamp", "int", "float")]
+            for first, of in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        }
+
+        def construct_yaml_int(self, node: Any) -> int:
+            """Base 10, or as 0x, 0o and 0b say."""
+            return int(node.value, 10 if node.value.lstrip("+-").isdigit() else 0)
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             """A mapping whose keys stand there once."""
@@ -122,12 +132,28 @@ def parse(text: str) -> Any:
                 seen.add(str(key.value))
             return super().construct_mapping(node, deep=deep)
 
-    Loader.add_implicit_resolver(
-        "tag:yaml.org,2002:float",
-        re.compile(r"^[-+]?\d[\d_]*(\.\d*)?[eE][-+]?\d+$"),
-        [*"-+0123456789"],
-    )
+    for kind, pattern in _NUMBERS.items():
+        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", pattern, [*"-+.0123456789"])
+    Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_yaml_int)
     return yaml.load(text, Loader)
+
+
+_NUMBERS = {
+    "int": re.compile(r"[-+]?(?:\d+(?:_\d+)*|0x[\da-fA-F]+|0o[0-7]+|0b[01]+)$"),
+    "float": re.compile(
+        r"[-+]?(?:(?:\d+(?:_\d+)*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|\.(?:inf|Inf|INF))$"
+        r"|\.(?:nan|NaN|NAN)$"
+    ),
+}
+
+
+def texts(values: Mapping[str, Any], names: Iterable[str], *, where: str) -> None:
+    """KitError for a value under one of these names that is neither text nor path; None is none."""
+    for name in names:
+        if not isinstance(values.get(name), (str, Path, type(None))):
+            what = f"{name} is {values[name]!r}, and no text"
+            fix = "put it in quotes: YAML reads bare numbers, on, off, yes and no as what they are"
+            raise KitError(what, where=f"{where}, key {name}", fix=fix)
 
 
 def _broken(what: str, why: str, place: str) -> KitError:

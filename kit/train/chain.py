@@ -37,7 +37,7 @@ from typing import Any
 from ..errors import DataError, KitError
 from ..records import Task
 from ..runs import plain
-from ..settings.read import known_names, load, make
+from ..settings.read import known_names, load, make, texts
 from ..system import paths
 from . import inputs, job, line
 from .config import STAGES, Settings, from_mapping
@@ -156,6 +156,7 @@ def build(
     changes = translate(changes, every, where=where)
     known_names(changes, every, where=where)
     known_names(values, KEYS, where=where, what="key of a chain")
+    texts(values, ("tasks", "ask", "system", "out"), where=where)
     rows = values.get("stages") or ()
     if not rows or isinstance(rows, str) or not all(isinstance(s, Mapping) for s in rows):
         raise KitError(
@@ -177,7 +178,7 @@ def build(
         )
     tasks = _of_kinds(job._tasks(values.get("tasks"), beside, where), values.get("kinds"), where)
     if values.get("system") is not None:
-        tasks = tuple(dataclasses.replace(t, system=str(values["system"])) for t in tasks)
+        tasks = tuple(dataclasses.replace(t, system=values["system"]) for t in tasks)
     train, held = inputs.split(job.asking(tasks, values.get("ask")), {}, where)
     taught, pairs = _rows_and_pairs(train, values, made[0].settings.seed, beside, where)
     out = Path(values.get("out") or name).expanduser()

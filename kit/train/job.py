@@ -24,7 +24,7 @@ from typing import Any
 from ..errors import KitError, MissingError
 from ..records import Task
 from ..rewards.composer import Composer
-from ..settings.read import known_names, load
+from ..settings.read import known_names, load, texts
 from ..system import paths
 from . import inputs
 from .config import STAGES, GRPOSettings, Settings, from_mapping
@@ -32,6 +32,7 @@ from .evolving import Evolve, settings_of
 from .names import ALIASES, REFINER, translate
 
 KEYS = ("tasks", "heldout", "rows", "judge", "audit", "reward", "evolve", "out", "ledger", "ask")
+TEXTS = ("tasks", "heldout", "rows", "out", "ledger", "ask", "holdout_by")
 SPLIT = ("train_ratio", "data_seed", "holdout_by", "holdout")
 
 
@@ -83,6 +84,7 @@ def build(
     values = translate(values, known, where=where)
     known_names(values, [*known, *ALIASES], where=where, what="key or setting")
     own = {k: values.pop(k) for k in (*KEYS, *SPLIT) if k in values}
+    texts(own, TEXTS, where=where)
     settings = from_mapping(values, where=where)
     inputs.check(settings)  # before a judge loads its model
     every = _tasks(own.get("tasks"), beside, where) if own.get("tasks") else ()
@@ -132,8 +134,6 @@ def asking(tasks: Iterable[Task], ask: str | None) -> tuple[Task, ...]:
     """The tasks with a sentence added to every prompt."""
     if not ask:
         return tuple(tasks)
-    if not isinstance(ask, str):
-        raise KitError(f"ask is {ask!r}", where="key ask", fix="write it as one text")
     return tuple(dataclasses.replace(t, prompt=f"{t.prompt} {ask}".strip()) for t in tasks)
 
 

@@ -57,3 +57,18 @@ def test_a_broken_file_names_its_line(tmp_path):
 def test_changes_replace_values_of_the_file(tmp_path):
     (tmp_path / "a.yaml").write_text("steps: 4\nlr: 1.0e-4\n")
     assert read.read(Small, tmp_path / "a.yaml", steps=9) == Small(steps=9, lr=1e-4)
+
+
+def test_a_date_is_a_name_and_a_number_is_what_it_looks_like():
+    """`out: 2026-01-01` ended in a TypeError, `1:30` was 90 steps, `010` the seed 8, and `0o10` a text."""
+    from kit.settings.read import parse
+    from kit.train import chain, job
+
+    read = parse("[2026-01-01, 1:30, 010, 0o10, 0x1F, 1_000, 4e-5, 1.5, .5, -3, +2.0, 1_, 1.2.3]")
+    assert read == ["2026-01-01", "1:30", 10, 8, 31, 1000, 4e-5, 1.5, 0.5, -3, 2.0, "1_", "1.2.3"]
+    assert parse("[.inf, -.inf]") == [float("inf"), -float("inf")]
+    for name in ("out", "ledger", "tasks", "holdout_by"):
+        with pytest.raises(KitError, match=f"{name} is True, and no text(?s:.*)quotes"):
+            job.build({"tasks": "short_answers.json", name: True})
+    with pytest.raises(KitError, match="out is 5, and no text"):
+        chain.build({"stages": [{"stage": "sft"}], "out": 5})
