@@ -314,10 +314,9 @@ def criterion_of(
             field="criterion",
             suggestion=f"its fields: {', '.join(map(str, list(item)[:8])) or 'none'}",
         )
-    levels = _levels(row, item, default_id)
+    levels, scale, points = _scale(row, item, default_id)
     if levels and isinstance(item.get("points"), list):
         item = {k: v for k, v in item.items() if k != "points"}
-    scale, points = _scale(row, item, levels, default_id)
     names = [n for n in names if n != "points" or points is None]
     weight, used = weight_of(row, item, names, default_id)
     if negative or _against(item):
@@ -382,16 +381,6 @@ def _pitfall(item: Mapping[str, Any]) -> str | None:
     return next((k for k, word in words if word.startswith(against)), None)
 
 
-def _levels(row: Row, item: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """The levels of a criterion's object; those that cannot be read are an error."""
-    try:
-        return levels_of(item.get("levels"), item.get("points"))
-    except DataError as e:
-        more = {"criterion_id": name, "field": "levels", "suggestion": e.fix}
-        row.find("bad-levels", e.what, severity="error", **more)
-        return ()
-
-
 def scaled(item: Mapping[str, Any], levels: Sequence[str]) -> tuple[str, float | None]:
     """(scale, points) of a criterion's object with these levels; points without a scale are its
     weight. DataError where what it says does not fit.
@@ -418,21 +407,19 @@ def scaled(item: Mapping[str, Any], levels: Sequence[str]) -> tuple[str, float |
 
 
 def _scale(
-    row: Row, item: Mapping[str, Any], levels: Sequence[str], name: str
-) -> tuple[str, float | None]:
-    """What `scaled` says; an error of the file where it does not fit."""
+    row: Row, item: Mapping[str, Any], name: str
+) -> tuple[tuple[str, ...], str, float | None]:
+    """(levels, scale, points) of a criterion's object; what cannot be read is an error of the
+    file, and left out."""
+    levels: tuple[str, ...] = ()
     try:
-        return scaled(item, levels)
+        levels = levels_of(item.get("levels"), item.get("points"))
+        return levels, *scaled(item, levels)
     except DataError as e:
-        row.find(
-            "bad-scale",
-            e.what,
-            severity="error",
-            criterion_id=name,
-            field="scale",
-            suggestion=e.fix,
-        )
-        return ("ordinal" if levels else "binary"), None
+        field = "scale" if levels or absent(item.get("levels")) else "levels"
+        more = {"criterion_id": name, "field": field, "suggestion": e.fix}
+        row.find(f"bad-{field}", e.what, severity="error", **more)
+        return levels, "ordinal" if levels else "binary", None
 
 
 def free_id(row: Row, name: str, seen: set[str]) -> str:

@@ -38,6 +38,7 @@ def encoding_of(head: bytes, where: str) -> tuple[str, Note | None]:
             )
     fix = "save it as UTF-8 (iconv -f WINDOWS-1252 -t UTF-8 FILE, for example)"
     if 3 * head.count(0) > len(head):
+        fix = fix.replace("WINDOWS-1252", "UTF-16LE or UTF-16BE")
         raise DataError("the file is full of NUL bytes: it is not UTF-8", where=where, fix=fix)
     if ISO_2022.search(head):
         raise DataError("the file is ISO-2022 (escape sequences), not UTF-8", where=where, fix=fix)

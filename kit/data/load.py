@@ -356,7 +356,7 @@ def _whole_file(context: Context) -> Iterator[Finding]:
             severity="warning",
             where=context.name,
             message=f"{n} of {context.rows} rows look like the format {other!r}; all are read as "
-            f"{context.format!r}, as most of the first {LOOK} are",
+            f"{context.format!r}, which no other outnumbers among the first {LOOK}",
             suggestion="put them into a file of their own, or give format=",
         )
     for name, n in context.missing.most_common():

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from kit.data import load_tasks
+from kit.errors import DataError
 
 NAN = float("nan")
 PLAIN = {"id": "t0", "prompt": "p0", "criteria": [{"id": "c", "text": "x0"}]}
@@ -226,3 +227,22 @@ def test_an_answer_beside_its_criteria_is_labelled_on_their_points():
     row = {"id": "t", "prompt": "p", "criteria": rubric, "response": "r"}
     found = load_tasks([{**row, "labels": {"c": 3, "d": 1}}])
     assert [v.value for v in found.verdicts] == [0.6, 1.0] and not errors(found)
+
+
+def test_of_four_formats_in_one_file_none_is_called_most_of_it():
+    """One row of four was "most of the first 50"."""
+    rows = [
+        {"prompt": "p", "chosen": "a", "rejected": "b"},
+        {"question": "q", "answer": "a"},
+        {"prompt": "p", "completion": "c"},
+        {"prompt": "p", "criteria": ["x"]},
+    ]
+    said = [f.message for f in load_tasks(rows).findings if f.code == "mixed-formats"]
+    assert said and all("no other outnumbers" in x for x in said)
+
+
+def test_utf_16_without_a_mark_is_not_to_be_read_as_windows_1252(tmp_path):
+    """The message knew of the NUL bytes, and its remedy kept them."""
+    (tmp_path / "a.jsonl").write_bytes('{"prompt": "p"}'.encode("utf-16-le"))
+    with pytest.raises(DataError, match="-f UTF-16LE"):
+        load_tasks(tmp_path / "a.jsonl")
