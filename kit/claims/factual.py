@@ -199,10 +199,23 @@ def found(task: Task, text: str) -> list[str]:
         given = fact.get("number") is None and bool(find(asked, [("", fact["text"])]))
         judged = comparison and given  # "X is smaller than Y" says that Y is the larger
         hit = related == "right" if judged else matched(fact, sentences, task.prompt)
+        shown = "alike" in fact and not hit and _alike(task, text) is fact["alike"]
+        if shown and not any(matched({"text": p}, sentences) for p in fact["poles"]):
+            out.append(str(fact["id"]))
         if i in wrong or not hit or _undecided(task, fact, sentences):
             continue
         out.append(str(fact.get("id", f"f{i + 1}")))
     return out
+
+
+def _alike(task: Task, text: str) -> bool | None:
+    """Whether the directions that are said are one and the same; None where a subject has none."""
+    from .direction import held
+
+    said = held(task, text)
+    ways = set(said["said"].values())
+    clear = not said["silent"] and ways <= {"up", "down", "none"}
+    return len(ways) == 1 if clear else None
 
 
 def _undecided(task: Task, fact: Mapping[str, Any], sentences: Sequence[str]) -> bool:

@@ -111,3 +111,25 @@ def test_a_ranking_names_its_first(frame):
     assert value(frame.format("hippocampus", "liver")) == 1
     assert value(frame.format("liver", "hippocampus")) == 0
     assert value("More than the heart, the liver and the skin, it is the hippocampus.") > 0
+
+
+@pytest.mark.parametrize(
+    ("alike", "text"),
+    [
+        (False, "No, it is not the same in all tissues: the liver rises, the eye falls."),
+        (False, "The direction differs across tissues: up in liver, down in eye."),
+        (False, "It depends on the tissue: the liver rises and the eye falls."),
+        (False, "No: the liver rises and the eye falls."),
+        (True, "Yes, consistently up in liver and eye."),
+        (True, "Yes: up in liver and eye."),
+        (True, "The response is the same in all tissues: liver and eye rise."),
+    ],
+)
+def test_whether_tissues_respond_alike_is_read_in_words_and_in_their_directions(alike, text):
+    """Four right directions earned less than four wrong ones beside "tissue-specific"."""
+    row = {"tissue_directions": {"liver": "UP", "eye": "UP" if alike else "DOWN"}}
+    prompt = "Compare the pathway across tissues: liver and eye. Is the response consistent?"
+    for said in (alike, not alike):
+        task = Task(id="t", prompt=prompt, truth=truth_of({**row, "is_consistent": said}))
+        part = factual.score(task, Response(task_id="t", id="r", text=text))
+        assert part.value == (said is alike)

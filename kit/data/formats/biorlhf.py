@@ -60,8 +60,14 @@ _SHORT = {
     "fatty acid metabolism": ("fatty acid oxidation", "lipid metabolism"),
     "dna repair": ("DNA damage repair",),
 }
-_MIXED = ("inconsistent", "not consistent", "tissue-dependent", "differs between", "varies")
-_SAME = ("same direction", "uniform", "not tissue-specific")
+_MIXED = (
+    *("inconsistent", "not consistent", "tissue-dependent", "differs", "varies", "depends on"),
+    *("not the same", "not uniform", "differently", "mixed", "not all tissues", "not alike"),
+)
+_SAME = (
+    *("same direction", "uniform", "uniformly", "consistently", "not tissue-specific"),
+    *("the same in all", "the same across", "does not differ", "does not depend", "does not vary"),
+)
 
 
 def is_own(truth: Mapping[str, Any]) -> bool:
@@ -158,7 +164,8 @@ def _facts(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
     if isinstance(raw.get("is_consistent"), bool):
         poles = ["consistent", *_SAME], ["tissue-specific", *_MIXED]
         (name, *same), other = poles if raw["is_consistent"] else poles[::-1]
-        out.append({"id": "consistency", "text": name, "aliases": same, "poles": other})
+        fact = {"id": "consistency", "text": name, "aliases": same, "poles": other}
+        out.append(fact | {"alike": raw["is_consistent"]})
     return out
 
 
