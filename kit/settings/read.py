@@ -19,7 +19,6 @@ from ..errors import KitError, MissingError
 
 T = TypeVar("T")
 PLAIN = (str, int, float, list, tuple, Mapping, type(None))  # what a config may hold
-TEXT_NUMBER = "YAML reads 1e-5 as text: write 1.0e-5"
 
 
 def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.5) -> str:
@@ -175,9 +174,8 @@ def make(cls: type[T], values: Mapping[str, Any], *, where: str = "settings") ->
     >>> make(Speed, {"rate": "1e-5"})
     Traceback (most recent call last):
     ...
-    kit.errors.KitError: '1e-5' is not a number
+    kit.errors.KitError: '1e-5': expected `float`, got `str`
       where: settings, setting rate
-      to do: YAML reads 1e-5 as text: write 1.0e-5
     """
     import msgspec
 
@@ -220,8 +218,6 @@ def _wrong(cls: type, values: Mapping[str, Any], said: str, where: str) -> KitEr
     name = path.rstrip("`")
     value = values.get(name.split("[")[0].split(".")[0])
     place = f"{where}, setting {name}" if name else where
-    if isinstance(value, str) and "`float`" in what:
-        return KitError(f"{value!r} is not a number", where=place, fix=TEXT_NUMBER)
     choices = typing.get_args(typing.get_type_hints(cls).get(name)) if name else ()
     if "enum value" in what and choices:
         fix = nearest(str(value), [str(c) for c in choices])

@@ -97,8 +97,7 @@ def train(
 
     composer = Composer.from_config(composer)
     ready(settings, tasks, heldout, judge=judge, audit=audit, composer=composer)
-    inputs.place(Path(out))
-    with inputs.alone(Path(out)):
+    with inputs.alone(Path(out), fresh=None if resume else rollouts.ROLLOUTS):
         run = _Run(settings, tasks, heldout, Path(out), resume)
         ledger = run.out / "ledger.sqlite" if ledger is None else ledger
         run.reward = Reward(
@@ -221,18 +220,7 @@ class _Run:
         self.trainer: Any = None
         self.monitor: Any = None
         self.trivial: dict[str, Evaluation] = {}
-        self._check()
-
-    def _check(self) -> None:
         self.out.mkdir(parents=True, exist_ok=True)
-        if not world.main():
-            return  # the first process looks at the folder for all
-        if not self.resume and (self.out / rollouts.ROLLOUTS).exists():
-            raise KitError(
-                "this folder already holds a run",
-                where=str(self.out),
-                fix="choose another folder, or resume=True",
-            )
 
     def mark(self, audit: Any, evolve: evolving.Evolve | None) -> None:
         """Say in the folder what this run reads; KitError where it holds a run of something

@@ -180,12 +180,18 @@ def place(out: Path) -> None:
         raise KitError(f"{taken} is a file", where="out", fix="name a folder that can be made")
 
 
-def alone(out: Path) -> Any:
+def alone(out: Path, *, fresh: str | None = None) -> Any:
     """Hold the folder of a run; KitError where another process trains there now. Processes that
     train together hold it by their first.
+
+    fresh : a file that must not be there yet; None where a run is gone on with.
     """
+    place(out)
     if not world.main():
         return contextlib.nullcontext()
+    if fresh and (out / fresh).exists():
+        what, fix = "this folder already holds a run", "choose another folder, or resume=True"
+        raise KitError(what, where=str(out), fix=fix)
     fix = "wait for it, or name another folder"
     busy = KitError("another process trains there now", where=str(out), fix=fix)
     return processes.alone(out.absolute().parent, out.name, progress.say, busy=busy)

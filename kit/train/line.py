@@ -80,7 +80,6 @@ def run(chain: Chain) -> Done:
     """Run the stages that are not finished; after each its adapter is merged, and the next one
     trains a new adapter on that model. Settings that a later stage would refuse are refused first.
     """
-    inputs.place(chain.out)
     with inputs.alone(chain.out):
         chain.out.mkdir(parents=True, exist_ok=True)
         reward = Reward(

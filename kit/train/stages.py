@@ -14,7 +14,7 @@ from typing import Any
 
 from ..checks import accepted
 from ..checks.rules import without_confidence
-from ..errors import DataError, KitError
+from ..errors import DataError
 from ..records import Response, Task, fingerprint, is_held_out
 from ..runs import plain
 from . import engine, inputs, packing, rollouts, world
@@ -49,13 +49,7 @@ def train(
     """
     out = Path(out)
     ready(settings)
-    with inputs.alone(out):
-        if not resume and (out / rollouts.STEPS).exists():
-            raise KitError(
-                "this folder already holds a run",
-                where=str(out),
-                fix="choose another folder, or resume=True",
-            )
+    with inputs.alone(out, fresh=None if resume else rollouts.STEPS):
         out.mkdir(parents=True, exist_ok=True)
         data = learned(settings, rows)
         mark = {"settings": to_mapping(settings), "rows": fingerprint(data)}
