@@ -75,8 +75,11 @@ def grade(
         judged = {v.ids[:2] for v in verdicts}
         known = getattr(tasks, "responses", None)
         if known is None:
-            fix = "give responses=, or a TaskSet that holds them"
-            raise KitError("the answers are not here", where="kit.grade", fix=fix)
+            raise KitError(
+                "the answers are not here",
+                where="kit.grade",
+                fix="give responses=, or a TaskSet that holds them",
+            )
         responses = [r for r in known if r.ids in judged]
         _complete(judged, responses, {t.id for t in tasks.tasks})
     rows = getattr(tasks, "tasks", tasks)

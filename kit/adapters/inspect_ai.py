@@ -20,8 +20,9 @@ def inspect_scorer(
     try:
         from inspect_ai.scorer import Score, mean, scorer, stderr
     except ImportError:
-        fix = "pip install inspect-ai"
-        raise MissingError("inspect-ai is not installed", where="inspect_scorer", fix=fix) from None
+        raise MissingError(
+            "inspect-ai is not installed", where="inspect_scorer", fix="pip install inspect-ai"
+        ) from None
     reward = reward_function(tasks, judge, config, name=name, **more)
 
     async def score(state: Any, target: Any) -> Any:

@@ -46,8 +46,11 @@ def run(args: argparse.Namespace) -> Output:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     here, found = device.choose(), {}
     if args.device != here.kind:
-        fix = "run it on a machine with one (a Colab T4, say); --dry-run shows the plan"
-        raise MissingError("there is no CUDA GPU: nothing was measured", where="bench", fix=fix)
+        raise MissingError(
+            "there is no CUDA GPU: nothing was measured",
+            where="bench",
+            fix="run it on a machine with one (a Colab T4, say); --dry-run shows the plan",
+        )
     for part, command in plan.items():
         progress.say(f"{part}: at most {bench.LIMIT:.0f} s ...")
         found[part] = bench.run(command, out / part)

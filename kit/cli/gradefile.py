@@ -152,15 +152,21 @@ class Grades:
                 where = f"{self.out}, line {n}"
                 key, kept = self._kept(text, where) if text.endswith(b"\n") else (("", ""), b"")
                 if key in self.sizes:
-                    fix = "take one of the lines out, or run without --resume"
-                    raise DataError(f"{key[1]!r} is graded twice", where=where, fix=fix)
+                    raise DataError(
+                        f"{key[1]!r} is graded twice",
+                        where=where,
+                        fix="take one of the lines out, or run without --resume",
+                    )
                 if kept:
                     self.sizes[key] = len(kept)
                     new.write(kept)
             if self.stale and not self.sizes.keys() & self.of.keys():
-                what = f"all {self.stale} grades are by another judge, of other texts or rubrics"
-                fix = "give the judge that was asked, or run without --resume: all are judged anew"
-                raise DataError(what, where=str(self.out), fix=fix)
+                raise DataError(
+                    f"all {self.stale} grades are by another judge, of other texts or rubrics",
+                    where=str(self.out),
+                    fix="give the judge that was asked, or run without --resume: all are judged "
+                    "anew",
+                )
             if self.stale:
                 self._aside(f"{self.stale} grades are of another text, rubric or judge")
 

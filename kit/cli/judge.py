@@ -222,8 +222,11 @@ def reachable(args: argparse.Namespace) -> None:
     remote = args.judge.partition(":")[0] == "endpoint"
     if remote and args.key_env and not os.environ.get(args.key_env):
         name = veiled(args.key_env)  # perhaps the key itself
-        fix = f"export {name}=..., and give that name here"
-        raise KitError(f"there is no environment variable {name}", where="--key-env", fix=fix)
+        raise KitError(
+            f"there is no environment variable {name}",
+            where="--key-env",
+            fix=f"export {name}=..., and give that name here",
+        )
     if (
         remote
         and not args.estimate
@@ -362,12 +365,18 @@ def _headers(given: list[str] | None) -> dict[str, str] | None:
         name, colon, value = text.partition(":")
         name, value = name.strip(), value.strip()
         if not colon:
-            fix = "write NAME:VALUE, or 'NAME:$VARIABLE' for one that is secret"
-            raise KitError("this is no header", where="--header", fix=fix)
+            raise KitError(
+                "this is no header",
+                where="--header",
+                fix="write NAME:VALUE, or 'NAME:$VARIABLE' for one that is secret",
+            )
         if value.startswith("$"):
             if value[1:] not in os.environ:
-                fix = f"export {value[1:]}=..."
-                raise KitError(f"{value[1:]} is not set", where=f"--header {name}", fix=fix)
+                raise KitError(
+                    f"{value[1:]} is not set",
+                    where=f"--header {name}",
+                    fix=f"export {value[1:]}=...",
+                )
             value = os.environ[value[1:]]
             remember_all({"secret": value})  # whatever the header's name is
         out[name] = value
@@ -381,9 +390,10 @@ def _extra(pairs: list[str] | None) -> dict[str, Any] | None:
             out[name] = json.loads(value)
         except (ValueError, RecursionError) as e:  # plain text needs no quotes
             if value.startswith(("{", "[", '"')):
-                fix = "write the value as JSON, or as text without brackets and quotes"
                 raise KitError(
-                    f"{value!r:.60} is no JSON ({e})", where=f"--extra {name}", fix=fix
+                    f"{value!r:.60} is no JSON ({e})",
+                    where=f"--extra {name}",
+                    fix="write the value as JSON, or as text without brackets and quotes",
                 ) from None
     return out or None
 
@@ -392,8 +402,11 @@ def _temperature(text: str) -> float | None:
     try:
         return None if text == "none" else float(text)
     except ValueError:
-        fix = "give a number from 0 on, or none"
-        raise KitError(f"{text!r} is no temperature", where="--temperature", fix=fix) from None
+        raise KitError(
+            f"{text!r} is no temperature",
+            where="--temperature",
+            fix="give a number from 0 on, or none",
+        ) from None
 
 
 def _price(text: str | None) -> tuple[float, float] | None:

@@ -74,8 +74,11 @@ def _write(args: argparse.Namespace) -> Output:
     from ..people import read_grades
 
     if not args.grades or not args.out:
-        fix = "kit logs write LOG GRADES --out NEW"
-        raise KitError("GRADES and --out are needed", where="kit logs write", fix=fix)
+        raise KitError(
+            "GRADES and --out are needed",
+            where="kit logs write",
+            fix="kit logs write LOG GRADES --out NEW",
+        )
     n = write_back(args.log, read_grades(args.grades), args.out, tokenizer=args.tokenizer)
     text = f"{n['graded']} rows have a grade, {n['without']} have none: {args.out}"
     astray = f"\n{n['unplaced']} grades go nowhere: the text they are of is not where it was"

@@ -45,8 +45,7 @@ def given(pairs: list[str], option: str = "--set") -> dict[str, str]:
         if not sign or not name.strip():
             from ..judge.keys import veiled  # it may hold a key
 
-            what = f"{option} takes NAME=VALUE, got {veiled(pair)!r}"
-            raise KitError(what, where="command line")
+            raise KitError(f"{option} takes NAME=VALUE, got {veiled(pair)!r}", where="command line")
         if name.strip() in out:
             raise KitError(f"parameter {name.strip()!r} is given twice", where="command line")
         out[name.strip()] = value

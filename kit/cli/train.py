@@ -85,9 +85,11 @@ def _changes(pairs: list[str]) -> dict[str, Any]:
     try:
         return {name: parse(value) for name, value in given(pairs).items()}
     except yaml.YAMLError as e:
-        what = f"a value cannot be read as YAML: {' '.join(str(e).split())}"
-        fix = "quote it, or close its brackets"
-        raise KitError(what, where=f"--set {' '.join(pairs)}", fix=fix) from None
+        raise KitError(
+            f"a value cannot be read as YAML: {' '.join(str(e).split())}",
+            where=f"--set {' '.join(pairs)}",
+            fix="quote it, or close its brackets",
+        ) from None
 
 
 def _text(result: Any) -> str:

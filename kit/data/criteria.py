@@ -187,10 +187,9 @@ def criteria_from(
 
 def _group(name: str) -> dict[str, Any]:
     """What a list's name says of its criteria: a tag, and that they must not be met."""
-    out = {"tags": [name]}
     if _against({"polarity": name}):
-        return {**out, "polarity": "negative"}
-    return {**out, "category": name} if _pitfall({"category": name}) else out
+        return {"tags": [name], "polarity": "negative"}
+    return {"tags": [name], **signs({"category": name})}
 
 
 def signs(data: Mapping[str, Any]) -> dict[str, Any]:

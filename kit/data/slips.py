@@ -92,13 +92,13 @@ class Unread:
 def _fix(name: str, meant: str | None, lost: bool) -> str | None:
     if meant:
         return f"did you mean {meant!r}?"
-    if lost and name.casefold() in VERDICTS:
-        return "write it beside the answer: labels, an object criterion's id -> label"
-    if lost and name in STEPS:
-        return "write levels, worst first, and the weight"
-    if lost and name not in (*CARRIED, *PARTS):
-        return "put what it asks for among the row's criteria, each with its weight"
-    return f"write {name} as in the kit's own rows (kit.save writes them)" if lost else None
+    advice = {
+        "put what it asks for among the row's criteria, each with its weight": True,
+        f"write {name} as in the kit's own rows (kit.save writes them)": name in (*CARRIED, *PARTS),
+        "write levels, worst first, and the weight": name in STEPS,
+        "write it beside the answer: labels, criterion's id -> label": name.casefold() in VERDICTS,
+    }
+    return [text for text, fits in advice.items() if fits][-1] if lost else None
 
 
 def asks(name: str, value: Any) -> bool:

@@ -125,8 +125,11 @@ def run_notebook(
 def folder_of(out: str | Path | None) -> Path | None:
     """The folder that a user names; None for none. KitError for an address."""
     if out and is_url(out):
-        fix = "give a folder, and copy it when it is done (aws s3 cp --recursive, rclone)"
-        raise KitError("runs are written to a folder, not to an address", where=str(out), fix=fix)
+        raise KitError(
+            "runs are written to a folder, not to an address",
+            where=str(out),
+            fix="give a folder, and copy it when it is done (aws s3 cp --recursive, rclone)",
+        )
     return Path(out).expanduser().resolve() if out else None
 
 

@@ -48,8 +48,14 @@ class SweepResult:
         """What ended it early; what was done is saved, and skipped next time."""
         if self.interrupted:
             return KeyboardInterrupt(self.stopped)
-        fix = "raise the cap and run the same command: finished cells are skipped"
-        return BudgetError(self.stopped, fix=fix) if self.stopped else None
+        return (
+            BudgetError(
+                self.stopped,
+                fix="raise the cap and run the same command: finished cells are skipped",
+            )
+            if self.stopped
+            else None
+        )
 
 
 def grid(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:

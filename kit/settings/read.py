@@ -200,9 +200,11 @@ def fitting(hints: Mapping[str, Any], given: Mapping[str, Any], *, where: str) -
     for name in given.keys() & hints.keys() - plain.keys():
         kinds = [typing.get_origin(k) or k for k in typing.get_args(hints[name]) or [hints[name]]]
         if Any not in kinds and not isinstance(given[name], tuple(kinds)):
-            fix = f"give one of these: {', '.join(k.__name__ for k in kinds)}"
-            what = f"{name} is an {type(given[name]).__name__}"
-            raise KitError(what, where=f"{where}, setting {name}", fix=fix)
+            raise KitError(
+                f"{name} is an {type(given[name]).__name__}",
+                where=f"{where}, setting {name}",
+                fix=f"give one of these: {', '.join(k.__name__ for k in kinds)}",
+            )
     made = dataclasses.make_dataclass("Arguments", [(k, hints[k]) for k in plain])
     return {**given, **vars(make(made, plain, where=where))}
 

@@ -71,8 +71,11 @@ def regular(path: Path) -> Path:
     A rename over it would put a file in their place.
     """
     if not path.name or (path.exists() and not path.is_file()):
-        fix = "give the name of a file, which may be new"
-        raise DataError("this is no regular file, and stays as it is", where=str(path), fix=fix)
+        raise DataError(
+            "this is no regular file, and stays as it is",
+            where=str(path),
+            fix="give the name of a file, which may be new",
+        )
     return path.resolve() if path.is_symlink() else path
 
 
@@ -89,8 +92,11 @@ def apart(written: Mapping[str, Any], named: Mapping[str, Any]) -> None:
         for other, path in every.items():
             linked = exists(path) and exists(every[name]) and same(path, every[name])
             if other != name and (path in own or linked):
-                what = f"{name} is the same file as {other}, or beside it, which would be lost"
-                raise KitError(what, where=str(path), fix=f"give {name} another name")
+                raise KitError(
+                    f"{name} is the same file as {other}, or beside it, which would be lost",
+                    where=str(path),
+                    fix=f"give {name} another name",
+                )
 
 
 @contextlib.contextmanager

@@ -107,8 +107,11 @@ def _of_others(settings: Mapping[str, Any], name: str) -> None:
     of, fix = settings.get("of"), "name two or more of the trials"
     bands = _mapping(settings, "bands")
     if bands and not ("" in bands and all(map(_banded, bands.values()))):
-        why = """they are {criterion: [low, high], "": [low, high]}; `cascade` fits them"""
-        raise KitError(f"the bands are {bands}", where=f"trial {name!r}", fix=why)
+        raise KitError(
+            f"the bands are {bands}",
+            where=f"trial {name!r}",
+            fix="""they are {criterion: [low, high], "": [low, high]}; `cascade` fits them""",
+        )
     named = isinstance(of, (list, tuple)) and all(isinstance(n, str) for n in of)
     if of is not None and (not named or len(set(of)) < 2 or name in of):
         raise KitError(f"it is made of {of!r}", where=f"trial {name!r}", fix=fix)
@@ -287,8 +290,11 @@ def examples(rows: Sequence[Labelled], right: np.ndarray, k: int, seed: int) -> 
         fits = (rows[i] for i in order if rows[i].human == (turn + 1) % 2)
         picked += [r for r in fits if r.cluster not in used][:1]
     if len(picked) < max(k, 1):
-        why = f"{k} examples are asked for, and train has {len(picked)} such rows"
-        raise DataError(why, where="examples", fix="ask for fewer, and for 1 or more")
+        raise DataError(
+            f"{k} examples are asked for, and train has {len(picked)} such rows",
+            where="examples",
+            fix="ask for fewer, and for 1 or more",
+        )
     parts = (
         (r.task.asked[:SHOWN], r.response.text[:SHOWN], r.criterion.text, WORDS[r.human])
         for r in picked
