@@ -94,9 +94,10 @@ def holm(claims: Mapping[str, Estimate], *, null: float = 0.0) -> dict[str, floa
 
 
 def _p(e: Estimate, null: float) -> float:
-    """Two-sided p of a value from the half of the interval that points at it."""
+    """Two-sided p of a value from the half of the interval that points at it; NaN where that ends
+    at the value: it may be cut off there."""
     reach = e.value - e.low if e.value > null else e.high - e.value
-    if math.isnan(reach) or reach <= 0:
+    if math.isnan(reach) or reach <= 0 or null in (e.low, e.high):
         return math.nan
     units = e.n if e.n_clusters is None else e.n_clusters
     df = max(units - 1, 1)

@@ -403,3 +403,9 @@ def test_one_cluster_says_nothing_of_the_slope():
     found = calibration.cox(p, y, cluster=["a"] * 60)
     for e in (found.intercept, found.slope):
         assert math.isnan(e.low) and math.isnan(e.high) and "one cluster" in e.note
+
+
+def test_a_claim_whose_interval_is_cut_off_at_0_does_not_stand():
+    """An error of .214 [.00, .42] stood with p=.050, whatever the data."""
+    said = stats.together({"a": stats.Estimate(0.3, 0.0, 0.6, 100)})
+    assert "0 stand; not shown: a (p=unknown)" in said
