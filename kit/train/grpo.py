@@ -130,7 +130,7 @@ def train(
                 seed=settings.seed,
             )
         run.loaded = loaded or load(settings)
-        answers.fitting([*tasks, *heldout], run.loaded.tokenizer, settings)
+        answers.fitting([*tasks, *filter(answers.shows, heldout)], run.loaded.tokenizer, settings)
         return run.go()
 
 

@@ -131,7 +131,7 @@ class _Line:
                 held = self._watched(s)
                 how = dict(judge=chain.judge, audit=None, composer=self.reward.composer)
                 grpo.ready(s, chain.tasks, held, **how)
-                answers.fitting([*chain.tasks, *held], tokenizer, s)
+                answers.fitting([*chain.tasks, *filter(answers.shows, held)], tokenizer, s)
                 return
             stages.ready(s)
             rows = self._given(stage)
