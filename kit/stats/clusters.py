@@ -22,12 +22,11 @@ import numpy as np
 from ..errors import DataError
 from .arguments import sure_level
 from .estimate import Estimate, unknown
-from .shares import UNSEEN, reach, wilson
+from .shares import CARRIED, FEW, UNSEEN, reach, wilson
 from .tails import t_quantile
 
 LEAST = 1.5  # clusters of equal size that the rows must be worth to have an interval
 PARTS = (0.25, 0.5, 0.75, 1.0)  # of UNSEEN clusters: what they move need not rise with them
-FEW = 2.0  # degrees of freedom below which an interval says why it is so wide
 Stat = Callable[[np.ndarray], np.ndarray]  # sums (..., K) -> values (...)
 
 
@@ -330,7 +329,7 @@ def estimate(
     if spread <= 1e-12 * max(1.0, abs(value)):
         extra = "no cluster changes it" + ("" if low < high else ": no interval")
     elif df < FEW:
-        extra = extra or "few clusters carry all the spread: the interval is wide for that"
+        extra = extra or CARRIED
     notes = "; ".join(t for t in (note, extra) if t)
     return Estimate(
         value,
@@ -451,9 +450,9 @@ def worth(size: np.ndarray) -> float:
 
 def too_few(clusters: float, what: str = "rows") -> str:
     """Why there is no interval."""
+    held = math.floor(clusters * 10) / 10  # 1.46 is no 1.5 where 1.5 are needed
     return (
-        f"too few clusters: the {what} are worth {clusters:.1f} of equal size, {LEAST:.1f} "
-        f"are needed"
+        f"too few clusters: the {what} are worth {held:.1f} of equal size, {LEAST:.1f} are needed"
     )
 
 

@@ -56,7 +56,7 @@ def difference(
 
 def _of_shares(out: Estimate, d: np.ndarray, group: np.ndarray | None) -> Estimate:
     """The same difference with the interval for columns of 0s and 1s."""
-    if out.n_clusters < 2:
+    if out.n_clusters < 2 or out.note.startswith("too few"):
         return out
     e = signed_share(d, group, level=out.level)
     return replace(out, low=e.low, high=e.high, se=e.se, method=e.method, note="")

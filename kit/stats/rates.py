@@ -22,7 +22,7 @@ from .clusters import codes, estimate, floats, same_length, sums, worth
 from .columns import takes_table
 from .correction import Counts, labels_alone, lang_reiczigel, posterior
 from .estimate import Estimate, unknown
-from .shares import share, signed_share
+from .shares import CARRIED, share, signed_share
 from .tails import t_quantile
 
 SHARES = ((0.0, 1.0), (-math.inf, math.inf))  # ranges, known or not, in which 0s and 1s are shares
@@ -49,7 +49,7 @@ def mean(
         `betting` holds, and is wider.
 
     >>> print(mean([1, 0, 1, 1, None, 1], cluster=list("aabbcc")))
-    .800 [.09, 1.00], n=5 in 3 clusters, 1 unknown
+    .800 [.10, 1.00], n=5 in 3 clusters, 1 unknown
     """
     n = same_length(values=values, cluster=cluster, weights=weights)
     x, (group, _) = floats(values), codes(cluster, n)
@@ -78,13 +78,14 @@ def mean(
     )
     if (
         math.isnan(out.value)
-        or (cluster is not None and out.n_clusters < 2)
+        or (cluster is not None and (out.n_clusters < 2 or out.note.startswith("too few")))
         or tuple(bounds) not in SHARES  # a loss, or a reward
         or not np.isin(x[keep], (0.0, 1.0)).all()
     ):
         return out
     e = share(x[keep], w[keep], None if cluster is None else inverse, level=level)
     note = out.note.replace(": no interval", ", read as a share of 0s and 1s")
+    note = note.replace(CARRIED, e.note)
     return replace(out, low=e.low, high=e.high, method=e.method, se=e.se, note=note)
 
 

@@ -90,3 +90,39 @@ def test_adjusted_differences_of_shares_are_differences_of_shares():
     scores = {"a": [0, 1, 0, None], "b": [1, 1, 0, 0]}
     (row,) = stats.compare(scores, "a", cluster=[0, 0, 1, 2])
     assert (row.adjusted.low, row.adjusted.high) == (-1, 1)
+
+
+def one_prompt_of(part, rng, rate=0.5, prompts=200):
+    """0s and 1s (n,) of prompts of 2 to 7 rows, one that holds `part` of all; the prompts."""
+    size = rng.integers(2, 8, prompts)
+    size[0] = int(part / (1 - part) * size[1:].sum())
+    cluster = np.repeat(np.arange(prompts), size)
+    hit = rng.random(len(cluster)) < rng.beta(9 * rate, 9 * (1 - rate), prompts)[cluster]
+    return hit.astype(int), cluster
+
+
+def test_a_prompt_with_a_third_of_the_rows_widens_a_share_as_far_as_rows_are_alike():
+    """The interval was .78 wide, four times what the estimate varies, by one degree of freedom."""
+    rng, held, wide, values = np.random.default_rng(0), 0, [], []
+    for _ in range(150):
+        hit, cluster = one_prompt_of(0.35, rng)
+        e = stats.mean(hit, cluster=cluster)
+        held += e.low <= 0.5 <= e.high
+        wide.append(e.high - e.low)
+        values.append(e.value)
+        assert not e.note and e.n_clusters == 200
+    assert held >= 0.92 * 150
+    assert np.median(wide) < 1.5 * 3.92 * np.std(values)
+
+
+def test_nine_tenths_of_the_rows_in_one_prompt_have_no_interval():
+    """A share had one beside "too few clusters"; the difference had one without a word."""
+    hit, cluster = one_prompt_of(0.9, np.random.default_rng(1))
+    for e in (stats.mean(hit, cluster=cluster), stats.difference(hit, 1 - hit, cluster=cluster)):
+        assert np.isnan(e.low) and e.note.startswith("too few clusters")
+
+
+def test_what_is_too_few_is_below_what_is_needed():
+    """1.46 clusters were "worth 1.5", "1.5 are needed"."""
+    e = stats.mean([0.1] * 46 + [0.3] * 10, cluster=[0] * 46 + [1] * 10)
+    assert "worth 1.4 of" in e.note
