@@ -85,6 +85,9 @@ def run(args: argparse.Namespace) -> Output:
             where="kit agree",
             fix="name both columns, or the judges' columns with --panel A,B,C",
         )
+    twice = [c for i, c in enumerate(panel) if c in panel[:i]]
+    if twice:
+        raise DataError(f"{twice[0]!r} stands twice", where="--panel", fix="name each judge once")
     sides = panel or [args.judge, args.human]
     names = [*sides, *([args.cluster] if args.cluster else [])]
     columns = read_columns(args.file, list(dict.fromkeys(names)))

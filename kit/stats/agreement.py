@@ -99,12 +99,15 @@ def pairs(
     cluster: Sequence[Any] | None = None,
     categories: Sequence[Any] | None = None,
 ) -> Pairs:
-    """Read two columns into category numbers; unknown rows are left out and counted.
+    """Read two columns into category numbers; unknown rows are left out and counted. What is read
+    already comes back as it is: a report asks five measures of the same rows.
 
     >>> p = pairs(["met", "unmet", None], ["met", "met", "met"])
     >>> p.table().tolist(), p.missing
     ([[1, 0], [1, 0]], 1)
     """
+    if isinstance(a, Pairs):
+        return a
     n = same_length(judge=a, human=b, cluster=cluster)
     for name, column in (("judge", a), ("human", b)):
         same_length(**{name: column})
@@ -201,12 +204,25 @@ def _read(
     return out, gone
 
 
-def weight_matrix(weights: Weights, categories: Sequence[Any]) -> np.ndarray:
+def weighted(weights: Weights) -> str:
+    """What the name of a measure says of its weights.
+
+    >>> weighted("linear"), weighted(None)
+    (' (linear weights)', '')
+    """
+    if weights is None:
+        return ""
+    return f" ({weights if isinstance(weights, str) else 'given'} weights)"
+
+
+def weight_matrix(
+    weights: Weights, categories: Sequence[Any], *, in_order: bool = True
+) -> np.ndarray:
     """Agreement weights (q, q) in [0, 1] with ones on the diagonal: None, "linear", "quadratic", or
     a matrix.
 
     Numeric categories are placed at their values, others at their position in the order that the
-    user gave.
+    user gave: a DataError where none was (in_order=False).
 
     >>> weight_matrix("quadratic", [1, 2, 3]).tolist()
     [[1.0, 0.75, 0.0], [0.75, 1.0, 0.75], [0.0, 0.75, 1.0]]
@@ -221,6 +237,7 @@ def weight_matrix(weights: Weights, categories: Sequence[Any]) -> np.ndarray:
                 where="weights",
                 fix='use None, "linear", "quadratic" or a (q, q) matrix',
             )
+        ordered(categories, in_order)
         numeric = all(isinstance(c, (int, float)) for c in categories)
         at = np.array(categories if numeric else range(q), float)
         gap = np.abs(at[:, None] - at[None, :]) / max(float(np.ptp(at)), 1e-300)
@@ -290,24 +307,17 @@ def _chance_corrected(
     se: str,
     given: bool = False,
 ) -> Estimate:
-    if isinstance(weights, str):
-        ordered(p.categories, given)
-    q, w = len(p.categories), weight_matrix(weights, p.categories)
+    q, w = len(p.categories), weight_matrix(weights, p.categories, in_order=given)
 
     def stat(t: np.ndarray) -> np.ndarray:
         return _beyond(chance, _share(t, q), w)
 
     sums = p.sums()
-    words = (
-        name
-        if weights is None
-        else f"{name} ({weights if isinstance(weights, str) else 'given'} weights)"
-    )
     out = estimate(
         stat,
         sums,
         n=p.n,
-        method=words,
+        method=name + weighted(weights),
         missing=p.missing,
         level=level,
         se=se,
@@ -443,9 +453,7 @@ def accuracy(
     Interval: Wilson's on the effective rows (`shares.share`), never of zero width.
     """
     p = pairs(a, b, cluster=cluster, categories=categories)
-    if isinstance(weights, str):
-        ordered(p.categories, categories is not None)
-    w = weight_matrix(weights, p.categories)
+    w = weight_matrix(weights, p.categories, in_order=categories is not None)
     out = _plain_stat("raw agreement", lambda s: (s * w).sum(axis=(-1, -2)), p, level, se)
     if (
         weights is not None

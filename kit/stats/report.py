@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .agreement import Weights, ac1, accuracy, balanced_accuracy, kappa, mcc, pairs
+from .agreement import Weights, ac1, accuracy, balanced_accuracy, kappa, mcc, pairs, weighted
 from .clusters import floats
 from .columns import takes_table
 from .estimate import Estimate, number
@@ -25,7 +25,7 @@ class Agreement:
 
     confusion : (q, q) counts, rows the judge, columns the human. majority : share of the human's
         commonest category, which a judge that always says it would reach in raw agreement.
-        missing_judge, missing_human : rows unknown to each.
+        missing_judge, missing_human : rows unknown to each. weights : of kappa and ac1 (then AC2).
     """
 
     categories: tuple[Any, ...]
@@ -39,26 +39,29 @@ class Agreement:
     missing_judge: int
     missing_human: int
     note: str
+    weights: Weights = None
+
+    def measures(self) -> dict[str, Estimate]:
+        """Each measure by the name it has with these weights."""
+        words = weighted(self.weights)
+        gwet = f"AC2{words}" if words else "AC1"
+        return {
+            f"kappa{words}": self.kappa,
+            gwet: self.ac1,
+            "raw agreement": self.raw,
+            "balanced accuracy": self.balanced,
+            "Matthews correlation": self.mcc,
+        }
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per measure, for a table."""
-        named = (
-            ("kappa", self.kappa),
-            ("AC1", self.ac1),
-            ("raw agreement", self.raw),
-            ("balanced accuracy", self.balanced),
-            ("Matthews correlation", self.mcc),
-        )
-        return [{"measure": k, **e.as_dict()} for k, e in named]
+        return [{"measure": k, **e.as_dict()} for k, e in self.measures().items()]
 
     def text(self) -> str:
         """The report in lines."""
-        lines = [
-            f"{r['measure']:<21}{e}"
-            for r, e in zip(
-                self.rows(), (self.kappa, self.ac1, self.raw, self.balanced, self.mcc), strict=True
-            )
-        ]
+        named = self.measures()
+        wide = max(map(len, named)) + 1
+        lines = [f"{k:<{wide}}{e}" for k, e in named.items()]
         width = (
             max(
                 [len(str(c)) for c in self.categories]
@@ -66,19 +69,20 @@ class Agreement:
             )
             + 2
         )
+        table = zip(self.categories, self.confusion.tolist(), strict=True)
+        grid = [("judge \\ human", self.categories), *table]
         lines += [
             "",
-            "judge \\ human".ljust(width + 8)
-            + "".join(str(c).rjust(width) for c in self.categories),
-        ]
-        for c, row in zip(self.categories, self.confusion, strict=True):
-            lines.append(str(c).ljust(width + 8) + "".join(str(int(v)).rjust(width) for v in row))
-        lines += [
+            *(
+                str(k).ljust(width + 8) + "".join(str(c).rjust(width) for c in row)
+                for k, row in grid
+            ),
             "",
             f"unknown: judge {self.missing_judge}, human {self.missing_human}; left out, never "
             f"counted as wrong or unmet",
+            *filter(None, [self.note]),
         ]
-        return "\n".join([*lines, self.note]) if self.note else "\n".join(lines)
+        return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -158,28 +162,29 @@ def agree(
         said = " and ".join(n for n, c in (("judge", one), ("human", two)) if c)
         said = said and f"{said}: at least {threshold:g} is 1"
     p = pairs(judge, human, cluster=cluster, categories=categories)
-    more = {"cluster": cluster, "level": level}
-    if categories is not None:
-        more["categories"] = categories
+    more = {"cluster": cluster, "categories": categories, "level": level}
     table = p.table()
-    k, raw = kappa(judge, human, weights=weights, **more), accuracy(judge, human, **more)
+    plain, raw = kappa(p, p, **more), accuracy(p, p, **more)
     share = table.sum(0) / max(table.sum(), 1)
     top = float(share.max(initial=0.0))
     warned = (
-        trap(raw, k, top, p.categories[int(share.argmax())]) if p.n else "no row is known to both"
+        trap(raw, plain, top, p.categories[int(share.argmax())])
+        if p.n
+        else "no row is known to both"
     )
     return Agreement(
         p.categories,
         table,
-        k,
-        ac1(judge, human, weights=weights, **more),
+        plain if weights is None else kappa(p, p, weights=weights, **more),
+        ac1(p, p, weights=weights, **more),
         raw,
-        balanced_accuracy(judge, human, **more),
-        mcc(judge, human, **more),
+        balanced_accuracy(p, p, **more),
+        mcc(p, p, **more),
         top,
         p.missing_judge,
         p.missing_reference,
         "\n".join(t for t in (p.note, said, warned) if t),
+        weights,
     )
 
 

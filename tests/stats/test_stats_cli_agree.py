@@ -85,6 +85,21 @@ def test_vocabularies_levels_and_order(tmp_path, capsys):
     assert main([*ordered, "--order", "low,mid,high"]) == 0
 
 
+def test_a_measure_with_weights_says_so_in_its_name(tmp_path, capsys):
+    """Gwet's AC2 stood in a line called AC1, and a weighted kappa in one called kappa."""
+    path = tmp_path / "w.csv"
+    rows = [("low", "low"), ("mid", "high"), ("high", "high"), ("low", "mid"), ("mid", "mid")] * 4
+    path.write_text("judge,human\n" + "\n".join(map(",".join, rows)) + "\n")
+    sides = ["agree", str(path), "--judge", "judge", "--human", "human", "--order", "low,mid,high"]
+    assert main([*sides, "--weights", "linear"]) == 0
+    text = capsys.readouterr().out
+    assert "AC1" not in text and "AC2 (linear weights) " in text
+    assert "kappa (linear weights) " in text
+    assert main([*sides, "--json"]) == 0
+    named = [m["measure"] for m in json.loads(capsys.readouterr().out)["measures"]]
+    assert named[:2] == ["kappa", "AC1"]
+
+
 def test_what_the_judge_says_where_the_human_says_each_level(table, capsys):
     """Sensitivity and specificity were in the library only."""
     sides = ["--judge", "judge", "--human", "human", "--cluster", "prompt", "--confusion"]
@@ -112,6 +127,8 @@ def test_a_panel_needs_no_human(tmp_path, capsys):
     assert data["accuracy"]["c"] < data["accuracy"]["a"] <= 1.0
     assert main(["agree", str(path), "--panel", "a,b,c"]) == 0
     assert "by the model" in capsys.readouterr().out
+    assert main(["agree", str(path), "--panel", "a,a,b"]) == 2  # was read as two judges
+    assert "'a' stands twice" in capsys.readouterr().err
     assert main(["agree", str(path), "--judge", "a"]) == 2
     assert "--human" in capsys.readouterr().err
 
