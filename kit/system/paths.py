@@ -8,6 +8,7 @@ runs.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import threading
 from collections.abc import Iterator, Mapping
@@ -101,11 +102,18 @@ def apart(written: Mapping[str, Any], named: Mapping[str, Any]) -> None:
 
 @contextlib.contextmanager
 def naming(path: Path | str) -> Iterator[None]:
-    """Inside, an OSError that names no file (the disk is full) names this one."""
+    """Inside, an OSError that names no file (the disk is full) names this one; so does what
+    libraries raise for a full disk (safetensors, tokenizers), which is none.
+    """
     try:
         yield
     except OSError as e:
         raise OSError(e.errno, e.strerror or str(e), e.filename or str(path)) from None
+    except Exception as e:
+        full = os.strerror(errno.ENOSPC)
+        if full not in str(e):
+            raise
+        raise OSError(errno.ENOSPC, full, str(path)) from None
 
 
 @contextlib.contextmanager

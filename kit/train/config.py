@@ -41,7 +41,8 @@ class Settings:
     lora_rank, lora_alpha : update = alpha / rank * B A; lora_targets : "all-linear", or module
     names.
     micro_rows : rows that go through the model at once (0 = all); smaller saves memory, the
-    gradient stays the same.
+    gradient stays the same, but for what trl averages over just these rows: the loss "bnpo", and
+    the "sft" part of a DPO loss.
     save_every : steps between checkpoints (0 = only at the end); keep : checkpoints kept.
     options : further arguments of the installed trainer's config, by its own names.
     """

@@ -283,8 +283,7 @@ class _Run:
             )
         with world.whole(self.loaded.model):
             if world.main():
-                save_adapter(self.loaded.model, self.out / "adapter")
-                self.loaded.tokenizer.save_pretrained(str(self.out / "adapter"))
+                save_adapter(self.loaded.model, self.loaded.tokenizer, self.out / "adapter")
         drop_reference(self.loaded.model)
         after = self.evaluate("after", self.settings.steps)
         gain = None

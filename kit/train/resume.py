@@ -20,6 +20,7 @@ from ..errors import KitError
 from ..judge.records import keys_of
 from ..records import Response, Task, fingerprint, leaves
 from ..runs import plain
+from ..system import paths
 from . import world
 from .device import import_torch
 from .reward import Reward
@@ -70,7 +71,7 @@ def mark_folder(path: Path, mark: Mapping[str, Any], resume: bool) -> None:
                 fix="resume with the same settings, tasks, judge and reward, or choose another "
                 "folder",
             )
-    path.write_text(json.dumps(mark, indent=2), "utf-8")
+    paths.write_text(path, json.dumps(mark, indent=2))
 
 
 def read_by(reward: Reward, tasks: Sequence[Task], heldout: Sequence[Task]) -> dict[str, Any]:
@@ -114,8 +115,10 @@ def load_adapters(model: Any, checkpoint: Path) -> None:
             )
 
 
-def save_adapter(model: Any, folder: Path) -> None:
-    """Write the trained adapter alone, without trl's "ref"; one that is not finite is an error."""
+def save_adapter(model: Any, tokenizer: Any, folder: Path) -> None:
+    """Write the trained adapter alone, without trl's "ref", and its tokenizer; an adapter that is
+    not finite is an error.
+    """
     torch = import_torch()
     broken = [
         n for n, p in model.named_parameters() if p.requires_grad and not torch.isfinite(p).all()
@@ -127,7 +130,9 @@ def save_adapter(model: Any, folder: Path) -> None:
             where=str(folder),
             fix="a smaller lr or beta, or max_grad_norm; the last good checkpoint is kept",
         )
-    model.save_pretrained(str(folder), selected_adapters=[TRAINED])
+    with paths.naming(folder):
+        model.save_pretrained(str(folder), selected_adapters=[TRAINED])
+        tokenizer.save_pretrained(str(folder))
 
 
 def drop_reference(model: Any) -> None:
@@ -182,6 +187,10 @@ class Resumable:
             self._load_from_checkpoint(resume_from_checkpoint)
         else:
             super().train(resume_from_checkpoint=resume_from_checkpoint)
+
+    def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
+        with paths.naming(self.args.output_dir):
+            super()._save_checkpoint(*args, **kwargs)
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         load_adapters(self.model if model is None else model, Path(resume_from_checkpoint))

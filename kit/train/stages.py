@@ -64,8 +64,7 @@ def train(
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
         seconds = time.perf_counter() - started
         drop_reference(loaded.model)
-        save_adapter(loaded.model, out / "adapter")
-        loaded.tokenizer.save_pretrained(str(out / "adapter"))
+        save_adapter(loaded.model, loaded.tokenizer, out / "adapter")
         steps = rollouts.read_steps(out)
         metrics = plain(
             {

@@ -7,6 +7,7 @@ The incident: with beta > 0 trl saves a second adapter, and transformers then lo
 from __future__ import annotations
 
 import dataclasses
+import errno
 import itertools
 import json
 import os
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -369,3 +371,20 @@ def test_the_log_of_a_resumed_run_reads_as_json(tmp_path):
     path.write_text(json.dumps({"step": 1}) + "\n" + json.dumps({"step": 2})[:7])
     rollouts.Log(path).append([{"step": 2}])
     assert rollouts.read_steps(tmp_path) == [{"step": 1}, {"step": 2}]
+
+
+def test_a_full_disk_names_the_folder_whatever_library_writes(tmp_path):
+    """safetensors and tokenizers raise classes of their own, which ended in a raw traceback."""
+
+    class FakeTrainer:
+        def _save_checkpoint(self, model, trial):
+            raise RuntimeError(f"Error while serializing: {model} (os error 28)")
+
+    class Full(resume.Resumable, FakeTrainer):
+        args = SimpleNamespace(output_dir=str(tmp_path / "checkpoints"))
+
+    with pytest.raises(OSError) as e:
+        Full()._save_checkpoint("No space left on device", None)
+    assert e.value.errno == errno.ENOSPC and e.value.filename == str(tmp_path / "checkpoints")
+    with pytest.raises(RuntimeError, match="another fault"):
+        Full()._save_checkpoint("another fault", None)
