@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~)")
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*(?:\s\"[^\"\n]*\")?\)")
@@ -376,7 +376,28 @@ def repeated_share(text: str, n: int = 3) -> float:
     return 1.0 - len(set(grams)) / len(grams) if len(grams) > 1 else 0.0
 
 
-_CITE_TAG = re.compile(r"<(?:snippet|cite)\s+ids?\s*=\s*(\"[^\"<>]*\"|'[^'<>]*'|[^<>]*)>", re.I)
+_CITE_TAG = re.compile(r"<\s*(?:snippet|cite)\b([^<>]*)>", re.I)
+_QUOTED = "\"'“”„‟‘’‚‛«»‹›"
+_IDS = re.compile(r"\bids?\s*=\s*(.*?)(?=\s[\w-]+\s*=|$)", re.I | re.S)
+_BRACKETS = re.compile(r"(?<!\w)\[([^\[\]]*)\]")
+_ID_CUTS = re.compile(r"[,;，；、\s]+")
+
+
+def ids_of(attributes: str, known: Container[str] = ()) -> tuple[str, ...]:
+    """The distinct ids of a tag's attribute `id` or `ids`: quotes of any kind are no part of one,
+    nor are brackets, but where a known id has them.
+
+    >>> ids_of("id=“S1, S2”"), ids_of("id=[S1]"), ids_of("id=[1]", known=["[1]"])
+    (('S1', 'S2'), ('S1',), ('[1]',))
+    """
+    m = _IDS.search(attributes)
+    raw = _BRACKETS.sub(r"\1", m[1]) if m else ""
+    bare = [i.strip(_QUOTED + "/") for i in _ID_CUTS.split(raw)]
+    return tuple(dict.fromkeys(f"[{i}]" if f"[{i}]" in known else i for i in bare if i))
+
+
+def _blank(m: re.Match[str]) -> str:
+    return " " * len(m[0])
 
 
 def cited(text: str, known: tuple[str, ...] = ()) -> list[str]:
@@ -389,13 +410,13 @@ def cited(text: str, known: tuple[str, ...] = ()) -> list[str]:
     shapes = [re.compile(re.sub(r"\d+", lambda _: r"\d+", re.escape(k))) for k in known]
     found: list[tuple[int, str]] = []
     for m in _CITE_TAG.finditer(text):
-        found += [(m.start(), i.strip(" \"'")) for i in re.split(r"[,;\s]+", m[1].strip(" \"'"))]
-    for m in re.finditer(r"\[([^\[\]\n]{1,200})\](?!\()", text):
+        found += [(m.start(), i) for i in ids_of(m[1], known)]
+    for m in re.finditer(r"\[([^\[\]\n]{1,200})\](?!\()", _CITE_TAG.sub(_blank, text)):
         parts = [p.strip() for p in re.split(r"[,;]", m[1])]
         found += [
             (m.start(), p) for p in parts if p in known or any(s.fullmatch(p) for s in shapes)
         ]
-    return [i for _, i in sorted(found, key=lambda f: f[0]) if i]
+    return [i for _, i in sorted(found, key=lambda f: f[0])]
 
 
 def fold(text: str) -> str:

@@ -25,17 +25,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
-from ..checks.text import CJK, answered
+from ..checks.text import CJK, answered, ids_of
 from ..records import Criterion, Part, Response, Task, Verdict, by_criterion
 
 PREFIX = "cite:"
 SUPPORT_LEVELS = ("not supported", "partly supported", "fully supported")
 _TAG = re.compile(r"<\s*(/?)\s*snippet\b([^<>]*)>", re.I)
 _ANSWER = re.compile(r"<\s*(/?)\s*answer\b[^<>]*>", re.I)
-_IDS = re.compile(r"""\bids?\s*=\s*(?:"([^"]*)"|'([^']*)'|([^"'>]*))""", re.I)
 _END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 _WORD = re.compile(rf"[{CJK}]|(?:(?![{CJK}])\w)+")  # Chinese parts no words
 _PAIR = re.compile(rf"(?=([{CJK}]{{2}}))")
@@ -84,11 +83,11 @@ class ParsedAnswer:
         return tuple(c for c in self.claims if not c.ids)
 
 
-def parse_answer(text: str) -> ParsedAnswer:
+def parse_answer(text: str, known: Container[str] = ()) -> ParsedAnswer:
     """Claims and problems of an answer; without an <answer> tag there is no answer to read.
 
     Several ids, quotes, spaces and "<" inside claims are read; a nested snippet cites its own ids;
-    a tag that is never closed cites nothing.
+    a tag that is never closed cites nothing. known : the ids of the sources; some have brackets.
 
     >>> parse_answer('<answer><snippet id="a, b">p < .01</snippet></answer>').claims
     (CitedClaim(text='p < .01', ids=('a', 'b')),)
@@ -97,7 +96,7 @@ def parse_answer(text: str) -> ParsedAnswer:
     block, problem = _block(text)
     if block is None:
         return ParsedAnswer(text="", block_problem=problem, tag_problems=(), claims=())
-    claims, problems = _spans(block)
+    claims, problems = _spans(block, known)
     claims += _outside(text)
     seen: dict[tuple[str, tuple[str, ...]], CitedClaim] = {}
     for c in claims:
@@ -139,16 +138,7 @@ def _block(text: str) -> tuple[str | None, str | None]:
     return inner, next((problem for problem, found in problems.items() if found), None)
 
 
-def _ids(attributes: str) -> tuple[str, ...]:
-    m = _IDS.search(attributes)
-    if not m:
-        return ()
-    raw = next(g for g in m.groups() if g is not None).strip(" /")
-    raw = raw.strip("[]") if "," in raw else raw  # a list, and no id "[1]"
-    return tuple(dict.fromkeys(i for i in re.split(r"[,;\s]+", raw) if i))
-
-
-def _spans(block: str) -> tuple[list[CitedClaim], list[str]]:
+def _spans(block: str, known: Container[str]) -> tuple[list[CitedClaim], list[str]]:
     tags = list(_TAG.finditer(block))
     closed, stack, problems = set(), [], []
     for i, t in enumerate(tags):
@@ -173,7 +163,7 @@ def _spans(block: str) -> tuple[list[CitedClaim], list[str]]:
         if t.group(1):
             level = level[:-1]
             continue
-        ids = _ids(t.group(2))
+        ids = ids_of(t.group(2), known)
         if not ids:
             problems.append("a snippet tag without an id")
         if i in closed:
@@ -214,7 +204,7 @@ def claim_criteria(task: Task, response: Response) -> tuple[Criterion, ...]:
     A claim whose ids all do not exist is not asked about: code has decided.
     """
     out = []
-    for n, c in enumerate(parse_answer(response.text).claims, 1):
+    for n, c in enumerate(parse_answer(response.text, task.sources).claims, 1):
         known = {i: task.sources[i] for i in c.ids if i in task.sources}
         meta = {"claim": c.text, "ids": list(c.ids), "sources": known}
         if c.ids and known:
@@ -290,7 +280,7 @@ def citation_part(
 
     Text that needs no citation is left out of the mean; without a cited claim the score is 0.
     """
-    parsed = parse_answer(response.text)
+    parsed = parse_answer(response.text, task.sources)
     found = by_criterion(v for v in verdicts if v.criterion_id.startswith(PREFIX))
     rows = [_claim(task, c, n, found) for n, c in enumerate(parsed.claims, 1)]
     ids = {i for c in parsed.cited for i in c.ids}

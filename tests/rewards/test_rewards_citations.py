@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from kit.checks.text import cited
 from kit.records import Response, Task, Verdict, unknown
 from kit.rewards.citations import CitedClaim, citation_part, claim_criteria, parse_answer
 
@@ -52,6 +53,30 @@ def claims(inner):
 )
 def test_parser(inner, expected):
     assert claims(inner) == expected
+
+
+@pytest.mark.parametrize(
+    ("tag", "ids"),
+    [
+        ("id=“a”", ["a"]),
+        ("id=‘a’", ["a"]),
+        ("id=„a“", ["a"]),
+        ("ids=“a”, “b”", ["a", "b"]),
+        ("id=a，b", ["a", "b"]),
+        ("id=[a]", ["a"]),
+        ("id=[a,b]", ["a", "b"]),
+        ('ids=["a", "b"]', ["a", "b"]),
+        ('id="a" title="b"', ["a"]),
+        ("id=[c]", ["[c]"]),  # a source is called so
+        ("id=doc[1]", ["doc[1]"]),
+    ],
+)
+def test_quotes_and_brackets_are_no_part_of_an_id_at_any_door(tag, ids):
+    """`id=“S1”` and `id=[S1]` were unknown ids; `cites` counted those of `id=[S1,S2]` twice, as
+    known and as unknown."""
+    sources = ("a", "b", "[c]")
+    text = f"<answer><snippet {tag}>one two</snippet></answer>"
+    assert list(parse_answer(text, sources).claims[0].ids) == cited(text, sources) == ids
 
 
 def test_problems_are_named():
