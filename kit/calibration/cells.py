@@ -93,12 +93,16 @@ class Cells:
         for i in range(0, self.units.shape[0], CHUNK):
             yield self.units[i : i + CHUNK]
 
-    def to_bins(self, values: np.ndarray) -> Any:
-        """What sums a row of `units` over each bin, times values (m, 2): (2m, k) sparse."""
+    def to_bins(self, values: np.ndarray, bin: np.ndarray | None = None) -> Any:
+        """What sums a row of `units` over each bin, times values (m, 2): (2m, k) sparse.
+
+        bin : (m,), other bins than its own, none of them empty.
+        """
         from scipy import sparse
 
-        at = np.arange(values.size), np.repeat(self.bin, 2)
-        return sparse.csr_matrix((values.reshape(-1), at), shape=(values.size, self.k))
+        bin, k = (self.bin, self.k) if bin is None else (bin, int(bin.max()) + 1)
+        at = np.arange(values.size), np.repeat(bin, 2)
+        return sparse.csr_matrix((values.reshape(-1), at), shape=(values.size, k))
 
     def clusters_per_bin(self) -> np.ndarray:
         """Clusters with rows in each bin (k,)."""

@@ -116,6 +116,7 @@ def cells_of(
     missing: str = "raise",
 ) -> Cells:
     """The sufficient statistics of one binning, from rows or a Sketch; arguments as in `ece`."""
+    binning = dict(bins=bins, closed=closed, edges=edges, equal_mass=equal_mass)
     if isinstance(conf, Sketch):
         if correct is not None or weights is not None:
             raise DataError(
@@ -123,11 +124,9 @@ def cells_of(
                 where="arguments correct, weights",
                 fix="give the weights to Sketch.update",
             )
-        binning = dict(bins=bins, closed=closed, edges=edges, equal_mass=equal_mass)
         return conf.cells(parts=cluster, **binning)
     x = check(conf, correct, weights=weights, cluster=cluster, missing=missing)
-    where = locator(x, bins=bins, closed=closed, edges=edges, equal_mass=equal_mass)
-    return tally([x], where)
+    return tally([x], locator(x, **binning))
 
 
 def plugin(size: np.ndarray, gap: np.ndarray) -> Any:

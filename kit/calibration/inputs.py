@@ -4,6 +4,7 @@ is wrong is named by its row.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,23 +70,18 @@ FIXES = {
 
 def _in_range(a: np.ndarray) -> bool:
     """True when every value is in [0, 1]; chunked, and NaN fails."""
-    if a.dtype == bool:
-        return True
-    for i in range(0, len(a), CHUNK):
-        part = a[i : i + CHUNK]
-        if not (part.min() >= 0 and part.max() <= 1):
-            return False
-    return True
+    return a.dtype == bool or all(p.min() >= 0 and p.max() <= 1 for p in _parts(a))
 
 
 def _binary(a: np.ndarray) -> bool:
     """True when every value is 0 or 1."""
     if a.dtype.kind in "bui":
         return _in_range(a)
-    return all(
-        bool(((p == 0) | (p == 1)).all())
-        for p in (a[i : i + CHUNK] for i in range(0, len(a), CHUNK))
-    )
+    return all(((p == 0) | (p == 1)).all() for p in _parts(a))
+
+
+def _parts(a: np.ndarray) -> Iterator[np.ndarray]:
+    return (a[i : i + CHUNK] for i in range(0, len(a), CHUNK))
 
 
 def _bad(conf: np.ndarray, correct: np.ndarray, row: int, name: str) -> DataError:

@@ -61,8 +61,7 @@ def fit(
     >>> float(fit([.9] * 10, [1] * 6 + [0] * 4, method="isotonic")([.9])[0])
     0.6
     """
-    x = check(conf, correct, weights=weights, missing=missing)
-    return _fit(x, method)
+    return _fit(check(conf, correct, weights=weights, missing=missing), method)
 
 
 def _fit(x: Inputs, method: str) -> Recalibrator:

@@ -318,8 +318,5 @@ def sensitivity(
     0.2
     """
     x = check(conf, correct, cluster=cluster, weights=weights, missing=missing)
-    out = []
-    for name, binning in BINNINGS:
-        cells = tally([x], locator(x, **binning))
-        out.append((name, ece_of(cells, n_boot=n_boot, seed=seed)))
-    return Sensitivity(tuple(out))
+    cells = ((name, tally([x], locator(x, **binning))) for name, binning in BINNINGS)
+    return Sensitivity(tuple((name, ece_of(c, n_boot=n_boot, seed=seed)) for name, c in cells))

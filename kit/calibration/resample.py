@@ -49,7 +49,8 @@ def null_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) ->
             return rng.standard_normal((n_boot, len(n))) * deviation
         hits = rng.binomial(whole.astype(np.int64), p, (n_boot, len(n)))
         return hits - n * p
-    gaps = pooled(cells.units, rng) @ residuals(cells)
+    each = np.arange(len(cells.bin))
+    gaps = pooled(cells.units, rng) @ cells.to_bins(cells.residual, each)
     out = np.empty((n_boot, len(cells.bin)))
     units = gaps.shape[0]
     step = max(1, BLOCK // max(units, 1))
@@ -74,17 +75,6 @@ def calm_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) ->
     alike = correlation(cells.units @ part, cells.units @ part**2, size)
     effect = 1 + np.maximum(cells.rows_per_cluster() - 1, 0) * alike
     return alone * np.sqrt(effect)[cells.bin]
-
-
-def residuals(cells: Cells):  # type: ignore[no-untyped-def]
-    """What a row of each cell and outcome adds to (outcome - confidence) of its cell: (2m, m)
-    sparse."""
-    from scipy import sparse
-
-    m = len(cells.bin)
-    row = np.arange(2 * m)
-    column = np.repeat(np.arange(m), 2)
-    return sparse.csr_matrix((cells.residual.reshape(-1), (row, column)), shape=(2 * m, m))
 
 
 def bin_sums(cells: Cells, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

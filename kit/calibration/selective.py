@@ -102,11 +102,6 @@ def _estimate(
     return replace(out, low=low, high=high)
 
 
-def _blocks(x: Inputs) -> tuple[np.ndarray, np.ndarray]:
-    values, at = np.unique(-np.asarray(x.conf, dtype=float), return_inverse=True)
-    return -values, at
-
-
 @takes_table("conf", "correct", "cluster", "weights")
 def risk_coverage(
     conf: Any,
@@ -127,7 +122,7 @@ def risk_coverage(
     0.145833
     """
     x = check(conf, correct, cluster=cluster, weights=weights, missing=missing)
-    values, at = _blocks(x)
+    falling, at = np.unique(-np.asarray(x.conf, dtype=float), return_inverse=True)
     w = np.ones(x.n) if x.weights is None else x.weights
     wrong = w * (1.0 - x.correct)
     size, errors = np.bincount(at, weights=w), np.bincount(at, weights=wrong)
@@ -146,7 +141,7 @@ def risk_coverage(
     ]
     done = np.cumsum(size)[keep]
     return RiskCoverage(
-        values[keep],
+        -falling[keep],
         done / size.sum(),
         np.cumsum(errors)[keep] / done,
         size[keep],

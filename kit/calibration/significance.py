@@ -119,8 +119,8 @@ def cox(
             where="argument conf",
             fix="use ece",
         )
-    if (parted := _separated(z, np.asarray(x.correct))) is not None:
-        return parted(x, level)
+    if (parted := _separated(x, z, level)) is not None:
+        return parted
     design = np.column_stack([np.ones_like(z), z])
     beta, info = logit_fit(design, np.asarray(x.correct, dtype=float), w)
     psi = None if x.cluster is None else _left_out(x, design, beta, info, w)
@@ -143,11 +143,11 @@ def cox(
     return Cox(one, two, f_above(wald / 2 * under / df, 2, under), x.n, note)
 
 
-def _separated(z: np.ndarray, y: np.ndarray) -> Any:
+def _separated(x: Inputs, z: np.ndarray, level: float) -> Cox | None:
     """Where a threshold parts right from wrong rows the slope has no finite value: what says so;
     else None.
     """
-    right, wrong = z[y == 1], z[y == 0]
+    right, wrong = z[x.correct == 1], z[x.correct == 0]
     up, down = wrong.max() <= right.min(), right.max() <= wrong.min()
     if not (up or down):
         return None
@@ -156,14 +156,10 @@ def _separated(z: np.ndarray, y: np.ndarray) -> Any:
         f"{'' if up else '-'}infinite, "
         "with no interval and no test; collect more rows"
     )
-
-    def made(x: Inputs, level: float) -> Cox:
-        nothing = unknown(
-            x.n, n_clusters=x.n_clusters, method="Cox", note=note, missing=x.missing, level=level
-        )
-        return Cox(nothing, nothing, math.nan, x.n, note)
-
-    return made
+    nothing = unknown(
+        x.n, n_clusters=x.n_clusters, method="Cox", note=note, missing=x.missing, level=level
+    )
+    return Cox(nothing, nothing, math.nan, x.n, note)
 
 
 def _left_out(

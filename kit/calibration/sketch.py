@@ -54,9 +54,7 @@ class Sketch:
     @classmethod
     def of(cls, x: Inputs) -> Sketch:
         """A sketch of checked rows."""
-        out = cls()
-        out.add(x)
-        return out
+        return cls().add(x)
 
     def update(
         self,
@@ -71,17 +69,17 @@ class Sketch:
 
         With missing="count" a chunk may consist of missing rows only.
         """
-        self.add(check(conf, correct, weights=weights, missing=missing, allow_empty=True))
-        return self
+        return self.add(check(conf, correct, weights=weights, missing=missing, allow_empty=True))
 
-    def add(self, x: Inputs) -> None:
-        """Add checked rows."""
+    def add(self, x: Inputs) -> Sketch:
+        """Add checked rows; returns self."""
         for i in range(0, x.n, CHUNK):
             p = np.asarray(x.conf[i : i + CHUNK], dtype=float)
             y = np.asarray(x.correct[i : i + CHUNK]).astype(np.int64)
             self._chunk(p, y, None if x.weights is None else x.weights[i : i + CHUNK])
         self.rows += x.n
         self.missing += x.missing
+        return self
 
     def _chunk(self, p: np.ndarray, y: np.ndarray, w: np.ndarray | None) -> None:
         u = p * G
