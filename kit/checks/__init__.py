@@ -64,10 +64,9 @@ def accepted(task: Task) -> str | None:
     >>> accepted(Task(id="t", prompt="3 + 4?", criteria=(c,)))
     '7'
     """
-    for c in task.criteria:
-        if c.check and c.check.get("name") == "exact" and c.weight > 0:
-            return str(c.check["answers"][0])
-    return None
+    checks = [c.check for c in task.criteria if c.check and c.weight > 0]
+    exact = (x for x in checks if x.get("name") == "exact")
+    return next((str(x["answers"][0]) for x in exact), None)
 
 
 def check(

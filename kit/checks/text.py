@@ -288,9 +288,7 @@ _END = re.compile(
 
 def _ends(before: str, mark: str, after: str, cased: bool) -> bool:
     """Whether a sentence ends at `mark`, given the block's text on both sides."""
-    if not after:
-        return True
-    if mark[0] in "。！？":
+    if not after or mark[0] in "。！？":
         return True
     head = after.lstrip("\"'“‘«([*")[:1]
     if cased and head.islower():

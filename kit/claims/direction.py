@@ -47,12 +47,9 @@ def settle(found: Sequence[Claim]) -> dict[str, str]:
     {'TSH': 'unstated'}
     """
     out: dict[str, str] = {}
-    for c in found:
-        if c.direction == "unstated":
-            continue
-        out[c.subject] = (
-            c.direction if c.subject not in out else settle_two(out[c.subject], c.direction)
-        )
+    for c in (c for c in found if c.direction != "unstated"):
+        before = out.get(c.subject, c.direction)
+        out[c.subject] = settle_two(before, c.direction)
     return {k: "unstated" if v == CLASH else v for k, v in out.items()}
 
 
@@ -108,8 +105,6 @@ def pathway_score(matching: int, contradicting: int, wanted: int) -> float:
     >>> pathway_score(0, 0, 2), round(pathway_score(2, 0, 2), 4), round(pathway_score(1, 1, 2), 4)
     (0.0, 0.9333, 0.25)
     """
-    if matching == 0:
-        return 0.0
     base = (
         0.8 + 0.2 * matching / (matching + 1)
         if contradicting == 0

@@ -96,9 +96,7 @@ def norm(token: str) -> str:
     """
     if len(token) == 1:
         return token
-    t = token.lower()
-    if t.endswith("'s"):
-        t = t[:-2]
+    t = token.lower().removesuffix("'s")
     if len(t) > 3 and t.endswith("s") and not t.endswith(("ss", "us", "is")):
         t = t[:-1]
     return t
@@ -235,19 +233,15 @@ _JUDGES = re.compile(  # a prompt whose answer may begin with "No." or "False."
 )
 
 
-def asserted(text: str, prompt: str = "") -> list[str]:
+@lru_cache(maxsize=2048)
+def asserted(text: str, prompt: str = "") -> tuple[str, ...]:
     """The distinct sentences that assert something: no questions, no echoes of the prompt, nothing
     twice, and nothing that the answer takes back ("This is false." the sentence before, "None of
     this is true." all before, "False." the next where it begins, and nothing was asked so).
 
     >>> asserted("Is it W? It is W. It is W.", "Is it W?")
-    ['It is W.']
+    ('It is W.',)
     """
-    return list(_asserted(text, prompt))
-
-
-@lru_cache(maxsize=2048)
-def _asserted(text: str, prompt: str) -> tuple[str, ...]:
     asked = phrase_words(prompt)
     out: dict[tuple[str, ...], str] = {}
     last: tuple[str, ...] | None = ()  # the sentence before; None where it takes this one back

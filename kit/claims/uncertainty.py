@@ -112,12 +112,9 @@ def score(task: Task, response: Response, *, name: str = "uncertainty", mode: st
             fix=f"use one of {', '.join(MODES)}",
         )
     said = stated(response.text)
-    c = said.value
-    if c is None and response.confidence is not None:
-        c = response.confidence
-    value, details = _value(task, response, mode, c) if c is not None else (0.0, {})
-    if c is None:
-        details = {"note": said.problem}
+    c = response.confidence if said.value is None else said.value
+    nothing: tuple[float, dict[str, Any]] = 0.0, {"note": said.problem}
+    value, details = nothing if c is None else _value(task, response, mode, c)
     low = -1.0 if _OUTCOME.get(mode) in (brier, log_score) else 0.0
     details = {"confidence": c, **details}
     return Part(name=name, low=value, high=value, range=(low, 1.0), details=details)
