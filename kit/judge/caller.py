@@ -330,12 +330,13 @@ class Caller:
 
     # -- the bill -------------------------------------------------------------------------------
     def _record(self, got: Outcome, bill: Usage, payload: str, doubt: Doubt) -> Call:
-        without = sorted({*self.abilities.refused, *doubt.dropped})
-        meta: dict[str, Any] = {"price_known": self.price is not None}
-        meta |= {"without": without} if without else {}
-        meta |= {"estimated": True} if bill.estimated else {}
-        meta |= {"why": got.reason} if got.reason else {}
-        meta |= {"characters": len(got.raw)} if len(got.raw) > KEPT else {}
+        more = {
+            "without": sorted({*self.abilities.refused, *doubt.dropped}),
+            "estimated": bill.estimated,
+            "why": got.reason,
+            "characters": len(got.raw) if len(got.raw) > KEPT else 0,
+        }
+        known = {"price_known": self.price is not None}
         return Call(
             id=f"{time.time_ns():016x}{next(_COUNT) & 0xFFFF:04x}{_HERE}",
             judge=self.name,
@@ -350,7 +351,7 @@ class Caller:
             cost=bill.forecast(self.price).cost or 0.0,
             seconds=round(got.seconds, 4),
             created=time.time(),
-            meta=meta,
+            meta=known | {name: value for name, value in more.items() if value},
         )
 
 

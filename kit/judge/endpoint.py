@@ -342,22 +342,22 @@ class EndpointJudge(Asked):
         tin, tout = _share(call.tokens_in, len(criteria)), _share(call.tokens_out, len(criteria))
         out = []
         for i, (c, r) in enumerate(zip(criteria, readings, strict=True)):
-            p, meta = _p(c, r, probs[i]), {"call": call.id, "mode": mode, "reader": READER}
-            if r.how not in ("json", "text"):
-                meta["read"] = r.how
-            if r.confidence is not None:
-                meta["stated"] = r.confidence
-            if probs[i] is not None:
-                meta["mass"] = round(probs[i][1], 4)
-            if call.meta.get("without"):
-                meta["without"] = call.meta["without"]
+            meta = {
+                "call": call.id,
+                "mode": mode,
+                "reader": READER,
+                "read": None if r.how in ("json", "text") else r.how,
+                "stated": r.confidence,
+                "mass": None if probs[i] is None else round(probs[i][1], 4),
+                "without": call.meta.get("without") or None,
+            }
             fields = {
                 "task_id": q.task.id,
                 "response_id": q.response.id,
                 "criterion_id": c.id,
                 "status": r.status,
                 "value": r.value,
-                "p": p,
+                "p": _p(c, r, probs[i]),
                 "reason": r.reason,
                 "failure": r.failure if r.status == "unknown" else None,
                 "judge": self.name,
@@ -366,7 +366,7 @@ class EndpointJudge(Asked):
                 "tokens_out": tout[i],
                 "cost": call.cost / len(criteria),
                 "cached": False,
-                "meta": meta,
+                "meta": {k: v for k, v in meta.items() if v is not None},
             }
             out.append(rebuilt(fields))  # a Reading has been checked
         return out

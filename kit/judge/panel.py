@@ -19,6 +19,7 @@ from .keys import redact
 from .records import PASSING, READER, Forecast, keys_of
 
 VERSION = 1
+BILL = ("passing", "calls", "paid")  # what `_bill` keeps
 RULES = ("majority", "mean")
 
 
@@ -203,14 +204,14 @@ def _record(votes: Sequence[Verdict], met: int, known: int, ps: Sequence[float])
     """
     fields = ("judge", "status", "value", "p", "reason", "failure", "key")
     members = [{name: getattr(v, name) for name in fields} for v in votes]
-    out: dict[str, Any] = {
+    return {
         "votes": dict(Counter(v.status for v in votes)),
         "members": members,
         "disagreement": min(met, known - met) / known if known else None,
         "p_sd": statistics.pstdev(ps) if ps else None,
         "reader": READER,
+        **_bill(votes),
     }
-    return out | _bill(votes)
 
 
 def _bill(votes: Sequence[Verdict]) -> dict[str, Any]:
@@ -291,8 +292,9 @@ class Escalate(Joined):
             else second
         )
         both = [v for v in (first, second) if v is not None]
+        kept = {k: v for k, v in last.meta.items() if k not in BILL}  # the last judge's own
         meta = {
-            **last.meta,
+            **kept,
             "reader": READER,
             "escalated": second is not None,
             "first": {
@@ -302,10 +304,8 @@ class Escalate(Joined):
                 "reason": first.reason,
                 "failure": first.failure,
             },
+            **_bill(both),
         }
-        for name in ("passing", "calls", "paid"):
-            meta.pop(name, None)  # the last judge's own
-        meta |= _bill(both)
         return dataclasses.replace(
             last,
             key=None,
