@@ -1,8 +1,9 @@
 """Draw what to label next, and say what the labels will be worth.
 
 The file has a row for each verdict to give: fill in the column `label` (met, unmet, partly,
-unknown; for every criterion, also one of negative weight, whether its text holds). How the rows
-were drawn stands in the file, so that `kit agree` and `kit rate` need not be told.
+unknown; for every criterion, also one of negative weight, whether its text holds; or one of the
+levels, or the points, that the column `scale` lists). How the rows were drawn stands in the file,
+so that `kit agree` and `kit rate` need not be told.
 
   random        each verdict has the same chance
   stratified    equally many on which the judge (--grades) says met, unmet, unknown: the rarer

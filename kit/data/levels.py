@@ -149,6 +149,7 @@ def by_levels(
     by a level's words or number, by its place, from 0 or from 1 as the labels of the set show, or
     by points, from 0.
 
+    "partly" and "50%" are that part of the way from the worst to the best.
     A label that is none of them, or that may be counted from either, is unknown and an error. The
     numbers on other criteria then have a scale without these.
     """
@@ -187,7 +188,7 @@ def by_levels(
         if place is not None:
             meta = {**v.meta, "level": place}
             out[i] = replace(v, status="level", value=place / _top(c), failure=None, meta=meta)
-        elif i in numbers or v.failure == "parse" or (c.levels and v.status == "level"):
+        elif i in numbers or v.failure == "parse" or (c.levels and fraction(v.meta["label"])):
             out[i] = replace(v, status="unknown", failure="parse", value=None)
             told.append(_finding(v, c))
     flat = {i: x for i, x in numbers.items() if i not in own}

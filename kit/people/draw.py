@@ -211,6 +211,9 @@ def _rows(
                 if key in old.values
                 else "",
                 "criterion": guarded(c.text),
+                "scale": guarded(
+                    " | ".join(c.levels) or (f"0 to {c.points:g} points" if c.points else "")
+                ),
                 "prompt": guarded(task.asked),
                 "answer": guarded(response.text),
                 "design": design,

@@ -103,8 +103,7 @@ def _drawn(path: Any, tasks: Iterable[Task]) -> Labels:
     for where, row in rows:
         key = tuple(plain(row[k]) for k in KEYS)
         designs.add(row.get("design"))
-        share = number(row.get("inclusion"))
-        if share is not None:
+        if (share := number(row.get("inclusion"))) is not None:
             inclusion[key] = _share(share, where)
         label = row["label"]
         if label is None or not str(label).strip():
@@ -120,16 +119,17 @@ def _drawn(path: Any, tasks: Iterable[Task]) -> Labels:
             where=str(path),
             fix="keep one file per design",
         )
-    design = str(designs.pop() or "") or None
-    made = by_levels(made, (), tasks)[0]
+    made, told = by_levels(made, (), tasks)
     odd = next((i for i, v in enumerate(made) if v.failure == "parse"), None)
     if odd is not None:
+        on = made[odd].task_id, made[odd].criterion_id
+        own = next((f"{f.suggestion}; or" for f in told if (f.task_id, f.criterion_id) == on), "")
         raise DataError(
             f"the label {str(made[odd].meta['label'])[:40]!r} is not understood",
             where=f"{places[odd]}, field label",
-            fix="write met, unmet, partly or unknown, a level's words or its points (or one scale "
-            "of numbers in the whole file)",
+            fix=f"{own or 'write'} met, unmet, partly or unknown (numbers: one scale in the file)",
         )
+    design = str(designs.pop() or "") or None
     return _averaged(made, design=design, inclusion=inclusion, blank=tuple(blank))
 
 

@@ -221,6 +221,29 @@ def test_ids_come_back_as_they_were_written(tmp_path, ending):
     assert again.fresh == 0 and len(again.rows) == 7
 
 
+def test_levels_are_listed_and_partly_is_half_way_as_the_help_says(tmp_path, capsys):
+    """ "partly" was refused on a criterion with levels, and so was an earlier draw that went on."""
+    words = ["Poor", "Fair", "Good"]
+    rubric = [{"id": "c", "text": "It greets.", "scale": "ordinal", "levels": words}]
+    ids = {"task_id": "t", "response_id": "r"}
+    files = [
+        write(tmp_path / "t.jsonl", [{"id": "t", "prompt": "p", "criteria": rubric}]),
+        write(tmp_path / "a.jsonl", [{**ids, "response": "Hi"}]),
+    ]
+    (row,) = people.draw.draw(*files, n=1).rows
+    assert row["scale"] == "Poor | Fair | Good"
+    tasks, key, out = kit.load(files[0]).tasks, ("t", "r", "c"), tmp_path / "l.jsonl"
+    for said, value in (("partly", 0.5), ("Fair", 0.5), ("met", 1.0), ("50%", 0.5)):
+        path = write(out, [{**row, "label": said}])
+        assert people.read_labels(path, tasks).values == {key: value}
+        (again,) = people.draw.draw(*files, n=1, labels=path).rows
+        path = write(out, [again])
+        assert people.read_labels(path, tasks).values == {key: value}
+    write(out, [{**row, "label": "Excellent"}])
+    assert main(["rate", files[0], str(out), files[1]]) == 2
+    assert "'Poor', 'Fair', 'Good'" in capsys.readouterr().err
+
+
 def test_an_answer_with_a_lone_carriage_return_leaves_the_table_whole(tmp_path):
     """ "10%\\r20%", a progress bar: csv writes it without quotes, readers end the line there."""
     tasks = [Task(id="t", prompt="p", criteria=(Criterion(id="c", text="Is good"),))]
