@@ -126,16 +126,22 @@ class Criterion:
         return self.check is not None
 
 
-HELD = {"heldout", "holdout", "test", "validation", "valid", "val", "dev", "eval"}
+HELD = frozenset(
+    "held heldout hold holdout test tests testing devtest validation valid val dev development "
+    "eval evaluation".split()
+)
 
 
 def is_held_out(split: Any) -> bool:
-    """Whether rows of this split are never trained on.
+    """Whether rows of this split are never trained on: one of its words says so, and none "train".
 
-    >>> is_held_out("Held-out"), is_held_out(" test"), is_held_out("train"), is_held_out(None)
-    (True, True, False, False)
+    >>> is_held_out("Held-out"), is_held_out("test_sft"), is_held_out("test[:10%]")
+    (True, True, True)
+    >>> is_held_out("train_sft"), is_held_out(None)
+    (False, False)
     """
-    return re.sub(r"[\s_-]", "", str(split)).casefold() in HELD
+    words = re.findall("[a-z]+", str(split).casefold())
+    return "train" not in words and not HELD.isdisjoint(words)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -152,11 +152,16 @@ def split(
     """Train and held-out tasks with a manifest of hashes; whole groups where tasks name them.
     Tasks that ask the same, but for case, spaces and punctuation, stay on one side.
 
+    Where some tasks are marked as held out (`split`: "test", "validation" ...), these are, and none
+    is drawn.
+
     share : of the tasks held out, in (0, 1).
     """
     from .rubrics import splits
 
     rows = splits.tasks_of(tasks)
+    if 0 < sum(t.held_out for t in rows) < len(rows):
+        return splits.marked(rows)
     make = splits.by_group if len({t.group for t in rows}) > 1 else splits.shuffle
     return make(rows, seed=seed, share=share)
 

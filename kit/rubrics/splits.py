@@ -245,6 +245,13 @@ def by_group(
     )
 
 
+def marked(tasks: Sequence[Task]) -> Split:
+    """Held out are the tasks that are marked so, and those that ask the same."""
+    side = together(tasks)
+    held = {i for t in tasks if t.held_out for i in side[t.id]}
+    return _finish(list(tasks), held, list(tasks), ("train", "heldout"), method="marked")
+
+
 def as_dict(split: Split) -> dict[str, Any]:
     """A split as JSON."""
     return asdict(split)

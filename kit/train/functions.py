@@ -124,6 +124,7 @@ class RewardFunction:
     ) -> Any:
         """The tasks as a `datasets.Dataset` with columns prompt and task_id, as TRL reads them.
 
+        Those whose split holds them out (test, validation) are not in it, but known to the reward.
         A task's sources stand below its prompt, as the kit's own trainer shows them; with a
         tokenizer and max_prompt_tokens each is cut until the chat fits.
         """
@@ -135,6 +136,7 @@ class RewardFunction:
                 "task_id": t.id,
             }
             for t in self.tasks
+            if not t.held_out
         ]
         return Dataset.from_list(rows)
 

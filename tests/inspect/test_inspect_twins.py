@@ -70,3 +70,14 @@ def test_tasks_that_are_none_are_named(wrong):
 def test_one_group_in_two_splits_is_said():
     tasks = [Task(id=s, prompt=f"p {s}", group="g", split=s) for s in ("train", "test")]
     assert lint(tasks).of("group-in-splits")
+
+
+def test_rows_that_are_marked_as_held_out_are_not_dealt_anew():
+    """Half of the rows marked `test` became "train", and the next training had no way to know."""
+    marks = ["train", "test", None, "validation", "train", "test_sft", None, "dev"]
+    tasks = [Task(id=f"t{i}", prompt=f"p{i}", split=s) for i, s in enumerate(marks)]
+    twin = Task(id="twin", prompt="P1 ", split="train")
+    split = kit.split([*tasks, twin], share=0.2)
+    assert split.parts["train"] == ("t0", "t2", "t4", "t6")
+    assert split.parts["heldout"] == ("t1", "t3", "t5", "t7", "twin")
+    assert not splits.verify(split.manifest, [*tasks, twin])

@@ -201,3 +201,16 @@ def test_three_lines_under_plain_trl(tmp_path):
         trainer.train()
         logged = trainer.state.log_history[0]
         assert reward.bill.verdicts == 8 and "rewards/rubric/mean" in logged
+
+
+def test_held_out_rows_are_in_no_dataset_to_train_on():
+    """The README's `train_dataset=reward.dataset()` held the rows marked test and validation."""
+    pytest.importorskip("datasets")
+    splits = ["train", None, "test", "validation_matched", "held out", "test_sft", "train_sft"]
+    tasks = [
+        Task(id=f"t{i}", prompt=f"say {i}", criteria=(Criterion(id="c", text="x"),), split=s)
+        for i, s in enumerate(splits)
+    ]
+    reward = kit.reward_function(tasks, Fake())
+    assert reward.dataset()["task_id"] == ["t0", "t1", "t6"]
+    assert len(reward.tasks) == 7
