@@ -11,6 +11,7 @@ import shutil
 from typing import Any
 
 from ..colab import has_gpu
+from ..system import paths
 from .common import Output, arg
 
 HELP = "versions, device, dtype and why; what will not work and the remedy"
@@ -32,7 +33,6 @@ def item(name: str, status: str, says: str, remedy: str = "") -> dict[str, str]:
 
 def pins() -> dict[str, str]:
     """name -> version of constraints.txt, {} outside a checkout."""
-    from ..system import paths
 
     path = paths.ROOT / "constraints.txt"
     if not path.exists():
@@ -85,7 +85,6 @@ def device(load: bool) -> list[dict[str, str]]:
 
 def places() -> list[dict[str, str]]:
     """Cache, downloads, free space, kernel."""
-    from ..system import paths
 
     out = []
     free = shutil.disk_usage(paths.home()).free / 2**30

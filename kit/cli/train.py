@@ -9,6 +9,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from ..errors import KitError
 from .common import Output, arg
 from .run import given
 
@@ -65,7 +66,6 @@ def run(args: argparse.Namespace) -> Output:
 
 def _config(name: str | None) -> Path:
     """The config file: a path, or the name of one that ships."""
-    from ..errors import KitError
     from ..train.chain import CONFIGS
 
     if not name:
@@ -79,7 +79,6 @@ def _config(name: str | None) -> Path:
 def _changes(pairs: list[str]) -> dict[str, Any]:
     import yaml
 
-    from ..errors import KitError
     from ..settings.read import parse
 
     try:

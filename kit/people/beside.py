@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from ..data import load_tasks
 from ..errors import DataError, MissingError
 from ..records import Criterion, Response, Task, Verdict
 from .grades import verdicts_of
@@ -180,8 +181,6 @@ def tasks_of(tasks: Any) -> list[Task]:
     """Tasks out of a file, a TaskSet or a list; a file with errors is refused."""
     if not isinstance(tasks, (str, os.PathLike)):
         return list(getattr(tasks, "tasks", tasks))
-    from ..data import load_tasks
-
     if not os.path.exists(tasks):
         raise MissingError(
             "there is no such file of tasks",
@@ -194,8 +193,6 @@ def tasks_of(tasks: Any) -> list[Task]:
 def answers_of(answers: Any) -> Iterable[Response]:
     """Answers out of a file, a TaskSet or a list; none of None. A file with errors is refused."""
     if isinstance(answers, (str, os.PathLike)):
-        from ..data import load_tasks
-
         return load_tasks(answers).sound().responses
     return () if answers is None else getattr(answers, "responses", answers)
 

@@ -11,14 +11,12 @@ none.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..data.findings import Finding
 from ..data.taskset import Parsed
+from ..judge.budget import Budget
 from ..records import Criterion, Response, Task
-
-if TYPE_CHECKING:
-    from ..judge.budget import Budget
 
 PREFIX = "judge-"  # of the codes of these findings
 ASK = (

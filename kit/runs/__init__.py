@@ -34,7 +34,6 @@ from ..settings import params as declared
 from ..settings import profiles
 from ..system import paths, processes, progress
 from ..system.packages import NAME
-from ..system.paths import write_text
 from ..tables import pairs_html, show
 
 JUDGMENTS = "judgments.json"  # in a run's folder: answers, verdicts, reasons
@@ -109,7 +108,7 @@ def code_fingerprint() -> str:
 
 def write_json(path: Path, value: Any) -> None:
     """Write JSON whole or not at all."""
-    write_text(path, json.dumps(plain(value), indent=1, ensure_ascii=False, allow_nan=False))
+    paths.write_text(path, json.dumps(plain(value), indent=1, ensure_ascii=False, allow_nan=False))
 
 
 class Session:
@@ -200,7 +199,9 @@ class Session:
             for name, one in sets.items()
         ]
         data = plain(stamped("judgments", view.joined(*parts)))
-        write_text(self.out / JUDGMENTS, json.dumps(data, ensure_ascii=False, allow_nan=False))
+        paths.write_text(
+            self.out / JUDGMENTS, json.dumps(data, ensure_ascii=False, allow_nan=False)
+        )
         return len(data["answers"])
 
     def found(self, sentence: str) -> str:

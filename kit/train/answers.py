@@ -13,7 +13,9 @@ from typing import Any
 from ..checks.rules import without_confidence
 from ..errors import DataError
 from ..records import Response, Task, fingerprint
+from ..rewards.trivial import TRIVIAL, policies
 from ..system import progress
+from . import engine, sampling
 from .config import GRPOSettings
 from .device import import_torch
 from .evaluation import Evaluation
@@ -40,27 +42,23 @@ def sample_answers(
     confidence of an answer: exp(mean log-probability of its tokens at that temperature, at 1 where
     it is 0), in (0, 1]; a confidence that the text states is no part of it.
     """
-    from . import engine as engines
-    from . import sampling
-
     heat = settings.temperature if temperature is None else temperature
-
     torch, limit = import_torch(), settings.max_prompt_tokens
     prompts = [p for t in tasks for p in [prompt_ids(loaded.tokenizer, t, limit)] * samples]
     owners = [(t, j) for t in tasks for j in range(samples)]
     fast = (
-        settings.fast and loaded.engine == "transformers" and engines.fast_ok(loaded.model) is None
+        settings.fast and loaded.engine == "transformers" and engine.fast_ok(loaded.model) is None
     )
-    engine = engines.Engine(loaded.model) if fast else None
+    quick = engine.Engine(loaded.model) if fast else None
     ends, found = eos_ids(loaded.model, loaded.tokenizer), []
     generator = torch.Generator().manual_seed(seed)
     for at in progress.bar(
         range(0, len(prompts), batch), desc=f"answers of {name}", unit="batch", delay=2.0
     ):
         part = prompts[at : at + batch]
-        if engine is not None:
+        if quick is not None:
             got = sampling.sample(
-                engine,
+                quick,
                 part,
                 max_new_tokens=settings.max_answer_tokens,
                 temperature=heat,
@@ -124,15 +122,11 @@ def graded(name: str, given: Sequence[Response], reward: Reward, step: int = 0) 
 
 def trivial(tasks: Sequence[Task], reward: Reward) -> Evaluation:
     """The graded answers of all trivial policies to these prompts."""
-    from ..rewards.trivial import policies
-
     return graded("trivial", [r for t in tasks for r in policies(t)], reward)
 
 
 def by_policy(every: Evaluation | None) -> dict[str, Evaluation]:
     """What `trivial` gave, by the policy's name; {} for None."""
-    from ..rewards.trivial import TRIVIAL
-
     out: dict[str, Evaluation] = {}
     for r, g in zip(every.responses, every.grades, strict=True) if every else ():
         name = str(r.source).removeprefix(TRIVIAL)

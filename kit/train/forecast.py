@@ -20,8 +20,9 @@ from typing import Any
 from .. import stats
 from ..errors import KitError
 from ..records import Grade, Task
+from ..rewards.composer import Composer
 from ..stats.estimate import Estimate
-from . import answers, rollouts
+from . import answers, models, rollouts
 from .config import GRPOSettings
 from .evaluation import Evaluation
 from .inputs import order
@@ -150,9 +151,6 @@ def of(
     ledger: Any = None,
 ) -> Forecast:
     """The forecast of a training with these settings; reward and judge as in kit.train."""
-    from ..rewards.composer import Composer
-    from . import models
-
     composer = Composer.from_config(reward)
     paid = Reward(tasks=tasks, judge=judge, composer=composer, ledger=ledger)
     return forecast(loaded or models.load(settings), tasks, paid, settings=settings)

@@ -23,8 +23,20 @@ from ..errors import DataError, JudgeDownError, KitError
 from ..judge.factory import judge_of
 from ..records import Grade, Response, Task, fingerprint
 from ..rewards import contrast
+from ..rewards.composer import Composer
 from ..runs import plain
-from . import answers, audit, evaluation, evolving, inputs, resample, reward, rollouts, world
+from . import (
+    answers,
+    audit,
+    evaluation,
+    evolving,
+    forecast,
+    inputs,
+    resample,
+    reward,
+    rollouts,
+    world,
+)
 from .audit import Audit
 from .config import GRPOSettings, to_mapping
 from .evaluation import Evaluation, Gain
@@ -40,6 +52,7 @@ from .resume import (
     step_of,
 )
 from .reward import Bill, Reward
+from .trainer import arguments, trainer_class
 
 logger = logging.getLogger(__name__)
 
@@ -93,8 +106,6 @@ def train(
     JudgeDownError when the judge stays down: a checkpoint is saved first. KitError when the folder
     holds another run.
     """
-    from ..rewards.composer import Composer
-
     composer = Composer.from_config(composer)
     ready(settings, tasks, heldout, judge=judge, audit=audit, composer=composer)
     with inputs.alone(Path(out), fresh=None if resume else rollouts.ROLLOUTS):
@@ -178,8 +189,6 @@ def ready(
 def _rehearsed(settings: GRPOSettings, loaded: Loaded, out: Path) -> Any:
     """A trainer of made-up prompts and rewards."""
     from datasets import Dataset
-
-    from .trainer import arguments, trainer_class
 
     asked = {"prompt": [{"role": "user", "content": SAID["prompt"]}], "task_id": "rehearsal"}
     trainer = trainer_class()(
@@ -306,8 +315,6 @@ class _Run:
 
     def _foresee(self) -> None:
         """Write forecast.json; KitError where nothing can be learned."""
-        from . import forecast
-
         if world.main():
             found = forecast.forecast(self.loaded, self.tasks, self.reward, settings=self.settings)
             (self.out / "forecast.json").write_text(json.dumps(plain(found.to_json())), "utf-8")
@@ -353,7 +360,6 @@ class _Run:
         from datasets import Dataset
 
         from .monitor import StepLog
-        from .trainer import arguments, trainer_class
 
         args = arguments(self.settings, self.loaded, str(self.out / "checkpoints"), self.weights)
         tokenizer, limit = self.loaded.tokenizer, self.settings.max_prompt_tokens

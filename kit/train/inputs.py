@@ -16,7 +16,7 @@ from typing import Any
 from ..errors import DataError, KitError, MissingError
 from ..judge.keys import missing
 from ..records import Task, is_number
-from ..rubrics.splits import asked_key
+from ..rubrics import splits
 from ..settings.read import known_names
 from ..system import processes, progress
 from . import world
@@ -268,8 +268,8 @@ def _words(text: Any) -> str:
 
 def _clean(train: Sequence[Task], held: tuple[Task, ...], where: str) -> Sides:
     """Leave out of the training what is asked, in the same words, on the other side."""
-    asked = {asked_key(t) for t in held}
-    kept = tuple(t for t in train if asked_key(t) not in asked)
+    asked = {splits.asked_key(t) for t in held}
+    kept = tuple(t for t in train if splits.asked_key(t) not in asked)
     if len(kept) < len(train):
         logger.warning(
             "%s: %d tasks are not trained on: their prompt is held out under another id",
@@ -289,8 +289,6 @@ def _chosen(
     """Ids that the config's words hold out; marked : rows that are held out as it is."""
     if not how:
         return set()
-    from ..rubrics import splits
-
     share, seed = 1 - _ratio(how, where), _seed(how, where)
     by, named = how.get("holdout_by"), how.get("holdout")
     if by is None and named is None:

@@ -21,12 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..data import load_tasks, read_rows
 from ..errors import KitError, MissingError
 from ..records import Task
 from ..rewards.composer import Composer
 from ..settings.read import known_names, load, texts
 from ..system import paths
-from . import inputs
+from . import forecast, grpo, inputs, stages
 from .config import STAGES, GRPOSettings, Settings, from_mapping
 from .evolving import Evolve, settings_of
 from .names import ALIASES, REFINER, translate
@@ -140,8 +141,6 @@ def asking(tasks: Iterable[Task], ask: str | None) -> tuple[Task, ...]:
 def run(job: Job, *, resume: bool = False, on_step: Any = None) -> Any:
     """Run the job's stage; the result of grpo.train, or of stages.train."""
     if isinstance(job.settings, GRPOSettings):
-        from . import grpo
-
         return grpo.train(
             job.settings,
             job.tasks,
@@ -155,8 +154,6 @@ def run(job: Job, *, resume: bool = False, on_step: Any = None) -> Any:
             evolve=job.evolve,
             on_step=on_step,
         )
-    from . import stages
-
     return stages.train(job.settings, job.rows, out=job.out, resume=resume, on_step=on_step)
 
 
@@ -164,8 +161,6 @@ def foresee(job: Job) -> Any:
     """What the run would learn and cost (kit.train.forecast.Forecast); nothing is trained or
     kept.
     """
-    from . import forecast
-
     s = job.settings
     if not isinstance(s, GRPOSettings):
         raise KitError("only GRPO has a forecast", where=f"stage {s.stage!r}")
@@ -198,14 +193,10 @@ def _find(value: Any, beside: Path | None, where: str) -> Path:
 
 
 def _tasks(value: Any, beside: Path | None, where: str) -> tuple[Task, ...]:
-    from ..data import load_tasks
-
     return tuple(load_tasks(_find(value, beside, where)).sound().tasks)
 
 
 def _rows(value: Any, beside: Path | None, where: str) -> tuple[Mapping[str, Any], ...]:
     if not value:
         return ()
-    from ..data.tables import read_rows
-
     return tuple(row for _, row in read_rows(_find(value, beside, where)))

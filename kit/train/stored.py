@@ -18,12 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from .. import stats
+from ..data import load_tasks
 from ..errors import DataError
 from ..records import Response, Run, Task
+from ..rewards.composer import Composer
 from ..rewards.edits import slots
 from ..runs import plain
 from ..settings.read import known_names
 from ..stats.estimate import Estimate
+from ..system import paths
 from . import answers, evaluation
 from .evaluation import Evaluation
 from .reward import Reward
@@ -60,9 +63,6 @@ class Kept:
 
 def heldout() -> list[Task]:
     """The held-out prompts that the answers belong to."""
-    from ..data import load_tasks
-    from ..system import paths
-
     return load_tasks(paths.data("instructions.jsonl")).halves()[1]
 
 
@@ -71,9 +71,6 @@ def runs(how: str = "greedy", path: str | Path | None = None) -> tuple[Kept, ...
     """The kept runs, graded; how : "greedy" (the likeliest tokens) or "sampled" (at the training
     temperature).
     """
-    from ..rewards.composer import Composer
-    from ..system import paths
-
     known_names([how], HOWS, where="stored.runs", what="way of answering")
     data = json.loads(Path(path or paths.data(FILE)).read_text("utf-8"))
     reward = Reward(tasks=heldout(), judge=None, composer=Composer.from_config("rubric"))

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data import TaskSet, load_tasks
 from ..errors import DataError, MissingError
 from ..judge.prices import tokens
 from ..judge.records import Forecast
@@ -96,9 +97,6 @@ def _prompts(tasks: Sequence[Task]) -> dict[str, str]:
 
 def loaded(labels: Any) -> Any:
     """The TaskSet of a file or of rows."""
-    from ..data.load import load_tasks
-    from ..data.taskset import TaskSet
-
     return labels if isinstance(labels, TaskSet) else load_tasks(labels)
 
 
