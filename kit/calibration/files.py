@@ -21,42 +21,41 @@ BLOCK = 1 << 19  # rows whose clusters are summed at once
 EMPTY = ("", "na", "nan", "none", "null")
 
 
+def _cell(value: Any, what: str, where: str, fix: str) -> float | None:
+    """A cell as a number; None when it is empty."""
+    if value is None or (isinstance(value, str) and value.strip().lower() in EMPTY):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"{what} is {str(value)[:60]!r}, not a number", where=where, fix=fix
+        ) from None
+
+
 def confidence_cell(value: Any, where: str) -> float | None:
     """A table cell as a confidence: a number, digits in quotes, or None when empty.
 
     >>> confidence_cell("0.8", "f, line 1"), confidence_cell("", "f, line 2")
     (0.8, None)
     """
-    if value is None or (isinstance(value, str) and value.strip().lower() in EMPTY):
-        return None
-    try:
-        if isinstance(value, bool):
-            raise ValueError
-        return float(value)
-    except (TypeError, ValueError):
-        raise DataError(
-            f"confidence is {str(value)[:60]!r}, not a number",
-            where=where,
-            fix="write a fraction such as 0.8; kit.confidence.extract reads text replies",
-        ) from None
+    return _cell(
+        str(value) if isinstance(value, bool) else value,
+        "confidence",
+        where,
+        "write a fraction such as 0.8; kit.confidence.extract reads text replies",
+    )
 
 
 def correct_cell(value: Any, where: str) -> float | None:
     """A table cell as an outcome: true / false, 1 / 0, yes / no, correct / wrong; None when empty.
 
     >>> correct_cell("True", "f, line 1"), correct_cell(0, "f, line 2")
-    (1, 0.0)
+    (1.0, 0.0)
     """
-    if value is None or (isinstance(value, str) and value.strip().lower() in EMPTY):
-        return None
-    if isinstance(value, str) and (known := side(value)) is not None:
-        return known
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise DataError(
-            f"correct is {str(value)[:60]!r}", where=where, fix="write true / false or 1 / 0"
-        ) from None
+    known = side(value)
+    given = value if known is None else known
+    return _cell(given, "correct", where, "write true / false or 1 / 0")
 
 
 def _pairs(path: Path, confidence: str, correct: str) -> Iterator[tuple[str, Any, Any]]:
@@ -173,22 +172,19 @@ def numeric_parquet(path: str | Path, names: list[str]) -> bool:
     return len(kinds) == len(names) and all(any(f(k) for f in test) for k in kinds)
 
 
-def _sketch_parquet(
-    path: Path,
-    sketch: Sketch,
-    names: list[str],
-    missing: str,
-    chunk: int,
-) -> Sketch:
+def _parts(
+    path: Path, names: list[str], size: int
+) -> Iterator[tuple[Callable[[int], str], Any, Any]]:
+    """Chunks of a table: what names the place of a row, confidences and outcomes."""
     from ..data.tables import place
 
-    columns = dict(zip(("conf", "correct"), names, strict=True))
-    for first, (p, y), _, _ in _parquet_columns(path, names, chunk):
-        try:
-            sketch.update(p, y, missing=missing)
-        except DataError as e:
-            raise locate(e, columns, lambda i, first=first: place(path, first + i)) from None
-    return sketch
+    if numeric_parquet(path, names):
+        for first, (p, y), _, _ in _parquet_columns(path, names, size):
+            yield lambda i, first=first: place(path, first + i), p, y
+        return
+    for rows in _chunks(_pairs(path, *names), size):
+        places, p, y = zip(*rows, strict=True)
+        yield places.__getitem__, p, y
 
 
 def parquet_cells(
@@ -243,16 +239,12 @@ def sketch_file(
         on, or merge). Errors name file, line and field.
     """
     sketch = into or Sketch()
-    names = [confidence, correct]
-    if numeric_parquet(path, names):
-        return _sketch_parquet(Path(path), sketch, names, missing, chunk)
-    for rows in _chunks(_pairs(Path(path), confidence, correct), chunk):
-        places, p, y = zip(*rows, strict=True)
+    columns = {"conf": confidence, "correct": correct}
+    for place_of, p, y in _parts(Path(path), [confidence, correct], chunk):
         try:
             sketch.update(p, y, missing=missing)
         except DataError as e:
-            columns = {"conf": confidence, "correct": correct}
-            raise locate(e, columns, lambda i, places=places: places[i]) from None
+            raise locate(e, columns, place_of) from None
     return sketch
 
 
