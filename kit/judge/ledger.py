@@ -47,7 +47,14 @@ MIGRATIONS = (
 )
 PAGE = 1000  # rows read at once
 ANOTHER = "give another path, or move the file away; --ledger NEW starts a new one"
-DAMAGED = ("disk image is malformed", "no such table", "not a database", "not decode to UTF-8")
+DAMAGED = (
+    "disk image is malformed",
+    "no such table",
+    "no such column",
+    "has no column",
+    "not a database",
+    "not decode to UTF-8",
+)
 TEXT = functools.partial(str, encoding="utf-8", errors="replace")  # a damaged row is no end
 LOST = "%s: the row of %s is damaged; it counts as absent, and is asked again"
 NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "fuse.sshfs", "9p", "afs", "ceph", "beegfs")

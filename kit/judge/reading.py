@@ -42,9 +42,9 @@ BESIDE = "the reply holds, beside its text, "
 REFUSED = "the model refused, or was filtered"
 _ASIDE = re.compile(  # names under which nothing speaks of the reply; a gateway's own begin with _
     r"_.*|.*(?:reasoning|think|thought).*|(?:.*_)?(?:ids?|created|models?|provider|tier|fingerprint|"
-    r"version|hash|seed|index|n|tokens?|at|time|ms|seconds?|duration|latency|cost|severity|usage|"
+    r"version|hash|seed|index|n|tokens?|at|time|ms|seconds?|duration|latency|cost|usage|"
     r"timings|metrics|stats|logprobs|citations?|metadata|prompt|offsets?|params|categor(?:y|ies)|"
-    r"probability)|search_results|web_search|hook_results|source_type",
+    r"(?:probability|severity)(?:_?score)?)|search_results|web_search|source_type",
     re.I,
 )
 _THOUGHT = re.compile("reasoning|think|thought|prompt", re.I)
@@ -66,9 +66,13 @@ _ILL = re.compile(
     r"\b(?:(?:un)?met|pass(?:ed)?|satisfied|fulfilled|verdict|unclear|unknown)\b|"
     r"cannot|n't\b|\bnot\b|fail|error|refus|reject|filter|block|flag|violat|unsafe|harm|truncat|"
     r"incomplete|\bcut\b|partial|limit|length|exceed|max_|cancel|abort|interrupt|expire|withdr|retract|"
-    r"revis|overrid|supersed|draft|invalid|wrong|instead|sorry|[{}]",
+    r"revis|overrid|supersed|draft|invalid|wrong|instead|sorry|interven|[{}]",
     re.I,
 )
+_ALOUD = {  # names of which only these words speak of the reply: the rest is licences, prices, checks
+    "warnings": _ILL,
+    "hook_results": re.compile(r'"(?:verdict": false|deny": true|error": ")'),
+}
 EITHER = frozenset("cached cache_hit is_cached stream streamed stopped_eos stopped_word".split())
 PLAIN = 200  # characters of a text that servers add
 _WELL = re.compile(  # names whose harmless value is true
@@ -179,8 +183,8 @@ def _against(name: str, value: Any, text: str) -> Iterator[str]:
         value = {k: v for k, v in value.items() if _ENDED.search(k)}
     if name in EITHER or _same(value, text):
         return
-    if name == "warnings":  # of licences and prices, but for what speaks of the reply
-        yield from [name] if _ILL.search(re.sub("[{}]", "", json.dumps(value))) else ()
+    if name in _ALOUD:
+        yield from [name] if _ALOUD[name].search(re.sub("[{}]", "", json.dumps(value))) else ()
         return
     if isinstance(value, dict):
         yield from _beside(text, value, "")

@@ -211,6 +211,11 @@ def test_what_is_no_ledger_is_said(tmp_path, capsys):
         for line in (["costs"], ["explain", "k"], ["export", str(tmp_path / "f")]):
             assert main(["ledger", *line, "--ledger", str(tmp_path / name)]) == 2
             assert "no usable ledger" in capsys.readouterr().err
+    Ledger(tmp_path / "bit.db").close()  # a bit flipped in a column's name was a raw traceback
+    sqlite3.connect(tmp_path / "bit.db").execute("ALTER TABLE calls RENAME COLUMN cost TO cnst")
+    for line in (["costs"], ["export", str(tmp_path / "f")]):
+        assert main(["ledger", *line, "--ledger", str(tmp_path / "bit.db")]) == 2
+        assert "no usable ledger (no such column" in capsys.readouterr().err
     with pytest.raises(DataError, match="no usable ledger"):
         judge_of(f"replay:{tmp_path / 'zero.db'}")
     with Ledger(tmp_path / "l") as book, pytest.raises(DataError, match="no usable ledger"):

@@ -340,6 +340,8 @@ def heard(**parts):
 
 UNMET = JSON.replace("met", "unmet")
 RATED = {"category": "HARM_CATEGORY_HATE_SPEECH", "probability": "NEGLIGIBLE"}
+SCORED = {**RATED, "probabilityScore": 0.02, "severity": "HARM_SEVERITY_LOW", "severityScore": 0.1}
+DENIED = {"verdict": False, "id": "x", "checks": [{"verdict": False}]}
 
 
 @pytest.mark.parametrize(
@@ -362,6 +364,9 @@ RATED = {"category": "HARM_CATEGORY_HATE_SPEECH", "probability": "NEGLIGIBLE"}
         {"message": {"content": [{"type": "text", "text": JSON, "channel": "analysis"}]}},
         {"message": {"safety_ratings": [{**RATED, "blocked": True}]}},
         {"top": {"warnings": ["the output was truncated"]}},
+        {"top": {"hook_results": {"after_request_hooks": [DENIED]}}},
+        {"top": {"hook_results": [{"verdict": True, "checks": [{"error": {"message": "boom"}}]}]}},
+        {"top": {"amazon-bedrock-guardrailAction": "INTERVENED"}},
         *({"message": {"role": r}} for r in ("user", "critic", 0, False)),
         {"text": JSON[:-1]},
     ],
@@ -386,7 +391,8 @@ def test_an_envelope_with_a_sign_of_failure_or_a_second_text_is_not_believed(par
         {"message": {"prefix": False}},
         {"top": {"stats": {"stop_reason": "eosFound", "tokens_per_second": 51.2}}},  # LM Studio
         {"top": {"metadata": {"status": "ok", "team": "x"}, "_hidden": {"cached": False}}},
-        {"top": {"vertex_ai_safety_results": [[RATED]]}},  # LiteLLM
+        {"top": {"vertex_ai_safety_results": [[RATED, SCORED]]}},  # LiteLLM
+        {"top": {"amazon-bedrock-guardrailAction": "NONE"}},
         {"message": {"safety_ratings": [{**RATED, "blocked": False}]}},  # Envoy
         {"top": {"hook_results": {"after_request_hooks": [{"verdict": True, "id": "x"}]}}},
         {"top": {"content_filters": [{"blocked": False, "source_type": "completion"}]}},  # Azure
