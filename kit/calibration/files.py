@@ -65,8 +65,11 @@ def _pairs(path: Path, confidence: str, correct: str) -> Iterator[tuple[str, Any
     for where, row in read_rows(path):
         for name in (confidence, correct):
             if name not in row:
-                found = f"found {sorted(map(str, row))[:12]}"
-                raise DataError(f"column {name!r} is missing", where=where, fix=found)
+                raise DataError(
+                    f"column {name!r} is missing",
+                    where=where,
+                    fix=f"found {sorted(map(str, row))[:12]}",
+                )
         p = confidence_cell(row[confidence], f"{where}, field {confidence}")
         yield where, p, correct_cell(row[correct], f"{where}, field {correct}")
 

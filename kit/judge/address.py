@@ -83,9 +83,11 @@ class Address:
                 raise ValueError(f"{at.scheme} is not spoken here")
             _basic(at.username, at.password if at.port != 0 else None)  # reading the port checks it
         except ValueError as e:
-            fix = "write it as http://HOST:PORT, or unset it"
-            where = f"environment variable {parts.scheme}_proxy or all_proxy"
-            raise KitError(f"this is no address of a proxy ({e})", where=where, fix=fix) from None
+            raise KitError(
+                f"this is no address of a proxy ({e})",
+                where=f"environment variable {parts.scheme}_proxy or all_proxy",
+                fix="write it as http://HOST:PORT, or unset it",
+            ) from None
         return found
 
 

@@ -392,8 +392,11 @@ def _options(given: Mapping[str, Any]) -> None:
         if not isinstance(fields, Mapping | None) or not all(
             isinstance(k, str) for k in fields or ()
         ):
-            where, fix = f"EndpointJudge({name}=...)", "give {NAME: VALUE, ...}"
-            raise KitError(f"{name} names no fields", where=where, fix=fix)
+            raise KitError(
+                f"{name} names no fields",
+                where=f"EndpointJudge({name}=...)",
+                fix="give {NAME: VALUE, ...}",
+            )
     hints = typing.get_type_hints(EndpointJudge.__init__)
     shown = {k: given[k] for k in hints if k not in ("headers", "extra")}
     fitting(hints, shown, where="EndpointJudge")
@@ -408,20 +411,27 @@ def _options(given: Mapping[str, Any]) -> None:
         *((n, given[n] is None or given[n] > 0, "a number above 0") for n in above),  # NaN is not
     ):
         if not fits:
-            where = f"EndpointJudge({name}=...)"
-            raise KitError(f"{name} is {given[name]!r}", where=where, fix=f"give {fix}")
+            raise KitError(
+                f"{name} is {given[name]!r}", where=f"EndpointJudge({name}=...)", fix=f"give {fix}"
+            )
 
 
 def _fields(extra: Mapping[str, Any]) -> None:
     """KitError for a field of the request that the kit fills in, or whose reply it cannot read."""
     for name in OWN.keys() & extra.keys():
-        where = f"EndpointJudge(extra={{{name!r}: ...}})"
-        raise KitError(f"{name} is the kit's to fill in", where=where, fix=f"give {OWN[name]}")
+        raise KitError(
+            f"{name} is the kit's to fill in",
+            where=f"EndpointJudge(extra={{{name!r}: ...}})",
+            fix=f"give {OWN[name]}",
+        )
     try:
         json.dumps(extra, allow_nan=False)
     except (ValueError, TypeError, RecursionError) as e:
-        fix = "give finite numbers, texts, lists and objects"
-        raise KitError(f"this cannot be sent ({e})", where="extra fields", fix=fix) from None
+        raise KitError(
+            f"this cannot be sent ({e})",
+            where="extra fields",
+            fix="give finite numbers, texts, lists and objects",
+        ) from None
 
 
 def _texts(fields: Any, name: str = "") -> Iterator[tuple[str, str]]:

@@ -111,8 +111,11 @@ def read(db: sqlite3.Connection, path: Path) -> tuple[int, int]:
                     conflicts += _line(db, raw, f"{path}, line {n}", then)
                     lines += 1
     except (gzip.BadGzipFile, EOFError, zlib.error) as e:
-        fix = "copy it again; nothing of this file was read in"
-        raise DataError(f"not a whole .gz file ({e})", where=f"{path}, line {n}", fix=fix) from None
+        raise DataError(
+            f"not a whole .gz file ({e})",
+            where=f"{path}, line {n}",
+            fix="copy it again; nothing of this file was read in",
+        ) from None
     return lines, conflicts
 
 

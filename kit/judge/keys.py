@@ -69,8 +69,11 @@ def _sendable(name: str) -> str:
     """The key in a variable, "none" where there is none; KitError where no header can hold it."""
     key = os.environ.get(name, "").strip()
     if not (key.isascii() and key.isprintable()):
-        fix = "export it again; it is one line of plain letters, digits and marks"
-        raise KitError("this key cannot be sent", where=f"environment variable {name}", fix=fix)
+        raise KitError(
+            "this key cannot be sent",
+            where=f"environment variable {name}",
+            fix="export it again; it is one line of plain letters, digits and marks",
+        )
     return key or "none"
 
 

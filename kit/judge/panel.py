@@ -79,8 +79,11 @@ class Panel(Joined):
             )
         own = [o for j in judges if (o := getattr(j, "_own", None))]
         if len(set(own)) < len(own):
-            fix = "name every judge once; for several votes of one judge: votes"
-            raise KitError("a judge sits twice in the panel", where="Panel(judges)", fix=fix)
+            raise KitError(
+                "a judge sits twice in the panel",
+                where="Panel(judges)",
+                fix="name every judge once; for several votes of one judge: votes",
+            )
         self.name = name or "panel(" + ", ".join(j.name for j in judges) + ")"
         super().__init__(
             judges, lambda row: ["panel", VERSION, self.rule, self.quorum, self.share, row]

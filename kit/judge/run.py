@@ -141,8 +141,9 @@ def _session(ledger: Any, budget: Any, retry: Any, each: Any = None) -> Session:
         ("retry", retry, kinds and all(k in FAILURES for k in retry), f"a set of {FAILURES}"),
     ):
         if not fits:
-            where = f"judge({name}=...)"
-            raise KitError(f"{name} is {given!r:.80}", where=where, fix=f"give {fix}")
+            raise KitError(
+                f"{name} is {given!r:.80}", where=f"judge({name}=...)", fix=f"give {fix}"
+            )
     return Session(budget=budget, retry=frozenset(retry))
 
 
@@ -150,8 +151,11 @@ def _answers(tasks: Any, responses: Iterable[Response] | None) -> Iterable[Respo
     """The answers that were given, else those of the task set; KitError where there are none."""
     answers = getattr(tasks, "responses", None) if responses is None else responses
     if answers is None or (responses is None and not answers):
-        fix = "give responses=, or join a file of answers: tasks.joined(kit.load(FILE))"
-        raise KitError("there are no answers to judge", where="judge(responses=...)", fix=fix)
+        raise KitError(
+            "there are no answers to judge",
+            where="judge(responses=...)",
+            fix="give responses=, or join a file of answers: tasks.joined(kit.load(FILE))",
+        )
     return answers
 
 
@@ -231,17 +235,25 @@ def storable(given: Any, where: str) -> list[Any]:
     records = [given] if alone else list(given)
     for n, record in enumerate(records, 1):
         if not isinstance(record, (Task, Response)):
-            fix = "give Task and Response objects; kit.load reads them from a file"
-            raise DataError(f"{record!r:.60} is none", where=f"{where}, number {n}", fix=fix)
+            raise DataError(
+                f"{record!r:.60} is none",
+                where=f"{where}, number {n}",
+                fix="give Task and Response objects; kit.load reads them from a file",
+            )
         name, said = (getattr(record, "task_id", ""), record.id), getattr(record, "text", record)
         if seen.setdefault(name, said) != said:
-            what = f"two that differ have the id {record.id!r}"
-            raise DataError(what, where=f"{where}, number {n}", fix="give each an id of its own")
+            raise DataError(
+                f"two that differ have the id {record.id!r}",
+                where=f"{where}, number {n}",
+                fix="give each an id of its own",
+            )
         for i in (record.id, *(c.id for c in getattr(record, "criteria", ()))):
             if not i.isascii() and any("\ud800" <= ch <= "\udfff" for ch in i):
-                fix = "write the id in whole characters (no half of a surrogate pair)"
-                what = f"the id {i!a} is no text"
-                raise DataError(what, where=f"{where}, number {n}, field id", fix=fix)
+                raise DataError(
+                    f"the id {i!a} is no text",
+                    where=f"{where}, number {n}, field id",
+                    fix="write the id in whole characters (no half of a surrogate pair)",
+                )
     return records
 
 

@@ -250,11 +250,10 @@ def small(subject: None = None, **options: Any) -> ServedJudge:
     def find() -> Path:
         path = judge_model.judge_cached()
         if path is None:
-            fix = "run `python -m kit fetch judge` once (1.1 GB), or give judge='endpoint:MODEL'"
             raise MissingError(
                 "this was not recorded, and the small judge's model is not here",
                 where="judge 'small'",
-                fix=fix,
+                fix="run `python -m kit fetch judge` once (1.1 GB), or give judge='endpoint:MODEL'",
             )
         return path
 

@@ -183,8 +183,12 @@ class Session:
         except DataError as e:
             lost = [call for _, call in self._unwritten if call is not None]
             cost = math.fsum(call.cost for call in lost)
-            said = f"; {len(lost)} calls that were paid (${cost:.4f}) are not in it"
-            raise DataError(e.what + said * bool(lost), where=e.where, fix=e.fix) from None
+            raise DataError(
+                e.what
+                + f"; {len(lost)} calls that were paid (${cost:.4f}) are not in it" * bool(lost),
+                where=e.where,
+                fix=e.fix,
+            ) from None
         if self.ledger is not None and not self.ledger.readonly:
             self.ledger.bury()
 

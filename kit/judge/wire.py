@@ -125,8 +125,11 @@ class Wire:
     def __post_init__(self) -> None:
         for name, value in self.headers.items():
             if not (isinstance(value, str) and _HEAD.fullmatch(name) and _TEXT.fullmatch(value)):
-                fix = "a name of letters, digits and dashes, a text of one line; no fields of HTTP's own"
-                raise KitError(f"{name!r} is no header that can be sent", where="headers", fix=fix)
+                raise KitError(
+                    f"{name!r} is no header that can be sent",
+                    where="headers",
+                    fix="a name of letters, digits and dashes, a text of one line; no fields of HTTP's own",
+                )
         remember_all(self.headers)
 
     async def post(self, path: str, body: bytes, timeout: float) -> Reply:

@@ -188,8 +188,11 @@ def values(config: Mapping[str, Any] | str | Path) -> tuple[dict[str, Any], str]
     if name is None:
         return found, where
     if name not in PRESETS:
-        fix = f"presets: {', '.join(PRESETS)}"
-        raise KitError(f"{name!r} is neither a file nor a preset", where=where, fix=fix)
+        raise KitError(
+            f"{name!r} is neither a file nor a preset",
+            where=where,
+            fix=f"presets: {', '.join(PRESETS)}",
+        )
     return {**PRESETS[name], **found}, where
 
 

@@ -41,8 +41,9 @@ class Format:
 
     def __post_init__(self) -> None:
         if not isinstance(self.bonus, (int, float)) or not 0 <= self.bonus < math.inf:
-            words = f"{self.bonus!r} is not a finite number >= 0"
-            raise KitError(words, where="field format.bonus")
+            raise KitError(
+                f"{self.bonus!r} is not a finite number >= 0", where="field format.bonus"
+            )
 
     def check(self, task: Task, response: Response) -> FormatResult:
         """Which demands the response fulfils; no demands = ok with score 1."""
