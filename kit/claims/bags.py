@@ -39,8 +39,7 @@ def known_names(tasks: Iterable[Task]) -> list[Task]:
     tasks = list(tasks)
     counts: dict[str | None, Counter[str]] = {}
     for t in tasks:
-        mine = counts.setdefault(t.group, Counter())
-        mine.update(str(f["text"]) for f in _facts(t))
+        counts.setdefault(t.group, Counter()).update(str(f["text"]) for f in _facts(t))
     names = {g: [n for n, _ in c.most_common(MOST_NAMES)] for g, c in counts.items()}
     return [_with(t, names[t.group]) for t in tasks]
 
@@ -71,12 +70,9 @@ def _names(task: Task, sentences: Sequence[str]) -> list[str]:
         names |= right
         own |= {" ".join(phrase_words(t)) for t in right}
     words = [norm(t) for s in sentences for t in tokens(s)]
-    beside: dict[str, None] = {}
-    for m in find(words, [(n, n) for n in names]):
-        said = " ".join(phrase_words(m.of))
-        if said not in own:
-            beside[said] = None
-    return list(beside)[FREE_NAMES:]
+    named = find(words, [(n, n) for n in names])
+    said = dict.fromkeys(" ".join(phrase_words(m.of)) for m in named)
+    return [name for name in said if name not in own][FREE_NAMES:]
 
 
 def _numbers(task: Task, sentences: Sequence[str]) -> list[str]:
@@ -107,11 +103,8 @@ def _is(q: Quantity, fact: Mapping[str, Any]) -> bool:
 
 def named_numbers(task: Task) -> set[float]:
     """The numbers of a question and of the names of its facts."""
-    out = set(numbers(task.prompt))
-    for fact in _facts(task):
-        for name in (fact["text"], *fact.get("aliases", ())):
-            out.update(numbers(name))
-    return out
+    names = [t for f in _facts(task) for t in (f["text"], *f.get("aliases", ()))]
+    return {n for text in (task.prompt, *names) for n in numbers(text)}
 
 
 def numbers(text: str) -> list[float]:

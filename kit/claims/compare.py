@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 from . import lexicon as lx
@@ -228,8 +229,4 @@ def _in_order(slots: Sequence[int], facts: Sequence[int]) -> bool | None:
 
 def _clauses(words: Sequence[str]) -> list[int]:
     """The number of the clause of each token."""
-    out, n = [], 0
-    for w in words:
-        n += w in lx.SLOT_CUTS
-        out.append(n)
-    return out
+    return list(accumulate(w in lx.SLOT_CUTS for w in words))

@@ -91,12 +91,9 @@ def places(fact: Mapping[str, Any], sentence: str, prompt: str = "") -> list[int
 
 def _denied(words: Sequence[str], start: int) -> bool:
     """A negation within the four words before, in the same clause."""
-    window = list(words[max(0, start - 4) : start])
-    for i in range(len(window) - 1, -1, -1):
-        if window[i] in (",", ";", ":", "but", "."):
-            window = window[i + 1 :]
-            break
-    text = " ".join(window)
+    window = words[max(0, start - 4) : start]
+    cut = max((i for i, w in enumerate(window, 1) if w in (",", ";", ":", "but", ".")), default=0)
+    text = " ".join(window[cut:])
     for p in lx.NOT_NEGATIONS:
         text = text.replace(p, "")
     left = text.split()
@@ -202,9 +199,8 @@ def found(task: Task, text: str) -> list[str]:
         shown = "alike" in fact and not hit and _alike(task, text) is fact["alike"]
         if shown and not any(matched({"text": p}, sentences) for p in fact["poles"]):
             out.append(str(fact["id"]))
-        if i in wrong or not hit or _undecided(task, fact, sentences):
-            continue
-        out.append(str(fact.get("id", f"f{i + 1}")))
+        if hit and i not in wrong and not _undecided(task, fact, sentences):
+            out.append(str(fact.get("id", f"f{i + 1}")))
     return out
 
 
@@ -281,9 +277,8 @@ def _halves(words: list[str]) -> list[list[str]]:
 
 def _opening(task: Task, said: Sequence[str]) -> set[str]:
     """The first words of an answer; none where its first sentence asserts a fact, or compares."""
-    if not said or task.truth.get("comparison"):
-        return set()
-    if any(matched(f, said[:1]) for f in _facts(task)):
+    compares = not said or task.truth.get("comparison")
+    if compares or any(matched(f, said[:1]) for f in _facts(task)):
         return set()
     return _new(re.split("[,;:.(–—]", said[0])[0], task)
 

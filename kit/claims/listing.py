@@ -63,10 +63,11 @@ def rivals(
     for run in _runs(sentences, asked, is_fact):
         sizes = Counter(item.frame for item in run)
         right_ones = [is_fact(item.text) for item in run]
-        beside = {}
-        for item, fact in zip(run, right_ones, strict=True):
-            if not fact and sizes[item.frame] >= LEAST:
-                beside[" ".join(item.content)] = None
+        beside = {
+            " ".join(item.content): None
+            for item, fact in zip(run, right_ones, strict=True)
+            if not fact and sizes[item.frame] >= LEAST
+        }
         none = any(lx.FRAME_WORDS.issuperset(item.content) for item in run)
         if len(beside) > FREE * (not none):
             out.update(beside)
@@ -102,18 +103,13 @@ def _parallel(
         build = [w for w in map(str.lower, tokens(said)) if w in _BUILD]
         if not build and (label or listed):
             build = ["•"]  # a bare word there is an answer, too
-        if not build or _content(label, asked):
-            continue
-        if _answers(said, asked):
+        if build and not _content(label, asked) and _answers(said, asked):
             builds.setdefault(tuple(build), []).append(said)
     out: list[str] = []
     for group in builds.values():
-        right = [is_fact(s) for s in group]
-        if not any(right):
-            continue
-        for said, fact in zip(group, right, strict=True):
-            pieces = [] if fact else said.split(",")
-            out += [" ".join(_content([p], asked)) for p in pieces]
+        wrong = [said for said in group if not is_fact(said)]
+        if len(wrong) < len(group):
+            out += [" ".join(_content([p], asked)) for said in wrong for p in said.split(",")]
     return [item for item in out if item]
 
 
@@ -129,13 +125,9 @@ def _parts(sentences: Sequence[str]) -> Iterable[tuple[str, bool]]:
 def _answers(said: str, asked: frozenset[str]) -> bool:
     """True for a name or two, "by glycolysis", "it is the liver": what is no clause, no grade."""
     fresh = _content([said], asked)
-    named = said
-    for m in _IS.finditer(said):
-        named = said[m.end() :]
-    if _content([named], asked) != fresh:
-        return False  # something stands before "is"
-    if not fresh or len(fresh) > LONGEST:
-        return False
+    named = _IS.split(said)[-1]
+    if _content([named], asked) != fresh or not 0 < len(fresh) <= LONGEST:
+        return False  # something stands before "is", or it is no name
     if any(comparative(w) or w[-2:] == "ed" for w in fresh):
         return False
     return not _clause(tokens(said))

@@ -93,11 +93,11 @@ def parse_answer(text: str, known: Container[str] = ()) -> ParsedAnswer:
     (CitedClaim(text='p < .01', ids=('a', 'b')),)
     """
     text = answered(text.strip(_INVISIBLE)).strip(_INVISIBLE + "\n")
-    block, problem = _block(text)
+    block, problem, around = _block(text)
     if block is None:
         return ParsedAnswer(text="", block_problem=problem, tag_problems=(), claims=())
     claims, problems = _spans(block, known)
-    claims += _outside(text)
+    claims += [c for part in around for c in _pieces(_TAG.sub(" ", _ANSWER.sub(" ", part)), ())]
     seen: dict[tuple[str, tuple[str, ...]], CitedClaim] = {}
     for c in claims:
         seen.setdefault((" ".join(_WORD.findall(c.text.lower())), tuple(sorted(c.ids))), c)
@@ -106,36 +106,28 @@ def parse_answer(text: str, known: Container[str] = ()) -> ParsedAnswer:
     )
 
 
-def _outside(text: str) -> list[CitedClaim]:
-    """What is said before and after the last answer block: uncited text."""
-    tags = list(_ANSWER.finditer(text))
-    start = next((t for t in reversed(tags) if not t.group(1)), None)
-    if start is None:
-        return []
-    end = next((t for t in tags if t.group(1) and t.start() > start.end()), None)
-    around = (text[: start.start()], text[end.end() :] if end else "")
-    return [c for part in around for c in _pieces(_TAG.sub(" ", _ANSWER.sub(" ", part)), ())]
-
-
-def _block(text: str) -> tuple[str | None, str | None]:
+def _block(text: str) -> tuple[str | None, str | None, tuple[str, str]]:
+    """The last answer block, what is wrong with it, and what is said before and after it."""
     tags = list(_ANSWER.finditer(text))
     opens = [t for t in tags if not t.group(1)]
     closes = [t for t in tags if t.group(1)]
     if not opens:
-        return None, "no <answer> block"
+        return None, "no <answer> block", ("", "")
     start_tag = opens[-1]
     end = next((t for t in closes if t.start() > start_tag.end()), None)
     inner = text[start_tag.end() : end.start() if end else len(text)]
+    before, after = text[: start_tag.start()], text[end.end() :] if end else ""
     problems = {
         f"{len(opens)} <answer> tags, the last one is read": len(opens) > 1,
         "<answer> is not closed": end is None,
         f"{len(closes)} </answer> tags": len(closes) > 1,
         "the answer is empty": not inner.strip(),
-        "text after </answer>": bool(end and text[end.end() :].strip()),
-        "text before <answer>": bool(text[: start_tag.start()].strip()),
+        "text after </answer>": bool(after.strip()),
+        "text before <answer>": bool(before.strip()),
         "the answer says nothing": not _WORD.search(_TAG.sub(" ", inner)),
     }
-    return inner, next((problem for problem, found in problems.items() if found), None)
+    problem = next((problem for problem, found in problems.items() if found), None)
+    return inner, problem, (before, after)
 
 
 def _spans(block: str, known: Container[str]) -> tuple[list[CitedClaim], list[str]]:

@@ -10,6 +10,7 @@ kinds of criteria are kept. The formula is this module's.
 from __future__ import annotations
 
 import dataclasses
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -178,9 +179,7 @@ def _reweighted(task: Task, factors: Mapping[str, float]) -> Task:
         return task
     criteria = []
     for c in task.criteria:
-        w = c.weight
-        for g in groups_of(c):
-            w *= factors.get(g, 1.0)
+        w = math.prod((factors.get(g, 1.0) for g in groups_of(c)), start=c.weight)
         criteria.append(dataclasses.replace(c, weight=w))
     return dataclasses.replace(task, criteria=tuple(criteria))
 
