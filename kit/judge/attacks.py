@@ -252,7 +252,7 @@ def part(text: str, share: float) -> str:
     >>> part("One. Two. Three. Four.", 0.5), part("a b c d", 0.25)
     ('One. Two.', 'a')
     """
-    pieces = [s for s in re.split(r"(?<=[.!?])\s+", text.strip()) if s]
+    pieces = _sentences(text)
     if len(pieces) < 2:
         pieces = text.split()
     return " ".join(pieces[: max(1, int(len(pieces) * share))]) if pieces else ""
@@ -272,14 +272,10 @@ def _strange(rows: Sequence[Response]) -> list[Response]:
     return [dataclasses.replace(r, text=first[after[r.task_id]]) for r in rows]
 
 
-def _empty(rows: Sequence[Response]) -> list[Response]:
-    return [dataclasses.replace(r, text="") for r in rows]
-
-
 STRANGE = Step("of another task", "the answer to another task", _strange)
 STEPS = (
     Step("half", "the second half of the answer is gone", _cut(0.5)),
     Step("a quarter", "three quarters of the answer are gone", _cut(0.25)),
     STRANGE,
-    Step("empty", "no answer at all", _empty),
+    Step("empty", "no answer at all", lambda rows: [dataclasses.replace(r, text="") for r in rows]),
 )

@@ -92,10 +92,7 @@ class AuditReport:
 
     def row(self, name: str) -> AuditRow:
         """The row of an attack or bias by name; KeyError when it was not run."""
-        for r in self.rows:
-            if r.name == name:
-                return r
-        raise KeyError(name)
+        return {r.name: r for r in self.rows}[name]
 
     def __str__(self) -> str:
         lines = [

@@ -126,8 +126,8 @@ class Claims:
 def renew(db: sqlite3.Connection, keys: Collection[str]) -> None:
     """Say that these are still being asked."""
     ours = me()
-    rows = [(k, ours) for k in keys]
-    db.executemany("UPDATE claims SET beat=beat+1 WHERE key=? AND owner=?", rows)
+    sql = "UPDATE claims SET beat=beat+1 WHERE key=? AND owner=?"
+    db.executemany(sql, [(k, ours) for k in keys])
 
 
 def give_back(db: sqlite3.Connection, keys: Collection[str]) -> None:

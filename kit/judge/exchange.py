@@ -31,11 +31,12 @@ FORMS: tuple[
     tuple[str, str, Callable[[Any], bool]], ...
 ] = (  # fields, what is wrong, what is right
     (
-        "id key task_id response_id criterion_id judge model endpoint",
+        "task_id response_id criterion_id judge model endpoint",
         "not text",
         lambda x: isinstance(x, str),
     ),
-    ("reason failure request reply status", "not text", lambda x: isinstance(x, str | None)),
+    ("id key", "not text, or empty", lambda x: isinstance(x, str) and x != ""),
+    ("reason failure request reply status call", "not text", lambda x: isinstance(x, str | None)),
     ("tokens_in tokens_out tokens_cached", "not a count", lambda x: _number(x, MOST, int)),
     ("cost seconds created", "not a number from 0 on", lambda x: _number(x, MOST)),
     ("p value", "not in [0, 1]", lambda x: x is None or _number(x, 1.0)),
@@ -145,16 +146,10 @@ def _line(db: sqlite3.Connection, raw: bytes, where: str, then: float) -> int:
 def _insert(db: sqlite3.Connection, kind: str, row: dict[str, Any], then: float) -> int:
     """Store a line; how many conflicts (0 or 1). then : the date of its file."""
     if kind == "call":
-        if not row.get("id"):
-            raise ValueError("a call needs an id")
-        db.execute(INSERT_CALL, call_row(Call(**row), time.time()))
+        db.execute(INSERT_CALL, call_row(Call(**row | {"id": row["id"]}), time.time()))
         return 0
     call = row.pop("call", None)
-    if not row["key"]:
-        raise ValueError("a verdict needs a key")
     _whole(row)
-    if call is not None and not isinstance(call, str):
-        raise ValueError(f"call is {call!r}, not text")
     v = Verdict(**{k: row[k] for k in FIELDS})
     return _store(db, [(v.key, verdict_row(v), call, row.get("created") or then)])
 
@@ -311,9 +306,8 @@ def call_of(row: Sequence[Any]) -> Call:
     names = CALL_COLUMNS.split(",")
     data = dict(zip(names, row, strict=True))
     data["id"] = data.pop("call")
-    texts = {"request": data["request"], "reply": data["reply"]}
     try:
-        data |= {name: _unpack(blob) for name, blob in texts.items()}
+        data["request"], data["reply"] = map(_unpack, (data["request"], data["reply"]))
         data["meta"] = dict(json.loads(data["meta"] or "{}"))
     except (zlib.error, ValueError, TypeError):  # a disk has damaged it: its cost stays
         data |= {"request": "{}", "reply": "", "meta": {"damaged": True}}

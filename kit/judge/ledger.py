@@ -397,7 +397,7 @@ class Ledger:
         Calls, tokens, US dollars, verdicts, and dollars per verdict.
         """
         sql = """SELECT judge, model, endpoint, count(*), sum(tokens_in), sum(tokens_out),
-                   sum(tokens_cached), sum(cost), avg(seconds), coalesce(sum(n), 0)
+                   sum(tokens_cached), sum(cost), avg(seconds), coalesce(sum(n), 0), sum(cost) / sum(n)
                  FROM calls LEFT JOIN (SELECT call AS of, count(*) AS n FROM verdicts
                                        WHERE call IS NOT NULL GROUP BY call) ON of=calls.call
                  GROUP BY judge, model, endpoint ORDER BY sum(cost) DESC"""
@@ -412,18 +412,10 @@ class Ledger:
             "cost",
             "seconds_mean",
             "verdicts",
+            "cost_per_verdict",
         )
         with self.reading() as db:
-            rows = [dict(zip(names, r, strict=True)) for r in db.execute(sql)]
-        return [
-            {
-                **r,
-                "cost_per_verdict": r["cost"] / r["verdicts"]
-                if r["verdicts"] and r["cost"] is not None
-                else None,
-            }
-            for r in rows
-        ]
+            return [dict(zip(names, r, strict=True)) for r in db.execute(sql)]
 
     def explain(self, key: str) -> dict[str, Any]:
         """All that is known of one verdict: what was asked, the raw reply, tokens, cost, time.

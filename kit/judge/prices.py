@@ -201,13 +201,6 @@ def usage(data: Mapping[str, Any], sent: int, got: int, room: int | None = None)
 
 def _count(row: Mapping[str, Any], names: tuple[str, ...], most: int) -> int | None:
     """The first of these fields that is a whole number in [0, most]."""
-    for name in names:
-        n = row.get(name)
-        if (
-            isinstance(n, (int, float))
-            and not isinstance(n, bool)
-            and 0 <= n <= most
-            and n == int(n)
-        ):
-            return int(n)
-    return None
+    given = map(row.get, names)
+    whole = (int(n) for n in given if is_number(n) and 0 <= n <= most and n == int(n))
+    return next(whole, None)
