@@ -190,7 +190,8 @@ def brier(
 ) -> Brier:
     """Brier score with the Murphy (plain and bias-corrected) and CORP decompositions.
 
-    Arguments and binning as in `ece`; CORP needs no bins.
+    Arguments and binning as in `ece`; CORP needs no bins. What the interval allows for rows that
+    were not drawn counts the rows as given, not their weights.
 
     >>> b = brier([.3] * 10 + [.6] * 10, [1] * 2 + [0] * 8 + [1] * 7 + [0] * 3)
     >>> round(b.value.value, 6), round(b.reliability_corrected, 6)

@@ -116,7 +116,8 @@ def risk_coverage(
     """Risk-coverage curve with AURC and AUGRC; shuffling tied rows does not move them.
 
     conf : (n,) in [0, 1]. correct : (n,). Intervals: jackknife over rows or clusters;
-        interval=False leaves them out.
+        interval=False leaves them out. weights : how many rows each stands for on the curve;
+        without clusters a row is one unit of the interval, whatever its weight.
 
     >>> round(risk_coverage([.9, .8, .7, .6], [1, 1, 0, 1]).aurc.value, 6)
     0.145833

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .clusters import cell_sums, codes, estimate, same_length, unmasked
+from .clusters import cell_sums, codes, estimate, is_unknown, same_length, unmasked
 from .columns import takes_table
 from .estimate import Estimate
 from .shares import share
@@ -30,6 +30,7 @@ from .tails import t_quantile
 from .vocabulary import ordered, refuse_levels, shared, unsaid
 
 Weights = str | np.ndarray | None
+CATEGORY = (str, Real, Decimal, NoneType, np.bool_)
 
 
 @dataclass(frozen=True)
@@ -155,10 +156,7 @@ def coded(values: Sequence[Any], categories: Sequence[Any] | None) -> tuple[list
     """The distinct known values, and each row's place among them (n,), -1 where it is unknown."""
     x = _numbers(values)
     if x is None:
-        read, gone = _read(values, categories)
-        place: dict[Any, int] = {}
-        at = [-1 if g else place.setdefault(v, len(place)) for v, g in zip(read, gone, strict=True)]
-        return list(place), np.array(at, np.int64)
+        return _read(values, categories)
     known = ~np.isnan(x)
     levels, inverse = np.unique(x[known], return_inverse=True)
     at = np.full(len(x), -1)
@@ -189,19 +187,21 @@ def _numbers(values: Sequence[Any]) -> np.ndarray | None:
     return array.astype(float)
 
 
-def _read(
-    values: Sequence[Any], categories: Sequence[Any] | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def _read(values: Sequence[Any], categories: Sequence[Any] | None) -> tuple[list[Any], np.ndarray]:
+    """As `coded`; a million rows hold few values, and each of these is read once."""
     raw = values.tolist() if hasattr(values, "tolist") else list(values)
-    gone = np.fromiter((unsaid(v, categories) for v in raw), bool, len(raw))
-    out = np.empty(len(raw), object)
-    for i, v in enumerate(raw):
-        out[i] = None if gone[i] else _plain(v)
-        if not isinstance(out[i], (str, Real, Decimal, NoneType)):
+    odd = {t for t in set(map(type, raw)) if not issubclass(t, CATEGORY)}
+    for i, v in enumerate(raw if odd else ()):
+        if type(v) in odd and not is_unknown(v):
             raise DataError(
                 f"{v!r} is no category", where=f"row {i}", fix="give text, numbers or True / False"
             )
-    return out, gone
+        raw[i] = None if type(v) in odd else v  # what numpy masks has no hash
+    place: dict[Any, int] = {}
+    at = np.array([place.setdefault(v, len(place)) for v in raw], np.int64)
+    known: dict[Any, int] = {}
+    code = [-1 if unsaid(v, categories) else known.setdefault(_plain(v), len(known)) for v in place]
+    return list(known), np.array(code, np.int64)[at]
 
 
 def weighted(weights: Weights) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from kit import calibration, stats
 from kit.errors import DataError
+from kit.stats import agreement
 
 HUMAN = [1, 1, 0, 0, 1, 0, 1, 1, 0, 0] * 6
 JUDGE = [1, 1, 0, 0, 1, 0, 0, 1, 1, 0] * 6
@@ -150,3 +151,14 @@ def test_a_tuple_is_one_label():
     assert stats.mean([1, 0, 1, 1], cluster=pairs) == stats.mean([1, 0, 1, 1], cluster=list("aabc"))
     ids = {"new_cluster": pairs[:3], "old_cluster": pairs[:3]}
     assert stats.macro_difference([1, 1, 0], [0, 1, 0], **ids).n_clusters == 2
+
+
+def test_a_report_reads_each_word_once(monkeypatch):
+    """Each of five measures read both columns row by row: 9 s for a million rows of text."""
+    seen = []
+    unsaid = agreement.unsaid
+    monkeypatch.setattr(agreement, "unsaid", lambda v, c: (seen.append(v), unsaid(v, c))[1])
+    judge = ["met", "unmet", None, np.ma.masked] * 50
+    found = stats.agree(judge, ["met", "met", "unmet", "unmet"] * 50)
+    assert found.confusion.tolist() == [[50, 0], [50, 0]] and found.missing_judge == 100
+    assert len(seen) == 5
