@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..checks.quantities import quantities
@@ -46,7 +46,7 @@ _OTHER_SIDE = re.compile(
 _MARK = re.compile(r"(?<=\w)(\s*[:=(]\s*|\s+)(\+{1,3}|-{1,3})(?=\s*(?:[,;.)]|$))")
 _NONE = re.compile(r"(?<=\w)(\s*[:=]\s*)(?:none|n\.s\.|ns)(?=\s*(?:[,;.)]|$))", re.I)
 _DENIALS, _NO_CLAIM, _LIKEWISE = phrases(lx.DENIALS), phrases(lx.NO_CLAIM), phrases(lx.LIKEWISE)
-_TAKES_BACK = phrases(lx.TAKES_BACK)
+_TAKES_BACK, _CAUSES = phrases(lx.TAKES_BACK), phrases(lx.CAUSES)
 _SHOWN = re.compile(  # what it says is said behind it
     r"(?:[,;] |but |yet |however |and )*(?:\w+ ){1,4}?(?:shows?|showed|(?:indicate|reveal|suggest"
     r"|demonstrate|confirm)(?:s|d|ed)?|finds?|found) (?:that )?(?=it |they )"
@@ -147,7 +147,8 @@ class _Sentence:
         self.skip = max(0, after_phrase(words, _DENIALS))
         self.denied = int(self.skip > 0)  # "it is not true that ..." negates what follows
         self.named = {i for m in subjects for i in range(m.start, m.end)}
-        self.cues = [c for c in cues if c.start >= self.skip]
+        causes = _causes(words, cues, self.named)
+        self.cues = [c for c in cues if c.start >= self.skip and c not in causes]
         self.mute = frozenset(
             i
             for m in subjects
@@ -371,6 +372,24 @@ class _Sentence:
         if in_one_list(words, before):
             return before, False
         return [before[0] if of_chain(words, before) else before[-1]], False
+
+
+def _causes(words: Sequence[str], cues: Sequence[Cue], named: Container[int]) -> list[Cue]:
+    """The words of direction that tell why: "it falls because of increased stress"."""
+    out: list[Cue] = []
+    starts = {c.start for c in cues if words[c.start] in lx.ATTRIBUTIVE}
+    for i in range(len(words)):
+        since = i + after_phrase(words[i : i + 4], _CAUSES)
+        if since <= i or not any(c.end <= i for c in cues):
+            continue
+        goes_on = (
+            k for k in range(since, len(words)) if words[k] not in _LINKS or k + 1 not in starts
+        )
+        ends = lx.HARD | lx.PRONOUNS
+        end = next((k for k in goes_on if k in named or words[k] in ends), len(words))
+        if end not in named:
+            out += within(cues, since, end)
+    return out
 
 
 def doubts(words: Iterable[str]) -> bool:

@@ -17,7 +17,7 @@ _VARIES = re.compile(
     r"\b(?:depend\w*|var(?:y|ies|ied|iable)|differ(?:s|ed|ent|ently)?|inconsisten\w*|mixed"
     r"|conflict\w*|contradict\w*|disagree\w*|heterogen\w*|(?:mission|context|study|case) specific"
     r"|no (?:single|one|consistent|clear|uniform|common) \w+|change\w* (?:between|across|from)"
-    r"|(?:not|neither|nor|isn't|aren't)(?: \w+){0,2} (?:consistent(?:ly)?|uniform(?:ly)?|same"
+    r"|(?:not|neither|nor|isn't|aren't)(?: \w+){0,2} (?:consistent(?:ly)?|uniform(?:ly)?|same|always"
     r"|alike|agree|all|every))\b"
 )
 _ALL = re.compile(
@@ -25,7 +25,13 @@ _ALL = re.compile(
     r"|everywhere|invariably|agree|same)\b"
 )
 _SIZE = re.compile(r"\b(?:size|magnitude|strength|extent|degree|amount|mechanism|cause|timing)\b")
-_CASES = re.compile(r"\b(?:some|others?|two|three|one|missions?|stud(?:y|ies)|experiments?)\b")
+_CASE = r"(?:missions?|stud(?:y|ies)|experiments?|flights?|datasets?|cases?)\b"
+_CASES = re.compile(rf"\b(?:some|others?|two|three|one|another|most)\b|\b{_CASE}")
+_ELSE = re.compile(  # "in some tissues" speaks of no cases
+    rf"\b(?:some|other|two|three|one|another|most)(?= \w)(?! (?:\w+ ){{0,2}}{_CASE})"
+    r"(?! (?:up|down|\w+ed|it|is|are|of|in|and|or|but|while|whereas)\b)"
+)
+_CUTS = (lx.HARD - {"or"}) | {"why", "that"}  # "not up or down" denies both
 
 
 def varying(sentences: Sequence[str], cases: Mapping[str, str]) -> float | None:
@@ -44,19 +50,23 @@ def varying(sentences: Sequence[str], cases: Mapping[str, str]) -> float | None:
     if any(d in ("up", "down") and d != cases[c] for c, d in said.items()):
         return 0.0
     named = any(cases[c] == d for c, d in said.items())
-    depends, ways = False, set[str]()
+    depends, parted, ways = False, named, set[str]()
     for part in (p for s in sentences for p in s.split(";")):
         words = [w.lower() for w in tokens(part)]
-        cuts = [0, *(i for i, w in enumerate(words) if w in lx.HARD or w in ("why", "that"))]
+        joined = " ".join(words)
+        cuts = [0, *(i for i, w in enumerate(words) if w in _CUTS)]
         cues = [(c, max(i for i in cuts if i <= c.start)) for c in find_cues(words, ())]
         signs = {direction_of(c, count_negations(words, c, i)) for c, i in cues} & {"up", "down"}
-        if len(signs) == 1 and _holds(_ALL, words):
+        cases_ = bool(_CASES.search(joined)) and not _ELSE.search(joined)
+        left_open = named or not lx.HEDGES.isdisjoint(words)
+        if len(signs) == 1 and (not (left_open or cases_) or _holds(_ALL, words)):
             return 0.0
         ways |= signs
-        apart = len(signs) != 1 or named
-        depends |= apart and _holds(_VARIES, words) and not _SIZE.search(" ".join(words))
-        depends |= len(signs) == 2 and (named or bool(_CASES.search(" ".join(words))))
-    if depends or (len(ways) == 2 and named):
+        parted |= cases_ and len(signs) == 1  # "It is up in some. In others it is down."
+        apart = len(signs) != 1 or left_open
+        depends |= apart and _holds(_VARIES, words) and not _SIZE.search(joined)
+        depends |= len(signs) == 2 and (named or cases_)
+    if depends or (len(ways) == 2 and parted):
         return 1.0
     return {0: None, 1: 0.0, 2: 0.5}[len(ways)]
 

@@ -152,3 +152,27 @@ def test_the_first_claim_behind_a_condition_is_read(lead):
 def test_what_was_only_expected_is_no_claim_and_what_it_suggests_is_another(text, wanted):
     """Right ones earned less than nothing, the last two and the turned comparison the maximum."""
     assert settle(claims(text, {"insulin": ()})).get("insulin", "unstated") == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("The answer is {}.", True),
+        ("My final answer: insulin is {} because of increased appetite.", True),
+        ("Insulin is {} because of lower demand, reduced flow and higher supply.", True),
+        ("Insulin is {} in the face of elevated cortisol.", True),
+        ("Insulin is {} because increased stress slows other genes.", True),
+        ("Insulin is {} because it is increased and because it is decreased.", False),
+        ("The receptor is {}.", False),
+    ],
+)
+def test_the_answer_and_its_cause_are_no_other_subject_and_no_second_direction(text, wanted):
+    """ "The answer is downregulated." said nothing, "because of increased stress" took it back."""
+    for word, way in (("upregulated", "up"), ("downregulated", "down")):
+        found = settle(claims(text.format(word), {"insulin": ()}))
+        assert (found.get("insulin") == way) is wanted
+
+
+def test_a_cause_that_is_asked_for_keeps_its_direction():
+    found = settle(claims("TSH rises because of reduced T4.", {"TSH": (), "T4": ()}))
+    assert found == {"TSH": "up", "T4": "down"}

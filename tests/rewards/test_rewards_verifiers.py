@@ -330,8 +330,16 @@ def mission_row():
         ("Notch may be consistently activated across missions.", 0),
         ("It depends on the mission: suppressed in RR-9 and activated in RR-6.", 0),
         ("Notch is uniformly activated; the size of the effect varies between missions.", 0),
+        ("Notch is not consistently activated or suppressed across missions.", 1),
+        ("In some missions Notch is activated. In others it is suppressed.", 1),
+        ("Notch is activated. Different missions were studied.", 0),
+        ("Notch is suppressed. Its genes vary.", 0),
+        ("Notch is activated; the results may vary.", 0),
+        ("Notch is activated in some tissues and suppressed in others.", 0.5),
     ],
 )
 def test_a_question_whose_answer_depends_on_the_mission(text, says):
-    """Its own missions earned 0, a direction for all of them with "unknown" beside it all."""
+    """Its own missions earned 0, a direction for all of them with "unknown" beside it all; later
+    one direction and any sentence with "vary" or "different" did, and the question's own words 0.
+    """
     assert acknowledges(mission_row(), text) == says
