@@ -45,6 +45,9 @@ _OTHER_SIDE = re.compile(
 )
 _MARK = re.compile(r"(?<=\w)(\s*[:=(]\s*|\s+)(\+{1,3}|-{1,3})(?=\s*(?:[,;.)]|$))")
 _NONE = re.compile(r"(?<=\w)(\s*[:=]\s*)(?:none|n\.s\.|ns)(?=\s*(?:[,;.)]|$))", re.I)
+_OWN = re.compile(  # "I would expect it to rise" says that it rises
+    r"\b(I|we) would (?=(?:expect|think|assume)\b(?!.*\b(?:but|yet|however|(?:al)?though)\b))", re.I
+)
 _DENIALS, _NO_CLAIM, _LIKEWISE = phrases(lx.DENIALS), phrases(lx.NO_CLAIM), phrases(lx.LIKEWISE)
 _TAKES_BACK, _CAUSES = phrases(lx.TAKES_BACK), phrases(lx.CAUSES)
 _SHOWN = re.compile(  # what it says is said behind it
@@ -103,7 +106,7 @@ class Reader:
         if len(parts) > 1 and all(_LABELLED.fullmatch(p) for p in parts):
             return [c for p in parts for c in self.sentence(p)]
         text = _MARK.sub(lambda m: m[1] + ("up" if "+" in m[2] else "down"), text)
-        text = _AMOUNT.sub("", _NONE.sub(r"\1unchanged", text))
+        text = _OWN.sub(r"\1 ", _AMOUNT.sub("", _NONE.sub(r"\1unchanged", text)))
         raw = tokens(text)
         words = affirmed([w.lower() for w in raw])
         subjects = usable(words, find([norm(w) for w in raw], self.names))
@@ -201,6 +204,9 @@ class _Sentence:
             )
         if subjects:
             return self._bind(start, subjects, cues)
+        verb = cues[0].start + 1 < end and self.words[cues[0].start] in lx.TRANSITIVE
+        if verb and clause[0] == "and" and previous and previous[-1].behind:
+            return []  # "lowers X and raises sensitivity" raises something else
         if m := _SHOWN.match(" ".join(clause)):  # "but the data show that it falls"
             shown = m[0].count(" ")
             start, clause, previous = start + shown, clause[shown:], []
@@ -365,7 +371,9 @@ class _Sentence:
             passive = any(w in lx.BE for w in words[max(0, c.start - 4) : c.start])
             attributive = words[c.start] in lx.ATTRIBUTIVE and behind[0].start == c.end
             takes = attributive or (words[c.start] in lx.TRANSITIVE and not passive) or not before
-            if (takes and all(w in lx.BETWEEN for w in gap)) or (not before and len(gap) <= 4):
+            other = any(w in lx.EVERY for w in gap)  # "raising the rate lowers X"
+            loose = not before and len(gap) <= 4 and not other
+            if (takes and all(w in lx.BETWEEN for w in gap)) or loose:
                 return listed(words, behind), True
         if not before:
             return [], False

@@ -110,7 +110,7 @@ def acknowledges(task: Task, text: str) -> float:
     if "depends" in task.truth:
         cases = task.truth["depends"]
         on_topic = on_topic or bool(find(words, zip(cases, cases, strict=True)))
-        depends = varying(sentences, cases)
+        depends = varying(sentences, cases, task.prompt)
         if depends is not None:
             return depends if on_topic else min(depends, 0.25)
     elif specifics(text, task.prompt):

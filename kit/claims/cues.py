@@ -185,6 +185,9 @@ def count_negations(
     """How often the cue is negated by the six words before it in its clause; `mute` indexes do not
     count.
     """
+    if words[start] in lx.PREPOSITIONS | {"without", "despite"} and words[start + 1] != "no":
+        lead = (i for i in range(start, cue.start) if words[i] == ",")
+        start = next(lead, start)  # "without oxygen, X rises"
     first = max(start, cue.start - 6)
     window = ["_" if i in mute else words[i] for i in range(first, cue.start)]
     if m := _NOT_NEGATIONS.search(text := f" {' '.join(window)} "):
@@ -270,7 +273,8 @@ def _stands(words: Sequence[str], cue: Cue, names: Container[int]) -> bool:
         i += 1
     if words[cue.end - 1] not in lx.NOUNS or words[i : i + 1] not in [[w] for w in lx.BE]:
         return True
-    said = next((w for w in words[i + 1 :] if w not in lx.NEGATORS and w[-2:] != "ly"), "")
+    plain = (w for w in words[i + 1 :] if w not in lx.NEGATORS and w[-2:] != "ly")
+    said = "no" if "unlikely" in words[i:] else next(plain, "")
     return said in lx.SEEN | lx.EVERY | lx.DETERMINERS or not said.isalpha()
 
 

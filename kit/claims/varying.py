@@ -17,34 +17,41 @@ _VARIES = re.compile(
     r"\b(?:depend\w*|var(?:y|ies|ied|iable)|differ(?:s|ed|ent|ently)?|inconsisten\w*|mixed"
     r"|conflict\w*|contradict\w*|disagree\w*|heterogen\w*|(?:mission|context|study|case) specific"
     r"|no (?:single|one|consistent|clear|uniform|common) \w+|change\w* (?:between|across|from)"
-    r"|(?:not|neither|nor|isn't|aren't)(?: \w+){0,2} (?:consistent(?:ly)?|uniform(?:ly)?|same|always"
-    r"|alike|agree|all|every))\b"
+    r"|(?:not|neither|nor|isn't|aren't)(?: \w+){0,2} (?:consistent(?:ly)?|uniform(?:ly)?|same"
+    r"|always|alike|agree|all|every))\b"
 )
 _ALL = re.compile(
     r"\b(?:consistent(?:ly)?|always|uniform(?:ly)?|throughout|every|each|all|whatever|regardless"
     r"|everywhere|invariably|agree|same)\b"
 )
 _SIZE = re.compile(r"\b(?:size|magnitude|strength|extent|degree|amount|mechanism|cause|timing)\b")
-_CASE = r"(?:missions?|stud(?:y|ies)|experiments?|flights?|datasets?|cases?)\b"
-_CASES = re.compile(rf"\b(?:some|others?|two|three|one|another|most)\b|\b{_CASE}")
-_ELSE = re.compile(  # "in some tissues" speaks of no cases
-    rf"\b(?:some|other|two|three|one|another|most)(?= \w)(?! (?:\w+ ){{0,2}}{_CASE})"
-    r"(?! (?:up|down|\w+ed|it|is|are|of|in|and|or|but|while|whereas)\b)"
-)
+_CASE = r"missions?|stud(?:y|ies)|experiments?|flights?|datasets?|cases?"
+_ACROSS = re.compile(r"\b(?:across|between|among) (?:\w+ )*?(\w+)(?=[?.,]|$)")
+_SOME = r"\b(?:some|other|two|three|one|another|most)\b"
+_GOES_ON = r"(?:up|down|\w+ed|it|is|are|of|in|and|or|but|while|whereas|that|show|find|report)\b"
 _CUTS = (lx.HARD - {"or"}) | {"why", "that"}  # "not up or down" denies both
 
 
-def varying(sentences: Sequence[str], cases: Mapping[str, str]) -> float | None:
+def _kind(prompt: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What speaks of the cases that a question asks for, and of some of another kind."""
+    asked = "|".join([_CASE, *map(re.escape, _ACROSS.findall(prompt.lower()))])
+    case = rf"(?:{asked})\b"
+    other = rf"{_SOME}(?= \w)(?! (?:\w+ ){{0,2}}{case})(?! {_GOES_ON})"
+    return re.compile(rf"{_SOME}|\bothers\b|\b{case}"), re.compile(other)
+
+
+def varying(sentences: Sequence[str], cases: Mapping[str, str], prompt: str = "") -> float | None:
     """1 where sentences say that it depends, .5 where they leave it open between up and down, 0
     where they give one direction or a wrong one for a case; None where they say nothing of it.
 
-    cases : name -> up or down.
+    cases : name -> up or down; prompt : it says what they are ("across trials").
 
     >>> varying(["It is up in M1 but down in M2."], {"M1": "up", "M2": "down"})
     1.0
     >>> varying(["It is consistently up; why is unknown."], {})
     0.0
     """
+    of_cases, of_others = _kind(prompt)
     reader = Reader(dict.fromkeys(cases, ()))
     said = settle([claim for s in sentences for claim in reader.sentence(s)])
     if any(d in ("up", "down") and d != cases[c] for c, d in said.items()):
@@ -57,7 +64,7 @@ def varying(sentences: Sequence[str], cases: Mapping[str, str]) -> float | None:
         cuts = [0, *(i for i, w in enumerate(words) if w in _CUTS)]
         cues = [(c, max(i for i in cuts if i <= c.start)) for c in find_cues(words, ())]
         signs = {direction_of(c, count_negations(words, c, i)) for c, i in cues} & {"up", "down"}
-        cases_ = bool(_CASES.search(joined)) and not _ELSE.search(joined)
+        cases_ = bool(of_cases.search(joined)) and not of_others.search(joined)
         left_open = named or not lx.HEDGES.isdisjoint(words)
         if len(signs) == 1 and (not (left_open or cases_) or _holds(_ALL, words)):
             return 0.0

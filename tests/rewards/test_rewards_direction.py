@@ -145,6 +145,11 @@ def test_the_first_claim_behind_a_condition_is_read(lead):
         ("The expected fall of insulin did not occur; it rose.", "up"),
         ("Insulin is lower in control mice compared to flight mice.", "up"),
         ("Insulin is lower in flight mice compared to control mice.", "down"),
+        ("I would expect insulin to rise in flight.", "up"),
+        ("I would expect insulin to rise, but the data show a fall of it.", "unstated"),
+        ("Insulin was hypothesized to fall. In fact, it rises.", "up"),
+        ("A fall of insulin is unlikely.", "unstated"),
+        ("Insulin was said to fall; we found the opposite.", "unstated"),
         ("The fall of insulin was expected but did not occur.", "unstated"),
         ("The fall of insulin failed to materialise.", "unstated"),
     ],
@@ -171,6 +176,29 @@ def test_the_answer_and_its_cause_are_no_other_subject_and_no_second_direction(t
     for word, way in (("upregulated", "up"), ("downregulated", "down")):
         found = settle(claims(text.format(word), {"insulin": ()}))
         assert (found.get("insulin") == way) is wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "In heart failure, insulin is {}.",
+        "Without oxygen, insulin is {}.",
+        "After failed therapy, insulin is {} compared to controls.",
+        "Insulin is {} by elevated cortisol.",
+        "Insulin is {} as the dose increases.",
+    ],
+)
+def test_what_stands_around_a_claim_turns_no_direction(text):
+    """ "Failure" and "without" in the lead-in denied it, the cause took it back."""
+    for word, way in (("upregulated", "up"), ("downregulated", "down")):
+        assert settle(claims(text.format(word), {"insulin": ()})) == {"insulin": way}
+
+
+def test_what_acts_on_one_thing_and_then_on_another():
+    """The second verb, or the one before, was of the first thing, too: right answers said both."""
+    texts = ["The drug lowers insulin and raises appetite.", "Raising the dose lowers insulin."]
+    for text in (*texts, "Increased stress suppresses insulin.", "A larger dose lowers insulin."):
+        assert settle(claims(text, {"insulin": ()})) == {"insulin": "down"}
 
 
 def test_a_cause_that_is_asked_for_keeps_its_direction():
