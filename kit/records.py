@@ -94,11 +94,7 @@ class Criterion:
     meta: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if (
-            not isinstance(self.weight, (int, float))
-            or isinstance(self.weight, bool)
-            or not math.isfinite(self.weight)
-        ):
+        if not is_number(self.weight) or not math.isfinite(self.weight):
             raise DataError(
                 f"weight is {self.weight!r}, not a finite number",
                 where=f"criterion {self.id!r}, field weight",
@@ -206,10 +202,7 @@ class Task:
 
     def criterion(self, criterion_id: str) -> Criterion:
         """The criterion with this id; KeyError when absent."""
-        for c in self.criteria:
-            if c.id == criterion_id:
-                return c
-        raise KeyError(criterion_id)
+        return {c.id: c for c in self.criteria}[criterion_id]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,21 +261,18 @@ class Verdict:
         where = f"verdict on {self.task_id}/{self.response_id}/{self.criterion_id}"
         if self.status not in STATUSES:
             raise DataError(f"status is {self.status!r}", where=where, fix=f"use one of {STATUSES}")
-        if self.status == "unknown":
-            if self.failure not in FAILURES:
-                raise DataError(
-                    f"an unknown verdict needs a failure kind, got {self.failure!r}",
-                    where=where,
-                    fix=f"use one of {FAILURES}",
-                )
-            object.__setattr__(self, "value", None)
-        elif self.status == "level":
-            if self.value is None or not 0.0 <= self.value <= 1.0:
-                raise DataError(
-                    f"a level verdict needs a value in [0, 1], got {self.value!r}", where=where
-                )
-        else:
-            object.__setattr__(self, "value", 1.0 if self.status == "met" else 0.0)
+        if self.status == "unknown" and self.failure not in FAILURES:
+            raise DataError(
+                f"an unknown verdict needs a failure kind, got {self.failure!r}",
+                where=where,
+                fix=f"use one of {FAILURES}",
+            )
+        if self.status != "level":
+            object.__setattr__(self, "value", {"met": 1.0, "unmet": 0.0}.get(self.status))
+        elif self.value is None or not 0.0 <= self.value <= 1.0:
+            raise DataError(
+                f"a level verdict needs a value in [0, 1], got {self.value!r}", where=where
+            )
         if self.p is not None and not 0.0 <= self.p <= 1.0:
             raise DataError(f"p is {self.p!r}, not in [0, 1]", where=where)
 
@@ -386,15 +376,14 @@ def to_json(record: Any) -> dict[str, Any]:
     >>> to_json(Criterion(id="c", text="t"))["weight"]
     1.0
     """
-    out: dict[str, Any] = {}
-    for f in dataclasses.fields(record):
-        v = getattr(record, f.name)
-        if isinstance(v, tuple):
-            v = [to_json(x) if dataclasses.is_dataclass(x) else x for x in v]
-        elif isinstance(v, Mapping):
-            v = dict(v)
-        out[f.name] = v
-    return out
+    return {f.name: _held(getattr(record, f.name)) for f in dataclasses.fields(record)}
+
+
+def _held(value: Any) -> Any:
+    """A field's value: records in a tuple as dicts, a mapping as a dict, others as they are."""
+    if isinstance(value, tuple):
+        return [to_json(x) if dataclasses.is_dataclass(x) else x for x in value]
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 def plain(value: Any) -> Any:
@@ -440,8 +429,6 @@ def _build(cls: type, row: Mapping[str, Any], where: str) -> Any:
         if isinstance(data.get(f.name), list):
             data[f.name] = tuple(data[f.name])
     if extra:  # nothing is lost: fields that we do not know travel in meta
-        if "meta" not in known:
-            raise DataError(f"unknown fields {sorted(extra)}", where=where)
         data["meta"] = {**(data.get("meta") or {}), **extra}
     for name in ("id", "task_id", "response_id", "criterion_id", "text", "prompt"):
         if name in data and not isinstance(data[name], str):
@@ -533,6 +520,18 @@ def unknown(
         failure=failure,
         **more,
     )
+
+
+def grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
+    """The values of (key, value) pairs by their key, keys and values in the order of the pairs.
+
+    >>> grouped([("a", 1), ("b", 2), ("a", 3)])
+    {'a': [1, 3], 'b': [2]}
+    """
+    out: dict[Any, list[Any]] = {}
+    for key, value in pairs:
+        out.setdefault(key, []).append(value)
+    return out
 
 
 def paid(v: Verdict, what: str = "cost") -> float:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import KitError
 from .page import escape
-from .records import Grade, Verdict, by_criterion, paid
+from .records import Grade, Verdict, by_criterion, grouped, paid
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,11 +113,7 @@ def ratings_of(human: Any) -> dict[tuple[str, str, str], list[float]]:
     """(task, response, criterion) -> what raters gave there; takes what `labels_of` takes."""
     found = getattr(human, "verdicts", human)
     by_people = [v for v in found if v.judge.startswith("human")]
-    given: dict[tuple[str, str, str], list[float]] = {}
-    for v in by_people or found:
-        if v.value is not None:
-            given.setdefault(v.ids, []).append(v.value)
-    return given
+    return grouped((v.ids, v.value) for v in by_people or found if v.value is not None)
 
 
 def _with_labels(frame: pd.DataFrame, human: Any) -> pd.DataFrame:

@@ -153,9 +153,7 @@ def by_levels(
     A label that is none of them, or that may be counted from either, is unknown and an error. The
     numbers on other criteria then have a scale without these.
     """
-    every: dict[tuple[str | None, str | None], Criterion] = {}
-    for t in tasks:
-        every |= {(t.id, c.id): c for c in t.criteria}
+    every = {(t.id, c.id): c for t in tasks for c in t.criteria}
     scaled = {key: c for key, c in every.items() if c.levels or (c.points or 0) > 1}
     asked = {task for task, _ in every}
     # a null on another task's criterion is no label: Parquet fills objects so
@@ -210,17 +208,12 @@ def _places(
 ) -> dict[int, float | None]:
     """The level or points of each label; None of those that are not clear."""
     places = {i: _named(out[i].meta["label"], c) for i, c in own.items()}
-    open_ = [i for i, place in places.items() if place is None and i in numbers]
-    open_ = [i for i in open_ if not _numbered(own[i])]
-    starts: set[bool] = set()
-    points: set[float] = set()
-    for i in open_:
-        levels, x = own[i].levels, numbers[i]
-        if not levels:
-            points.add(x)
-        elif x in (0, len(levels)):
-            starts.add(x == 0)
-    for i in open_:
+    left = [i for i, place in places.items() if place is None and not _numbered(own[i])]
+    left = [i for i in left if i in numbers]
+    points = {numbers[i] for i in left if not own[i].levels}
+    ends = ((numbers[i], len(own[i].levels)) for i in left if own[i].levels)
+    starts = {x == 0 for x, n in ends if x in (0, n)}
+    for i in left:
         places[i] = _place(numbers[i], own[i], starts, points)
     return places
 
@@ -240,9 +233,7 @@ def _place(x: float, c: Criterion, starts: set[bool], points: set[float]) -> flo
         if x and not points - {0, 1}:
             return None
         x *= top
-    if 0 <= x <= top:
-        return x
-    return None
+    return x if 0 <= x <= top else None
 
 
 def _again(out: list[Verdict], told: list[Finding], flat: Mapping[int, float]) -> list[Finding]:

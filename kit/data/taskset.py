@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
-from ..records import Response, Task, Verdict
+from ..records import Response, Task, Verdict, grouped
 from .findings import Finding
 from .levels import by_levels
 
@@ -102,11 +102,11 @@ class TaskSet:
 
     @cached_property
     def _responses(self) -> dict[str, list[Response]]:
-        return _by_task(self.responses)
+        return grouped((r.task_id, r) for r in self.responses)
 
     @cached_property
     def _verdicts(self) -> dict[str, list[Verdict]]:
-        return _by_task(self.verdicts)
+        return grouped((v.task_id, v) for v in self.verdicts)
 
     def sound(self, *, skip_bad: bool = False) -> TaskSet:
         """This set, or DataError at its first finding of severity "error": money is not spent on a
@@ -230,13 +230,6 @@ class TaskSet:
             f"{len(self.responses)} responses, {len(self.verdicts)} labels and recorded verdicts; "
             f"findings: {notes}"
         )
-
-
-def _by_task(rows: list[Any]) -> dict[str, list[Any]]:
-    out: dict[str, list[Any]] = {}
-    for row in rows:
-        out.setdefault(row.task_id, []).append(row)
-    return out
 
 
 def _label_of(v: Verdict) -> tuple[Any, ...] | None:

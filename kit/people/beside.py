@@ -9,7 +9,7 @@ from typing import Any
 
 from ..data import load_tasks
 from ..errors import DataError, MissingError
-from ..records import Criterion, Response, Task, Verdict
+from ..records import Criterion, Response, Task, Verdict, grouped
 from .grades import verdicts_of
 from .labels import Key, Labels, read_labels
 
@@ -72,9 +72,9 @@ class Beside:
 
     def criteria(self) -> dict[tuple[str, str], Beside]:
         """The rows of each criterion, by its id and text."""
-        groups: dict[tuple[str, str], list[int]] = {}
-        for i, key in enumerate(zip(self.criterion, self.text, strict=True)):
-            groups.setdefault(key, []).append(i)
+        groups = grouped(
+            (key, i) for i, key in enumerate(zip(self.criterion, self.text, strict=True))
+        )
         return {key: self.rows(at) for key, at in groups.items()}
 
     def judged(self) -> Beside:

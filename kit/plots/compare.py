@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..records import grouped
 from . import theme
 
 
@@ -12,9 +13,7 @@ def groups(
     rows: Sequence[Mapping[str, Any]], *, most: int = 12
 ) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
     """Rows by (notebook, metric), those with intervals first, at most `most` groups."""
-    out: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for r in rows:
-        out.setdefault((r["notebook"], r["metric"]), []).append(r)
+    out = grouped(((r["notebook"], r["metric"]), r) for r in rows)
     ranked = sorted(out.items(), key=lambda kv: (all(r.get("low") is None for r in kv[1]), kv[0]))
     return dict(ranked[:most])
 

@@ -7,7 +7,7 @@ from typing import Any
 from ..data.tables import nearest
 from ..data.taskset import TaskSet
 from ..errors import DataError
-from ..records import Task, Verdict
+from ..records import Task, Verdict, grouped
 from .lint import LintReport
 from .words import tokens_of
 
@@ -25,10 +25,9 @@ def table(
     text : in prompt or criteria, case does not matter. code : a lint rule that found something on
         the task (needs `lint`).
     """
-    found: dict[str, list[str]] = {}
-    for f in lint.findings if lint else ():
-        if f.task_id is not None:
-            found.setdefault(f.task_id, []).append(f.code)
+    found = grouped(
+        (f.task_id, f.code) for f in (lint.findings if lint else ()) if f.task_id is not None
+    )
     out = []
     for t in tasks.tasks:
         keep = (

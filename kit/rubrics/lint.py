@@ -19,7 +19,7 @@ from ..data.files import nearest
 from ..data.findings import SEVERITIES, Finding
 from ..data.taskset import Parsed, TaskSet
 from ..errors import DataError
-from ..records import Task
+from ..records import Task, grouped
 from ..tables import rows_html
 from . import precision
 from .corpus import Corpus
@@ -99,9 +99,7 @@ class LintReport:
     def groups(self, most: int = 20) -> Iterator[tuple[Finding, list[int], int]]:
         """(first finding, rows, how often) per rule and text, at most `most` groups a rule; the
         rest is counted in `counts`."""
-        held: dict[tuple[str, str, str], list[Finding]] = {}
-        for f in self.findings:
-            held.setdefault((f.severity, f.code, f.text or f.message), []).append(f)
+        held = grouped(((f.severity, f.code, f.text or f.message), f) for f in self.findings)
         shown: Counter[tuple[str, str]] = Counter()
         for (severity, code, _), found in held.items():
             shown[severity, code] += 1

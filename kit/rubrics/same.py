@@ -17,7 +17,7 @@ from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any
 
-from ..records import Criterion
+from ..records import Criterion, grouped
 from .limits import EXACT, LIMIT, NEGATED, PIECES, WHOLE, limits, measured
 from .wording import NEGATION_WORDS
 from .words import stem, words
@@ -124,9 +124,7 @@ def spoken(text: str) -> list[str]:
 def compare(criteria: Iterable[tuple[Criterion, str]], found: Found) -> None:
     """Findings on the criteria of a row, given with their folded text: one per group that says the
     same."""
-    groups: dict[tuple[bool, str | None], list[tuple[Criterion, str]]] = {}
-    for c, folded in criteria:
-        groups.setdefault((c.weight < 0, branch(c)), []).append((c, folded))
+    groups = grouped(((c.weight < 0, branch(c)), (c, folded)) for c, folded in criteria)
     _both_signs(groups, found)
     for members in groups.values():
         if len(members) > 1:
@@ -159,9 +157,7 @@ def _both_signs(
 
 def _distinct(members: list[tuple[Criterion, str]], found: Found) -> list[Criterion]:
     """The first criterion of each wording; one finding for each wording that comes again."""
-    by_text: dict[str, list[Criterion]] = {}
-    for c, folded in members:
-        by_text.setdefault(folded, []).append(c)
+    by_text = grouped((folded, c) for c, folded in members)
     for same in by_text.values():
         if len(same) > 1 and same[0].check == same[1].check:
             found(
@@ -180,9 +176,7 @@ def _names(criteria: Sequence[Criterion]) -> str:
 
 
 def _twice(criteria: list[Criterion], found: Found) -> None:
-    by_key: dict[frozenset[str], list[Criterion]] = {}
-    for c in criteria:
-        by_key.setdefault(_key(spoken(c.text)), []).append(c)
+    by_key = grouped((_key(spoken(c.text)), c) for c in criteria)
     for key, alike in by_key.items():
         if key and len(alike) > 1:
             _alike([(c, said(c.text)) for c in alike], found)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..errors import DataError
-from ..records import Task, canonical, fingerprint, is_number, to_json
+from ..records import Task, canonical, fingerprint, grouped, is_number, to_json
 from .words import fold
 
 
@@ -205,9 +205,7 @@ def by_group(
     group."""
     tasks = _check(tasks, share, seed)
     side = together(tasks, groups=True)
-    groups: dict[str, list[str]] = {}
-    for t in tasks:
-        groups.setdefault(t.group if t.group is not None else f"\0{t.id}", []).append(t.id)
+    groups = grouped((t.group if t.group is not None else f"\0{t.id}", t.id) for t in tasks)
     if heldout is not None:
         chosen = set(heldout)
         if missing := sorted(chosen - set(groups)):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..records import Run
+from ..records import Run, grouped
 from ..settings.params import parameters as declared_in
 from ..stats.estimate import Estimate
 from ..stats.trend import mean_over_seeds
@@ -191,9 +191,8 @@ def across_seeds(found: Found) -> list[Seeds]:
         if len({r["seed"] for r in rows}) < 2:
             continue
         clear = sum(r["low"] is not None and (r["low"] > 0 or r["high"] < 0) for r in rows)
-        by_seed: dict[int, list[float]] = {}
-        for r in rows:  # runs of one seed are one draw, however often it was run
-            by_seed.setdefault(r["seed"], []).append(float(r["value"]))
+        # runs of one seed are one draw, however often it was run
+        by_seed = grouped((r["seed"], float(r["value"])) for r in rows)
         share = all(r["share"] for r in rows)
         values = tuple(math.fsum(v) / len(v) for v in by_seed.values())
         out.append(

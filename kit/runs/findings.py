@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..records import Run
+from ..records import Run, grouped
 from . import compare
 
 GAMEABLE = ("attack", "loose", "hack", "trivial", "without skill", "sentinel", "gameable")
@@ -107,9 +107,7 @@ def of_run(run: Run, most: int = 4) -> list[str]:
 
 def over_settings(found: Sequence[tuple[Path, Run]], most: int = 4) -> list[str]:
     """Sentences about one notebook's many runs: per metric the ends over its settings."""
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for row in compare.metrics(found):
-        rows.setdefault(row["metric"], []).append(row)
+    rows = grouped((row["metric"], row) for row in compare.metrics(found))
     wide = sorted(rows.items(), key=lambda kv: (kv[1][0]["low"] is None, kv[0]))
     out = []
     for name, group in wide[:most]:

@@ -21,7 +21,7 @@ from .. import runs
 from ..data.schemas import readable
 from ..errors import DataError
 from ..people import view
-from ..records import Run, is_number
+from ..records import Run, grouped, is_number
 from . import compare, findings
 from .findings import number
 
@@ -279,9 +279,7 @@ def _one_book(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _seeds(found: Found, figures: Figures) -> dict[str, Any]:
     from ..plots import compare as plots
 
-    groups: dict[tuple[str, str], list[compare.Seeds]] = {}
-    for s in compare.across_seeds(found):
-        groups.setdefault((s.notebook, s.metric), []).append(s)
+    groups = grouped(((s.notebook, s.metric), s) for s in compare.across_seeds(found))
     if not groups:
         return {}
 

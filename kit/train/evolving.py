@@ -18,7 +18,7 @@ from typing import Any
 from ..errors import KitError
 from ..judge import loop
 from ..judge.keys import redact
-from ..records import Criterion, Grade, Response
+from ..records import Criterion, Grade, Response, grouped
 from ..rewards.evolve import Ask, EvolvingRubrics
 from ..rewards.formatting import Format
 from ..settings.read import make
@@ -134,9 +134,7 @@ class Evolving:
         """Grades by the criteria in use; buffers change before (proposals) and after (no
         spread).
         """
-        groups: dict[str, list[Response]] = {}
-        for r in responses:
-            groups.setdefault(r.task_id, []).append(r)
+        groups = grouped((r.task_id, r) for r in responses)
         start = len(self.rubrics.log)
         if (step - 1) % self.settings.ask_every == 0:
             await asyncio.gather(*(self._propose(t, rs, step) for t, rs in groups.items()))

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..errors import DataError, KitError, MissingError
 from ..judge.keys import missing
-from ..records import Task, is_number
+from ..records import Task, grouped, is_number
 from ..rubrics import splits
 from ..settings.read import known_names
 from ..system import processes, progress
@@ -133,9 +133,7 @@ def _spread(tasks: Sequence[Task], field: str) -> list[Task]:
     >>> [t.id for t in _spread(some, "kind")]
     ['a1', 'b1', 'a2', 'a3', 'b2', 'a4']
     """
-    strata: dict[Any, list[Task]] = {}
-    for task in tasks:
-        strata.setdefault(getattr(task, field), []).append(task)
+    strata = grouped((getattr(task, field), task) for task in tasks)
     places = [((k + 0.5) / len(s), t) for s in strata.values() for k, t in enumerate(s)]
     return [t for _, t in sorted(places, key=lambda p: p[0])]
 

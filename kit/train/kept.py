@@ -18,7 +18,7 @@ from typing import Any
 from .. import calibration
 from ..data import load_tasks
 from ..errors import DataError
-from ..records import Response, Task
+from ..records import Response, Task, grouped
 from ..rewards.composer import Composer
 from ..stats.estimate import Estimate
 from ..system import paths
@@ -91,9 +91,7 @@ def claims(name: str, *, before: str, margin: float = 0.05) -> dict[str, calibra
 
     Keys are "stage, seed 0" and "stage, all seeds" (clustered by task, where there are several).
     """
-    rows: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for r in answers(name):
-        rows.setdefault((r["stage"], r["seed"]), []).append(r)
+    rows = grouped(((r["stage"], r["seed"]), r) for r in answers(name))
     order = list(dict.fromkeys(stage for stage, _ in rows))
     out = {}
     for stage in order[order.index(before) + 1 :]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
+from ..records import grouped
 from ..rewards.contrast import NONE, spreads
 from ..stats import macro_mean
 from ..system import progress
@@ -223,9 +224,7 @@ def summary(
     for a single prompt. saturated : share of the groups' criteria that all their answers meet
     alike: they teach nothing. size : of a group, in whose order the rows come; 0: a prompt has one.
     """
-    groups: dict[Any, list[dict[str, Any]]] = {}
-    for i, r in enumerate(rows):
-        groups.setdefault(i // size if size else r["task_id"], []).append(r)
+    groups = grouped((i // size if size else r["task_id"], r) for i, r in enumerate(rows))
     unknown = sum(r["reward"] is None for r in rows)
     rewards = [r["reward"] for r in rows]
     bounds = rollouts.span([r.get("range") for r in rows], rewards)
@@ -262,11 +261,9 @@ def summary(
 
 def _criteria(rows: Sequence[dict[str, Any]], names: evaluation.Names) -> dict[str, float]:
     """Mean over answers of each criterion, by its text."""
-    found: dict[str, list[float]] = {}
-    for r in rows:
-        values = ((v["id"], v.get("value")) for v in r["verdicts"])
-        for k, v in evaluation.row_means(names, r["task_id"], values).items():
-            found.setdefault(k, []).append(v)
+    said = ((r["task_id"], ((v["id"], v.get("value")) for v in r["verdicts"])) for r in rows)
+    means = (evaluation.row_means(names, task, values) for task, values in said)
+    found = grouped(pair for row in means for pair in row.items())
     return {k: statistics.fmean(v) for k, v in found.items()}
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..records import grouped
 from .device import import_torch
 
 
@@ -42,12 +43,11 @@ def pack(input_ids: Any, attention_mask: Any, completion: int) -> list[Packed]:
     """
     width = input_ids.shape[1] - completion
     prompt_mask, answer_mask = attention_mask[:, :width].bool(), attention_mask[:, width:].bool()
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for row in range(input_ids.shape[0]):
-        if bool(answer_mask[row].any()):
-            groups.setdefault(tuple(input_ids[row, :width][prompt_mask[row]].tolist()), []).append(
-                row
-            )
+    groups = grouped(
+        (tuple(input_ids[row, :width][prompt_mask[row]].tolist()), row)
+        for row in range(input_ids.shape[0])
+        if bool(answer_mask[row].any())
+    )
     return [
         _one(prompt, rows, input_ids[:, width:], answer_mask) for prompt, rows in groups.items()
     ]

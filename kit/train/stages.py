@@ -15,7 +15,7 @@ from typing import Any
 from ..checks import accepted
 from ..checks.rules import without_confidence
 from ..errors import DataError
-from ..records import Response, Task, fingerprint, is_held_out
+from ..records import Response, Task, fingerprint, grouped, is_held_out
 from ..runs import plain
 from . import engine, inputs, packing, rollouts, world
 from .config import DPOSettings, Settings, divided, merged, to_mapping
@@ -373,10 +373,9 @@ def pairs_from(tasks: Sequence[Task], graded: Sequence[tuple[Any, Any]]) -> list
     Where an exact check says what is right, that is chosen, sampled or not. Answers whose score is
     unknown, and empty ones, take no part.
     """
-    by_task: dict[str, list[tuple[float, str]]] = {}
-    for r, g in graded:
-        if g.score is not None and r.text.strip():
-            by_task.setdefault(r.task_id, []).append((g.score, r.text))
+    by_task = grouped(
+        (r.task_id, (g.score, r.text)) for r, g in graded if g.score is not None and r.text.strip()
+    )
     out = []
     for t in tasks:
         found = sorted(by_task.get(t.id, []))

@@ -20,7 +20,7 @@ from ..data import TaskSet, load_tasks
 from ..errors import DataError, MissingError
 from ..judge.prices import tokens
 from ..judge.records import Forecast
-from ..records import Criterion, Response, Task, Verdict
+from ..records import Criterion, Response, Task, Verdict, grouped
 from ..tables import averaged, labels_of, ratings_of
 from .makers import MakeJudge, Reflector
 from .seal import words
@@ -108,10 +108,7 @@ def left_out(labels: Any) -> list[str]:
     ties, between = means.count(None), sum(x not in (None, 0.0, 1.0) for x in means)
     notes = [f"{ties} rows have no label: the raters are split evenly"] if ties else []
     notes += [f"{between} labels lie between met and unmet: .5 and more is met"] if between else []
-    said: dict[str, list[str]] = {}
-    for f in labels.findings:
-        if f.code in ODD:
-            said.setdefault(f.code, []).append(f.message)
+    said = grouped((f.code, f.message) for f in labels.findings if f.code in ODD)
     return notes + [f"{len(m)} labels left out ({code}), as: {m[0]}" for code, m in said.items()]
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from ..errors import DataError, KitError
 from ..judge.panel import doubtful
 from ..judge.templates import neutral
-from ..records import PAID, Criterion, Verdict, fingerprint, paid
+from ..records import PAID, Criterion, Verdict, fingerprint, grouped, paid
 from ..settings.read import known_names, nearest
 from .makers import MakeJudge
 from .search import Labelled, ask
@@ -310,10 +310,7 @@ def whole(
     rubrics with their criteria, as `reword` takes them, and the ids of the rows that each was made
     of. Pitfalls (weight < 0) are left out.
     """
-    answers: dict[tuple[str, str], list[Labelled]] = {}
-    for r in rows:
-        if r.criterion.weight >= 0:
-            answers.setdefault((r.task.id, r.response.id), []).append(r)
+    answers = grouped(((r.task.id, r.response.id), r) for r in rows if r.criterion.weight >= 0)
     out, parts = [], {}
     for members in answers.values():
         texts = [r.criterion.text for r in members]
