@@ -16,7 +16,7 @@ from typing import Any
 from .. import runs
 from ..data.schemas import FIELD, readable, stamped
 from ..errors import KitError
-from ..system import processes, progress
+from ..system import paths, processes, progress
 
 OWN = "own"  # the kind of the columns that every row has
 RUNS_OWN = ("seed", "profile")  # a run's, given or not: no metric's column has these names
@@ -94,7 +94,7 @@ class Board:
             rows = table((c, self._metrics(c)) for c in cells)
             runs.write_json(self.path, [stamped("sweep", vars(c)) for c in cells])
             runs.write_json(self.folder / "table.json", rows)
-            runs.write_text(self.folder / "table.csv", as_csv(rows))
+            paths.write_text(self.folder / "table.csv", as_csv(rows))
 
     def _metrics(self, cell: Cell) -> Mapping[str, Any]:
         """What a finished cell recorded; nothing of an unfinished one, and of one removed since."""

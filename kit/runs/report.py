@@ -22,6 +22,7 @@ from ..data.schemas import readable
 from ..errors import DataError
 from ..people import view
 from ..records import Run, grouped, is_number
+from ..system import paths
 from . import compare, findings
 from .findings import number
 
@@ -437,5 +438,5 @@ def write(folder: str | Path, out: str | Path | None = None, **options: Any) -> 
     path = Path(out).expanduser().resolve() if out else default
     page = build(folder, **options)
     path.parent.mkdir(parents=True, exist_ok=True)
-    runs.write_text(path, page)  # whole or not at all: two sweeps may write the same file
+    paths.write_text(path, page)  # whole or not at all: two sweeps may write the same file
     return path
