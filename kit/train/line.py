@@ -21,7 +21,7 @@ from ..records import Response, Task, fingerprint, response_from_json, to_json
 from ..rewards.composer import Composer
 from ..runs import plain
 from . import answers, evaluation, export, grpo, inputs, models, stages
-from .config import DPOSettings, GRPOSettings, Settings
+from .config import DPOSettings, GRPOSettings, Settings, to_mapping
 from .models import Loaded, load
 from .resume import mark_folder, read_by
 from .reward import Reward
@@ -88,15 +88,15 @@ def run(chain: Chain) -> Done:
             composer=Composer.from_config(chain.reward),
             ledger=chain.out / "ledger.sqlite",
         )
-        if chain.tasks:
-            mark = read_by(reward, chain.tasks, chain.heldout)
-            mark_folder(chain.out / "chain.json", mark, resume=True)
         sampled = (
             s.settings for s in reversed(chain.stages) if isinstance(s.settings, GRPOSettings)
         )
         line = _Line(chain, reward, chain.sampler or next(sampled, None))
+        mark = read_by(reward, chain.tasks, chain.heldout) if chain.tasks else {}
         for stage in chain.stages:
             line.ready(stage)
+            mark |= line.mark(stage)
+        mark_folder(chain.out / "chain.json", mark, resume=True)
         model = chain.stages[0].settings.model
         line.look("start", model)
         for stage in chain.stages:
@@ -146,6 +146,13 @@ class _Line:
         except KitError as e:
             place = f"stage {stage.name!r}, {e.where or 'settings'}"
             raise type(e)(e.what, where=place, fix=e.fix) from None
+
+    def mark(self, stage: Stage) -> dict[str, Any]:
+        """What makes of a stage what it is: a finished one is not run again for anything else."""
+        rows = self._given(stage)
+        made = [stage.teach, repr(stage.pairs or self.chain.pairs)]
+        held = to_mapping(stage.settings) | {"rows": fingerprint(made if rows is None else rows)}
+        return {f"{k} of the stage {stage.name!r}": v for k, v in held.items()}
 
     def _given(self, stage: Stage) -> Sequence[Mapping[str, Any]] | None:
         """What a supervised stage learns from; None where that is made of the model's answers."""

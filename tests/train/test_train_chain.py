@@ -196,6 +196,12 @@ def test_the_command_line_runs_a_chain_and_goes_on_without_answering_again(
     ] == 2
     monkeypatch.setattr(answers, "evaluate", lambda *a, **k: pytest.fail("answers again"))
     assert main(["train", str(path)]) == 0 and "reward minus start" in capsys.readouterr().out
+    # the finished folder, asked with another seed, showed the old weights as the new seed's
+    assert main(["train", str(path), "--set", "seed=1"]) == 2
+    assert "another seed of the stage 'sft'" in capsys.readouterr().err
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows[:2])))
+    assert main(["train", str(path)]) == 2
+    assert "another rows of the stage 'sft'" in capsys.readouterr().err
 
 
 def test_token_confidence_is_recorded_and_never_paid(monkeypatch):
