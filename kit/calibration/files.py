@@ -285,19 +285,17 @@ def read_cells(
 
     columns = read_columns(path, [confidence, correct, *([cluster] if cluster else [])])
 
-    def cells(name: str, read: Callable[[Any, str], float | None]) -> list[float | None]:
-        out: list[float | None] = []
+    def cells(name: str, read: Callable[[Any, str], float | None]) -> Iterator[float | None]:
         for i, v in enumerate(columns[name]):
             try:
-                out.append(read(v, ""))
+                yield read(v, "")
             except DataError as e:
                 raise DataError(
                     e.what, where=f"{place(path, i)}, field {name}", fix=e.fix
                 ) from None
-        return out
 
     return (
-        cells(confidence, confidence_cell),
-        cells(correct, correct_cell),
+        list(cells(confidence, confidence_cell)),
+        list(cells(correct, correct_cell)),
         columns[cluster] if cluster else None,
     )

@@ -232,20 +232,15 @@ def _column(
     values = [None if g else v for g, v in zip(gone, values, strict=True)]
     if any(gone) and kind_of(file) == "csv":
         values = typed(values)  # numbers beside a word for unknown
-    out: list[Any] = []
-    for i, v in enumerate(values):
-        if v is None:
-            out.append(None)
-        elif cut is None:
-            out.append(v.strip() if isinstance(v, str) else v)
-        elif isinstance(v, (int, float)):
-            out.append(v)
-        else:
-            raise DataError(
-                f"{v!r} is not a number, so --threshold cannot cut it",
-                where=f"{place(file, i)}, field {name}",
-                fix="leave --threshold out",
-            )
+    kinds = (int, float, type(None))
+    odd = next((i for i, v in enumerate(values) if not isinstance(v, kinds)), None)
+    if cut is not None and odd is not None:
+        raise DataError(
+            f"{values[odd]!r} is not a number, so --threshold cannot cut it",
+            where=f"{place(file, odd)}, field {name}",
+            fix="leave --threshold out",
+        )
+    out = [v.strip() if isinstance(v, str) else v for v in values]
     found = {x for x in out if x is not None}
     if cut is None and len(found) > 20:
         raise DataError(

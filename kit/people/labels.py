@@ -104,7 +104,12 @@ def _drawn(path: Any, tasks: Iterable[Task]) -> Labels:
         key = tuple(plain(row[k]) for k in KEYS)
         designs.add(row.get("design"))
         if (share := number(row.get("inclusion"))) is not None:
-            inclusion[key] = _share(share, where)
+            inclusion[key] = share
+            if not 1e-9 < share <= 1:
+                raise DataError(
+                    f"the probability to be drawn is {share:g}, not in (0, 1]",
+                    where=f"{where}, field inclusion",
+                )
         label = row["label"]
         if label is None or not str(label).strip():
             blank.append(key)
@@ -139,15 +144,6 @@ def _read(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     if lost:
         raise DataError(f"the row has no {lost}", where=f"{where}, field {lost}")
     return {**row, "label": row.get("label")}
-
-
-def _share(share: float, where: str) -> float:
-    if not 1e-9 < share <= 1:
-        raise DataError(
-            f"the probability to be drawn is {share:g}, not in (0, 1]",
-            where=f"{where}, field inclusion",
-        )
-    return share
 
 
 def guarded(text: Any) -> Any:
