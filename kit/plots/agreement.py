@@ -67,7 +67,8 @@ def confusion(result: Agreement, *, title: str = "Judge against human") -> Any:
         for i in range(len(names))
     ]
     fig = theme.figure(
-        title=f"{theme.safe(title)}<br><sub>kappa {theme.safe(str(result.kappa))}</sub>",
+        title=f"{theme.safe(title)}<br><sub>{next(iter(result.measures()))} "
+        f"{theme.safe(str(result.kappa))}</sub>",
         x="human",
         y="judge",
         height=380,

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import kit
 from kit.__main__ import main
 
 ROWS = "prompt,judge,human,score\np1,met,met,4\np1,unmet,met,2\np2,met,met,5\np2,,unmet,1\np3,unmet,unmet,1\np3,met,met,\n"
@@ -98,6 +99,10 @@ def test_a_measure_with_weights_says_so_in_its_name(tmp_path, capsys):
     assert main([*sides, "--json"]) == 0
     named = [m["measure"] for m in json.loads(capsys.readouterr().out)["measures"]]
     assert named[:2] == ["kappa", "AC1"]
+    table = {k: [r[i] for r in rows] for i, k in enumerate(("judge", "human"))}
+    how = {"weights": "linear", "categories": ["low", "mid", "high"]}
+    figure = kit.plot(kit.agree(table, "judge", "human", **how))
+    assert "kappa (linear weights) ." in figure.layout.title.text
 
 
 def test_what_the_judge_says_where_the_human_says_each_level(table, capsys):
