@@ -28,6 +28,7 @@ _LINKS = lx.LIST_WORDS | {"or", "/"}
 _FREE = lx.FRAME_WORDS | lx.LIST_WORDS | lx.PREPOSITIONS | lx.AUXILIARIES
 _CUT = re.compile(r"[,;:!?()](?=\s|$)|\.(?=\s|$)|/(?!\w)|\b(?:and|or|nor)\b", re.I)
 _SHOWN = re.compile(r"[=±^~]|^\W*1[.)]$")  # a calculation, the number of a line
+_NOT = re.compile(r"\b(?:not|nor|neither|isn't|wasn't|than|instead of)(?: \w+){0,2} $", re.I)
 LONGEST = 3  # words of an option whose end the question does not show
 Mark = tuple[int, bool | None]  # place, whether it is right; None where it is denied
 Row = tuple[Sequence[str], Sequence[Mark]]  # the tokens of a sentence, what they name
@@ -191,7 +192,8 @@ def guesses(
             for q, t in zip(here, tails, strict=True)
             if not t or t[0][0].isdigit() or t[0] in {*own, *_FREE}
         ]
-        plain = [q for q in here if not q.part and sentence[q.start : q.end].lower() != "one"]
+        bare = [q for q in here if not q.part and not _NOT.search(sentence[start : q.start])]
+        plain = [q for q in bare if sentence[q.start : q.end].lower() != "one"]
         if not words:
             out += [q.value for q in plain if q.value not in right and q.value not in given]
     return out

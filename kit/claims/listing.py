@@ -35,6 +35,7 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 _APART = re.compile(r"\s[/|]\s|[,;]?\s+(?=or\b)")
 _IS = re.compile(r"\b(?:is|are|was|were)\b")
 _BUILD = lx.DETERMINERS | lx.PREPOSITIONS | lx.PRONOUNS | lx.NEGATORS | lx.BE
+_HEADER = re.compile(r"\|[ \t:]*--|--[ \t:]*\|")  # the names of a table's columns
 _NUMBERING = re.compile(r"\(?\w{1,2}[.)]")
 
 
@@ -57,7 +58,7 @@ def rivals(
     []
     """
     asked = frozenset(phrase_words(prompt))
-    sentences = [_result(s) for s in sentences]
+    sentences = [_result(s) for s in sentences if is_fact(s) or not _HEADER.search(s)]
     right = {tuple(phrase_words(n)) for n in names}
     out: dict[str, None] = {}
     for run in _runs(sentences, asked, is_fact):

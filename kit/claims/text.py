@@ -27,6 +27,9 @@ _NUMBERED = re.compile(  # the number of a list's item; it is what stands behind
     r"|(?<=\s)\(?(\d{1,2})\)\s+(?=\S)",
     re.M,
 )
+_DASHED = re.compile(r"^[ \t]*[-–—][ \t]+(?=\d)", re.M)  # the bullet of a number is no minus
+_MARK = re.compile(r"(?<=[\w%.)])(?: ?\[\d{1,3}\](?!\())+")  # of a citation
+_HEADER = re.compile(r"\n(?=[ \t|:-]*-[ \t|:-]*$)(?=.*\|)", re.M)  # of a table, to join its rule
 _ITEMS = re.compile(r":[ \t]*((?:\n+[-•– \t]*\w+(?: \w+){0,2}[ \t,;.]*(?=\n|\Z))+)")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
 
@@ -38,7 +41,8 @@ def clean(text: str) -> str:
     >>> clean("It is **high**.")
     'It is high.'
     """
-    text = readable(_TAGS.sub(" ", _STRUCK.sub(" ", text)))
+    text = _DASHED.sub("• ", _MARK.sub("", _STRUCK.sub(" ", text)))
+    text = readable(_TAGS.sub(" ", text))
     text = re.sub("[↑⬆⇧⇑🔼🔺📈]\ufe0f?", " increases ", text)
     text = re.sub("[↓⬇⇩⇓🔽🔻📉]\ufe0f?", " decreases ", text)
     text = re.sub("[✗✘❌✖]", " false ", text)
@@ -63,6 +67,7 @@ def sentences(text: str) -> list[str]:
     ['It rose by 1.5 units, eg in mice.', 'Did it fall?']
     """
     text = _ABBREVIATIONS.sub(lambda m: m.group(1).replace(".", ""), clean(text))
+    text = _HEADER.sub(" ", text)
     text = _ITEMS.sub(lambda m: ": " + ", ".join(re.findall(r"\w[\w ]*", m[1])), text)
     return [s.strip() for s in _SENTENCE.split(text) if s and s.strip()]
 

@@ -681,3 +681,40 @@ def test_marks_without_words_between_them_break_nothing(text):
     asked = Task(id="t", prompt="?", truth={"facts": [{"id": "f", "text": "liver"}]})
     value = factual.score(asked, Response(task_id="t", id="r", text=text)).value
     assert value == ("liver" in text)
+
+
+ROME = Task(
+    id="r",
+    prompt="In which year did the Western Roman Empire fall?",
+    truth={"facts": [{"id": "f", "text": "476", "number": 476}]},
+)
+OSLO = Task(id="o", prompt="What is the capital of Norway?", truth={"facts": [{"text": "Oslo"}]})
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "It is not {w} but {a}.",
+        "It is {a}, not {w}.",
+        "Not {w}. {a}.",
+        "It is not {w}, nor 123, but {a}.",
+        "- {a}",
+        "{a}[1][2]",
+        "It is {a} [3].",
+        "**Answer:** {a}\n\n**Reason:** It follows from the data.",
+        "| Question | Answer |\n|---|---|\n| This one | {a} |",
+        "Field | Value\n--- | ---\nAnswer | {a}",
+    ],
+)
+def test_a_number_beside_a_denied_one_a_bullet_a_mark_and_a_heading(form):
+    """All earned what a wrong one does: the denied number, the reference's and the column's name
+    were other answers, the bullet a minus."""
+    for task, right, wrong in ((ROME, "476", "410"), (OSLO, "Oslo", "Bergen")):
+        for said, other, value in ((right, wrong, 1.0), (wrong, right, 0.0)):
+            text = form.format(a=said, w=other)
+            assert factual.score(task, Response(task_id="t", id="r", text=text)).value == value
+
+
+def test_a_heading_with_the_answer_in_it_is_a_row_like_any_other():
+    text = "| Bergen | Stavanger | Oslo |\n|---|---|---|\n| a | b | c |"
+    assert factual.score(OSLO, Response(task_id="t", id="r", text=text)).value < 0.4
