@@ -83,11 +83,8 @@ def _conflicting(n: int) -> str:
 
 
 def _merge(book: Any, what: list[str], args: Any) -> Output:
-    rows = []
-    for name in what:
-        verdicts, calls, conflicts = book.merge(name)
-        row = {"ledger": name, "verdicts": verdicts, "calls": calls, "conflicts": conflicts}
-        rows.append(row)
+    names = ("ledger", "verdicts", "calls", "conflicts")
+    rows = [dict(zip(names, (name, *book.merge(name)), strict=True)) for name in what]
     lines = [
         f"{r['ledger']}: {r['verdicts']} verdicts and {r['calls']} calls are new"
         + _conflicting(r["conflicts"])

@@ -104,10 +104,7 @@ def _moved(
     a: Mapping[str, Any], old: Mapping[str, Any], new: dict[str, Any]
 ) -> tuple[str, dict[str, Any]]:
     """An answer with its criteria numbered as in the joined task."""
-    verdicts = []
-    for v in a["v"]:
-        criterion = old["criteria"][v[0]]
-        verdicts.append([_number(new, criterion), *v[1:]])
+    verdicts = [[_number(new, old["criteria"][place]), *rest] for place, *rest in a["v"]]
     return old["id"], {**a, "v": verdicts}
 
 

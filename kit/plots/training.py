@@ -226,11 +226,9 @@ def running(values: Sequence[float | None], width: int = 5) -> list[float | None
     >>> running([1, None, 3], 2)
     [1.0, 1.0, 3.0]
     """
-    out: list[float | None] = []
-    for i in range(len(values)):
-        known = [v for v in values[max(0, i - width + 1) : i + 1] if v is not None]
-        out.append(sum(known) / len(known) if known else None)
-    return out
+    last = (values[max(0, i - width) : i] for i in range(1, len(values) + 1))
+    known = ([v for v in some if v is not None] for some in last)
+    return [sum(some) / len(some) if some else None for some in known]
 
 
 def _by_step(steps: Steps, **options: Any) -> Any:

@@ -11,11 +11,10 @@ first of its synonyms. Two that are on the same things in the same way say the s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement as twice
 from pathlib import Path
-from typing import Any
 
 from ..records import Criterion, grouped
 from .limits import EXACT, LIMIT, NEGATED, PIECES, WHOLE, limits, measured
@@ -231,7 +230,7 @@ def _limits(criteria: list[Criterion], found: Found) -> None:
     """Counted limits on one thing that no answer meets. Where code counts both, that is certain."""
     keep_one = {"suggestion": "keep one of the two"}
     bounds = [(c, *b) for c in criteria for b in _bounds(c)]
-    for (o, noun2, of2, low2, high2, sure2), (c, noun, of, low, high, sure) in _pairs(bounds):
+    for (o, noun2, of2, low2, high2, sure2), (c, noun, of, low, high, sure) in twice(bounds, 2):
         apart = low > high if o is c else low > high2 or low2 > high
         if apart and noun == noun2 and _one_thing(of, of2):
             code = (
@@ -244,10 +243,6 @@ def _limits(criteria: list[Criterion], found: Found) -> None:
                 **keep_one,
             )
             return
-
-
-def _pairs(things: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-    return combinations_with_replacement(things, 2)
 
 
 def _one_thing(a: frozenset[str], b: frozenset[str]) -> bool:
@@ -269,9 +264,6 @@ def _bounds(c: Criterion) -> list[tuple[str, frozenset[str], float, float, bool]
     ):
         return []
     rest = EXACT.sub(r"\1", LIMIT.sub(" ", c.text))
-    return [(noun + "s", _thing(rest), low, high, False) for noun, low, high in found]
-
-
-def _thing(text: str) -> frozenset[str]:
-    """What a limit is on, by the words that are left without it."""
-    return said(text).key - (_cores(WHOLE) - _cores(PIECES))
+    # what a limit is on is told by the words that are left without it
+    thing = said(rest).key - (_cores(WHOLE) - _cores(PIECES))
+    return [(noun + "s", thing, low, high, False) for noun, low, high in found]

@@ -380,6 +380,8 @@ def build(
     title: str = "Rubric rewards: report",
 ) -> str:
     """The report over all runs below `folder` (or those whose ids are in `only`) as HTML text."""
+    import jinja2
+
     base = Path(folder).expanduser().resolve()
     wanted = set(only) if only is not None else None
     found = [(f, r) for f, r in runs.find(base) if wanted is None or r.id in wanted]
@@ -399,7 +401,13 @@ def build(
     used = len(plotly.encode()) + len(json.dumps([glance, compared, seeds])) + len(figures.json())
     used += len(json.dumps(judged).encode()) + len(view.assets())
     sections = _sections(found, named, figures, SIZE_CAP - used)
-    return _template().render(
+    template = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.ChainableUndefined,
+        finalize=_shown,
+    ).get_template("report.html")
+    return template.render(
         title=title,
         lead=f"{len(found)} runs, made {datetime.now(UTC):%Y-%m-%d %H:%M} UTC.",
         found=findings.found(found),
@@ -415,14 +423,6 @@ def build(
         plotly=plotly,
         plots=figures.json(),
     )
-
-
-def _template() -> Any:
-    import jinja2
-
-    loader = jinja2.FileSystemLoader(Path(__file__).parent)
-    options = {"autoescape": True, "undefined": jinja2.ChainableUndefined, "finalize": _shown}
-    return jinja2.Environment(loader=loader, **options).get_template("report.html")
 
 
 def _shown(value: Any) -> Any:

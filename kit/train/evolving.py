@@ -137,7 +137,11 @@ class Evolving:
         groups = grouped((r.task_id, r) for r in responses)
         start = len(self.rubrics.log)
         if (step - 1) % self.settings.ask_every == 0:
-            await asyncio.gather(*(self._propose(t, rs, step) for t, rs in groups.items()))
+            asked = (
+                self.rubrics.propose(self.own[t], rs, ask=self.ask, step=step)
+                for t, rs in groups.items()
+            )
+            await asyncio.gather(*asked)
         for t in groups:
             task = self.own[t]
             self.reward.put(dataclasses.replace(task, criteria=self.rubrics.criteria(task)))
@@ -148,9 +152,6 @@ class Evolving:
         changes = self.rubrics.log[start:]
         self.log.append([self._row(step, t, changes) for t in groups])
         return grades
-
-    async def _propose(self, task_id: str, responses: Sequence[Response], step: int) -> None:
-        await self.rubrics.propose(self.own[task_id], responses, ask=self.ask, step=step)
 
     def _row(self, step: int, task_id: str, changes: Sequence[Any]) -> dict[str, Any]:
         mine = [dataclasses.asdict(c) for c in changes if c.task_id == task_id]

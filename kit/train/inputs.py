@@ -168,7 +168,13 @@ def check(settings: Settings, judges: Iterable[Any] = ()) -> None:
         raise MissingError(f"{settings.adapter} is no folder", where="setting adapter", fix=fix)
     for judge in judges:
         for inner in endpoints(judge):
-            _check_key(inner)
+            if name := missing(inner.caller.wire):
+                raise MissingError(
+                    f"there is no key for {inner.caller.base_url}",
+                    where=f"judge {inner.name!r}",
+                    fix=f"set the environment variable {name}, or give base_url for a server of "
+                    "your own",
+                )
 
 
 def place(out: Path) -> None:
@@ -217,16 +223,6 @@ def endpoints(judge: Any) -> Iterator[Any]:
     inner = [getattr(judge, name, None) for name in ("cheap", "strong", "inner")]
     for member in (*getattr(judge, "judges", ()), *(j for j in inner if j is not None)):
         yield from endpoints(member)
-
-
-def _check_key(judge: Any) -> None:
-    name = missing(judge.caller.wire)
-    if name:
-        raise MissingError(
-            f"there is no key for {judge.caller.base_url}",
-            where=f"judge {judge.name!r}",
-            fix=f"set the environment variable {name}, or give base_url for a server of your own",
-        )
 
 
 Sides = tuple[tuple[Task, ...], tuple[Task, ...]]

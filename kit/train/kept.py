@@ -69,12 +69,13 @@ def answers(name: str) -> list[dict[str, Any]]:
     """Rows {seed, stage, task_id, kind, stated, token, correct} of the kept runs, for
     kit.calibration.
     """
-    tasks, out = _ladder(), []
-    for seed, stages in stored(name).items():
-        for found in evaluations(stages, tasks):
-            rows = policy.rows(found, tasks, quality.correct)
-            out += [{"seed": int(seed), **r} for r in rows]
-    return out
+    tasks = _ladder()
+    return [
+        {"seed": int(seed), **r}
+        for seed, stages in stored(name).items()
+        for found in evaluations(stages, tasks)
+        for r in policy.rows(found, tasks, quality.correct)
+    ]
 
 
 def swapped(trained: Sequence[Task], held: Sequence[Task]) -> set[str]:

@@ -202,12 +202,8 @@ def _regroup(verdicts: Sequence[Verdict], wanted: Sequence[Sequence[Any]]) -> li
     """Responses x criteria in order, cut into one list per response; parents of trees are not
     judged.
     """
-    out, at = [], 0
-    for criteria in wanted:
-        n = len(leaves(criteria))
-        out.append(list(verdicts[at : at + n]))
-        at += n
-    return out
+    left = iter(verdicts)
+    return [list(itertools.islice(left, len(leaves(criteria)))) for criteria in wanted]
 
 
 def _down(verdicts: Sequence[Sequence[Verdict]]) -> bool:

@@ -147,7 +147,17 @@ class GRPOHooks:
                 with torch.random.fork_rng():
                     torch.manual_seed(seed)
                     return super()._generate_single_turn(prompt_ids, *args, **kwargs)
-            return self._kit_sample(prompt_ids, torch.Generator().manual_seed(seed)), None
+            found = sampling.sample(
+                self._kit_now(),
+                prompt_ids,
+                max_new_tokens=self.max_completion_length,
+                temperature=self.temperature,
+                top_p=self.kit.top_p,
+                top_k=self.kit.top_k,
+                eos_ids=eos_ids(self.model, self.processing_class),
+                generator=torch.Generator().manual_seed(seed),
+            )
+            return found.ids, None
         finally:
             self.kit_times["generation"] += time.perf_counter() - started
 
@@ -162,18 +172,6 @@ class GRPOHooks:
             self.kit_engine.refresh()
         self.kit_merged = now
         return self.kit_engine
-
-    def _kit_sample(self, prompt_ids: Any, generator: Any) -> list[list[int]]:
-        return sampling.sample(
-            self._kit_now(),
-            prompt_ids,
-            max_new_tokens=self.max_completion_length,
-            temperature=self.temperature,
-            top_p=self.kit.top_p,
-            top_k=self.kit.top_k,
-            eos_ids=eos_ids(self.model, self.processing_class),
-            generator=generator,
-        ).ids
 
     def _get_per_token_logps_and_entropies(
         self,

@@ -60,10 +60,9 @@ def attacked(
 
 def rows(reports: Results[AuditReport]) -> list[dict[str, Any]]:
     """One row an attack or step of the ladder, one column a trial: the share that earned credit."""
-    first = next(iter(reports.values()))
-    lines = [*first.rows, *first.ladder]
-    out = []
-    for i, line in enumerate(lines):
-        each = {n: str([*r.rows, *r.ladder][i].rate) for n, r in reports.items()}
-        out.append({"": line.kind, "what": line.name, **each})
-    return out
+    columns = [[*r.rows, *r.ladder] for r in reports.values()]
+    return [
+        {"": line[0].kind, "what": line[0].name}
+        | {name: str(x.rate) for name, x in zip(reports, line, strict=True)}
+        for line in zip(*columns, strict=True)
+    ]

@@ -122,7 +122,9 @@ def dpo(row: Row) -> Parsed:
     if prompt and "### Response:" in prompt and (parts := split_layout(prompt + "\n")):
         meta["layout"] = prompt
         prompt = parts[0]
-    contexts = [_context(v) for v in chats.values() if isinstance(v, list)]
+    lists = (v for v in chats.values() if isinstance(v, list))
+    turns = [[t for t in v if isinstance(t, Mapping)] for v in lists]
+    contexts = [[(_role(t), t.get("content", t.get("value"))) for t in ts][:-1] for ts in turns]
     apart = len(contexts) == 2 and contexts[0] != contexts[1]
     last = [[t for role, t in c if role in ("user", "human")][-1:] for c in contexts]
     texts = {t[0].strip() for t in last if t and isinstance(t[0], str)}
@@ -165,12 +167,6 @@ def dpo(row: Row) -> Parsed:
         )
     kind = row.optional("kind", "category", "type") or "dpo"
     return row.task(task_id, prompt, meta=meta, kind=kind, **chat.fields)
-
-
-def _context(turns: list[Any]) -> list[Any]:
-    """The turns before the last answer of a chat."""
-    said = [(_role(t), t.get("content", t.get("value"))) for t in turns if isinstance(t, Mapping)]
-    return said[:-1]
 
 
 def _answered(row: Row, name: str, turns: list[Any]) -> list[Any]:
