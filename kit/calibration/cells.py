@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from ..errors import DataError
 from ..stats.clusters import floats
@@ -98,8 +99,6 @@ class Cells:
 
         bin : (m,), other bins than its own, none of them empty.
         """
-        from scipy import sparse
-
         bin, k = (self.bin, self.k) if bin is None else (bin, int(bin.max()) + 1)
         at = np.arange(values.size), np.repeat(bin, 2)
         return sparse.csr_matrix((values.reshape(-1), at), shape=(values.size, k))
@@ -375,8 +374,6 @@ def tally(parts: Iterable[Inputs], where: Locator) -> Cells:
 
 def _add_units(units: Any, x: Inputs, cells: np.ndarray, columns: int) -> Any:
     """`units` with the sums of one more block, which may hold new clusters: (C, columns) sparse."""
-    from scipy import sparse
-
     w = np.ones(x.n, np.int32) if x.weights is None else x.weights
     part = sparse.csr_matrix((w, (x.cluster, cells)), shape=(x.n_clusters, columns))
     if units is None:

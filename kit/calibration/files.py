@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data.tables import kind_of, place, read_columns, read_rows
 from ..errors import DataError
 from ..stats.vocabulary import side
 from .inputs import Inputs
@@ -60,8 +61,6 @@ def correct_cell(value: Any, where: str) -> float | None:
 
 def _pairs(path: Path, confidence: str, correct: str) -> Iterator[tuple[str, Any, Any]]:
     """(place, confidence, outcome) of every row."""
-    from ..data.tables import read_rows
-
     for where, row in read_rows(path):
         for name in (confidence, correct):
             if name not in row:
@@ -86,8 +85,6 @@ def parquet_rows(path: str | Path) -> int:
     >>> parquet_rows("table.csv")
     0
     """
-    from ..data.tables import kind_of
-
     if Path(path).suffix.lower() not in (".parquet", ".pq") or kind_of(path) != "parquet":
         return 0
     import pyarrow.parquet as pq
@@ -134,8 +131,6 @@ def _numbered(
     """
     import pyarrow as pa
 
-    from ..data.tables import place
-
     if column.null_count:
         path, first, name = place_of
         row = first + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
@@ -179,8 +174,6 @@ def _parts(
     path: Path, names: list[str], size: int
 ) -> Iterator[tuple[Callable[[int], str], Any, Any]]:
     """Chunks of a table: what names the place of a row, confidences and outcomes."""
-    from ..data.tables import place
-
     if numeric_parquet(path, names):
         for first, (p, y), _, _ in _parquet_columns(path, names, size):
             yield lambda i, first=first: place(path, first + i), p, y
@@ -281,8 +274,6 @@ def read_cells(
 
     Errors name file, line (the header counted) and field.
     """
-    from ..data.tables import place, read_columns
-
     columns = read_columns(path, [confidence, correct, *([cluster] if cluster else [])])
 
     def cells(name: str, read: Callable[[Any, str], float | None]) -> Iterator[float | None]:

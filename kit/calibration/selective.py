@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import special
+from scipy import sparse, special
 
 from ..stats.clusters import PARTS, UNSEEN, ends, of_influence, reach, worth
 from ..stats.columns import takes_table
@@ -171,8 +171,6 @@ def _influence(x: Inputs, j: np.ndarray, cells: np.ndarray, w: np.ndarray) -> np
     """Influences (units, 2) of rows or clusters on AURC and AUGRC; their sums of squares are the
     variances. j, cells : from `_pooled`.
     """
-    from scipy import sparse
-
     m = cells.size
     c = x.n_clusters if x.cluster is not None else x.n
     if x.cluster is not None and c <= LEAVE_OUT:

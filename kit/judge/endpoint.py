@@ -254,10 +254,9 @@ class EndpointJudge(Asked):
         if outcome.doubt is not None:  # the endpoint seems to refuse schemas: ask in plain text
             outcome = await self._ask(q, mode := "text", room, outcome.doubt)
         if outcome.call is None or outcome.data is None:
-            lost = q.unknowns("transport", judge=self.name, reason=outcome.reason)
-            return lost, None, mode
-        size = len(outcome.call.reply)
-        readings, probs = await large(size, self._read, outcome.data, q, mode)
+            return q.unknowns("transport", judge=self.name, reason=outcome.reason), None, mode
+        reply = outcome.call.reply
+        readings, probs = await large(len(reply), self._read, outcome.data, q, mode)
         got = self._verdicts(q, readings, probs, outcome.call, mode)
         if any(r.reason == CUT for r in readings):
             return [_narrow(v, self.max_tokens) for v in got], outcome.call, mode

@@ -90,8 +90,7 @@ class Question:
 
 def question(judge: Any, task: Task, response: Response, criteria: Sequence[Criterion]) -> Question:
     """The question to this judge, with its keys, made once and handed down."""
-    keys = keys_of(judge, task, response, criteria)
-    return Question(task, response, criteria, keys or ())
+    return Question(task, response, criteria, keys_of(judge, task, response, criteria) or ())
 
 
 def keys_of(

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..confidence import judge_score
+from ..data import recorded
 from ..data.schemas import readable
+from ..data.tables import read_rows
 from ..errors import DataError, KitError, MissingError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown, verdict_from_json
 from .ledger import Ledger
 from .records import readdress
-
-if TYPE_CHECKING:
-    from ..data.recorded import RecordedJudges, Reply
 
 VERSION = 1
 Look = Callable[[Task, Response, Criterion], "Verdict | None"]
@@ -71,7 +70,7 @@ class ReplayJudge:
         prompt: str = "bare",
         *,
         threshold: float | None = 3.0,
-        data: RecordedJudges | None = None,
+        data: recorded.RecordedJudges | None = None,
     ) -> ReplayJudge:
         """A recorded real judge: "gpt-4o", "gpt-4o-mini", "claude-sonnet", "claude-haiku" or "llama-8b"; prompt "bare" or "parity".
 
@@ -79,8 +78,6 @@ class ReplayJudge:
         task.truth["reference_answer"]), so paraphrased criteria replay too. With a threshold (1-5) verdicts are met / unmet and P is the
         mass at or above it; with None they are levels (score - 1) / 4 and P the expected level. P is None without log-probabilities.
         """
-        from ..data import recorded
-
         data = data or recorded.load()
         judge = data.judge(judge)
         if prompt not in recorded.PROMPTS:
@@ -137,8 +134,6 @@ class ReplayJudge:
     @classmethod
     def from_jsonl(cls, path: str | Path, *, judge: Any = None) -> ReplayJudge:
         """The verdicts of an exported ledger or any JSONL of verdicts; `judge` as in `from_ledger`. DataError names the bad line."""
-        from ..data.tables import read_rows
-
         path = Path(path)
         if not path.is_file():
             raise MissingError(
@@ -222,7 +217,7 @@ def question(task: Task, response: Response, c: Criterion, prompt: str = "bare")
 
 
 def from_reply(
-    reply: Reply,
+    reply: recorded.Reply,
     task: Task,
     response: Response,
     c: Criterion,

@@ -19,6 +19,7 @@ from typing import Any
 from ..errors import BudgetError, DataError, JudgeDownError, KitError
 from ..records import FAILURES, Criterion, Response, Task, Verdict, leaves, unknown
 from ..system import progress as bars
+from ..tables import rows_html, table
 from . import loop
 from .asking import answer
 from .budget import Budget
@@ -69,13 +70,9 @@ class Verdicts(list[Verdict]):
 
     def table(self, *, human: Any = None, tasks: Any = None) -> Any:
         """A tidy DataFrame, one row per verdict, beside labels of people; see kit.tables.table."""
-        from ..tables import table
-
         return table(self, human=human, tasks=tasks)
 
     def _repr_html_(self) -> str:
-        from ..tables import rows_html
-
         head = ("task", "response", "criterion", "status", "P(met)", "reason")
         said = [f"{v.status} ({v.failure})" if v.failure else v.status for v in self]
         rows = [(*v.ids, word, v.p, v.reason) for v, word in zip(self, said, strict=True)]
@@ -127,8 +124,7 @@ def judge(
     answers = _answers(tasks, responses)
     who = judge_of(judge)
     run = _session(ledger, budget, retry, each)
-    work = _all(tasks, answers, who, ledger, progress, run, each)
-    return loop.run(work, run.ease)
+    return loop.run(_all(tasks, answers, who, ledger, progress, run, each), run.ease)
 
 
 def _session(ledger: Any, budget: Any, retry: Any, each: Any = None) -> Session:
@@ -267,8 +263,7 @@ async def _all(
     each: Each | None,
 ) -> Verdicts:
     """The whole run, on the kit's loop."""
-    pairs = _pairs(tasks, responses)
-    job = _Job(pairs, who, run, progress, each)
+    job = _Job(_pairs(tasks, responses), who, run, progress, each)
     run.ledger = book = _open(ledger)
     if each is not None:  # memory stays flat
         run.fresh = None

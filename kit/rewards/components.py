@@ -10,11 +10,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..claims import NAMES
+from ..claims import NAMES, verify
 from ..errors import KitError
 from ..records import Criterion, Part, Response, Task, Verdict, criterion_from_json
 from ..settings.read import known_names, load, make
 from .aggregate import HOWS, grade, leaves
+from .citations import citation_part, claim_criteria
 from .presets import PRESETS
 
 FILE = Path(__file__).with_name("static_rubrics.json")  # three failure modes of cited answers
@@ -41,8 +42,6 @@ def criteria(
     if kind == "rubric":
         return leaves(rubric_of(options, task))
     if kind == "citations" and task.sources:
-        from .citations import claim_criteria
-
         return claim_criteria(task, response)
     return ()
 
@@ -61,11 +60,7 @@ def score(
     if kind == "citations":
         if not task.sources:
             return Part.absent(name)
-        from .citations import citation_part
-
         return citation_part(task, response, verdicts, name=name, **options)
-    from ..claims import verify
-
     return verify(
         options["verifier"],
         task,
