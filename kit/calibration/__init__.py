@@ -19,7 +19,6 @@ from .reliability import (
 )
 from .scores import Brier, brier, overconfidence, underconfidence
 from .selective import RiskCoverage, risk_coverage
-from .significance import Cox, cox
 from .sketch import Sketch
 from .smooth import Curve, SmECE, smece
 
@@ -29,7 +28,6 @@ __all__ = [
     "Bins",
     "Brier",
     "Comparison",
-    "Cox",
     "Curve",
     "Recalibrated",
     "Recalibrator",
@@ -44,7 +42,6 @@ __all__ = [
     "brier",
     "classwise",
     "compare",
-    "cox",
     "ece",
     "fit",
     "mce",
