@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 from ..claims.bags import known_names
 from ..errors import DataError
-from ..records import Response, Task, Verdict
+from ..records import Response, Task, Verdict, fingerprint, to_json
 from . import detect
 from .chats import PROMPTS
 from .encodings import HALF, mended
@@ -381,11 +382,13 @@ def load_tasks(path: Source, format: str = "auto", *, strict: bool = False) -> T
         in `.skipped`. For files too large for memory use `iter_tasks`.
     """
     context, rows_of = Context(whole=True), {}
+    first: dict[str, Task] = {}
     tasks: list[Task] = []
     responses: list[Response] = []
     verdicts: list[Verdict] = []
     findings: list[Finding] = []
-    for p in iter_tasks(path, format, context=context):
+    for read in iter_tasks(path, format, context=context):
+        p = _together(read, first)
         if p.task is not None:
             rows_of[p.task.id] = p.row
             tasks.append(p.task)
@@ -394,6 +397,7 @@ def load_tasks(path: Source, format: str = "auto", *, strict: bool = False) -> T
         findings += p.findings
         if strict and (bad := next((f for f in p.findings if f.code == "unreadable-row"), None)):
             raise DataError(bad.message, where=bad.where, fix=bad.suggestion)
+    findings += _asked_again(first.values(), context.name)
     verdicts, findings = by_levels(verdicts, findings, tasks)
     findings += odd_labels(
         verdicts, {t.id: {c.id for c in t.criteria} for t in tasks if t.criteria}
@@ -410,6 +414,45 @@ def load_tasks(path: Source, format: str = "auto", *, strict: bool = False) -> T
         skipped=context.skipped,
         rows_of=rows_of,
     )
+
+
+def _together(p: Parsed, first: dict[str, Task]) -> Parsed:
+    """A row without an id that is an earlier one but for its answer, as an answer to that one's
+    task: as tasks of their own they would count as independent. first : of each such task."""
+    if p.task is None or p.task.id != f"row-{p.row}" or not (p.task.criteria and p.responses):
+        return p
+    same = fingerprint(to_json(replace(p.task, id="", meta={})))
+    task = first.setdefault(same, p.task)
+    if task is p.task:
+        return p
+    own = {k: v for k, v in p.task.meta.items() if k not in task.meta or task.meta[k] != v}
+    name = {r.id: f"{r.id}#{p.row}" for r in p.responses}
+    return replace(
+        p,
+        task=None,
+        responses=tuple(
+            replace(r, task_id=task.id, id=name[r.id], meta={**own, **r.meta}) for r in p.responses
+        ),
+        verdicts=tuple(
+            replace(v, task_id=task.id, response_id=name[v.response_id]) for v in p.verdicts
+        ),
+        findings=tuple(replace(f, task_id=f.task_id and task.id) for f in p.findings),
+    )
+
+
+def _asked_again(tasks: Iterable[Task], where: str) -> Iterator[Finding]:
+    """One finding where tasks without an id ask the same and are judged by other criteria."""
+    asked = Counter(fingerprint([t.prompt, t.history, t.system]) for t in tasks)
+    if again := asked.total() - len(asked):
+        yield Finding(
+            code="same-prompt",
+            severity="warning",
+            where=where,
+            field="id",
+            message=f"{again} rows without an id have the prompt of another row and other "
+            "criteria: they are tasks of their own, and intervals by task are too narrow",
+            suggestion="give the rows of one prompt the same criteria, or one group",
+        )
 
 
 def save_tasks(

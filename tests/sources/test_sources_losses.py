@@ -498,3 +498,26 @@ def test_an_unknown_instruction_is_left_to_a_judge_and_said():
     t = load_tasks([row])
     assert not t.tasks[0].criteria[0].by_code and "n 3" in t.tasks[0].criteria[0].text
     assert [f.code for f in t.findings] == ["no-check"]
+
+
+def test_answers_to_one_prompt_in_rows_without_an_id_are_answers_to_one_task():
+    """180 labelled answers to 12 prompts were 180 tasks: intervals "by prompt" were 3 times too
+    narrow, and nothing said so. A flat table of them had 12."""
+    row = {"prompt": "Q", "criteria": [{"id": "c", "text": "x"}], "labels": {"c": 1}}
+    rows = [row | {"response": f"R{i}", "model": f"m{i}"} for i in range(3)]
+    out = load_tasks([*rows, row | {"prompt": "Other", "response": "S", "labels": {"c": 0}}])
+    assert [t.id for t in out.tasks] == ["row-1", "row-4"]
+    assert [(r.task_id, r.text) for r in out.responses][1:] == [
+        ("row-1", "R1"),
+        ("row-1", "R2"),
+        ("row-4", "S"),
+    ]
+    assert out.responses[2].meta["model"] == "m2"
+    assert {v.response_id for v in out.verdicts} == {r.id for r in out.responses}
+    assert not [f for f in out.findings if f.severity != "info"]
+
+
+def test_rows_without_an_id_that_share_a_prompt_and_no_criteria_are_named():
+    rows = [{"prompt": "Q", "criteria": [x], "response": "R"} for x in ("x", "y")]
+    out = load_tasks(rows)
+    assert len(out.tasks) == 2 and [f.code for f in out.findings] == ["same-prompt"]
