@@ -58,11 +58,11 @@ class Unread:
             return
         meant = next((k for k in sorted(self.known) if k not in there and slip(name, k)), None)
         value = there[name]
+        lost = (self.what or "criterion" in there) and (name in STEPS or judged(name, value))
         if self.what:
-            lost = name in (*PARTS, *STEPS) or judged(name, value)
+            lost = lost or name in PARTS
         else:
-            said = "criterion" in there and judged(name, value)
-            lost = said or labels(name, value) or asks(name, value) or weighs(value, there)
+            lost = lost or labels(name, value) or asks(name, value) or weighs(value, there)
         self.found[name] = [1, where, meant, lost]
 
     def findings(self, file: str, rows: int) -> Iterator[Finding]:

@@ -534,3 +534,33 @@ def test_a_text_that_turns_its_items_is_an_error(text):
     assert "rubric-text" in {f.code for f in found.findings if f.severity == "error"}
     plain = load_tasks([{"prompt": "p", "rubric": "Must do:\n- Says a\n- Does not say b"}])
     assert not plain.findings
+
+
+@pytest.mark.parametrize(
+    ("own", "label", "value"),
+    [
+        ({"scale": "points", "points": 5, "weight": 2}, 3, 0.6),
+        ({"levels": ["bad", "ok", "good"], "weight": 2}, "ok", 0.5),
+        ({"levels": '["bad", "ok", "good"]', "weight": 2}, 3, 1.0),
+    ],
+)
+def test_a_row_with_one_criterion_has_levels_scale_and_points_too(own, label, value):
+    """They were dropped with an info: the criterion was binary, a 3 of 5 points was .5, and a 1 for
+    "met" beside it became 0.0."""
+    row = {"id": "t", "prompt": "Q", "response": "R"}
+    two = [
+        row | {"criterion": "Clarity", "label": label} | own,
+        row | {"criterion": "Names Rome", "label": 1},
+    ]
+    out = load_tasks(two)
+    assert [v.value for v in out.verdicts] == [value, 1.0]
+    assert out.tasks[0].criteria[0].weight == 2
+    assert not [f for f in out.findings if f.severity != "info"]
+
+
+def test_levels_of_one_criterion_that_differ_between_rows_are_an_error():
+    row = {"id": "t", "prompt": "Q", "criterion": "Clarity"}
+    out = load_tasks([row | {"levels": ["a", "b"]}, row | {"levels": ["b", "a"]}])
+    assert ("error", "levels") in [(f.severity, f.field) for f in out.findings]
+    top = load_tasks([row | {"max_points": 4}])
+    assert [(f.severity, f.field) for f in top.findings] == [("error", "max_points")]

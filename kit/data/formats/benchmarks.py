@@ -20,6 +20,7 @@ from .rubric import object_of, snippets
 LABELS = SAID[:-1]  # what a flat table calls a label
 ANSWERS = ("response", "answer", "output")
 TEXTS = ("criterion", "requirement", "rubric_item")
+OF_ONE = ("weight", "points", "levels", "scale", "title", "tags", "check", "required")
 LISTS = ("checklist", "checklists", "rubrics", "criteria", "requirements", "rubric")
 
 
@@ -239,13 +240,8 @@ def flat(rows: list[Row]) -> Parsed:
     for r in sorted(rows, key=_place) if labelled else rows:
         item = {
             "text": r.take(*TEXTS),
-            "weight": r.take("weight", "points"),
-            "title": r.take("title"),
             "id": r.take("criterion_id"),
-            "tags": r.take("tags"),
-            "check": r.take("check"),
-            **{k: r.take(k) for k in signs(r.data)},
-            "required": r.take("required"),
+            **{k: r.take(k) for k in (*OF_ONE, *signs(r.data))},
         }
         if item["text"] is not None and not isinstance(item["text"], str):
             item["text"] = as_text(item["text"])
@@ -258,22 +254,18 @@ def flat(rows: list[Row]) -> Parsed:
         first = criteria.setdefault(name, made)
         texts.setdefault(item["text"] or "", name)
         if made != first and replace(made, meta=first.meta, text=made.text or first.text) != first:
-            if made.text not in ("", first.text):
-                r.find(
-                    "field-mismatch",
-                    f"criterion {name!r} has two texts in this task; the first is used",
-                    severity="error",
-                    criterion_id=name,
-                )
-            if item["weight"] is not None and made.weight != first.weight:
-                r.find(
-                    "field-mismatch",
-                    f"criterion {name!r} has the weights {first.weight:g} and {made.weight:g} in "
-                    "this task; the first is used",
-                    severity="error",
-                    criterion_id=name,
-                    field="weight",
-                )
+            named = {"weight": item["points"], **_given(item)}
+            for field in ("text", "weight", "levels", "scale", "points"):
+                used, said = (as_text(getattr(c, field))[:60] for c in (first, made))
+                if named.get(field) not in (None, "") and said != used:
+                    r.find(
+                        "field-mismatch",
+                        f"criterion {name!r} has the {field.rstrip('s')}s {used} and {said} in "
+                        "this task; the first is used",
+                        severity="error",
+                        criterion_id=name,
+                        field=field,
+                    )
             row.keep(f"criterion {name} in row {r.number}", _given(item))
         elif any(first.meta.get(k) != v for k, v in made.meta.items()):
             row.keep(f"criterion {name} in row {r.number}", made.meta)
