@@ -192,7 +192,7 @@ def guesses(
             for q, t in zip(here, tails, strict=True)
             if not t or t[0][0].isdigit() or t[0] in {*own, *_FREE}
         ]
-        bare = [q for q in here if not q.part and not _NOT.search(sentence[start : q.start])]
+        bare = [q for q in here if not q.part and not _NOT.search(sentence[: q.start])]
         plain = [q for q in bare if sentence[q.start : q.end].lower() != "one"]
         if not words:
             out += [q.value for q in plain if q.value not in right and q.value not in given]

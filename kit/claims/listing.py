@@ -21,7 +21,7 @@ from ..checks import units
 from ..checks.quantities import quantities
 from . import lexicon as lx
 from .compare import comparative
-from .text import find, norm, phrase_words, spans, tokens
+from .text import affirmed, find, norm, phrase_words, spans, tokens
 
 LEAST = 3  # items that make a list
 FREE = 1  # rivals of a list that cost nothing: "quartz 7, diamond 10, the top of the scale"
@@ -203,9 +203,13 @@ def _runs(
     """
     out: list[list[_Item]] = [[]]
     pieces = _pieces(sentences)
+    denied = False
     for (before, piece, text), (after, _, following) in pairwise([*pieces, ("", [], "")]):
         if after == ":" and is_fact(following) and not is_fact(text):
             continue
+        denied = _denies(piece) or (denied and before in ("or", "nor"))
+        if denied and not is_fact(text):
+            continue  # "not the liver or the eye"
         content = tuple(
             norm(w) for w in piece if w[0].isalnum() and w.lower() not in lx.FRAME_WORDS
         )
@@ -224,6 +228,13 @@ def _runs(
             frame = tuple(w for w in content if w in asked)
             out[-1].append(_Item(text, fresh, frame, before == "or"))
     return [run for run in out if run]
+
+
+def _denies(piece: Sequence[str]) -> bool:
+    """True for "not the liver"; not for "not only the liver", "no doubt the liver"."""
+    words = affirmed([w.lower() for w in piece])
+    only = any(p in " ".join(words) for p in lx.NOT_NEGATIONS)
+    return not only and any(w in lx.NEGATORS for w in words)
 
 
 def _salad(piece: Sequence[str]) -> list[str]:

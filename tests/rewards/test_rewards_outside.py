@@ -697,6 +697,7 @@ OSLO = Task(id="o", prompt="What is the capital of Norway?", truth={"facts": [{"
         "It is not {w} but {a}.",
         "It is {a}, not {w}.",
         "Not {w}. {a}.",
+        "It is {a}, not {w} or 12.",
         "It is not {w}, nor 123, but {a}.",
         "- {a}",
         "{a}[1][2]",
@@ -717,4 +718,12 @@ def test_a_number_beside_a_denied_one_a_bullet_a_mark_and_a_heading(form):
 
 def test_a_heading_with_the_answer_in_it_is_a_row_like_any_other():
     text = "| Bergen | Stavanger | Oslo |\n|---|---|---|\n| a | b | c |"
-    assert factual.score(OSLO, Response(task_id="t", id="r", text=text)).value < 0.4
+    assert factual.score(OSLO, Response(task_id="t", id="r", text=text)).value <= 0.5
+
+
+def test_what_only_sounds_denied_is_listed():
+    for text in (
+        "No doubt Oslo, no doubt Bergen, no doubt Skien.",
+        "Not only Oslo, Bergen, Skien.",
+    ):
+        assert factual.score(OSLO, Response(task_id="t", id="r", text=text)).value <= 0.5
