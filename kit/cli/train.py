@@ -54,6 +54,9 @@ def run(args: argparse.Namespace) -> Output:
     config = _config(args.config)
     import_torch()
     if chain.is_chain(config):
+        if args.forecast:
+            fix = "give the config of its grpo stage alone"
+            raise KitError("a chain has no forecast", where="--forecast", fix=fix)
         done = chain.run(chain.read(config, **_changes(args.set)))
         return Output({"out": str(done.out), **done.metrics}, f"run: {done.out}\n{done.text()}")
     wanted = job.read(config, **_changes(args.set))

@@ -152,7 +152,7 @@ class Ledger:
             )
             db.text_factory = TEXT
             self._settle(db)
-        except sqlite3.DatabaseError as e:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as e:
             wal = self.path.with_name(f"{self.path.name}-wal")
             open_ = frozen or (wal.exists() and wal.stat().st_size)
             if self.readonly and not open_ and not os.access(self.path.parent, os.W_OK):

@@ -243,7 +243,7 @@ BOUNDS: dict[str, tuple[float, float, str]] = {  # both ends are allowed
     "group_size": (2, math.inf, "a group of one has no baseline: every advantage would be 0"),
     **dict.fromkeys(("steps", "lora_rank", "keep", "prompts_per_step", "substeps"), _COUNT),
     **dict.fromkeys(("iterations", "max_prompt_tokens", "max_answer_tokens"), _COUNT),
-    "eval_samples": _COUNT,
+    **dict.fromkeys(("eval_samples", "batch", "max_tokens"), _COUNT),
     "audit_share": _SHARE,
     "sentinel_alarm": _SHARE,
     "reweight": _SHARE,

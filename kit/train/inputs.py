@@ -163,6 +163,9 @@ def check(settings: Settings, judges: Iterable[Any] = ()) -> None:
                 fix=f"pip install {REPORTERS[name]}, or leave report_to out: "
                 "steps.jsonl has every number",
             )
+    if getattr(settings, "use_vllm", False) and not _installed("vllm"):
+        what, fix = "the package 'vllm' is not installed", "pip install vllm, or leave use_vllm out"
+        raise MissingError(what, where="setting use_vllm", fix=fix)
     if settings.adapter and not Path(settings.adapter).expanduser().is_dir():
         fix = "give the folder of an adapter: .../adapter of a finished run"
         raise MissingError(f"{settings.adapter} is no folder", where="setting adapter", fix=fix)

@@ -46,6 +46,8 @@ def rehearse(settings: Settings, trainer: Callable[..., Any]) -> None:
     )
     if isinstance(settings, GRPOSettings):
         small.update(max_answer_tokens=2, use_vllm=False)
+    else:
+        small.update(max_tokens=1024)  # what is made up must fit, in any chat template
     tiny = dataclasses.replace(settings, **small)
     tokenizer = models.tokenizer_of(models.resolve(settings.model))
     loaded = models.Loaded(

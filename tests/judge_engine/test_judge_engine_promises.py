@@ -216,6 +216,12 @@ def test_what_is_no_ledger_is_said(tmp_path, capsys):
     for line in (["costs"], ["export", str(tmp_path / "f")]):
         assert main(["ledger", *line, "--ledger", str(tmp_path / "bit.db")]) == 2
         assert "no usable ledger (no such column" in capsys.readouterr().err
+    Ledger(tmp_path / "byte.db").close()
+    raw = bytearray((tmp_path / "byte.db").read_bytes())
+    raw[raw.index(b"CREATE TABLE calls") + 2] ^= 0x80  # a raw UnicodeDecodeError
+    (tmp_path / "byte2.db").write_bytes(raw)
+    with pytest.raises(DataError, match="no usable ledger"):
+        Ledger(tmp_path / "byte2.db")
     with pytest.raises(DataError, match="no usable ledger"):
         judge_of(f"replay:{tmp_path / 'zero.db'}")
     with Ledger(tmp_path / "l") as book, pytest.raises(DataError, match="no usable ledger"):

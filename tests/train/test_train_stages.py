@@ -282,3 +282,27 @@ def test_the_projects_own_prompts_are_disjoint():
     train, held = ([t for t in rows if t.split == s] for s in ("train", "heldout"))
     assert len(train) == len(held) == 40 and not {t.group for t in train} & {t.group for t in held}
     assert all(len([c for c in t.criteria if c.by_code]) == 5 == len(t.criteria) for t in rows)
+
+
+def test_an_option_is_not_blamed_for_the_rehearsals_own_row(tmp_path):
+    """With max_tokens 32 the made-up chat row was cut to nothing, and a right option was refused."""
+    rows = [{"text": f"### Q: {i} ### A: {i}"} for i in range(8)]
+    options = {"neftune_noise_alpha": 5.0}
+    s = build(
+        SFTSettings,
+        {
+            **preset("test", "sft"),
+            "steps": 1,
+            "save_every": 0,
+            "max_tokens": 32,
+            "options": options,
+        },
+    )
+    assert stages.train(s, rows, out=tmp_path / "run").metrics["steps"] == 1
+
+
+@pytest.mark.parametrize("name", ["batch", "max_tokens"])
+def test_a_batch_of_nothing_is_named(name):
+    """`batch: 0` was a raw ZeroDivisionError."""
+    with pytest.raises(KitError, match=f"{name} is 0"):
+        build(SFTSettings, {**preset("test", "sft"), name: 0})
