@@ -98,7 +98,26 @@ def pointed(row: Row, text: str, weight: float, criterion_id: str) -> None:
 
 # how an object says that its criterion must not be met
 AGAINST = ("negative", "negativ", "neg", "-", "-1", "minus", "penalty", "must_not", "must not")
-AGAINST += ("negatives", "penalties")
+AGAINST += (
+    "negatives",
+    "penalties",
+    "\u2212",
+    "should_not",
+    "should not",
+    "dont",
+    "don't",
+    "do not",
+)
+AGAINST += (
+    "forbidden",
+    "prohibited",
+    "avoid",
+    "cons",
+    "bad",
+    "undesirable",
+    "undesired",
+    "unwanted",
+)
 NEGATIVE = dict.fromkeys(("polarity", "sign", "type", "direction"), AGAINST)
 NEGATIVE |= {"negative": ("true", "1"), "is_negative": ("true", "1")}
 NEGATIVE |= {"positive": ("false", "0"), "is_positive": ("false", "0")}
@@ -145,44 +164,47 @@ def criteria_from(
 ) -> list[Criterion]:
     """Criteria out of a list of texts or objects; an object's other fields go to `meta`. Numbered
     from 1 under `prefix`."""
+    value = _items(row, value, field_name)
+    given = {as_text(x.get("id")) for x in value if isinstance(x, Mapping)}
+    out: list[Criterion] = []
+    for i, item in enumerate(value, 1):
+        name = f"{prefix}{i}"
+        if name in given and not (isinstance(item, Mapping) and "id" in item):
+            name = f"item-{i}"  # another one is called so
+        out += _with_parts(row, item, name, negative, names)
+    return out
+
+
+def _items(row: Row, value: Any, field_name: str) -> list[Any]:
+    """The texts and objects, one for each criterion, of a value in any form."""
     value = listed(row, value, field_name)
-    if isinstance(value, Mapping) and value and all(isinstance(v, Mapping) for v in value.values()):
-        value = [{"id": k, **v} for k, v in value.items()]
-    if isinstance(value, Mapping) and value and all(isinstance(v, list) for v in value.values()):
-        value = [
-            {**_group(k), **(x if isinstance(x, Mapping) else {"text": x})}
-            for k, v in value.items()
-            for x in v
-        ]
-    if isinstance(value, Mapping) and len(levels := _described(value)) > 1:
-        rest = {k: v for k, v in value.items() if not LEVEL.fullmatch(k)}
-        value = [{"text": rest.pop("criteria", ""), **rest, "levels": levels}]
-    if isinstance(value, Mapping):
-        said = {k: v for k, v in value.items() if v is not None}  # Parquet fills objects with null
-        texts = all(isinstance(v, str) for v in said.values())
-        value = (
-            [{"title": k, "text": v} for k, v in said.items()]
-            if said and texts and not set(value) & set(TEXT_FIELDS)
-            else [value]
-        )
     if isinstance(value, str):
-        value = _lines(row, value, field_name)
-    if not isinstance(value, list) and value is not None:
+        return _lines(row, value, field_name)
+    if isinstance(value, list) or value is None:
+        return value or []
+    if not isinstance(value, Mapping):
         row.find(
             "field-type",
             f"the field {field_name!r} should be a list of criteria",
             severity="error",
             field=field_name,
         )
-        value = [value]
-    given = {as_text(x.get("id")) for x in value or [] if isinstance(x, Mapping)}
-    out: list[Criterion] = []
-    for i, item in enumerate(value or [], 1):
-        name = f"{prefix}{i}"
-        if name in given and not (isinstance(item, Mapping) and "id" in item):
-            name = f"item-{i}"  # another one is called so
-        out += _with_parts(row, item, name, negative, names)
-    return out
+        return [value]
+    said = {k: v for k, v in value.items() if v is not None}  # Parquet fills objects with null
+    kinds = set(map(type, said.values()))
+    named = said.keys().isdisjoint(TEXT_FIELDS)
+    signed = named and kinds <= {str, list, dict} and any(_against({"polarity": k}) for k in said)
+    if signed or kinds == {list}:
+        each = ((_group(k), x) for k, v in said.items() for x in _items(row, v, field_name))
+        return [{**g, **(x if isinstance(x, Mapping) else {"text": x})} for g, x in each]
+    if kinds == {dict}:
+        return [{"id": k, **v} for k, v in said.items()]
+    if len(levels := _described(value)) > 1:
+        rest = {k: v for k, v in value.items() if not LEVEL.fullmatch(k)}
+        return [{"text": rest.pop("criteria", ""), **rest, "levels": levels}]
+    if kinds == {str} and named:
+        return [{"title": k, "text": v} for k, v in said.items()]
+    return [value]
 
 
 def _group(name: str) -> dict[str, Any]:
@@ -370,7 +392,7 @@ def criterion_of(
 
 def _against(item: Mapping[str, Any]) -> bool:
     """True where an object says that what it holds must not be met."""
-    return any(as_text(item.get(k, "")).casefold() in NEGATIVE[k] for k in NEGATIVE)
+    return any(as_text(item.get(k, "")).strip().casefold() in NEGATIVE[k] for k in NEGATIVE)
 
 
 def _pitfall(item: Mapping[str, Any]) -> str | None:

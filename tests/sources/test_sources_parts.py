@@ -167,3 +167,24 @@ def test_an_iso_2022_file_is_refused(tmp_path):
     path.write_bytes("prompt,criterion\nこれは,日本語\n".encode("iso-2022-jp"))
     with pytest.raises(DataError, match="ISO-2022"):
         load_tasks(path)
+
+
+@pytest.mark.parametrize(
+    "rubric",
+    [
+        {"positive": "States A", "negative": "Insults"},
+        {"positive": "- States A", "negative": "- Insults"},
+        {"positive": ["States A"], "negative": {"text": "Insults", "weight": 1}},
+        {"positive": {"a": "States A"}, "negative": {"b": "Insults"}},
+        {"required": ["States A"], "forbidden": ["Insults"], "other": None},
+        {"do": ["States A"], "Dont ": ["Insults"]},
+    ],
+)
+def test_what_must_not_be_costs_in_whatever_form_it_stands(rubric):
+    """Texts under "negative" weighed +1 without a finding, so insulting paid; a null or a text
+    beside a list was refused."""
+    out = load_tasks([{"id": "x", "prompt": "Q", "rubric": rubric}])
+    assert [(c.text, c.weight) for c in out.tasks[0].criteria] == [("States A", 1), ("Insults", -1)]
+    assert not out.findings
+    nothing = load_tasks([{"prompt": "Q", "rubric": {"positive": ["A"], "negative": None}}])
+    assert nothing.criteria == 1 and not nothing.findings
