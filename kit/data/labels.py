@@ -9,70 +9,85 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..records import Verdict, unknown
-from .values import NOTHING as EMPTY
-from .values import number, parsed_json
+from .values import NOTHING, number, parsed_json
 
-MET = {
-    "green",
-    "yes",
-    "y",
-    "true",
-    "wahr",
-    "ja",
-    "met",
-    "pass",
-    "passed",
-    "satisfied",
-    "present",
-    "fully",
-    "fully met",
-    "full",
-    "🟢",
-    "✅",
-    "✔",
-    "✔️",
-    "👍",
-}
-UNMET = {
-    "red",
-    "no",
-    "n",
-    "false",
-    "falsch",
-    "nein",
-    "unmet",
-    "not met",
-    "fail",
-    "failed",
-    "unsatisfied",
-    "absent",
-    "🔴",
-    "❌",
-    "✘",
-    "👎",
-}
-PARTLY = {
-    "yellow",
-    "partial",
-    "partially",
-    "partly",
-    "partially met",
-    "somewhat",
-    "mixed",
-    "amber",
-    "🟡",
-    "🟠",
-}
-NOTHING = EMPTY | {  # "none" too: Python writes a label that nobody gave so
-    "",
-    "not applicable",
-    "unknown",
-    "unsure",
-    "skip",
-    "skipped",
-    "abstain",
-    "?",
-    "⚪",
+READ: dict[str, tuple[str, float | None]] = {  # word -> (status, value)
+    **dict.fromkeys(
+        (
+            "green",
+            "yes",
+            "y",
+            "true",
+            "wahr",
+            "ja",
+            "met",
+            "pass",
+            "passed",
+            "satisfied",
+            "present",
+            "fully",
+            "fully met",
+            "full",
+            "🟢",
+            "✅",
+            "✔",
+            "✔️",
+            "👍",
+        ),
+        ("met", None),
+    ),
+    **dict.fromkeys(
+        (
+            "red",
+            "no",
+            "n",
+            "false",
+            "falsch",
+            "nein",
+            "unmet",
+            "not met",
+            "fail",
+            "failed",
+            "unsatisfied",
+            "absent",
+            "🔴",
+            "❌",
+            "✘",
+            "👎",
+        ),
+        ("unmet", None),
+    ),
+    **dict.fromkeys(
+        (
+            "yellow",
+            "partial",
+            "partially",
+            "partly",
+            "partially met",
+            "somewhat",
+            "mixed",
+            "amber",
+            "🟡",
+            "🟠",
+        ),
+        ("level", 0.5),
+    ),
+    # "none" too: Python writes a label that nobody gave so
+    **dict.fromkeys(
+        (
+            *NOTHING,
+            "",
+            "not applicable",
+            "unknown",
+            "unsure",
+            "skip",
+            "skipped",
+            "abstain",
+            "?",
+            "⚪",
+        ),
+        ("unknown", None),
+    ),
 }
 EMOJI = "🟢🟡🟠🔴⚪✅❌✔✘👍👎\ufe0f"
 
@@ -104,16 +119,8 @@ def read_label(label: Any, *, scale: tuple[float, float] | None = None) -> tuple
         return "?", None
     text = _fold(label)
     for one in (text, _fold(text.strip(EMOJI)), _fold("".join(c for c in text if c in EMOJI))):
-        if not one and text:
-            continue
-        for names, status, value in (
-            (MET, "met", None),
-            (UNMET, "unmet", None),
-            (PARTLY, "level", 0.5),
-            (NOTHING, "unknown", None),
-        ):
-            if one in names:
-                return status, value
+        if one in READ and (one or not text):
+            return READ[one]
     if part := fraction(text):
         x, top = part
         return _number(x, scale if scale and scale[1] == top else (0.0, top))

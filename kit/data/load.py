@@ -142,11 +142,8 @@ def _values(source: Source, context: Context, problem: Any) -> Iterator[tuple[st
         typed = kind_of(text) == "parquet"
         return ((where, plain(row, context)) for where, row in rows) if typed else rows
     context.name, context.given = context.name or "rows", True
-    return _numbered(source, context.name, context)
-
-
-def _numbered(rows: Iterable[Any], name: str, context: Context) -> Iterator[tuple[str, Any]]:
-    return ((f"{name}, row {i}", _plain(row, context)) for i, row in enumerate(rows, 1))
+    name = context.name
+    return ((f"{name}, row {i}", _plain(row, context)) for i, row in enumerate(source, 1))
 
 
 def _plain(row: Any, context: Context) -> Any:

@@ -155,9 +155,7 @@ def messages(task: Task, tokenizer: Any = None, limit: int | None = None) -> lis
     number of words, the most that fits; ids and prompt stay whole. `is_cut` tells.
     """
     whole = _chat(task, None)
-    if not limit or tokenizer is None or not shows(task):
-        return whole
-    if len(_ids(tokenizer, whole)) <= limit:
+    if not limit or tokenizer is None or not shows(task) or len(_ids(tokenizer, whole)) <= limit:
         return whole
     low, high = 0, max(len(s.split()) for s in task.sources.values())
     while high - low > 1:  # low fits, or nothing does

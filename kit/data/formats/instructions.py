@@ -94,9 +94,8 @@ def _sections(a: Arguments) -> Made:
 
 def _nth_paragraph(a: Arguments) -> Made:
     total, nth, word = a.get("num_paragraphs"), a.get("nth_paragraph"), a.get("first_word")
-    if not (isinstance(total, int) and isinstance(nth, int) and isinstance(word, str) and word):
-        return None
-    if not 1 <= nth <= total:
+    whole = isinstance(total, int) and isinstance(nth, int) and 1 <= nth <= total
+    if not (whole and isinstance(word, str) and word):
         return None
     block = r"(?:(?!\n\n).)+"
     before, after = rf"(?:{block}\n\n+){{{nth - 1}}}", rf"(?:\n\n+{block}){{{total - nth}}}"
