@@ -53,7 +53,6 @@ MOVED = {
     "kit.report": "kit.runs.report",
     "kit.compare": "kit.runs.compare",
     "kit.data.published": "kit.calibration.published",
-    "kit.calibration.significance": "kit.calibration.recalibrate",
     "kit.data.kinds": "kit.data.files",
     "kit.data.lists": "kit.data.values",
     "kit.rubrics.sketches": "kit.rubrics.corpus",

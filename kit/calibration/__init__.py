@@ -19,6 +19,7 @@ from .reliability import (
 )
 from .scores import Brier, brier, overconfidence, underconfidence
 from .selective import RiskCoverage, risk_coverage
+from .significance import Cox, cox
 from .sketch import Sketch
 from .smooth import Curve, SmECE, smece
 
@@ -28,6 +29,7 @@ __all__ = [
     "Bins",
     "Brier",
     "Comparison",
+    "Cox",
     "Curve",
     "Recalibrated",
     "Recalibrator",
@@ -42,6 +44,7 @@ __all__ = [
     "brier",
     "classwise",
     "compare",
+    "cox",
     "ece",
     "fit",
     "mce",

@@ -17,6 +17,7 @@ from ..stats.columns import takes_table
 from .ece import ECE, ece
 from .inputs import Inputs, check
 from .scores import grouped, isotonic
+from .significance import both_classes, logit_fit
 
 METHODS = ("platt", "isotonic", "beta")
 
@@ -68,7 +69,7 @@ def _fit(x: Inputs, method: str) -> Recalibrator:
         raise DataError(
             f"method is {method!r}", where="argument method", fix=f"use one of {METHODS}"
         )
-    both_classes(x)
+    both_classes(x, "recalibration")
     edge = 1 / (2 * x.size + 2)
     fitted = {
         "platt": _platt,
@@ -77,48 +78,6 @@ def _fit(x: Inputs, method: str) -> Recalibrator:
     }[method]
     params, apply = fitted(*grouped(x), edge)
     return Recalibrator(method, params, x.n, edge, apply)
-
-
-def logit_fit(
-    design: np.ndarray,
-    y: np.ndarray,
-    w: np.ndarray,
-    *,
-    ridge: float,
-) -> np.ndarray:
-    """Logistic regression by damped Newton steps: coefficients (d,)."""
-    beta = np.zeros(design.shape[1])
-
-    def loss(b: np.ndarray) -> float:
-        eta = design @ b
-        return float(w @ (np.logaddexp(0, eta) - y * eta) + ridge / 2 * b @ b)
-
-    now = loss(beta)
-    for _ in range(100):
-        mu = special.expit(design @ beta)
-        grad = design.T @ (w * (mu - y)) + ridge * beta
-        info = (design * (w * mu * (1 - mu))[:, None]).T @ design + (ridge + 1e-12) * np.eye(
-            len(beta)
-        )
-        step, scale = np.linalg.solve(info, grad), 1.0
-        while (new := loss(beta - scale * step)) > now + 1e-12 and scale > 1e-8:
-            scale /= 2
-        beta, gain, now = beta - scale * step, now - new, new
-        if gain < 1e-12 * (1 + abs(now)):
-            break
-    return beta
-
-
-def both_classes(x: Inputs) -> None:
-    """DataError when all outcomes are equal."""
-    y = np.asarray(x.correct)
-    if len(np.unique(y)) < 2:
-        word = "correct" if y[0] else "wrong"
-        raise DataError(
-            f"recalibration needs right and wrong rows; all {x.n} are {word}",
-            where=f"rows 0 to {x.n - 1}, correct",
-            fix="ece, smece and brier work with one class; for this, collect rows of the other",
-        )
 
 
 def _logit(p: np.ndarray, edge: float) -> np.ndarray:
@@ -144,7 +103,7 @@ def _platt(
 ) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
     p, y, w = _twice(values, hits, size)
     z = _logit(p, edge)
-    a, b = logit_fit(np.column_stack([np.ones_like(z), z]), y, w, ridge=1e-6)
+    (a, b), _ = logit_fit(np.column_stack([np.ones_like(z), z]), y, w, ridge=1e-6)
     return {"intercept": float(a), "slope": float(b)}, lambda q: special.expit(
         a + b * _logit(q, edge)
     )
@@ -173,13 +132,14 @@ def _beta(
         return np.column_stack([np.ones_like(q), np.log(q), -np.log1p(-q)])
 
     use = [0, 1, 2]
-    beta = logit_fit(columns(p), y, w, ridge=1e-6)
+    beta, _ = logit_fit(columns(p), y, w, ridge=1e-6)
     while (
         beta[1:].min() < 0 and len(use) > 1
     ):  # a map that falls anywhere is refused: drop the offending term, fit again
         use.remove(1 + int(np.argmin(beta[1:])))
+        part, _ = logit_fit(columns(p)[:, use], y, w, ridge=1e-6)
         beta = np.zeros(3)
-        beta[use] = logit_fit(columns(p)[:, use], y, w, ridge=1e-6)
+        beta[use] = part
     return {"c": float(beta[0]), "a": float(beta[1]), "b": float(beta[2])}, lambda q: special.expit(
         columns(np.asarray(q, dtype=float)) @ beta
     )
@@ -251,7 +211,7 @@ def recalibrate(
     True
     """
     x = check(conf, correct, cluster=cluster, weights=weights, missing=missing)
-    both_classes(x)
+    both_classes(x, "recalibration")
     fold = folds(x.n, k, x.cluster, seed)
     out = np.empty(x.n)
     for f in range(k):

@@ -84,3 +84,23 @@ def t_two_sided(t: float, df: float) -> float:
     0.05
     """
     return 2 * t_below(-abs(t), df)
+
+
+def chi2_above(x: float, df: float) -> float:
+    """P(chi-squared > x).
+
+    >>> round(chi2_above(3.8415, 1), 4)
+    0.05
+    """
+    return float(_special().chdtrc(df, x))
+
+
+def f_above(x: float, top: float, under: float) -> float:
+    """P(F > x) with `top` and `under` degrees of freedom; infinite `under` is a chi-squared.
+
+    >>> round(f_above(4.7374, 2, 7), 3)
+    0.05
+    """
+    if math.isinf(under):
+        return chi2_above(x * top, top)
+    return float(_special().fdtrc(top, under, max(x, 0.0)))

@@ -396,6 +396,15 @@ def test_a_risk_that_is_met_exactly_is_kept():
     assert found.at == 0.0
 
 
+def test_one_cluster_says_nothing_of_the_slope():
+    """An interval of no width, [.69, .70], said that one prompt's confidence is not calibrated."""
+    p = np.linspace(0.05, 0.95, 60)
+    y = (np.random.default_rng(0).random(60) < p).astype(int)
+    found = calibration.cox(p, y, cluster=["a"] * 60)
+    for e in (found.intercept, found.slope):
+        assert math.isnan(e.low) and math.isnan(e.high) and "one cluster" in e.note
+
+
 def test_a_claim_whose_interval_is_cut_off_at_0_does_not_stand():
     """An error of .214 [.00, .42] stood with p=.050, whatever the data."""
     said = stats.together({"a": stats.Estimate(0.3, 0.0, 0.6, 100)})
