@@ -136,6 +136,5 @@ def squares(x: Inputs) -> np.ndarray:
 
 def _less(x: Inputs, other: np.ndarray, words: str, level: float) -> Estimate:
     p = np.asarray(x.conf, dtype=float)
-    method = f"Brier less {words}"
-    more = {"method": method, "level": level, "bounds": (-1.0, 1.0)}
+    more = {"method": f"Brier less {words}", "level": level, "bounds": (-1.0, 1.0)}
     return mean_loss(lambda y: (p - y) ** 2 - (other - y) ** 2, x, **more)

@@ -323,8 +323,7 @@ def _beside(y: Inputs, family: Any, token: Any, level: float) -> dict[str, Estim
         out["lookup"] = against_lookup(y.conf, y.correct, family, cluster=y.cluster, level=level)
     if token is not None:
         token = check(token, y.correct, name="token").conf
-        pair = (y.conf, y.correct, token)
-        out["token"] = against_score(*pair, cluster=y.cluster, level=level)
+        out["token"] = against_score(y.conf, y.correct, token, cluster=y.cluster, level=level)
         out["token_auroc"] = auroc_change(y.conf, token, y.correct, cluster=y.cluster, level=level)
     return out
 

@@ -5,7 +5,7 @@ is wrong is named by its row.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,17 @@ from ..stats.clusters import codes, numbers, one_column, same_length
 
 MOST_ROWS = 1e15  # above it a count is no longer exact, and its square may overflow
 CHUNK = 1 << 15  # rows per step: the buffers of a step stay in the L2 cache
+
+
+class Columns:
+    """A dataclass some of whose fields are arrays of one length, the columns of its table."""
+
+    def table(self: Any) -> list[dict[str, float]]:
+        """One dict per row."""
+        columns = {f.name: getattr(self, f.name) for f in fields(self)}
+        columns = {k: v for k, v in columns.items() if isinstance(v, np.ndarray)}
+        rows = zip(*columns.values(), strict=True)
+        return [dict(zip(columns, map(float, row), strict=True)) for row in rows]
 
 
 @dataclass(frozen=True)

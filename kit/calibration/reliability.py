@@ -18,7 +18,7 @@ from ..tables import rows_html
 from . import resample
 from .cells import Cells, locator, tally
 from .ece import ECE, cells_of, ece_of, mce_of
-from .inputs import check
+from .inputs import Columns, check
 from .scores import rising
 from .sketch import Sketch
 from .smooth import Curve, SmECE, rate_limits, smece, smooth_curve
@@ -27,7 +27,7 @@ LEAST = 200  # resamples: the quantiles of fewer make narrow bands
 
 
 @dataclass(frozen=True)
-class Bins:
+class Bins(Columns):
     """Non-empty bins, all arrays (k,): limits, weight, mean confidence, accuracy with interval
     [low, high] (Wilson, with the
     clusters' design effect), and the band that a calibrated model's accuracy would stay in.
@@ -45,14 +45,6 @@ class Bins:
     band_low: np.ndarray
     band_high: np.ndarray
     strays: float
-
-    def table(self) -> list[dict[str, float]]:
-        """One dict per bin."""
-        names = ("lower", "upper", "n", "conf", "accuracy", "low", "high", "band_low", "band_high")
-        return [
-            dict(zip(names, map(float, row), strict=True))
-            for row in zip(*(getattr(self, n) for n in names), strict=True)
-        ]
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from scipy import sparse, special
 from ..stats.clusters import PARTS, UNSEEN, ends, of_influence, reach, worth
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate
-from .inputs import Inputs, check
+from .inputs import Columns, Inputs, check
 
 
 @dataclass(frozen=True)
-class RiskCoverage:
+class RiskCoverage(Columns):
     """Arrays (m,) per distinct confidence, most confident first: threshold, coverage, risk (error
     rate among those kept).
 
@@ -48,14 +48,6 @@ class RiskCoverage:
             f"AURC {self.aurc}; AUGRC {self.augrc}; perfect order {self.best_aurc:.3f}, "
             f"random {self.random_aurc:.3f} | {self.convention}"
         )
-
-    def table(self) -> list[dict[str, float]]:
-        """One dict per distinct confidence."""
-        names = ("threshold", "coverage", "risk", "n_at")
-        return [
-            dict(zip(names, map(float, row), strict=True))
-            for row in zip(*(getattr(self, n) for n in names), strict=True)
-        ]
 
 
 def areas(size: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

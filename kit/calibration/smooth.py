@@ -17,7 +17,7 @@ from ..stats.estimate import number
 from ..stats.tails import t_quantile
 from . import resample
 from .cells import Cells
-from .inputs import check
+from .inputs import Columns, check
 from .sketch import G, Sketch
 
 NODES = (
@@ -112,7 +112,7 @@ def smece(conf: Any, correct: Any = None, *, weights: Any = None, missing: str =
 
 
 @dataclass(frozen=True)
-class Curve:
+class Curve(Columns):
     """A reliability curve: accuracy y (t,) at confidence x (t,), pointwise limits low / high, and
     the band band_low /
     band_high that a calibrated model's curve would stay in (pointwise). density : rows per unit of
@@ -127,14 +127,6 @@ class Curve:
     band_high: np.ndarray
     density: np.ndarray
     method: str
-
-    def table(self) -> list[dict[str, float]]:
-        """One dict per point."""
-        names = ("x", "y", "low", "high", "band_low", "band_high", "density")
-        return [
-            dict(zip(names, map(float, row), strict=True))
-            for row in zip(*(getattr(self, n) for n in names), strict=True)
-        ]
 
 
 def weights_at(weight: np.ndarray, p: np.ndarray, x: np.ndarray, width: float) -> np.ndarray:
