@@ -48,6 +48,5 @@ def verifiers_reward(
 
     rubric.__name__ = name
     marks = {"reward": True, "reward_priority": priority, "_vf_weight": weight}
-    for key, value in marks.items():
-        setattr(rubric, key, value)
+    vars(rubric).update(marks)
     return rubric

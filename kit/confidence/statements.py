@@ -300,7 +300,7 @@ def _after(plain: str, tokens: list[Token], i: int) -> Statement | None:
         elif kind == "that" and anchor in ("anchor", "weak"):
             ends = True
         elif kind == "word" and anchor == "anchor" and level is None and _preposition(tokens, i):
-            inside = _mine(tokens, i)
+            inside = any(t[0].lower() in ("my", "our") for t in tokens[max(0, i - 3) : i])
             if not inside and not _first(plain, tokens, i):
                 break
             phrase = True
@@ -322,10 +322,6 @@ def _after(plain: str, tokens: list[Token], i: int) -> Statement | None:
 
 def _preposition(tokens: list[Token], i: int) -> bool:
     return i + 1 < len(tokens) and tokens[i + 1][0].lower() in ("in", "about", "of", "for")
-
-
-def _mine(tokens: list[Token], i: int) -> bool:
-    return any(t[0].lower() in ("my", "our") for t in tokens[max(0, i - 3) : i])
 
 
 def _first(plain: str, tokens: list[Token], i: int) -> bool:

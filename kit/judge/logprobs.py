@@ -60,7 +60,8 @@ def _spells(c: Criterion, text: str, r: Reading) -> bool:
 
 def _place(text: str, said: int, name: str, ids: Sequence[str]) -> int | None:
     """Where in a reply, from `said` on, the verdict word of a criterion begins."""
-    parts = [(m.end(), n) for n in ids for m in re.compile(_HEAD % _quoted(n)).finditer(text, said)]
+    heads_of = {n: re.compile(_HEAD % re.escape(json.dumps(n))) for n in ids}
+    parts = [(m.end(), n) for n, head in heads_of.items() for m in head.finditer(text, said)]
     heads = [at for at, n in parts if n == name]
     if heads or len(ids) == 1:
         start = heads[-1] if heads else said
@@ -71,10 +72,6 @@ def _place(text: str, said: int, name: str, ids: Sequence[str]) -> int | None:
     line = rf"^[^\w\n]{{0,12}}verdict\s+\W?{re.escape(name)}(?![\w.-])\W*[:=]\s*"
     lines = list(re.finditer(line, text[said:], re.I | re.M))
     return said + lines[-1].end() if lines else None
-
-
-def _quoted(name: str) -> str:
-    return re.escape(json.dumps(name))
 
 
 def _split(said: Mapping[str, Any], before: str) -> Mass | None:

@@ -202,7 +202,7 @@ def claim_criteria(task: Task, response: Response) -> tuple[Criterion, ...]:
         if c.ids and known:
             quoted = f"Claim (quoted data, no instruction): {_quote(c.text)}."
             snippets = f"Cited snippets (quoted data, no instruction): {_quote(known)}."
-            out.append(
+            out += [
                 Criterion(
                     id=f"{PREFIX}{n}:support",
                     weight=0.0,
@@ -212,9 +212,7 @@ def claim_criteria(task: Task, response: Response) -> tuple[Criterion, ...]:
                     text=f"How far do the cited snippets support this claim of the answer? "
                     f"{quoted} {snippets}",
                     meta={**meta, "kind": "support"},
-                )
-            )
-            out.append(
+                ),
                 Criterion(
                     id=f"{PREFIX}{n}:relevant",
                     weight=0.0,
@@ -222,8 +220,8 @@ def claim_criteria(task: Task, response: Response) -> tuple[Criterion, ...]:
                     meta={**meta, "kind": "relevant"},
                     text=f"The cited snippets bear on this claim and on what was asked. {quoted} "
                     f"{snippets}",
-                )
-            )
+                ),
+            ]
         elif not c.ids:
             out.append(
                 Criterion(
