@@ -8,6 +8,7 @@ A few are free: an explanation needs them.
 from __future__ import annotations
 
 import dataclasses
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -155,6 +156,8 @@ def given(sentence: str, fact: Mapping[str, Any]) -> list[Quantity]:
     """
     value, tolerance, unit = wanted(fact)
     found = quantities(sentence)
+    if ratio := _RATIO.search(f"{unit} {fact['text']}"):
+        found += _multiples(sentence, ratio[0][0] in "%p")
     out = [q for q in found if agrees(q, value, tolerance, unit)]
     if fact.get("direction") == "up":
         return [q for q in out if sentence[q.start] == "+" or _move(sentence, q) in lx.UP]
@@ -162,6 +165,30 @@ def given(sentence: str, fact: Mapping[str, Any]) -> list[Quantity]:
         down = [q for q in found if _move(sentence, q) in lx.DOWN]
         out += [q for q in down if agrees(q, -value, tolerance, unit)]
     return out
+
+
+_RATIO = re.compile(r"\b(?:fold|times|factor|percent)\b|%|\dx\b", re.I)
+_MULTIPLE = re.compile(
+    r"\b(?<!than )(?:(doubl|halv|tripl|quadrupl)(?:e|es|ed|ing)|(two|three|four|five|ten)fold)\b",
+    re.I,
+)
+_FACTORS = {"doubl": 2, "halv": 0.5, "tripl": 3, "quadrupl": 4} | {
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "ten": 10,
+}
+
+
+def _multiples(sentence: str, percent: bool) -> tuple[Quantity, ...]:
+    """Factors said in a word, or the change in percent: "doubled" is 2 times, or 100 %."""
+    out: list[Quantity] = []
+    for m in _MULTIPLE.finditer(sentence):
+        factor = _FACTORS[(m[1] or m[2]).lower()]
+        value, tail = (abs(factor - 1) * 100, "%") if percent else (factor, " times")
+        out.append(Quantity(value, m.start(), m.end(), value, tail, ""))
+    return tuple(out)
 
 
 def _move(sentence: str, q: Quantity) -> str:

@@ -98,6 +98,27 @@ def test_a_part_of_something_else_is_not_the_number(wanted, wrong):
 
 
 @pytest.mark.parametrize(
+    ("wanted", "right", "wrong"),
+    [
+        ({"text": "2-fold", "number": 2}, ["doubled", "rose twofold"], ["tripled", "halved"]),
+        (fact(3, "times"), ["tripled", "rose threefold"], ["doubled", "quadrupled", "rose 2-fold"]),
+        (fact(0.5, "times"), ["halved"], ["doubled", "did not halve"]),
+        (
+            {"text": "a 100% increase", "number": 100, "direction": "up"},
+            ["doubled", "rose twofold"],
+            ["tripled", "halved", "more than doubled", "fell twofold"],
+        ),
+        (fact(-50, "%"), ["halved"], ["doubled", "was not halved"]),
+        ({"text": "2 copies", "number": 2}, ["2 copies were"], ["doubled"]),
+    ],
+)
+def test_a_factor_said_in_a_word(wanted, right, wrong):
+    """ "It doubled." was no number: for "2-fold" and "100%" it earned what a wrong one does."""
+    assert [t for t in right if not says(wanted, f"It {t}.")] == []
+    assert [t for t in wrong if says(wanted, f"It {t}.")] == []
+
+
+@pytest.mark.parametrize(
     ("value", "unmet", "met"),
     [
         (5, ["minus 5", "negative 5", "- 5", "–5"], ["5", "a) 5", "x = 5"]),
