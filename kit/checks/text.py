@@ -89,13 +89,17 @@ def answered(text: str) -> str:
     """
     kept: list[str] = []
     at, opened = 0, -1  # what follows the last thought; where a thought began
+    depth = 0  # of thoughts inside thoughts
     for tag in _MIND.finditer(text):
+        depth += -1 if tag[1] else 1
         if not tag[1]:
             opened = tag.start() if opened < 0 else opened
             continue
         if opened >= 0 or not kept:
             kept.append(text[at:opened] if opened >= 0 else "")
             at, opened = tag.end(), -1
+        elif depth >= 0:
+            at = tag.end()
     if opened >= 0 and not text[:opened].strip():
         return ""
     return "\n".join([part for part in kept if part.strip()] + [text[at:]])

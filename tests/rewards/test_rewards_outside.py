@@ -727,3 +727,17 @@ def test_what_only_sounds_denied_is_listed():
         "Not only Oslo, Bergen, Skien.",
     ):
         assert factual.score(OSLO, Response(task_id="t", id="r", text=text)).value <= 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("<think>a <think>17</think> 17</think>16", "16"),
+        ("<think>a<think>17</think>16", "16"),
+        ("<think>17</think><think>17</think>16", "16"),
+        ("<think>17</think>16</think>", "16</think>"),
+    ],
+)
+def test_a_thought_inside_a_thought_is_no_answer(text, left):
+    """What stood between the two closing tags was read as the answer."""
+    assert answered(text).strip() == left
