@@ -80,7 +80,7 @@ _STAT = (
     r"|(?:conclud|stat|claim|argu|predict|estimat|assert)(?:es|s|ed))\b"
     r"|\b(?:they|authors|researchers|scientists|experts|doctors)\s+(?:conclude|state|claim|say"
     r"|argue|predict|estimate|assert)\b)"
-    rf"[^.!?\n]{{0,20}}?\bwith\s+(?:an? )?{NUM}{PCT}\s+(?:confidence|certainty)\b"
+    rf"(?:[^.!?\n]{{0,20}}?\bwith)?\s+(?:an? )?{NUM}{PCT}\s+(?:confidence|certainty)\b"
 )
 # The first alternative that fits names the token.
 TOKENS = re.compile(
@@ -304,8 +304,6 @@ CHINESE = Language(
     (r"低", r"中等?", r"高"),
     r"置信区间|置信区域",
 )
-# the subject of a Chinese clause that is not the writer
-_OTHERS = re.compile(r"(?:[他她它]们?|者|专家|科学家|人员|医生|人们)[^。，,；;：:\n我]{0,8}\Z")
 LANGUAGES = (GERMAN, SPANISH, PORTUGUESE, FRENCH, CHINESE)
 
 
@@ -376,8 +374,7 @@ def found(text: str) -> Iterator[Statement]:
             kind = next(k for k, v in m.groupdict().items() if v is not None)
             at = m.start(kind)
             around = text[max(0, m.start() - 20) : m.end() + 6]
-            others = _OTHERS.search(text, max(0, at - 12), at)
-            if at in seen or others or not_own.search(around):
+            if at in seen or not_own.search(around):
                 continue
             seen.add(at)
             name, words = (kind, m[kind]) if kind in LEVELS else _number_words(kind, m[kind])

@@ -98,6 +98,30 @@ _WRONG = re.compile(
     r"|\s*(?:is|would be|seems|sounds) (?:far |much )?too (?:much|high|low|little|confident)\b",
     re.IGNORECASE,
 )
+# before a value: it is denied, wished for or asked for, or is how sure somebody else is
+_UNSAID = re.compile(
+    r"(?:\b(?:can(?: ?not| t)|(?:could|would|should|do|did|does|will|wo|might)(?:n t| not))\s+"
+    r"(?:(?:\w+ly|even|quite)\s+)?(?:be|feel|say|claim|state|pretend|assert|promise)"
+    r"(?:\s+(?:that|to|I|we|am|m|are|re|be|being|feel|it|is|an?|\w+ly))*"
+    r"|\b(?:nothing|nobody|no one|none|no \w+)(?:\s+(?!and|but|that|so)\w+){0,3}?"
+    r"\s+(?:is|are|was|be|feels?)(?:\s+(?:ever|\w+ly))?"
+    r"|(?<!myself )(?<!confidence )(?<!certainty )\bto (?:be|feel)(?:\s+(?:\w+ly|at least))?"
+    r"|\b(?:if|unless|until|wish|once)\s+(?:I|we|you|one)\s+(?:were|was|am|m|are|re|felt|feel)"
+    r"|\b(?:hardly|scarcely)"
+    r"|\((?:the|his|her|their) (?!answer|response|claim|result|conclusion|prediction)\w+\s*:"
+    r"|\b(?:no|não|nao|nunca|nadie|ninguém)\s+(?:me\s+)?(?:estoy|estou|está|tengo|tenho|tem|tiene)"
+    r"(?:\s+\w+){0,3}"
+    r"|\b(?:auteur|autor|étude|estud[io]|chercheur|investigador|pesquisador|jur[yí]|jurad|juge|juez"
+    r"|juiz|expert|collègue|colega)\w*\s+(?:\w+\s+){1,3}(?:confian\w+|certitude|certeza)"
+    r"(?:\s+(?:del?|à))?"
+    r"|(?:不(?![过過仅管论知])|没|沒|并非|並非|[无無]法|[难難]以)[^。，,；;：:\n]{0,6}"
+    r"|(?:[他她它]们?|[者家官员團团师]|医生|同事|朋友|(?<![个本])人)[^。，,；;：:\n我]{0,8}"
+    r")\s*\Z",
+    re.IGNORECASE,
+)
+_WITH = re.compile(r"\b(?:avec|con|com)\s+(?:un[ae]?\s+|uma\s+)?\Z", re.IGNORECASE)
+_LIES = re.compile(r"[^.!?\n]{0,60}\bentre\s+-?\d", re.IGNORECASE)
+_CLAUSE = re.compile(r"[,;:(]|\b(?:but|though|although|while|whereas)\b")
 _QUANTITY = re.compile(
     r"%|\b(?:percent\w*|per cent|proportion|fraction|concentration)\b", re.IGNORECASE
 )
@@ -140,7 +164,7 @@ def statements(text: str) -> tuple[Statement, ...]:
                 out.pop()
             out.append(found)
     out = [replace(s, note=_doubtful(plain, s) or s.note) for s in out]
-    out = _with_languages(plain, out)
+    out = [s for s in _with_languages(plain, out) if not _unsaid(plain, s)]
     last = _closing(plain)
     if last and not any(s.end > last.at for s in out):
         out.append(last)
@@ -163,6 +187,14 @@ def _doubtful(plain: str, s: Statement) -> str:
         if other and amount(other[1]) != amount(re.sub(f"{PCT}$", "", s.words.lower()))
         else ""
     )
+
+
+def _unsaid(plain: str, s: Statement) -> bool:
+    """Whether a number is none of the writer's: "I can't be 100% sure", "no estoy 90 % seguro"."""
+    if s.kind not in VALUES:
+        return False
+    interval = _WITH.search(plain[max(0, s.start - 12) : s.start]) and _LIES.match(plain, s.end)
+    return bool(interval or _UNSAID.search(plain[max(0, s.at - 80) : s.at]))
 
 
 def _with_languages(plain: str, out: list[Statement]) -> list[Statement]:
@@ -226,7 +258,7 @@ def _others(plain: str, anchor: Token, before: Statement | None) -> bool:
     if before is not None and before.kind not in VALUES:
         return False
     at = before.start if before else anchor.start()
-    head = plain[_begin(plain, at) : at]
+    head = _CLAUSE.split(plain[_begin(plain, at) : at])[-1]
     found = _THIRD.search(head)
     if found is None or found["who"]:
         return found is not None
