@@ -213,8 +213,8 @@ def parquet_blocks(
     """The usable rows of a numeric Parquet file in blocks: with a Sketch of the same file, what
     `reliability` takes as `cluster`. Errors name file, row and field.
     """
-    names = [confidence, correct]
-    for _, (p, y), code, c in _parquet_columns(Path(path), names, BLOCK, cluster):
+    columns = _parquet_columns(Path(path), [confidence, correct], BLOCK, cluster)
+    for _, (p, y), code, c in columns:
         keep = (p >= 0) & (p <= 1) & ((y == 0) | (y == 1))
         lost = int((~keep).sum())
         yield Inputs(p[keep], y[keep], cluster=code[keep], n_clusters=c, missing=lost)

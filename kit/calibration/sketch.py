@@ -131,8 +131,7 @@ class Sketch:
             )
         middle, rows = self._used()[0], float(self.weight.sum())
         few = len(middle) <= AUTO_DISTINCT and by_value(middle, rows)
-        one_each = bins == "distinct" or (bins == "auto" and few)
-        if one_each:
+        if bins == "distinct" or (bins == "auto" and few):
             where = self._per_value()
         else:
             where = self._width(auto_bins(rows) if bins == "auto" else bins, closed)  # type: ignore[arg-type]

@@ -42,19 +42,18 @@ def known_names(tasks: Iterable[Task]) -> list[Task]:
     for t in tasks:
         counts.setdefault(t.group, Counter()).update(str(f["text"]) for f in _facts(t))
     names = {g: [n for n, _ in c.most_common(MOST_NAMES)] for g, c in counts.items()}
-    return [_with(t, names[t.group]) for t in tasks]
+    return [
+        dataclasses.replace(t, truth={**t.truth, FIELD: names[t.group]})
+        if _facts(t) and FIELD not in t.truth and len(names[t.group]) > FREE_NAMES
+        else t
+        for t in tasks
+    ]
 
 
 def _facts(task: Task) -> list[Mapping[str, Any]]:
     facts = task.truth.get("facts")
     rows = facts if isinstance(facts, (list, tuple)) else ()
     return [f for f in rows if isinstance(f, Mapping) and "text" in f]
-
-
-def _with(task: Task, names: list[str]) -> Task:
-    if not _facts(task) or FIELD in task.truth or len(names) <= FREE_NAMES:
-        return task
-    return dataclasses.replace(task, truth={**task.truth, FIELD: names})
 
 
 def surplus(task: Task, sentences: Sequence[str]) -> list[str]:

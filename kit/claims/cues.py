@@ -125,14 +125,13 @@ def _adverbial(words: Sequence[str], i: int, taken: set[int]) -> bool:
     """
     after = words[i + 1] if i + 1 < len(words) else ""
     before, earlier = (words[i - 1] if i else ""), (words[i - 2] if i > 1 else "")
-    if (
+    grades = (
         after in lx.EVERY
         or after.endswith("ly")
         or before in lx.MOVES
         or (before in ("much", "even", "far") and earlier in lx.MOVES)
-    ):
-        return True
-    return (
+    )
+    return grades or (
         i + 1 not in taken
         and after not in lx.DETERMINERS
         and after not in lx.GRADED

@@ -438,8 +438,7 @@ def _texts(fields: Any, name: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(fields, str):
         yield name, fields
     elif isinstance(fields, (Mapping, list)):
-        rows = fields.items() if isinstance(fields, Mapping) else [(name, v) for v in fields]
-        for k, v in rows:
+        for k, v in fields.items() if isinstance(fields, Mapping) else [(name, v) for v in fields]:
             yield from _texts(v, str(k))
 
 

@@ -303,8 +303,7 @@ def call_row(c: Call, now: float) -> tuple[Any, ...]:
 
 
 def call_of(row: Sequence[Any]) -> Call:
-    names = CALL_COLUMNS.split(",")
-    data = dict(zip(names, row, strict=True))
+    data = dict(zip(CALL_COLUMNS.split(","), row, strict=True))
     data["id"] = data.pop("call")
     try:
         data["request"], data["reply"] = map(_unpack, (data["request"], data["reply"]))

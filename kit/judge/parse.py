@@ -96,11 +96,12 @@ def read(
         how, why = how.replace("text", "none"), CUT if cut else str(e)
         return [Reading(failure="parse", how=how, reason=why) for _ in criteria]
     judged = Judged(answer)
+    told = Reading(failure="missing", how=how, reason=REPEATED)  # its lines are the answer's
     if how == "json" and judged.has(body):
-        return [Reading(failure="missing", how=how, reason=REPEATED) for _ in criteria]
-    rows = [_settled(c, said[n], how, judged) for c, n in zip(criteria, ids, strict=True)]
+        return [told] * len(criteria)
     by_id = dict(zip(ids, criteria, strict=True))
-    return _agreeing(dict(zip(ids, rows, strict=True)), said, by_id, judged)
+    rows = {n: told if judged.told(said[n]) else settled(c, said[n], how) for n, c in by_id.items()}
+    return _agreeing(rows, said, by_id, judged)
 
 
 def agreed(choices: Sequence[Sequence[Reading]]) -> list[Reading]:
@@ -170,13 +171,6 @@ def _slips(c: Criterion, said: Said, ids: Sequence[str]) -> None:
     for raw in wrong:
         if not slip(raw, ids):
             raise Foreign(raw)
-
-
-def _settled(c: Criterion, said: Said, how: str, judged: Judged) -> Reading:
-    """One criterion's reading; none where its lines are the answer's."""
-    if judged.told(said):
-        return Reading(failure="missing", how=how, reason=REPEATED)
-    return settled(c, said, how)
 
 
 def _agreeing(
