@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..data import labels as words
-from ..data import load_tasks
+from ..data import labels, load_tasks
 from ..data.levels import UNREAD, by_levels
 from ..data.schemas import readable
 from ..data.tables import read_rows
@@ -97,7 +96,7 @@ def _averaged(people: Sequence[Verdict], **more: Any) -> Labels:
 def _drawn(path: Any, tasks: Iterable[Task]) -> Labels:
     """A file of `kit label`: a row a verdict; an empty label is still to be given."""
     rows = [(where, _read(row, where)) for where, row in read_rows(path)]
-    scale = words.scale_of(*words.extent(row["label"] for _, row in rows))
+    scale = labels.scale_of(*labels.extent(row["label"] for _, row in rows))
     made, places = [], []
     inclusion, designs, blank = {}, set(), []
     for where, row in rows:
@@ -115,7 +114,7 @@ def _drawn(path: Any, tasks: Iterable[Task]) -> Labels:
             blank.append(key)
         else:
             label = label if number(label) is None else number(label)
-            made.append(words.human(*key, label, scale=scale)[0])
+            made.append(labels.human(*key, label, scale=scale)[0])
             places.append(where)
     if len(designs) > 1:
         named = ", ".join(sorted(map(str, designs)))

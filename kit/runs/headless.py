@@ -13,8 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from .. import page as pages
-from .. import runs
+from .. import page, runs
 from ..data.files import is_url
 from ..data.schemas import stamped
 from ..errors import DataError, KitError, MissingError
@@ -233,8 +232,8 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
     status = ended if error else "done"
     if target.exists():
         with contextlib.suppress(Exception):
-            pages.settle(target)
-            pages.write_notebook_html(target)
+            page.settle(target)
+            page.write_notebook_html(target)
     row = {
         **stamped("run", to_json(config)),
         "status": status,

@@ -16,8 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from .. import page as pages
-from .. import runs
+from .. import page, runs
 from ..data.schemas import readable
 from ..errors import DataError
 from ..people import view
@@ -104,7 +103,7 @@ class Figures:
     def add(self, figure: Mapping[str, Any], name: str, caption: str = "") -> dict[str, Any]:
         """Keep a figure; returns what the template shows around it."""
         layout = dict(figure.get("layout", {}))
-        template = pages.script_json(layout.pop("template", {}))
+        template = page.script_json(layout.pop("template", {}))
         title = _plain((layout.pop("title", None) or {}).get("text") or name)
         layout["margin"] = {**layout.get("margin", {}), "t": 20}
         height = max(160, int(layout.get("height") or 420) - 50)
@@ -112,7 +111,7 @@ class Figures:
         at = self.templates.setdefault(template, len(self.templates))
         key = f"plot-{len(self.figures)}"
         caption = "" if caption and caption in title else caption
-        body = pages.script_json({"data": figure.get("data", []), "layout": layout, "template": at})
+        body = page.script_json({"data": figure.get("data", []), "layout": layout, "template": at})
         self.figures[key] = body
         return {"id": key, "title": title, "caption": caption, "height": height, "bytes": len(body)}
 
@@ -245,10 +244,10 @@ def _compared(found: Found, figures: Figures) -> dict[str, Any]:
         mine = [r for g in apart.values() for r in g if r["notebook"] == book]
         if len({r["run"] for r in mine}) <= 8:
             kept = [r for g in plots.groups(mine, most=24).values() for r in g]
-            drawn.append(plots.forest_by_metric(kept, title=pages.escape(book)))
+            drawn.append(plots.forest_by_metric(kept, title=page.escape(book)))
             continue
         for (_, metric), group in plots.groups(mine, most=6).items():
-            drawn.append(plots.band(group, title=pages.escape(f"{book}: {metric}")))
+            drawn.append(plots.band(group, title=page.escape(f"{book}: {metric}")))
     once = [
         [{**groups[k][0], "label": f"all {len(groups[k])} alike"}] for k in groups if k in alike
     ]
@@ -289,7 +288,7 @@ def _seeds(found: Found, figures: Figures) -> dict[str, Any]:
 
     ranked = sorted(groups.items(), key=lambda kv: (not vary(kv[1]), kv[0]))
     drawn = [
-        plots.over_seeds(rows[:30], title=pages.escape(f"{book}: {metric}"))
+        plots.over_seeds(rows[:30], title=page.escape(f"{book}: {metric}"))
         for (book, metric), rows in ranked[:4]
         if vary(rows)
     ]
@@ -392,7 +391,7 @@ def build(
             fix="run a notebook first: python -m kit run NOTEBOOK",
         )
     figures = Figures()
-    plotly = pages.plotly_js()
+    plotly = page.plotly_js()
     compared = _compared(found, figures)
     seeds = _seeds(found, figures)
     glance = _glance(found, set())
@@ -429,14 +428,14 @@ def _shown(value: Any) -> Any:
     """What the template writes: names from outside turn none of the page's numbers round."""
     import markupsafe
 
-    return value if type(value) is not str else markupsafe.Markup(pages.escape(value))
+    return value if type(value) is not str else markupsafe.Markup(page.escape(value))
 
 
 def write(folder: str | Path, out: str | Path | None = None, **options: Any) -> Path:
     """Write the report (default: report.html in the folder of runs) and return its path."""
     default = Path(folder).expanduser().resolve() / "report.html"
     path = Path(out).expanduser().resolve() if out else default
-    page = build(folder, **options)
+    text = build(folder, **options)
     path.parent.mkdir(parents=True, exist_ok=True)
-    paths.write_text(path, page)  # whole or not at all: two sweeps may write the same file
+    paths.write_text(path, text)  # whole or not at all: two sweeps may write the same file
     return path

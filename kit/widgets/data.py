@@ -15,8 +15,7 @@ from ..page import escape
 from ..records import Verdict
 from ..rubrics import explore
 from ..rubrics.lint import LintReport
-from ..tables import STYLE as CELL
-from ..tables import rows_html
+from ..tables import STYLE, rows_html
 from . import live, twinned
 
 MARKS = {
@@ -67,7 +66,7 @@ def task_html(task: Mapping[str, Any]) -> str:
     )
     parts = [
         f"<h4>{escape(str(task['task_id']))}</h4><p>{escape(facts)}</p>",
-        f"<div {CELL}><b>Prompt</b><br>{escape(task['prompt'])}</div>",
+        f"<div {STYLE}><b>Prompt</b><br>{escape(task['prompt'])}</div>",
     ]
     if task["sources"]:
         parts.append("<b>Snippets</b>" + rows_html(("id", "text"), list(task["sources"].items())))

@@ -9,8 +9,7 @@ from ..records import Response, Task, Verdict
 from ..rewards.composer import Composer
 from ..rewards.contrast import rerank, weight_names
 from ..tables import rows_html
-from . import live as widgets_live
-from . import twinned
+from . import live, twinned
 
 __all__ = ["rerank", "table_html", "weight_explorer"]
 
@@ -62,7 +61,7 @@ def weight_explorer(
     base = Composer.from_config(composer)
     component = {c.name: c.weight for c in base.components}
     texts = {r.ids: r.text for r in responses}
-    if not widgets_live():
+    if not live():
         from IPython.display import HTML
 
         return HTML(
