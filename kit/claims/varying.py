@@ -16,7 +16,8 @@ from .text import tokens
 _VARIES = re.compile(
     r"\b(?:depend\w*|var(?:y|ies|ied|iable)|differ(?:s|ed|ent|ently)?|inconsisten\w*|mixed"
     r"|conflict\w*|contradict\w*|disagree\w*|heterogen\w*|(?:mission|context|study|case) specific"
-    r"|no (?:single|one|consistent|clear|uniform|common) \w+|change\w* (?:between|across|from)"
+    r"|\w+ specific(?! \w)|no (?:general|single|one|consistent|clear|uniform|common) \w+"
+    r"|change\w* (?:between|across|from)"
     r"|(?:not|neither|nor|isn't|aren't)(?: \w+){0,2} (?:consistent(?:ly)?|uniform(?:ly)?|same"
     r"|always|alike|agree|all|every))\b"
 )
@@ -34,7 +35,8 @@ _CUTS = (lx.HARD - {"or"}) | {"why", "that"}  # "not up or down" denies both
 
 def _kind(prompt: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """What speaks of the cases that a question asks for, and of some of another kind."""
-    asked = "|".join([_CASE, *map(re.escape, _ACROSS.findall(prompt.lower()))])
+    stems = (re.escape(w[: max(3, len(w) - 3)]) for w in _ACROSS.findall(prompt.lower()))
+    asked = "|".join([_CASE, *(rf"{stem}\w*" for stem in stems)])
     case = rf"(?:{asked})\b"
     other = rf"{_SOME}(?= \w)(?! (?:\w+ ){{0,2}}{case})(?! {_GOES_ON})"
     return re.compile(rf"{_SOME}|\bothers\b|\b{case}"), re.compile(other)
