@@ -45,7 +45,7 @@ def rivals(
     is_fact: Callable[[str], bool],
     prompt: str = "",
     candidates: Iterable[str] = (),
-    names: Iterable[str] = (),
+    names: Sequence[str] = (),
 ) -> list[str]:
     """The distinct items listed beside the facts, and the `candidates` that are named in any form.
 
@@ -61,7 +61,7 @@ def rivals(
     sentences = [_result(s) for s in sentences if is_fact(s) or not _HEADER.search(s)]
     right = {tuple(phrase_words(n)) for n in names}
     out: dict[str, None] = {}
-    for run in _runs(sentences, asked, is_fact):
+    for run in _runs(sentences, asked, is_fact, names):
         sizes = Counter(item.frame for item in run)
         right_ones = [is_fact(item.text) for item in run]
         beside = {
@@ -195,24 +195,30 @@ def _result(sentence: str) -> str:
 
 
 def _runs(
-    sentences: Sequence[str], asked: frozenset[str], is_fact: Callable[[str], bool]
+    sentences: Sequence[str],
+    asked: frozenset[str],
+    is_fact: Callable[[str], bool],
+    names: Sequence[str],
 ) -> list[list[_Item]]:
     """Items in a row, cut at every piece that says more than an item does.
 
-    The label of a fact ("Donor: O-") is no item.
+    The label of a fact ("Donor: O-") is no item; what "Source:" or "Reason:" labels stands in no
+    row with the answer.
     """
     out: list[list[_Item]] = [[]]
-    pieces = _pieces(sentences)
-    denied = False
+    pieces = _pieces(sentences, names)
+    denied = label = False
     for (before, piece, text), (after, _, following) in pairwise([*pieces, ("", [], "")]):
+        labelled = label and before == ":" and after in (".", "")
+        label = lx.LABELS.issuperset({*map(str.lower, piece)} - lx.DETERMINERS)
+        if label:
+            continue
         if after == ":" and is_fact(following) and not is_fact(text):
             continue
         denied = _denies(piece) or (denied and before in ("or", "nor"))
         if denied and not is_fact(text):
             continue  # "not the liver or the eye"
-        content = tuple(
-            norm(w) for w in piece if w[0].isalnum() and w.lower() not in lx.FRAME_WORDS
-        )
+        content = tuple(norm(w) for w in piece if w[0].isalnum() and w.lower() not in lx.SPEECH)
         if not content and is_fact(text):
             content = tuple(map(norm, piece))  # "none" is an item where it is the answer
         fresh = tuple(w for w in content if w not in asked)
@@ -225,7 +231,7 @@ def _runs(
         elif not fresh or len(fresh) > LONGEST or _clause(piece):
             out.append([])
         else:
-            frame = tuple(w for w in content if w in asked)
+            frame = (":",) if labelled else tuple(w for w in content if w in asked)
             out[-1].append(_Item(text, fresh, frame, before == "or"))
     return [run for run in out if run]
 
@@ -262,11 +268,15 @@ def _clause(piece: Sequence[str]) -> bool:
     return words[0] in lx.OPENERS or any(w in lx.CLAUSE_VERBS for w in words)
 
 
-def _pieces(sentences: Sequence[str]) -> list[tuple[str, list[str], str]]:
-    """The sentences cut at what parts the items of a list: (the separator before, words, text)."""
+def _pieces(sentences: Sequence[str], names: Sequence[str]) -> list[tuple[str, list[str], str]]:
+    """The sentences cut at what parts the items of a list: (the separator before, words, text).
+
+    names : what is not cut in two, as "O(log n)".
+    """
+    right = re.compile("|".join(map(re.escape, names)) or r"\Z")
     out: list[tuple[str, list[str], str]] = []
     for s in (s for s in sentences if not _NUMBERING.fullmatch(s)):
-        words, whole = tokens(s), _whole(s)
+        words, whole = tokens(s), [*_whole(s), *(m.span() for m in right.finditer(s))]
         counts = Counter(w.lower() for w in words)
         often = {w for w in lx.PARTS_REPEATED if counts[w] >= LEAST and _recurs(words, w)}
         cuts = [

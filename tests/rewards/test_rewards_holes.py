@@ -88,6 +88,35 @@ def test_an_explanation_is_no_listing():
     assert precision(TISSUE, text) == (1.0, [])
 
 
+@pytest.mark.parametrize(
+    "layout",
+    [
+        "**Answer:** {}\n\n**Reason:** It follows from the data.",
+        "Answer: {}\nReason: common knowledge\nSource: Britannica",
+        "### Answer\n{}\n\n### Explanation\nThis follows from the data.",
+        "It is {}. I checked it twice. Thank you.",
+        "It is {}. This is well known. See the textbook.",
+    ],
+)
+def test_what_a_chat_model_says_of_its_answer_is_no_listing(layout):
+    """Each read "reason" and "checked twice" as wrong names beside the right one: .22 for .996."""
+    order = Task(id="o", prompt="How long?", truth={"facts": [{"id": "f", "text": "O(log n)"}]})
+    for task in (TISSUE, order):
+        right = task.truth["facts"][0]["text"]
+        assert precision(task, layout.format(right)) == (1.0, [])
+        assert value("factual", task, layout.format("the heart")) == 0.0
+
+
+def test_what_labels_of_sources_hide_is_still_a_listing():
+    """The label of a source parts one thing from the answer, not a list of guesses."""
+    for text in (
+        "Answer: liver\nReason: heart, eye, thymus",
+        "Answer: liver\nSource: heart\nNote: eye\nReason: thymus",
+        "See the liver. See the heart. See the eye.",
+    ):
+        assert value("factual", TISSUE, text) <= 1 / 3
+
+
 def test_a_wrong_superlative():
     assert reward(TISSUE, "The liver shows the smallest response. Confidence: 99%") <= 0.0
     assert value("factual", TISSUE, "The heart shows the largest, the liver the least.") == 0.0
