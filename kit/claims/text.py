@@ -27,8 +27,12 @@ _NUMBERED = re.compile(  # the number of a list's item; it is what stands behind
     r"|(?<=\s)\(?(\d{1,2})\)\s+(?=\S)",
     re.M,
 )
-_DASHED = re.compile(r"^[ \t]*[-–—][ \t]+(?=\d)", re.M)  # the bullet of a number is no minus
-_MARK = re.compile(r"(?<=[\w%.)])(?: ?\[\d{1,3}\](?!\())+")  # of a citation
+_DASHED = re.compile(r"^[ \t]*[-–—][ \t]+(?=[*_~(]*\d)", re.M)  # the bullet of a number is no minus
+_MARK = re.compile(  # of a citation: "476 [1]", "according to Smith (2004)"
+    r"(?<=[\w%.)])(?<!\b(?:is|be))(?<!\b(?:are|was))(?: ?\[\d{1,3}\](?!\())+"
+    r"|(?:(?<=[Aa]ccording to)|(?<=\bet al)\.?)(?P<who>(?: [A-Z]\w+| and| &)*),?"
+    r" \((?:19|20)\d\d\)"
+)
 _HEADER = re.compile(r"\n(?=[ \t|:-]*-[ \t|:-]*$)(?=.*\|)", re.M)  # of a table, to join its rule
 _ITEMS = re.compile(r":[ \t]*((?:\n+[-•– \t]*\w+(?: \w+){0,2}[ \t,;.]*(?=\n|\Z))+)")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
@@ -41,7 +45,7 @@ def clean(text: str) -> str:
     >>> clean("It is **high**.")
     'It is high.'
     """
-    text = _DASHED.sub("• ", _MARK.sub("", _STRUCK.sub(" ", text)))
+    text = _DASHED.sub("• ", _MARK.sub(r"\g<who>", _STRUCK.sub(" ", text)))
     text = readable(_TAGS.sub(" ", text))
     text = re.sub("[↑⬆⇧⇑🔼🔺📈]\ufe0f?", " increases ", text)
     text = re.sub("[↓⬇⇩⇓🔽🔻📉]\ufe0f?", " decreases ", text)

@@ -702,6 +702,9 @@ OSLO = Task(id="o", prompt="What is the capital of Norway?", truth={"facts": [{"
         "- {a}",
         "{a}[1][2]",
         "It is {a} [3].",
+        "- **{a}**",
+        "According to Smith (2004), it is {a}.",
+        "Lee et al. (2019) report {a}.",
         "**Answer:** {a}\n\n**Reason:** It follows from the data.",
         "| Question | Answer |\n|---|---|\n| This one | {a} |",
         "Field | Value\n--- | ---\nAnswer | {a}",
@@ -714,6 +717,12 @@ def test_a_number_beside_a_denied_one_a_bullet_a_mark_and_a_heading(form):
         for said, other, value in ((right, wrong, 1.0), (wrong, right, 0.0)):
             text = form.format(a=said, w=other)
             assert factual.score(task, Response(task_id="t", id="r", text=text)).value == value
+
+
+def test_a_number_in_brackets_behind_is_is_the_answer():
+    """A mark of a citation was taken out wherever it stood: "the year is [476]" said nothing."""
+    for text in ("The year is [476].", "[476]", "Answer: [476]"):
+        assert factual.score(ROME, Response(task_id="t", id="r", text=text)).value == 1.0
 
 
 def test_a_heading_with_the_answer_in_it_is_a_row_like_any_other():
