@@ -129,9 +129,8 @@ def _answers(said: str, asked: frozenset[str]) -> bool:
     named = _IS.split(said)[-1]
     if _content([named], asked) != fresh or not 0 < len(fresh) <= LONGEST:
         return False  # something stands before "is", or it is no name
-    if any(comparative(w) or w[-2:] == "ed" for w in fresh):
-        return False
-    return not _clause(tokens(said))
+    graded = any(comparative(w) or w[-2:] == "ed" for w in fresh)
+    return not graded and not _clause(tokens(said))
 
 
 def _content(texts: Sequence[str], asked: frozenset[str]) -> list[str]:
@@ -211,9 +210,7 @@ def _runs(
     for (before, piece, text), (after, _, following) in pairwise([*pieces, ("", [], "")]):
         labelled = label and before == ":" and after in (".", "")
         label = lx.LABELS.issuperset({*map(str.lower, piece)} - lx.DETERMINERS)
-        if label:
-            continue
-        if after == ":" and is_fact(following) and not is_fact(text):
+        if label or (after == ":" and is_fact(following) and not is_fact(text)):
             continue
         denied = _denies(piece) or (denied and before in ("or", "nor"))
         if denied and not is_fact(text):
@@ -222,10 +219,8 @@ def _runs(
         if not content and is_fact(text):
             content = tuple(map(norm, piece))  # "none" is an item where it is the answer
         fresh = tuple(w for w in content if w not in asked)
-        if not content:
-            continue  # "it is", "maybe": a frame without an item parts nothing
-        if _beside(piece) and len(fresh) <= LONGEST:
-            continue  # "by glycolysis" says more of the item before it
+        if not content or (_beside(piece) and len(fresh) <= LONGEST):
+            continue  # "maybe" parts nothing; "by glycolysis" says more of the item before it
         if salad := _salad(piece):
             out += [[_Item(w, (w,), (), False) for w in salad if w not in asked], []]
         elif not fresh or len(fresh) > LONGEST or _clause(piece):
