@@ -155,6 +155,11 @@ def _run(args: argparse.Namespace) -> int:
     except KitError as e:
         log.error("%s", e)
         return _failed(e)
+    except ModuleNotFoundError as e:
+        fix = "pip install it, or the kit with its extras: pip install '.[train,server,tune]'"
+        lost = MissingError(f"the package {e.name!r} is not installed", where=sys.prefix, fix=fix)
+        log.error("%s", lost, exc_info=e)
+        return _failed(lost)
     except KeyboardInterrupt:
         log.warning("stopped")
         sys.stderr.write("stopped; what was done is saved, the same command continues\n")

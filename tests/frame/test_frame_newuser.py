@@ -330,3 +330,14 @@ def test_a_full_disk_is_not_called_a_broken_ledger(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="cannot be written") as e:
         len(Ledger(tmp_path / "l.sqlite"))
     assert "free some space" in str(e.value)
+
+
+def test_a_package_that_is_missing_is_named(tmp_path, monkeypatch, capsys):
+    """Without the extra "train" a raw ModuleNotFoundError ended the command, with exit code 1."""
+    monkeypatch.setitem(sys.modules, "peft", None)
+    (tmp_path / "rows.jsonl").write_text('{"text": "a b c"}\n')
+    config = {"stage": "sft", "preset": "test", "steps": 1, "rows": "rows.jsonl"}
+    (tmp_path / "c.json").write_text(json.dumps(config | {"out": str(tmp_path / "run")}))
+    assert main(["train", str(tmp_path / "c.json")]) == 3
+    said = capsys.readouterr().err
+    assert "the package 'peft' is not installed" in said and "Traceback" not in said
