@@ -250,6 +250,7 @@ class Row:
                 self.find(
                     UNREAD,
                     f"the label {as_text(one)[:40]!r} is not understood",
+                    severity="error",
                     task_id=task_id,
                     criterion_id=criterion_id,
                     suggestion="use green / yellow / red, yes / no, N/A, or one scale of numbers "
@@ -300,6 +301,8 @@ class Row:
             elif name == "system":  # the chat's own
                 self.rivals |= {f: "messages" for f in fields if self.data.get(f) != more[name]}
                 self.used.update(f for f in fields if self.data.get(f) == more[name])
+        if isinstance(more_of := parsed_json(self.data.get("extra_info")), Mapping):  # verl's
+            more["split"] = more["split"] or more_of.get("split")
         criteria = self._worded(task_id, criteria)
         for c in criteria:
             if c.meta and (names := c.meta.keys() - self.made - self.context.unread.found.keys()):

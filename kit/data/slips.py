@@ -10,7 +10,7 @@ from typing import Any
 
 from ..records import Criterion, Task
 from .findings import Finding
-from .labels import ANSWERS, read_label
+from .labels import ANSWERS, FIELDS, SAID, by_criterion, read_label
 from .values import as_text, number, parsed_json
 
 OWN_TASK = frozenset(f.name for f in fields(Task))
@@ -22,6 +22,15 @@ PARTS = ("children", "sub_criteria", "subcriteria", "sub_tasks", "criteria", "it
 VERDICTS = (*ANSWERS, "human", "judgment", "judgement")
 # of a criterion, too: the levels that it has, and what it weighs
 STEPS = ("ratings", "anchors", "max_points", "max_score", "maxpoints")
+SCALES = ("rating_scale", "performance_levels", "score_descriptions", "levels")
+STEPS += SCALES
+OWN = (*STEPS, *PARTS, "options", "choices", "range", "min", "max")
+WEIGHTS = ("score", "importance", "value", "penalty")
+OTHER = re.compile(  # lists of numbers that are no weights
+    r"(?:.*_)?(?:id|year|date|time|timestamp|index|idx|indice|seed|page|line|position|token|length"
+    r"|count|offset|start|end|order|rank)s?\Z",
+    re.I,
+)
 ASKS = re.compile(  # fields that hold criteria, or what each weighs
     r"(?:.*?[ _-])??(?:rubrics?|criteri(?:a|on|ons)|checklists?|checks|pitfalls|requirements"
     r"|sub_?tasks|points|weights|penalties|importances?|must(?:_have|_not)?|nice_to_have"
@@ -56,13 +65,14 @@ class Unread:
         if name in self.found:
             self.found[name][0] += 1
             return
+        value, said = there[name], judged(name, there[name])
         meant = next((k for k in sorted(self.known) if k not in there and slip(name, k)), None)
-        value = there[name]
-        lost = (self.what or "criterion" in there) and (name in STEPS or judged(name, value))
+        lost = (self.what or "criterion" in there) and (said or name in STEPS)
         if self.what:
-            lost = lost or name in PARTS
+            lost = lost or name in OWN or (name in WEIGHTS and number(value) is not None)
         else:
-            lost = lost or labels(name, value) or asks(name, value) or weighs(value, there)
+            lost = lost or labels(name, value) or asks(name, value) or _of_criteria(name, there)
+        meant = None if lost and said else meant
         self.found[name] = [1, where, meant, lost]
 
     def findings(self, file: str, rows: int) -> Iterator[Finding]:
@@ -93,9 +103,10 @@ def _fix(name: str, meant: str | None, lost: bool) -> str | None:
     if meant:
         return f"did you mean {meant!r}?"
     advice = {
-        "put what it asks for among the row's criteria, each with its weight": True,
+        "put what it asks for among the row's criteria, each with its weight; labels of an answer "
+        "under 'labels', criterion's id -> label": True,
         f"write {name} as in the kit's own rows (kit.save writes them)": name in (*CARRIED, *PARTS),
-        "write levels, worst first, and the weight": name in STEPS,
+        "write levels, worst first, and the weight": name in OWN and name not in PARTS,
         "write it beside the answer: labels, criterion's id -> label": name.casefold() in VERDICTS,
     }
     return [text for text, fits in advice.items() if fits][-1] if lost else None
@@ -120,17 +131,31 @@ def asks(name: str, value: Any) -> bool:
     return bool(found["one"] or found["level"]) or isinstance(value, (list, Mapping))
 
 
-def weighs(value: Any, there: Mapping[str, Any]) -> bool:
-    """True for a list of numbers, one for each criterion of a list beside it.
-
-    >>> weighs([3, -2], {"criteria": ["Is kind", "Is rude"]}), weighs([3], {"criteria": ["a", "b"]})
-    (True, False)
-    """
-    value = parsed_json(value)
-    if not isinstance(value, list) or None in map(number, value):
+def _of_criteria(name: str, there: Mapping[str, Any]) -> bool:
+    """True for a field of a row that says something of each criterion of a list beside it: its
+    weight, its levels, or what people said of an answer."""
+    value = parsed_json(there[name])
+    held = {k: parsed_json(x) for k, x in there.items() if k != name and ASKS.match(k)}
+    lists = [x for x in held.values() if isinstance(x, list)]
+    if not lists:
         return False
-    lists = (parsed_json(x) for k, x in there.items() if ASKS.match(k))
-    return any(isinstance(x, list) and len(x) == len(value) > 1 for x in lists)
+    if name in SCALES and isinstance(value, (list, Mapping)):
+        return True
+    if name == "scale" and re.match(r"\d+\s*(?:-|–|to)\s*\d+", as_text(value)):
+        return True
+    ids = {as_text(x.get("id")) for c in lists for x in c if isinstance(x, Mapping)} - {"null"}
+    ids |= {f"c{i}" for c in lists for i, _ in enumerate(c, 1)}
+    if any(on in ids for on, _ in by_criterion(value) or ()):
+        return True
+    if not isinstance(value, list):
+        alone = name.casefold() in (*SAID, "passed", "correct", "human", "human_label")
+        return alone and judged(name, value) and not {"response", "output"}.isdisjoint(there)
+    if any(isinstance(x, Mapping) and not x.keys().isdisjoint(FIELDS) for x in value):
+        return True  # answers with their labels
+    if value and all(isinstance(x, str) and x in ids for x in value):
+        return True
+    numbers = None not in map(number, value) and not OTHER.match(name)
+    return numbers and any(len(c) == len(value) > 1 for c in lists)
 
 
 def judged(name: str, value: Any) -> bool:
@@ -147,7 +172,8 @@ def labels(name: str, value: Any) -> bool:
     if name not in CARRIED or value is None or value in ([], {}, ""):
         return False
     words = value if isinstance(value, list) else [value]
-    return name != "labels" or not all(isinstance(x, str) for x in words)
+    other = (isinstance(x, str) and read_label(x)[0] not in ("met", "unmet") for x in words)
+    return name != "labels" or not all(other)
 
 
 def slip(name: str, known: str) -> bool:

@@ -74,9 +74,9 @@ def test_a_mistyped_field_of_a_criterion_is_an_error_in_every_reader(row):
 
 def test_other_unread_fields_of_a_criterion_are_a_warning_and_notes_on_it_are_none():
     found = load_tasks(
-        [{"prompt": "p", "criteria": [{"text": "x", "importance": 3, "rater_note": "n"}]}]
+        [{"prompt": "p", "criteria": [{"text": "x", "owner": 3, "rater_note": "n"}]}]
     ).findings
-    assert [(f.severity, f.field) for f in found] == [("warning", "importance")]
+    assert [(f.severity, f.field) for f in found] == [("warning", "owner")]
 
 
 def test_what_judges_and_rewards_read_in_meta_is_no_unread_field():
@@ -246,3 +246,62 @@ def test_utf_16_without_a_mark_is_not_to_be_read_as_windows_1252(tmp_path):
     (tmp_path / "a.jsonl").write_bytes('{"prompt": "p"}'.encode("utf-16-le"))
     with pytest.raises(DataError, match="-f UTF-16LE"):
         load_tasks(tmp_path / "a.jsonl")
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"importance": 3},
+        {"penalty": 5},
+        {"value": -2},
+        {"options": ["bad", "ok", "good"]},
+        {"rating_scale": {"1": "bad", "2": "good"}},
+    ],
+)
+def test_weights_and_levels_of_a_criterion_under_other_names_are_errors(own):
+    """They were a warning: all weighed +1, and `inspect --lint` ended with 0."""
+    out = load_tasks([{"prompt": "p", "criteria": [{"text": "x"} | own]}])
+    assert [f.field for f in errors(out)] == list(own)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"judgments": {"c": "met"}},
+        {"human_labels": [{"criterion_id": "c", "label": 1}]},
+        {"verdict": "met"},
+        {"met": True},
+        {"labels": ["met"]},
+        {"responses": [{"id": "a", "text": "A", "labels": {"c": 1}}]},
+        {"levels": ["bad", "good"]},
+    ],
+)
+def test_labels_and_levels_beside_a_list_of_criteria_under_other_names_are_errors(said):
+    """They were an info: no verdict, and `inspect --lint` ended with 0; of `met` it was asked
+    whether meta was meant."""
+    row = {"prompt": "p", "criteria": [{"id": "c", "text": "x"}], "response": "R"}
+    found = errors(load_tasks([row | said]))
+    assert [f.field for f in found] == list(said)
+    assert not any("did you mean" in f.suggestion for f in found)
+
+
+def test_lists_of_numbers_that_weigh_nothing_are_no_errors():
+    """Years and people's numbers, as many as there are criteria, were errors of the file."""
+    row = {"prompt": "p", "criteria": ["x", "y"], "annotator_ids": [1, 2], "years": [1999, 2001]}
+    assert not errors(load_tasks([row | {"scale": "7B", "options": ["a", "b"]}]))
+    assert [f.field for f in errors(load_tasks([row | {"worth": [3, -2]}]))] == ["worth"]
+
+
+def test_the_mark_of_a_split_in_verls_extra_info_is_read():
+    """Test rows were trained on: the mark stands one object deeper there."""
+    row = {"prompt": [{"role": "user", "content": "Q"}], "extra_info": {"split": "test"}}
+    task = load_tasks([row | {"data_source": "d", "reward_model": {"ground_truth": "7"}}]).tasks[0]
+    assert task.held_out and task.meta["extra_info"] == {"split": "test"}
+
+
+def test_labels_that_are_not_understood_are_an_error_on_any_criterion():
+    """A file of scores to 100 was unknown throughout with a warning, and `inspect` ended with 0."""
+    row = {"prompt": "p", "criteria": [{"id": "c", "text": "x"}], "response": "R"}
+    out = load_tasks([row | {"labels": {"c": 60}}])
+    assert [f.code for f in errors(out)] == ["unreadable-label"]
+    assert out.verdicts[0].status == "unknown"
