@@ -174,8 +174,9 @@ def make(cls: type[T], values: Mapping[str, Any], *, where: str = "settings") ->
     >>> make(Speed, {"rate": "1e-5"})
     Traceback (most recent call last):
     ...
-    kit.errors.KitError: '1e-5': expected `float`, got `str`
+    kit.errors.KitError: '1e-5' is not a number
       where: settings, setting rate
+      to do: write it without quotes
     """
     import msgspec
 
@@ -224,6 +225,8 @@ def _wrong(cls: type, values: Mapping[str, Any], said: str, where: str) -> KitEr
     if "enum value" in what and choices:
         fix = nearest(str(value), [str(c) for c in choices])
         return KitError(f"{value!r} is not a choice", where=place, fix=fix)
+    if isinstance(value, str) and "`float`" in what:
+        return KitError(f"{value!r} is not a number", where=place, fix="write it without quotes")
     shown = f"{value!r}: " if name else ""
     return KitError(f"{shown}{what[:1].lower()}{what[1:]}", where=place)
 
