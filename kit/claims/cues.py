@@ -211,7 +211,7 @@ def _negates(
         return False  # "neither X nor Y" is one negation
     return (
         w in lx.NEGATORS
-        or w in lx.FAILURES
+        or (w in lx.FAILURES and (w != "failure" or following in ("to", "of", "in")))
         or w.endswith("n't")
         or (
             w in lx.PREVENTERS

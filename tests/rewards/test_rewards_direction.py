@@ -186,12 +186,22 @@ def test_the_answer_and_its_cause_are_no_other_subject_and_no_second_direction(t
         "After failed therapy, insulin is {} compared to controls.",
         "Insulin is {} by elevated cortisol.",
         "Insulin is {} as the dose increases.",
+        "Insulin is {} in patients with loss of appetite.",
+        "Insulin is {} in the case of breach of contract.",
+        "In adults with heart failure insulin is {}.",
+        "In start-up companies, insulin is {}.",
     ],
 )
 def test_what_stands_around_a_claim_turns_no_direction(text):
     """ "Failure" and "without" in the lead-in denied it, the cause took it back."""
     for word, way in (("upregulated", "up"), ("downregulated", "down")):
         assert settle(claims(text.format(word), {"insulin": ()})) == {"insulin": way}
+
+
+def test_a_failure_to_rise_is_no_rise():
+    """Beside the failure of a heart, which is no negation, that of a thing to rise is one."""
+    for text in ("We saw the failure of insulin to rise.", "There is a failure to raise insulin."):
+        assert settle(claims(text, {"insulin": ()})).get("insulin") != "up"
 
 
 def test_what_acts_on_one_thing_and_then_on_another():
