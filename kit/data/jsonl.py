@@ -14,10 +14,9 @@ from typing import Any, Protocol
 
 from ..errors import DataError
 from ..system.paths import whole
+from .files import OTHERS
 
-OTHERS = frozenset(  # endings that say another form, which a reader would go by
-    ".parquet .pq .arrow .feather .xlsx .xls .ods .pkl .zst .bz2 .xz .zip .tar .tgz .7z".split()
-)
+BINARY = ".parquet .pq .arrow .feather .ods .pkl .tar .tgz .7z".split()
 
 
 def write_jsonl(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]]) -> int:
@@ -28,8 +27,9 @@ def write_jsonl(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]])
     text. DataError, before anything is written, for a name that says another form.
     """
     p, n = Path(path), 0
-    if p.suffix.lower() in OTHERS:
-        what = f"the name says {p.suffix}, and the rows are written as JSONL"
+    named = p.with_suffix("") if p.suffix.lower() == ".gz" else p
+    if named.suffix.lower() in (*OTHERS, *BINARY):  # a reader would go by it
+        what = f"the name says {named.suffix}, and the rows are written as JSONL"
         raise DataError(what, where=str(path), fix="end the name in .jsonl or .jsonl.gz")
     p.parent.mkdir(parents=True, exist_ok=True)
     opened = gzip.open if p.suffix == ".gz" else open

@@ -13,7 +13,10 @@ from typing import Any
 from ..errors import DataError
 from ..records import Response, Task, Verdict, grouped
 from .findings import Finding
+from .labels import SAID
 from .levels import by_levels
+
+HEADS = (*SAID, "human", "grade", "judgment")  # before a criterion's id in a column's name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +184,12 @@ class TaskSet:
         each = [by_levels(part.verdicts, part.findings, tasks) for part in (self, other)]
         verdicts, findings = ([*a, *b] for a, b in zip(*each, strict=True))
         notes += odd_labels(verdicts, criteria)
-        findings = [f for f in findings if f.code != "unknown-task" or f.task_id not in known]
+        names = set().union(*criteria.values())
+        findings = [
+            replace(f, severity="error", suggestion=COLUMN) if _column(f, names) else f
+            for f in findings
+            if f.code != "unknown-task" or f.task_id not in known
+        ]
         return replace(
             self,
             tasks=tasks,
@@ -230,6 +238,16 @@ class TaskSet:
             f"{len(self.responses)} responses, {len(self.verdicts)} labels and recorded verdicts; "
             f"findings: {notes}"
         )
+
+
+COLUMN = "write its labels as labels: criterion's id -> label, or one row an answer and criterion"
+
+
+def _column(f: Finding, criteria: set[str]) -> bool:
+    """Whether a field that nothing read is called as a criterion: "label_c1", "c1"."""
+    named = f.code == "unread-field" and f.severity == "info" and f.field
+    head, _, tail = (named or "").partition("_")
+    return named in criteria or (tail in criteria and head.casefold() in HEADS)
 
 
 def _label_of(v: Verdict) -> tuple[Any, ...] | None:

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from kit.data import load_tasks
+from kit.data import load_tasks, save_tasks
 from kit.errors import DataError
 
 NAN = float("nan")
@@ -305,3 +305,19 @@ def test_labels_that_are_not_understood_are_an_error_on_any_criterion():
     out = load_tasks([row | {"labels": {"c": 60}}])
     assert [f.code for f in errors(out)] == ["unreadable-label"]
     assert out.verdicts[0].status == "unknown"
+
+
+@pytest.mark.parametrize("column", ["label_c", "human_c", "c"])
+def test_a_column_of_labels_that_is_called_as_a_criterion_is_an_error(column):
+    """A sheet with one column a criterion was joined without a label, and only an info said so."""
+    tasks = load_tasks([{"id": "t", "prompt": "p", "criteria": [{"id": "c", "text": "x"}]}])
+    row = {"task_id": "t", "response_id": "r", "response": "R", "author": "n", column: "met"}
+    assert [f.field for f in errors(tasks.joined(load_tasks([row])))] == [column]
+
+
+@pytest.mark.parametrize("name", ["a.yaml", "a.html", "a.parquet.gz", "a.docx"])
+def test_nothing_is_saved_under_a_name_that_cannot_be_loaded(tmp_path, name):
+    """It wrote JSONL there, gave the count, and kit.load refused the file."""
+    tasks = load_tasks([PLAIN])
+    with pytest.raises(DataError, match="the name says"):
+        save_tasks(tmp_path / name, tasks)
