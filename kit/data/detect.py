@@ -105,53 +105,32 @@ def format_of(row: Mapping[str, Any]) -> str | None:
 
 
 def _format_of(row: Mapping[str, Any]) -> str | None:
-    has = row.keys()
-    if any(map(numbered, has)):
-        return "rlvr"
-    if "task_id" in has and not {"prompt", "criterion"} & has and _answer(has):
-        return "answers"
-    if (
-        "applicable_verifiers" in has
-        or "verifiers" in has
-        or ("question_type" in has and {"truth", "ground_truth"} & has)
-    ):
-        return "verifier"
-    if {"positive_rubrics", "negative_rubrics"} & has:
-        return "refiner"
-    if "instruction_id_list" in has:
-        return "instructions"
-    if "decomposed_questions" in has:
-        return "infobench"
-    if "sub_tasks" in has or "graded_task_tree" in has:
-        return "tree"
-    if (
-        "Answer Critical" in has
-        or ("ground_truth" in has and {"messages", "dataset"} & has)
-        or any(isinstance(x, Mapping) and "rubric_item" in x for x in _rubric_list(row, "rubric"))
-    ):
-        return "open-instruct"
-    if {"chosen", "rejected"} <= has:
-        return "dpo"
-    if {"rubric", "completion", "binary_labels"} <= has:
-        return "healthbench"
-    rubrics = _rubric_list(row, "rubrics")
-    if any(isinstance(x, Mapping) and "points" in x for x in rubrics) and isinstance(
-        parsed_json(row.get("prompt")), list
-    ):
-        return "healthbench"
-    if NAMED & has or _says(row.get("rubric")):
-        return "checklist"
-    if "criterion" in has:
-        return "flat"
-    if {"question", "answer"} <= has or {"question", "expected_answer"} <= has:
-        return "qa"
-    if (
-        {"messages", "conversations"} & has
-        or ("text" in has and not {"prompt", "question", "query"} & has)
-        or ({"prompt", "instruction"} & has and {"completion", "output"} & has)
-    ):
-        return "sft"
-    return "prompts" if {"prompt", "question", "query", "instruction"} & has else None
+    return next((name for name, fits in SIGNS if fits(row.keys(), row)), None)
+
+
+def _weighs_points(has: Set[str], row: Mapping[str, Any]) -> bool:
+    """HealthBench: a physician's labels on one criterion, or a chat with points for each."""
+    points = any(isinstance(x, Mapping) and "points" in x for x in _rubric_list(row, "rubrics"))
+    chat = points and isinstance(parsed_json(row.get("prompt")), list)
+    return chat or has >= {"rubric", "completion", "binary_labels"}
+
+
+def _open_instruct(has: Set[str], row: Mapping[str, Any]) -> bool:
+    items = _rubric_list(row, "rubric")
+    truth = "ground_truth" in has and bool({"messages", "dataset"} & has)
+    listed = any(isinstance(x, Mapping) and "rubric_item" in x for x in items)
+    return "Answer Critical" in has or truth or listed
+
+
+def _sft(has: Set[str], row: Mapping[str, Any]) -> bool:
+    text = "text" in has and not {"prompt", "question", "query"} & has
+    pair = {"prompt", "instruction"} & has and {"completion", "output"} & has
+    return bool({"messages", "conversations"} & has or text or pair)
+
+
+def _verifier(has: Set[str], row: Mapping[str, Any]) -> bool:
+    truth = "question_type" in has and {"truth", "ground_truth"} & has
+    return bool({"applicable_verifiers", "verifiers"} & has or truth)
 
 
 def _answer(has: Set[str]) -> bool:
@@ -159,6 +138,29 @@ def _answer(has: Set[str]) -> bool:
     if "response" in has and {"response_id", "labels"} & has:
         return True
     return not TASKS & has and ("response" in has or {"id", "text"} <= has)
+
+
+# a format and the sign of it, the first that fits
+SIGNS: tuple[tuple[str, Callable[[Set[str], Mapping[str, Any]], Any]], ...] = (
+    ("rlvr", lambda has, row: any(map(numbered, has))),
+    (
+        "answers",
+        lambda has, row: "task_id" in has and not {"prompt", "criterion"} & has and _answer(has),
+    ),
+    ("verifier", _verifier),
+    ("refiner", lambda has, row: {"positive_rubrics", "negative_rubrics"} & has),
+    ("instructions", lambda has, row: "instruction_id_list" in has),
+    ("infobench", lambda has, row: "decomposed_questions" in has),
+    ("tree", lambda has, row: {"sub_tasks", "graded_task_tree"} & has),
+    ("open-instruct", _open_instruct),
+    ("dpo", lambda has, row: has >= {"chosen", "rejected"}),
+    ("healthbench", _weighs_points),
+    ("checklist", lambda has, row: NAMED & has or _says(row.get("rubric"))),
+    ("flat", lambda has, row: "criterion" in has),
+    ("qa", lambda has, row: "question" in has and {"answer", "expected_answer"} & has),
+    ("sft", _sft),
+    ("prompts", lambda has, row: {"prompt", "question", "query", "instruction"} & has),
+)
 
 
 def _ratings(row: Mapping[str, Any]) -> list[str]:

@@ -139,23 +139,22 @@ def _of_criteria(name: str, there: Mapping[str, Any]) -> bool:
     lists = [x for x in held.values() if isinstance(x, list)]
     if not lists:
         return False
-    if name in SCALES and isinstance(value, (list, Mapping)):
-        return True
-    if name == "scale" and re.match(r"\d+\s*(?:-|–|to)\s*\d+", as_text(value)):
-        return True
     ids = {as_text(x.get("id")) for c in lists for x in c if isinstance(x, Mapping)} - {"null"}
     ids |= {f"c{i}" for c in lists for i, _ in enumerate(c, 1)}
-    if any(on in ids for on, _ in by_criterion(value) or ()):
-        return True
-    if not isinstance(value, list):
-        alone = name.casefold() in (*SAID, "passed", "correct", "human", "human_label")
-        return alone and judged(name, value) and not {"response", "output"}.isdisjoint(there)
-    if any(isinstance(x, Mapping) and not x.keys().isdisjoint(FIELDS) for x in value):
-        return True  # answers with their labels
-    if value and all(isinstance(x, str) and x in ids for x in value):
-        return True
-    numbers = None not in map(number, value) and not OTHER.match(name)
-    return numbers and any(len(c) == len(value) > 1 for c in lists)
+    alone = name.casefold() in (*SAID, "passed", "correct", "human", "human_label")
+    items = value if isinstance(value, list) else []
+    numbers = items and None not in map(number, items) and not OTHER.match(name)
+    span = re.match(r"\d+\s*(?:-|–|to)\s*\d+", as_text(value))
+    signs = (
+        name in SCALES and isinstance(value, (list, Mapping)),
+        name == "scale" and span,
+        any(on in ids for on, _ in by_criterion(value) or ()),
+        alone and judged(name, value) and not {"response", "output"}.isdisjoint(there),
+        any(isinstance(x, Mapping) and not x.keys().isdisjoint(FIELDS) for x in items),
+        items and all(isinstance(x, str) and x in ids for x in items),
+        numbers and any(len(c) == len(items) > 1 for c in lists),
+    )
+    return any(signs)
 
 
 def judged(name: str, value: Any) -> bool:
