@@ -15,9 +15,9 @@ from .text import tokens
 
 _VARIES = re.compile(
     r"\b(?:depend\w*|var(?:y|ies|ied|iable)|differ(?:s|ed|ent|ently)?|inconsisten\w*|mixed"
-    r"|conflict\w*|contradict\w*|disagree\w*|heterogen\w*|(?:mission|context|study|case) specific"
-    r"|\w+ specific(?! \w)|no (?:general|single|one|consistent|clear|uniform|common) \w+"
-    r"|change\w* (?:between|across|from)"
+    r"|conflict\w*|contradict\w*|disagree\w*|heterogen\w*"
+    r"|(?!non )\w+ specific(?! \w)|specific to"
+    r"|no (?:general|single|one|consistent|clear|uniform|common) \w+|change\w* (?:between|across|from)"
     r"|(?:not|neither|nor|isn't|aren't)(?: \w+){0,2} (?:consistent(?:ly)?|uniform(?:ly)?|same"
     r"|always|alike|agree|all|every))\b"
 )
@@ -27,7 +27,7 @@ _ALL = re.compile(
 )
 _SIZE = re.compile(r"\b(?:size|magnitude|strength|extent|degree|amount|mechanism|cause|timing)\b")
 _CASE = r"missions?|stud(?:y|ies)|experiments?|flights?|datasets?|cases?"
-_ACROSS = re.compile(r"\b(?:across|between|among) (?:\w+ )*?(\w+)(?=[?.,]|$)")
+ACROSS = re.compile(r"\b(?:across|between|among) (?:\w+ )*?(\w+)(?=[?.,]|$)")
 _SOME = r"\b(?:some|other|two|three|one|another|most)\b"
 _GOES_ON = r"(?:up|down|\w+ed|it|is|are|of|in|and|or|but|while|whereas|that|show|find|report)\b"
 _CUTS = (lx.HARD - {"or"}) | {"why", "that"}  # "not up or down" denies both
@@ -35,7 +35,7 @@ _CUTS = (lx.HARD - {"or"}) | {"why", "that"}  # "not up or down" denies both
 
 def _kind(prompt: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """What speaks of the cases that a question asks for, and of some of another kind."""
-    stems = (re.escape(w[: max(3, len(w) - 3)]) for w in _ACROSS.findall(prompt.lower()))
+    stems = (re.escape(w[: max(3, len(w) - 3)]) for w in ACROSS.findall(prompt.lower()))
     asked = "|".join([_CASE, *(rf"{stem}\w*" for stem in stems)])
     case = rf"(?:{asked})\b"
     other = rf"{_SOME}(?= \w)(?! (?:\w+ ){{0,2}}{case})(?! {_GOES_ON})"

@@ -333,6 +333,9 @@ def mission_row():
         ("Notch is not consistently activated or suppressed across missions.", 1),
         ("In some missions Notch is activated. In others it is suppressed.", 1),
         ("Regulation of Notch is strain-specific.", 1),
+        ("Regulation of Notch is specific to the mission.", 1),
+        ("Notch is not specific to the mission.", 0),
+        ("Activation of Notch is non-specific.", 0),
         ("No general statement on Notch can be made.", 1),
         ("Notch is activated; a specific cause is known.", 0),
         ("Notch is activated. Different missions were studied.", 0),
@@ -346,3 +349,12 @@ def test_a_question_whose_answer_depends_on_the_mission(text, says):
     one direction and any sentence with "vary" or "different" did, and the question's own words 0.
     """
     assert acknowledges(mission_row(), text) == says
+
+
+def test_a_case_that_is_called_by_a_common_word_is_on_the_question():
+    """ "State-specific" was on no topic, for "state your confidence" is in every prompt."""
+    prompt = "Did the tax raise or lower smoking across states? State your confidence."
+    task = Task(id="t", prompt=prompt, truth={"depends": {"Ohio": "up", "Maine": "down"}})
+    assert acknowledges(task, "It is state-specific.") == 1.0
+    assert acknowledges(task, "It is not state-specific.") == 0.0
+    assert acknowledges(task, "It is context-dependent.") == 0.25
