@@ -17,7 +17,8 @@ _VARIES = re.compile(
     r"\b(?:depend\w*|var(?:y|ies|ied|iable)|differ(?:s|ed|ent|ently)?|inconsisten\w*|mixed"
     r"|conflict\w*|contradict\w*|disagree\w*|heterogen\w*"
     r"|(?!non )\w+ specific(?! \w)|specific to"
-    r"|no (?:general|single|one|consistent|clear|uniform|common) \w+|change\w* (?:between|across|from)"
+    r"|no (?:general|single|one|consistent|clear|uniform|common) \w+"
+    r"|change\w* (?:between|across|from)"
     r"|(?:not|neither|nor|isn't|aren't)(?: \w+){0,2} (?:consistent(?:ly)?|uniform(?:ly)?|same"
     r"|always|alike|agree|all|every))\b"
 )
