@@ -366,14 +366,17 @@ def criterion_of(
             suggestion='write it as {"name": "words", "max": 20}',
         )
     read = {n for n in used if number(item[n]) is not None} | {field_name, "title", "tags"}
-    read |= {"check"} if checked or item.get("check") is None else set()
     read |= {"id" if item.get("id") is not None else "rubric_id"}
     required = flag(row, item, default_id)
-    read |= {"required"} if required is not None else set()
-    read |= {k for k in NEGATIVE if as_text(item.get(k, "")).casefold() in _words(k)}
-    read |= {"levels"} if levels else set()
-    read |= {"points"} if points is not None else set()
-    read |= {"scale"} if item.get("scale") == scale else set()
+    understood = {
+        "check": checked or item.get("check") is None,
+        "required": required is not None,
+        "levels": levels,
+        "points": points is not None,
+        "scale": item.get("scale") == scale,
+    }
+    read |= {k for k, said in understood.items() if said}
+    read |= {k for k in NEGATIVE if as_text(item.get(k, "")).strip().casefold() in _words(k)}
     title = item.get("title")
     return Criterion(
         id=as_text(own) if own not in (None, "") else default_id,

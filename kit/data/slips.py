@@ -121,14 +121,11 @@ def asks(name: str, value: Any) -> bool:
     >>> asks("rubric_source", ["a"]), asks("points", 3), asks("rubric - 3. criterion", "Is rude")
     (False, False, True)
     """
-    if isinstance(value, Mapping) and any(asks(str(k), v) for k, v in value.items()):
-        return True
-    if WORTH.fullmatch(name) and AGAINST.fullmatch(as_text(value).casefold()):
-        return True
-    found = ASKS.match(name)
-    if not found or not value:
-        return False
-    return bool(found["one"] or found["level"]) or isinstance(value, (list, Mapping))
+    deep = isinstance(value, Mapping) and any(asks(str(k), v) for k, v in value.items())
+    against = WORTH.fullmatch(name) and AGAINST.fullmatch(as_text(value).casefold())
+    found = value and ASKS.match(name)
+    held = found and (found["one"] or found["level"] or isinstance(value, (list, Mapping)))
+    return bool(deep or against or held)
 
 
 def _of_criteria(name: str, there: Mapping[str, Any]) -> bool:
