@@ -254,7 +254,7 @@ GERMAN = Language(
     r"(?:Konfidenz|Zuversicht|Gewissheit|Sicherheit|Vertrauen)(?:sgrad|sniveau|swert)?(?!\w)",
     r"(?:liegt|ist|beträgt)?",
     (
-        r"\bbin\s+(?:ich\s+)?(?:mir\s+)?(?:da(?:bei)?\s+)?{v}\s*(?:ig\s+)?sicher",
+        r"\bbin\s+(?:ich\s+)?(?:mir\s+)?(?:da(?:bei)?\s+)?(?:nur\s+|fast\s+|knapp\s+)?{v}\s*(?:ig\s+)?sicher",
         r"\bmit\s+{v}(?:iger)?\s*(?:Sicherheit|Gewissheit|Wahrscheinlichkeit)\s+(?:richtig"
         r"|korrekt)",
     ),
@@ -268,6 +268,7 @@ SPANISH = Language(
         r"\b[Ee]stoy\s+{v}\s*(?:segur[oa]|convencid[oa])",
         r"\b[Ee]stoy\s+(?:segur[oa]|convencid[oa])\s+{v}",
         r"\b[Tt]engo\s+(?:una\s+)?(?:confianza|certeza)\s+{v}",
+        r"\b[Tt]engo\s+{v}\s*de\s+(?:confianza|certeza)",
     ),
     (r"baj[oa]", r"medi[oa]|moderad[oa]", r"alt[oa]"),
     r"(?:intervalo|límites?|banda)s?\s+de\s+confianza",
@@ -277,7 +278,7 @@ PORTUGUESE = Language(
     r"(?:é|de|está)?",
     (
         r"\b[Ee]stou\s+{v}\s*(?:cert[oa]|segur[oa]|confiante|convencid[oa])",
-        r"\b[Tt]enho\s+{v}\s*(?:de\s+)?(?:certeza|confiança)",
+        r"\b(?:[Tt]enho|[Ee]stou\s+com)\s+{v}\s*(?:de\s+)?(?:certeza|confiança)",
         r"\b[Tt]enho\s+(?:uma\s+)?(?:certeza|confiança)\s+{v}",
     ),
     (r"baix[oa]", r"m[ée]di[oa]|moderad[oa]", r"alt[oa]"),
@@ -287,7 +288,7 @@ FRENCH = Language(
     r"(?:niveau\s+de\s+|degré\s+de\s+|indice\s+de\s+|ma\s+)?(?:confiance|certitude)(?!\w)",
     r"(?:est|de)?",
     (
-        r"\b[Ss]uis\s+(?:sûre?|certaine?|confiante?|convaincue?)\s+{v}",
+        r"\b[Ss]uis\s+(?:presque\s+)?(?:sûre?|certaine?|confiante?|convaincue?)\s+{v}",
         r"\b[Ss]uis\s+{v}\s*(?:sûre?|certaine?|confiante?|convaincue?)",
         r"\b[Jj]'ai\s+(?:une\s+)?confiance\s+{v}",
     ),
