@@ -57,7 +57,6 @@ DAMAGED = (
 )
 TEXT = functools.partial(str, encoding="utf-8", errors="replace")  # a damaged row is no end
 LOST = "%s: the row of %s is damaged; it counts as absent, and is asked again"
-NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "fuse.sshfs", "9p", "afs", "ceph", "beegfs")
 
 
 @contextlib.contextmanager
@@ -91,21 +90,6 @@ def _unwritable(path: Path, e: BaseException) -> DataError | None:
             "then run the same command again",
         )
     return None
-
-
-def _on_network(path: Path) -> bool:
-    """True when the folder lies on a network file system (Linux; elsewhere: no)."""
-    try:
-        mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines()]
-    except OSError:
-        return False
-    full = str(path.resolve())
-    best = max(
-        (m for m in mounts if full == m[0] or full.startswith(m[0].rstrip("/") + "/")),
-        key=lambda m: len(m[0]),
-        default=["", ""],
-    )
-    return best[1].startswith(NETWORK)
 
 
 class Ledger:
@@ -167,7 +151,7 @@ class Ledger:
 
     def _settle(self, db: sqlite3.Connection) -> None:
         """Journal mode (the switch to WAL ignores the busy time-out: tried again) and schema."""
-        mode = "DELETE" if _on_network(self.path.parent) else "WAL"
+        mode = "DELETE" if paths.on_network(self.path.parent) else "WAL"
         for attempt in range(200):
             try:
                 if (

@@ -139,3 +139,21 @@ def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all; half a character is escaped as JSON does."""
     with whole(path) as part:
         part.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "fuse.sshfs", "9p", "afs", "ceph", "beegfs")
+
+
+def on_network(path: Path) -> bool:
+    """True when the folder lies on a network file system (Linux; elsewhere: no)."""
+    try:
+        mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines()]
+    except OSError:
+        return False
+    full = str(path.resolve())
+    best = max(
+        (m for m in mounts if full == m[0] or full.startswith(m[0].rstrip("/") + "/")),
+        key=lambda m: len(m[0]),
+        default=["", ""],
+    )
+    return best[1].startswith(NETWORK)
