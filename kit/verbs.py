@@ -152,17 +152,16 @@ def split(
     """Train and held-out tasks with a manifest of hashes; whole groups where tasks name them.
     Tasks that ask the same, but for case, spaces and punctuation, stay on one side.
 
-    Where some tasks are marked as held out (`split`: "test", "validation" ...), these are, and none
-    is drawn.
+    Tasks that are marked as held out (`split`: "test", "validation" ...) stay so, unless all are.
 
-    share : of the tasks held out, in (0, 1).
+    share : of the tasks held out, in (0, 1); marked ones count.
     """
     from .rubrics import splits
 
     rows = splits.tasks_of(tasks)
-    if 0 < sum(t.held_out for t in rows) < len(rows):
-        return splits.marked(rows)
     make = splits.by_group if len({t.group for t in rows}) > 1 else splits.shuffle
+    if 0 < sum(t.held_out for t in rows) < len(rows):
+        return splits.marked(rows, make, seed=seed, share=share)
     return make(rows, seed=seed, share=share)
 
 

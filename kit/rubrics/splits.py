@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -243,11 +243,17 @@ def by_group(
     )
 
 
-def marked(tasks: Sequence[Task]) -> Split:
-    """Held out are the tasks that are marked so, and those that ask the same."""
+def marked(tasks: Sequence[Task], make: Callable[..., Split], *, seed: int, share: float) -> Split:
+    """Held out are the tasks that are marked so and those that ask the same; of the others `make`
+    draws what is missing to `share` of all."""
     side = together(tasks)
     held = {i for t in tasks if t.held_out for i in side[t.id]}
-    return _finish(list(tasks), held, list(tasks), ("train", "heldout"), method="marked")
+    left = [t for t in tasks if t.id not in held]
+    more = share * len(tasks) - len(held)
+    if more >= 1:
+        held.update(make(left, seed=seed, share=more / len(left)).parts["heldout"])
+    names, how = ("train", "heldout"), {"method": "marked", "seed": seed, "share": share}
+    return _finish(list(tasks), held, list(tasks), names, **how)
 
 
 def as_dict(split: Split) -> dict[str, Any]:

@@ -81,3 +81,5 @@ def test_rows_that_are_marked_as_held_out_are_not_dealt_anew():
     assert split.parts["train"] == ("t0", "t2", "t4", "t6")
     assert split.parts["heldout"] == ("t1", "t3", "t5", "t7", "twin")
     assert not splits.verify(split.manifest, [*tasks, twin])
+    more = kit.split([*tasks, twin], share=0.8).parts["heldout"]
+    assert set(more) > set(split.parts["heldout"]) and len(more) == 7
