@@ -250,7 +250,6 @@ class Row:
                 self.find(
                     UNREAD,
                     f"the label {as_text(one)[:40]!r} is not understood",
-                    severity="error",
                     task_id=task_id,
                     criterion_id=criterion_id,
                     suggestion="use green / yellow / red, yes / no, N/A, or one scale of numbers "

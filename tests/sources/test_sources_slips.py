@@ -299,14 +299,6 @@ def test_the_mark_of_a_split_in_verls_extra_info_is_read():
     assert task.held_out and task.meta["extra_info"] == {"split": "test"}
 
 
-def test_labels_that_are_not_understood_are_an_error_on_any_criterion():
-    """A file of scores to 100 was unknown throughout with a warning, and `inspect` ended with 0."""
-    row = {"prompt": "p", "criteria": [{"id": "c", "text": "x"}], "response": "R"}
-    out = load_tasks([row | {"labels": {"c": 60}}])
-    assert [f.code for f in errors(out)] == ["unreadable-label"]
-    assert out.verdicts[0].status == "unknown"
-
-
 @pytest.mark.parametrize("column", ["label_c", "human_c", "c"])
 def test_a_column_of_labels_that_is_called_as_a_criterion_is_an_error(column):
     """A sheet with one column a criterion was joined without a label, and only an info said so."""

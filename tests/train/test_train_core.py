@@ -312,7 +312,7 @@ class TestSettings:
         "values, hint",
         [
             ({"group_sise": 4}, "group_size"),
-            ({"lr": "1e-5"}, "expected `float`"),
+            ({"lr": "1e-5"}, "is not a number"),
             ({"kl": "k7"}, "k3"),
             ({"group_size": 1}, "baseline"),
             ({"steps": True}, "int"),
