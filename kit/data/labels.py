@@ -88,7 +88,7 @@ READ: dict[str, tuple[str, float | None]] = {  # word -> (status, value)
         ("unknown", None),
     ),
 }
-HOW = re.compile(r"(?:(not|does not|doesn't)|(partially|partly)|fully) (.+)")
+HOW = re.compile(r"(?:(not|does not|doesn't)(?: fully)?|(partially|partly)|fully) (.+)")
 EMOJI = "🟢🟡🟠🔴⚪✅❌✔✘👍👎\ufe0f"
 
 

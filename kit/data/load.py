@@ -12,7 +12,7 @@ from typing import Any
 
 from ..claims.bags import known_names
 from ..errors import DataError
-from ..records import Response, Task, Verdict, fingerprint, to_json
+from ..records import Response, Task, Verdict, fingerprint, is_held_out, to_json
 from . import detect
 from .chats import PROMPTS
 from .encodings import HALF, mended
@@ -151,7 +151,9 @@ def _values(source: Source, context: Context, problem: Any) -> Iterator[tuple[st
     context.name, context.given = context.name or "rows", True
     name, features = context.name, getattr(source, "features", None)
     features = features.to_dict() if hasattr(features, "to_dict") else {}
-    rows = (named(row, features) for row in source) if features else source
+    split = getattr(source, "split", None)  # a whole data set may be one side
+    side = {"split": str(split)} if is_held_out(split) else {}
+    rows = ({**side, **named(row, features)} for row in source) if features or side else source
     return ((f"{name}, row {i}", _plain(row, context)) for i, row in enumerate(rows, 1))
 
 

@@ -187,8 +187,9 @@ class Row:
         value = self.take(*names)
         return None if value is None else as_text(value)
 
-    def task_id(self, *names: str) -> str:
-        """The task's id, made unique within the file; the row number where there is none."""
+    def task_id(self, *names: str, again: str = "error") -> str:
+        """The task's id, made unique within the file; the row number where there is none.
+        again : how grave it is that another row has it."""
         value = self.take(*names)
         base = as_text(value) if value not in (None, "") else f"row-{self.number}"
         context = self.context
@@ -200,7 +201,7 @@ class Row:
             self.find(
                 "duplicate-id",
                 f"the id {base!r} occurs again; this task is called {unique!r}",
-                severity="error",
+                severity=again,
                 task_id=unique,
                 suggestion="give every row its own id",
             )

@@ -74,10 +74,12 @@ def reward_function(
 
 
 def _tasks(value: Any) -> list[Task]:
-    if isinstance(value, (str, Path)):
-        from ..data import load_tasks
+    from ..data import TaskSet, load_tasks
 
+    if isinstance(value, (str, Path)):
         value = load_tasks(value).sound()
+    if isinstance(value, TaskSet):
+        value.sound(warn=True)
     return [value] if isinstance(value, Task) else list(getattr(value, "tasks", value))
 
 

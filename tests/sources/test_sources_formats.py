@@ -417,6 +417,31 @@ def test_parquet_and_a_dataset(tmp_path):
         load_tasks(tmp_path)
 
 
+@pytest.mark.parametrize("split", ["test", "validation[:10%]", "train", None])
+def test_a_data_set_that_is_held_out_as_a_whole_marks_its_rows(split):
+    """`load_dataset(..., split="test")` was trained on: only a column of that name was read."""
+    datasets = pytest.importorskip("datasets")
+    rows = [{"prompt": "p", "rubrics": ["a"]}, {"prompt": "q", "rubrics": ["b"]}]
+    d = datasets.Dataset.from_list(rows, split=split)
+    held = split in ("test", "validation[:10%]")
+    stream = datasets.IterableDataset.from_generator(lambda: iter(rows), split=split or "train")
+    for source in (d, stream):
+        found = load_tasks(source)
+        assert [t.held_out for t in found.tasks] == [held] * 2
+        assert not [f for f in found.findings if f.severity == "error"]
+    own = d.add_column("split", ["train", "test"])
+    assert [t.held_out for t in load_tasks(own).tasks] == [False, True]
+
+
+def test_several_pairs_of_a_prompt_are_no_error():
+    """Preference files name the prompt of each pair: `sound()` refused all with several a prompt."""
+    rows = [{"prompt_id": "p", "prompt": "q", "chosen": a, "rejected": "no"} for a in "ab"]
+    found = load_tasks(rows).sound()
+    assert [t.id for t in found.tasks] == ["p", "p#2"] and len(found.responses) == 4
+    with pytest.raises(DataError, match="occurs again"):
+        load_tasks([{**r, "id": "x"} for r in rows]).sound()
+
+
 def test_duplicate_ids_are_made_unique_and_reported():
     t = load_tasks(
         [

@@ -570,6 +570,8 @@ def test_levels_of_one_criterion_that_differ_between_rows_are_an_error():
         (("Satisfied", "Partially Satisfied", "Not Satisfied"), [1.0, 0.5, 0.0]),
         (("meets", "does not meet", "partly met"), [1.0, 0.0, 0.5]),
         (("Fulfilled", "fully fulfilled", "doesn't meet"), [1.0, 1.0, 0.0]),
+        (("fully met", "not fully met", "partially met"), [1.0, 0.0, 0.5]),
+        (("Fully satisfied", "does not fully meet"), [1.0, 0.0]),
     ],
 )
 def test_words_of_both_sides_are_read(words, read):

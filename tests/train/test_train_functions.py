@@ -229,5 +229,7 @@ def test_a_file_half_read_is_refused_and_a_set_of_one_warns(tmp_path):
     found = kit.load(tmp_path / "a.jsonl")
     with pytest.warns(UserWarning, match="could not be read"):
         kit.judge(found, [Response(task_id=found[0].id, id="r", text="a")])
+    with pytest.warns(UserWarning, match="could not be read"):
+        assert len(kit.reward_function(found).tasks) == 1
     with pytest.warns(UserWarning, match="could not be read"), pytest.raises(DataError):
         kit.train(found, "test")

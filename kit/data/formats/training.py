@@ -13,7 +13,7 @@ from ..criteria import criteria_from, tags_of
 from ..labels import FIELDS, by_criterion, read_label
 from ..rows import Row, beside
 from ..taskset import Parsed
-from ..values import absent, as_text, listed, number, parsed_json
+from ..values import absent, as_text, blank, listed, number, parsed_json
 from . import biorlhf
 from .biorlhf import VERIFIERS
 
@@ -113,10 +113,10 @@ def transcript(value: Any) -> Any:
 def dpo(row: Row) -> Parsed:
     """`{prompt, chosen, rejected}`, texts or chats; without a prompt, transcripts too
     ("Human: ... Assistant: ...")."""
-    task_id, names = (
-        row.task_id("id", "task_id", "prompt_id"),
-        ("prompt", "question", "instruction"),
-    )
+    own_id = not all(blank(row.data.get(k)) for k in ("id", "task_id"))
+    # several pairs of one prompt are usual
+    task_id = row.task_id("id", "task_id", "prompt_id", again="error" if own_id else "info")
+    names = ("prompt", "question", "instruction")
     chats = {k: parsed_json(row.take(k)) for k in ("chosen", "rejected")}
     alone = all(row.data.get(n) is None for n in names)
     if alone:
