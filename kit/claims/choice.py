@@ -26,6 +26,7 @@ _OF = re.compile(r"\b(?:of|between|among)\b.*\band\b.*", re.I | re.S)
 _CUT = re.compile(r"[,;:!?()](?=\s|$)|\.(?=\s|$)|/(?!\w)|\b(?:and|or|nor)\b", re.I)
 _SHOWN = re.compile(r"[=±^~]|^\W*1[.)]$")  # a calculation, the number of a line
 _NOT = re.compile(r"\b(?:not|nor|neither|isn't|wasn't|than|instead of)(?: \w+){0,2} $", re.I)
+_LABEL = re.compile(r"[A-Z]|[ivx]+|ab|\d{1,2}")  # what follows the word for its kind: "Type A"
 LONGEST = 3  # words of an option whose end the question does not show
 Mark = tuple[int, bool | None]  # place, whether it is right; None where it is denied
 Row = tuple[Sequence[str], Sequence[Mark]]  # the tokens of a sentence, what they name
@@ -46,7 +47,7 @@ def offered(prompt: str, name: str) -> tuple[str, ...]:
     asks = bool({"which", "who", "what"} & set(phrase_words(prompt)))
     for part in re.split(r"[.?!:](?:\s|$)", _LETTER.sub(" or ", prompt)):
         cuts = _cut(part, asks)
-        items, seps = [phrase(p) for p in cuts[::2]], [s.strip() for s in cuts[1::2]]
+        items, seps = _whole([phrase(p) for p in cuts[::2]]), [s.strip() for s in cuts[1::2]]
         at = next((i for i, words in enumerate(items) if own and _holds(words, own)), -1)
         if at < 0 or len(items) < 2:
             continue
@@ -69,12 +70,23 @@ def _cut(part: str, asks: bool) -> Sequence[str]:
     return _AND.split(among[0]) if among else [""]
 
 
+def _whole(items: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    """Items where a lone label has the kind that the one before it names: "Type A, B or C"."""
+    out: list[Sequence[str]] = []
+    for words in items:
+        kind = out[-1][-2:-1] if out and _LABEL.fullmatch(" ".join(out[-1][-1:])) else ()
+        out.append([*kind, *words] if _LABEL.fullmatch(" ".join(words)) else words)
+    return out
+
+
 def _holds(words: Sequence[str], own: Sequence[str]) -> bool:
     return f" {' '.join(own)} " in f" {' '.join(words)} "
 
 
 def _item(words: Sequence[str], size: int, *, first: bool) -> Sequence[str]:
     """The option in a piece of the question, which has other words before it, or after it."""
+    if words and _LABEL.fullmatch(words[-1]):
+        return words[-size:]  # "Type A" ends in no article
     leads = [i for i, w in enumerate(words) if w.lower() in lx.LEADS]
     if first:
         kept = words[leads[-1] + 1 :] if leads else words
@@ -216,9 +228,9 @@ def others(truth: Mapping[str, Any], prompt: str, fact: Mapping[str, Any]) -> li
     rows = truth.get("facts", ())
     right = [phrase(t) for f in rows for t in (f["text"], *f.get("aliases", ()))]
     out = [c for c in truth.get("candidates", ()) if asked.issuperset(phrase(c))]
-    out += [o for name in (fact["text"], *fact.get("aliases", ())) for o in offered(prompt, name)]
-    sisters = (c for c in truth.get("sisters", ()) if not asked.issuperset(phrase(c)))
-    out += [n for c in sisters for n in _short(c, right)]
+    more = [o for name in (fact["text"], *fact.get("aliases", ())) for o in offered(prompt, name)]
+    more += [c for c in truth.get("sisters", ()) if not asked.issuperset(phrase(c))]
+    out += [n for name in more for n in _short(name, right)]
     out = [
         o for o in dict.fromkeys(out) if phrase(o) and not any(_holds(r, phrase(o)) for r in right)
     ]

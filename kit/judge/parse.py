@@ -85,7 +85,7 @@ def read(
     """
     ids, how = names(criteria), "none"
     try:
-        body = _body(text, answer)
+        body = bare(text, answer)
         how = "json" if body[:1] in ("{", "[") else "text"
         if cut and (how == "text" or len(text) - len(text.rstrip()) < RUNAWAY):
             return [Reading(failure="parse", how="none", reason=CUT) for _ in criteria]
@@ -114,8 +114,13 @@ def agreed(choices: Sequence[Sequence[Reading]]) -> list[Reading]:
     ]
 
 
-def _body(text: str, answer: str) -> str:
-    """A reply without the thoughts, the header and the code fence around what was asked for."""
+def bare(text: str, answer: str = "") -> str:
+    """A reply without the thoughts, the header and the code fence around what was asked for;
+    Foreign for a draft.
+
+    >>> bare("Here is the JSON:\\n{}"), bare("It holds {}.")
+    ('{}', 'It holds {}.')
+    """
     text = _END.sub("", text.rstrip())
     body = _framed(text)
     return body if body[:1] == "{" else _framed(spoken(text, answer))

@@ -16,6 +16,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..judge.forms import Judged
+from ..judge.parse import bare
+from ..judge.words import Foreign
 from ..records import (
     Criterion,
     Response,
@@ -107,8 +110,10 @@ class EvolvingRubrics:
         except Exception as e:
             self._note(step, task, "-", "refused", f"the model did not answer: {type(e).__name__}")
             return []
-        new = []
+        new, said = [], [Judged(r.text) for r in responses]
         for c, why in read(reply, self.most):
+            if c and any(judged.has(c.text) for judged in said):
+                c, why = None, f"it stands in an answer: {c.text}"
             known = {
                 _key(x.text) for x in (*self.criteria(task), *self.buffers(task).inactive.values())
             }
@@ -177,12 +182,11 @@ def request(
 
 def read(reply: str, most: int) -> list[tuple[Criterion | None, str]]:
     """Criteria from a reply, each with an empty reason, or None with the reason why it was
-    refused.
+    refused. The reply must be the JSON, as a judge's: one that is quoted in words is an answer's.
     """
-    start, end = reply.find("{"), reply.rfind("}")
     try:
-        rows: Any = json.loads(reply[start : end + 1])["criteria"]
-    except (ValueError, KeyError, TypeError):
+        rows: Any = json.loads(bare(reply))["criteria"]
+    except (ValueError, KeyError, TypeError, Foreign):
         return [(None, "the reply is not the JSON that was asked for")]
     if not isinstance(rows, list):
         return [(None, "criteria is not a list")]

@@ -237,3 +237,20 @@ def test_what_tells_types_apart_is_a_name_too():
     for text in ("Types A and B.", "Type A/B", "Type A (Type B)"):
         assert earned(rows, text) == [0.0, 0.0, 0.0]
     assert earned(rows, "Type A. Type B and C respond less.") == [1.0, 0.0, 0.0]
+
+
+TYPES = ("Is the {} response Type A, Type B or Type C?", ("Type A", "Type B", "Type C"))
+
+
+def test_the_a_of_type_a_is_no_article():
+    """ "It is Type A, whereas the heart is Type B." earned .94 on every row of Type A and B."""
+    assert offered(TYPES[0], "Type B") == ("type A", "type C")
+    assert offered("Is heart Type A, B, or C?", "Type B") == ("type A", "type C")
+    assert offered("Is it grade I, II or III?", "grade II") == ("grade I", "grade iii")
+    assert offered("Is the blood group A, B or AB?", "blood group A") == ("group B", "group ab")
+    prompt = TYPES[0].format("liver")
+    rows = [(prompt, {"text": name}) for name in TYPES[1]]
+    for frame in ("It is {}, whereas the heart is {}.", "It is {}. The heart is {}."):
+        paid = [pay(row, frame.format("Type A", "Type B")) for row in rows]
+        assert sum(paid) <= 1.0, paid
+    assert [pay(row, "It is Type B.") for row in rows] == [0.0, 1.0, 0.0]
