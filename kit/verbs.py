@@ -116,7 +116,9 @@ def only(tasks: Any, wanted: Callable[[Criterion], bool]) -> list[Task]:
     >>> only([task], lambda c: c.by_code)[0].criteria
     ()
     """
-    rows = getattr(tasks, "tasks", tasks)
+    from .data import tasks_of
+
+    rows = tasks_of(tasks)
     return [replace(t, criteria=tuple(c for c in t.criteria if wanted(c))) for t in rows]
 
 
@@ -129,10 +131,11 @@ def trivial(
     Columns: policy, task, score (NaN where unknown). A policy near the real answers will be found
     by training.
     """
+    from .data import tasks_of
     from .judge.run import judge as ask
     from .rewards.trivial import TRIVIAL, policies
 
-    rows = list(getattr(tasks, "tasks", tasks))
+    rows = tasks_of(tasks)
     answers = [r for t in rows for r in policies(t)]
     got = ask(rows, answers, judge=judge, ledger=ledger, progress=False)
     frame = grade(rows, got, reward=reward, responses=answers).table()
@@ -156,9 +159,10 @@ def split(
 
     share : of the tasks held out, in (0, 1); marked ones count.
     """
+    from .data import tasks_of
     from .rubrics import splits
 
-    rows = splits.tasks_of(tasks)
+    rows = tasks_of(tasks)
     make = splits.by_group if len({t.group for t in rows}) > 1 else splits.shuffle
     if 0 < sum(t.held_out for t in rows) < len(rows):
         return splits.marked(rows, make, seed=seed, share=share)
@@ -193,7 +197,7 @@ def train(
     loaded : a model that is there already (kit.train.models.load), trained in place.
     The result has .gain, .steps(), .rollouts(), .adapter.
     """
-    from .data import TaskSet
+    from .data import TaskSet, tasks_of
     from .system import paths
     from .train import grpo, inputs, job
 
@@ -203,7 +207,7 @@ def train(
 
     if isinstance(tasks, TaskSet):
         tasks.sound(warn=True)
-    rows = list(getattr(tasks, "tasks", tasks))
+    rows = tasks_of(tasks, "kit.train")
     if heldout is None:
         train_on, held = inputs.split(rows, {}, "kit.train")
     else:

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from .findings import Finding
+from .given import tasks_of
 from .jsonl import write_jsonl
 from .load import iter_tasks, load_tasks, save_tasks
 from .tables import read_columns, read_rows
@@ -22,5 +23,6 @@ __all__ = [
     "read_columns",
     "read_rows",
     "save_tasks",
+    "tasks_of",
     "write_jsonl",
 ]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import stats
+from ..data import tasks_of
 from ..errors import DataError, MissingError
 from ..page import escape
 from ..records import Criterion, Response, Task, Verdict, leaves
@@ -141,7 +142,7 @@ def audit(
     Criteria checked by code are left out. Every variant is judged through `ledger`, so an interrupted audit goes on where it stopped.
     Variants that a replay judge has not recorded are reported as such. Costs about (1 + attacks + biases + 5) times one judging.
     """
-    rows = [tasks] if isinstance(tasks, Task) else list(getattr(tasks, "tasks", tasks))
+    rows = tasks_of(tasks)
     judged = {
         t.id: dataclasses.replace(t, criteria=tuple(c for c in leaves(t.criteria) if not c.by_code))
         for t in rows

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from ..data import load_tasks
-from ..errors import DataError, MissingError
+from ..data import load_tasks, tasks_of
+from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict, grouped
 from .labels import Key, Labels, read_labels, verdicts_of
 
@@ -174,19 +174,6 @@ def _signed(c: Criterion, by_id: Mapping[str, Criterion]) -> float:
         weight *= -1.0 if above.weight < 0 else 1.0
         above = by_id.get(above.parent or "")
     return weight
-
-
-def tasks_of(tasks: Any) -> list[Task]:
-    """Tasks out of a file, a TaskSet or a list; a file with errors is refused."""
-    if not isinstance(tasks, (str, os.PathLike)):
-        return list(getattr(tasks, "tasks", tasks))
-    if not os.path.exists(tasks):
-        raise MissingError(
-            "there is no such file of tasks",
-            where=str(tasks),
-            fix="give the tasks that were judged",
-        )
-    return load_tasks(tasks).sound().tasks
 
 
 def answers_of(answers: Any) -> Iterable[Response]:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from .. import stats
+from ..data import tasks_of
 from ..data.schemas import stamped
 from ..errors import DataError
 from ..records import Response, Task, Verdict
-from .beside import answers_of, sign, tasks_of
+from .beside import answers_of, sign
 from .labels import Key, Labels, guarded, read_labels, verdicts_of
 
 DESIGNS = ("random", "stratified")

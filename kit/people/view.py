@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from .. import page as pages
+from ..data import tasks_of
 from ..errors import DataError
 from ..records import Criterion, Grade, Response, Task, Verdict
 from ..rewards.aggregate import PASS_AT, leaves
 from ..system.paths import write_text
-from .beside import answers_of, tasks_of
+from .beside import answers_of
 from .labels import Labels, read_grades, read_labels
 
 KINDS = ("unmet", "met", "level", "unknown")  # as view.js counts them

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from ..data import tasks_of
 from ..data.words import held_out, together
 from ..errors import DataError
 from ..records import Task, canonical, fingerprint, grouped, is_number, to_json
@@ -95,18 +96,6 @@ def verify(split: Mapping[str, Any], tasks: Iterable[Task]) -> list[str]:
         ):
             out.append(f"the checksum of part {name!r} does not fit its tasks")
     return out
-
-
-def tasks_of(tasks: Any) -> list[Task]:
-    """The tasks of a task set or a list; DataError where something in it is none."""
-    rows = getattr(tasks, "tasks", tasks)
-    rows = list(rows) if isinstance(rows, Iterable) else [rows]
-    for t in rows:
-        if not isinstance(t, Task):
-            raise DataError(
-                f"a {type(t).__name__} is no task", where="tasks", fix="give what kit.load returned"
-            )
-    return rows
 
 
 def _check(tasks: Iterable[Task], share: float, seed: int) -> list[Task]:

@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from ..data import TaskSet, tasks_of
 from ..errors import KitError
 from ..judge import loop
 from ..judge.factory import judge_of
@@ -49,7 +49,7 @@ def reward_function(
 ) -> RewardFunction:
     """A reward that TRL, verl or open-instruct can call.
 
-    tasks : a path, a TaskSet, or tasks. judge : see kit.judge_of. config : a reward of kit.rewards
+    tasks : a path, a TaskSet, tasks, or rows that kit.load reads. judge : see kit.judge_of. config : a reward of kit.rewards
         (a preset's name, a mapping, a file, or a Composer). ledger, budget : as kit.judge.
     column : the extra column (or field of verl's extra_info) that holds a row's task id; default
         "task_id", "prompt_id" or "id", else the task is found by its prompt.
@@ -62,8 +62,10 @@ def reward_function(
     [1.0]
     """
     composer = Composer.from_config(config)
+    if isinstance(tasks, TaskSet):
+        tasks.sound(warn=True)
     reward = Reward(
-        _tasks(tasks),
+        tasks_of(tasks),
         None if judge in (None, "code", "none") else judge_of(judge),
         composer,
         ledger=ledger,
@@ -71,16 +73,6 @@ def reward_function(
         patience_s=patience_s,
     )
     return RewardFunction(reward, column, name)
-
-
-def _tasks(value: Any) -> list[Task]:
-    from ..data import TaskSet, load_tasks
-
-    if isinstance(value, (str, Path)):
-        value = load_tasks(value).sound()
-    if isinstance(value, TaskSet):
-        value.sound(warn=True)
-    return [value] if isinstance(value, Task) else list(getattr(value, "tasks", value))
 
 
 class RewardFunction:

@@ -233,3 +233,22 @@ def test_a_file_half_read_is_refused_and_a_set_of_one_warns(tmp_path):
         assert len(kit.reward_function(found).tasks) == 1
     with pytest.warns(UserWarning, match="could not be read"), pytest.raises(DataError):
         kit.train(found, "test")
+
+
+@pytest.mark.parametrize("kind", ["list", "DataFrame", "Dataset", "none"])
+def test_a_reward_takes_plain_rows_or_says_what_to_give(kind):
+    """Rows, a datasets.Dataset and a DataFrame were an AttributeError: 'str' has no 'id'."""
+    import datasets
+    import pandas as pd
+
+    check = {"name": "words", "max": 3}
+    rows = [{"id": "a", "prompt": "Say hi.", "criteria": [{"text": "short", "check": check}]}]
+    make = {"list": list, "DataFrame": pd.DataFrame, "Dataset": datasets.Dataset.from_list}
+    given = make[kind](rows) if kind in make else None
+    if kind in ("list", "Dataset"):
+        assert [t.id for t in kit.reward_function(given, config="rubric").reward.tasks] == ["a"]
+        assert kit.trivial(given).shape[1] > 1
+        return
+    for call in (kit.reward_function, kit.trivial, kit.train):
+        with pytest.raises(KitError, match="DataFrame" if kind == "DataFrame" else "NoneType"):
+            call(given)
