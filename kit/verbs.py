@@ -174,7 +174,7 @@ def train(
     settings: Any = None,
     *,
     judge: Any = None,
-    reward: Any = "rubric",
+    reward: Any = None,
     heldout: Sequence[Task] | None = None,
     out: str | Path | None = None,
     ledger: Any = None,
@@ -186,7 +186,8 @@ def train(
     """Train a small model on rubric rewards with GRPO, and compare it with itself on held-out
     prompts.
 
-    tasks : a TaskSet or a list of tasks; or a training config (YAML), which says everything else.
+    tasks : a TaskSet, tasks, or rows that kit.load reads; or a training config (YAML) or a chain's,
+        of which everything that is given beside it replaces a value.
     settings : a preset's name ("cpu", "t4", "gpu"), a mapping, or settings from kit.train.config;
         default: the profile's preset. changes : single settings, `steps=10`.
     judge : as in kit.judge (None: code decides every criterion); reward : as in kit.grade.
@@ -199,10 +200,19 @@ def train(
     """
     from .data import TaskSet, tasks_of
     from .system import paths
-    from .train import grpo, inputs, job
+    from .train import chain, grpo, inputs, job
 
     if isinstance(tasks, (str, Path)) and Path(tasks).suffix in CONFIGS:
-        return job.run(job.read(tasks, **changes), resume=bool(resume), on_step=on_step)
+        given = dict(judge=judge, reward=reward, heldout=heldout, out=out, ledger=ledger)
+        given = {k: str(v) if isinstance(v, Path) else v for k, v in given.items() if v is not None}
+        if loaded is not None:
+            raise KitError(
+                "a config loads its own model", where="kit.train", fix="leave out loaded"
+            )
+        given = {**_values(settings or {}), **given, **changes}
+        if chain.is_chain(tasks):
+            return chain.run(chain.read(tasks, **given))
+        return job.run(job.read(tasks, **given), resume=resume, on_step=on_step)
     from .judge.factory import judge_of
 
     if isinstance(tasks, TaskSet):
@@ -217,7 +227,7 @@ def train(
         settings_of(settings, changes),
         train_on,
         judge=None if judge is None else judge_of(judge),
-        composer=reward,
+        composer="rubric" if reward is None else reward,
         out=out,
         heldout=held,
         ledger=ledger,
@@ -237,5 +247,13 @@ def settings_of(settings: Any, changes: Mapping[str, Any]) -> Any:
     if settings is None:
         name = profiles.resolve().name
         settings = "gpu" if name == "cluster" else name
-    values = {"preset": settings} if isinstance(settings, str) else dict(settings)
-    return config.from_mapping({**values, **changes})
+    return config.from_mapping({**_values(settings), **changes})
+
+
+def _values(settings: Any) -> dict[str, Any]:
+    """Settings as a config holds them: of a preset's name, a mapping, or settings."""
+    from .train import config
+
+    if isinstance(settings, config.Settings):
+        return config.to_mapping(settings)
+    return {"preset": settings} if isinstance(settings, str) else dict(settings)

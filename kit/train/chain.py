@@ -145,7 +145,7 @@ def read(path: str | Path, **changes: Any) -> Chain:
         beside=path.parent,
         where=str(path),
         name=path.stem,
-        changes=changes,
+        changes=job.here(changes),
     )
 
 

@@ -49,8 +49,9 @@ def reward_function(
 ) -> RewardFunction:
     """A reward that TRL, verl or open-instruct can call.
 
-    tasks : a path, a TaskSet, tasks, or rows that kit.load reads. judge : see kit.judge_of. config : a reward of kit.rewards
-        (a preset's name, a mapping, a file, or a Composer). ledger, budget : as kit.judge.
+    tasks : a path, a TaskSet, tasks, or rows that kit.load reads. judge : see kit.judge_of.
+    config : a reward of kit.rewards (a preset's name, a mapping, a file, or a Composer). ledger,
+        budget : as kit.judge.
     column : the extra column (or field of verl's extra_info) that holds a row's task id; default
         "task_id", "prompt_id" or "id", else the task is found by its prompt.
     patience_s : how long a batch waits for a judge that is down until JudgeDownError.

@@ -35,6 +35,7 @@ from .names import ALIASES, REFINER, translate
 
 KEYS = ("tasks", "heldout", "rows", "judge", "audit", "reward", "evolve", "out", "ledger", "ask")
 TEXTS = ("tasks", "heldout", "rows", "out", "ledger", "ask", "holdout_by")
+FILES = ("tasks", "heldout", "rows", "reward", "answers")
 SPLIT = ("train_ratio", "data_seed", "holdout_by", "holdout")
 
 
@@ -62,8 +63,18 @@ def read(path: str | Path, **changes: Any) -> Job:
     where = str(path)
     if changes.keys() & REFINER.keys() and "reward" in values:
         changes = {"reward": values["reward"], **changes}
-    values = translate(values, known, where=where) | translate(changes, known, where="command line")
+    changes = here(translate(changes, known, where="command line"))
+    values = translate(values, known, where=where) | changes
     return build(values, beside=path.parent, where=where, name=path.stem)
+
+
+def here(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Changes of a config; a file that lies where the command runs is meant, whatever the kit ships
+    under its name.
+    """
+    texts = {k: v for k, v in changes.items() if k in FILES and isinstance(v, str)}
+    found = {k: Path(v).expanduser().absolute() for k, v in texts.items()}
+    return {**changes, **{k: str(path) for k, path in found.items() if path.is_file()}}
 
 
 def names_of(values: Mapping[str, Any]) -> list[str]:
@@ -152,8 +163,12 @@ def asking(tasks: Iterable[Task], ask: str | None) -> tuple[Task, ...]:
     return tuple(dataclasses.replace(t, prompt=f"{t.prompt} {ask}".strip()) for t in tasks)
 
 
-def run(job: Job, *, resume: bool = False, on_step: Any = None) -> Any:
-    """Run the job's stage; the result of grpo.train, or of stages.train."""
+def run(job: Job, *, resume: bool | None = False, on_step: Any = None) -> Any:
+    """Run the job's stage; the result of grpo.train, or of stages.train. resume : None, when its
+    folder holds a run.
+    """
+    if resume is None:
+        resume = (job.out / "settings.json").exists()
     if isinstance(job.settings, GRPOSettings):
         return grpo.train(
             job.settings,
@@ -202,7 +217,7 @@ def _find(value: Any, beside: Path | None, where: str) -> Path:
     raise MissingError(
         f"the file {str(value)!r} is not there",
         where=where,
-        fix="give a path beside the config, or an absolute one",
+        fix="give a path from here (--set), one beside the config, or an absolute one",
     )
 
 

@@ -518,3 +518,33 @@ def test_a_text_column_beside_an_answer_is_not_what_is_learned(tmp_path):
     row = {"instruction": "I", "input": "", "output": "O", "text": "### Instruction: I ... O"}
     (made,) = rows_of(tmp_path, "sft", [row])
     assert made["completion"] == [{"role": "assistant", "content": "O"}]
+
+
+def test_what_is_given_beside_a_config_replaces_its_values(tmp_path, monkeypatch, file):
+    """judge, reward, out, ledger and settings of kit.train were ignored: another judge was paid."""
+    path = tmp_path / "c.yaml"
+    path.write_text(f"{{tasks: {file}, model: tiny-random, preset: test, train_ratio: 0.5}}")
+    seen = []
+    monkeypatch.setattr(job, "run", lambda wanted, **how: seen.append((wanted, how)))
+    judge = kit.judge_of("code")
+    own = {"name": "mine", "components": [{"kind": "rubric", "how": "mean"}]}
+    kit.train(path, {"steps": 3}, judge=judge, reward=own, out=tmp_path / "o", ledger="l.sqlite")
+    (wanted, how) = seen.pop()
+    assert wanted.judge is judge and wanted.reward == own and wanted.settings.steps == 3
+    assert wanted.out == tmp_path / "o" and str(wanted.ledger) == "l.sqlite"
+    assert how["resume"] is None  # when the folder holds a run
+    with pytest.raises(KitError, match="heldout"):
+        kit.train(path, heldout=[Task(id="x", prompt="Other")])
+    with pytest.raises(KitError, match="its own model"):
+        kit.train(path, loaded=object())
+
+
+def test_a_file_of_the_command_line_lies_where_the_command_runs(tmp_path, monkeypatch):
+    """`--set data=rubrics.json` trained on the file of that name that the kit ships."""
+    write(tmp_path / "rubrics.json", [{"id": "mine", "prompt": "P"}, {"id": "own", "prompt": "Q"}])
+    monkeypatch.chdir(tmp_path)
+    config_of = chain.CONFIGS / "rlvr.yaml"
+    found = job.read(config_of, data="rubrics.json", model="tiny-random", judge="code")
+    assert {t.id for t in (*found.tasks, *found.heldout)} == {"mine", "own"}
+    with pytest.raises(MissingError, match=r"from here|absent"):
+        job.read(config_of, data="absent.json", model="tiny-random", judge="code")
