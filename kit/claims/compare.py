@@ -232,7 +232,7 @@ def _fits(
     apart = slots[-1][0] < events[0][1] or events[-1][1] < slots[0][0]
     if apart and order is not None:
         return order
-    clause = _clauses(words)
+    clause = list(accumulate(w in lx.SLOT_CUTS for w in words))  # its number, of each token
     here = {s for p, s in slots if clause[p] == clause[at]}
     free = {clause[p] for p, _ in slots} - {clause[p] for _, p in events}
     if not here and free:  # "quartz, 7": what was named before, else what is named next
@@ -249,8 +249,3 @@ def _in_order(slots: Sequence[int], facts: Sequence[int]) -> bool | None:
     """
     named, said = list(dict.fromkeys(slots)), list(dict.fromkeys(facts))
     return named == said if len(named) == len(said) > 1 else None
-
-
-def _clauses(words: Sequence[str]) -> list[int]:
-    """The number of the clause of each token."""
-    return list(accumulate(w in lx.SLOT_CUTS for w in words))

@@ -71,8 +71,9 @@ def rivals(
         none = any(lx.FRAME_WORDS.issuperset(item.content) for item in run)
         if len(beside) > FREE * (not none):
             out.update(beside)
-        for (a, before), (b, fact) in pairwise(zip(run, right_ones, strict=True)):
-            out |= {" ".join((a if fact else b).content): None} if b.or_ and before != fact else {}
+        near = pairwise(zip(run, right_ones, strict=True))
+        ors = [(a if fact else b) for (a, before), (b, fact) in near if b.or_ and before != fact]
+        out |= dict.fromkeys(" ".join(item.content) for item in ors)
     out |= dict.fromkeys(_parallel(sentences, asked, is_fact))
     more = _framed(sentences, asked, is_fact), _sprawl(sentences, asked, min(len(right), 4))
     out |= dict.fromkeys(x for beside in more if len(beside) > FREE for x in beside)

@@ -115,9 +115,19 @@ def standing(
     >>> list(standing({"a": Estimate(0.3, 0.1, 0.5, 100), "b": Estimate(0.3, 0.1, 0.5, 10)}))
     ['a']
     """
-    p, alpha = holm(claims, null=null), share("alpha", alpha)
+    return {
+        k: claims[k] for k, (word, _) in _placed(claims, null, alpha).items() if word == "stand"
+    }
+
+
+def _placed(
+    claims: Mapping[str, Estimate], null: float, alpha: float
+) -> dict[str, tuple[str, float]]:
+    """Of each claim "stand", "too few to tell" or "not shown", and its p among the others."""
+    adjusted, alpha = holm(claims, null=null), share("alpha", alpha)
     clear = {k: replace(e, low=e.low - null, high=e.high - null) for k, e in claims.items()}
-    return {k: claims[k] for k, e in clear.items() if p[k] <= alpha and not fragile(e)}
+    words = {k: "too few to tell" if fragile(e) else "stand" for k, e in clear.items()}
+    return {k: (words[k] if p <= alpha else "not shown", p) for k, p in adjusted.items()}
 
 
 def together(claims: Mapping[str, Estimate], *, null: float = 0.0, alpha: float = 0.05) -> str:
@@ -129,13 +139,16 @@ def together(claims: Mapping[str, Estimate], *, null: float = 0.0, alpha: float 
     >>> together({"gain": Estimate(0.3, -0.1, 0.7, 100)})
     'Of 1 headline claims read together (Holm), 0 stand; not shown: gain (p=.140).'
     """
-    p, stand = holm(claims, null=null), standing(claims, null=null, alpha=alpha)
-    few = [k for k, v in p.items() if v <= alpha and k not in stand]
-    rest = [k for k in p if k not in stand and k not in few]
-    said = f"Of {len(p)} headline claims read together (Holm), {len(stand)} stand"
-    for word, names in ((":", stand), ("; too few to tell:", few), ("; not shown:", rest)):
-        if names:
-            said += f"{word} " + ", ".join(f"{k} (p={number(p[k])})" for k in names)
+    placed = _placed(claims, null, alpha)
+    count = [word for word, _ in placed.values()].count("stand")
+    said = f"Of {len(placed)} headline claims read together (Holm), {count} stand"
+    for word, before in (
+        ("stand", ""),
+        ("too few to tell", "; too few to tell"),
+        ("not shown", "; not shown"),
+    ):
+        names = [f"{k} (p={number(p)})" for k, (place, p) in placed.items() if place == word]
+        said += f"{before}: {', '.join(names)}" if names else ""
     return said + "."
 
 
