@@ -10,7 +10,6 @@ positive criterion, whatever its check says: nothing is not "at most fifty words
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -40,7 +39,7 @@ def register(name: str) -> Callable[[Function], Function]:
     ...       Criterion(id="c", text="Calm.", check={"name": "no_shouting"})).status
     'unmet'
     """
-    if name in RULES or name == "python":
+    if name in RULES:
         raise DataError(
             f"{name!r} is a built-in check", where="register(name)", fix="choose another name"
         )
@@ -73,15 +72,9 @@ def check(
     task: Task,
     response: Response,
     criterion: Criterion,
-    *,
-    allow_python: bool = False,
 ) -> Verdict:
     """One verdict by code: judge "code", p 1.0 or 0.0, a reason that states what was measured.
 
-    allow_python : permit `{"name": "python", "function": "pkg.mod:func"}`, which imports and runs
-        the named function;
-        off by default, because data files come from others. The function's own arguments stay
-        readable in `criterion.check`.
     Unknown (abstain) where a check cannot tell, unknown (error) where a user's function or a slow
     pattern failed.
     DataError names task, criterion and field when the arguments are malformed.
@@ -91,7 +84,7 @@ def check(
     >>> v.status, v.p, v.reason
     ('unmet', 0.0, '3 words; at most 2')
     """
-    args = _arguments(task, criterion, allow_python)
+    args = _arguments(task, criterion)
     said = response
     if "<" not in str(criterion.check):  # else it may ask for the thoughts' own tags
         said = replace(response, text=text_of.answered(response.text))
@@ -144,7 +137,7 @@ def key(task: Task, response: Response, criterion: Criterion) -> str:
     )
 
 
-def _arguments(task: Task, criterion: Criterion, allow_python: bool) -> Arguments:
+def _arguments(task: Task, criterion: Criterion) -> Arguments:
     where = f"task {task.id!r}, criterion {criterion.id!r}"
     raw = criterion.check
     if not isinstance(raw, Mapping) or not isinstance(raw.get("name"), str):
@@ -156,17 +149,9 @@ def _arguments(task: Task, criterion: Criterion, allow_python: bool) -> Argument
     args = Arguments(raw)
     args.where = where
     name = raw["name"]
-    if name == "python":
-        if not allow_python:
-            raise args.wrong(
-                "name",
-                "running a named Python function is not allowed here",
-                "pass allow_python=True if you trust this data, or register(name) it",
-            )
-        args.strings("function", needed=True)
-    elif name not in RULES and name not in _FUNCTIONS:
+    if name not in RULES and name not in _FUNCTIONS:
         raise args.wrong("name", "there is no such check", f"use one of {', '.join(names())}")
-    elif name in RULES:
+    if name in RULES:
         extra = sorted(set(raw) - {"name", "not", *RULES[name][0]})
         if extra:
             raise args.wrong(
@@ -184,19 +169,8 @@ def _user(
     criterion: Criterion,
     args: Arguments,
 ) -> tuple[Finding, float | None]:
-    function = _FUNCTIONS.get(args["name"])
-    if function is None:
-        module, _, attribute = str(args["function"]).partition(":")
-        try:
-            function = getattr(importlib.import_module(module), attribute)
-        except (ImportError, AttributeError, ValueError) as e:
-            raise args.wrong(
-                "function",
-                f"{args['function']!r} cannot be imported ({e})",
-                'write "package.module:function"',
-            ) from None
-    result = function(task, response, criterion)
-    reason = f"by {args.get('function', args['name'])}"
+    result = _FUNCTIONS[args["name"]](task, response, criterion)
+    reason = f"by {args['name']}"
     if isinstance(result, tuple) and len(result) == 2:
         result, reason = result[0], str(result[1])
     if result is None:

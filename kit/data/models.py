@@ -42,10 +42,6 @@ TOKENIZER = {
 MARK = "kit-source.json"
 
 
-def _folder(name: str) -> Path:
-    return paths.home() / "models" / name
-
-
 def _made(folder: Path, sha256: str, recipe: int) -> bool:
     try:
         mark = json.loads((folder / MARK).read_text())
@@ -56,7 +52,7 @@ def _made(folder: Path, sha256: str, recipe: int) -> bool:
 
 def _make(name: str, sha256: str, *, recipe: int, build: Callable[[Path], None]) -> Path:
     """A folder built once by `build(folder)`; a half-built one is never seen under its name."""
-    folder = _folder(name)
+    folder = paths.home() / "models" / name
     if _made(folder, sha256, recipe):
         return folder
     with processes.alone(folder.parent, name, progress.say):

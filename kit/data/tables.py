@@ -154,7 +154,8 @@ def _unpack(
 ) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
         asked = [value[k] for k in PROMPTS if value.get(k)]
-        if {"columns", "data"} <= value.keys() or (asked and all(map(_column, asked))):
+        several = all(isinstance(a, (dict, list)) and not is_chat(a) for a in asked)
+        if {"columns", "data"} <= value.keys() or (asked and several):
             raise DataError(
                 "the file holds a table by its columns",
                 where=name,
@@ -189,11 +190,6 @@ def _unpack(
                 yield f"{name}, field {held[0]}, item {i}", row
             return
     yield where, value
-
-
-def _column(asked: Any) -> bool:
-    """True for the prompts of several rows, as a column of a table holds them."""
-    return isinstance(asked, (dict, list)) and not is_chat(asked)
 
 
 def _sized(name: str, value: Any) -> str:

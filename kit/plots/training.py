@@ -25,11 +25,10 @@ SPLIT = (
 Steps = Sequence[Mapping[str, Any]]
 
 
-def reward(steps: Steps, *, evals: Steps = (), title: str = "Training reward") -> Any:
-    """Mean reward per step with its interval, a running mean over five steps, and held-out
-    evaluations where there are any.
+def reward(steps: Steps, *, title: str = "Training reward") -> Any:
+    """Mean reward per step with its interval, and a running mean over five steps.
 
-    steps : rows of steps.jsonl; evals : rows {step, reward, low, high}.
+    steps : rows of steps.jsonl.
     """
     fig = _by_step(steps, title=title, y="reward")
     x = [s["step"] for s in steps]
@@ -55,15 +54,6 @@ def reward(steps: Steps, *, evals: Steps = (), title: str = "Training reward") -
         name="mean of five steps",
         line=dict(color=COLORS[0], width=2.5),
     )
-    if evals:
-        fig.add_scatter(
-            x=[e["step"] for e in evals],
-            y=[e["reward"] for e in evals],
-            mode="markers",
-            name="held-out prompts",
-            marker=dict(color=COLORS[1], size=10, symbol="diamond"),
-            error_y=whiskers((e["reward"], e["low"], e["high"]) for e in evals),
-        )
     return fig
 
 

@@ -23,12 +23,11 @@ TASK = Task(
 fast = settings(max_examples=60, deadline=None, derandomize=True)
 
 
-def run(answer, /, weight=1.0, allow_python=False, **spec):
+def run(answer, /, weight=1.0, **spec):
     return check(
         TASK,
         Response(task_id="task-7", id="r", text=answer),
         Criterion(id="c3", text="x", weight=weight, check=spec),
-        allow_python=allow_python,
     )
 
 
@@ -321,12 +320,6 @@ def test_own_functions(monkeypatch):
     assert "half" in checks.names()
     with pytest.raises(DataError):
         register("words")
-    with pytest.raises(DataError, match="function"):
-        run("x", allow_python=True, name="python", function="no.such:thing")
-    assert (
-        run("x", allow_python=True, name="python", function="kit.checks.text:_RULE").failure
-        == "error"
-    )
 
 
 def test_a_pattern_that_never_ends_is_unknown(monkeypatch):

@@ -82,7 +82,7 @@ def _gain():
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: plots.reward(STEPS, evals=[{"step": 3, "reward": 0.3, "low": 0.2, "high": 0.4}]),
+        lambda: plots.reward(STEPS),
         lambda: plots.health(STEPS),
         lambda: plots.criteria(STEPS, names={"c1": "x" * 80}),
         lambda: plots.lengths(STEPS),
