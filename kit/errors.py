@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class KitError(Exception):
     """An error that a user can act on; the command line prints it without a traceback.
@@ -29,6 +32,16 @@ class KitError(Exception):
         if fix:
             lines.append(f"  to do: {fix}")
         super().__init__("\n".join(lines))
+
+
+@contextmanager
+def at(where: str, what: str | None = None) -> Iterator[None]:
+    """Inside, an error is placed: `where` stands before its own place, or before `what`."""
+    try:
+        yield
+    except KitError as e:
+        place = ", ".join(filter(None, (where, e.where or what)))
+        raise type(e)(e.what, where=place, fix=e.fix) from None
 
 
 class DataError(KitError):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .errors import DataError
+from .errors import DataError, at
 
 PAID = ("cost", "tokens_in", "tokens_out")
 STATUSES = ("met", "unmet", "level", "unknown")
@@ -422,12 +422,8 @@ def _build(cls: type, row: Mapping[str, Any], where: str) -> Any:
     for name in ("id", "task_id", "response_id", "criterion_id", "text", "prompt"):
         if name in data and not isinstance(data[name], str):
             raise DataError(f"field {name!r} is {type(data[name]).__name__}, not text", where=where)
-    try:
+    with at(where):
         return cls(**data)
-    except DataError as e:
-        raise DataError(
-            e.what, where=f"{where}: {e.where}" if e.where else where, fix=e.fix
-        ) from None
 
 
 def criterion_from_json(row: Mapping[str, Any], *, where: str = "criterion") -> Criterion:

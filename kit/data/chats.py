@@ -18,46 +18,55 @@ ROLES = {
     **dict.fromkeys(("gpt", "model", "bot"), "assistant"),
     "human": "user",
 }
+TURN = {"role", "content"}, {"role", "tool_calls"}, {"from", "value"}  # fields of one
 PROMPTS = ("prompt", "question", "query", "instruction", "messages", "input")
 
 
 @dataclass(frozen=True)
 class Chat:
-    """A chat taken apart: system text, turns so far, the last user turn, the turns after it.
+    """A chat taken apart: system text, turns so far, the last user turn, the turns behind it that
+    an answer goes on from.
 
+    answer : the last turn of an assistant behind the prompt, in rows that are there to be imitated.
     meta : {"messages": the turns as they stood} where the parts do not hold everything, {AFTER:
-    the turns behind the prompt} where an answer goes on from them.
+    the turns behind the prompt} where there are some.
     """
 
     system: str | None = None
     prompt: str | None = None
     history: tuple[Mapping[str, str], ...] = ()
     after: tuple[Mapping[str, str], ...] = ()
+    answer: str | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def answer(self) -> str | None:
-        """The last turn of an assistant after the prompt, for rows that are there to be
-        imitated."""
-        return next((t["content"] for t in reversed(self.after) if t["role"] == "assistant"), None)
 
     @property
     def fields(self) -> dict[str, Any]:
         """The task's fields that a chat fills, but prompt and meta."""
         return {"history": self.history} | ({} if self.system is None else {"system": self.system})
 
+    def followed(self, row: Row, turns: Any) -> Chat:
+        """This chat with an answer of several turns behind it; with any other value as it is."""
+        turns = parsed_json(turns)
+        if self.prompt is None or not isinstance(turns, list) or not is_chat(turns):
+            return self
+        system = [] if self.system is None else [{"role": "system", "content": self.system}]
+        asked = {"role": "user", "content": self.prompt}
+        whole = chat_of(row, [*system, *self.history, asked, *self.after, *turns], answered=True)
+        return replace(whole, meta={**self.meta, **whole.meta})
+
 
 def chat_of(row: Row, value: Any, *, answered: bool = False, goes_on: bool = False) -> Chat:
     """A chat out of a list of turns ({role, content} or {from, value}); text is a single user turn.
 
-    answered : the turns after the prompt are an answer to learn from, not turns that nobody reads.
-    goes_on : an answer goes on from them, as it does wherever a tool spoke last.
+    answered : the last turn of an assistant is an answer to learn from, which goes on from the
+    turns before it (calls and what tools gave back). goes_on : an answer that is not there goes on
+    from the turns behind the prompt, as it does wherever a tool spoke last.
     """
     value = parsed_json(value)
     if isinstance(value, str):
         return Chat(prompt=value)
     raw = value if isinstance(value, list) else [value]
-    turns = [_turn(t) for t in raw if isinstance(t, Mapping)]
+    turns = [turn_of(t) for t in raw if isinstance(t, Mapping)]
     if len(turns) != len(raw):
         row.find("field-type", "a turn of the chat is not an object", field="messages")
     meta = {} if [plain for plain, _ in turns] == raw else {"messages": list(raw)}
@@ -73,27 +82,24 @@ def chat_of(row: Row, value: Any, *, answered: bool = False, goes_on: bool = Fal
     last = max((i for i, t in enumerate(said) if t["role"] == "user"), default=None)
     if last is None:
         return Chat(system=system, meta={"messages": list(raw)})
-    after = tuple(said[last + 1 :])
-    kept = bool(after) and not answered and (goes_on or after[-1]["role"] == "tool")
-    if after and not answered and not kept:
+    shown, answer, lost = tuple(said[last + 1 :]), None, ()
+    ends = [i for i, t in enumerate(shown) if answered and t["role"] == "assistant"]
+    if ends:
+        shown, answer, lost = shown[: ends[-1]], shown[ends[-1]]["content"], shown[ends[-1] + 1 :]
+    elif not goes_on and [t["role"] for t in shown[-1:]] != ["tool"]:
+        shown, lost = (), shown
+    if lost:
         row.find(
             "unread-turns",
-            f"{len(after)} turns follow the last user turn: neither judge nor policy sees them",
+            f"{len(lost)} turns follow the last {'answer' if ends else 'user turn'}: "
+            "neither judge nor policy sees them",
             field="messages",
-            suggestion="cut the chat after the user's turn; they are kept in meta",
-        )
-    if answered and len(after) > 1:
-        row.find(
-            "unread-turns",
-            f"{len(after) - 1} turns stand between the prompt and the last answer: only that "
-            "answer is learnt, as if they were not there",
-            field="messages",
-            suggestion="make one row per answer; they are kept in meta",
+            suggestion="cut the chat before them; they are kept in meta",
         )
     if silent := sum(t["content"] is None for t, _ in turns):
         row.find(
             "unread-turns",
-            f"{silent} turns hold no text (a tool call?): neither judge nor policy sees them",
+            f"{silent} turns hold no text: neither judge nor policy sees them",
             field="messages",
             suggestion="write out what they do; they are kept in meta",
         )
@@ -104,17 +110,16 @@ def chat_of(row: Row, value: Any, *, answered: bool = False, goes_on: bool = Fal
             field="messages",
             suggestion="put it first; the chat is kept in meta",
         )
-    read = kept or not after or (answered and len(after) == 1)
-    if silent or first not in (None, 0) or not read:
+    if silent or first not in (None, 0) or lost:
         meta = {"messages": list(raw)}
-    if kept:
-        meta = {**meta, AFTER: list(after)}
-    return Chat(system, said[last]["content"], tuple(said[:last]), after, meta)
+    if shown:
+        meta = {**meta, AFTER: list(shown)}
+    return Chat(system, said[last]["content"], tuple(said[:last]), shown, answer, meta)
 
 
-def _turn(turn: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """({role, content}, could all of it be shown as text?); content None where the turn has
-    none."""
+def turn_of(turn: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """({role, content}, could all of it be shown as text?); content None where the turn has none, a
+    call of a tool as JSON."""
     role = as_text(turn.get("role", turn.get("from", "")))
     content = turn.get("content", turn.get("value"))
     readable = True
@@ -126,6 +131,8 @@ def _turn(turn: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
         )
     elif content is not None and not isinstance(content, str):
         readable, content = False, as_text(content)
+    if calls := turn.get("tool_calls") or turn.get("function_call"):
+        readable, content = False, "\n".join(filter(None, (content, as_text(calls))))
     known = ROLES.get(role.casefold(), role)
     return {"role": known, "content": content}, readable
 
@@ -139,9 +146,7 @@ def is_chat(value: Any) -> bool:
     """True for a list of turns, or one turn."""
     turns = value if isinstance(value, list) else [value]
     return bool(turns) and all(
-        isinstance(t, Mapping)
-        and ({"role", "content"} <= t.keys() or {"from", "value"} <= t.keys())
-        for t in turns
+        isinstance(t, Mapping) and any(names <= t.keys() for names in TURN) for t in turns
     )
 
 
@@ -156,7 +161,7 @@ def answer_of(value: Any) -> str | None:
     """
     turns = value if isinstance(value, list) else [value]
     if is_chat(value):
-        said = [_turn(t)[0] for t in turns]
+        said = [turn_of(t)[0] for t in turns]
         return next((t["content"] for t in reversed(said) if t["role"] == "assistant"), None)
     one = turns[0] if len(turns) == 1 else None
     one = one["text"] if isinstance(one, Mapping) and one.keys() == {"text"} else one
@@ -184,7 +189,7 @@ def ask(row: Row, *names: str, **how: bool) -> Chat:
     turns = parsed_json(row.data.get("history"))
     if not chat.history and isinstance(turns, list) and is_chat(turns):
         row.used.add("history")
-        said = [_turn(t)[0] for t in turns]
+        said = [turn_of(t)[0] for t in turns]
         if said != turns:
             row.keep("history", turns)
         chat = replace(chat, history=tuple(t for t in said if t["content"] is not None))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import lru_cache
 
 from ..records import Task
@@ -112,11 +112,12 @@ def together(tasks: Sequence[Task], *, groups: bool = False) -> dict[str, list[s
     return side
 
 
-def held_out(tasks: Sequence[Task]) -> set[str]:
-    """The ids of the tasks that are marked as held out, and of those that ask the same.
+def held_out(tasks: Sequence[Task], ids: Container[str] = ()) -> set[str]:
+    """The ids of the tasks that are marked as held out or named in `ids`, and of those that ask the
+    same.
 
     >>> sorted(held_out([Task(id="a", prompt="Why?", split="test"), Task(id="b", prompt="why")]))
     ['a', 'b']
     """
     side = together(tasks)
-    return {i for t in tasks if t.held_out for i in side[t.id]}
+    return {i for t in tasks if t.held_out or t.id in ids for i in side[t.id]}

@@ -4,7 +4,6 @@ format: what an answer must look like, visible on its own, not mixed into a judg
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -15,7 +14,7 @@ from typing import Any, Literal
 from ..claims import NAMES, verify
 from ..errors import KitError
 from ..records import Criterion, Part, Response, Task, Verdict, criterion_from_json
-from ..settings.read import known_names, load, make
+from ..settings.read import FINITE, known_names, load, make, within
 from .aggregate import HOWS, grade, leaves
 from .citations import citation_part, claim_criteria
 from .presets import PRESETS
@@ -153,6 +152,9 @@ class Component:
     weight: float = 1.0
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        within(vars(self), {"weight": FINITE})
+
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
@@ -161,6 +163,9 @@ class Gate:
     component: str
     below: float
     to: float = 0.0
+
+    def __post_init__(self) -> None:
+        within(vars(self), {"below": FINITE, "to": FINITE})
 
 
 def values(config: Mapping[str, Any] | str | Path) -> tuple[dict[str, Any], str]:
@@ -201,16 +206,7 @@ def component(row: Any, where: str) -> Component:
     options = {k: v for k, v in row.items() if k not in own}
     check_options(own.get("kind"), options, where)
     own = {"name": str(options.get("verifier") or own["kind"]), **own}
-    found = make(Component, {**own, "options": options}, where=where)
-    finite(where, weight=found.weight)
-    return found
-
-
-def finite(where: str, **numbers: float | None) -> None:
-    """KitError for a number that is infinite or NaN."""
-    for name, value in numbers.items():
-        if value is not None and not math.isfinite(value):
-            raise KitError(f"{name} is {value}", where=where, fix="write a finite number")
+    return make(Component, {**own, "options": options}, where=where)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,10 +238,7 @@ class Format:
     gate_to: float = 0.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.bonus, (int, float)) or not 0 <= self.bonus < math.inf:
-            raise KitError(
-                f"{self.bonus!r} is not a finite number >= 0", where="field format.bonus"
-            )
+        within({"bonus": self.bonus}, {})
 
     def check(self, task: Task, response: Response) -> FormatResult:
         """Which demands the response fulfils; no demands = ok with score 1."""

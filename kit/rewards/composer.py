@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ..errors import KitError
+from ..errors import KitError, at
 from ..records import Criterion, Grade, Part, Response, Task, Verdict, by_criterion, grouped
-from ..settings.read import known_names, make
+from ..settings.read import ABOVE_0, known_names, make, within
 from ..tables import rows_html
 from . import components
 from .aggregate import MAX_WIDTH, own, pay, usage
-from .components import Component, Gate, component, finite, values
+from .components import Component, Gate, component, values
 
 
 class Steps:
@@ -84,13 +84,9 @@ class Composer:
     def __post_init__(self) -> None:
         where = f"reward {self.name!r}"
         total = self.scale * sum(abs(c.weight) for c in self.components)
-        finite(where, cap=self.cap, scale=self.scale, max_width=self.max_width, weights=total)
-        if self.cap is not None and self.cap <= 0.0:
-            raise KitError(
-                f"cap is {self.cap:g}", where=f"{where}, field cap", fix="write a cap above 0"
-            )
-        if self.scale <= 0:
-            raise KitError(f"scale is {self.scale!r}, not above 0", where=f"{where}, field scale")
+        above = dict.fromkeys(("cap", "scale"), (ABOVE_0, math.inf, "a number above 0"))
+        with at(where):
+            within(vars(self) | {"weights": total}, above)
         names = [c.name for c in self.components]
         if len(set(names)) != len(names):
             raise KitError(

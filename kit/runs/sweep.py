@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import runs
-from ..errors import BudgetError, DataError, KitError
+from ..errors import BudgetError, DataError, KitError, at
 from ..settings import params, read
 from ..system import packages, paths, processes
 from . import headless
@@ -234,12 +234,8 @@ def check(
     out: dict[str, dict[str, Any]] = {}
     said: set[str] = set()
     for i, cell in enumerate(cells, 1):
-        try:
+        with at(f"cell {i} of {len(cells)}", "profile"):
             full, notes, digest = headless.plan(book, profile=profile, seed=None, given=dict(cell))
-        except KitError as e:
-            raise type(e)(
-                e.what, where=f"cell {i} of {len(cells)}, {e.where or 'profile'}", fix=e.fix
-            ) from None
         for note in notes:
             if note not in said:
                 say(f"  {note}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import math
 import re
 import typing
 from collections import Counter
@@ -15,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..errors import KitError, MissingError
+from ..errors import KitError, MissingError, at
 
 T = TypeVar("T")
 PLAIN = (str, int, float, list, tuple, Mapping, type(None))  # what a config may hold
@@ -190,9 +191,34 @@ def make(cls: type[T], values: Mapping[str, Any], *, where: str = "settings") ->
         whole = {
             k: int(v) if isinstance(v, float) and v.is_integer() else v for k, v in values.items()
         }
-        return msgspec.convert(whole, cls, strict=True)
+        with at(where):  # what the class itself refuses
+            return msgspec.convert(whole, cls, strict=True)
     except msgspec.ValidationError as e:
         raise _wrong(cls, values, str(e), where) from None
+
+
+ABOVE_0 = math.ulp(0.0)
+FINITE = (-math.inf, math.inf, "a finite number")
+SHARE = (0, 1, "a share, from 0 to 1")
+COUNT = (1, math.inf, "it must be 1 or more")
+
+
+def within(values: Mapping[str, Any], bounds: Mapping[str, tuple[float, float, str]]) -> None:
+    """KitError for a number, alone or in a list, outside of the bounds of its name (both ends are
+    allowed, but infinity; without bounds, any from 0 on).
+
+    >>> within({"steps": 0}, {"steps": COUNT})
+    Traceback (most recent call last):
+    ...
+    kit.errors.KitError: steps is 0
+      where: setting steps
+      to do: it must be 1 or more
+    """
+    for name, value in values.items():
+        low, high, fix = bounds.get(name, (0, math.inf, "a number from 0 on"))
+        for x in value if isinstance(value, (list, tuple)) else [value]:
+            if isinstance(x, (int, float)) and not (low <= x <= high and abs(x) < math.inf):
+                raise KitError(f"{name} is {x!r}", where=f"setting {name}", fix=fix)
 
 
 def fitting(hints: Mapping[str, Any], given: Mapping[str, Any], *, where: str) -> dict[str, Any]:

@@ -34,10 +34,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError, KitError
+from ..errors import DataError, KitError, at
 from ..records import Task
 from ..runs import plain
-from ..settings.read import fitting, known_names, load, make, texts
+from ..settings.read import COUNT, fitting, known_names, load, make, texts, within
 from ..system import paths
 from . import inputs, job, line
 from .config import STAGES, Settings, from_mapping
@@ -69,7 +69,20 @@ TYPES = {
     "evaluate": dict[str, Any] | None,
 }
 OWN = {"name": str, "aside": bool, "teach": str, "pairs": dict[str, Any]}  # beside its settings
-EXACT = {"exact": int | None, "confidence": list[int] | None}  # of `answers`
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exact:
+    """`answers:` of a chain that its tasks' exact checks give: of how many training tasks (None:
+    all), and the confidences in percent that they state, one each.
+    """
+
+    exact: int | None = None
+    confidence: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        percent = (0, 100, "a percentage, from 0 to 100")
+        within(vars(self), {"exact": COUNT, "confidence": percent})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,7 +213,7 @@ def build(
         pairs=pairs,
         sampler=None if how is None else settings(how, f"{where}, key evaluate"),
         judge=job.judge_of(values.get("judge", "none"), where),
-        reward=values.get("reward", "rubric"),
+        reward=job.reward_of(values.get("reward", "rubric"), beside, where),
         out=out if out.is_absolute() else paths.runs() / out,
     )
 
@@ -214,7 +227,9 @@ def _stage(row: Mapping[str, Any], number: int, settings: Any, where: str) -> St
     if "pairs" in own:
         own["pairs"] = make(OwnPairs, own["pairs"], where=f"{place}, key pairs")
     rest = {k: v for k, v in row.items() if k not in OWN}
-    return Stage(**{"name": kind, **own}, settings=settings(rest, place))
+    made = settings(rest, place)
+    with at(place):
+        return Stage(**{"name": kind, **own}, settings=made)
 
 
 def _of_kinds(tasks: Sequence[Task], kinds: Any, where: str) -> tuple[Task, ...]:
@@ -231,11 +246,11 @@ def _rows_and_pairs(
     """Rows for SFT, and pairs for DPO or how the model makes its own."""
     answers, own = values.get("answers"), values.get("pairs")
     if isinstance(answers, Mapping):
-        answers = fitting(EXACT, answers, where=f"{where}, key answers")
-        rows, pairs = exact_rows(train[: answers.get("exact")], where), []
-        if answers.get("confidence"):
+        how = make(Exact, answers, where=f"{where}, key answers")
+        rows, pairs = exact_rows(train[: how.exact], where), []
+        if how.confidence:
             rng = random.Random(f"stated/{seed}")
-            rows = [sure(r, rng.choice(answers["confidence"])) for r in rows]
+            rows = [sure(r, rng.choice(how.confidence)) for r in rows]
     else:
         rows, pairs = teaching(train, job._rows(answers, beside, where))
     return rows, pairs if own is None else make(OwnPairs, own, where=f"{where}, key pairs")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from ..errors import KitError
-from ..settings.read import known_names, load, make, nearest
+from ..settings.read import ABOVE_0, COUNT, SHARE, known_names, load, make, nearest, within
 from .names import ALIASES, CHANGED
 from .presets import preset
 
@@ -71,14 +71,11 @@ class Settings:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     stage: typing.ClassVar[str] = ""
+    bounds: typing.ClassVar[dict[str, tuple[float, float, str]]] = {}  # beside BOUNDS
 
     def __post_init__(self) -> None:
-        _finite(self)
+        within(vars(self), BOUNDS | self.bounds)
         _set_elsewhere(self)
-        for name, (low, high, words) in BOUNDS.items():
-            value = getattr(self, name, None)
-            if value is not None and not low <= value <= high:
-                raise KitError(f"{name} is {value!r}", where=f"setting {name}", fix=words)
         if not self.model:
             raise KitError("no model is named", where="setting model", fix="a name or a folder")
         if not self.lora_targets or self.lora_targets not in (
@@ -123,6 +120,7 @@ class DPOSettings(Settings):
     lr: float = 5e-5
 
     stage: typing.ClassVar[str] = "dpo"
+    bounds: typing.ClassVar = {"beta": (ABOVE_0, math.inf, "above 0: with 0 nothing is learned")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,25 +225,21 @@ class GRPOSettings(Settings):
             divided(rows // self.substeps, self.micro_rows, "micro_rows")
 
 
-# above, up to, in words
-_ABOVE_0 = math.ulp(0.0)
-_SHARE = (0, 1, "a share, from 0 to 1")
-_COUNT = (1, math.inf, "it must be 1 or more")
-BOUNDS: dict[str, tuple[float, float, str]] = {  # both ends are allowed
-    "lr": (_ABOVE_0, 1, "above 0, at most 1"),
-    "lora_alpha": (_ABOVE_0, math.inf, "above 0: with 0 the adapter changes nothing"),
+BOUNDS: dict[str, tuple[float, float, str]] = {
+    "lr": (ABOVE_0, 1, "above 0, at most 1"),
+    "lora_alpha": (ABOVE_0, math.inf, "above 0: with 0 the adapter changes nothing"),
     "lora_dropout": (0, 0.999, "from 0 to below 1: with 1 nothing is learned"),
-    "epsilon": (_ABOVE_0, math.inf, "above 0: with 0 nothing is learned"),
-    "top_p": (_ABOVE_0, 1, "in (0, 1]"),
+    "epsilon": (ABOVE_0, math.inf, "above 0: with 0 nothing is learned"),
+    "top_p": (ABOVE_0, 1, "in (0, 1]"),
     "seed": (0, 2**32 - 1, "below 2**32, where torch's seeds end"),
-    "temperature": (_ABOVE_0, math.inf, "training needs samples: use 1.0"),
+    "temperature": (ABOVE_0, math.inf, "training needs samples: use 1.0"),
     "group_size": (2, math.inf, "a group of one has no baseline: every advantage would be 0"),
-    **dict.fromkeys(("steps", "lora_rank", "keep", "prompts_per_step", "substeps"), _COUNT),
-    **dict.fromkeys(("iterations", "max_prompt_tokens", "max_answer_tokens"), _COUNT),
-    **dict.fromkeys(("eval_samples", "batch", "max_tokens"), _COUNT),
-    "audit_share": _SHARE,
-    "sentinel_alarm": _SHARE,
-    "reweight": _SHARE,
+    **dict.fromkeys(("steps", "lora_rank", "keep", "prompts_per_step", "substeps"), COUNT),
+    **dict.fromkeys(("iterations", "max_prompt_tokens", "max_answer_tokens"), COUNT),
+    **dict.fromkeys(("eval_samples", "batch", "max_tokens"), COUNT),
+    "audit_share": SHARE,
+    "sentinel_alarm": SHARE,
+    "reweight": SHARE,
 }
 STAGES: dict[str, type[Settings]] = {"sft": SFTSettings, "dpo": DPOSettings, "grpo": GRPOSettings}
 
@@ -300,18 +294,6 @@ def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-def check_options(options: Mapping[str, Any], config_class: type) -> None:
-    """Every name in `options` must be a field of the installed trainer's config; KitError names the
-    nearest one.
-    """
-    known_names(
-        options,
-        [f.name for f in dataclasses.fields(config_class)],
-        where="training options",
-        what=f"{config_class.__name__} field",
-    )
-
-
 def _set_elsewhere(settings: Settings) -> None:
     """KitError for an entry of `options` that a setting of the kit's own says: two words for one
     thing would be two masters.
@@ -331,21 +313,17 @@ def merged(
     """What the kit tells the trainer, and the user's options beside it; KitError where an option
     would overrule the kit or has a name that the trainer does not know.
     """
-    check_options({**ours, **options}, config_class)
+    known_names(
+        {**ours, **options},
+        [f.name for f in dataclasses.fields(config_class)],
+        where="training options",
+        what=f"{config_class.__name__} field",
+    )
     both = sorted(set(ours) & set(options))
     if both:
         words = f"options sets {', '.join(both)}, which the kit sets itself"
         raise KitError(words, where="training options", fix="leave it out")
     return {**ours, **options}
-
-
-def _finite(settings: Settings) -> None:
-    """No number is infinite, NaN or below 0."""
-    for f in dataclasses.fields(settings):
-        value = getattr(settings, f.name)
-        if isinstance(value, (int, float)) and not 0 <= value < math.inf:
-            fix = "a number from 0 on"
-            raise KitError(f"{f.name} is {value}", where=f"setting {f.name}", fix=fix)
 
 
 def divided(rows: int, by: int, name: str) -> None:

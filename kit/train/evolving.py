@@ -22,7 +22,7 @@ from ..judge.keys import redact
 from ..records import Criterion, Grade, Response, grouped
 from ..rewards.components import Format
 from ..rewards.evolve import Ask, EvolvingRubrics
-from ..settings.read import make
+from ..settings.read import COUNT, make, within
 from . import rollouts, world
 from .reward import Bill, Reward
 
@@ -50,9 +50,8 @@ class Evolve:
     static: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("ask_every", "keep", "every", "most"):
-            if getattr(self, name) < 1:
-                raise KitError(f"{name} is {getattr(self, name)}, not 1 or more", where="evolve")
+        counts = dict.fromkeys(("ask_every", "keep", "every"), COUNT)
+        within(vars(self), {**counts, "most": (1, 5, "a whole number from 1 to 5")})
 
     def rubrics(self) -> EvolvingRubrics:
         """The buffers, empty."""

@@ -13,12 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..data.words import asked_key
-from ..errors import DataError, KitError, MissingError
+from ..data.words import held_out
+from ..errors import DataError, KitError, MissingError, at
 from ..judge.factory import keyed
-from ..records import Task, grouped, is_number
+from ..records import Task, grouped
 from ..rubrics import splits
-from ..settings.read import known_names
+from ..settings import read
+from ..settings.read import ABOVE_0, known_names, within
 from ..system import processes, progress
 from . import world
 from .config import DPOSettings, GRPOSettings, Settings
@@ -103,12 +104,12 @@ def _lengths(row: Mapping[str, Any], ends: Sequence[str], tokenizer: Any) -> tup
     if "text" in row:
         return 0, len(tokenizer(row["text"])["input_ids"])
     prompt = row["prompt"]
-    return _size(tokenizer, prompt), max(_size(tokenizer, [*prompt, *row[e]]) for e in ends)
+    whole_ = max(_size(tokenizer, [*prompt, *row[e]], ask=False) for e in ends)
+    return _size(tokenizer, prompt, ask=True), whole_
 
 
-def _size(tokenizer: Any, chat: list[dict[str, str]]) -> int:
-    """Tokens of a chat, with the words that begin an answer where the user spoke last."""
-    ask = chat[-1]["role"] == "user"
+def _size(tokenizer: Any, chat: list[dict[str, str]], *, ask: bool) -> int:
+    """Tokens of a chat; ask : with the words that begin an answer."""
     found = tokenizer.apply_chat_template(
         chat, add_generation_prompt=ask, tokenize=True, return_dict=True
     )
@@ -174,7 +175,7 @@ def check(settings: Settings, judges: Iterable[Any] = ()) -> None:
         *(("model", p, "the kit with its extra [train]") for p in PACKAGES),
     )
     for setting, package, other in asked:
-        if package and not _installed(package):
+        if package and importlib.util.find_spec(package) is None:
             what, fix = (
                 f"the package {package!r} is not installed",
                 f"pip install {package}, or {other}",
@@ -217,10 +218,6 @@ def once(tasks: Sequence[Any]) -> None:
         raise DataError(
             f"{len(twice)} ids belong to two tasks", where=f"task {twice[0]!r}", fix="rename one"
         )
-
-
-def _installed(package: str) -> bool:
-    return importlib.util.find_spec(package) is not None
 
 
 Sides = tuple[tuple[Task, ...], tuple[Task, ...]]
@@ -266,8 +263,8 @@ def _words(text: Any) -> str:
 
 def _clean(train: Sequence[Task], held: tuple[Task, ...], where: str) -> Sides:
     """Leave out of the training what is asked, in the same words, on the other side."""
-    asked = {asked_key(t) for t in held}
-    kept = tuple(t for t in train if asked_key(t) not in asked)
+    out = held_out([*train, *held], {t.id for t in held})
+    kept = tuple(t for t in train if t.id not in out)
     if len(kept) < len(train):
         logger.warning(
             "%s: %d tasks are not trained on: their prompt is held out under another id",
@@ -287,7 +284,11 @@ def _chosen(
     """Ids that the config's words hold out; marked : rows that are held out as it is."""
     if not how:
         return set()
-    share, seed = 1 - _ratio(how, where), _seed(how, where)
+    given = {k: how.get(k, v) for k, v in (("train_ratio", 0.9), ("data_seed", 42))}
+    numbers = read.fitting({"train_ratio": float, "data_seed": int}, given, where=where)
+    with at(where):
+        within(numbers, {"train_ratio": RATIO})
+    share, seed = 1 - numbers["train_ratio"], numbers["data_seed"]
     by, named = how.get("holdout_by"), how.get("holdout")
     if by is None and named is None:
         return set(splits.shuffle(tasks, seed=seed, share=share).parts["heldout"])
@@ -308,22 +309,7 @@ def _chosen(
     return held
 
 
-def _ratio(how: Mapping[str, Any], where: str) -> float:
-    ratio = how.get("train_ratio", 0.9)
-    if not is_number(ratio) or not 0 < ratio < 1:
-        raise KitError(
-            f"train_ratio is {ratio!r}, it is the share to train on",
-            where=where,
-            fix="use a number between 0 and 1, as 0.9",
-        )
-    return float(ratio)
-
-
-def _seed(how: Mapping[str, Any], where: str) -> int:
-    seed = how.get("data_seed", 42)
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise KitError(f"data_seed is {seed!r}", where=where, fix="use a whole number, as 42")
-    return seed
+RATIO = (ABOVE_0, 1 - 2**-53, "the share to train on, a number between 0 and 1, as 0.9")
 
 
 def _value(task: Task, by: str) -> Any:

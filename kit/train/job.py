@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data import load_tasks, read_rows
-from ..errors import KitError, MissingError
+from ..errors import KitError, MissingError, at
 from ..records import Task
 from ..rewards.composer import Composer
 from ..settings.read import known_names, load, texts
@@ -115,10 +115,7 @@ def build(
     file, out = own.get("rows"), Path(own.get("out") or name).expanduser()
     out = out if out.is_absolute() else paths.runs() / out
     inputs.place(out)
-    reward = own.get("reward", "rubric")
-    if beside and isinstance(reward, str) and (beside / reward).is_file():
-        reward = str(beside / reward)
-    Composer.from_config(reward)  # its errors come before a model loads
+    reward = reward_of(own.get("reward", "rubric"), beside, where)
     return Job(
         settings=settings,
         tasks=train,
@@ -135,11 +132,11 @@ def build(
 
 def _used(own: Mapping[str, Any], stage: str, where: str) -> None:
     """SFT and DPO learn from rows, GRPO from tasks: the other kind has no effect."""
-    rows, fix = {"rows"}, "give `tasks: FILE`"
+    unread, fix = {"rows"}, "give `tasks: FILE`"
     if stage != "grpo":
-        rows = own.keys() - {"rows", "out", "ledger"}
+        unread = own.keys() - {"rows", "out", "ledger"}
         fix = f"leave it out; with tasks and evaluation: a chain, stages: [{{stage: {stage}}}]"
-    unused = [k for k in own if k in rows and own[k] not in (None, "none", False)]
+    unused = [k for k in own if k in unread and own[k] not in (None, "none", False)]
     if unused:
         words = f"{', '.join(unused)} would have no effect in a stage {stage!r} of its own"
         raise KitError(words, where=where, fix=fix)
@@ -194,6 +191,17 @@ def foresee(job: Job) -> Any:
     if not isinstance(s, GRPOSettings):
         raise KitError("only GRPO has a forecast", where=f"stage {s.stage!r}")
     return forecast.of(job.tasks, s, reward=job.reward, judge=job.judge, ledger=job.ledger)
+
+
+def reward_of(value: Any, beside: Path | None, where: str) -> Any:
+    """A reward's name, config or file, which may lie beside the config; KitError for one that is
+    none, before a model loads.
+    """
+    if beside and isinstance(value, str) and (beside / value).is_file():
+        value = str(beside / value)
+    with at(f"{where}, key reward"):
+        Composer.from_config(value)
+    return value
 
 
 def judge_of(value: Any, where: str) -> Any:

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..errors import KitError
+from ..errors import KitError, at
 from ..judge.ledger import Ledger
 from ..records import Response, Task, fingerprint, response_from_json, to_json
 from ..rewards.composer import Composer
@@ -43,6 +43,11 @@ class Stage:
     aside: bool = False
     teach: str | None = None
     pairs: OwnPairs | None = None
+
+    def __post_init__(self) -> None:
+        if Path(self.name).name != self.name:
+            fix = "a name without slashes: its folder is called so"
+            raise KitError(f"name is {self.name!r}", where="setting name", fix=fix)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +131,7 @@ class _Line:
     def ready(self, stage: Stage) -> None:
         """An error, which names the stage, for what would stop it when its turn comes."""
         chain, s = self.chain, stage.settings
-        try:
+        with at(f"stage {stage.name!r}"):
             inputs.check(s)
             tokenizer = models.ready(s)
             if isinstance(s, GRPOSettings):
@@ -145,9 +150,6 @@ class _Line:
                     where="keys pairs, teach",
                     fix="add a grpo stage, or say how with `evaluate: {max_answer_tokens: 20}`",
                 )
-        except KitError as e:
-            place = f"stage {stage.name!r}, {e.where or 'settings'}"
-            raise type(e)(e.what, where=place, fix=e.fix) from None
 
     def mark(self, stage: Stage) -> dict[str, Any]:
         """What makes of a stage what it is: a finished one is not run again for anything else."""

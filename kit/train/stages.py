@@ -16,10 +16,11 @@ from typing import Any
 from ..checks import accepted
 from ..checks.rules import without_confidence
 from ..data import load_tasks
-from ..data.words import asked_key
+from ..data.words import held_out
 from ..errors import DataError
-from ..records import Response, Task, fingerprint, grouped, is_held_out
+from ..records import AFTER, Response, Task, fingerprint, grouped, is_held_out
 from ..runs import plain
+from ..settings.read import COUNT, within
 from . import engine, inputs, packing, rollouts, world
 from .config import DPOSettings, Settings, divided, merged, to_mapping
 from .models import Loaded, load
@@ -48,7 +49,8 @@ def train(
     loaded: Loaded | None = None,
 ) -> rollouts.Result:
     """SFT on rows {prompt, response} or {text}, DPO on {prompt, chosen, rejected}; each may have a
-    `system` and a `history`, the turns before the prompt.
+    `system`, a `history`, the turns before the prompt, and `turns_after_prompt`, which the answer
+    goes on from: of no turn but the answer anything is learned.
     """
     out = Path(out)
     ready(settings)
@@ -150,9 +152,10 @@ def _chat(role: str, text: str) -> list[dict[str, str]]:
 
 
 def _asked(row: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The chat that a row's answer follows: its system text and earlier turns, and the question."""
+    """The chat that a row's answer follows: its system text, the question, the turns around it."""
     system = _chat("system", row["system"]) if row.get("system") else []
-    return [*system, *row.get("history", ()), *_chat("user", row["prompt"])]
+    asked = _chat("user", row["prompt"])
+    return [*system, *row.get("history", ()), *asked, *row.get(AFTER, ())]
 
 
 def _sft_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -218,10 +221,10 @@ def of_file(path: Path, stage: str) -> tuple[dict[str, Any], ...]:
     rows, answers = [], defaultdict(dict)
     for r in replace(found, findings=serious).sound().responses:
         answers[r.task_id][r.meta["role"]] = r.text
-    held = {asked_key(t) for t in found.tasks if t.held_out}
+    held = held_out(found.tasks)
     for t in found.tasks:
-        said, split = answers[t.id], "heldout" if asked_key(t) in held else None
-        row = {"system": t.system, "history": t.history, "prompt": t.prompt, "split": split}
+        said, split = answers[t.id], "heldout" if t.id in held else None
+        row = {**_context(t), "split": split}
         if "demonstration" in said and "layout" in t.meta:
             rows.append({"text": t.meta["layout"], "split": split})
         elif "demonstration" in said:
@@ -258,6 +261,9 @@ class OwnPairs:
     samples: int = 2
     tasks: int | None = None
 
+    def __post_init__(self) -> None:
+        within(vars(self), {"samples": COUNT, "tasks": COUNT})
+
 
 def exact_rows(tasks: Sequence[Task], where: str = "tasks") -> list[dict[str, str]]:
     """SFT rows {system, prompt, response} with the answer that each task's exact check accepts."""
@@ -274,9 +280,14 @@ def exact_rows(tasks: Sequence[Task], where: str = "tasks") -> list[dict[str, st
     return out
 
 
-def _row(task: Task, text: str) -> dict[str, str]:
-    row = {"prompt": task.prompt, "response": text}
-    return {"system": task.system, **row} if task.system else row
+def _context(task: Task) -> dict[str, Any]:
+    """What of a row its answer goes on from."""
+    turns = {"system": task.system, "history": task.history, AFTER: task.meta.get(AFTER)}
+    return {"prompt": task.prompt, **{k: v for k, v in turns.items() if v}}
+
+
+def _row(task: Task, text: str) -> dict[str, Any]:
+    return {**_context(task), "response": text}
 
 
 def sure(row: Mapping[str, str], percent: int) -> dict[str, str]:
@@ -417,6 +428,5 @@ def pairs_from(tasks: Sequence[Task], graded: Sequence[tuple[Any, Any]]) -> list
         if best is not None:
             found.append((1.0, best))
         if len(found) > 1 and found[-1][0] > found[0][0]:
-            asked = {k: v for k, v in _row(t, "").items() if k != "response"}
-            out.append({**asked, "chosen": found[-1][1], "rejected": found[0][1]})
+            out.append({**_context(t), "chosen": found[-1][1], "rejected": found[0][1]})
     return out

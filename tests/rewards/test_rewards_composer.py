@@ -175,7 +175,7 @@ def test_static_rubrics_concatenated_or_not():
         ({"components": [{"kind": "verifier", "verifier": "luck"}]}, "no verifier 'luck'"),
         ({"components": [{"kind": "rubric"}], "combine": "max"}, "'max' is not a choice"),
         ({"components": [{"kind": "rubric", "how": "avg"}]}, "no how 'avg'"),
-        ({"components": [{"kind": "rubric"}], "scale": -1}, "not above 0"),
+        ({"components": [{"kind": "rubric"}], "scale": -1}, "a number above 0"),
         ({"preset": "none"}, "neither a file nor a preset"),
     ],
 )

@@ -196,7 +196,8 @@ def _turn(role, content, **more):
 USER, ANSWER = _turn("user", "u"), _turn("assistant", "a")
 CALL = _turn("assistant", None, tool_calls=[{"id": "1"}])
 CHATS = {
-    "two answers": {"messages": [USER, ANSWER, _turn("tool", "t"), _turn("assistant", "b")]},
+    "behind the answer": {"messages": [USER, ANSWER, _turn("tool", "t")]},
+    "no text": {"prompt": [USER, _turn("assistant", None), _turn("user", "v")]},
     "call": {"prompt": [USER, CALL, _turn("user", "v")]},
     "late system": {"prompt": [USER, _turn("system", "s"), _turn("user", "v")]},
 }
@@ -205,8 +206,17 @@ CHATS = {
 @pytest.mark.parametrize("row", CHATS.values(), ids=CHATS)
 def test_turns_do_not_disappear_unsaid(row):
     found = load_tasks([row])
-    assert _codes(found) & {"unread-turns", "moved-turn"}
+    assert _codes(found) & {"unread-turns", "moved-turn", "field-type"}
     assert found.tasks[0].meta["messages"] == next(iter(row.values()))
+
+
+def test_calls_and_what_tools_gave_back_are_turns_of_the_chat():
+    """A call has no text and was left out; before an answer to learn from, so was the output."""
+    (task,) = load_tasks([{"prompt": [USER, CALL, _turn("tool", "t")]}]).tasks
+    assert [t["content"] for t in task.turns] == ["u", '[{"id": "1"}]', "t"]
+    found = load_tasks([{"messages": [USER, ANSWER, _turn("tool", "t"), _turn("assistant", "b")]}])
+    assert [t["content"] for t in found.tasks[0].turns] == ["u", "a", "t"]
+    assert found.responses[0].text == "b" and not found.findings
 
 
 def test_a_pair_on_two_chats_is_an_error():

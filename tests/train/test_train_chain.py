@@ -463,3 +463,31 @@ def test_a_preset_that_looks_every_n_steps_runs_in_a_chain(tmp_path):
     job = dataclasses.replace(job, tasks=job.tasks[:4], heldout=job.heldout[:2])
     chain.run(job)
     assert (tmp_path / "run" / "1_grpo" / "evals.jsonl").read_text().count("\n") >= 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"pairs": {"samples": -2}}, "key pairs, setting samples"),
+        ({"pairs": {"tasks": 0}}, "key pairs, setting tasks"),
+        ({"answers": {"exact": -1}}, "key answers, setting exact"),
+        ({"answers": {"exact": 1, "confidence": [75, 150]}}, "key answers, setting confidence"),
+        ({"answers": {"exakt": 1}}, "key answers"),
+        ({"stages": [{"stage": "sft", "name": "../x"}]}, "stage 1, setting name"),
+        ({"stages": [{"stage": "sft"}, {"stage": "sft", "steps": -1}]}, "stage 2, setting steps"),
+        ({"stages": [{"stage": "dpo", "beta": 0}]}, "stage 1, setting beta"),
+        ({"stages": [{"stage": "dpo", "pairs": {"samples": 0}}]}, "stage 1, key pairs, setting s"),
+        ({"evaluate": {"max_answer_tokens": 0}}, "key evaluate, setting max_answer_tokens"),
+        ({"reward": "verifires"}, "key reward"),
+        ({"reward": {"preset": "rubric", "scale": -1}}, "key reward"),
+    ],
+)
+def test_a_value_that_cannot_be_meant_is_refused_when_the_chain_is_read(tmp_path, changes, place):
+    """`samples: -2` and an unknown reward stopped a chain after its first stages, `exact: -1` took
+    all tasks but one, and `name: ../x` left its folder outside of the chain's."""
+    values = {"tasks": "facts.jsonl", "stages": [{"stage": "sft"}], "out": str(tmp_path / "o")}
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(values | changes))
+    with pytest.raises(KitError) as e:
+        chain.read(path)
+    assert e.value.where.startswith(f"{path}, {place}") and e.value.fix

@@ -507,9 +507,9 @@ class TestEvaluation:
 def test_options_are_checked_against_the_installed_trainer():
     from trl import GRPOConfig
 
-    config.check_options({"learning_rate": 1e-4}, GRPOConfig)
+    config.merged({}, {"learning_rate": 1e-4}, GRPOConfig)
     with pytest.raises(KitError, match="learning_rate"):
-        config.check_options({"learning_rat": 1e-4}, GRPOConfig)
+        config.merged({}, {"learning_rat": 1e-4}, GRPOConfig)
 
 
 def test_training_needs_its_own_prompts(tmp_path):

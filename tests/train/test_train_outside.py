@@ -124,7 +124,7 @@ def test_numbers_and_spellings_of_groups(tmp_path, group):
         ({"judge_model": ["a"]}, "setting endpoint"),
         ({"judge_model": "a", "judge_max_retries": "three"}, "'three'(.|\\n)*setting tries"),
         ({"judge_model": "a", "judge_temperature": -5}, "temperature is -5"),
-        ({"data_seed": "x"}, "data_seed is"),
+        ({"data_seed": "x"}, "setting data_seed"),
         ({"ask": ["a"]}, "ask is"),
     ],
 )
@@ -548,3 +548,59 @@ def test_a_file_of_the_command_line_lies_where_the_command_runs(tmp_path, monkey
     assert {t.id for t in (*found.tasks, *found.heldout)} == {"mine", "own"}
     with pytest.raises(MissingError, match=r"from here|absent"):
         job.read(config_of, data="absent.json", model="tiny-random", judge="code")
+
+
+CALL = {"name": "get_temp", "arguments": {"city": "Oslo"}}
+CALLED = [
+    {"role": "user", "content": "How warm is it in Oslo?"},
+    {"role": "assistant", "content": None, "tool_calls": [{"function": CALL}]},
+    {"role": "tool", "content": "7 C"},
+]
+
+
+@pytest.mark.parametrize("form", ["messages", "prompt", "whole", "apart"])
+def test_a_tool_call_before_the_answer_is_read_and_not_learned(tmp_path, form):
+    """'Seven degrees.' was learned as the answer to the bare question: call and output were left
+    out, and a model learns to make such numbers up."""
+    good, bad = ({"role": "assistant", "content": x} for x in ("Seven degrees.", "Nine."))
+    start, ends = {"prompt": CALLED[:1]}, CALLED[1:]
+    stage, row = {
+        "messages": ("sft", {"messages": [*CALLED, good]}),
+        "prompt": ("sft", {**start, "completion": [*ends, good]}),
+        "whole": ("dpo", {"chosen": [*CALLED, good], "rejected": [*CALLED, bad]}),
+        "apart": ("dpo", {**start, "chosen": [*ends, good], "rejected": [*ends, bad]}),
+    }[form]
+    (row,) = rows_of(tmp_path, stage, [row])
+    question, call, output = row["prompt"]
+    assert (question, output) == (CALLED[0], CALLED[2])
+    assert call["role"] == "assistant" and json.dumps(CALL) in call["content"]
+    assert row["completion" if stage == "sft" else "chosen"] == [good]
+
+
+def test_pairs_after_two_tool_calls_are_refused(tmp_path):
+    """Calls have no text: two chats that differ in them alone counted as one."""
+    other = [CALLED[0], {**CALLED[1], "tool_calls": [{"id": "2"}]}, CALLED[2]]
+    ends = [{"role": "assistant", "content": x} for x in ("Seven.", "Nine.")]
+    with pytest.raises(DataError, match="answer different chats"):
+        rows_of(tmp_path, "dpo", [{"chosen": [*CALLED, ends[0]], "rejected": [*other, ends[1]]}])
+
+
+def test_the_loss_looks_at_no_turn_before_the_answer(tmp_path):
+    """What trl masks, with the tokenizer's own template: call and output are context."""
+    settings = build(SFTSettings, {"model": "tiny-random", "max_tokens": 400})
+    row = {"prompt": "Warm?", "turns_after_prompt": CALLED[2:], "response": "Seven."}
+    (made,) = stages.learned(settings, [row])
+    loaded = load(settings)
+    log = rollouts.Log(tmp_path / rollouts.STEPS)
+    trainer = stages._trainer(settings, loaded, [made], tmp_path, log, None)
+    (seen,) = trainer.train_dataset
+    tokens = list(zip(seen["input_ids"], seen["labels"], strict=True))
+    read = loaded.tokenizer.decode([i for i, label in tokens if label < 0])
+    learned = loaded.tokenizer.decode([label for _, label in tokens if label >= 0])
+    assert "7 C" in read and "Seven." in learned and "7 C" not in learned
+
+
+def test_rows_without_a_prompt_are_not_all_held_out(tmp_path):
+    """One test row of bare text held out every other text: none of them asks anything."""
+    texts = [{"text": "plain words", "split": "test"}, {"text": "other words"}]
+    assert rows_of(tmp_path, "sft", texts) == [{"text": "other words"}]

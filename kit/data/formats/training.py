@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...records import fingerprint
-from ..chats import Chat, ask, chat_of, is_chat
+from ..chats import Chat, ask, chat_of, is_chat, turn_of
 from ..criteria import criteria_from, tags_of
 from ..labels import FIELDS, by_criterion, read_label
 from ..rows import Row, beside
@@ -61,6 +61,8 @@ def sft(row: Row) -> Parsed:
     else:
         chat = ask(row, "prompt", "instruction", "question", "query")
         answer = row.take("completion", "response", "output", "answer")
+        chat = chat.followed(row, answer)
+        answer = answer if chat.answer is None else chat.answer
     role = "demonstration"
     for name in ("label", "kto_tag"):  # KTO's rows; from a CSV as text
         said = row.data.get(name)
@@ -125,8 +127,10 @@ def dpo(row: Row) -> Parsed:
     chats |= {k: _answered(row, k, v) for k, v in whole.items()}
     own = Chat() if alone else ask(row, *names)
     turns = chats["chosen"] if isinstance(chats["chosen"], list) else []
-    whole_chat = bool(turns) and (alone or (len(turns) > 2 and not own.fields.get("history")))
-    chat = chat_of(row, turns, answered=True) if whole_chat else own
+    asks = any(isinstance(t, Mapping) and _role(t) in ("user", "human") for t in turns)
+    chat = own if asks else own.followed(row, turns)
+    if asks and (alone or len(turns) > len(own.history) + 2):
+        chat = chat_of(row, turns, answered=True)
     prompt, meta = chat.prompt, dict(chat.meta)
     if prompt is None and not row.findings:
         row.find("missing-field", "the row has no prompt", severity="error", field="prompt")
@@ -135,9 +139,9 @@ def dpo(row: Row) -> Parsed:
         prompt = parts[0]
     lists = (v for v in chats.values() if isinstance(v, list))
     turns = [[t for t in v if isinstance(t, Mapping)] for v in lists]
-    contexts = [[(_role(t), t.get("content", t.get("value"))) for t in ts][:-1] for ts in turns]
+    contexts = [[turn_of(t)[0] for t in ts][:-1] for ts in turns]
     apart = len(contexts) == 2 and contexts[0] != contexts[1]
-    last = [[t for role, t in c if role in ("user", "human")][-1:] for c in contexts]
+    last = [[t["content"] for t in c if t["role"] == "user"][-1:] for c in contexts]
     texts = {t[0].strip() for t in last if t and isinstance(t[0], str)}
     other = not alone and bool(texts - {(own.prompt or "").strip()})
     prompt = own.prompt if other else prompt
