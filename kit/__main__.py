@@ -130,8 +130,11 @@ def _apart(args: argparse.Namespace) -> None:
     if os.path.isfile(args.log_file):
         with open(args.log_file, "rb") as f:
             if f.read(len(progress.LINE)) not in (b"", progress.LINE):
-                what = "this is no log of the kit, and stays as it is"
-                raise KitError(what, where=args.log_file, fix="give --log-file another name")
+                raise KitError(
+                    "this is no log of the kit, and stays as it is",
+                    where=args.log_file,
+                    fix="give --log-file another name",
+                )
 
 
 def _failed(e: KitError) -> int:

@@ -33,6 +33,16 @@ class KitError(Exception):
             lines.append(f"  to do: {fix}")
         super().__init__("\n".join(lines))
 
+    @classmethod
+    def first(cls, *faults: tuple[object, str, str | None, str | None]) -> None:
+        """Raise for the first fault that is there; each is (is it there?, what, where, fix).
+
+        >>> DataError.first((False, "no rows", "file", None), (1 > 2, "too few", "n", "give 2"))
+        """
+        for there, what, where, fix in faults:
+            if there:
+                raise cls(what, where=where, fix=fix)
+
 
 @contextmanager
 def at(where: str, what: str | None = None) -> Iterator[None]:

@@ -120,8 +120,13 @@ class Cells:
         keep = self.n.sum(1) > 0
         if keep.all():
             return self
-        units = None if self.units is None else self.units[:, np.repeat(keep, 2)]
-        return replace(self, bin=self.bin[keep], n=self.n[keep], s=self.s[keep], units=units)
+        return replace(
+            self,
+            bin=self.bin[keep],
+            n=self.n[keep],
+            s=self.s[keep],
+            units=None if self.units is None else self.units[:, np.repeat(keep, 2)],
+        )
 
 
 @dataclass(frozen=True)

@@ -129,8 +129,15 @@ def _apart(one: Estimate, two: Estimate, name: str) -> Estimate:
     """Change between two independent estimates."""
     low, high = _mover(*((e.value, e.low, e.high) for e in (one, two)), 0.0)
     units = (one.n_clusters or one.n) + (two.n_clusters or two.n)
-    words = f"change in {name}, unpaired, from both intervals"
-    return Estimate(two.value - one.value, low, high, one.n + two.n, units, words, level=one.level)
+    return Estimate(
+        two.value - one.value,
+        low,
+        high,
+        one.n + two.n,
+        units,
+        f"change in {name}, unpaired, from both intervals",
+        level=one.level,
+    )
 
 
 def _mean_change(old: np.ndarray, new: np.ndarray, x: Inputs, y: Inputs, how: _How) -> Estimate:

@@ -72,8 +72,9 @@ def _mean(
 def brier_score(x: Inputs, level: float) -> Estimate:
     """Mean (confidence - outcome)^2."""
     p = np.asarray(x.conf, dtype=float)
-    words = "mean squared error"
-    return mean_loss(lambda y: (p - y) ** 2, x, method=words, level=level, bounds=(0.0, 1.0))
+    return mean_loss(
+        lambda y: (p - y) ** 2, x, method="mean squared error", level=level, bounds=(0.0, 1.0)
+    )
 
 
 @dataclass(frozen=True)
@@ -240,8 +241,13 @@ def overconfidence(
     .333 [.06, .80], n=3
     """
     x = check(conf, correct, cluster=cluster, missing=missing)
-    words = f"P(wrong | confidence > {share('above', above):g})"
-    return _rate(1.0 - x.correct, x, np.asarray(x.conf) > above, words, level)
+    return _rate(
+        1.0 - x.correct,
+        x,
+        np.asarray(x.conf) > above,
+        f"P(wrong | confidence > {share('above', above):g})",
+        level,
+    )
 
 
 @takes_table("conf", "correct", "cluster")
@@ -260,14 +266,18 @@ def underconfidence(
     'no known rows'
     """
     x = check(conf, correct, cluster=cluster, missing=missing)
-    words = f"P(right | confidence < {share('below', below):g})"
-    return _rate(1.0 * x.correct, x, np.asarray(x.conf) < below, words, level)
+    return _rate(
+        1.0 * x.correct,
+        x,
+        np.asarray(x.conf) < below,
+        f"P(right | confidence < {share('below', below):g})",
+        level,
+    )
 
 
 def _rate(hit: np.ndarray, x: Inputs, keep: np.ndarray, words: str, level: float) -> Estimate:
     """The share of hits (n,) among the kept rows, as every share has it."""
-    cluster = None if x.cluster is None else x.cluster[keep]
-    e = mean(hit[keep], cluster=cluster, level=level)
+    e = mean(hit[keep], cluster=None if x.cluster is None else x.cluster[keep], level=level)
     return replace(e, method=f"{words}, {e.method}", missing=x.missing)
 
 
@@ -298,9 +308,16 @@ def against_constant(
         right = t[..., 1] / t[..., 2]
         return t[..., 0] / t[..., 2] - right * (1 - right)
 
-    words = "Brier less that of the best constant"
-    more = {"n": x.n, "method": words, "missing": x.missing, "level": level}
-    return estimate(stat, by, size=by[:, 2], kinds=kinds, **more)
+    return estimate(
+        stat,
+        by,
+        size=by[:, 2],
+        kinds=kinds,
+        n=x.n,
+        method="Brier less that of the best constant",
+        missing=x.missing,
+        level=level,
+    )
 
 
 @takes_table("conf", "correct", "family", "cluster")
@@ -328,9 +345,13 @@ def against_lookup(
     both, n_parts = codes(kind * (int(x.group.max()) + 1) + x.group, x.n)
     words = "that of a look-up of each family's rate"
     if n_parts == n_kinds:
-        note = "no family has rows in two clusters: no look-up can be made"
-        more = {"n_clusters": x.n_clusters, "method": f"Brier less {words}", "level": level}
-        return unknown(x.n, note=note, **more)
+        return unknown(
+            x.n,
+            note="no family has rows in two clusters: no look-up can be made",
+            n_clusters=x.n_clusters,
+            method=f"Brier less {words}",
+            level=level,
+        )
     e = _less(x, _lookup(x, kind, both), words, level)
     noise = _table_noise(x, kind, both)
     high = min(e.high + 2 * noise, 1.0)  # the noise is itself known only so well
@@ -393,5 +414,10 @@ def squares(x: Inputs) -> np.ndarray:
 
 def _less(x: Inputs, other: np.ndarray, words: str, level: float) -> Estimate:
     p = np.asarray(x.conf, dtype=float)
-    more = {"method": f"Brier less {words}", "level": level, "bounds": (-1.0, 1.0)}
-    return mean_loss(lambda y: (p - y) ** 2 - (other - y) ** 2, x, **more)
+    return mean_loss(
+        lambda y: (p - y) ** 2 - (other - y) ** 2,
+        x,
+        method=f"Brier less {words}",
+        level=level,
+        bounds=(-1.0, 1.0),
+    )

@@ -196,14 +196,13 @@ def _coefficient(
     df = math.inf if psi is None else effective_df(psi[:, k])
     alone = psi is not None and len(psi) < 2
     half = math.nan if alone else t_quantile(level, df) * se
-    words = f"Cox {name}, {'Wald' if psi is None else 'cluster jackknife-t'}"
     return Estimate(
         float(beta[k]),
         float(beta[k]) - half,
         float(beta[k]) + half,
         x.n,
         x.n_clusters,
-        words,
+        f"Cox {name}, {'Wald' if psi is None else 'cluster jackknife-t'}",
         "one cluster: no interval" if alone else "",
         x.missing,
         level,

@@ -89,7 +89,7 @@ def check(
     if "<" not in str(criterion.check):  # else it may ask for the thoughts' own tags
         said = replace(response, text=text_of.answered(response.text))
     ids = (task.id, response.id, criterion.id)
-    name, failed = args["name"], None
+    name, kind = args["name"], "abstain"
     try:
         if name in RULES:
             found, p = RULES[name][1](task, said, args), None
@@ -99,12 +99,10 @@ def check(
         raise
     # a user's function or a pattern that takes too long: the verdict is unknown, the run goes on
     except Exception as e:
-        failed = f"check {name!r} failed: {type(e).__name__}: {e}"
+        kind, found = "error", Finding(None, f"check {name!r} failed: {type(e).__name__}: {e}")
     made = dict(judge="code", key=key(task, response, criterion))
-    if failed is not None:
-        return unknown(*ids, "error", reason=failed, **made)
     if found.met is None:
-        return unknown(*ids, "abstain", reason=found.reason, **made)
+        return unknown(*ids, kind, reason=found.reason, **made)
     met, reason = found.met, found.reason
     if args.get("not", False):
         met, p, reason = not met, None if p is None else 1 - p, f"{reason}; wanted the contrary"

@@ -156,8 +156,9 @@ def _grades(args: argparse.Namespace) -> Output:
             where="--threshold",
             fix="verdicts lie in [0, 1]: 0.5 is the middle",
         )
-    more = {"cut": cut, "code": args.code, "level": args.level}
-    found = agreement(args.file, args.labels, args.grades, **more)
+    found = agreement(
+        args.file, args.labels, args.grades, cut=cut, code=args.code, level=args.level
+    )
     return Output({"file": args.grades, **found.data()}, str(found))
 
 

@@ -58,5 +58,6 @@ def run(args: argparse.Namespace) -> Output:
     written = bench.write(folder, found, preset, here.name)
     said = "\n".join(f"{part}: {row}" for part, row in found.items())
     code = int(any(row["exit"] != 0 for row in found.values()))
-    text = f"{said}\nlogs: {out}\nwritten: {written}"
-    return Output({"parts": found, "written": written}, text, code)
+    return Output(
+        {"parts": found, "written": written}, f"{said}\nlogs: {out}\nwritten: {written}", code
+    )

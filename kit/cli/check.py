@@ -52,8 +52,14 @@ def packages() -> list[dict[str, str]]:
     for name, have in runs.versions().items():
         pin = wanted.get(name)
         if have == "not installed" and name in OPTIONAL:
-            says = "not installed; 4-bit training on a GPU needs it: make setup-gpu"
-            out.append(item(name, "warn" if gpu else "ok", says, "make setup-gpu" if gpu else ""))
+            out.append(
+                item(
+                    name,
+                    "warn" if gpu else "ok",
+                    "not installed; 4-bit training on a GPU needs it: make setup-gpu",
+                    "make setup-gpu" if gpu else "",
+                )
+            )
         elif have == "not installed":
             remedy = f"pip install {name}" + (f"=={pin}" if pin else "")
             out.append(item(name, "fail", "not installed", remedy))
@@ -86,16 +92,15 @@ def device(load: bool) -> list[dict[str, str]]:
 def places() -> list[dict[str, str]]:
     """Cache, downloads, free space, kernel."""
 
-    out = []
     free = shutil.disk_usage(paths.home()).free / 2**30
-    out.append(
+    out = [
         item(
             "disk",
             "ok" if free > 3 else "warn",
             f"{free:.1f} GiB free at the cache",
             "" if free > 3 else "free 3 GiB or set KIT_HOME elsewhere",
         )
-    )
+    ]
     cached = {
         "recorded judges": "recorded/*/complete",
         "SmolLM2-135M-Instruct": "models/SmolLM2-135M-Instruct/*.safetensors",
@@ -126,23 +131,20 @@ def judge() -> list[dict[str, str]]:
 
     name = prices.default_model()
     warning, end = prices.warning(name), prices.shutdown(name)
-    out = [
+    key = bool(os.environ.get("OPENAI_API_KEY"))
+    return [
         item(
             "judge model",
             "warn" if warning else "ok",
             warning or f"{name}" + (f", until {end}" if end else ", no shutdown announced"),
             "set another with --model, or edit kit/judge/models.json",
-        )
-    ]
-    key = bool(os.environ.get("OPENAI_API_KEY"))
-    out.append(
+        ),
         item(
             "OPENAI_API_KEY",
             "ok",
             "set" if key else "not set: endpoint judges need it (replay and local do not)",
-        )
-    )
-    return out
+        ),
+    ]
 
 
 def run(args: argparse.Namespace) -> Output:

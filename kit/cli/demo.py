@@ -44,12 +44,11 @@ def run(args: argparse.Namespace) -> Output:
     begin, done = time.monotonic(), []
     for i, book in enumerate(books, 1):
         progress.say(f"[{i}/{len(books)}] {book.stem}  ({time.monotonic() - begin:.0f} s so far)")
-        given = {"runs_dir": str(base)} if "runs_dir" in params.parameters(book) else {}
         folder, result = headless.run_notebook(
             book,
             profile=args.profile,
             seed=args.seed,
-            given=given,
+            given={"runs_dir": str(base)} if "runs_dir" in params.parameters(book) else {},
             out=base,
             reuse=not args.fresh,
             say=progress.say,
@@ -67,5 +66,4 @@ def run(args: argparse.Namespace) -> Output:
         "runs": [str(f) for f, _ in done],
         "failed": [r.notebook for r in failed],
     }
-    text = f"{end} in {seconds:.0f} s\nreport: {path}"
-    return Output(data, text, 1 if failed else 0)
+    return Output(data, f"{end} in {seconds:.0f} s\nreport: {path}", 1 if failed else 0)

@@ -32,8 +32,10 @@ ARGS = ()
 def run(args: argparse.Namespace) -> Output:
     """Print the page."""
     data = page()
-    lines = ["# Files", "", "| form | schema | holds |", "|---|---|---|"]
-    lines += [f"| {f['form']} | {f['schema']} | {f['holds']} |" for f in data["files"]]
+    lines = [
+        *("# Files", "", "| form | schema | holds |", "|---|---|---|"),
+        *(f"| {f['form']} | {f['schema']} | {f['holds']} |" for f in data["files"]),
+    ]
     for record in data["records"]:
         lines += [
             "",
@@ -43,8 +45,8 @@ def run(args: argparse.Namespace) -> Output:
             "",
             "| field | type | default |",
             "|---|---|---|",
+            *(f"| {f['name']} | {f['type']} | {f['default']} |" for f in record["fields"]),
         ]
-        lines += [f"| {f['name']} | {f['type']} | {f['default']} |" for f in record["fields"]]
     lines += ["", "# Read besides", "", *(f"- {n}: {t}" for n, t in data["readers"].items())]
     return Output(data, "\n".join(lines))
 
@@ -55,8 +57,11 @@ def page() -> dict[str, Any]:
 
     files = [{"form": k, "schema": n, "holds": HELD[k]} for k, n in SCHEMAS.items()]
     kinds = [_record(getattr(records, name)) for name in RECORDS]
-    readers = {k: _first(f) for k, f in READERS.items() if k != "kit"}
-    return {"files": files, "records": kinds, "readers": readers}
+    return {
+        "files": files,
+        "records": kinds,
+        "readers": {k: _first(f) for k, f in READERS.items() if k != "kit"},
+    }
 
 
 def _record(kind: type) -> dict[str, Any]:

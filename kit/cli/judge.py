@@ -390,9 +390,8 @@ def _price(text: str | None) -> tuple[float, float] | None:
     if text is None:
         return None
     try:
-        first, second = (float(x) for x in text.split(","))
-        Price.of((first, second))
-        return first, second
+        price = Price.of([float(x) for x in text.split(",")])
+        return price.input, price.output
     except (ValueError, KitError):
         raise KitError(
             f"--price is {text!r}",

@@ -44,10 +44,23 @@ def run(args: argparse.Namespace) -> Output:
     """Write the rows to label."""
     from ..people.draw import draw, write
 
-    more = {"design": args.design, "seed": args.seed}
-    found = draw(args.tasks, args.answers, n=args.n, grades=args.grades, labels=args.labels, **more)
+    found = draw(
+        args.tasks,
+        args.answers,
+        n=args.n,
+        grades=args.grades,
+        labels=args.labels,
+        design=args.design,
+        seed=args.seed,
+    )
     out = Path(args.out) if args.out else Path(args.answers).with_suffix(".labels.csv")
     path = write(found.rows, out)
-    data = {"out": str(path), "rows": len(found.rows), "fresh": found.fresh}
-    data |= {"design": found.design, "half_width": found.half_width, "worth": list(found.worth)}
+    data = {
+        "out": str(path),
+        "rows": len(found.rows),
+        "fresh": found.fresh,
+        "design": found.design,
+        "half_width": found.half_width,
+        "worth": list(found.worth),
+    }
     return Output(data, f"{found}\nto be filled in: {path}")

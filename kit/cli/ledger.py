@@ -74,8 +74,10 @@ def _export(book: Any, what: list[str], args: Any) -> Output:
 
 def _import(book: Any, what: list[str], args: Any) -> Output:
     n, conflicts = book.load(what[0])
-    text = f"{n} lines read into {book.path}{_conflicting(conflicts)}"
-    return Output({"lines": n, "conflicts": conflicts}, text)
+    return Output(
+        {"lines": n, "conflicts": conflicts},
+        f"{n} lines read into {book.path}{_conflicting(conflicts)}",
+    )
 
 
 def _conflicting(n: int) -> str:
@@ -94,10 +96,10 @@ def _merge(book: Any, what: list[str], args: Any) -> Output:
 
 
 def _prune(book: Any, what: list[str], args: Any) -> Output:
-    kinds = [k for k in args.unknown.split(",") if k]
-    n = book.prune(days=args.days, judge=args.judge, kinds=kinds)
-    text = f"{n} verdicts forgotten; what they cost stays in the cost book"
-    return Output({"verdicts": n}, text)
+    n = book.prune(
+        days=args.days, judge=args.judge, kinds=[k for k in args.unknown.split(",") if k]
+    )
+    return Output({"verdicts": n}, f"{n} verdicts forgotten; what they cost stays in the cost book")
 
 
 ACTIONS: dict[str, Callable[[Any, list[str], Any], Output]] = {
@@ -133,21 +135,17 @@ def explained(found: dict[str, Any]) -> str:
     ]
     if not call:
         return "\n".join([*lines, "no call is stored with it"])
-    lines.append(
+    without = ", ".join(call["meta"].get("without") or ())
+    same = ", ".join(f"{s['criterion_id']} {s['status']}" for s in found["same_call"])
+    messages = call["request"].get("messages", []) if isinstance(call["request"], dict) else []
+    lines += [
         f"call {call['id']}: {call['model']} at {call['endpoint']}, "
         f"{call['tokens_in']} + {call['tokens_out']} tokens, ${call['cost']:.6f}, "
-        f"{call['seconds']:.2f} s"
-    )
-    if call["meta"].get("without"):
-        lines.append(
-            f"asked without (refused by the endpoint): {', '.join(call['meta']['without'])}"
-        )
-    same = ", ".join(f"{s['criterion_id']} {s['status']}" for s in found["same_call"])
-    lines += [
+        f"{call['seconds']:.2f} s",
+        *([f"asked without (refused by the endpoint): {without}"] if without else []),
         f"same call: {same or 'nothing else'}",
         "",
         "asked:",
+        *(f"[{m['role']}]\n{m['content']}" for m in messages),
     ]
-    messages = call["request"].get("messages", []) if isinstance(call["request"], dict) else []
-    lines += [f"[{m['role']}]\n{m['content']}" for m in messages]
     return "\n".join([*lines, "", "raw reply:", call["reply"]])

@@ -50,8 +50,14 @@ def _read(args: argparse.Namespace) -> Output:
     write_jsonl(tasks, map(record_row, found.tasks.values()))
     write_jsonl(answers, (plain(record_row(r)) for r in found.answers))
     n, m = len(found.tasks), len(found.answers)
-    data = {"kind": found.kind, "tasks": tasks, "answers": answers, "n_tasks": n, "n_answers": m}
-    data["remarks"] = found.remarks
+    data = {
+        "kind": found.kind,
+        "tasks": tasks,
+        "answers": answers,
+        "n_tasks": n,
+        "n_answers": m,
+        "remarks": found.remarks,
+    }
     hint = "" if args.rubric else "\nthere is no rubric: give --rubric, or write criteria"
     head = [f"{found.kind}: {m} answers to {n} prompts", *found.remarks]
     return Output(data, "\n".join([*head, tasks, answers]) + hint)

@@ -54,8 +54,8 @@ def run(args: argparse.Namespace) -> Output:
     from ..stats import claim
 
     more = {"design": args.design, "level": args.level}
-    own = {"how": args.how, "cut": args.threshold}
-    own = {name: value for name, value in own.items() if value is not None}
+    given = (("how", args.how), ("cut", args.threshold))
+    own = {name: value for name, value in given if value is not None}
     if args.against:
         if own:
             raise KitError(
@@ -66,11 +66,9 @@ def run(args: argparse.Namespace) -> Output:
         files = (args.tasks, args.labels, args.grades, args.against)
         found = against(*files, other_labels=args.against_labels, **more)
         said = claim(found, new=args.grades, old=args.against, what="credit")
-        text = (
-            f"credit of {args.grades} less that of {args.against}: {found}\n{said}\n{found.method}"
-        )
-        text += f"\n{found.note}" if found.note else ""
-        return Output({"difference": found.as_dict()}, text)
+        head = f"credit of {args.grades} less that of {args.against}: {found}"
+        lines = filter(None, (head, said, found.method, found.note))
+        return Output({"difference": found.as_dict()}, "\n".join(lines))
     files = (args.tasks, args.labels, args.grades)
     rated = rate(*files, **own, **more)
     return Output({"file": args.grades, **rated.data()}, str(rated))

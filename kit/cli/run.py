@@ -84,15 +84,17 @@ def run(args: argparse.Namespace) -> Output:
             reuse=args.reuse,
             say=progress.say,
         )
-    pages = sorted(p.name for p in Path(folder).glob("*.html"))
     data = {
         "folder": str(folder),
         "status": done.status,
         "seconds": done.seconds,
         "metrics": done.metrics,
-        "pages": pages,
+        "pages": sorted(p.name for p in Path(folder).glob("*.html")),
     }
     if done.status != "done":
         log.error("%s: %s", done.status, done.meta.get("error"))
-    text = f"{done.status} in {done.seconds or 0:.0f} s: {folder}\n{done.meta.get('error') or ''}"
-    return Output(data, text, 0 if done.status == "done" else 1)
+    return Output(
+        data,
+        f"{done.status} in {done.seconds or 0:.0f} s: {folder}\n{done.meta.get('error') or ''}",
+        0 if done.status == "done" else 1,
+    )

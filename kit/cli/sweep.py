@@ -94,8 +94,12 @@ def run(args: argparse.Namespace) -> Output:
         "stopped": result.stopped,
         "cells": list(map(vars, result.cells)),
     }
-    text = (
-        f"{', '.join(f'{n} {s}' for s, n in result.counts.items())} in {result.seconds:.0f} s\n"
-        f"table: {base / 'table.csv'}\nreport: {page or 'none, no cell has a run'}"
+    return Output(
+        data,
+        (
+            f"{', '.join(f'{n} {s}' for s, n in result.counts.items())} in {result.seconds:.0f} s\n"
+            f"table: {base / 'table.csv'}\nreport: {page or 'none, no cell has a run'}"
+        ),
+        0 if set(result.counts) == {"done"} else 1,
+        result.error,
     )
-    return Output(data, text, 0 if set(result.counts) == {"done"} else 1, result.error)

@@ -55,8 +55,11 @@ def run(args: argparse.Namespace) -> Output:
     import_torch()
     if chain.is_chain(config):
         if args.forecast:
-            fix = "give the config of its grpo stage alone"
-            raise KitError("a chain has no forecast", where="--forecast", fix=fix)
+            raise KitError(
+                "a chain has no forecast",
+                where="--forecast",
+                fix="give the config of its grpo stage alone",
+            )
         done = chain.run(chain.read(config, **_changes(args.set)))
         return Output({"out": str(done.out), **done.metrics}, f"run: {done.out}\n{done.text()}")
     wanted = job.read(config, **_changes(args.set))
@@ -97,18 +100,20 @@ def _changes(pairs: list[str]) -> dict[str, Any]:
 def _text(result: Any) -> str:
     from ..stats.estimate import band
 
-    lines = [f"run: {result.out}"]
     m = result.metrics
-    lines.append(
+    lines = [
+        f"run: {result.out}",
         f"{m['stage']}: {m['steps']} steps in {m['seconds_training']:.0f} s "
-        f"on {m['device']}, {m['dtype']} ({m['dtype_why']})"
-    )
-    lines.append(f"engine: {m['engine']} ({m['engine_why']})")
+        f"on {m['device']}, {m['dtype']} ({m['dtype_why']})",
+        f"engine: {m['engine']} ({m['engine_why']})",
+    ]
     if getattr(result, "gain", None) is not None:
-        lines.append(result.gain.sentence)
         lines += [
-            f"  {r['difference']:+.3f} {band(r['low'], r['high'], 3)}  {r['what']}"
-            for r in result.gain.table()
-            if r["difference"] == r["difference"]  # else nothing is known
+            result.gain.sentence,
+            *(
+                f"  {r['difference']:+.3f} {band(r['low'], r['high'], 3)}  {r['what']}"
+                for r in result.gain.table()
+                if r["difference"] == r["difference"]  # else nothing is known
+            ),
         ]
     return "\n".join(lines)

@@ -107,8 +107,7 @@ def run(args: argparse.Namespace) -> Output:
         if args.search:
             bench.search(reflect, rows=args.rows)
         audits = bench.attack() if args.attack else {}
-        more = {"replay": True, "unseal": args.unseal}
-        read = bench.test(args.choose, **more) if args.test else None
+        read = bench.test(args.choose, replay=True, unseal=args.unseal) if args.test else None
         return _report(args, bench, read, audits)
 
 
@@ -178,9 +177,8 @@ def _json(text: str, where: str) -> dict[str, Any]:
 
 def _try(args: argparse.Namespace, bench: Any) -> None:
     """All trials, those made of others last; what cannot be meant is refused before one is paid."""
-    tries = [*map(_prompt, args.prompts)]
-    tries += [("in parts", {"reword": bench.parts})] if args.whole else []
-    tries += map(_varied, args.vary)
+    parts = [("in parts", {"reword": bench.parts})] if args.whole else []
+    tries = [*map(_prompt, args.prompts), *parts, *map(_varied, args.vary)]
     shown = [] if args.examples is None else [f"{args.examples} examples"]
     names = [*shown, *(name for name, _ in tries)]
     if twice := next((n for n in names if names.count(n) > 1), None):
@@ -231,8 +229,7 @@ def _report(args: argparse.Namespace, bench: Any, read: Any, audits: Any) -> Out
     word = "chosen" if args.choose else "best on dev"
     lines += ["", f"{word}: {choice.winner.name} ({best}); the test is sealed"]
     if read is not None:
-        lines[-1] = f"sealed test: {read.sentence}"
-        lines.append(f"optimism (dev - test): {read.optimism}")
+        lines[-1:] = [f"sealed test: {read.sentence}", f"optimism (dev - test): {read.optimism}"]
     lines += [f"{name}: {audit}" for name, audit in audits.items()]
     plan = None if args.gain is None else bench.plan(args.gain)
     lines += [] if plan is None else [PLAN.format(**plan)]

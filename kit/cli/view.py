@@ -29,9 +29,13 @@ def run(args: argparse.Namespace) -> Output:
     """Write the page."""
     from ..people.view import view
 
-    answers = args.answers or beside(args.grades) or args.labels
-    more = {"tasks": args.tasks, "answers": answers, "labels": args.labels}
-    path = view(args.grades, out=args.out, **more)
+    path = view(
+        args.grades,
+        out=args.out,
+        tasks=args.tasks,
+        answers=args.answers or beside(args.grades) or args.labels,
+        labels=args.labels,
+    )
     size = path.stat().st_size
     return Output({"page": str(path), "bytes": size}, f"page: {path} ({size / 1e6:.2f} MB)")
 

@@ -132,8 +132,11 @@ def _samples(path: Path, out: Logged) -> Iterator[tuple[str, dict[str, Any]]]:
                 if name.startswith("samples/") and name.endswith(".json"):
                     yield name, _json(_entry(held, name).decode("utf-8"), f"{path.name}, {name}")
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as e:
-        fix = "convert it with inspect-ai: inspect log convert --to json --output-dir DIR FILE"
-        raise DataError(f"the log cannot be unpacked: {e}", where=str(path), fix=fix) from None
+        raise DataError(
+            f"the log cannot be unpacked: {e}",
+            where=str(path),
+            fix="convert it with inspect-ai: inspect log convert --to json --output-dir DIR FILE",
+        ) from None
 
 
 def _entry(held: zipfile.ZipFile, name: str) -> bytes:
@@ -157,9 +160,10 @@ def _json(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as e:
-        fix = "fetch or copy the log again"
         raise DataError(
-            f"broken JSON: {e.msg}", where=f"{where}, line {e.lineno}", fix=fix
+            f"broken JSON: {e.msg}",
+            where=f"{where}, line {e.lineno}",
+            fix="fetch or copy the log again",
         ) from None
 
 
@@ -204,15 +208,24 @@ def _sample(
     # an agent that submits its answer writes it into the completion, and not into the message
     text = text_of(output.get("completion"), held) or text_of(said, held)
     given = sample.get("scores") or {}
-    scores = {k: s.get("value") for k, s in given.items()}
-    meta = {"scores": scores, "target": sample.get("target"), "epoch": sample.get("epoch", 1)}
+    meta = {
+        "scores": {k: s.get("value") for k, s in given.items()},
+        "target": sample.get("target"),
+        "epoch": sample.get("epoch", 1),
+    }
     why = {k: {n: x for n, x in s.items() if n != "value" and x} for k, s in given.items()}
     told = [m for m in sample.get("messages") or [] if m.get("role") in ("assistant", "tool")]
     read = (*SAMPLE, *["messages"] * (len(told) < 2))
     meta |= out.rest({**sample, "scored": {k: s for k, s in why.items() if s}}, read)
     cut = choice.get("stop_reason") in CUT or bool(sample.get("limit"))
-    source = output.get("model") or None
-    out.add(task, f"{task_id}-epoch-{meta['epoch']}", text, source=source, truncated=cut, meta=meta)
+    out.add(
+        task,
+        f"{task_id}-epoch-{meta['epoch']}",
+        text,
+        source=output.get("model") or None,
+        truncated=cut,
+        meta=meta,
+    )
 
 
 def _part(part: Mapping[str, Any], held: Mapping[str, str]) -> str:

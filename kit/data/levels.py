@@ -211,8 +211,8 @@ def _places(
 ) -> dict[int, float | None]:
     """The level or points of each label; None of those that are not clear."""
     places = {i: _named(out[i].meta["label"], c) for i, c in own.items()}
-    left = [i for i, place in places.items() if place is None and not _numbered(own[i])]
-    left = [i for i in left if i in numbers]
+    unread = (i for i, place in places.items() if place is None and not _numbered(own[i]))
+    left = [i for i in unread if i in numbers]
     points = {numbers[i] for i in left if not own[i].levels}
     ends = ((numbers[i], len(own[i].levels)) for i in left if own[i].levels)
     starts = {x == 0 for x, n in ends if x in (0, n)}

@@ -134,8 +134,13 @@ def _row(
     meta |= out.rest(row, {*READ, *meta["scores"]})
     task = task_of(task_id, _turns(shown), criteria, where)
     name = f"{row['step']}-{n}" if row.get("step") is not None else str(n)
-    cut = any([row.get("is_truncated"), *(row.get(k) in CUT for k in REASONS)])
-    out.add(task, name, completion, truncated=cut, meta=meta)
+    out.add(
+        task,
+        name,
+        completion,
+        truncated=any([row.get("is_truncated"), *(row.get(k) in CUT for k in REASONS)]),
+        meta=meta,
+    )
 
 
 def _flat(row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
@@ -143,8 +148,11 @@ def _flat(row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     if "traces" not in row:
         return row
     if len(row["traces"]) > 1:
-        what = f"{len(row['traces'])} agents have an answer in this episode"
-        raise DataError(what, where=f"{where}, field traces", fix="write a file for each agent")
+        raise DataError(
+            f"{len(row['traces'])} agents have an answer in this episode",
+            where=f"{where}, field traces",
+            fix="write a file for each agent",
+        )
     trace = next(iter(row["traces"]), {})
     nodes, branch = trace.get("nodes") or [], []
     at = len(nodes) - 1 if nodes else None
@@ -155,8 +163,10 @@ def _flat(row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     said = [n["message"] for n in branch]
     ends = [c.get("finish_reason") for c in trace.get("calls") or [] if not c.get("error")]
     given = {k: r["score"] * r.get("weight", 1.0) for k, r in trace.get("rewards", {}).items() if r}
-    flat = {"prompt": said[:first], "completion": said[first:], "error": not row.get("ok")}
-    flat |= {
+    flat = {
+        "prompt": said[:first],
+        "completion": said[first:],
+        "error": not row.get("ok"),
         "stop_condition": trace.get("stop_condition"),
         "finish_reason": ends[-1] if ends else None,
     }
@@ -192,8 +202,11 @@ def _decoder(tokenizer: str | None, where: Path) -> Decode:
     try:
         return AutoTokenizer.from_pretrained(tokenizer).decode
     except (OSError, ValueError) as e:
-        what = f"the tokenizer cannot be loaded: {str(e).splitlines()[0] if str(e) else e!r}"
-        raise MissingError(what, where=f"--tokenizer {tokenizer}", fix="give its folder") from None
+        raise MissingError(
+            f"the tokenizer cannot be loaded: {str(e).splitlines()[0] if str(e) else e!r}",
+            where=f"--tokenizer {tokenizer}",
+            fix="give its folder",
+        ) from None
 
 
 def _decoded(row: Mapping[str, Any], decode: Decode, where: str) -> dict[str, Any]:
@@ -244,8 +257,11 @@ def write_back(
     else:
         rows = (row for _, row in read_rows(path))
         write_jsonl(target, ({**r, **_own(g)} for r, g in zip(rows, found, strict=True)))
-    unplaced = len(by_place.keys() - set(places))
-    return {"graded": len(found) - without, "without": without, "unplaced": unplaced}
+    return {
+        "graded": len(found) - without,
+        "without": without,
+        "unplaced": len(by_place.keys() - set(places)),
+    }
 
 
 def _own(g: Grade | None) -> dict[str, Any]:

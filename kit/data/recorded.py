@@ -222,8 +222,11 @@ def _reply(
         "cost": cost or 0.0,
     }
     if "content" in raw:
-        text = "".join(b.get("text", "") for b in raw["content"] if b.get("type") == "text")
-        return Reply(text=text, stopped=raw.get("stop_reason"), **shared)
+        return Reply(
+            text="".join(b.get("text", "") for b in raw["content"] if b.get("type") == "text"),
+            stopped=raw.get("stop_reason"),
+            **shared,
+        )
     choice = raw["choices"][0]
     steps = (choice.get("logprobs") or {}).get("content") or []
     return Reply(
@@ -245,13 +248,16 @@ def prepare() -> Path:
         if done.is_file():
             return folder
         archive = package("flakyjudge", "0.1.0", sha256=SHA256, kind="sdist")
-        names = [
-            "*/data/items_e1.jsonl",
-            "*/data/paraphrases.jsonl",
-            "*/data/cache/responses.db.gz",
-            f"*/results/{SCORES}",
-        ]
-        unpack(archive, folder, members=names)
+        unpack(
+            archive,
+            folder,
+            members=[
+                "*/data/items_e1.jsonl",
+                "*/data/paraphrases.jsonl",
+                "*/data/cache/responses.db.gz",
+                f"*/results/{SCORES}",
+            ],
+        )
         with (
             gzip.open(folder / f"{DATABASE}.gz", "rb") as f,
             paths.whole(folder / DATABASE) as part,

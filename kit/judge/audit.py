@@ -96,14 +96,15 @@ class AuditReport:
         return {r.name: r for r in self.rows}[name]
 
     def __str__(self) -> str:
+        head = (
+            f"{self.judge}: {self.n_responses} answers to {self.n_tasks} tasks, "
+            f"{self.n_verdicts} verdicts, {self.unknown_share:.1%} unknown"
+        )
         lines = [
-            f"{self.judge}: {self.n_responses} answers to {self.n_tasks} tasks, {self.n_verdicts} verdicts, {self.unknown_share:.1%} unknown"
-        ]
-        lines += [
             f"  {r.kind:6} {r.name:26} {r.rate}" + (f"  ({r.note})" if r.note else "")
             for r in (*self.rows, *self.ladder)
         ]
-        return "\n".join([*lines, self.fit.line])
+        return "\n".join([head, *lines, self.fit.line])
 
     def _repr_html_(self) -> str:
         rows = [
@@ -198,6 +199,10 @@ def audit(
     )
 
 
+NOTHING = {  # why a row is empty
+    "attack": "no answer failed a criterion: nothing to gain",
+    "bias": "nothing to compare: it needs known verdicts, and for positions two criteria",
+}
 FOREIGN = Step("a criterion of another task", "one criterion is another task's", lambda rows: rows)
 
 
@@ -215,8 +220,9 @@ def _foreign(tasks: dict[str, Task]) -> tuple[dict[str, Task], dict[str, Criteri
     out = {}
     for i, other in after.items():
         new = dataclasses.replace(last[other], id=last[i].id)
-        rows = tuple(new if c.id == new.id else c for c in tasks[i].criteria)
-        out[i] = dataclasses.replace(tasks[i], criteria=rows)
+        out[i] = dataclasses.replace(
+            tasks[i], criteria=tuple(new if c.id == new.id else c for c in tasks[i].criteria)
+        )
     return out, last
 
 
@@ -289,11 +295,6 @@ def _row(
         if hit and not example:
             example = f"{place[0]} / {c.text[:100]}: {before.status}, then {got.status}"
             example += f" ({got.reason[:120]})" if attack and got.reason else ""
-    nothing_to = (
-        "no answer failed a criterion: nothing to gain"
-        if attack
-        else "nothing to compare: it needs known verdicts, and for positions two criteria"
-    )
     return AuditRow(
         kind,
         x.name,
@@ -302,7 +303,7 @@ def _row(
         stats.mean(drift, cluster=where) if hits and not attack and not flips else None,
         stats.mean(lost, cluster=where),
         example,
-        "" if hits else nothing_to,
+        "" if hits else NOTHING[kind],
     )
 
 

@@ -161,11 +161,9 @@ class Caller:
                 return got
             faults, busy = faults + got.counts, busy + got.busy
             if faults >= self.tries:
-                why = f"{asked} attempts failed, the last with: {got.reason}"
-                return Outcome(reason=why)
+                return Outcome(reason=f"{asked} attempts failed, the last with: {got.reason}")
             if busy > BUSY and time.monotonic() - started > self.patience:
-                why = f"told to wait {busy} times, the last with: {got.reason}"
-                return Outcome(reason=why)
+                return Outcome(reason=f"told to wait {busy} times, the last with: {got.reason}")
             await session().pause(_pause(got, faults))
 
     async def _slot(
@@ -231,12 +229,17 @@ class Caller:
         why = f"HTTP {status}: {said(text)}"
         quota = "insufficient_quota" in text[:2000]
         if 300 <= status < 400:
-            fix = "give the address that it leads to as the base URL, if you trust it"
-            why = f"HTTP {status}: a redirect, not followed"
-            return Outcome(reason=why, final=True, refused=fix)
+            return Outcome(
+                reason=f"HTTP {status}: a redirect, not followed",
+                final=True,
+                refused="give the address that it leads to as the base URL, if you trust it",
+            )
         if status in REFUSALS or quota:
-            fix = FIXES.get(402 if quota else status, "look at the base URL and the account")
-            got = Outcome(reason=why, final=True, refused=fix)
+            got = Outcome(
+                reason=why,
+                final=True,
+                refused=FIXES.get(402 if quota else status, "look at the base URL and the account"),
+            )
             return self._bad(got) if self._answered else got
         if wait is not None and wait > self.patience:
             why = f"{why}; it asks to wait {wait:.0f} s, longer than patience ({self.patience:g} s)"

@@ -89,20 +89,12 @@ class Claims:
 
     def others(self, db: sqlite3.Connection, keys: Sequence[str]) -> set[str]:
         """Those of the keys that somebody else holds."""
-        ours, out = me(), set()
-        states: dict[str, str] = {}
         rows = _rows(db, keys)
-        if self._seen:
-            for key in set(keys).difference(row[0] for row in rows):
-                self._seen.pop(key, None)
-        for key, owner, beat in rows:
-            if owner == ours:
-                continue
-            if owner not in states:
-                states[owner] = life(owner)
-            if self._holds(key, owner, beat, states[owner]):
-                out.add(key)
-        return out
+        for key in self._seen.keys() & set(keys).difference(row[0] for row in rows):
+            del self._seen[key]
+        theirs = [row for row in rows if row[1] != me()]
+        states = {owner: life(owner) for owner in {row[1] for row in theirs}}
+        return {key for key, owner, beat in theirs if self._holds(key, owner, beat, states[owner])}
 
     def _holds(self, key: str, owner: str, beat: int, state: str) -> bool:
         if state == "dead":
@@ -126,8 +118,9 @@ class Claims:
 def renew(db: sqlite3.Connection, keys: Collection[str]) -> None:
     """Say that these are still being asked."""
     ours = me()
-    sql = "UPDATE claims SET beat=beat+1 WHERE key=? AND owner=?"
-    db.executemany(sql, [(k, ours) for k in keys])
+    db.executemany(
+        "UPDATE claims SET beat=beat+1 WHERE key=? AND owner=?", [(k, ours) for k in keys]
+    )
 
 
 def give_back(db: sqlite3.Connection, keys: Collection[str]) -> None:
@@ -145,5 +138,7 @@ def dead(db: sqlite3.Connection) -> list[str]:
 def _rows(db: sqlite3.Connection, keys: Sequence[str]) -> list[tuple[str, str, int]]:
     if db.execute("SELECT 1 FROM claims LIMIT 1").fetchone() is None:
         return []
-    sql = "SELECT key, owner, beat FROM claims WHERE key IN (SELECT value FROM json_each(?))"
-    return db.execute(sql, (json.dumps(list(keys)),)).fetchall()
+    return db.execute(
+        "SELECT key, owner, beat FROM claims WHERE key IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(keys)),),
+    ).fetchall()

@@ -173,8 +173,7 @@ class EndpointJudge(Asked):
             ]
         )
         self._tasks: dict[int, tuple[Task, Layout]] = {}
-        said = warning(self.model)
-        if said:
+        if said := warning(self.model):
             log.warning(said)
 
     @property
@@ -317,8 +316,11 @@ class EndpointJudge(Asked):
             readings, probs = reading.heard(data, q.criteria, q.response.text)
         except Exception as e:  # the last line of defence: it is this reply's own affair
             log.debug("a reply could not be read", exc_info=True)
-            why = f"the reply could not be read ({type(e).__name__})"
-            lost = Reading(failure="parse", how="none", reason=why)
+            lost = Reading(
+                failure="parse",
+                how="none",
+                reason=f"the reply could not be read ({type(e).__name__})",
+            )
             return [lost] * len(q.criteria), [None] * len(q.criteria)
         ok = all(r.how == "json" and r.complete for r in readings)
         silent = (CUT, reading.EMPTY, reading.REFUSED, reading.BESIDE)
@@ -398,18 +400,20 @@ def _options(given: Mapping[str, Any]) -> None:
     fitting(hints, shown, where="EndpointJudge")
     how, heat, repair = given["how"], given["temperature"], given["repair"]
     above = ("concurrency", "timeout", "tries", "patience", "max_tokens")
-    for name, fits, fix in (
+    checks = (
         ("how", how in ("all", "one") if isinstance(how, str) else how > 0, HOW),
         ("mode", given["mode"] in MODES, '"schema" or "text"'),
         ("probability", given["probability"] in SOURCES, '"none", "logprobs" or "stated"'),
         ("temperature", heat is None or heat >= 0, "a number from 0 on, or none"),
         ("repair", repair >= 0 and isinstance(repair, int), "a whole number from 0 on"),
         *((n, given[n] is None or given[n] > 0, "a number above 0") for n in above),  # NaN is not
-    ):
-        if not fits:
-            raise KitError(
-                f"{name} is {given[name]!r}", where=f"EndpointJudge({name}=...)", fix=f"give {fix}"
-            )
+    )
+    KitError.first(
+        *(
+            (not fits, f"{n} is {given[n]!r}", f"EndpointJudge({n}=...)", f"give {fix}")
+            for n, fits, fix in checks
+        )
+    )
 
 
 def _fields(extra: Mapping[str, Any]) -> None:

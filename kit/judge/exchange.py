@@ -89,8 +89,8 @@ def _packed(raw: BinaryIO, path: Path) -> Any:
 
 def _rows(book: Ledger, requests: bool) -> Any:
     for c in book.calls():
-        hidden = {} if requests else {"request": "{}"}
-        yield stamped("record", {"kind": "call", **vars(c), "meta": dict(c.meta), **hidden})
+        row = {"kind": "call", **vars(c), "meta": dict(c.meta)}
+        yield stamped("record", row if requests else row | {"request": "{}"})
     for v, _, call, created in book.sound():
         fields = {name: getattr(v, name) for name in FIELDS}
         yield stamped("record", {"kind": "verdict", **fields, "call": call, "created": created})

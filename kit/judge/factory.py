@@ -169,8 +169,9 @@ def _server(subject: str | None, **options: Any) -> Any:
     from ..data.models import smollm2_gguf
     from .server import LocalServer
 
-    slots = options.pop("concurrency", None) or 1
-    server = LocalServer(subject or smollm2_gguf(), slots=slots, context=8192).start()
+    server = LocalServer(
+        subject or smollm2_gguf(), slots=options.pop("concurrency", None) or 1, context=8192
+    ).start()
     return server.judge(**{"name": server.model, **options})
 
 

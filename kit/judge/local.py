@@ -224,16 +224,18 @@ class LocalJudge:
         asked, given = (self._clean(t).replace(mark, "") for t in (task.asked, response.text))
         body = f"Task {mark}\n{asked}\n{mark}\n\nAnswer {mark}\n{given}\n{mark}\n\n{MARK}"
         if getattr(self.tokenizer, "chat_template", None):
-            turns = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": body}]
+            filled = functools.partial(
+                self.tokenizer.apply_chat_template,
+                tokenize=False,
+                add_generation_prompt=True,
+                enable_thinking=False,
+            )
             try:
-                text = self.tokenizer.apply_chat_template(
-                    turns, tokenize=False, add_generation_prompt=True, enable_thinking=False
+                text = filled(
+                    [{"role": "system", "content": SYSTEM}, {"role": "user", "content": body}]
                 )
             except Exception:  # templates without a system turn refuse one
-                turns = [{"role": "user", "content": f"{SYSTEM}\n\n{body}"}]
-                text = self.tokenizer.apply_chat_template(
-                    turns, tokenize=False, add_generation_prompt=True, enable_thinking=False
-                )
+                text = filled([{"role": "user", "content": f"{SYSTEM}\n\n{body}"}])
             head, _, end = text.partition(MARK)
             prefix = self.tokenizer.encode(head, add_special_tokens=False)
         else:
@@ -391,8 +393,11 @@ class Continuations:
 
         if way == "single":
             return torch.cat([self._forward([prefix + t]) for t in tails])
-        ids = torch.tensor([prefix], device=self.model.device)
-        cache = self.model(input_ids=ids, use_cache=True, logits_to_keep=1).past_key_values
+        cache = self.model(
+            input_ids=torch.tensor([prefix], device=self.model.device),
+            use_cache=True,
+            logits_to_keep=1,
+        ).past_key_values
         rows: dict[int, Any] = {}
         for part in _parts([len(t) for t in tails]):
             packed = self._packed(len(prefix), [tails[i] for i in part], cache)
@@ -420,9 +425,9 @@ class Continuations:
     def _forward(self, rows: list[list[int]], **more: Any) -> Any:
         import torch
 
-        ids = torch.tensor(rows, device=self.model.device)
         logits = self.model(
-            input_ids=ids, **{"use_cache": False, "logits_to_keep": 1, **more}
+            input_ids=torch.tensor(rows, device=self.model.device),
+            **{"use_cache": False, "logits_to_keep": 1, **more},
         ).logits
         return (
             torch.log_softmax(logits.float(), -1)[:, -1]

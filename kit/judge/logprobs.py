@@ -69,8 +69,13 @@ def _place(text: str, said: int, name: str, ids: Sequence[str]) -> int | None:
         m = _VERDICT.search(text, start, end)
         if m:
             return m.end()
-    line = rf"^[^\w\n]{{0,12}}verdict\s+\W?{re.escape(name)}(?![\w.-])\W*[:=]\s*"
-    lines = list(re.finditer(line, text[said:], re.I | re.M))
+    lines = list(
+        re.finditer(
+            rf"^[^\w\n]{{0,12}}verdict\s+\W?{re.escape(name)}(?![\w.-])\W*[:=]\s*",
+            text[said:],
+            re.I | re.M,
+        )
+    )
     return said + lines[-1].end() if lines else None
 
 
@@ -102,6 +107,5 @@ def _side(token: str, before: str) -> str:
 
 def _probability(logprob: Any) -> float:
     """exp of a logarithm; NaN for what is none (text, NaN, a number above 0)."""
-    if not is_number(logprob):
-        return math.nan
-    return math.exp(max(logprob, -1e4)) if logprob <= 1e-6 else math.nan
+    fits = is_number(logprob) and logprob <= 1e-6
+    return math.exp(max(logprob, -1e4)) if fits else math.nan

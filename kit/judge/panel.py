@@ -172,8 +172,12 @@ def combine(
             else "missing"
         )
         why = "; ".join(f"{v.judge}: {v.failure}, {v.reason or ''}" for v in votes if not v.known)
-        reason = f"{len(known)} of {len(votes)} votes are known, {quorum} needed ({why[:600]})"
-        return unknown(*ids, str(cause), reason=reason, **made)
+        return unknown(
+            *ids,
+            str(cause),
+            reason=f"{len(known)} of {len(votes)} votes are known, {quorum} needed ({why[:600]})",
+            **made,
+        )
     side = (
         2 * met - len(known) if rule == "majority" and 2 * met != len(known) else (p or 0.0) - 0.5
     )
@@ -204,10 +208,9 @@ def _record(votes: Sequence[Verdict], met: int, known: int, ps: Sequence[float])
     passing : a member could not be reached: the verdict is not stored, the next run asks it again.
     """
     fields = ("judge", "status", "value", "p", "reason", "failure", "key")
-    members = [{name: getattr(v, name) for name in fields} for v in votes]
     return {
         "votes": dict(Counter(v.status for v in votes)),
-        "members": members,
+        "members": [{name: getattr(v, name) for name in fields} for v in votes],
         "disagreement": min(met, known - met) / known if known else None,
         "p_sd": statistics.pstdev(ps) if ps else None,
         "reader": READER,
@@ -283,10 +286,8 @@ class Escalate(Joined):
         rest, down = [criteria[i] for i in open_], all(v.failure == "transport" for v in first)
         asked = ask if down else _either  # when neither can be reached the run ends
         second = await asked(self.strong, task, response, rest) if open_ else []
-        out = [self._final(v, None) for v in first]
-        for i, v in zip(open_, second, strict=True):
-            out[i] = self._final(first[i], v)
-        return out
+        later = dict(zip(open_, second, strict=True))
+        return [self._final(v, later.get(i)) for i, v in enumerate(first)]
 
     def _final(self, first: Verdict, second: Verdict | None) -> Verdict:
         last = (
@@ -296,23 +297,22 @@ class Escalate(Joined):
         )
         both = [v for v in (first, second) if v is not None]
         kept = {k: v for k, v in last.meta.items() if k not in BILL}  # the last judge's own
-        meta = {
-            **kept,
-            "reader": READER,
-            "escalated": second is not None,
-            "first": {
-                "judge": first.judge,
-                "status": first.status,
-                "p": first.p,
-                "reason": first.reason,
-                "failure": first.failure,
-            },
-            **_bill(both),
-        }
         return dataclasses.replace(
             last,
             key=None,
-            meta=meta,
+            meta={
+                **kept,
+                "reader": READER,
+                "escalated": second is not None,
+                "first": {
+                    "judge": first.judge,
+                    "status": first.status,
+                    "p": first.p,
+                    "reason": first.reason,
+                    "failure": first.failure,
+                },
+                **_bill(both),
+            },
             judge=last.judge,
             cost=sum(v.cost for v in both),
             cached=all(v.cached for v in both),

@@ -172,8 +172,7 @@ def spoken(text: str, answer: str = "") -> str:
 def _slips(c: Criterion, said: Said, ids: Sequence[str]) -> None:
     """Foreign where the place of a verdict or a confidence holds more than a slip."""
     wrong = [raw for raw in said.verdicts if word(c, raw) is None]
-    wrong += [raw for raw in said.confidences if percent(raw) is None]
-    for raw in wrong:
+    for raw in (*wrong, *(raw for raw in said.confidences if percent(raw) is None)):
         if not slip(raw, ids):
             raise Foreign(raw)
 

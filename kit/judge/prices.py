@@ -155,8 +155,12 @@ class Usage:
 
     def forecast(self, price: Price | None) -> Forecast:
         """The same as what a budget counts; `cost` is None without a price."""
-        cost = price.cost(self.tokens_in, self.tokens_out, self.cached) if price else None
-        return Forecast(calls=1, tokens_in=self.tokens_in, tokens_out=self.tokens_out, cost=cost)
+        return Forecast(
+            calls=1,
+            tokens_in=self.tokens_in,
+            tokens_out=self.tokens_out,
+            cost=price.cost(self.tokens_in, self.tokens_out, self.cached) if price else None,
+        )
 
 
 def tokens(characters: int) -> int:

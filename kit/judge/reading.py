@@ -151,9 +151,7 @@ def _parts(content: Any) -> list[Mapping[str, Any]]:
     return [p for p in parts if not _aside(str(p.get("type")))]
 
 
-@functools.lru_cache(maxsize=1024)
-def _aside(name: str) -> bool:
-    return bool(_ASIDE.fullmatch(name))
+_aside = functools.lru_cache(maxsize=1024)(_ASIDE.fullmatch)  # of the few names of all replies
 
 
 @functools.lru_cache(maxsize=1024)
@@ -268,8 +266,12 @@ def again(v: Verdict, call: Call | None, c: Criterion, response: Response) -> Ve
         p = prob[0] if prob else None
     if r is None or (r.status, r.value, r.failure) == (v.status, v.value, v.failure):
         return dataclasses.replace(v, p=p, meta=meta)
-    reason = r.reason or "its reply, read again, holds no verdict"
-    fields = dict(status=r.status, value=r.value, failure=r.failure, reason=reason)
+    fields = dict(
+        status=r.status,
+        value=r.value,
+        failure=r.failure,
+        reason=r.reason or "its reply, read again, holds no verdict",
+    )
     return dataclasses.replace(v, **fields, p=None, meta={**meta, "was": v.status})
 
 

@@ -156,12 +156,11 @@ class Forecast:
         return f"{self.calls} calls, {tokens}, {money}"
 
     def __add__(self, other: Forecast) -> Forecast:
-        cost = None if self.cost is None or other.cost is None else self.cost + other.cost
         return Forecast(
             calls=self.calls + other.calls,
             tokens_in=self.tokens_in + other.tokens_in,
             tokens_out=self.tokens_out + other.tokens_out,
-            cost=cost,
+            cost=None if self.cost is None or other.cost is None else self.cost + other.cost,
         )
 
 
@@ -175,8 +174,10 @@ def readdress(v: Verdict, task: Task, response: Response, criterion: Criterion) 
         True,
     )
     if v.tokens_in or v.tokens_out or v.cost:
-        paid = {"tokens_in": v.tokens_in, "tokens_out": v.tokens_out, "cost": v.cost}
-        fields["meta"] = {**v.meta, "paid": paid}
+        fields["meta"] = {
+            **v.meta,
+            "paid": {"tokens_in": v.tokens_in, "tokens_out": v.tokens_out, "cost": v.cost},
+        }
         fields["tokens_in"] = fields["tokens_out"] = 0
         fields["cost"] = 0.0
     return rebuilt(fields)

@@ -134,13 +134,6 @@ class ReplayJudge:
     @classmethod
     def from_jsonl(cls, path: str | Path, *, judge: Any = None) -> ReplayJudge:
         """The verdicts of an exported ledger or any JSONL of verdicts; `judge` as in `from_ledger`. DataError names the bad line."""
-        path = Path(path)
-        if not path.is_file():
-            raise MissingError(
-                "there is no such recording",
-                where=str(path),
-                fix="give the path that `kit ledger export` wrote",
-            )
         found = [v for where, row in read_rows(path) for v in _verdict(row, where)]
         return cls.from_verdicts(found, judge=judge, where=str(path))
 

@@ -8,6 +8,7 @@ order of execution.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import html
 import time
 from collections import Counter
@@ -189,23 +190,24 @@ def estimate(
 
     `cost` is None where the price is not known.
     """
-    book, total = _open(ledger), Forecast()
-    for task, response in _pairs(tasks, responses):
-        criteria = [c for c in leaves(task.criteria) if not c.by_code]
-        keys = question(judge, task, response, criteria).keys if book else ()
-        found = book.get_many(keys) if book else {}
-        left = [c for i, c in enumerate(criteria) if not keys or keys[i] not in found]
-        if left and hasattr(judge, "forecast"):
-            total = total + judge.forecast(task, response, left)
-        elif left:
-            total = total + Forecast(calls=1, cost=0.0)
-    if book is not None and book is not ledger:
-        book.close()
+    total = Forecast()
+    with _open(ledger) as book:
+        for task, response in _pairs(tasks, responses):
+            criteria = [c for c in leaves(task.criteria) if not c.by_code]
+            keys = question(judge, task, response, criteria).keys if book else ()
+            found = book.get_many(keys) if book else {}
+            left = [c for i, c in enumerate(criteria) if not keys or keys[i] not in found]
+            if left and hasattr(judge, "forecast"):
+                total += judge.forecast(task, response, left)
+            elif left:
+                total += Forecast(calls=1, cost=0.0)
     return total
 
 
-def _open(ledger: Ledger | str | Path | None) -> Ledger | None:
-    return ledger if ledger is None or isinstance(ledger, Ledger) else Ledger(ledger)
+def _open(ledger: Ledger | str | Path | None) -> Any:
+    """The ledger (or None) for a `with`, which closes it where it was opened for it."""
+    given = ledger is None or isinstance(ledger, Ledger)
+    return contextlib.nullcontext(ledger) if given else Ledger(ledger)
 
 
 def _pairs(tasks: Any, responses: Iterable[Response]) -> list[tuple[Task, Response]]:
@@ -265,21 +267,14 @@ async def _all(
 ) -> Verdicts:
     """The whole run, on the kit's loop."""
     job = _Job(_pairs(tasks, responses), who, run, progress, each)
-    run.ledger = book = _open(ledger)
     if each is not None:  # memory stays flat
         run.fresh = None
-    try:
+    with _open(ledger) as run.ledger:
         try:
-            with using(run), loop.fewer_collections(), run.beating():
+            with contextlib.closing(run), using(run), loop.fewer_collections(), run.beating():
                 await job.run()
-        finally:
-            try:
-                run.close()
-            finally:
-                if book is not None and book is not ledger:
-                    book.close()
-    except DataError as e:  # a ledger that was removed: what was paid is only here
-        job.stop = e
+        except DataError as e:  # a ledger that was removed: what was paid is only here
+            job.stop = e
     out = job.result()
     if job.stop is not None:
         job.stop.verdicts = out  # type: ignore[attr-defined]

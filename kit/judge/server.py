@@ -87,10 +87,9 @@ class LocalServer:
 
         if importlib.util.find_spec("xllamacpp") is None:
             raise MissingError("the local server needs xllamacpp", fix=packages.extra("server"))
-        env = {**os.environ, KEY_ENV: self.key}
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__, json.dumps(self.settings)],
-            env=env,
+            env={**os.environ, KEY_ENV: self.key},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -266,8 +266,12 @@ def _exploits(report: AuditReport) -> Iterator[Fault]:
 
     for r in sorted(found, key=rank):
         remedy = EXPLOITS.get(r.name, "refuse such answers by code before judging")
-        forbids = "as a reward: training finds the exploit"
-        yield Fault(f"fooled by {r.name}", _shown(r.name, r.rate), forbids, remedy)
+        yield Fault(
+            f"fooled by {r.name}",
+            _shown(r.name, r.rate),
+            "as a reward: training finds the exploit",
+            remedy,
+        )
 
 
 def _biases(report: AuditReport) -> Iterator[Fault]:

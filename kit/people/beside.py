@@ -187,8 +187,11 @@ def _stranger(v: Verdict, tasks: Mapping[str, Task]) -> DataError:
     from ..data.files import nearest
 
     near = nearest(v.task_id, tasks)
-    fix = "give the tasks that were judged" + (f"; the nearest is {near!r}" if near else "")
-    return DataError(f"there is no task {v.task_id!r}, which was graded", where="TASKS", fix=fix)
+    return DataError(
+        f"there is no task {v.task_id!r}, which was graded",
+        where="TASKS",
+        fix="give the tasks that were judged" + (f"; the nearest is {near!r}" if near else ""),
+    )
 
 
 def _strangers(label: Key, verdicts: Sequence[Verdict]) -> DataError:

@@ -84,8 +84,8 @@ def draw(
     inclusion: dict[Key, float] = {}
     drawn = set(old.inclusion)
     for name, keys in pool.strata.items():
-        rest = [k for k in keys if not kept[name] or k not in drawn]
         taken = [k for k in keys if kept[name] and k in drawn]
+        rest = [k for k in keys if not kept[name] or k not in drawn]
         taken += rng.sample(rest, min(sizes[name], len(rest)))
         chosen += taken
         inclusion.update(dict.fromkeys(taken, len(taken) / len(keys)))
@@ -104,7 +104,7 @@ def draw(
 
 def _check(n: int, design: str, grades: Any) -> None:
     bare = design == "stratified" and grades is None
-    for wrong, what, where, fix in (
+    DataError.first(
         (n < 1, f"{n} rows", "--n", "give 1 or more"),
         (
             design not in DESIGNS,
@@ -118,9 +118,7 @@ def _check(n: int, design: str, grades: Any) -> None:
             "--design",
             "give --grades, the judge's",
         ),
-    ):
-        if wrong:
-            raise DataError(what, where=where, fix=fix)
+    )
 
 
 def _pool(tasks: Any, answers: Any, design: str, verdicts: Mapping[Key, Verdict]) -> _Pool:
@@ -262,8 +260,10 @@ def _worth(
         variance += share**2 * mu * (1 - mu) / (held + 0.5)
     half = 1.96 * math.sqrt(effect * variance)
     agreed = stats.half_width(n, found + seen, effect=effect)
-    lines.append(f"corrected by them over {len(every)} verdicts +-{half:.2f} ({how})")
-    lines.append(f"the judge's accuracy +-{agreed:.2f}")
+    lines += [
+        f"corrected by them over {len(every)} verdicts +-{half:.2f} ({how})",
+        f"the judge's accuracy +-{agreed:.2f}",
+    ]
     if half >= alone:
         lines.append("this judge is so weak, or n so small, that its verdicts add nothing")
     return lines, min(half, alone)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from ..data import labels, load_tasks
@@ -17,7 +16,7 @@ from ..data.levels import UNREAD, by_levels
 from ..data.schemas import readable
 from ..data.tables import read_rows
 from ..data.values import number
-from ..errors import DataError, MissingError
+from ..errors import DataError
 from ..records import Grade, Task, Verdict, grade_from_json
 from ..tables import averaged, ratings_of
 
@@ -55,12 +54,6 @@ def read_labels(source: Any, tasks: Iterable[Task] = ()) -> Labels:
         return source
     if not isinstance(source, (str, os.PathLike)):
         return _joined(source, tasks)
-    if not Path(source).is_file():
-        raise MissingError(
-            "there is no such file of labels",
-            where=str(source),
-            fix="draw what to label with `kit label`, and fill it in",
-        )
     first = next((row for _, row in read_rows(source)), {})
     drawn = {*KEYS, "label"} <= first.keys()
     found = _drawn(source, tasks) if drawn else _joined(load_tasks(source).sound(), tasks)
@@ -83,8 +76,9 @@ def _joined(source: Any, tasks: Iterable[Task]) -> Labels:
     if not odd:
         return _averaged(people)
     first = f"{odd[0].message}; {odd[0].suggestion}"
-    unread = f"labels that are not understood are left out: {len(odd)}, as: {first}"
-    return _averaged(people, unread=unread)
+    return _averaged(
+        people, unread=f"labels that are not understood are left out: {len(odd)}, as: {first}"
+    )
 
 
 def _averaged(people: Sequence[Verdict], **more: Any) -> Labels:
@@ -134,8 +128,9 @@ def _drawn(path: Any, tasks: Iterable[Task]) -> Labels:
             where=f"{places[odd]}, field label",
             fix=f"{own or 'write'} met, unmet, partly or unknown (numbers: one scale in the file)",
         )
-    design = str(designs.pop() or "") or None
-    return _averaged(made, design=design, inclusion=inclusion, blank=tuple(blank))
+    return _averaged(
+        made, design=str(designs.pop() or "") or None, inclusion=inclusion, blank=tuple(blank)
+    )
 
 
 def _read(row: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -171,12 +166,6 @@ def read_grades(path: str | os.PathLike[str]) -> list[Grade]:
     DataError names file, line and field: a line that is no grade, one answer graded twice, a form
     newer than this kit reads.
     """
-    if not Path(path).is_file():
-        raise MissingError(
-            "there is no such file of grades",
-            where=str(path),
-            fix="give the file that `kit judge --out` wrote",
-        )
     out: list[Grade] = []
     seen: set[tuple[str, str]] = set()
     for where, row in read_rows(path):

@@ -71,12 +71,16 @@ class Rated:
         return out
 
     def __str__(self) -> str:
-        lines = [f"{name:<19} {value}  ({how})" for name, value, how in self.lines()]
-        lines += self.notes
+        lines = [
+            *(f"{name:<19} {value}  ({how})" for name, value, how in self.lines()),
+            *self.notes,
+        ]
         if self.criteria:
             lines += ["", f"{'labels':>6}  {'pass rate':<34}  criterion"]
-        for i, text, e, n in self.criteria[:SHOWN]:
-            lines.append(f"{n:>6}  {e!s:<34}  {' '.join(f'{i}: {text}'.split())}")
+        lines += [
+            f"{n:>6}  {e!s:<34}  {' '.join(f'{i}: {text}'.split())}"
+            for i, text, e, n in self.criteria[:SHOWN]
+        ]
         beyond = len(self.criteria) - SHOWN
         return "\n".join(lines + ([f"... and {beyond} more (--json)"] if beyond > 0 else []))
 
@@ -128,7 +132,7 @@ def _design(rows: Beside, given: str | None) -> str:
     """The design as statistics name it: what the file says, or what was given."""
     own = OWN.get(rows.design or "", rows.design)
     out = given or own
-    wrong = (  # the first that holds is said
+    DataError.first(
         (
             out is None,
             "the labels do not say how they were chosen, and the right estimator depends on it",
@@ -150,9 +154,6 @@ def _design(rows: Beside, given: str | None) -> str:
             "write the probability of each labelled row into the column `inclusion`",
         ),
     )
-    for there, what, where, fix in wrong:
-        if there:
-            raise DataError(what, where=where, fix=fix)
     return str(out)
 
 
@@ -166,9 +167,14 @@ def _inclusion(rows: Beside) -> list[float | None] | None:
 
 def _passed(rows: Beside, design: str, cut: float, level: float) -> stats.Estimate:
     judge, people = map(rows.favourable, rows.sides(cut))
-    inclusion = _inclusion(rows) if design == "probability" else None
-    more: dict[str, Any] = {"cluster": rows.cluster, "inclusion": inclusion, "level": level}
-    return stats.pass_rate(judge, people, design=design, **more)
+    return stats.pass_rate(
+        judge,
+        people,
+        design=design,
+        cluster=rows.cluster,
+        inclusion=_inclusion(rows) if design == "probability" else None,
+        level=level,
+    )
 
 
 def _alone(rows: Beside, people: Sequence[float | None], level: float) -> stats.Estimate:
@@ -176,8 +182,9 @@ def _alone(rows: Beside, people: Sequence[float | None], level: float) -> stats.
     at = [i for i, x in enumerate(people) if x is not None]
     weights = rows.weights()
     more = {} if weights is None else {"weights": [weights[i] for i in at]}
-    cluster = [rows.cluster[i] for i in at]
-    return stats.mean([people[i] for i in at], cluster=cluster, level=level, **more)
+    return stats.mean(
+        [people[i] for i in at], cluster=[rows.cluster[i] for i in at], level=level, **more
+    )
 
 
 def _score(
@@ -205,8 +212,9 @@ def _score(
         return None, "no rubric score: no label is on a criterion that counts"
     columns = (rows.verdict, rows.weight, answer, rows.cluster, rows.label)
     verdict, weight, answer, cluster, human = ([c[i] for i in at] for c in columns)
-    more: dict[str, Any] = {"answer": answer, "cluster": cluster, "human": human}
-    return stats.rubric_score(verdict, weight, how=how, level=level, **more), ""
+    return stats.rubric_score(
+        verdict, weight, how=how, level=level, answer=answer, cluster=cluster, human=human
+    ), ""
 
 
 def _within_verdicts(rows: Beside) -> bool:

@@ -82,7 +82,9 @@ def joined(*parts: Mapping[str, Any]) -> dict[str, Any]:
             tasks.setdefault(t["id"], {**t, "criteria": [*t["criteria"]]})
         for a in part["answers"]:
             old = part["tasks"][a["t"]]
-            answers.append(_moved(a, old, tasks[old["id"]]))
+            new = tasks[old["id"]]  # its criteria may stand in other places
+            verdicts = [[_number(new, old["criteria"][at]), *rest] for at, *rest in a["v"]]
+            answers.append((old["id"], {**a, "v": verdicts}))
     order = {name: i for i, name in enumerate(tasks)}
     ranked = sorted(answers, key=lambda a: order[a[0]])
     return {"tasks": list(tasks.values()), "answers": [{**a, "t": order[i]} for i, a in ranked]}
@@ -98,14 +100,6 @@ def thinned(data: Mapping[str, Any], every: int) -> dict[str, Any]:
     """
     kept = [{**a, "t": a["t"] // every} for a in data["answers"] if a["t"] % every == 0]
     return {**data, "tasks": data["tasks"][::every], "answers": kept}
-
-
-def _moved(
-    a: Mapping[str, Any], old: Mapping[str, Any], new: dict[str, Any]
-) -> tuple[str, dict[str, Any]]:
-    """An answer with its criteria numbered as in the joined task."""
-    verdicts = [[_number(new, old["criteria"][place]), *rest] for place, *rest in a["v"]]
-    return old["id"], {**a, "v": verdicts}
 
 
 def _number(task: dict[str, Any], criterion: Mapping[str, Any]) -> int:
@@ -224,6 +218,5 @@ def view(
         )
     data = judgments(grades, tasks=tasks, answers=answers, labels=labels)
     path.parent.mkdir(parents=True, exist_ok=True)
-    title = Path(grades).name if named else "Judgments"
-    write_text(path, page(data, title=title))
+    write_text(path, page(data, title=Path(grades).name if named else "Judgments"))
     return path

@@ -20,14 +20,13 @@ def _curve(
     fig: Any, curve: Curve, color: str, dash: str, name: str, *, steps: bool = False, n: int = 0
 ) -> None:
     band(fig, *(v.tolist() for v in (curve.x, curve.low, curve.high)), color, f"{name}: interval")
-    data = np.stack([curve.low, curve.high, np.round(curve.density * n)], 1).tolist()
     fig.add_scatter(
         x=curve.x.tolist(),
         y=curve.y.tolist(),
         mode="lines",
         line=dict(color=color, dash=dash, width=2, shape="hv" if steps else "linear"),
         name=name,
-        customdata=data,
+        customdata=np.stack([curve.low, curve.high, np.round(curve.density * n)], 1).tolist(),
         hovertemplate=f"{name}<br>confidence %{{x:.3f}}<br>came true %{{y:.3f}} "
         f"[%{{customdata[0]:.2f}}, %{{customdata[1]:.2f}}]"
         f"<br>n in all {n}<extra></extra>",
@@ -108,13 +107,12 @@ def _binned(fig: Any, result: Reliability) -> None:
         hoverinfo="skip",
     )
     area = 6 + 18 * np.sqrt(b.n / b.n.max())
-    data = np.stack([b.lower, b.upper, b.n, b.low, b.high], 1).tolist()
     fig.add_scatter(
         x=b.conf.tolist(),
         y=b.accuracy.tolist(),
         mode="markers",
         name="bins (area = n)",
-        customdata=data,
+        customdata=np.stack([b.lower, b.upper, b.n, b.low, b.high], 1).tolist(),
         marker=dict(
             color=COLORS[1],
             symbol=MARKERS[0],
@@ -144,14 +142,13 @@ def risk_coverage(result: RiskCoverage, *, title: str = "Risk and coverage") -> 
         y="error rate among those kept",
     )
     low, high = result.aurc.low, result.aurc.high
-    data = np.stack([result.threshold, result.n_at], 1).tolist()
     fig.add_scatter(
         x=result.coverage.tolist(),
         y=result.risk.tolist(),
         mode="lines+markers" if len(result.risk) < 60 else "lines",
         line=dict(color=COLORS[0]),
         name="this ranking",
-        customdata=data,
+        customdata=np.stack([result.threshold, result.n_at], 1).tolist(),
         hovertemplate="confidence >= %{customdata[0]:.3g} (n=%{customdata[1]:g} at "
         "it)<br>coverage %{x:.3f}"
         f"<br>error %{{y:.3f}}<br>AURC interval [{low:.3f}, {high:.3f}]<extra></extra>",

@@ -20,8 +20,9 @@ def criteria_per_task(summary: Any) -> Any:
         else "no task"
     )
     counts = dict(sorted(summary.histograms["per_task"].items()))
-    title = f"Criteria per task<br><sub>{note}</sub>"
-    fig = theme.figure(title=title, x="criteria", y="tasks", height=360)
+    fig = theme.figure(
+        title=f"Criteria per task<br><sub>{note}</sub>", x="criteria", y="tasks", height=360
+    )
     fig.add_bar(
         x=list(counts),
         y=list(counts.values()),

@@ -77,8 +77,8 @@ def band(
     alpha: float = 0.18,
 ) -> None:
     """Fill between two curves, where both are known."""
-    rows = [r for r in zip(x, low, high, strict=True) if None not in r and r[1] == r[1]]
-    rows = [r for r in rows if r[2] == r[2]]
+    both = (r for r in zip(x, low, high, strict=True) if None not in r)
+    rows = [r for r in both if r[1] == r[1] and r[2] == r[2]]
     if rows:
         xs, lo, hi = zip(*rows, strict=True)
         fig.add_scatter(

@@ -91,10 +91,9 @@ def criteria(
     fig = _by_step(steps, title=title, y="share met", height=460)
     ids = list(dict.fromkeys(i for s in steps for i in (s.get("criteria") or {})))
     for n, i in enumerate(ids):
-        y = running([(s.get("criteria") or {}).get(i) for s in steps])
         fig.add_scatter(
             x=[s["step"] for s in steps],
-            y=y,
+            y=running([(s.get("criteria") or {}).get(i) for s in steps]),
             mode="lines",
             name=_short((names or {}).get(i, i)),
             line=dict(

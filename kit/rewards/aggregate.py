@@ -82,13 +82,6 @@ def grade(
     leaves = {i: _interval(found.get(i), use) for i in plan.leaf_ids}
     low, high, parts = plan.evaluate(leaves, how=how, gate_to=gate_to)
     n_unknown = sum([v[0] != v[1] for v in leaves.values()])
-    meta = {
-        "how": how,
-        "range": plan.range(how=how, gate_to=gate_to),
-        "unknown": n_unknown,
-        "scored": len(leaves),
-        "foreign": len(found.keys() - plan.ids) + len(given) - len(verdicts),
-    }
     return Grade(
         task_id=task.id,
         response_id=response_id,
@@ -99,7 +92,13 @@ def grade(
         usage=usage(verdicts),
         cost=math.fsum([v.cost for v in verdicts]),
         parts=parts,
-        meta=meta,
+        meta={
+            "how": how,
+            "range": plan.range(how=how, gate_to=gate_to),
+            "unknown": n_unknown,
+            "scored": len(leaves),
+            "foreign": len(found.keys() - plan.ids) + len(given) - len(verdicts),
+        },
     )
 
 

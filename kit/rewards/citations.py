@@ -280,22 +280,21 @@ def citation_part(
         else (0.0, 0.0, 0.0)
         for end in (0, 1)
     ]
-    details = {
-        "f1": ends[0][1] if ends[0][1] == ends[1][1] else None,
-        "valid_ids": len(ids & task.sources.keys()),
-        "ids": len(ids),
-        "cited": len(parsed.cited),
-        "uncited": len(parsed.uncited),
-        "unknown_ids": sorted(ids - task.sources.keys()),
-        "problems": ([parsed.block_problem] if parsed.block_problem else [])
-        + list(parsed.tag_problems),
-    }
     return Part(
         name=name,
         low=ends[0][0],
         high=ends[1][0],
         range=(0.0, f1_weight + id_weight),
-        details=details,
+        details={
+            "f1": ends[0][1] if ends[0][1] == ends[1][1] else None,
+            "valid_ids": len(ids & task.sources.keys()),
+            "ids": len(ids),
+            "cited": len(parsed.cited),
+            "uncited": len(parsed.uncited),
+            "unknown_ids": sorted(ids - task.sources.keys()),
+            "problems": ([parsed.block_problem] if parsed.block_problem else [])
+            + list(parsed.tag_problems),
+        },
     )
 
 

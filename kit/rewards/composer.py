@@ -204,21 +204,6 @@ class Composer:
         if paid is None and not excluded:
             excluded = "unknown verdicts"
         paid = None if paid is None else steps.low
-        contributions = {c.name: None for c, p in parts if shut or not p.applies} | steps.parts(
-            known_only=paid is None
-        )
-        meta = {
-            "scores": {c.name: p.value for c, p in parts},
-            "details": {c.name: dict(p.details) for c, p in parts},
-            "intervals": {c.name: (p.low, p.high) for c, p in parts if p.applies},
-            "flags": flags,
-            "excluded": excluded,
-            "shut": shut,
-            "unknown": sum(not v.known for v in by_criterion(verdicts).values()),
-            "foreign": len(given) - len(verdicts),
-            "composer": self.name,
-            "range": self._limits(parts),
-        }
         return Grade(
             task_id=task.id,
             response_id=response.id,
@@ -228,8 +213,20 @@ class Composer:
             verdicts=verdicts,
             usage=usage(verdicts),
             cost=math.fsum(v.cost for v in verdicts),
-            parts=contributions,
-            meta=meta,
+            parts={c.name: None for c, p in parts if shut or not p.applies}
+            | steps.parts(known_only=paid is None),
+            meta={
+                "scores": {c.name: p.value for c, p in parts},
+                "details": {c.name: dict(p.details) for c, p in parts},
+                "intervals": {c.name: (p.low, p.high) for c, p in parts if p.applies},
+                "flags": flags,
+                "excluded": excluded,
+                "shut": shut,
+                "unknown": sum(not v.known for v in by_criterion(verdicts).values()),
+                "foreign": len(given) - len(verdicts),
+                "composer": self.name,
+                "range": self._limits(parts),
+            },
         )
 
     def _shape(

@@ -181,8 +181,9 @@ def _reweighted(task: Task, factors: Mapping[str, float]) -> Task:
     def weight(c: Criterion) -> float:
         return math.prod((factors.get(g, 1.0) for g in groups_of(c)), start=c.weight)
 
-    criteria = tuple(dataclasses.replace(c, weight=weight(c)) for c in task.criteria)
-    return dataclasses.replace(task, criteria=criteria)
+    return dataclasses.replace(
+        task, criteria=tuple(dataclasses.replace(c, weight=weight(c)) for c in task.criteria)
+    )
 
 
 def _ranks(scores: Sequence[float | None]) -> list[int | None]:

@@ -210,12 +210,11 @@ def _row(row: Any) -> tuple[Criterion | None, str]:
     ):
         return None, f"its weight is {weight!r}"
     text = row["text"].strip()
-    title = row.get("title") if isinstance(row.get("title"), str) else None
     return Criterion(
         id=f"evolved:{fingerprint(_key(text))[:10]}",
         text=text,
         weight=math.copysign(min(abs(float(weight)), 5.0), weight),
-        title=title,
+        title=row.get("title") if isinstance(row.get("title"), str) else None,
         tags=("evolved",),
     ), ""
 

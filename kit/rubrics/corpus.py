@@ -139,5 +139,8 @@ class Corpus:
             (self.lost, "groups in several splits were looked for", "groups"),
         ):
             if missed:
-                said = f"{what} among the first {KEEP} {of} only"
-                yield Finding(code="rule-limited", severity="info", message=said)
+                yield Finding(
+                    code="rule-limited",
+                    severity="info",
+                    message=f"{what} among the first {KEEP} {of} only",
+                )

@@ -28,34 +28,30 @@ def table(
     found = grouped(
         (f.task_id, f.code) for f in (lint.findings if lint else ()) if f.task_id is not None
     )
-    out = []
-    for t in tasks.tasks:
-        keep = (
-            (
-                not text
-                or text.casefold() in "\n".join([t.asked, *(c.text for c in t.criteria)]).casefold()
-            )
-            and kind in (None, t.kind)
-            and (code is None or code in found.get(t.id, ()))
-        )
-        if keep:
-            out.append(
-                {
-                    "task_id": t.id,
-                    "row": tasks.rows_of.get(t.id),
-                    "kind": t.kind,
-                    "split": t.split,
-                    "criteria": len(t.criteria),
-                    "negative": sum(c.weight < 0 for c in t.criteria),
-                    "by_code": sum(c.by_code for c in t.criteria),
-                    "tokens": tokens_of(t.asked),
-                    "answers": len(tasks.answers(t.id)),
-                    "labels": len(tasks.labels(t.id)),
-                    "lint": sorted(set(found.get(t.id, ()))),
-                    "prompt": t.asked,
-                }
-            )
-    return out
+    return [
+        {
+            "task_id": t.id,
+            "row": tasks.rows_of.get(t.id),
+            "kind": t.kind,
+            "split": t.split,
+            "criteria": len(t.criteria),
+            "negative": sum(c.weight < 0 for c in t.criteria),
+            "by_code": sum(c.by_code for c in t.criteria),
+            "tokens": tokens_of(t.asked),
+            "answers": len(tasks.answers(t.id)),
+            "labels": len(tasks.labels(t.id)),
+            "lint": sorted(set(found.get(t.id, ()))),
+            "prompt": t.asked,
+        }
+        for t in tasks.tasks
+        if kind in (None, t.kind)
+        and (code is None or code in found.get(t.id, ()))
+        and (not text or text.casefold() in _words(t).casefold())
+    ]
+
+
+def _words(t: Task) -> str:
+    return "\n".join([t.asked, *(c.text for c in t.criteria)])
 
 
 def task_of(tasks: TaskSet, task_id: str) -> Task:

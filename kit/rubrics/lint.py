@@ -60,8 +60,11 @@ def named(rules: str | Collection[str]) -> str | Collection[str]:
     known = precision.FACTS | precision.READ.keys()
     if lost := next((r for r in rules if r not in known), None):
         near = nearest(str(lost), sorted(known))
-        fix = f"did you mean {near!r}?" if near else f"one of {', '.join(sorted(known))}"
-        raise DataError(f"there is no lint rule {lost!r}", where="rules", fix=fix)
+        raise DataError(
+            f"there is no lint rule {lost!r}",
+            where="rules",
+            fix=f"did you mean {near!r}?" if near else f"one of {', '.join(sorted(known))}",
+        )
     return rules
 
 
@@ -141,26 +144,18 @@ class LintReport:
                 f"({self.usable:.1%}), by the rules that were on"
             )
         for row in self.table():
-            rows = (
-                ", ".join(map(str, row["rows"]))
-                + (", ..." if row["findings"] > len(row["rows"]) else "")
-                if row["rows"]
-                else "the file"
-            )
-            lines.append(
-                f"  {row['severity']:<8}{row['rule']:<22}{row['findings']:>7}  rows {rows}"
-                if row["rows"]
-                else f"  {row['severity']:<8}{row['rule']:<22}{row['findings']:>7}  the file "
-                f"as a whole"
-            )
-            lines.append(
-                f"          {row['message'][:110]}"
-                + (f" | {row['example'][:80]!r}" if row["example"] != row["message"] else "")
-            )
-            sure = precision.told(row["rule"])
+            rows, sure = ", ".join(map(str, row["rows"])), precision.told(row["rule"])
+            more = ", ..." if row["findings"] > len(row["rows"]) else ""
+            place = f"rows {rows}{more}" if rows else "the file as a whole"
+            example = f" | {row['example'][:80]!r}" if row["example"] != row["message"] else ""
+            lines += [
+                f"  {row['severity']:<8}{row['rule']:<22}{row['findings']:>7}  {place}",
+                f"          {row['message'][:110]}{example}",
+            ]
             if row["suggestion"]:
-                sure = f" ({sure})" if sure else ""
-                lines.append(f"          -> {row['suggestion'][:110]}{sure}")
+                lines.append(
+                    f"          -> {row['suggestion'][:110]}" + (f" ({sure})" if sure else "")
+                )
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -267,10 +262,8 @@ class Linter:
 
 def stream_of(source: Stream) -> Iterator[Parsed]:
     """A task set, parsed rows or tasks, as parsed rows."""
-    if isinstance(source, TaskSet):
-        yield from source.parsed()
-        return
-    for i, item in enumerate(source, 1):
+    rows = source.parsed() if isinstance(source, TaskSet) else source
+    for i, item in enumerate(rows, 1):
         yield item if isinstance(item, Parsed) else Parsed(row=i, where=f"task {i}", task=item)
 
 

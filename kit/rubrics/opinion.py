@@ -97,8 +97,11 @@ def opinions(
 
 
 def _task(number: int, asked: str, questions: Collection[str]) -> Task:
-    criteria = tuple(Criterion(id=name, text=QUESTIONS[name][0]) for name in questions)
-    return Task(id=f"lint-{number}", prompt=ASK + asked, criteria=criteria)
+    return Task(
+        id=f"lint-{number}",
+        prompt=ASK + asked,
+        criteria=tuple(Criterion(id=name, text=QUESTIONS[name][0]) for name in questions),
+    )
 
 
 def _objects(name: str, weight: float, value: float | None) -> bool:

@@ -94,26 +94,6 @@ def _vague(at: At) -> Said:
     return _found(", ".join(map(repr, found)), "nothing to measure {} by")
 
 
-def _several(at: At) -> Said:
-    asked = at.c.weight > 0 and at.c.scale == "binary" and several(at.c.text, at.r.tokens)
-    return _found(asked, "the criterion asks for several things: half of it can be met")
-
-
-def _leaked(at: At) -> Said:
-    leaked = at.c.weight > 0 and at.given and at.given <= at.r.set
-    return _found(leaked, "the prompt gives away what the criterion wants")
-
-
-def _injected(at: At) -> Said:
-    orders = injected(at.c.text, at.r.set)
-    return _found(orders, "the criterion gives orders to the judge instead of describing an answer")
-
-
-def _unverifiable(at: At) -> Said:
-    text = "neither the answer nor the task can show whether it holds"
-    return _found(unverifiable(at.c.text, at.r.set), text)
-
-
 RULES = (
     Rule(
         "check-mismatch",
@@ -134,8 +114,26 @@ RULES = (
         lambda at: _found(best_first(at.c.levels), "levels are read worst first: {}"),
         "turn the list round",
     ),
-    Rule("answer-leak", "info", _leaked, "take it out of the prompt"),
-    Rule("several-requirements", "info", judged(_several), "split it into one criterion each"),
+    Rule(
+        "answer-leak",
+        "info",
+        lambda at: _found(
+            at.c.weight > 0 and at.given and at.given <= at.r.set,
+            "the prompt gives away what the criterion wants",
+        ),
+        "take it out of the prompt",
+    ),
+    Rule(
+        "several-requirements",
+        "info",
+        judged(
+            lambda at: _found(
+                at.c.weight > 0 and at.c.scale == "binary" and several(at.c.text, at.r.tokens),
+                "the criterion asks for several things: half of it can be met",
+            )
+        ),
+        "split it into one criterion each",
+    ),
     Rule(
         "sign",
         "warning",
@@ -144,8 +142,28 @@ RULES = (
         ),
         "turn the sign, or the wording",
     ),
-    Rule("injected", "warning", judged(_injected), "remove it, and look where it came from"),
-    Rule("unverifiable", "warning", judged(_unverifiable), "say what in the answer would show it"),
+    Rule(
+        "injected",
+        "warning",
+        judged(
+            lambda at: _found(
+                injected(at.c.text, at.r.set),
+                "the criterion gives orders to the judge instead of describing an answer",
+            )
+        ),
+        "remove it, and look where it came from",
+    ),
+    Rule(
+        "unverifiable",
+        "warning",
+        judged(
+            lambda at: _found(
+                unverifiable(at.c.text, at.r.set),
+                "neither the answer nor the task can show whether it holds",
+            )
+        ),
+        "say what in the answer would show it",
+    ),
     Rule(
         "no-reference",
         "warning",
@@ -175,8 +193,17 @@ def check_row(p: Parsed, *, prompt_tokens: int) -> list[Finding]:
     ) -> None:
         if c is not None:
             more |= {"criterion_id": c.id, "text": c.text[:200]}
-        place = {"row": p.row, "where": p.where, "task_id": task.id}
-        out.append(Finding(code=code, severity=severity, message=message, **place, **more))  # type: ignore[arg-type]
+        out.append(
+            Finding(
+                code=code,
+                severity=severity,
+                message=message,
+                row=p.row,
+                where=p.where,
+                task_id=task.id,
+                **more,
+            )
+        )  # type: ignore[arg-type]
 
     for code, severity, message, fix in _prompt(task, prompt_tokens):
         found(code, severity, message, field="prompt", suggestion=fix)

@@ -59,15 +59,20 @@ def manifest(
     """How a split was made (method, seed, shares), per part its size, a sha256 over the tasks'
     hashes, and each task's hash."""
     by_id = {t.id: hash_of(t) for t in tasks}
-    out: dict[str, Any] = {"kit_split": 1, **how, "parts": {}}
-    for name, ids in parts.items():
-        hashes = {i: by_id[i] for i in ids}
-        out["parts"][name] = {
-            "n": len(ids),
-            "sha256": hashlib.sha256(canonical(sorted(hashes.values())).encode()).hexdigest(),
-            "tasks": hashes,
-        }
-    return out
+    hashes = {name: {i: by_id[i] for i in ids} for name, ids in parts.items()}
+    return {
+        "kit_split": 1,
+        **how,
+        "parts": {
+            name: {"n": len(parts[name]), "sha256": _checksum(of), "tasks": of}
+            for name, of in hashes.items()
+        },
+    }
+
+
+def _checksum(hashes: Mapping[str, str]) -> str:
+    """sha256 over the hashes of a part's tasks, in any order."""
+    return hashlib.sha256(canonical(sorted(hashes.values())).encode()).hexdigest()
 
 
 def verify(split: Mapping[str, Any], tasks: Iterable[Task]) -> list[str]:
@@ -90,10 +95,7 @@ def verify(split: Mapping[str, Any], tasks: Iterable[Task]) -> list[str]:
             if i in seen:
                 out.append(f"task {i!r} is in {seen[i]!r} and in {name!r}")
             seen[i] = name
-        if (
-            hashlib.sha256(canonical(sorted(part["tasks"].values())).encode()).hexdigest()
-            != part["sha256"]
-        ):
+        if _checksum(part["tasks"]) != part["sha256"]:
             out.append(f"the checksum of part {name!r} does not fit its tasks")
     return out
 
@@ -103,14 +105,12 @@ def _check(tasks: Iterable[Task], share: float, seed: int) -> list[Task]:
     n, whole = len(tasks), isinstance(seed, int) and not isinstance(seed, bool)
     part = is_number(share) and 0 < share < 1
     own = len({t.id for t in tasks}) == n
-    for fits, what, where, fix in (
-        (part, f"the held-out share is {share!r}", "share", "use a number between 0 and 1"),
-        (whole, f"the seed is {seed!r}", "seed", "use a whole number, such as 0"),
-        (n > 1, f"{n} tasks cannot be split", "tasks", None),
-        (own, "two tasks share an id", "tasks", "give every task its own id"),
-    ):
-        if not fits:
-            raise DataError(what, where=where, fix=fix)
+    DataError.first(
+        (not part, f"the held-out share is {share!r}", "share", "use a number between 0 and 1"),
+        (not whole, f"the seed is {seed!r}", "seed", "use a whole number, such as 0"),
+        (n < 2, f"{n} tasks cannot be split", "tasks", None),
+        (not own, "two tasks share an id", "tasks", "give every task its own id"),
+    )
     return tasks
 
 

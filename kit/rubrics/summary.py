@@ -127,7 +127,7 @@ class Summary:
         def share(x: float | None) -> str:
             return "unknown" if x is None else f"{x:.1%}"
 
-        out = [
+        return [
             ("tasks", str(self.tasks)),
             ("criteria", str(self.criteria)),
             ("criteria per task (min / median / max)", str(self.per_task)),
@@ -151,12 +151,11 @@ class Summary:
             ("human labels", top(self.labels)),
             ("human label coverage", share(self.coverage)),
             ("recorded verdicts", top(self.recorded)),
+            *(
+                (f"share met, {who}", "unknown" if x is None else f"{x:.3f}")
+                for who, x in self.share_met.items()
+            ),
         ]
-        out += [
-            (f"share met, {who}", "unknown" if x is None else f"{x:.3f}")
-            for who, x in self.share_met.items()
-        ]
-        return out
 
     def __str__(self) -> str:
         return "\n".join(f"{k:<42}{v}" for k, v in self.rows())

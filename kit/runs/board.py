@@ -148,8 +148,13 @@ def table(found: Iterable[tuple[Cell, Mapping[str, Any]]]) -> list[dict[str, Any
 def _entries(cell: Cell, metrics: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
     """A cell as (kind, name, ...) -> value."""
     yield from ((("parameter", k), v) for k, v in cell.params.items())
-    went = {"status": cell.status, "seconds": round(cell.seconds, 2), "cost": cell.cost}
-    went |= {"reason": cell.reason, "folder": Path(cell.folder).name}
+    went = {
+        "status": cell.status,
+        "seconds": round(cell.seconds, 2),
+        "cost": cell.cost,
+        "reason": cell.reason,
+        "folder": Path(cell.folder).name,
+    }
     yield from (((OWN, k), v) for k, v in stamped("sweep", went).items())
     for name, value in metrics.items():
         yield from _values(("metric", name), value)
@@ -244,8 +249,9 @@ def mark_unfinished(folder: Path, status: str, reason: str) -> None:
     if status == "stopped" and (folder / "metrics.json").exists():
         status, reason = "done", ""
     try:
-        meta = {**row.get("meta", {}), "error": reason}
-        runs.write_json(path, {**row, "status": status, "meta": meta})
+        runs.write_json(
+            path, {**row, "status": status, "meta": {**row.get("meta", {}), "error": reason}}
+        )
     except OSError:  # no room: in its place, in as many bytes
         old = b'"status": "running"'
         new = f'"status": "{status}"'.encode().ljust(len(old))

@@ -157,8 +157,15 @@ def _metrics(run: Run) -> dict[str, Any]:
         ):
             continue
         shown, band, n = estimate(value)
-        note = value.get("note", "") if isinstance(value, Mapping) else ""
-        rows.append({"metric": name, "value": shown, "95% interval": band, "n": n, "note": note})
+        rows.append(
+            {
+                "metric": name,
+                "value": shown,
+                "95% interval": band,
+                "n": n,
+                "note": value.get("note", "") if isinstance(value, Mapping) else "",
+            }
+        )
     return table(rows, limit=400, right=("value", "95% interval", "n"))
 
 
@@ -209,11 +216,9 @@ def _glance(found: Found, shown: set[str]) -> dict[str, Any]:
     """All runs, a row each: what sets it apart, its id, what it took."""
     rows = compare.overview(found)
     apart = any(r["differs in"] for r in rows)
-    out = []
-    for r in rows:
-        link = {"text": r["run"], "href": f"#{r['run']}"}
-        row = {
-            "run": link if r["run"] in shown else r["run"],
+    out = [
+        {
+            "run": {"text": r["run"], "href": f"#{r['run']}"} if r["run"] in shown else r["run"],
             **({"differs in": r["differs in"]} if apart else {}),
             "profile": r["profile"],
             "seed": r["seed"],
@@ -222,12 +227,15 @@ def _glance(found: Found, shown: set[str]) -> dict[str, Any]:
             "peak GiB": r["GiB"],
             "cost $": f"{r['cost $']:.4f}",
         }
-        out.append(row)
-    total = (
-        f"{sum(r['seconds'] or 0 for r in rows):,.0f} s "
-        f"and ${sum(r['cost $'] for r in rows):.4f} together."
-    )
-    return {**table(out, limit=5000, right=("cost $",)), "more": total}
+        for r in rows
+    ]
+    return {
+        **table(out, limit=5000, right=("cost $",)),
+        "more": (
+            f"{sum(r['seconds'] or 0 for r in rows):,.0f} s "
+            f"and ${sum(r['cost $'] for r in rows):.4f} together."
+        ),
+    }
 
 
 def _compared(found: Found, figures: Figures) -> dict[str, Any]:
@@ -252,8 +260,10 @@ def _compared(found: Found, figures: Figures) -> dict[str, Any]:
             kept = [r for g in plots.groups(mine, most=24).values() for r in g]
             drawn.append(plots.forest_by_metric(kept, title=page.escape(book)))
             continue
-        for (_, metric), group in plots.groups(mine, most=6).items():
-            drawn.append(plots.band(group, title=page.escape(f"{book}: {metric}")))
+        drawn += [
+            plots.band(group, title=page.escape(f"{book}: {metric}"))
+            for (_, metric), group in plots.groups(mine, most=6).items()
+        ]
     once = [
         [{**groups[k][0], "label": f"all {len(groups[k])} alike"}] for k in groups if k in alike
     ]
@@ -311,10 +321,13 @@ def _seeds(found: Found, figures: Figures) -> dict[str, Any]:
         for _, rows in ranked
         for s in rows
     ]
-    right = ("mean over seeds", "95% interval", "seeds", "own interval excludes 0")
     return {
         "figures": [figures.add(json.loads(f.to_json()), "") for f in drawn],
-        "table": table(_one_book(listed), limit=200, right=right),
+        "table": table(
+            _one_book(listed),
+            limit=200,
+            right=("mean over seeds", "95% interval", "seeds", "own interval excludes 0"),
+        ),
     }
 
 

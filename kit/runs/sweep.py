@@ -213,8 +213,9 @@ class Queue:
     def _key(self, index: int) -> str:
         if index not in self.keys:
             job = self.job(index)
-            kept = {"profile": job["profile"], "seed": None, "given": job["given"]}
-            _, _, digest = headless.plan(self.book, **kept)
+            _, _, digest = headless.plan(
+                self.book, profile=job["profile"], seed=None, given=job["given"]
+            )
             self.keys[index] = f"{self.book.stem}-{digest}"
         return self.keys[index]
 
@@ -353,8 +354,14 @@ def _on_ray(
                     ray.exceptions.RayError
                 ) as e:  # its worker died more often than it may be tried again
                     said = f"{type(e).__name__}: {e}"
-                    reason = said.partition("\n")[0]
-                    yield index, {"status": "failed", "tail": said[-1500:], "reason": reason}
+                    yield (
+                        index,
+                        {
+                            "status": "failed",
+                            "tail": said[-1500:],
+                            "reason": said.partition("\n")[0],
+                        },
+                    )
         finally:
             if mine:
                 ray.shutdown()

@@ -60,11 +60,15 @@ class Worker:
 
     def _start(self) -> None:
         self._errors = tempfile.TemporaryFile()
-        env = {"OMP_NUM_THREADS": str(self.threads), "OMP_WAIT_POLICY": "PASSIVE"}
-        env |= {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "kit.runs.worker"],
-            env={**os.environ, **env, processes.PARENT: str(os.getpid())},
+            env={
+                **os.environ,
+                "OMP_NUM_THREADS": str(self.threads),
+                "OMP_WAIT_POLICY": "PASSIVE",
+                "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
+                processes.PARENT: str(os.getpid()),
+            },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -123,8 +127,12 @@ def _answer(job: Mapping[str, Any]) -> dict[str, Any]:
     tail = "" if run.status == "done" else "\n".join(said)[-TAIL:]
     reused = any("finished before" in line for line in said)
     again = [line.strip() for line in said if headless.UNREADABLE in line]
-    reason = " ".join((run.meta.get("error") or "; ".join(again)).split())
-    fields = {"status": run.status, "reused": reused, "tail": tail, "reason": reason}
+    fields = {
+        "status": run.status,
+        "reused": reused,
+        "tail": tail,
+        "reason": " ".join((run.meta.get("error") or "; ".join(again)).split()),
+    }
     return {**fields, "folder": str(folder)}
 
 

@@ -49,15 +49,18 @@ def resolve(name: str | None = None) -> Profile:
             where="parameter `profile` or KIT_PROFILE",
             fix=nearest(name, NAMES),
         )
-    engine = "unsloth" if name in ("t4", "gpu") else "transformers"
-    model = {
-        "test": "tiny-random",
-        "cpu": "SmolLM2-135M-Instruct",
-        "t4": "Qwen/Qwen3-1.7B",
-        "gpu": "Qwen/Qwen3-4B-Instruct-2507",
-        "cluster": "Qwen/Qwen3-8B",
-    }[name]
-    return Profile(name=name, why=why, engine=engine, model=model)
+    return Profile(
+        name=name,
+        why=why,
+        engine="unsloth" if name in ("t4", "gpu") else "transformers",
+        model={
+            "test": "tiny-random",
+            "cpu": "SmolLM2-135M-Instruct",
+            "t4": "Qwen/Qwen3-1.7B",
+            "gpu": "Qwen/Qwen3-4B-Instruct-2507",
+            "cluster": "Qwen/Qwen3-8B",
+        }[name],
+    )
 
 
 def _detect() -> tuple[str, str]:

@@ -252,8 +252,11 @@ def _wrong(cls: type, values: Mapping[str, Any], said: str, where: str) -> KitEr
     place = f"{where}, setting {name}" if name else where
     choices = typing.get_args(typing.get_type_hints(cls).get(name)) if name else ()
     if "enum value" in what and choices:
-        fix = nearest(str(value), [str(c) for c in choices])
-        return KitError(f"{value!r} is not a choice", where=place, fix=fix)
+        return KitError(
+            f"{value!r} is not a choice",
+            where=place,
+            fix=nearest(str(value), [str(c) for c in choices]),
+        )
     if isinstance(value, str) and "`float`" in what:
         return KitError(f"{value!r} is not a number", where=place, fix="write it without quotes")
     shown = f"{value!r}: " if name else ""

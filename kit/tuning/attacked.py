@@ -42,8 +42,11 @@ def attacked(
             fix="label answers of train that fail a criterion",
         )
     few = dict(list({(r.task.id, r.response.id): r for r in failed}.items())[:answers])
-    tasks = list({r.task.id: r.task for r in few.values()}.values())
-    ask = partial(audit, tasks=tasks, responses=[r.response for r in few.values()])
+    ask = partial(
+        audit,
+        tasks=list({r.task.id: r.task for r in few.values()}.values()),
+        responses=[r.response for r in few.values()],
+    )
     more = {"attacks": attacks, "biases": (), "ledger": bench.ledger, "budget": bench.budget}
     found = {}
     for name in names:

@@ -175,21 +175,22 @@ class Workbench:
             trial = self._more(trial, stage)
             why = "" if full or trial.name == BASELINE else self._hopeless(trial)
             if why:
-                words = f"{why} on train: the rest was not asked"
-                return dataclasses.replace(trial, stopped=words)
+                return dataclasses.replace(trial, stopped=f"{why} on train: the rest was not asked")
         return trial
 
     def _more(self, trial: Trial, rows: Sequence[int]) -> Trial:
         got = dict(zip(rows, self._ask(trial, rows, self.make), strict=True))
-        verdicts = tuple(got.get(i, v) for i, v in enumerate(trial.verdicts))
-        return dataclasses.replace(trial, verdicts=verdicts)
+        return dataclasses.replace(
+            trial, verdicts=tuple(got.get(i, v) for i, v in enumerate(trial.verdicts))
+        )
 
     def _ask(self, trial: Trial, rows: Sequence[int], make: Any) -> list[Verdict]:
         """The judge's verdicts on these rows, as the trial puts them."""
         if "of" in trial.settings:
             return variants.joined(self, trial.settings, rows)
-        more = {"ledger": self.ledger, "budget": self.budget}
-        return variants.verdicts(make, trial, [self.rows[i] for i in rows], **more)
+        return variants.verdicts(
+            make, trial, [self.rows[i] for i in rows], ledger=self.ledger, budget=self.budget
+        )
 
     def _hopeless(self, trial: Trial) -> str:
         """Why a trial can surely not be chosen; "" where it may be."""

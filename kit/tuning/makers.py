@@ -74,8 +74,9 @@ def _frame(frame: Any, kind: str, options: dict[str, Any]) -> Any:
 
 def _worded(frame: Any, kind: str, options: dict[str, Any], prompt: str) -> Any:
     """The judge's template with this prompt as its system text."""
-    name = "tuned-" + fingerprint(prompt)[:8]
-    return dataclasses.replace(_frame(frame, kind, options), system=prompt, name=name)
+    return dataclasses.replace(
+        _frame(frame, kind, options), system=prompt, name="tuned-" + fingerprint(prompt)[:8]
+    )
 
 
 class Reflector:
@@ -104,9 +105,10 @@ class Reflector:
         if self.ledger is not None and who and call is not None:
             # an empty reply is paid too: it stays under its own id, and the question is asked again
             kept = {"id": key, "reply": reply} if reply.strip() else {"id": call.id}
-            asked = json.dumps({"prompt": prompt})
             self.ledger.put(
-                call=dataclasses.replace(call, judge="reflection", request=asked, **kept)
+                call=dataclasses.replace(
+                    call, judge="reflection", request=json.dumps({"prompt": prompt}), **kept
+                )
             )
         return _text(reply, why)
 

@@ -131,8 +131,8 @@ def bench_html(
         parts += [
             f"<h4>{escape(a.name)} &rarr; {escape(b.name)}: {changed.words}</h4>",
             diff_html(b, a),
+            flips_html(changed, top=top),
         ]
-        parts.append(flips_html(changed, top=top))
     if bench.doubts:
         parts.append(dicts_html(bench.doubts, caption="labels in doubt"))
     if bench.read is not None:

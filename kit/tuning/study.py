@@ -155,8 +155,11 @@ class Study:
                 where=f"part, row {where}",
                 fix="split by cluster",
             )
-        ids = [str(i) for i in (self.ids if self.ids is not None else self.cluster)]
-        clean = {"ids": ids, "human": floats(self.human, name="human"), "cluster": group}
+        clean = {
+            "ids": [str(i) for i in (self.ids if self.ids is not None else self.cluster)],
+            "human": floats(self.human, name="human"),
+            "cluster": group,
+        }
         for name, value in {**clean, "part": part}.items():
             object.__setattr__(self, name, value)
 
@@ -206,14 +209,12 @@ class Study:
         dropped on train.
         """
         by = {c.name: c for c in candidates}
-        if len(by) != len(candidates):
-            raise DataError(
-                "two candidates share a name", where="candidates", fix="give each its own name"
-            )
-        if baseline not in by:
-            raise DataError(
-                f"no candidate {baseline!r}", where="baseline", fix=f"candidates: {list(by)[:12]}"
-            )
+        names = f"candidates: {list(by)[:12]}"
+        twice = len(by) != len(candidates)
+        DataError.first(
+            (twice, "two candidates share a name", "candidates", "give each its own name"),
+            (baseline not in by, f"no candidate {baseline!r}", "baseline", names),
+        )
         train = self.scores(candidates, "train")
         first: dict[str, str] = {}
         for s in train:
@@ -303,8 +304,7 @@ class Study:
     def gap(self, new: Candidate, old: Candidate, pick: np.ndarray) -> Estimate:
         """How much better `new` agrees with people than `old` on the rows `pick` (n,), in pairs."""
         columns = new.verdicts[pick], old.verdicts[pick], self.human[pick]
-        more = {"cluster": self.cluster[pick], "measure": self.measure}
-        return agreement_difference(*columns, **more)
+        return agreement_difference(*columns, cluster=self.cluster[pick], measure=self.measure)
 
     def _gains(self, a: Candidate, b: Candidate, pick: np.ndarray) -> list[Estimate]:
         """The gap on rows that both judge; and, where one leaves rows open, with these as
@@ -317,8 +317,7 @@ class Study:
                 for c, gone in zip((a, b), open_, strict=True)
             ]
             silent = self.gap(*filled, pick)
-            note = "; ".join(filter(None, (silent.note, SILENT)))
-            gains.append(replace(silent, note=note))
+            gains.append(replace(silent, note="; ".join(filter(None, (silent.note, SILENT)))))
         return gains
 
     def _read(self, selection: Selection, pick: np.ndarray, reads: int) -> TestRead:
@@ -451,14 +450,15 @@ def plan(
         there is none with a spread (DataError). Its 80 % upper limit is planned with: half of all
         pilots understate it (Browne 1995). room : what the baseline lacks to the best value.
     """
-    if not 0 < gain <= 1:
-        raise DataError(f"a gain of {gain}", where="--gain", fix="give a number in (0, 1]")
-    if gap is None:
-        raise DataError(
+    DataError.first(
+        (not 0 < gain <= 1, f"a gain of {gain}", "--gain", "give a number in (0, 1]"),
+        (
+            gap is None,
             "no trial differs here and there from the baseline",
-            where="plan",
-            fix="try a prompt that changes some verdicts first: its spread over prompts tells",
-        )
+            "plan",
+            "try a prompt that changes some verdicts first: its spread over prompts tells",
+        ),
+    )
     units = gap.n_clusters or gap.n
     sure = 1 + 0.84 / math.sqrt(2 * units)
     more = {"spread": sure * gap.se * math.sqrt(units), "trials": trials}

@@ -69,8 +69,11 @@ class Trial:
         return np.array(both, dtype=float)
 
     def __repr__(self) -> str:
-        words = [f"{self.asked} of {len(self.verdicts)} rows asked", self.stopped]
-        words.append(f"from {self.parent!r}" if self.parent else "")
+        words = (
+            f"{self.asked} of {len(self.verdicts)} rows asked",
+            self.stopped,
+            f"from {self.parent!r}" if self.parent else "",
+        )
         return f"trial {self.name!r}: {', '.join(filter(None, words))}"
 
     def candidate(self) -> Candidate:
@@ -290,11 +293,10 @@ def _contents(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
     def one(name: str) -> str:
         if name not in found:
-            of = list(map(one, by[name]["settings"].get("of", ())))
             what = [
                 name.partition("~")[0],
                 by[name]["prompt"],
-                {**by[name]["settings"], "of": of},
+                {**by[name]["settings"], "of": list(map(one, by[name]["settings"].get("of", ())))},
             ]
             found[name] = fingerprint(what)
         return found[name]
@@ -362,9 +364,11 @@ def put_away(trials: dict[str, Trial], old: Trial) -> str:
     name = _free(old.name, trials)
     for t in list(trials.values()):  # what was made of it stays made of it
         of = [name if n == old.name else n for n in t.settings.get("of", ())]
-        settings = {**t.settings, "of": of} if of else t.settings
-        parent = name if t.parent == old.name else t.parent
-        trials[t.name] = replace(t, settings=settings, parent=parent)
+        trials[t.name] = replace(
+            t,
+            settings={**t.settings, "of": of} if of else t.settings,
+            parent=name if t.parent == old.name else t.parent,
+        )
     trials[name] = replace(trials[old.name], name=name)
     return name
 

@@ -242,8 +242,10 @@ def cascade(bench: Workbench, cheap: Trial, strong: Trial, tolerance: float) -> 
         )
     loss = (bench.right(strong.name) - bench.right(cheap.name))[train]
     texts = [bench.rows[i].criterion.text for i in train]
-    bands = fitted(np.array(p, dtype=float), loss, texts, tolerance)
-    return {"of": [cheap.name, strong.name], "bands": bands}
+    return {
+        "of": [cheap.name, strong.name],
+        "bands": fitted(np.array(p, dtype=float), loss, texts, tolerance),
+    }
 
 
 def fitted(
@@ -315,7 +317,12 @@ def whole(
         texts = [r.criterion.text for r in members]
         c = Criterion(id="all", text="All of these hold:\n" + "\n".join(f"- {t}" for t in texts))
         parts[c.text] = texts
-        task = dataclasses.replace(members[0].task, criteria=(c,))
-        human = min(r.human for r in members)
-        out.append(dataclasses.replace(members[0], task=task, criterion=c, human=human))
+        out.append(
+            dataclasses.replace(
+                members[0],
+                task=dataclasses.replace(members[0].task, criteria=(c,)),
+                criterion=c,
+                human=min(r.human for r in members),
+            )
+        )
     return out, parts, [list(map(row_id, members)) for members in answers.values()]

@@ -25,8 +25,9 @@ def show(
     rows = [r for r in rows if -1.5 <= r["value"] <= 1.5] or rows
     if not rows:
         return None
-    title = f"{notebook}: {contains}" if contains else notebook
-    return plots.forest_by_metric(rows[:60], title=title)
+    return plots.forest_by_metric(
+        rows[:60], title=f"{notebook}: {contains}" if contains else notebook
+    )
 
 
 @twinned

@@ -115,8 +115,11 @@ def browser(rollouts: Rows, *, texts: Mapping[str, str] | None = None) -> Any:
     if not widgets_live():
         from IPython.display import HTML
 
-        last = max((r["step"] for r in rollouts), default=0)
-        return HTML(answers_html(rollouts, step=last, texts=texts, top=12))
+        return HTML(
+            answers_html(
+                rollouts, step=max((r["step"] for r in rollouts), default=0), texts=texts, top=12
+            )
+        )
     import ipywidgets as w
 
     steps = sorted({r["step"] for r in rollouts}) or [0]
@@ -131,9 +134,13 @@ def browser(rollouts: Rows, *, texts: Mapping[str, str] | None = None) -> Any:
     out = w.HTML()
 
     def show(_: Any = None) -> None:
-        step = None if task.value is not None else slider.value
         out.value = answers_html(
-            rollouts, step=step, task_id=task.value, order=order.value, texts=texts, top=24
+            rollouts,
+            step=None if task.value is not None else slider.value,
+            task_id=task.value,
+            order=order.value,
+            texts=texts,
+            top=24,
         )
 
     for control in (slider, task, order):

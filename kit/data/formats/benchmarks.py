@@ -87,8 +87,14 @@ def _meta_evaluation(row: Row) -> Parsed:
         for field, value in (("binary_labels", given), ("anonymized_physician_ids", raters)):
             if value is not None:
                 row.keep(field, value)
-    group = row.optional("prompt_id") or "q-" + fingerprint(chat.prompt)[:12]
-    return row.task(task_id, chat.prompt, [criterion], group=group, meta=chat.meta, **chat.fields)
+    return row.task(
+        task_id,
+        chat.prompt,
+        [criterion],
+        group=row.optional("prompt_id") or "q-" + fingerprint(chat.prompt)[:12],
+        meta=chat.meta,
+        **chat.fields,
+    )
 
 
 def infobench(row: Row) -> Parsed:
@@ -110,8 +116,9 @@ def infobench(row: Row) -> Parsed:
         )
         row.keep("question_label", kinds)
     told, text = row.take("eval"), row.take("output")
-    source = None if text is None else row.optional("model")
-    answered = row.respond(task_id, "output", text, source=source)
+    answered = row.respond(
+        task_id, "output", text, source=None if text is None else row.optional("model")
+    )
     if answered and isinstance(told, list) and len(told) == len(criteria):
         judge = row.optional("judge") or "recorded"
         for c, label in zip(criteria, told, strict=True):
@@ -125,7 +132,6 @@ def infobench(row: Row) -> Parsed:
             field="eval",
         )
         row.keep("eval", told)
-    instruction = row.data.get("instruction")
     return row.task(
         task_id,
         chat.prompt,
@@ -133,7 +139,10 @@ def infobench(row: Row) -> Parsed:
         rubric="decomposed question",
         kind=row.optional("category"),
         tags=tags_of(row.take("subset")),
-        meta={**chat.meta, **({"instruction": instruction, "input": given} if given else {})},
+        meta={
+            **chat.meta,
+            **({"instruction": row.data.get("instruction"), "input": given} if given else {}),
+        },
         **chat.fields,
     )
 

@@ -159,8 +159,7 @@ def _claims(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _facts(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
     texts = [_named(x) for k in (*_FACT_LISTS, *_FACT_TEXTS) for x in _listed(raw.get(k)) if x]
     texts += [str(raw[k]) for k in _FACT_TEXTS if isinstance(raw.get(k), (str, int, float))]
-    texts = [t for t in texts if t.strip()]
-    out = [_fact(t, i) for i, t in enumerate(dict.fromkeys(texts), 1)]
+    out = [_fact(t, i) for i, t in enumerate(dict.fromkeys(filter(str.strip, texts)), 1)]
     if isinstance(raw.get("is_consistent"), bool):
         poles = ["consistent", *_SAME], ["tissue-specific", *_MIXED]
         (name, *same), other = poles if raw["is_consistent"] else poles[::-1]

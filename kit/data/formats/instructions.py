@@ -284,7 +284,11 @@ def _criterion(row: Row, name: str, instruction: Any, arguments: Any) -> Criteri
         f"{k.replace('_', ' ')} {repr(v) if isinstance(v, str) else as_text(v)}"
         for k, v in given.items()
     )
-    text = (
-        f"Follows the instruction {bare.replace('_', ' ')!r}" + (f" ({told})" if told else "") + "."
+    return Criterion(
+        id=name,
+        text=f"Follows the instruction {bare.replace('_', ' ')!r}"
+        + (f" ({told})" if told else "")
+        + ".",
+        tags=(bare.split(":")[0],),
+        meta=meta,
     )
-    return Criterion(id=name, text=text, tags=(bare.split(":")[0],), meta=meta)

@@ -19,7 +19,7 @@ from ...records import (
 from ..criteria import ranked, scaled
 from ..levels import levels_of
 from ..rows import Row
-from ..schemas import FIELD, readable, stamped
+from ..schemas import readable, stamped
 from ..slips import OWN_CRITERION, OWN_TASK
 from ..taskset import Parsed
 from ..values import absent, as_text, number
@@ -40,53 +40,8 @@ def record_row(record: Task | Response | Verdict) -> dict[str, Any]:
 
 def kit(row: Row) -> Parsed:
     """One record; a fault in it is an error that names the field."""
-    ours = "record" in row.data  # else a field of that name is the user's own
-    data = {k: v for k, v in _given(row.data).items() if not absent(v)}  # pandas writes NaN
-    for own in ("record", *([FIELD] if ours else ())):
-        data.pop(own, None)
-    kind = row.data.get("record", "task" if "prompt" in data else None)
-    if isinstance(data.get("criteria"), list):
-        data["criteria"] = [_given(c) if isinstance(c, Mapping) else c for c in data["criteria"]]
-    if isinstance(data.get("sources"), Mapping):
-        data["sources"] = _given(data["sources"])
     try:
-        if ours:
-            readable("record", row.data, where=row.where)
-        elif isinstance(data.get("criteria"), list):  # written by hand: in any order
-            for c in [c for c in data["criteria"] if isinstance(c, dict)]:
-                _by_hand(c)
-        _check(data, row.where)
-        if kind == "task":
-            task = task_from_json(data, where=row.where)
-            _count(row, data)
-            for c in task.criteria:
-                if not c.text.strip() and c.check is None:
-                    row.find(
-                        "missing-field",
-                        "the criterion has no text",
-                        severity="error",
-                        criterion_id=c.id,
-                        field="text",
-                        suggestion="write it or remove it",
-                    )
-            if not row.context.ids.add(task.id)[1]:
-                row.find(
-                    "duplicate-id",
-                    f"the task id {task.id!r} occurs again",
-                    severity="error",
-                    task_id=task.id,
-                )
-            return row.done(task)
-        if kind == "response":
-            row.responses.append(response_from_json(data, where=row.where))
-        elif kind == "verdict":
-            row.verdicts.append(verdict_from_json(data, where=row.where))
-        else:
-            raise DataError(
-                f"the record kind is {str(kind)[:40]!r}",
-                where=row.where,
-                fix="use task, response or verdict",
-            )
+        return row.done(_record(row))
     except DataError as e:
         row.find(
             "unreadable-row",
@@ -97,23 +52,72 @@ def kit(row: Row) -> Parsed:
     return row.done(None)
 
 
-def _by_hand(criterion: dict[str, Any]) -> None:
-    """Read levels, scale and points as in any list of criteria; DataError where they do not fit."""
-    levels = levels_of(criterion.get("levels"))
-    scale, points = scaled(criterion, levels)
-    if points is None and (weight := criterion.pop("points", None)) is not None:
-        criterion["weight"] = weight
-    criterion |= {"levels": list(levels), "scale": scale}
+def _record(row: Row) -> Task | None:
+    """The task of a row, None for an answer or a verdict, which goes to the row's own."""
+    ours = "record" in row.data  # else a field named "schema" is the user's own
+    fields = readable("record", row.data, where=row.where) if ours else row.data
+    data = {str(k): v for k, v in fields.items() if k != "record" and not absent(v)}
+    if isinstance(data.get("criteria"), list):
+        data["criteria"] = [_criterion(c, ours) for c in data["criteria"]]
+    if isinstance(data.get("sources"), Mapping):
+        data["sources"] = _given(data["sources"])
+    _check(data, row.where)
+    kind = fields.get("record", "task" if "prompt" in data else None)
+    if kind == "task":
+        return _task(row, data)
+    if kind == "response":
+        row.responses.append(response_from_json(data, where=row.where))
+    elif kind == "verdict":
+        row.verdicts.append(verdict_from_json(data, where=row.where))
+    else:
+        raise DataError(
+            f"the record kind is {str(kind)[:40]!r}",
+            where=row.where,
+            fix="use task, response or verdict",
+        )
+    return None
 
 
-def _count(row: Row, data: Mapping[str, Any]) -> None:
-    """Count the fields of a task and of its criteria that no record has."""
+def _criterion(given: Any, ours: bool) -> Any:
+    """The fields of a criterion that are given; in one written by hand, in any order, levels, scale
+    and points are read as in any list of criteria: DataError where they do not fit."""
+    out = _given(given) if isinstance(given, Mapping) else given
+    if ours or out is given:
+        return out
+    levels = levels_of(out.get("levels"))
+    scale, points = scaled(out, levels)
+    if points is None and (weight := out.pop("points", None)) is not None:
+        out["weight"] = weight
+    return out | {"levels": list(levels), "scale": scale}
+
+
+def _task(row: Row, data: Mapping[str, Any]) -> Task:
+    """The task, with findings on its id and its criteria, and on fields that no record has."""
+    task = task_from_json(data, where=row.where)
     for name in data.keys() - OWN_TASK:
         row.context.unread.add(name, row.where, data)
     for c in data.get("criteria") or ():
         if names := c.keys() - OWN_CRITERION:
             row.astray(names, c)
             ranked(row, c, as_text(c.get("id")), c.get("weight"))
+    for c in task.criteria:
+        if not c.text.strip() and c.check is None:
+            row.find(
+                "missing-field",
+                "the criterion has no text",
+                severity="error",
+                criterion_id=c.id,
+                field="text",
+                suggestion="write it or remove it",
+            )
+    if not row.context.ids.add(task.id)[1]:
+        row.find(
+            "duplicate-id",
+            f"the task id {task.id!r} occurs again",
+            severity="error",
+            task_id=task.id,
+        )
+    return task
 
 
 WORDS = {dict: "an object", list: "a list", str: "text", bool: "true or false"}

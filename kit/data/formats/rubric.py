@@ -231,8 +231,8 @@ def shown(row: Row, chat: Chat) -> dict[str, str]:
     """
     turns = (*chat.history, *chat.after)
     text = "\n".join([*(t["content"] for t in turns if t["role"] != "tool"), chat.prompt or ""])
-    blocks = [m[2] for m in TOOLS.finditer(text)]
-    blocks += [t["content"] for t in turns if t["role"] == "tool"]
+    tools = (t["content"] for t in turns if t["role"] == "tool")
+    blocks = [*(m[2] for m in TOOLS.finditer(text)), *tools]
     found = [(i, t.strip()) for b in blocks or [text] for i, t in _marked(b)]
     if not blocks:
         several = [i for i, t in found if "," in i and len(t.split()) > 1]
@@ -371,8 +371,8 @@ def _open_rubrics(row: Row, source: Mapping[str, Any]) -> tuple[list[Criterion],
             used.add(name)
     for section in ("Answer Critical", "Valuable", "Context"):
         if isinstance(source.get(section), list):
-            for item in source[section]:
-                criteria.append(_ingredient(row, item, section, f"c{len(criteria) + 1}"))
+            items = enumerate(source[section], len(criteria) + 1)
+            criteria += [_ingredient(row, item, section, f"c{n}") for n, item in items]
             used.add(section)
     if isinstance(source.get("rubric"), list):
         criteria += criteria_from(

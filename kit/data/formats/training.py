@@ -95,8 +95,13 @@ def sft(row: Row) -> Parsed:
         )
     if chat.prompt is None:
         row.find("missing-field", "the row has no prompt", severity="error", field="prompt")
-    kind = row.optional("kind", "category", "type") or "sft"
-    return row.task(task_id, chat.prompt, meta={**chat.meta, **meta}, kind=kind, **chat.fields)
+    return row.task(
+        task_id,
+        chat.prompt,
+        meta={**chat.meta, **meta},
+        kind=row.optional("kind", "category", "type") or "sft",
+        **chat.fields,
+    )
 
 
 def transcript(value: Any) -> Any:
@@ -180,8 +185,13 @@ def dpo(row: Row) -> Parsed:
         row.find(
             "same-pair", "chosen and rejected are the same text", severity="error", task_id=task_id
         )
-    kind = row.optional("kind", "category", "type") or "dpo"
-    return row.task(task_id, prompt, meta=meta, kind=kind, **chat.fields)
+    return row.task(
+        task_id,
+        prompt,
+        meta=meta,
+        kind=row.optional("kind", "category", "type") or "dpo",
+        **chat.fields,
+    )
 
 
 def _answered(row: Row, name: str, turns: list[Any]) -> list[Any]:
@@ -258,9 +268,8 @@ def verifier(row: Row) -> Parsed:
         _check_verifiers(row, task_id, names, read)
     group = row.optional("group", "tissue", "hold_out_group")
     items = listed(row, row.take("criteria"), "criteria")
-    for field in ("tissue", "source", "difficulty"):
-        if row.data.get(field) is not None:
-            meta[field] = row.take(field)
+    more = (f for f in ("tissue", "source", "difficulty") if row.data.get(f) is not None)
+    meta |= {field: row.take(field) for field in more}
     for field in ("answer", "response", "chosen"):
         if row.data.get(field) is not None:
             row.respond(task_id, field, row.take(field), source="data")
@@ -314,8 +323,14 @@ def qa(row: Row) -> Parsed:
         row.find("missing-field", "the question has no answer", severity="error", field="answer")
     else:
         truth["answer"] = answer
-    kind = row.optional("category", "type", "question_type")
-    return row.task(task_id, chat.prompt, truth=truth, kind=kind, meta=chat.meta, **chat.fields)
+    return row.task(
+        task_id,
+        chat.prompt,
+        truth=truth,
+        kind=row.optional("category", "type", "question_type"),
+        meta=chat.meta,
+        **chat.fields,
+    )
 
 
 def answers(row: Row) -> Parsed:

@@ -108,8 +108,9 @@ def _score(row: Row, task_id: str, leaf: str, node: Mapping[str, Any]) -> set[st
     reason = None if reason is None else as_text(reason)
     ids = (task_id, "submission", leaf)
     if score is None or not 0 <= score <= 1 or node.get("valid_score") is False:
-        meta = {"score": node["score"]}
-        verdict = unknown(*ids, "parse", judge="recorded", reason=reason, meta=meta)
+        verdict = unknown(
+            *ids, "parse", judge="recorded", reason=reason, meta={"score": node["score"]}
+        )
         if node.get("valid_score") is not False:
             row.find(
                 "unreadable-label",
@@ -118,12 +119,11 @@ def _score(row: Row, task_id: str, leaf: str, node: Mapping[str, Any]) -> set[st
                 field="score",
             )
     else:
-        status = {1.0: "met", 0.0: "unmet"}.get(score, "level")
         verdict = Verdict(
             task_id=task_id,
             response_id="submission",
             criterion_id=leaf,
-            status=status,
+            status={1.0: "met", 0.0: "unmet"}.get(score, "level"),
             value=score,
             judge="recorded",
             reason=reason,
