@@ -47,6 +47,5 @@ def verifiers_reward(
         return g.score
 
     rubric.__name__ = name
-    marks = {"reward": True, "reward_priority": priority, "_vf_weight": weight}
-    vars(rubric).update(marks)
+    vars(rubric).update(reward=True, reward_priority=priority, _vf_weight=weight)
     return rubric

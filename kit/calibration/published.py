@@ -119,10 +119,19 @@ def recompute(files: Iterable[Evaluation], *, seed: int = 0) -> list[dict[str, A
         exact = ece(e.conf, e.correct(), bins=10, closed="left", seed=seed)
         theirs = ece(e.conf, e.correct(), edges=THEIRS, closed="left", n_boot=0)
         note = f"plug-in {exact.value:.6f}; with edges i*0.1 as published {theirs.value:.6f}"
-        numbers = {"exact edges": exact.value, "as published": theirs.value}
-        limits = {"low": exact.low, "high": exact.high, "calibrated": exact.null}
-        row = {"file": e.name[:NAMED], "n": exact.n, **numbers, **limits}
-        rows.append(row | {"ece": exact, "note": note})
+        rows.append(
+            {
+                "file": e.name[:NAMED],
+                "n": exact.n,
+                "exact edges": exact.value,
+                "as published": theirs.value,
+                "low": exact.low,
+                "high": exact.high,
+                "calibrated": exact.null,
+                "ece": exact,
+                "note": note,
+            }
+        )
     return rows
 
 

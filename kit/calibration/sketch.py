@@ -173,8 +173,16 @@ class Sketch:
         cell = where.find(at)
         np.add.at(n, cell, w)
         np.add.at(s, cell, sums)
-        limits = where.lower, where.upper, where.convention
-        return Cells(where.bin, n, where.sums(n, s), *limits, self.rows, self.missing).dense()
+        return Cells(
+            where.bin,
+            n,
+            where.sums(n, s),
+            where.lower,
+            where.upper,
+            where.convention,
+            self.rows,
+            self.missing,
+        ).dense()
 
     def __repr__(self) -> str:
         cells = int(self.weight.any(1).sum())

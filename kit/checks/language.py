@@ -74,8 +74,7 @@ def _script(text: str) -> str | None:
     count: Counter[str] = Counter()
     for char in text:
         if char.isalpha():
-            name = unicodedata.name(char, "")
-            count["LATIN" if char.isascii() else name.split(" ", 1)[0]] += 1
+            count["LATIN" if char.isascii() else unicodedata.name(char, "").split(" ", 1)[0]] += 1
     if not count:
         return None
     if count["HIRAGANA"] + count["KATAKANA"] > 0.1 * count.total():

@@ -198,5 +198,4 @@ def line(g: Grade) -> bytes:
             v.pop(name)
     names = ("task_id", "response_id", "score", "score_low", "score_high")
     more = ("verdicts", "usage", "cost", "parts")
-    row = stamped("grades", {k: data[k] for k in (*names, *more)})
-    return dumps(plain(row)) + b"\n"
+    return dumps(plain(stamped("grades", {k: data[k] for k in (*names, *more)}))) + b"\n"

@@ -33,11 +33,8 @@ def offline() -> bool:
 
 def sha256(path: Path) -> str:
     """Hex sha256 of a file, read in blocks."""
-    digest = hashlib.sha256()
     with path.open("rb") as f:
-        while block := f.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(f, "sha256").hexdigest()
 
 
 def package(name: str, version: str, *, sha256: str, kind: str = "wheel") -> Path:

@@ -384,5 +384,4 @@ def _rung(
 ) -> AuditRow:
     fall = None if before is None else stats.difference(now, before, cluster=where)
     lost = stats.mean([x is None for x in now], cluster=where) if now and not note else None
-    rate = stats.mean(now, cluster=where)
-    return AuditRow("ladder", name, what, rate, fall, lost, note=note)
+    return AuditRow("ladder", name, what, stats.mean(now, cluster=where), fall, lost, note=note)

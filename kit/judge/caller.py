@@ -181,8 +181,7 @@ class Caller:
             run.flying += 1
             try:
                 got = await self._attempt(path, payload, most)
-                sent = Forecast(calls=got.sent)
-                spent = got.spent.forecast(self.price) if got.spent else sent
+                spent = got.spent.forecast(self.price) if got.spent else Forecast(calls=got.sent)
             finally:
                 run.flying -= 1
                 if ticket is not None:

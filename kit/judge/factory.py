@@ -130,8 +130,7 @@ def _typed(
     hints = typing.get_type_hints(maker.__init__ if isinstance(maker, type) else maker)
     made_of_judges = kind in ("panel", "escalate")  # `_members` reads them
     hints[kind] = Any if made_of_judges else hints.get(next(iter(parameters)), Any)
-    given = {kind: subject, **options}
-    read = fitting(hints, given, where=where)
+    read = fitting(hints, {kind: subject, **options}, where=where)
     return read.pop(kind), read
 
 

@@ -105,9 +105,12 @@ def remember(secret: str | None, shortest: int = SHORTEST) -> None:
     if len(secret) < shortest or not _bare(secret):  # dashes and blanks stand in any text
         return
     raw = secret.encode("utf-8", "replace")
-    forms = {secret, urllib.parse.quote(raw, safe=""), json.dumps(secret)[1:-1]}
-    forms |= {html.escape(secret), secret.replace("/", "\\/"), secret.replace("/", "\\\\/")}
-    _IN_USE.update((form, _telling(form)) for form in forms | _encoded(raw))
+    forms = {
+        *(secret, urllib.parse.quote(raw, safe=""), json.dumps(secret)[1:-1]),
+        *(html.escape(secret), secret.replace("/", "\\/"), secret.replace("/", "\\\\/")),
+        *_encoded(raw),
+    }
+    _IN_USE.update((form, _telling(form)) for form in forms)
 
 
 def _telling(form: str) -> str:
@@ -227,11 +230,9 @@ def plain(text: Any) -> str:
 
 def said(text: str) -> str:
     """The server's own message, short, on one line; keys are cut out."""
-    try:
+    with contextlib.suppress(ValueError, AttributeError, RecursionError):
         error = json.loads(text).get("error")
         text = error.get("message", text) if isinstance(error, dict) else str(error or text)
-    except (ValueError, AttributeError, RecursionError):
-        pass
     return plain(shown(str(text)))
 
 
@@ -273,8 +274,7 @@ class Address:
                 fix="write it whole, for example http://127.0.0.1:8000/v1",
             )
         place = parts.netloc.rpartition("@")[2]
-        path = parts.path.rstrip("/")
-        base = f"{parts.scheme}://{place}" + path.removesuffix(PATH)
+        base = f"{parts.scheme}://{place}" + parts.path.rstrip("/").removesuffix(PATH)
         pairs = urllib.parse.parse_qsl(parts.query, keep_blank_values=True)
         remember_all(dict(pairs))
         open_ = "&".join(f"{k}={CUT if secret_name(k) else veiled(v)}" for k, v in pairs)

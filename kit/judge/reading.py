@@ -100,10 +100,9 @@ def heard(
     readings = parse.agreed([_choice(data, c, criteria, answer) for c in choices])
     logprobs = choices[0].get("logprobs")
     tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
-    probs: list[Any] = [None] * len(criteria)
     if tokens and len(choices) == 1:
-        probs = token_p(tokens, criteria, readings)
-    return readings, probs
+        return readings, token_p(tokens, criteria, readings)
+    return readings, [None] * len(criteria)
 
 
 def _choice(
@@ -115,9 +114,12 @@ def _choice(
     parts = _parts(message.get("content"))
     words = [p.get("text") for p in parts]
     text = "".join(t for t in words if isinstance(t, str))
-    beside = set(_beside(text, data, "choices"))
-    beside.update(_beside(text, choice, "message"), _beside(text, message, "content"))
-    beside.update(name for p in parts for name in _beside(text, p, "text"))
+    beside = {
+        *_beside(text, data, "choices"),
+        *_beside(text, choice, "message"),
+        *_beside(text, message, "content"),
+        *(name for p in parts for name in _beside(text, p, "text")),
+    }
     found, bare = fault(beside), not text.strip()
     if found is None or found.failure == "parse":
         if any(not isinstance(t, str) for t in words):

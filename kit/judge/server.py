@@ -139,11 +139,9 @@ class LocalServer:
                 process.stdin.close()  # the child watches this pipe
         for end in (lambda: None, process.terminate, process.kill):
             end()
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(5)
                 break
-            except subprocess.TimeoutExpired:
-                continue
         self.base_url = ""
 
     def judge(self, **more: Any) -> Any:
@@ -174,7 +172,7 @@ class LocalServer:
         self.stop()
 
 
-def _serve(settings: dict[str, Any]) -> None:
+def _child(settings: dict[str, Any]) -> None:
     """The child: serve until the parent closes our standard input."""
     import xllamacpp
 
@@ -198,7 +196,7 @@ def _serve(settings: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    _serve(json.loads(sys.argv[1]))
+    _child(json.loads(sys.argv[1]))
 
 
 # a busy laptop may need minutes for one answer: waiting is free here, asking again is not

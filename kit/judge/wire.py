@@ -86,12 +86,9 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     """
     low = {k.lower(): v for k, v in headers.items() if k.lower().startswith("retry-after")}
     for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        try:
-            seconds = float(low[name]) / scale
-        except (KeyError, ValueError):
-            continue
-        if seconds >= 0:
-            return min(seconds, LONGEST)
+        with contextlib.suppress(KeyError, ValueError):
+            if (seconds := float(low[name]) / scale) >= 0:
+                return min(seconds, LONGEST)
     return _date(low.get("retry-after"))
 
 

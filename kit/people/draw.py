@@ -39,8 +39,8 @@ class Draw:
     half_width: float
 
     def __str__(self) -> str:
-        lines = [f"{len(self.rows)} rows, {self.fresh} to be labelled; drawn: {self.design}"]
-        return "\n".join([*lines, *self.worth])
+        head = f"{len(self.rows)} rows, {self.fresh} to be labelled; drawn: {self.design}"
+        return "\n".join([head, *self.worth])
 
 
 @dataclass(frozen=True)

@@ -196,9 +196,15 @@ def grade_of(row: Any, where: str) -> Grade:
     verdicts = row["verdicts"]
     if not isinstance(verdicts, list) or not all(isinstance(v, Mapping) for v in verdicts):
         raise DataError("the verdicts are no list of objects", where=f"{where}, field verdicts")
-    ends = {"score": None, "score_low": float("nan"), "score_high": float("nan")}
     return grade_from_json(
-        {**ends, **row, "verdicts": [{**ids, **v} for v in verdicts]}, where=where
+        {
+            "score": None,
+            "score_low": float("nan"),
+            "score_high": float("nan"),
+            **row,
+            "verdicts": [{**ids, **v} for v in verdicts],
+        },
+        where=where,
     )
 
 

@@ -234,8 +234,7 @@ class Linter:
         flawed = self._take(p.findings, {f.code for f in p.findings})
         n = len(p.task.criteria) if p.task else 0
         self.criteria += n
-        flawed |= self._take(check_row(p, prompt_tokens=self.prompt_tokens))
-        flawed |= self._take(self.corpus.add(p))
+        flawed |= self._take([*check_row(p, prompt_tokens=self.prompt_tokens), *self.corpus.add(p)])
         known = {c.id for c in p.task.criteria} if p.task else set()
         self.flawed += n if None in flawed else len(known & flawed)
 

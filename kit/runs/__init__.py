@@ -101,8 +101,7 @@ def code_fingerprint() -> str:
     )
     h = hashlib.sha256()
     for f in files:
-        h.update(f.name.encode())
-        h.update(f.read_bytes())
+        h.update(f.name.encode() + f.read_bytes())
     return h.hexdigest()[:16]
 
 
@@ -175,16 +174,20 @@ class Session:
             from ..plots import plot
 
             fig = plot(fig, **options)
-        self.figures = [f for f in self.figures if f["name"] != name]
         drawn = json.loads(fig.to_json())
-        self.figures.append({"name": name, "caption": caption, "front": front, "figure": drawn})
+        self.figures = [
+            *(f for f in self.figures if f["name"] != name),
+            {"name": name, "caption": caption, "front": front, "figure": drawn},
+        ]
         return fig
 
     def table(self, name: str, rows: Any, *columns: str, caption: str = "") -> Any:
         """Keep a table for the report and show it; rows and columns as `kit.show` takes them."""
         shown = show(rows, *columns, caption=caption)
-        self.tables = [t for t in self.tables if t["name"] != name]
-        self.tables.append({"name": name, "caption": caption, "rows": plain(_texts(shown))})
+        self.tables = [
+            *(t for t in self.tables if t["name"] != name),
+            {"name": name, "caption": caption, "rows": plain(_texts(shown))},
+        ]
         return shown
 
     def judgments(self, tasks: Any, *, labels: Any = None, **sets: Any) -> int:

@@ -368,8 +368,7 @@ def _sections(
     out = [_section(f, r, _name(r, named), rows) for f, r in shown]
     room -= sum(len(json.dumps(s)) for s in out)
     for i, ((folder, _), section) in enumerate(zip(shown, out, strict=True)):
-        share = max(0, room) // (len(shown) - i)
-        room -= _draw(folder, section, figures, share)
+        room -= _draw(folder, section, figures, max(0, room) // (len(shown) - i))
     return out
 
 

@@ -49,8 +49,12 @@ class Worker:
         line = "" if self.closed else self._ask(job)
         if not line:
             words = self._last_words()
-            said = {"tail": words, "reason": words.partition("\n")[0]}
-            return {"status": "failed", "seconds": time.time() - begin, **said}
+            return {
+                "status": "failed",
+                "seconds": time.time() - begin,
+                "tail": words,
+                "reason": words.partition("\n")[0],
+            }
         found = json.loads(line) | {"seconds": time.time() - begin}
         if found.get("folder"):
             run = runs.load(Path(found["folder"]))
@@ -127,13 +131,13 @@ def _answer(job: Mapping[str, Any]) -> dict[str, Any]:
     tail = "" if run.status == "done" else "\n".join(said)[-TAIL:]
     reused = any("finished before" in line for line in said)
     again = [line.strip() for line in said if headless.UNREADABLE in line]
-    fields = {
+    return {
         "status": run.status,
         "reused": reused,
         "tail": tail,
         "reason": " ".join((run.meta.get("error") or "; ".join(again)).split()),
+        "folder": str(folder),
     }
-    return {**fields, "folder": str(folder)}
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from dataclasses import dataclass
@@ -68,13 +69,11 @@ def _detect() -> tuple[str, str]:
         not os.path.exists("/dev/nvidiactl") and shutil.which("nvidia-smi") is None
     ):  # saves importing torch (seconds)
         return "cpu", "no NVIDIA device was found"
-    try:
+    with contextlib.suppress(ImportError):
         import torch
 
         if torch.cuda.is_available():
             memory = torch.cuda.get_device_properties(0).total_memory / 2**30
             device = torch.cuda.get_device_name(0)
             return ("gpu" if memory >= 22 else "t4"), f"found {device} with {memory:.0f} GiB"
-    except ImportError:
-        pass
     return "cpu", "no CUDA device was found"

@@ -129,8 +129,7 @@ def whole(path: Path) -> Iterator[Path]:
         yield part
         os.replace(part, path)
     except OSError as e:
-        own = e.filename in (None, str(part))
-        named = str(path) if own else e.filename
+        named = str(path) if e.filename in (None, str(part)) else e.filename
         raise OSError(e.errno, e.strerror or str(e), named) from None
     finally:
         with contextlib.suppress(OSError):

@@ -170,5 +170,10 @@ class _Json(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Time (UTC), level, where from, message."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        row = {"time": at, "level": record.levelname.lower(), "from": record.name}
-        return json.dumps({**row, "message": record.getMessage()}, ensure_ascii=False)
+        row = {
+            "time": at,
+            "level": record.levelname.lower(),
+            "from": record.name,
+            "message": record.getMessage(),
+        }
+        return json.dumps(row, ensure_ascii=False)

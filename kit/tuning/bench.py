@@ -320,8 +320,7 @@ class Workbench:
             raise DataError("a doubt needs who and why", where="doubt", fix="say both")
         self._open(row)
         entry = {"row": int(row), "who": who, "why": why, **made.named(self.rows[row])}
-        others = [d for d in self.doubts if (d["row"], d["who"]) != (row, who)]
-        self.doubts = [*others, entry]
+        self.doubts = [*(d for d in self.doubts if (d["row"], d["who"]) != (row, who)), entry]
         self._remember()
 
     def _open(self, row: int) -> None:

@@ -34,8 +34,7 @@ def maker(judge: Any) -> MakeJudge:
     """
     if callable(judge) and (isinstance(judge, type) or not hasattr(judge, "verdicts")):
         return judge
-    named = isinstance(judge, (str, dict))
-    kind, subject, options = parts(judge) if named else ("", None, {})
+    kind, subject, options = parts(judge) if isinstance(judge, (str, dict)) else ("", None, {})
     if kind not in ASKED:
         raise KitError(
             f"{judge!r} has no prompt to change",

@@ -94,8 +94,7 @@ def _answer(f: Mapping[str, Any]) -> str:
 
 def _reasons(f: Mapping[str, Any]) -> str:
     sure = {k: "" if f[f"P {k}"] is None else f" (P {f[f'P {k}']:.2f})" for k in ("before", "now")}
-    lines = [f"<b>{k}</b>{sure[k]}: {escape(f[f'reason {k}'][:400])}" for k in sure]
-    return "<br>".join(lines)
+    return "<br>".join([f"<b>{k}</b>{sure[k]}: {escape(f[f'reason {k}'][:400])}" for k in sure])
 
 
 def picked(

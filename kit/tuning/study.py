@@ -303,8 +303,13 @@ class Study:
 
     def gap(self, new: Candidate, old: Candidate, pick: np.ndarray) -> Estimate:
         """How much better `new` agrees with people than `old` on the rows `pick` (n,), in pairs."""
-        columns = new.verdicts[pick], old.verdicts[pick], self.human[pick]
-        return agreement_difference(*columns, cluster=self.cluster[pick], measure=self.measure)
+        return agreement_difference(
+            new.verdicts[pick],
+            old.verdicts[pick],
+            self.human[pick],
+            cluster=self.cluster[pick],
+            measure=self.measure,
+        )
 
     def _gains(self, a: Candidate, b: Candidate, pick: np.ndarray) -> list[Estimate]:
         """The gap on rows that both judge; and, where one leaves rows open, with these as

@@ -113,15 +113,15 @@ class _Controls:
             self.text.value = self.bench.trials[self.base.value].prompt
 
     def _draw_diff(self, _: Any = None) -> None:
-        old = self.bench.trials[self.base.value]
-        self.diff.value = diff_html(Trial("", self.text.value), old)
+        self.diff.value = diff_html(Trial("", self.text.value), self.bench.trials[self.base.value])
 
     def _draw(self, _: Any = None) -> None:
         if self.busy:
             return
         self.trials.value = dicts_html(self.bench.data())
-        views = self.new.value, self.old.value, self.view.value, self.slice.value
-        found = picked(self.bench, *views)
+        found = picked(
+            self.bench, self.new.value, self.old.value, self.view.value, self.slice.value
+        )
         self.flips.value = flips_html(found)
         rows = [(f"row {f['row']}: {f['criterion'][:60]}", f["row"]) for f in found]
         self.row.options = rows[:SHOWN]

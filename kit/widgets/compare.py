@@ -49,5 +49,4 @@ def explorer(found: Sequence[tuple[Path, Run]], contains: str = "") -> Any:
     def draw() -> Any:
         return show(found, book.value, part.value) or w.Label("no metric holds this text")
 
-    out = drawn(draw, book, part)
-    return w.VBox([w.HBox([book, part]), out])
+    return w.VBox([w.HBox([book, part]), drawn(draw, book, part)])

@@ -80,8 +80,14 @@ def _answer(r: Mapping[str, Any], texts: Mapping[str, str]) -> tuple[Any, ...]:
     """One sampled answer as a row of `answers_html`."""
     marks = " ".join(_mark(v, texts) for v in r["verdicts"])
     text = r["text"][:400] + (" (cut off)" if r.get("truncated") else "")
-    numbers = _number(r["reward"]), _number(r["advantage"], 2)
-    return r["step"], r["task_id"], *numbers, marks, text
+    return (
+        r["step"],
+        r["task_id"],
+        _number(r["reward"]),
+        _number(r["advantage"], 2),
+        marks,
+        text,
+    )
 
 
 def live(total: int | None = None) -> tuple[Any, Callable[[Mapping[str, Any]], None]]:

@@ -61,8 +61,7 @@ def _counted(
         )
         if found is None:
             return None
-        words, limits = found
-        return f"Has {words} {noun}.", {**check, **limits}
+        return f"Has {found[0]} {noun}.", {**check, **found[1]}
 
     return make
 
@@ -78,8 +77,12 @@ def _times(noun: str, what: str, relation: str, count: str) -> Callable[[Argumen
         found, said = _bounds(a.get(relation), a.get(count)), a.get(what)
         if found is None or not isinstance(said, str) or not said:
             return None
-        pattern = {"name": "regex", "pattern": re.escape(said), "case": False}
-        return f"Has the {noun} {said!r} {found[0]} times.", {**pattern, **found[1]}
+        return f"Has the {noun} {said!r} {found[0]} times.", {
+            "name": "regex",
+            "pattern": re.escape(said),
+            "case": False,
+            **found[1],
+        }
 
     return make
 

@@ -346,8 +346,7 @@ def answers(row: Row) -> Parsed:
         )
         return row.done(None)
     value = row.take("response", "text")
-    own = row.take("response_id", "id")
-    name = _unique(row, task_id, value, own)
+    name = _unique(row, task_id, value, row.take("response_id", "id"))
     stated = row.take("stated_confidence", "confidence")
     sure = _chance(stated)
     if not absent(stated) and (sure is None or not 0 <= sure <= 1):
