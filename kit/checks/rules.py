@@ -83,29 +83,21 @@ def _contains(task: Task, response: Response, args: Arguments) -> Finding:
         return any(text_of.stands(fold(term).strip(), h, whole=whole) for h in said)
 
     hit = {g: [t for t in terms if found(t, g)] for g, terms in groups.items()}
-    notes = []
-    if groups["any"]:
-        notes.append(
-            f"has {', '.join(map(repr, hit['any'])) or 'none'} of {len(groups['any'])} "
-            f"terms; any one needed"
-        )
-    if groups["all"]:
-        gone = [t for t in groups["all"] if t not in hit["all"]]
-        notes.append(
-            f"has {len(hit['all'])} of {len(groups['all'])} needed terms"
-            + (f", not {', '.join(map(repr, gone[:5]))}" if gone else "")
-        )
-    if groups["none"]:
-        notes.append(
-            f"has {', '.join(map(repr, hit['none'][:5])) or 'none'} of {len(groups['none'])} "
-            f"unwanted terms"
-        )
+    gone = [t for t in groups["all"] if t not in hit["all"]]
+    notes = {
+        "any": f"has {', '.join(map(repr, hit['any'])) or 'none'} of {len(groups['any'])} "
+        "terms; any one needed",
+        "all": f"has {len(hit['all'])} of {len(groups['all'])} needed terms"
+        + (f", not {', '.join(map(repr, gone[:5]))}" if gone else ""),
+        "none": f"has {', '.join(map(repr, hit['none'][:5])) or 'none'} of {len(groups['none'])} "
+        "unwanted terms",
+    }
     met = (
         (not groups["any"] or bool(hit["any"]))
         and len(hit["all"]) == len(groups["all"])
         and not hit["none"]
     )
-    return Finding(met, "; ".join(notes))
+    return Finding(met, "; ".join(text for g, text in notes.items() if groups[g]))
 
 
 def _regex(task: Task, response: Response, args: Arguments) -> Finding:

@@ -255,5 +255,6 @@ def small(subject: None = None, **options: Any) -> ServedJudge:
         return path
 
     ours = {"template": "short", "mode": "text", "probability": "logprobs"}
-    model = judge_model.pin()["name"]
-    return ServedJudge(find, model, identity=judge_model.identity(), **{**ours, **options})
+    return ServedJudge(
+        find, judge_model.pin()["name"], identity=judge_model.identity(), **{**ours, **options}
+    )

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from ..data.files import nearest
 from ..data.findings import SEVERITIES, Finding
 from ..data.taskset import Parsed, TaskSet
 from ..errors import DataError
 from ..records import Task, grouped
+from ..settings.read import nearest
 from ..tables import rows_html
 from . import precision
 from .corpus import Corpus
@@ -59,11 +59,8 @@ def named(rules: str | Collection[str]) -> str | Collection[str]:
     rules = (rules,) if isinstance(rules, str) else tuple(rules)
     known = precision.FACTS | precision.READ.keys()
     if lost := next((r for r in rules if r not in known), None):
-        near = nearest(str(lost), sorted(known))
         raise DataError(
-            f"there is no lint rule {lost!r}",
-            where="rules",
-            fix=f"did you mean {near!r}?" if near else f"one of {', '.join(sorted(known))}",
+            f"there is no lint rule {lost!r}", where="rules", fix=nearest(str(lost), known)
         )
     return rules
 

@@ -341,12 +341,11 @@ def _judged(found: Found, named: Mapping[str, str], room: int) -> list[dict[str,
         data = readable("judgments", json.loads(path.read_text("utf-8")), where=str(path))
         every = math.ceil(path.stat().st_size / max(room, 1))
         data = view.thinned(data, every)
-        note = ""
-        if every > 1:
-            note = (
-                f"To keep this page small, one task in {every} stands here, and its numbers are of "
-                f"these {len(data['tasks'])}; all are in the run's {runs.JUDGMENTS}."
-            )
+        less = (
+            f"To keep this page small, one task in {every} stands here, and its numbers are of "
+            f"these {len(data['tasks'])}; all are in the run's {runs.JUDGMENTS}."
+        )
+        note = less if every > 1 else ""
         part = view.part(f"judged-{len(out)}", data)
         if len(part) > 1.5 * room:  # a single task is too large
             part = ""

@@ -309,11 +309,9 @@ def open_instruct(row: Row) -> Parsed:
         used |= {"instruction_id", "kwargs"}
     if source is row.data:
         row.used |= used
-    rest: dict[str, Any] = {}
-    if source is not row.data:
+        rest = {} if truth is None else {"ground_truth": truth}
+    else:
         rest = {str(k): v for k, v in source.items() if k not in used}
-    elif truth is not None:
-        rest = {"ground_truth": truth}
     if prompt is None:
         asked = next(
             (
