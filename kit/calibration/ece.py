@@ -25,6 +25,7 @@ from .cells import Cells, locator, tally
 from .inputs import check
 from .sketch import Sketch
 
+RESAMPLED = 20_000  # cells; n_boot times more would fill the memory, and tell of nothing
 MOST = 0.8  # share of the rows in one bin from which an error describes that bin
 
 
@@ -223,7 +224,10 @@ def ece_of(
     value, s = float(plugin(size, gap)), gap_errors(cells)
     best = max(0.0, debiased_l1(size, gap, s))
     p_value, low, high = math.nan, math.nan, math.nan
-    if n_boot:
+    notes = [note] if note else []
+    if len(cells.bin) > RESAMPLED and null is None:
+        notes.append(f"more than {RESAMPLED:,} bins: no interval and no test")
+    elif n_boot:
         null = resample.null_gaps(cells, n_boot, seed) if null is None else null
         drawn = np.abs(cells.per_bin(null)).sum(-1) / cells.size
         if cells.units is not None:  # sign flips of few clusters are lighter-tailed than the error
@@ -232,7 +236,6 @@ def ece_of(
         low, high = _interval(cells, value, best, s, level)
         if p_value > 1 - level:
             low = 0.0
-    notes = [note] if note else []
     if low == 0 and p_value <= 1 - level:
         notes.append("clusters not drawn could make it 0: its p knows only those that were")
     if cells.n_clusters is not None and cells.n_clusters < 8:
@@ -427,7 +430,8 @@ def ece(
     left of the bias in bins without a clear gap, upwards from halfway to the plug-in, lower limit 0
     unless the test rejects (a percentile bootstrap of
     the plug-in covers about a fifth of the time).
-    n_boot : resamples of the test; 0 leaves out test and interval. Sources: Guo et al. 2017,
+    n_boot : resamples of the test; 0 leaves out test and interval, as more than 20,000 bins (one
+        per value of as many) do. Sources: Guo et al. 2017,
         section 2; Kumar et al. 2019, section 5; Broecker & Smith 2007.
 
     >>> ece([0.95, 1.0], [1, 0], n_boot=0, bins=10).value

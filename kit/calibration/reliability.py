@@ -234,7 +234,6 @@ def reliability(
     )
 
 
-RESAMPLED = 20_000  # cells; n_boot times more would fill the memory, and tell of nothing
 BINNINGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("auto", {}),
     ("one bin", {"bins": 1}),
@@ -307,12 +306,9 @@ def sensitivity(
 ) -> Sensitivity:
     """ECE of the same rows under eleven binnings: what of the number is the convention.
 
-    More than 20,000 bins (one per value of as many) have an error, and no interval and no test.
-
     >>> sensitivity([.5, .5, .9, .9], [1, 0, 1, 0], n_boot=0).table()[1]["ece"]
     0.2
     """
     x = check(conf, correct, cluster=cluster, weights=weights, missing=missing)
     cells = ((name, tally([x], locator(x, **binning))) for name, binning in BINNINGS)
-    drawn = ((name, c, n_boot if len(c.bin) <= RESAMPLED else 0) for name, c in cells)
-    return Sensitivity(tuple((name, ece_of(c, n_boot=n, seed=seed)) for name, c, n in drawn))
+    return Sensitivity(tuple((name, ece_of(c, n_boot=n_boot, seed=seed)) for name, c in cells))

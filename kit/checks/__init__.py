@@ -144,13 +144,13 @@ def _arguments(task: Task, criterion: Criterion) -> Arguments:
             where=f"{where}, field check",
             fix=f'write {{"name": one of {", ".join(names())}, ...}}',
         )
-    args = Arguments(raw)
+    args = Arguments({k: v for k, v in raw.items() if v is not None})  # Parquet fills with null
     args.where = where
     name = raw["name"]
     if name not in RULES and name not in _FUNCTIONS:
         raise args.wrong("name", "there is no such check", f"use one of {', '.join(names())}")
     if name in RULES:
-        extra = sorted(set(raw) - {"name", "not", *RULES[name][0]})
+        extra = sorted(set(args) - {"name", "not", *RULES[name][0]})
         if extra:
             raise args.wrong(
                 extra[0],

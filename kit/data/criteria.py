@@ -11,9 +11,9 @@ from ..errors import DataError
 from ..records import Criterion
 from .labels import read_label
 from .levels import levels_of
-from .lines import PAID, POINTS, PRICED, lines_of
+from .lines import PAID, POINTS, PRICED, RANK, lines_of
 from .slips import PARTS
-from .values import absent, as_text, listed, number, parsed_json
+from .values import absent, as_text, listed, number, parsed_json, unused
 
 if TYPE_CHECKING:
     from .rows import Row
@@ -170,6 +170,17 @@ def criteria_from(
         if name in given and not (isinstance(item, Mapping) and "id" in item):
             name = f"item-{i}"  # another one is called so
         out += _with_parts(row, item, name, negative, names)
+    ranks = dict.fromkeys(m[1].casefold() for c in out if (m := RANK.match(c.text)))
+    given = (x.keys() & names for x in value if isinstance(x, Mapping))
+    if len(ranks) > 1 and not any(given):
+        row.find(
+            "bad-weight",
+            f"the texts say {', '.join(ranks)}, and each weighs the same",
+            severity="error",
+            field=field_name,
+            suggestion="write objects, each with its text and weight: what the words are worth, "
+            "no reader knows",
+        )
     return out
 
 
@@ -441,10 +452,7 @@ def _scale(
 
 def free_id(row: Row, name: str, seen: set[str]) -> str:
     """An id that is not among those seen, to which it is added; a change is reported."""
-    own, n = name, 1
-    while name in seen:
-        n += 1
-        name = f"{own}#{n}"
+    own, name = name, unused(name, lambda n: n not in seen)
     if name != own:
         row.find(
             "duplicate-id",

@@ -63,7 +63,8 @@ def levels_of(value: Any, scores: Any = None) -> tuple[str, ...]:
     evenly spaced: the kit pays them in equal steps. Levels that are numbers are put in order.
 
     value : a list of texts, an object number -> text, or a list of objects with a text and, if they
-    like, a number. scores : a list of numbers beside a list of texts.
+    like, a number; in one text, "1. bad / 2. fair", each with its number. scores : a list of
+    numbers beside a list of texts.
 
     >>> levels_of({"1": "bad", "0": "none", "2": "good"})
     ('0: none', '1: bad', '2: good')
@@ -73,6 +74,8 @@ def levels_of(value: Any, scores: Any = None) -> tuple[str, ...]:
     value = parsed_json(value)
     if absent(value) or value in ([], {}, ""):
         return ()
+    parts = re.split(r"\s*(?:[\n;|]|\s/\s)\s*", value.strip()) if isinstance(value, str) else []
+    value = parts if all(map(ends_of, parts or [""])) else value
     if isinstance(value, Mapping):
         pairs = list(value.items())
     elif isinstance(value, (list, tuple)):

@@ -51,6 +51,16 @@ LADDER = re.compile(  # a step of a scale that is called by its number, a grade 
     r"[\s*]*(?:[:=]|\s[-–—])[\s*]*[^\W\d]",
     re.I,
 )
+DEGREE = re.compile(  # a step of a scale in words: how much, and of what
+    r"\W*(not(?: at all)?|hardly|barely|slightly|somewhat|partly|partially|moderately|fairly|mostly"
+    r"|quite|very|extremely|highly|completely|fully|totally)(?: (\w+))?\W*",
+    re.I,
+)
+RANK = re.compile(  # what a text says before its colon of how much it counts
+    r"\W*(essential|important|optional|critical|crucial|vital|mandatory|bonus|major|minor|pitfall"
+    r"|(?:must|nice to)[ -]have)(?: criteri(?:a|on))?[\s*_]*[:)\]]",
+    re.I,
+)
 HEADING = re.compile(r"\s*#|.*:[\s*_]*\Z|\s*(\*\*|__).+\1\s*\Z")
 TITLE = re.compile(
     r"\W*(?:(?:the|a|grading|scoring|evaluation|marking) )*(?:rubrics?|criteria|checklist)\b"
@@ -146,8 +156,10 @@ def _items(lines: list[str]) -> tuple[list[str], list[str], list[str]]:
             items[-1] += f" {said}"
     wrong = [x for role, x in roles if role == ""]
     steps = [x for role, x in roles if LADDER.match(x[marks[x].end() :] if x in marks else x)]
-    if len(steps) > 1:
-        wrong += steps
+    degrees = [m for x in items if (m := DEGREE.fullmatch(x))]
+    told, of = ({m[i] and m[i].casefold() for m in degrees} for i in (1, 2))
+    if len(steps) > 1 or (len(told) > 1 and len(of - {None}) < 2):
+        wrong += steps or items
     heads = [x for role, x in roles if role == "head"]
     runs = [(role, [x for _, x in run]) for role, run in groupby(roles, key=lambda r: r[0])]
     parts = [run[-1] for role, run in runs if role == "head"]

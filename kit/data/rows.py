@@ -32,6 +32,7 @@ from .values import (
     blank,
     parsed_json,
     says_nothing,
+    unused,
 )
 
 SHARED = {  # field of a task -> fields of a row that hold it, where a reader does not say otherwise
@@ -155,7 +156,7 @@ class Row:
     def keep(self, name: str, value: Any) -> None:
         """Put a value that no record has a place for into the task's meta; equal names are
         numbered."""
-        self.kept[_free_name(name, self.kept)] = value
+        self.kept[unused(name, lambda n: n not in self.kept, "{} ({})")] = value
 
     def text(self, *names: str, need: bool = False) -> str | None:
         """A text field; another type is kept as JSON text and reported; with `need` an absent one
@@ -396,15 +397,6 @@ class Row:
         return [c for c in criteria if c.id not in blank]
 
 
-def _free_name(name: str, taken: Mapping[str, Any]) -> str:
-    """The name, with a number behind it where it is taken."""
-    return next(
-        n
-        for n in itertools.chain([name], (f"{name} ({i})" for i in itertools.count(2)))
-        if n not in taken
-    )
-
-
 def beside(meta: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     """Both; a name that is taken gets a number.
 
@@ -413,5 +405,5 @@ def beside(meta: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     """
     out = dict(meta)
     for name, value in more.items():
-        out[_free_name(name, out)] = value
+        out[unused(name, lambda n: n not in out, "{} ({})")] = value
     return out

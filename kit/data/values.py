@@ -9,13 +9,23 @@ import json
 import math
 import re
 import tokenize
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .rows import Row
 
 NOTHING = frozenset(("nan", "none", "null", "n/a", "#n/a", "<na>", "na", "-", "–", "--"))
+
+
+def unused(name: str, free: Callable[[str], bool], form: str = "{}#{}") -> str:
+    """The name, with a number behind it where it is not free.
+
+    >>> unused("a", lambda n: n not in ("a", "a#2"))
+    'a#3'
+    """
+    each = itertools.chain([name], (form.format(name, i) for i in itertools.count(2)))
+    return next(n for n in each if free(n))
 
 
 def absent(value: Any) -> bool:

@@ -162,10 +162,9 @@ def ppi(
     se = math.sqrt(float((psi**2).sum()) + lam**2 * extra)
     df = min(effective_df(psi[held > 0]), max(clusters - 1, 1.0))
     words = f"PPI++ (lambda {lam:.3f}), {m} labels"
-    if clusters < LEAST:
-        note, nan = too_few(clusters, "labels"), math.nan
-        return Estimate(value, nan, nan, len(f), c, words, note, missing, level, se)
     out = Estimate(value, math.nan, math.nan, len(f), c, words, "", missing, level, se)
+    if clusters < LEAST:
+        return replace(out, note=too_few(clusters, "labels"))
     return _ppi_limits(out, y[lab], group[lab], df)
 
 
@@ -184,36 +183,40 @@ def _unseen(b: np.ndarray, lab: np.ndarray, group: np.ndarray, ratio: float) -> 
 
 # labelled clusters that must hold each outcome before the judge narrows the interval of a rate
 RARE = 5
+EDGE = 0.3  # rates nearer to 0 or 1, where what passes RARE by luck is far off
 
 
-def labels_alone(
+def beside_labels(
     out: Estimate,
     y: np.ndarray,
     weight: np.ndarray,
     group: np.ndarray,
-) -> Estimate | None:
+) -> Estimate:
     """`out` with the limits of the labels y (m,) of 0 and 1 alone, where fewer than RARE of their
-    clusters hold the rarer of them; None elsewhere. What the judge's errors are, and how alike the
-    rows of a prompt, can then not be read off.
+    clusters hold the rarer of them: what the judge's errors are, and how alike the rows of a
+    prompt, can then not be read off. Up to twice as many the limit nearer the edge reaches as far
+    as that of the labels with a tenth of the error: of draws that hold RARE by luck, .8 covered.
     """
     few = min(len(np.unique(group[y == v])) for v in (0.0, 1.0))
-    if few >= RARE:
-        return None
+    if few >= 2 * RARE:
+        return out
     number = np.unique(group, return_inverse=True)[1]
+    if few >= RARE:
+        less = 10 ** ((len(y) / out.n) ** 4 - 1)  # none where all rows are labelled
+        wide = share(y, weight, number, level=1 - (1 - out.level) * less)
+        return replace(
+            out,
+            low=min(out.low, wide.low if wide.value < EDGE else 1.0),
+            high=max(out.high, wide.high if wide.value > 1 - EDGE else 0.0),
+        )
     alone = share(y, weight, number, level=out.level)
-    low, high = min(alone.low, out.value), max(alone.high, out.value)
+    said = f"the rarer label occurs in {few} labelled clusters, {RARE} are needed: "
     return replace(
         out,
-        low=low,
-        high=high,
+        low=min(alone.low, out.value),
+        high=max(alone.high, out.value),
         note="; ".join(
-            t
-            for t in (
-                out.note,
-                f"the rarer label occurs in {few} labelled clusters, {RARE} are needed: "
-                "the interval is that of the labels alone",
-            )
-            if t
+            t for t in (out.note, said + "the interval is that of the labels alone") if t
         ),
     )
 
@@ -221,13 +224,11 @@ def labels_alone(
 def _ppi_limits(out: Estimate, y: np.ndarray, group: np.ndarray, df: float) -> Estimate:
     """With limits, on the logit where labels are 0 and 1."""
     shares = bool(np.isin(y, (0.0, 1.0)).all())
-    alone = labels_alone(out, y, np.ones(len(y)), group) if shares else None
-    if alone is not None:
-        return alone
     bounds = (0.0, 1.0) if shares else (-math.inf, math.inf)
     clusters = len(np.unique(group))
     low, high = limits(out.value, out.se, df, clusters, bounds=bounds, level=out.level)
-    return replace(out, low=low, high=high)
+    out = replace(out, low=low, high=high)
+    return beside_labels(out, y, np.ones(len(y)), group) if shares else out
 
 
 @takes_table("judge", "human", "policy", "cluster")

@@ -20,7 +20,7 @@ from .anytime import FIRM, betting
 from .arguments import in_bounds
 from .clusters import codes, estimate, floats, same_length, sums, worth
 from .columns import takes_table
-from .correction import Counts, labels_alone, lang_reiczigel, posterior
+from .correction import Counts, beside_labels, lang_reiczigel, posterior
 from .estimate import Estimate, unknown
 from .shares import CARRIED, share, signed_share
 from .tails import t_quantile
@@ -252,8 +252,8 @@ def _post_stratified(
         level,
         spread,
     )
-    found = labels_alone(out, y[has], weight[has], group[has]) if clustered else None
-    return found or _towards_labels(out, y[has], weight[has], group[has] if clustered else None)
+    out = _towards_labels(out, y[has], weight[has], group[has] if clustered else None)
+    return beside_labels(out, y[has], weight[has], group[has]) if clustered else out
 
 
 def _towards_labels(

@@ -180,3 +180,6 @@ def test_a_bin_per_value_of_many_values_is_not_resampled() -> None:
     each = {r["binning"]: r for r in rows}
     assert np.isnan(each["one per value"]["p_value"]) and np.isnan(each["one per value"]["low"])
     assert each["one per value"]["ece"] > 0 and each["auto"]["p_value"] < 0.1
+    for cluster in (None, np.arange(30_000) % 5000):
+        e = c.ece(conf, conf > 0.3, bins="distinct", cluster=cluster)
+        assert e.value > 0 and np.isnan(e.low) and "no interval and no test" in e.note

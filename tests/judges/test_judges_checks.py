@@ -293,6 +293,14 @@ def test_malformed_arguments_name_task_criterion_and_field(spec, field):
     assert "task-7" in str(e.value) and "c3" in str(e.value) and f"check.{field}" in str(e.value)
 
 
+def test_an_argument_that_is_null_is_not_given():
+    """Parquet gives every check the arguments of all of a file's checks, null where it has none."""
+    spec = {"name": "words", "max": 3, "any": None, "case": None, "not": None}
+    assert run("one two", **spec).status == "met"
+    with pytest.raises(DataError, match="unknown argument 'case'"):
+        run("one two", **{**spec, "case": False})
+
+
 def test_language_abstains_on_too_little():
     v = run("Paris", name="language", code="fr")
     assert v.status == "unknown" and v.failure == "abstain" and v.p is None

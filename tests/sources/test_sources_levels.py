@@ -600,3 +600,15 @@ def test_the_first_labels_may_stand_late_in_a_file(tmp_path, kind):
     source = {"list": rows, "stream": iter(rows), "jsonl": tmp_path / "a.jsonl"}[kind]
     read = [v.value for p in iter_tasks(source) for v in p.verdicts]
     assert read == [0.0, 0.5, 1.0]
+
+
+@pytest.mark.parametrize("between", [" / ", "\n", "; ", " | "])
+def test_levels_in_one_cell_are_levels_and_labels_may_leave_their_numbers_out(between):
+    """ "1. Not helpful / 2. Somewhat / 3. Very" in a cell was an error: no criterion had levels."""
+    words = ("Not helpful", "Somewhat", "Very")
+    levels = between.join(f"{i}. {w}" for i, w in enumerate(words, 1))
+    task = {"prompt": "p", "criteria": [{"id": "h", "text": "Helpful", "levels": levels}]}
+    rows = [{**task, "response": f"r {w}", "labels": {"h": w}} for w in words]
+    assert [v.value for v in load_tasks(rows).sound().verdicts] == [0.0, 0.5, 1.0]
+    with pytest.raises(DataError, match="levels cannot be read"):
+        load_tasks([{"prompt": "p", "criteria": [{"text": "x", "levels": "bad / good"}]}]).sound()

@@ -297,3 +297,27 @@ def test_what_must_not_be_costs_in_whatever_form_it_stands(rubric):
     assert not out.findings
     nothing = load_tasks([{"prompt": "Q", "rubric": {"positive": ["A"], "negative": None}}])
     assert nothing.criteria == 1 and not nothing.findings
+
+
+def test_words_of_rank_before_criteria_without_weights_are_an_error():
+    """ "Essential: A", "Optional: B", "Pitfall: C" weighed alike, and the pitfall was to be met."""
+    ranked = ["Essential: says A", "Optional Criteria: says B", "Pitfall: says C"]
+    for texts in (ranked, [{"text": t} for t in ranked], "\n".join(ranked[:2])):
+        with pytest.raises(DataError, match="each weighs the same"):
+            load_tasks([{"prompt": "p", "rubrics": texts}]).sound()
+    weighed = [{"text": t, "weight": w} for t, w in zip(ranked, (5, 2, -1), strict=True)]
+    for texts in (weighed, ["Important: says A", "says B"], ["Optional chaining: yes", "B"]):
+        assert not load_tasks([{"prompt": "p", "rubrics": texts}]).findings
+
+
+def test_steps_of_a_scale_in_words_are_no_criteria():
+    """ "1. Not helpful / 2. Somewhat / 3. Very", a line each, were three criteria to be met."""
+    for text in (
+        "1. Not helpful\n2. Somewhat helpful\n3. Very helpful",
+        "Q?\n- Not at all\n- Very",
+    ):
+        with pytest.raises(DataError, match="cannot be read"):
+            load_tasks([{"prompt": "p", "rubrics": text}]).sound()
+    assert (
+        load_tasks([{"prompt": "p", "rubrics": "- Not repetitive\n- Very concise"}]).criteria == 2
+    )

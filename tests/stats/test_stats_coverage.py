@@ -293,6 +293,27 @@ def test_small_rare_outcome_in_few_labelled_prompts(rate):
     assert any("rarer label" in one().note for _ in range(5))
 
 
+@pytest.mark.parametrize("name", ["ppi", "pass_rate"])
+def test_rates_near_the_edge_are_held_by_the_draws_that_bear_no_note_too(name):
+    """Where three prompts with the rarer label are expected, five that were drawn are far off, and
+    only then did the judge narrow the interval: .75 of such draws held the rate, .96 of all."""
+    rng = np.random.default_rng(5)
+    held = []
+    while len(held) < 60:
+        c = np.repeat(np.arange(24), rng.integers(2, 17, 24))
+        y = (rng.random(len(c)) < rng.beta(0.9, 8.1, 24)[c]).astype(float)
+        human = np.full(len(c), np.nan)
+        rows = rng.permutation(len(c))[:32]
+        human[rows] = y[rows]
+        if len(set(c[rows][y[rows] == 1])) < 5:
+            continue
+        more = {} if name == "ppi" else {"design": "random"}
+        e = getattr(stats, name)(judged(rng, y, 0.9, 0.8), human, cluster=c, **more)
+        assert not e.note
+        held.append(e.low <= 0.1 <= e.high)
+    assert np.mean(held) >= 0.92
+
+
 def near_the_top(rng, clusters):
     """Scores (n,) near 1 with a long tail below, alike within a prompt; and the prompts."""
     group = np.repeat(np.arange(clusters), rng.integers(2, 17, clusters))

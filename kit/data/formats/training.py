@@ -13,7 +13,7 @@ from ..criteria import criteria_from, tags_of
 from ..labels import FIELDS, by_criterion, read_label
 from ..rows import Row, beside
 from ..taskset import Parsed
-from ..values import absent, as_text, blank, listed, number, parsed_json
+from ..values import absent, as_text, blank, listed, number, parsed_json, unused
 from . import biorlhf
 from .biorlhf import VERIFIERS
 
@@ -120,9 +120,8 @@ def transcript(value: Any) -> Any:
 def dpo(row: Row) -> Parsed:
     """`{prompt, chosen, rejected}`, texts or chats; without a prompt, transcripts too
     ("Human: ... Assistant: ...")."""
-    own_id = not all(blank(row.data.get(k)) for k in ("id", "task_id"))
-    # several pairs of one prompt are usual
-    task_id = row.task_id("id", "task_id", "prompt_id", again="error" if own_id else "info")
+    pair = any(not blank(row.data.get(k)) for k in ("id", "task_id"))  # else its prompt's id
+    task_id = row.task_id("id", "task_id", "prompt_id", again="error" if pair else "info")
     names = ("prompt", "question", "instruction")
     chats = {k: parsed_json(row.take(k)) for k in ("chosen", "rejected")}
     alone = all(row.data.get(n) is None for n in names)
@@ -399,10 +398,7 @@ def _unique(row: Row, task_id: str, value: Any, own: Any) -> str:
     """The id of an answer, its own or made of its text; one that the task has already gets a
     number."""
     base = as_text(own) if own is not None else "r-" + fingerprint([task_id, as_text(value)])[:12]
-    name, n = base, 1
-    while not row.context.ids.add(f"{task_id}\0{name}")[1]:
-        n += 1
-        name = f"{base}#{n}"
+    name = unused(base, lambda n: row.context.ids.add(f"{task_id}\0{n}")[1])
     if name != base:
         row.find(
             "duplicate-id",
