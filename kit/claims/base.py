@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -64,7 +65,7 @@ def verify(
     if verifier not in applicable(task):
         return Part.absent(name)
     read = answer(response)
-    part = import_module(f"{__package__}.{verifier}").score(task, read, name=name, **options)
+    part = _module(verifier).score(task, read, name=name, **options)
     why = unread(task, read.text)
     low, high = part.range if why else (part.low, part.high)
     return replace(part, low=low, high=high, details={**part.details, "unread": why})
@@ -72,6 +73,18 @@ def verify(
 
 def unread(task: Task, text: str) -> str:
     """Why an answer is not read, neither as right nor as wrong; "" where it is read."""
-    names = {"direction", "factual"}.intersection(applicable(task))
-    read = (import_module(f"{__package__}.{n}").unread(task, text) for n in sorted(names))
-    return next(filter(None, read), "")
+    global _last
+    last = _last
+    if last[0] is not task or last[1] != text:
+        names = {"direction", "factual"}.intersection(applicable(task))
+        read = (_module(n).unread(task, text) for n in sorted(names))
+        _last = last = task, text, next(filter(None, read), "")
+    return last[2]
+
+
+_last: tuple[Task | None, str, str] = None, "", ""  # each verifier asks, and the calibration
+
+
+@cache
+def _module(name: str) -> Any:
+    return import_module(f"{__package__}.{name}")

@@ -9,6 +9,7 @@ one. What is denied, compared with, or explained in words of its own is not name
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -142,12 +143,12 @@ def _chains(
 ) -> list[tuple[int, int]]:
     """For each mark the last mark of the list it opens ("X, Y and Z"), as indices of marks."""
     gaps = [words[a + 1 : b] for (a, _), (b, _) in pairwise(marks)]
-    linked = [all(w in lx.ITEM_LINKS or w in named for w in gap) for gap in gaps]
-    out = []
-    for k in range(len(marks)):
-        run = next((j for j in range(k, len(gaps)) if not linked[j]), len(gaps))
-        out.append((k, max((j + 1 for j in range(k, run) if lx.JOINS & set(gaps[j])), default=k)))
-    return out
+    far = [*range(len(marks))]
+    for k in reversed(range(len(gaps))):
+        if all(w in lx.ITEM_LINKS or w in named for w in gaps[k]):
+            joined = far[k + 1] > k + 1 or lx.JOINS & set(gaps[k])
+            far[k] = far[k + 1] if joined else k
+    return list(enumerate(far))
 
 
 def _pieces(
@@ -158,16 +159,23 @@ def _pieces(
     What is denied, compared with or set aside ("unlike X and Y", "of X, Y and Z, ...") is left out.
     """
     cuts = {i for i, w in enumerate(words) if w.lower() in lx.CHOICE_CUTS}
+    stops = [-1, *(i for i, w in enumerate(words) if w in (",", ";", ".", "but"))]
+    asides = [i for i, w in enumerate(words) if w.lower() in lx.ASIDES]
     aside: set[int] = set()
+    until, gone = -1, 0  # what earlier lists reached: the mark, the word
     for k, last in _chains(words, marks, named):
         at, right = marks[k]
-        since = max((i for i in range(at) if words[i] in (",", ";", ".", "but")), default=-1) + 1
+        since = stops[bisect_left(stops, at) - 1] + 1
         opens = since == 0 and words[0].lower() in ("of", "out")
-        if right is None or opens or lx.ASIDES & {w.lower() for w in words[since:at]}:
-            aside |= set(range(k, last + 1))
-        cuts -= set(range(at, marks[last][0]))
+        if right is None or opens or bisect_left(asides, since) < bisect_left(asides, at):
+            until = max(until, last)
+        aside |= {k} if k <= until else set()
+        cuts.difference_update(range(max(at, gone), marks[last][0]))
+        gone = max(gone, marks[last][0])
+    places = [i for i, _ in marks]
     for start, end in pairwise([0, *sorted(cuts), len(words)]):
-        said = {r for k, (i, r) in enumerate(marks) if start <= i < end and k not in aside}
+        here = range(bisect_left(places, start), bisect_left(places, end))
+        said = {marks[k][1] for k in here if k not in aside}
         if said:
             yield words[start:end], said
 

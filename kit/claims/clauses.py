@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -361,8 +362,8 @@ class _Sentence:
         """
         words = self.words
         before, behind = (
-            [m for m in subjects if m.end <= c.start],
-            [m for m in subjects if m.start >= c.end],
+            subjects[: bisect_right(subjects, c.start, key=lambda m: m.end)],
+            subjects[bisect_left(subjects, c.end, key=lambda m: m.start) :],
         )
         if behind:
             gap = [

@@ -293,8 +293,7 @@ def excluded(words: Sequence[str], m: Match) -> bool:
         and words[i - 1] not in ("in", "on", "for", "to", "of", "both", "all")
     ):
         i -= 1
-    words = list(words)
-    return any(i >= len(p) and words[i - len(p) : i] == p for p in _EXCLUDERS)
+    return any(i >= len(p) and [*words[i - len(p) : i]] == p for p in _EXCLUDERS)
 
 
 def usable(words: Sequence[str], subjects: Sequence[Match]) -> list[Match]:
@@ -305,7 +304,7 @@ def usable(words: Sequence[str], subjects: Sequence[Match]) -> list[Match]:
 def in_one_list(words: Sequence[str], group: Sequence[Match]) -> bool:
     """True when only commas, conjunctions and the like stand between the subjects ("in A and in
     B")."""
-    gaps = [words[a.end : b.start] for a, b in itertools.pairwise(group)]
+    gaps = (words[a.end : b.start] for a, b in itertools.pairwise(group))
     return all(
         lx.LIST_WORDS.issuperset(gap[:1]) and (lx.LIST_WORDS | lx.PREPOSITIONS).issuperset(gap)
         for gap in gaps

@@ -14,17 +14,15 @@ import re
 from bisect import bisect_left
 from collections.abc import Container, Mapping, Sequence
 from functools import lru_cache
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from typing import Any
 
 from ..records import Part, Response, Task
 from . import lexicon as lx
 from .bags import as_named, given, named_numbers, place, right_numbers, surplus
 from .choice import decided, guesses, others
-from .clauses import doubts
 from .compare import against, first, misplaced, ranked, relation
 from .confidence import without_confidence
-from .cues import after_phrase, phrases
 from .listing import rivals
 from .text import affirmed, asserted, find, norm, phrase_words, spans
 
@@ -59,12 +57,32 @@ def matched(fact: Mapping[str, Any], sentences: Sequence[str], prompt: str = "")
     return any(places(fact, s, prompt) for s in sentences)
 
 
+_Marks = tuple[list[int], list[int], list[int], list[int]]
+
+
 @lru_cache(maxsize=2_048)  # for every fact, and again for every verifier
-def _read(sentence: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...]]:
-    """The tokens, normalised, and where they start; a slash parts nothing here: m/s is one unit."""
+def _read(sentence: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...], _Marks]:
+    """The tokens, normalised, where they start, and their marks; a slash parts nothing here: m/s is
+    one unit.
+    """
     found = [(t, at) for t, at in spans(sentence) if t != "/"]
     raw = tuple(t for t, _ in found)
-    return raw, tuple(affirmed([norm(t) for t in raw])), tuple(at for _, at in found)
+    words = tuple(affirmed([norm(t) for t in raw]))
+    return raw, words, tuple(at for _, at in found), _marks(words)
+
+
+def _marks(words: Sequence[str]) -> _Marks:
+    """What `_unclaimed` asks of a sentence's clauses, found once: reading each name's clause anew
+    takes time that grows with the square of the words.
+
+    Indices of the cuts (with both ends), of the words of doubt, of "unlikely"; and for each index
+    (n + 1,) the first end of a phrase of _NO_CLAIM that starts there or behind.
+    """
+    n, kinds = len(words), (lx.FACT_CUTS, lx.DOUBTS, {"unlikely"})
+    cuts, doubts, unlikely = ([i for i, w in enumerate(words) if w in kind] for kind in kinds)
+    ends = {i: i + k for k in _LENGTHS for i in range(n) if " ".join(words[i : i + k]) in _NO_CLAIM}
+    told = [*accumulate((ends.get(i, n + 1) for i in range(n, -1, -1)), min)][::-1]
+    return [-1, *cuts, n], doubts, unlikely, told
 
 
 def places(fact: Mapping[str, Any], sentence: str, prompt: str = "") -> list[int]:
@@ -73,12 +91,12 @@ def places(fact: Mapping[str, Any], sentence: str, prompt: str = "") -> list[int
     free = {w for t in (prompt, *(n for n, _ in names)) for w in phrase_words(t)}
     beside = free | fact.get("beside", frozenset())
     of = fact.get("number") is not None
-    raw, normed, starts = _read(sentence)
+    raw, normed, starts, marks = _read(sentence)
     out = []
     for m in find(normed, names):
         own = any(w in lx.SELF_NEGATING or w.endswith("n't") for w in normed[m.start : m.end])
         denied = _denied(normed, m.start) or _dismissed(normed, m.end)
-        denied = denied or _unclaimed(normed, m.start, m.end, free, beside, of)
+        denied = denied or _unclaimed(normed, marks, m.start, m.end, free, beside, of)
         last = starts[m.end - 1] + len(raw[m.end - 1])
         if (own or not (denied or against(prompt, raw, m.start, m.end))) and as_named(
             sentence, starts[m.start], last, m.of
@@ -92,7 +110,7 @@ def places(fact: Mapping[str, Any], sentence: str, prompt: str = "") -> list[int
         for i, j in found
         if not _denied(normed, i)
         and not any(_dismissed(normed, j + k) for k in range(4))
-        and not any(_unclaimed(normed, i, j + k, free, beside, of) for k in range(4))
+        and not any(_unclaimed(normed, marks, i, j + k, free, beside, of) for k in range(4))
     ]  # "343 m/s is not it": a unit has up to three words
 
 
@@ -122,7 +140,8 @@ _AFTER = re.compile(
     r"|\w+ nothing (?:to do|of the (?:kind|sort))\b.*"
 )
 _BUT = re.compile(r"(?:any|every)thing but(?: \w+)?")
-_NO_CLAIM = phrases((*lx.NO_CLAIM, *lx.DENIALS, "not true", "not right", "as opposed to"))
+_NO_CLAIM = {*lx.NO_CLAIM, *lx.DENIALS, "not true", "not right", "as opposed to"}
+_LENGTHS = sorted({p.count(" ") + 1 for p in _NO_CLAIM}, reverse=True)  # in words
 _WHICH_IS = re.compile(r",? ?(?:which|that|this|it) (?:is|wa|were) (?:\w+ly )?(\w+)")
 
 
@@ -137,6 +156,7 @@ def _dismissed(words: Sequence[str], end: int) -> bool:
 
 def _unclaimed(
     words: Sequence[str],
+    marks: _Marks,
     start: int,
     end: int,
     free: Container[str],
@@ -150,16 +170,27 @@ def _unclaimed(
     free : the words of the question and of the fact; beside : of all facts, which may stand before
     it ("a myth: x"); of : it is a number, and "the speed of light" is something else than it.
     """
-    cuts = [i for i, w in enumerate(words) if w in lx.FACT_CUTS]
-    left = max((i + 1 for i in cuts if i < start), default=0)
-    right = min((i for i in cuts if i >= end), default=len(words))
-    before, after = words[left:start], words[end:right]
-    said = [w for w in before if w not in beside] + [w for w in after if w not in free]
-    told = after_phrase(words[left:start], _NO_CLAIM) >= 0
-    supposed = bool(before) and before[0] in ("if", "suppose", "unless") and "if" not in free
-    refused = any(w in lx.REFUSES for w in before[-2:]) or "unlikely" in after
+    cuts, doubts, unlikely, no_claim = marks
+    left = cuts[bisect_left(cuts, start) - 1] + 1
+    right = cuts[bisect_left(cuts, min(end, len(words)))]
+    told = no_claim[left] <= start
+    first = words[left : min(left + 1, start)]
+    supposed = first in (("if",), ("suppose",), ("unless",)) and "if" not in free
+    refused = any(w in lx.REFUSES for w in words[max(left, start - 2) : start])
+    refused = refused or bool(_inside(unlikely, end, right))
     refused = refused or bool(_BUT.search(" ".join(words[max(0, start - 3) : start])))
-    return told or supposed or refused or doubts(said) or _other(after, free, of)
+    doubted = any(words[i] not in beside for i in _inside(doubts, left, start))
+    doubted = doubted or any(words[i] not in free for i in _inside(doubts, end, right))
+    after = words[end : min(right, end + LONG)]
+    return told or supposed or refused or doubted or _other(after, free, of)
+
+
+LONG = 40  # words behind a name among which a predicate of a word or two is looked for
+
+
+def _inside(places: Sequence[int], low: int, high: int) -> Sequence[int]:
+    """Those of the ascending indices that lie in low..high."""
+    return places[bisect_left(places, low) : bisect_left(places, high)]
 
 
 def _other(after: Sequence[str], free: Container[str], of: bool) -> bool:

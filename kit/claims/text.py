@@ -164,9 +164,11 @@ def find(normed: Sequence[str], phrases: Iterable[tuple[str, str]]) -> list[Matc
         if tuple(normed[i : i + len(p)]) == p
     ]
     out: list[Match] = []
+    taken: set[int] = set()
     for m in sorted(found, key=lambda m: (m.start - m.end, m.start)):
-        if all(m.end <= o.start or m.start >= o.end for o in out):
+        if taken.isdisjoint(range(m.start, m.end)):
             out.append(m)
+            taken.update(range(m.start, m.end))
     return sorted(out, key=lambda m: m.start)
 
 

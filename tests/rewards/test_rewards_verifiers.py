@@ -1,10 +1,11 @@
 """The verifiers, and every fault of the system that they come from: each naive version fails here, ours does not."""
 
 import re
+import time
 
 import pytest
 
-from kit.claims import NAMES, applicable, verify
+from kit.claims import NAMES, applicable, factual, verify
 from kit.claims.compare import relation
 from kit.claims.confidence import stated
 from kit.claims.consistency import acknowledges
@@ -15,6 +16,7 @@ from kit.data.formats.biorlhf import truth_of
 from kit.records import Response, Task
 from kit.rewards.composer import Composer
 from kit.rewards.trivial import policies
+from kit.train.quality import correct
 
 FACTS = Task(
     id="f",
@@ -358,3 +360,34 @@ def test_a_case_that_is_called_by_a_common_word_is_on_the_question():
     assert acknowledges(task, "It is state-specific.") == 1.0
     assert acknowledges(task, "It is not state-specific.") == 0.0
     assert acknowledges(task, "It is context-dependent.") == 0.25
+
+
+TISSUES = Task(
+    id="t",
+    prompt="How does hypoxia respond in liver and heart? Is it consistent across tissues?",
+    truth={
+        "facts": [{"id": "f", "text": "liver"}, {"id": "g", "text": "heart"}],
+        "claims": [{"subject": n, "direction": "up"} for n in ("liver", "heart")],
+    },
+)
+
+
+def test_the_time_of_a_long_row_of_names_grows_with_its_words():
+    """10,000 words took more than a minute: each name read its whole clause anew."""
+    seconds = []
+    for n in (200, 800):
+        answer = Response(task_id="t", id="r", text=" ".join(["liver heart spleen increases"] * n))
+        start = time.process_time()
+        verify("factual", TISSUES, answer)
+        seconds.append(time.process_time() - start)
+    assert seconds[1] < 9 * seconds[0]
+
+
+def test_an_answer_is_looked_through_once_for_all_verifiers(monkeypatch):
+    """Whether it is read was asked anew by each verifier, and again by the calibration."""
+    seen = []
+    monkeypatch.setattr(factual, "unread", lambda task, text: seen.append(text) or "why")
+    answer = Response(task_id="t", id="r", text="It rises in the liver, so I say.")
+    parts = [verify(n, TISSUES, answer) for n in ("factual", "direction")]
+    assert len(seen) == 1 and all(p.details["unread"] == "why" for p in parts)
+    assert correct(TISSUES, answer) is None and len(seen) == 1
