@@ -50,8 +50,8 @@ def at(where: str, what: str | None = None) -> Iterator[None]:
     try:
         yield
     except KitError as e:
-        place = ", ".join(filter(None, (where, e.where or what)))
-        raise type(e)(e.what, where=place, fix=e.fix) from None
+        places = filter(None, (where, e.where or what))
+        raise type(e)(e.what, where=", ".join(places), fix=e.fix) from None
 
 
 class DataError(KitError):

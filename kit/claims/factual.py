@@ -177,8 +177,11 @@ def _unclaimed(
     first = words[left : min(left + 1, start)]
     supposed = first in (("if",), ("suppose",), ("unless",)) and "if" not in free
     refused = any(w in lx.REFUSES for w in words[max(left, start - 2) : start])
-    refused = refused or bool(_inside(unlikely, end, right))
-    refused = refused or bool(_BUT.search(" ".join(words[max(0, start - 3) : start])))
+    refused = (
+        refused
+        or bool(_inside(unlikely, end, right))
+        or bool(_BUT.search(" ".join(words[max(0, start - 3) : start])))
+    )
     doubted = any(words[i] not in beside for i in _inside(doubts, left, start))
     doubted = doubted or any(words[i] not in free for i in _inside(doubts, end, right))
     after = words[end : min(right, end + LONG)]

@@ -107,7 +107,8 @@ class ChainReport:
         lines = [f"{'stage':{wide}} " + " ".join(f"{name:22}" for name, _ in columns) + " seconds"]
         for q in self.table:
             cells = " ".join(f"{getattr(q, field).span():22}" for _, field in columns)
-            lines.append(f"{q.stage:{wide}} {cells} {_seconds(q.seconds)}".rstrip())
+            took = "" if math.isnan(q.seconds) else f" {q.seconds:.0f}"
+            lines.append(f"{q.stage:{wide}} {cells}{took}".rstrip())
         for q in self.table:
             lost = {k: e for k, e in q.kinds.items() if e.high < 0}
             lines += [f"{q.stage} broke {k}: accuracy {e.span()}" for k, e in lost.items()]
@@ -132,10 +133,6 @@ _COLUMNS = (
     ("ECE of stated conf.", "ece"),
     ("states one", "stated"),
 )
-
-
-def _seconds(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.0f}"
 
 
 def is_chain(path: str | Path) -> bool:
