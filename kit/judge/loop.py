@@ -122,10 +122,10 @@ def _submit(work: Coroutine[Any, Any, T], done: Future[T], over: threading.Event
 
     def ended(task: asyncio.Task[T]) -> None:
         over.set()
+        fault = None if task.cancelled() else task.exception()  # else asyncio prints it
         if task.cancelled():
             done.cancel()
         elif done.set_running_or_notify_cancel():
-            fault = task.exception()
             done.set_exception(fault) if fault else done.set_result(task.result())
 
     def start() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import gc
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -419,3 +421,23 @@ def test_the_same_two_lines_in_a_real_notebook_kernel():
         o for c in book.cells for o in c.outputs if o.output_type != "stream" or o.name == "stdout"
     ]
     assert "<table>" in outputs[0].data["text/html"] and outputs[-1].text == "9\n"
+
+
+def test_work_that_fails_while_it_is_stopped_prints_no_traceback(caplog):
+    """Nobody took its exception: asyncio printed "Task exception was never retrieved"."""
+
+    async def work():
+        try:
+            await asyncio.sleep(30)
+        finally:
+            raise OSError("the disk is full")
+
+    done, over = concurrent.futures.Future(), threading.Event()
+    loop._submit(work(), done, over)
+    time.sleep(0.05)  # it has begun
+    done.cancel()
+    assert over.wait(10)
+    del done  # it holds the task
+    time.sleep(0.05)
+    gc.collect()
+    assert "never retrieved" not in caplog.text
