@@ -45,10 +45,8 @@ def null_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) ->
         whole = np.round(n)
         if np.abs(n - whole).max() > 1e-9 or n.min() > 2000:
             # many rows or fractional weights: the normal limit
-            deviation = np.sqrt(n * p * (1 - p))
-            return rng.standard_normal((n_boot, len(n))) * deviation
-        hits = rng.binomial(whole.astype(np.int64), p, (n_boot, len(n)))
-        return hits - n * p
+            return rng.standard_normal((n_boot, len(n))) * np.sqrt(n * p * (1 - p))
+        return rng.binomial(whole.astype(np.int64), p, (n_boot, len(n))) - n * p
     each = np.arange(len(cells.bin))
     gaps = pooled(cells.units, rng) @ cells.to_bins(cells.residual, each)
     out = np.empty((n_boot, len(cells.bin)))

@@ -248,8 +248,7 @@ def _alike(task: Task, text: str) -> bool | None:
 
     said = held(task, text)
     ways = set(said["said"].values())
-    clear = not said["silent"] and ways <= {"up", "down", "none"}
-    return len(ways) == 1 if clear else None
+    return len(ways) == 1 if not said["silent"] and ways <= {"up", "down", "none"} else None
 
 
 def _undecided(task: Task, fact: Mapping[str, Any], sentences: Sequence[str]) -> bool:

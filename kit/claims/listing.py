@@ -178,8 +178,7 @@ def _result(sentence: str) -> str:
     m/s.
     """
     *left, last = sentence.split("=")
-    kept = [part for part in left if _WORD.search(part)]
-    return "=".join([*kept, last])
+    return "=".join([*[part for part in left if _WORD.search(part)], last])
 
 
 def _runs(

@@ -49,8 +49,7 @@ def clean(text: str) -> str:
     text = readable(_TAGS.sub(" ", text))
     text = re.sub("[↑⬆⇧⇑🔼🔺📈]\ufe0f?", " increases ", text)
     text = re.sub("[↓⬇⇩⇓🔽🔻📉]\ufe0f?", " decreases ", text)
-    text = re.sub("[✗✘❌✖]", " false ", text)
-    return _unnumbered(_MARKUP.sub("", text))
+    return _unnumbered(_MARKUP.sub("", re.sub("[✗✘❌✖]", " false ", text)))
 
 
 def _unnumbered(text: str) -> str:

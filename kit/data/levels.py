@@ -232,8 +232,7 @@ def _place(x: float, c: Criterion, starts: set[bool], points: set[float]) -> flo
     """
     if c.levels:
         place = x - (True not in starts)
-        clear = len(starts) == 1 and place in range(len(c.levels))
-        return place if clear else None
+        return place if len(starts) == 1 and place in range(len(c.levels)) else None
     top = _top(c)
     if max(points) <= 1:
         if x and not points - {0, 1}:

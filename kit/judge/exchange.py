@@ -238,8 +238,8 @@ _decode = json.JSONDecoder().raw_decode
 
 def _pack(text: str) -> bytes:
     raw = text.encode("utf-8", "surrogatepass")
-    long = len(raw) > SHORT or raw[:1] == b"\x78"  # 0x78: how zlib's output begins
-    return zlib.compress(raw, 1) if long else raw
+    # 0x78: how zlib's output begins
+    return zlib.compress(raw, 1) if len(raw) > SHORT or raw[:1] == b"\x78" else raw
 
 
 def _unpack(blob: bytes | None) -> str:

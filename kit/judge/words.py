@@ -117,8 +117,7 @@ def _plain(raw: Any) -> str:
     """A word without capitals, the marks around it and one full stop; NUL for what is no word."""
     if not isinstance(raw, (str, bool)):
         return "\0"
-    text = " ".join(_bare(str(raw)).replace("_", " ").split())
-    return text.casefold().replace("\u2019", "'")
+    return " ".join(_bare(str(raw)).replace("_", " ").split()).casefold().replace("\u2019", "'")
 
 
 def _bare(text: str) -> str:

@@ -265,5 +265,4 @@ def shown(form: Format) -> str:
     ('mode=gate, answer_block=True', 'as it is')
     """
     own = ((f.name, getattr(form, f.name)) for f in fields(form))
-    said = [f"{k}={v}" for k, v in own if v != getattr(Format, k)]
-    return ", ".join(said) or "as it is"
+    return ", ".join([f"{k}={v}" for k, v in own if v != getattr(Format, k)]) or "as it is"

@@ -127,8 +127,7 @@ def _plain(title: str) -> str:
     >>> _plain("Kappa<br><sub>clustered &amp; paired</sub>")
     'Kappa: clustered & paired'
     """
-    text = re.sub(r"<br\s*/?>", ": ", title)
-    return html.unescape(re.sub(r"<[^>]+>", "", text)).strip()
+    return html.unescape(re.sub(r"<[^>]+>", "", re.sub(r"<br\s*/?>", ": ", title))).strip()
 
 
 def _read(folder: Path, name: str, wrong: list[str]) -> list[dict[str, Any]]:

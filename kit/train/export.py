@@ -70,8 +70,7 @@ def export(run: str | Path, to: str, out: str | Path | None = None, *, kind: Kin
     if to == "merged":
         return merge(model, adapter, place)
     with tempfile.TemporaryDirectory(dir=run) as folder:
-        whole = merge(model, adapter, Path(folder) / run.name)
-        return write_gguf(whole, place, kind=kind)
+        return write_gguf(merge(model, adapter, Path(folder) / run.name), place, kind=kind)
 
 
 def _readable(adapter: Path) -> None:

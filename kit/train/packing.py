@@ -136,8 +136,7 @@ def _shared(lines: list[Any], asked: list[Any]) -> int:
     """Tokens that all rows begin with, at least one left in each and none of them asked for."""
     room = min(int(a.nonzero()[0, 0]) if bool(a.any()) else len(a) - 1 for a in asked)
     heads = import_torch().stack([line[:room] for line in lines])  # (B, room)
-    same = (heads == heads[:1]).all(0)
-    return int(same.cumprod(0).sum())
+    return int((heads == heads[:1]).all(0).cumprod(0).sum())
 
 
 def logps(model: Any, ids: Any, mask: Any, wanted: Any) -> tuple[Any, Any]:

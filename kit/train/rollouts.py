@@ -195,8 +195,7 @@ def health(
     """
     groups = [[r for r in g if r is not None] for g in groups]
     ends = [(0.0, 1.0)] * len(groups) if ranges is None else list(ranges)
-    counts = Counter(_kind(g, *e) for g, e in zip(groups, ends, strict=True))
-    return Health(**counts)
+    return Health(**Counter(_kind(g, *e) for g, e in zip(groups, ends, strict=True)))
 
 
 def _kind(known: Sequence[float], bottom: float, top: float) -> str:

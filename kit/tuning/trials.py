@@ -213,8 +213,8 @@ def row(
 
 
 def _short(e: Estimate, digits: int = 3) -> str:
-    text = "" if math.isnan(e.value) else e.span(digits)
-    return text.removesuffix(" [no interval]")  # every one the same
+    # without an interval every one is the same
+    return ("" if math.isnan(e.value) else e.span(digits)).removesuffix(" [no interval]")
 
 
 def against(
