@@ -175,7 +175,7 @@ def check(settings: Settings, judges: Iterable[Any] = ()) -> None:
         *(("model", p, "the kit with its extra [train]") for p in PACKAGES),
     )
     for setting, package, other in asked:
-        if package and importlib.util.find_spec(package) is None:
+        if package and not _installed(package):
             what, fix = (
                 f"the package {package!r} is not installed",
                 f"pip install {package}, or {other}",
@@ -218,6 +218,10 @@ def once(tasks: Sequence[Any]) -> None:
         raise DataError(
             f"{len(twice)} ids belong to two tasks", where=f"task {twice[0]!r}", fix="rename one"
         )
+
+
+def _installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
 
 
 Sides = tuple[tuple[Task, ...], tuple[Task, ...]]
