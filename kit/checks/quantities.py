@@ -16,6 +16,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from . import units
+from .text import UNSPACED
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ _SIGNED = re.compile(
     """,
     re.X | re.I,
 )
-_NAMED = re.compile(r"(?:[\w.^]|[^\W\d_]-|\^-)\Z")  # COVID-19, a4, x_5, g^-1
+_NAMED = re.compile(rf"(?:(?!{UNSPACED.pattern})[\w.^]|[^\W\d_]-|\^-)\Z")  # COVID-19, a4, x_5, g^-1
 
 
 def _value(m: re.Match[str]) -> float:

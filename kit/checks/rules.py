@@ -298,7 +298,7 @@ def _exact(task: Task, response: Response, args: Arguments) -> Finding:
 
     def norm(text: str) -> str:
         flat = re.sub(r"\s+", " ", text_of.visible(text)).strip() if case else text_of.fold(text)
-        return flat.strip(" .!?\"'*`")
+        return flat.strip(" .!?。！？\"'*`")
 
     answers = {norm(a) for a in args.strings("answers", needed=True)}
     text = text_of.given(response.text)

@@ -23,10 +23,17 @@ _TAG = re.compile(
 _COMMENT = re.compile(r"<!--.*?-->", re.S)
 _HEADING = re.compile(r"^[ ]{0,3}#{1,6}(?:[ \t]+|$)")
 _SAYS = re.compile(r"[.!?]\s+\w|\w{3,}\.$")
-_BULLET = re.compile(r"^[ \t]*(?:>[ \t]*)*(?:[-*+][ \t]+|[•‣◦▪●–][ \t]*)(?=\S)")
-_NUMBERED = re.compile(r"^[ \t]*(?:>[ \t]*)*(?:\(?\d{1,3}[.)]|\(?[a-zA-Z]\))[ \t]+(?=\S)")
+_BULLET = re.compile(r"^[ \t]*(?:>[ \t]*)*(?:[-*+][ \t]+|[•‣◦▪●–・][ \t]*)(?=\S)")
+_NUMBERED = re.compile(
+    r"^[ \t]*(?:>[ \t]*)*(?:(?:\(?\d{1,3}[.)]|\(?[a-zA-Z]\))[ \t]+|\d{1,3}[、．][ \t]*)(?=[^\s\d])"
+)
 _RULE = re.compile(r"^[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|={3,})$")
 _TABLE_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-{2,}:?[ \t]*(?:\|[ \t]*:?-{2,}:?[ \t]*)*\|?[ \t]*$")
+# scripts without spaces between words, and Hangul, whose words carry their particles
+UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+    "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
+)
 CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _URL = re.compile(r"(?:https?://|www\.)[^\s<>]+")
 _ADDRESS = re.compile(  # begun once: else a long run without "@" is read from each letter on
@@ -234,23 +241,27 @@ def parts(text: str) -> list[str]:
 
 def stands(needle: str, text: str, *, whole: bool = True) -> bool:
     """True where a text holds `needle`; whole : as a word, to which no letter, digit or mark (the
-    accents that join no letter) is joined.
+    accents that join no letter) is joined; scripts without spaces join none.
 
     >>> stands("cat", "a cat-fish"), stands("cat", "cats"), stands("cat", "cat\u0332s")
     (True, False, False)
+    >>> stands("美容", "美容に良い"), stands("AI", "AIは"), stands("AI", "AIs")
+    (True, True, False)
     """
     at = text.find(needle) if needle else -1
     while at >= 0:
         end = at + len(needle)
-        before = needle[0].isalnum() and _joins(text[at - 1 : at])
-        if not whole or not (before or (needle[-1].isalnum() and _joins(text[end : end + 1]))):
+        sides = ((needle[0], text[at - 1 : at]), (needle[-1], text[end : end + 1]))
+        if not (whole and any(_joins(*side) for side in sides)):
             return True
         at = text.find(needle, at + 1)
     return False
 
 
-def _joins(char: str) -> bool:
-    return bool(char) and (char.isalnum() or unicodedata.category(char)[0] == "M")
+def _joins(edge: str, char: str) -> bool:
+    """Whether a text's next character is of the same word as the edge of a term in it."""
+    letter = char.isalnum() and not UNSPACED.search(edge + char)
+    return edge.isalnum() and char > "" and (letter or unicodedata.category(char)[0] == "M")
 
 
 def without_urls(text: str) -> str:

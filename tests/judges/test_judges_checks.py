@@ -653,3 +653,34 @@ def test_a_hyphen_between_a_unit_and_the_next_number_joins_numbers(text):
     """ "1 exons-2 exons-...-60 exons" was the first number alone, and paid whatever was right."""
     found = quantities(readable(text))
     assert len(found) > 1 and all(q.far != q.value for q in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "term"),
+    [
+        ("美容に良い食べ物", "美容"),
+        ("健康的食物很重要", "健康"),
+        ("맛있는 음식을 먹는다", "음식"),
+        ("สุขภาพดีมาก", "สุขภาพ"),
+        ("これはAIです", "AI"),
+    ],
+)
+def test_an_unwanted_word_is_seen_where_no_space_parts_words(text, term):
+    """Such a term was never found: `none` was always met, `any` never."""
+    assert run(text, name="contains", none=[term]).status == "unmet"
+    assert run(text, name="contains", any=[term]).status == "met"
+    assert run("The Rhinelander.", name="contains", any=["Rhine"]).status == "unmet"
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("是。", {"name": "exact", "answers": ["是"]}),
+        ("答案是３。", {"name": "number", "value": 3}),
+        ("1、苹果\n２．香蕉", {"name": "numbered", "min": 2}),
+        ("・苹果\n・香蕉", {"name": "bullets", "min": 2}),
+    ],
+)
+def test_marks_and_digits_of_east_asian_texts_are_read(text, spec):
+    assert run(text, **spec).status == "met"
+    assert run("a3", name="number", value=3).status == "unmet"

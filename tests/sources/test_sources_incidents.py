@@ -100,6 +100,15 @@ IFEVAL = [
     ("detectable_content:postscript", {"postscript_marker": "P.S."}, "Bye. P. S. hi", True),
     ("detectable_content:postscript", {"postscript_marker": "P.P.S"}, "Bye\nP.S. hi", False),
     ("punctuation:no_comma", {}, "a\uff0cb", True),
+    ("length_constraints:number_paragraphs", {"num_paragraphs": 2.0}, "a\n***\nb", True),
+    (
+        "length_constraints:nth_paragraph_first_word",
+        {"num_paragraphs": 2.0, "nth_paragraph": 2.0, "first_word": "So"},
+        "a\n\nSo b",
+        True,
+    ),
+    ("fr:keywords:forbidden_words", {"forbidden_words": ["été"]}, "En été.", False),
+    ("ja:detectable_format:json_format", {}, "[1]", True),
 ]
 
 
@@ -109,6 +118,25 @@ def test_ifeval_as_its_published_checker_decides(name, arguments, answer, met):
     task = load_tasks([row]).tasks[0]
     found = check(task, Response(task_id="1", id="r", text=answer), task.criteria[0])
     assert found.status == ("met" if met else "unmet")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("fr:detectable_format:title", {}),
+        ("es:detectable_format:constrained_response", {}),
+        ("ja:punctuation:no_comma", {}),
+        ("ja:keywords:forbidden_words", {"forbidden_words": ["美容"]}),
+        ("de:punctuation:no_comma", {}),
+    ],
+)
+def test_what_another_language_measures_in_its_own_way_is_left_to_a_judge(name, arguments):
+    """The English checks decided: of Japanese verdicts by code 31 % differed from the published
+    ones, of right French titles each."""
+    row = {"key": 1, "prompt": "p", "instruction_id_list": [name], "kwargs": [arguments]}
+    t = load_tasks([row])
+    assert not t.tasks[0].criteria[0].by_code
+    assert [f.code for f in t.findings] == ["no-check"]
 
 
 def test_an_empty_chat_is_no_prompt_and_roles_have_no_case():

@@ -4,8 +4,8 @@ Each id with its arguments becomes a check of `kit.checks` that measures what th
 measures
 (Zhou et al. 2023, table 1): paragraphs between lines of three asterisks, sections by their mark,
 and so on. An id
-that is not known here, as IFBench and the other languages of M-IFEval have, is left to a judge and
-said.
+that is not known here, as IFBench has, and one that another language of M-IFEval measures in its
+own way, is left to a judge and said.
 """
 
 from __future__ import annotations
@@ -32,20 +32,35 @@ END = r"(?:\*{6}\s*)?\Z"
 TWO = (  # two parts that differ
     r"\A\s*(?:\*{6})?" + PART.format("") + r"\*{6}" + PART.format(rf"(?!\1\s*{END})") + END
 )
+# of M-IFEval's other languages: what their verifier measures as the English one does
+ALIKE = frozenset(
+    "combination:two_responses detectable_content:number_placeholders "
+    "detectable_format:json_format length_constraints:number_paragraphs".split()
+)
+LATIN = ALIKE.union(
+    "combination:repeat_prompt detectable_format:multiple_sections keywords:existence "
+    "detectable_format:number_highlighted_sections keywords:forbidden_words "
+    "punctuation:no_comma".split()
+)
 CAPITAL = r"(?<!\w)[A-Z](?:[A-Z0-9'’.-]*[A-Z0-9])?(?!\w)"
 
 
 def _bounds(relation: Any, count: Any) -> tuple[str, dict[str, int]] | None:
     """("at least 3", {"min": 3}); None for a relation or count that is none."""
-    whole = None if isinstance(count, str) else number(count)
-    if whole is None or whole != int(whole):
+    n = _whole(count)
+    if n is None:
         return None
-    n = int(whole)
     if relation == "at least":
         return f"at least {n}", {"min": n}
     if relation == "less than" and n > 0:
         return f"fewer than {n}", {"max": n - 1}
     return (f"exactly {n}", {"min": n, "max": n}) if relation == "exactly" else None
+
+
+def _whole(count: Any) -> int | None:
+    """A whole number, of a column with gaps, too (2.0); None for any other value."""
+    n = None if isinstance(count, str) else number(count)
+    return int(n) if n is not None and n == int(n) else None
 
 
 def _counted(
@@ -96,9 +111,9 @@ def _sections(a: Arguments) -> Made:
 
 
 def _nth_paragraph(a: Arguments) -> Made:
-    total, nth, word = a.get("num_paragraphs"), a.get("nth_paragraph"), a.get("first_word")
-    whole = isinstance(total, int) and isinstance(nth, int) and 1 <= nth <= total
-    if not (whole and isinstance(word, str) and word):
+    total, nth = _whole(a.get("num_paragraphs")), _whole(a.get("nth_paragraph"))
+    word = a.get("first_word")
+    if not (total and nth and 1 <= nth <= total and isinstance(word, str) and word):
         return None
     block = r"(?:(?!\n\n).)+"
     before, after = rf"(?:{block}\n\n+){{{nth - 1}}}", rf"(?:\n\n+{block}){{{total - nth}}}"
@@ -108,8 +123,8 @@ def _nth_paragraph(a: Arguments) -> Made:
 
 
 def _paragraphs(a: Arguments) -> Made:
-    n = a.get("num_paragraphs")
-    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+    n = _whole(a.get("num_paragraphs"))
+    if n is None or n < 1:
         return None
     more = rf"(?:\*{{3}}{BLOCK}){{{n - 1}}}"
     pattern = rf"\A\s*(?:\*{{3}})?{BLOCK}{more}(?:\*{{3}}\s*)?\Z"
@@ -268,10 +283,12 @@ def checked(row: Row, raw: Any, given: Any) -> list[Criterion]:
 
 def _criterion(row: Row, name: str, instruction: Any, arguments: Any) -> Criterion:
     known = as_text(instruction)
-    bare = re.sub(r"\A[a-z]{2}:(?=\w+:)", "", known)  # M-IFEval puts the language before
+    prefix = re.match(r"(?:[a-z]{2}:(?=\w+:))?", known)[0]  # M-IFEval puts the language before
+    bare = known.removeprefix(prefix)
+    alike = {"": MAKERS, "en:": MAKERS, "es:": LATIN, "fr:": LATIN}.get(prefix, ALIKE)
     given = arguments if isinstance(arguments, Mapping) else {}
     given = {str(k): v for k, v in given.items() if not absent(v)}
-    made = MAKERS[bare](given) if bare in MAKERS else None
+    made = MAKERS[bare](given) if bare in MAKERS and bare in alike else None
     meta = {"instruction": known, "kwargs": given if isinstance(arguments, Mapping) else arguments}
     if made is not None:
         return Criterion(
