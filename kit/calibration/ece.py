@@ -236,7 +236,7 @@ def ece_of(
         low, high = _interval(cells, value, best, s, level)
         if p_value > 1 - level:
             low = 0.0
-    if low == 0 and p_value <= 1 - level:
+    if low == 0 and p_value <= 1 - level and cells.units is not None:
         notes.append("clusters not drawn could make it 0: its p knows only those that were")
     if cells.n_clusters is not None and cells.n_clusters < 8:
         notes.append(f"only {cells.n_clusters} clusters: too few to trust any interval")
@@ -295,7 +295,8 @@ def spread(cells: Cells, s: np.ndarray) -> float:
     """
     size = resample.bin_sums(cells, cells.n)[0]
     if cells.units is None:
-        count, square = cells.size, float((cells.n * row_scores(cells) ** 2).sum())
+        drawn = float((cells.n * row_scores(cells) ** 2).sum())
+        count, square = cells.size, drawn + 1.0  # one more row may be as far off as can be
     else:
         count, square = float(cells.units.shape[0]), float((unit_scores(cells) ** 2).sum())
     linear = square / cells.size**2 * (count / (count - 1) if count > 1 else 1.0)
@@ -343,18 +344,17 @@ def _interval(
     half = q * se if se > 1e-12 else q * q / (units + q * q)  # Wilson's reach where all is alike
     less = left_over(*resample.bin_sums(cells, cells.n), s)
     low, high = best - less - half, (best + value) / 2 + half
-    if cells.units is not None:
-        low, high = reach(best, low, high, best + _unseen(cells), (0.0, 1.0))
+    low, high = reach(best, low, high, best + _unseen(cells, units), (0.0, 1.0))
     return max(0.0, low), min(1.0, high)
 
 
-def _unseen(cells: Cells) -> np.ndarray:
-    """How far up to UNSEEN more clusters of one outcome would move the binned error (10,): spread
-    over the bins as the rows are, or where they take most off it. Eight clusters of nearly certain
-    answers may hold no wrong one.
+def _unseen(cells: Cells, units: float) -> np.ndarray:
+    """How far up to UNSEEN more clusters, or rows, of one outcome would move the binned error
+    (10,): spread over the bins as the rows are, or where they take most off it. Eight clusters of
+    nearly certain answers may hold no wrong one.
     """
     (size, gap), conf = resample.bin_sums(cells, cells.n), cells.per_bin(cells.s.sum(1))
-    share = UNSEEN / cells.units.shape[0]
+    share = UNSEEN / units
     more = share * np.array([[0.25], [0.5], [0.75], [1.0]])
     kinds = (-conf, size - conf)  # all wrong, all right
     moved = [plugin(size * (1 + more), gap + more * kind) for kind in kinds]
@@ -483,7 +483,7 @@ def mce(conf: Any, correct: Any = None, *, level: float = 0.95, **binning: Any) 
     return mce_of(cells_of(conf, correct, **binning), level=level)
 
 
-@takes_table("conf", "correct")
+@takes_table("conf", "correct", "cluster", "weights")
 def null_ece(conf: Any, correct: Any = None, **binning: Any) -> float:
     """Plug-in ECE that a perfectly calibrated model with these confidences would score on average.
 

@@ -224,7 +224,9 @@ class Counting:
         self.hist["criterion"][tokens_of(c.text)] += 1
         weights[c.weight] += 1
         if len(weights) > 10_000:
-            self.hist["weight"] = Counter({round(w, 2): n for w, n in weights.items()})
+            self.hist["weight"] = Counter()
+            for weight, seen in weights.items():
+                self.hist["weight"][round(weight, 2)] += seen
         self._name("weights", "1" if c.weight == 1 else f"{c.weight:g}")
         self._name("scales", c.scale)
         for tag in c.tags:

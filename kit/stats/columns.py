@@ -101,9 +101,10 @@ def takes_table(*arguments: str) -> Callable[[F], F]:
                 _no_rows(args)
                 return function(*args, **kwargs)
             table, bound = args[0], signature.bind_partial(*args[1:], **kwargs)
-            for name in arguments:
-                if name in bound.arguments:
-                    bound.arguments[name] = _picked(table, bound.arguments[name], name)
+            rest = (x for x in bound.arguments.values() if isinstance(x, dict))  # of **binning
+            for given in (bound.arguments, *rest):
+                for name in set(arguments) & given.keys():
+                    given[name] = _picked(table, given[name], name)
             try:
                 signature.bind(*bound.args, **bound.kwargs)
             except TypeError as e:

@@ -26,7 +26,7 @@ from .clusters import (
     sums,
     worth,
 )
-from .columns import takes_table
+from .columns import column, takes_table
 from .estimate import Estimate, number
 from .shares import signed_share
 from .tails import t_quantile, t_two_sided
@@ -99,7 +99,7 @@ def compare(
     scores: Mapping[str, Sequence[Any]],
     baseline: str,
     *,
-    cluster: Sequence[Any] | None = None,
+    cluster: Sequence[Any] | str | None = None,
     level: float = 0.95,
     draws: int = 4000,
     seed: int = 0,
@@ -107,8 +107,8 @@ def compare(
     """Every column against the baseline, paired, with intervals and p-values adjusted by the
     bootstrap of the largest |t|.
 
-    scores : name -> (n,) numbers. Each difference has a p-value by its own degrees of freedom
-        (`effective_df`); the smallest of them is read against draws that keep how the columns hang
+    scores : name -> (n,) numbers; cluster : (n,), or the name of one of them. Each difference has a
+        p-value by its own degrees of freedom (`effective_df`); the smallest of them is read against draws that keep how the columns hang
         together (max-T on the scale of p, Westfall & Young 1993, single step). With fewer than 100
         clusters both have the room that `claim` wants (`clearance`), so that table and sentence
         agree: a tenth of prompts that collapse gave a false row in .19 to 1 of the tables.
@@ -122,6 +122,11 @@ def compare(
             f"no column {baseline!r}", where="baseline", fix=f"columns: {list(scores)[:12]}"
         )
     draws = whole("draws", draws, 1)
+    if isinstance(cluster, str):  # a column's name
+        cluster, scores = (
+            column(scores, cluster, "cluster"),
+            {k: scores[k] for k in scores if k != cluster},
+        )
     n = same_length(**{str(k): v for k, v in scores.items()})
     same_length(scores=range(n), cluster=cluster)
     group = None if cluster is None else codes(cluster, n)[0]

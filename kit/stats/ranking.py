@@ -229,12 +229,13 @@ class Threshold:
 
     def __str__(self) -> str:
         lost = f"; {self.missing} rows unknown, left out" if self.missing else ""
+        units = f"{self.n_clusters} prompts" if self.n_clusters < self.n else f"{self.n} rows"
         if np.isinf(self.at):
             words = f"no threshold keeps a risk of {self.promised:g}: abstain always"
             return f"{words} (n={self.n}{lost})"
         return (
             f"answer from a confidence of {self.at:g}: {self.coverage:.0%} answered, wrong and "
-            f"given {self.risk:.3f} (means over the {self.n_clusters} prompts here), at most "
+            f"given {self.risk:.3f} (means over the {units} here), at most "
             f"{self.promised:g} on average for new prompts{lost}"
         )
 

@@ -576,3 +576,28 @@ def test_how_often_a_calibrated_judge_strays_is_counted_from_its_own_bins():
     few = c.reliability([0.15, 0.25, 0.55, 0.65, 0.75], [0, 1, 1, 0, 1], bins=10).bins
     many = c.reliability([0.25, 0.5, 0.75] * 200, [0, 1, 1] * 200, bins=4).bins
     assert few.strays == 0.0 and 0.06 < many.strays < 0.16
+
+
+@pytest.mark.parametrize(("n", "sure", "right"), [(100, 1.0, 0.97), (40, 1.0, 0.92), (20, 1, 0.85)])
+def test_the_interval_of_one_confidence_with_few_errors_holds(n, sure, right):
+    """A model that always says 1.0 and is right 97 times in 100: .85 of the intervals held .03."""
+    from scipy.stats import binom
+
+    held = 0.0
+    for k in range(n + 1):
+        found = c.ece([sure] * n, [1] * k + [0] * (n - k), n_boot=50)
+        inside = found.low - 1e-12 <= sure - right <= found.high + 1e-12
+        held += inside * binom.pmf(k, n, right)
+        assert "clusters" not in found.note  # there are none
+    assert held >= 0.92
+
+
+def test_every_function_of_columns_knows_them_by_name():
+    frame = {"p": [0.6, 0.9] * 6, "y": [1, 0, 1] * 4, "c": [*"aabbccddeeff"], "w": [1, 2] * 6}
+    by_name = c.mce(frame, "p", "y", cluster="c")
+    assert by_name == c.mce(frame["p"], frame["y"], cluster=frame["c"])
+    weighed = c.null_ece(frame, "p", weights="w")
+    assert weighed == c.null_ece(frame["p"], weights=frame["w"])
+    two = {k: frame[k] for k in "pyc"}
+    rows = stats.compare(two, "p", cluster="c")
+    assert rows == stats.compare({k: frame[k] for k in "py"}, "p", cluster=frame["c"])
