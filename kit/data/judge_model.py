@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
+from ..system import paths
 from .fetch import offline, package, sha256, unpack
-from .models import _folder, _made, _make
+from .models import _made, _make
 
 FILE = Path(__file__).with_suffix(".json")
 BLOCK = 1 << 20
@@ -47,7 +48,7 @@ def judge_gguf() -> Path:
 
 def judge_cached() -> Path | None:
     """The model's file when it is in the cache already; never fetches."""
-    folder = _folder(f"{pin()['name']}-GGUF")
+    folder = paths.home() / "models" / f"{pin()['name']}-GGUF"
     return folder / pin()["file"] if _made(folder, pin()["sha256"], 1) else None
 
 

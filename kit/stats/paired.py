@@ -108,10 +108,11 @@ def compare(
     bootstrap of the largest |t|.
 
     scores : name -> (n,) numbers; cluster : (n,), or the name of one of them. Each difference has a
-        p-value by its own degrees of freedom (`effective_df`); the smallest of them is read against draws that keep how the columns hang
-        together (max-T on the scale of p, Westfall & Young 1993, single step). With fewer than 100
-        clusters both have the room that `claim` wants (`clearance`), so that table and sentence
-        agree: a tenth of prompts that collapse gave a false row in .19 to 1 of the tables.
+        p-value by its own degrees of freedom (`effective_df`); the smallest of them is read
+        against draws that keep how the columns hang together (max-T on the scale of p, Westfall &
+        Young 1993, single step). With fewer than 100 clusters both have the room that `claim` wants
+        (`clearance`), so that table and sentence agree: a tenth of prompts that collapse gave a
+        false row in .19 to 1 of the tables.
 
     >>> rows = compare({"a": [0, 1, 0, 1, 0, 1], "b": [1, 1, 0, 1, 1, 1]}, "a")
     >>> rows[0].name, round(rows[0].estimate.value, 3)

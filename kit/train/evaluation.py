@@ -120,6 +120,8 @@ class Gain:
     before and after.
     words : difference in words per answer; truncated : in the share of cut answers; trivial : mean
     reward of each trivial policy; over : after minus the best of them, paired by prompt.
+    bounds : where another share of the answers has no known reward than before, the least and the
+    most that the gain may be (`bounds_of`); unknown : those shares, before and after.
     """
 
     before: Estimate
@@ -132,13 +134,23 @@ class Gain:
     passing: tuple[Estimate, Estimate]
     trivial: dict[str, float | None] = field(default_factory=dict)
     over: Estimate | None = None
+    bounds: tuple[Estimate, Estimate] | None = None
+    unknown: tuple[float, float] = (0.0, 0.0)
 
     @property
     def shown(self) -> bool:
-        """True when the interval lies above 0 and rests on prompts enough for it (as
-        `stats.claim`).
+        """True when the interval lies above 0, rests on prompts enough for it (as `stats.claim`),
+        and answers whose reward is unknown could not have turned it.
         """
-        return math.isfinite(self.reward.low) and self.reward.low > 0 and self.enough
+        least = self.bounds[0].low if self.bounds else math.inf
+        return math.isfinite(self.reward.low) and min(self.reward.low, least) > 0 and self.enough
+
+    @property
+    def _open(self) -> bool:
+        """True where a change is seen that the answers of unknown reward could turn."""
+        if self.bounds is None or self.reward.low <= 0 <= self.reward.high:
+            return False
+        return self.bounds[0].low <= 0 <= self.bounds[1].high
 
     @property
     def enough(self) -> bool:
@@ -155,6 +167,13 @@ class Gain:
             return "No gain was shown: no held-out prompt has a known reward before and after."
         if not (math.isfinite(r.low) and math.isfinite(r.high)):
             text = f"No gain was shown: {r.value:+.3f} {where}, and no interval can be given."
+        elif self._open:
+            (old, new), (least, most) = self.unknown, self.bounds or (r, r)
+            text = (
+                f"No change was shown: {span} among answers whose reward is known, but of "
+                f"{new:.0%} it is unknown, before of {old:.0%}; with those it lies between "
+                f"{least.value:+.3f} and {most.value:+.3f}."
+            )
         elif self.shown:
             text = f"The held-out reward rose by {span}."
         elif not self.enough and not r.low <= 0 <= r.high:
@@ -209,6 +228,8 @@ class Gain:
             {
                 **{k: e.as_dict() for k, e in named.items()},
                 "gain_shown": self.shown,
+                "gain_bounds": self.bounds and [e.as_dict() for e in self.bounds],
+                "unknown": self.unknown,
                 "criteria": {k: e.as_dict() for k, e in self.criteria.items()},
                 "trivial": self.trivial,
                 "sentence": self.sentence,
@@ -293,7 +314,37 @@ def compare(
         ),
         trivial=paid,
         over=best and paired(best.scores, after.scores, best.clusters, after.clusters, after.span),
+        bounds=bounds_of(before, after),
+        unknown=(_share_unknown(before), _share_unknown(after)),
     )
+
+
+APART = 0.1  # from here on another share of unknown rewards matters, shown or not
+
+
+def bounds_of(before: Evaluation, after: Evaluation) -> tuple[Estimate, Estimate] | None:
+    """The gain where each unknown reward is as bad for it as it may be, and as good; None where
+    unknown is as frequent as before: who words what it is unsure of so that no verifier reads it
+    has learned nothing.
+    """
+    gone = [[float(x is None) for x in e.scores] for e in (before, after)]
+    more = paired(*gone, before.clusters, after.clusters)
+    if abs(more.value) < APART and (math.isnan(more.low) or more.low <= 0 <= more.high):
+        return None
+    low, high = ([_bounded(e, side) for e in (before, after)] for side in (0, 1))
+    clusters = before.clusters, after.clusters
+    least = paired(high[0], low[1], *clusters, before.span)
+    return least, paired(low[0], high[1], *clusters, before.span)
+
+
+def _bounded(e: Evaluation, side: int) -> list[float]:
+    """Rewards, an unknown one at its lowest (side 0) or highest (1)."""
+    ends = ((g.score_low, g.score_high)[side] for g in e.grades)
+    return [end if g.score is None else g.score for g, end in zip(e.grades, ends, strict=True)]
+
+
+def _share_unknown(e: Evaluation) -> float:
+    return sum(x is None for x in e.scores) / max(1, len(e.scores))
 
 
 def paired(

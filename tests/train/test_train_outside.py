@@ -12,7 +12,7 @@ import kit
 from kit import stats
 from kit.data.formats import biorlhf
 from kit.errors import DataError, KitError, MissingError
-from kit.records import Criterion, Task
+from kit.records import Criterion, Grade, Response, Task
 from kit.settings.read import parse
 from kit.stats.estimate import Estimate
 from kit.stats.paired import fragile
@@ -604,3 +604,27 @@ def test_rows_without_a_prompt_are_not_all_held_out(tmp_path):
     """One test row of bare text held out every other text: none of them asks anything."""
     texts = [{"text": "plain words", "split": "test"}, {"text": "other words"}]
     assert rows_of(tmp_path, "sft", texts) == [{"text": "other words"}]
+
+
+def test_a_policy_that_is_unread_where_it_is_unsure_has_gained_nothing():
+    """ "rose by +0.300 [+0.260, +0.339]": it knew as much as before, 250 of 480 were not read."""
+
+    def said(rewards):
+        ids = [(f"t{i // 4}", f"r{i}") for i in range(len(rewards))]
+        texts = [Response(task_id=t, id=r, text="x") for t, r in ids]
+        ends = [(0.0, 1.0) if x is None else (x, x) for x in rewards]
+        graded = [
+            Grade(task_id=t, response_id=r, score=x, score_low=low, score_high=high)
+            for (t, r), x, (low, high) in zip(ids, rewards, ends, strict=True)
+        ]
+        return evaluation.Evaluation(name="e", responses=tuple(texts), grades=tuple(graded))
+
+    unsure = [1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0] * 15
+    gain = evaluation.compare(said(unsure), said([x or None for x in unsure]))
+    assert gain.reward.low > 0 and not gain.shown
+    assert "of 62% it is unknown, before of 0%" in gain.sentence and "rose" not in gain.sentence
+    learned = [1.0, None, 1.0, 1.0, 1.0, 1.0, 1.0, None] * 15  # what is unknown could not turn this
+    assert evaluation.compare(said(unsure), said(learned)).shown
+    old, new = [0.0, None, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0], [1.0, None, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0]
+    same = evaluation.compare(said(old * 15), said(new * 15))
+    assert same.bounds is None and same.shown
