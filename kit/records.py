@@ -124,7 +124,7 @@ class Criterion:
 
 HELD = re.compile(  # a word of a split: "test", "valset", "testA"
     r"(?:(?:held|hold)(?:out)?|(?:dev)?test(?:s|ing)?|val(?:id(?:at(?:e|ion))?)?|dev(?:elopment)?"
-    r"|eval(?:uat(?:e|ion))?|unseen)(?:set|data|split|[a-c])?"
+    r"|eval(?:uat(?:e|ion))?|unseen)(?:set|data|split|mini|[a-c])?"
 )
 
 

@@ -12,6 +12,7 @@ from ..records import Criterion
 from .labels import read_label
 from .levels import levels_of
 from .lines import PAID, POINTS, PRICED, RANK, lines_of
+from .names import against, pitfall, sign
 from .slips import PARTS
 from .values import absent, as_text, listed, number, parsed_json, unused
 
@@ -107,18 +108,20 @@ def ranked(row: Row, item: Mapping[str, Any], criterion_id: str, used: Any) -> N
         )
 
 
-# how an object says that its criterion must not be met
-AGAINST = frozenset(
-    "negative|negativ|neg|-|-1|minus|penalty|must_not|must not|negatives|penalties|\u2212"
-    "|should_not|should not|dont|don't|do not|forbidden|prohibited|avoid|cons|bad|undesirable"
-    "|undesired|unwanted".split("|")
-)
-NEGATIVE = {
-    **dict.fromkeys(("polarity", "sign", "type", "direction"), AGAINST),
-    **dict.fromkeys(("negative", "is_negative"), ("true", "1")),
-    **dict.fromkeys(("positive", "is_positive"), ("false", "0")),
-}
-POSITIVE = ("positive", "pos", "+", "1", "true", "false", "0")
+def warded(row: Row, item: Mapping[str, Any], weight: Any, criterion_id: str) -> None:
+    """Say that a criterion is called a pitfall and pays."""
+    field = next((str(k) for k, v in item.items() if pitfall(str(k), v)), None)
+    if field and (number(weight) or 0) > 0:
+        row.find(
+            "polarity",
+            f"a pitfall weighs {as_text(weight)}: met, it pays",
+            severity="error",
+            criterion_id=criterion_id,
+            field=field,
+            suggestion="write a weight below 0, or drop the word",
+        )
+
+
 BINARY = ("binary", "boolean", "bool", "yes/no", "yes_no", "met/unmet", "pass/fail", "true/false")
 TITLES = ("name", "title", "category", "group", "section", "dimension")
 
@@ -202,7 +205,7 @@ def _items(row: Row, value: Any, field_name: str) -> list[Any]:
     said = {k: v for k, v in value.items() if v is not None}  # Parquet fills objects with null
     kinds = set(map(type, said.values()))
     named = said.keys().isdisjoint(TEXT_FIELDS)
-    signed = named and kinds <= {str, list, dict} and any(_against({"polarity": k}) for k in said)
+    signed = named and kinds <= {str, list, dict} and any(against({"polarity": k}) for k in said)
     if signed or kinds == {list}:
         each = ((_group(k), x) for k, v in said.items() for x in _items(row, v, field_name))
         return [{**g, **(x if isinstance(x, Mapping) else {"text": x})} for g, x in each]
@@ -237,7 +240,7 @@ def _priced(row: Row, items: list[Any], field_name: str) -> list[Any]:
 
 def _group(name: str) -> dict[str, Any]:
     """What a list's name says of its criteria: a tag, and that they must not be met."""
-    if _against({"polarity": name}):
+    if against({"polarity": name}):
         return {"tags": [name], "polarity": "negative"}
     return {"tags": [name], **signs({"category": name})}
 
@@ -248,13 +251,7 @@ def signs(data: Mapping[str, Any]) -> dict[str, Any]:
     >>> signs({"type": "negative", "kind": "a pitfall", "category": "Pitfall"})
     {'type': 'negative', 'category': 'Pitfall'}
     """
-    both = ((k, v, as_text(v).casefold() in _words(k)) for k, v in data.items())
-    return {k: v for k, v, said in both if said or _pitfall({k: v})}
-
-
-def _words(field: str) -> tuple[str, ...]:
-    """What a field says of a criterion's sign."""
-    return (*NEGATIVE[field], *POSITIVE) if field in NEGATIVE else ()
+    return {k: v for k, v in data.items() if sign(k, v) or pitfall(k, v)}
 
 
 def _with_parts(
@@ -274,12 +271,13 @@ def _with_parts(
         return [top, *(c if c.parent else replace(c, parent=top.id) for c in below)]
     if more := {k: v for k, v in own.items() if v != title}:
         row.keep(f"group {default_id}", own)
-        row.astray(more.keys() - {*NEGATIVE, *TITLES, *TEXT_FIELDS, "id", "tags"}, more)
+        read = {k for k, v in more.items() if sign(str(k), v)}
+        row.astray(more.keys() - {*read, *TITLES, *TEXT_FIELDS, "id", "tags"}, more)
     below = criteria_from(
         row,
         item[field],
         prefix=f"{default_id}.",
-        negative=negative or _against(own),
+        negative=negative or against(own),
         names=names,
         field_name=field,
     )
@@ -331,19 +329,12 @@ def criterion_of(
         item = {k: v for k, v in item.items() if k != "points"}
     names = [n for n in names if n != "points" or points is None]
     weight, used = weight_of(row, item, names, default_id)
-    if negative or _against(item):
+    if negative or against(item):
         weight = -abs(weight)
     pointed(row, text, weight, default_id, used)
     ranked(row, item, default_id, used)
-    if weight > 0 and (field := _pitfall(item)):
-        row.find(
-            "polarity",
-            f"a pitfall weighs {weight:g}: met, it pays",
-            severity="error",
-            criterion_id=default_id,
-            field=field,
-            suggestion="write a weight below 0, or drop the word",
-        )
+    rest = {k: v for k, v in item.items() if k not in (field_name, "title", "id")}
+    warded(row, rest, weight, default_id)
     own = item.get("rubric_id") if absent(item.get("id")) else item["id"]
     own = None if absent(own) else own
     check = parsed_json(item.get("check"))
@@ -368,7 +359,7 @@ def criterion_of(
         "scale": scale_of(item) in (scale, None),
     }
     read |= {k for k, said in understood.items() if said}
-    read |= {k for k in NEGATIVE if as_text(item.get(k, "")).strip().casefold() in _words(k)}
+    read |= {k for k, v in item.items() if sign(str(k), v)}
     title = item.get("title")
     return Criterion(
         id=as_text(own) if own not in (None, "") else default_id,
@@ -383,18 +374,6 @@ def criterion_of(
         points=points,
         meta={str(k): v for k, v in item.items() if k not in read},
     )
-
-
-def _against(item: Mapping[str, Any]) -> bool:
-    """True where an object says that what it holds must not be met."""
-    return any(as_text(item.get(k, "")).strip().casefold() in NEGATIVE[k] for k in NEGATIVE)
-
-
-def _pitfall(item: Mapping[str, Any]) -> str | None:
-    """The field that calls a criterion a pitfall."""
-    words = ((k, as_text(item.get(k, "")).casefold()) for k in ("type", "kind", "category"))
-    against = ("pitfall", "negative", "penalty", "undesir", "unwanted")
-    return next((k for k, word in words if word.startswith(against)), None)
 
 
 def scale_of(item: Mapping[str, Any]) -> str | None:

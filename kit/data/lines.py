@@ -46,7 +46,8 @@ SCORE = re.compile(
 )
 LADDER = re.compile(  # a step of a scale that is called by its number, a grade or its worth
     rf"\W*(?:\d\d?(?:\s*(?:stars?|{_UNIT}))?|[A-F][+-]?|excellent|outstanding|(?:very )?good|fair"
-    r"|ok|average|adequate|poor|bad|(?:un)?satisfactory"
+    r"|ok|average|adequate|poor|bad|(?:un)?satisfactory|exemplary|proficient|advanced|developing"
+    r"|emerging|beginning|basic"
     r"|(?:full|half|partial|no) (?:credit|points|marks))"
     r"[\s*]*(?:[:=]|\s[-–—])[\s*]*[^\W\d]",
     re.I,

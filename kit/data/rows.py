@@ -23,8 +23,9 @@ from .chats import answer_of, is_chat
 from .criteria import unique
 from .findings import Finding
 from .levels import UNREAD
+from .names import mark, marked
 from .seen import Seen
-from .slips import OWN_CRITERION, OWN_TASK, TEXTS, Unread, marked
+from .slips import OWN_CRITERION, OWN_TASK, TEXTS, Unread, asks
 from .taskset import Parsed
 from .values import (
     absent,
@@ -212,10 +213,10 @@ class Row:
     def leftover(self, bare: bool = False) -> dict[str, Any]:
         """Fields that nothing read. bare : the row has no criterion."""
         out = {str(k): v for k, v in self.data.items() if k not in self.used}
-        for name in out:
-            if name in self.rivals:
+        for name, value in out.items():
+            if name in self.rivals and not asks(name, value):
                 self.context.conflicts[self.rivals[name], name] += 1
-            else:
+            elif self.data.get("split") or mark(name, value) is None:
                 self.context.unread.add(name, self.where, self.data, bare)
         return out
 

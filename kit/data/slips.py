@@ -12,6 +12,8 @@ from ..records import Criterion, Task, is_held_out
 from .chats import is_chat
 from .findings import Finding
 from .labels import FIELDS, SAID, by_criterion, read_label
+from .lines import LADDER
+from .names import OTHER, WEIGHS, against, mark, own, pitfall, spelled, weighs
 from .values import LISTED, as_text, blank, literal, number, parsed_json
 
 RIGHT = ("met", "unmet")
@@ -23,62 +25,41 @@ CARRIED = ("truth", "history", "sources", "labels", "response")
 # of a criterion: it is judged without what it consists of
 PARTS = ("children", "sub_criteria", "subcriteria", "sub_tasks", "criteria", "items")
 TEXTS = ("responses", "completions", "generations", "outputs", "candidates")  # lists of answers
+# Patterns of names are of names in one spelling: names.spelled.
+_WHO = "human|gold|expert|physician|rater|annotator|grader|reviewer|labell?er|judge"
 JUDGED = re.compile(  # what is said of an answer, on one criterion or on each
-    r"(?:(?:human|gold|expert|rater|annotator|manual|judge|criteri(?:a|on)|is)_|\w+_(?=fulfil))?"
+    rf"(?:(?:{_WHO}|manual|criteri(?:a|on)|is)s?_|\w+_(?=fulfil))?"
     r"(?:labels?|verdicts?|ratings?|scores?|grades?|judge?ments?|annotations?|evaluations?|marks?"
-    r"|decisions?|results?|outcomes?|met|pass|passed|correct|satisfied|fulfil\w+|human|gold|value"
-    r"|(?P<other>answer|points))\Z",
-    re.I,
+    r"|decisions?|results?|outcomes?|met|pass|passed|correct|satisfied|fulfil\w+|value|feedback"
+    rf"|(?P<other>answer|points))\Z|(?P<who>(?:{_WHO})s?(?:_\d+)?|\w+_label)\Z"
 )
-# of a criterion, too: the levels that it has, and what it weighs
+# of a criterion, too: the levels that it has
 SCALES = ("rating_scale", "performance_levels", "score_descriptions", "levels")
-STEPS = ("ratings", "anchors", "scoring", "scores", "max_points", "max_score", "maxpoints", *SCALES)
-OWN = (*STEPS, *PARTS, "scale", "options", "choices", "range", "min", "max")
-WEIGHTS = ("score", "importance", "value", "penalty")
-OTHER = re.compile(  # lists of numbers that are no weights
-    r"(?:.*_)?(?:id|year|date|time|timestamp|index|idx|indice|seed|page|line|position|token|length"
-    r"|count|offset|start|end|order|rank)s?\Z",
-    re.I,
-)
+OWN = ("ratings", "anchors", "scoring", "scores", "scale", "options", "choices", "range", "min")
+OWN += ("max", *SCALES, *PARTS)
+STEPS = re.compile(r"(?:.*_)?(?:scor|scal|level|range|anchor|rating|band|grad|tier)")
 ASKS = re.compile(  # fields that hold criteria, or what each weighs
-    r"(?:.*?[ _-])??(?:rubrics?|criteri(?:a|on|ons)|checklists?|checks|pitfalls|requirements"
-    r"|sub_?tasks|points|weights|penalties|importances?|must(?:_have|_not)?|nice_to_have"
-    r"|positives?|negatives?|instruction_id_list)(?P<one> ?[-–—] ?\d+.*|_\d+)?\Z"
-    r"|(?:.*_)?(?P<level>score_?\d+)_description\Z",
-    re.I,
+    r"(?:.*?_)??(?:rubrics?|criteri(?:a|on|ons)|check_?lists?|checks|pitfalls|red_flags|requirements"
+    r"|sub_?tasks|points|weights|penalties|importances?|(?:must|should)(?:_not)?(?:_have|_avoid)?"
+    r"|nice_to_have|positives?|negatives?|instruction_id_list)(?P<one>_\d+(?:_[a-z]+)?)?\Z"
+    r"|(?:.*_)?(?P<level>score_?\d+)_description\Z"
 )
 STEMS = re.compile(  # what a name says, at any place of it, where it may hold criteria
     r"rubric|criteri|check_?list|requirement|constraint|grading|guideline|expectation|assertion"
-    r"|mark(?:ing)?[ _-]?scheme|nugget|key_?points"
-    r"|(?:verification|yes[ _-]no|eval\w*|decomposed)[ _-]question",
-    re.I,
+    r"|mark(?:ing)?_?scheme|nugget|key_?points"
+    r"|(?:verification|yes_no|eval\w*|decomposed)_question"
 )
-CODE = re.compile("constraint", re.I)  # of a program, too
 SEVERAL = re.compile(rf"{LISTED.pattern}|\s*\S.*\n\s*\S")  # a list as text, or lines
-# of a row with one criterion: they may say what it is worth
-WORTH = re.compile(r"points|polarity|sign|(?:is_)?negative|pitfall|penalty", re.I)
-AGAINST = re.compile(r"neg\w*|minus|penalt\w*|must.not|pitfall|true|-.*", re.I)
-SIDES = re.compile(
-    r"(?:.*[_ -])?(?:(?:data_?)?set|(?:data)?split|subset|partition|fold|usage)", re.I
-)
-ASIDE = re.compile(  # a field that is true where the row is not trained on
-    r"(?:(?:is|in|for)_?(?:test|val|validation|dev|eval)|test|held_?out|hold_?out"
-    r"|(?:is|in)_?(?:held|hold)_?out)(?:_?(?:set|split|only))?",
-    re.I,
-)
 ANSWERED = re.compile(  # what is said of an answer, not of what is asked
-    r"(?:(?:model|generator|response|answer|completion|output|sample|rater|annotator|judge|run|source"
+    r"(?:model|generator|response|answer|completion|output|sample|rater|annotator|judge|run|source"
     r"|generated|llm|policy)s?(?:_.*)?|.*_(?:model|rater|annotator|judge|by)|seed|temperature"
-    r"|(?:.*_)?(?:timestamp|date|time|at))",
-    re.I,
+    r"|(?:.*_)?(?:timestamp|date|time|at)"
 )
-SAYS = re.compile(r"(?:model_)?(?:response|completion)(?:[ _]?(?:[a-z]|\d+))?", re.I)  # an answer
+SAYS = re.compile(r"(?:model_)?(?:response|completion)(?:_(?:[a-z]|\d+))?")  # an answer
 READS = re.compile(  # what an answer is held against
-    r"(?:.*_)?(?:contexts?|passages?|documents?|background|snippets?|articles?|evidence)", re.I
+    r"(?:.*_)?(?:contexts?|passages?|documents?|background|snippets?|articles?|evidence)"
 )
-NOTES = re.compile(
-    r".*(?:origin|notes?|comments?|explanation|reason(?:ing)?|category|type)\Z", re.I
-)
+NOTES = re.compile(r".*(?:origin|notes?|comments?|explanation|reason(?:ing)?|category|type)")
 
 
 @dataclass
@@ -104,31 +85,34 @@ class Unread:
             self.found[name] = [0, where, meant, None]
         seen, value = self.found[name], there[name]
         seen[0] += 1
-        decided = seen[3] is not None and not STEMS.search(name)
-        if decided or seen[3] == "error" or blank(value):
+        each = self.what or STEMS.search(spelled(name)) or mark(name, value)
+        if (seen[3] is not None and not each) or seen[3] == "error" or blank(value):
             return  # a table's first cells may be empty
         said = judged(name, value)
-        lost = (self.what or "criterion" in there) and (said or name in STEPS)
+        lost = (self.what or "criterion" in there) and (said or weighs(name, value))
         if self.what:
-            lost = lost or name in OWN or (name in WEIGHTS and number(value) is not None)
-        else:
+            lost = lost or told(name, value)
+        elif "criterion" in there or isinstance(there.get("rubric"), str):
+            lost = lost or against({name: value}) or pitfall(name, value)
+        if not self.what:
             lost = lost or labels(name, value) or asks(name, value) or _of_criteria(name, there)
             at_odds = there.get("split") and not is_held_out(there["split"])
-            lost = lost or (at_odds and marked({name: value}, False))
+            lost = lost or (at_odds and mark(name, value))
             lost = lost or _unheard(name, there)
         may = holds(name, value)
-        if lost or (may and (bare or self.what) and not CODE.search(name)):
+        if lost or (may and (bare or self.what) and "constraint" not in spelled(name)):
             seen[1:] = where, None if said else seen[2], "error"
         else:
-            told = bare and ASKS.match(name) and len(as_text(value).split()) > 3
-            told = told or (not self.what and _source(name, value))
-            seen[3] = seen[3] or "warning" * bool(may or told)
+            may = may or (bare and ASKS.match(spelled(name)) and len(as_text(value).split()) > 3)
+            may = may or (not self.what and _source(name, value))
+            seen[3] = seen[3] or "warning" * bool(may)
 
     def findings(self, file: str, rows: int) -> Iterator[Finding]:
         """One finding a field, the slips first; after fifty the rest is counted. Notes on a
         criterion are there to be passed over."""
-        told = [x for x in self.found.items() if not (self.what and NOTES.match(x[0]))]
-        order = sorted(told, key=lambda x: (x[1][2] is None, -x[1][0]))
+        notes = [n for n in self.found if self.what and NOTES.fullmatch(spelled(n))]
+        said = [x for x in self.found.items() if x[0] not in notes or x[1][3] == "error"]
+        order = sorted(said, key=lambda x: (x[1][2] is None, -x[1][0]))
         for name, (n, where, meant, lost) in order[:50]:
             yield Finding(
                 code="unread-field",
@@ -155,16 +139,34 @@ def _fix(name: str, meant: str | None, lost: str | None) -> str | None:
         "put what it asks for among the row's criteria, each with its weight; labels of an answer "
         "under 'labels', criterion's id -> label": True,
         f"write {name} as in the kit's own rows (kit.save writes them)": name in (*CARRIED, *PARTS),
-        "write levels, worst first, and the weight": name in OWN and name not in PARTS,
-        "write it beside the answer: labels, criterion's id -> label": JUDGED.match(name),
+        "write levels, worst first, and the weight": name not in PARTS
+        and (own(name) in OWN or WEIGHS.match(own(name)) or STEPS.match(own(name))),
+        "write it beside the answer: labels, criterion's id -> label": JUDGED.match(spelled(name)),
         "write a row for each answer, its text under 'response'": name in TEXTS,
     }
     return [text for text, fits in advice.items() if fits][-1] if lost else None
 
 
+def told(name: str, value: Any) -> bool:
+    """True for a field of a criterion that says its levels or parts, or what people said of an
+    answer.
+
+    >>> told("score_range", "1-5"), told("proficient", "Names it."), told("rating", 4)
+    (True, True, True)
+    >>> told("level", "high"), told("score_type", "binary"), told("labels", {"owner": "ann"})
+    (False, False, False)
+    """
+    field, many = own(name), isinstance(value, (list, Mapping))
+    each = list(value.values() if isinstance(value, Mapping) else value) if many else [value]
+    rated = JUDGED.match(spelled(name)) and all(map(_label, each)) and not isinstance(value, str)
+    step = LADDER.match(f"{field}: {value}") and isinstance(value, str)
+    text = "" if NOTES.fullmatch(field) or many else as_text(value)
+    long = many or len(text.split()) > 3 or re.search(r"\d\W+\d", text)
+    return bool(field in OWN or rated or step or (STEPS.match(field) and long))
+
+
 def asks(name: str, value: Any) -> bool:
-    """True for a field that holds criteria or their weights, also one object deeper, or says that
-    a criterion must not be met.
+    """True for a field that holds criteria or their weights, also one object deeper.
 
     >>> asks("negative_rubrics", ["Is rude"]), asks("reward_model", {"rubric": [{}]})
     (True, True)
@@ -172,10 +174,9 @@ def asks(name: str, value: Any) -> bool:
     (False, False, True)
     """
     deep = isinstance(value, Mapping) and any(asks(str(k), v) for k, v in value.items())
-    against = WORTH.fullmatch(name) and AGAINST.fullmatch(as_text(value).casefold())
-    found = value and ASKS.match(name)
-    held = found and (found["one"] or found["level"] or isinstance(value, (list, Mapping)))
-    return bool(deep or against or held)
+    found = value and ASKS.match(spelled(name))
+    many = isinstance(value, (list, Mapping)) or as_text(value).startswith("-")
+    return bool(deep or (found and (found["one"] or found["level"] or many)))
 
 
 def holds(name: str, value: Any) -> bool:
@@ -188,7 +189,8 @@ def holds(name: str, value: Any) -> bool:
     value = parsed_json(value)
     deep = isinstance(value, Mapping) and any(holds(str(k), v) for k, v in value.items())
     each = [set(x) for x in value if isinstance(x, Mapping)] if isinstance(value, list) else []
-    named = (STEMS.search(name) and not OTHER.match(name)) or ASKS.match(name)
+    field = spelled(name)
+    named = (STEMS.search(field) and not OTHER.match(field)) or ASKS.match(field)
     named = named or any({"weight", "points"} & x and {"text", "criterion"} & x for x in each)
     many = isinstance(value, (list, Mapping)) or SEVERAL.match(as_text(value))
     return bool(deep or (named and many and value))
@@ -200,9 +202,22 @@ def _unheard(name: str, there: Mapping[str, Any]) -> bool:
     value = parsed_json(there[name])
     if isinstance(value, list) and is_chat(value):
         return not _turns(value) <= {t for k, x in there.items() if k != name for t in _turns(x)}
-    if SAYS.fullmatch(name):
+    if SAYS.fullmatch(spelled(name)):
         return isinstance(value, str)
-    return "response" in there and name.casefold() in ("label", "verdict") and judged(name, value)
+    one = JUDGED.match(spelled(name))
+    if "response" not in there or not one:
+        return False
+    held = by_criterion(value) or ()
+    people = spelled(name) in ("label", "verdict") or one["who"]
+    return bool(
+        (people and judged(name, value))
+        or (held and all(read_label(x)[0] in RIGHT for _, x in held))
+        or any(
+            _verdicts(x, [])
+            for x in (value if isinstance(value, list) else [value])
+            if isinstance(x, Mapping)
+        )
+    )
 
 
 def _turns(value: Any) -> set[str]:
@@ -215,14 +230,16 @@ def _turns(value: Any) -> set[str]:
 def _source(name: str, value: Any) -> bool:
     """True for texts that an answer may be held against."""
     texts = value if isinstance(value, list) else [value]
-    return bool(READS.fullmatch(name)) and all(isinstance(x, (str, Mapping)) for x in texts)
+    return bool(READS.fullmatch(spelled(name))) and all(
+        isinstance(x, (str, Mapping)) for x in texts
+    )
 
 
 def _of_criteria(name: str, there: Mapping[str, Any]) -> bool:
     """True for a field of a row that says something of each criterion of a list beside it: its
     weight, its levels, or what people said of an answer."""
     value = literal(there[name])
-    held = {k: parsed_json(x) for k, x in there.items() if k != name and ASKS.match(k)}
+    held = {k: parsed_json(x) for k, x in there.items() if k != name and ASKS.match(spelled(k))}
     lists = [x for x in held.values() if isinstance(x, list)]
     if not lists:
         return False
@@ -231,10 +248,10 @@ def _of_criteria(name: str, there: Mapping[str, Any]) -> bool:
     ids |= {f"c{i}" for c in lists for i, _ in enumerate(c, 1)}
     texts = {as_text(x.get(k)) for x in each for k in WORDS}
     answered = not {"response", "output", "completion", "submission"}.isdisjoint(there)
-    alone = answered and JUDGED.match(name)
+    alone = answered and JUDGED.match(spelled(name))
     items = value if isinstance(value, list) else []
     same = [len(c) for c in lists if len(c) == len(items)]
-    numbers = items and None not in map(number, items) and not OTHER.match(name)
+    numbers = items and None not in map(number, items) and not OTHER.match(spelled(name))
     span = re.match(r"\d+\s*(?:-|–|to)\s*\d+", as_text(value))
     signs = (
         name in SCALES and isinstance(value, (list, Mapping)),
@@ -249,6 +266,7 @@ def _of_criteria(name: str, there: Mapping[str, Any]) -> bool:
         answered and same and len(items) > 1 and all(read_label(x)[0] in RIGHT for x in items),
         items and all(isinstance(x, str) and x in ids for x in items),
         numbers and max(same, default=0) > 1,
+        same and any(pitfall("type", x) for x in items),
     )
     return any(signs)
 
@@ -270,28 +288,9 @@ def of_answer(name: str, value: Any) -> bool:
     >>> of_answer("passage", "Rome"), of_answer("question_id", 3), of_answer("uid", "a")
     (False, False, False)
     """
-    told = any(x.fullmatch(name) for x in (ANSWERED, JUDGED, NOTES))
-    named = re.fullmatch(r"(?:.*_)?(?:id|uid|key|index|idx)", name, re.I)
+    told = any(x.fullmatch(spelled(name)) for x in (ANSWERED, JUDGED, NOTES))
+    named = re.fullmatch(r"(?:.*_)?(?:id|uid|key|index|idx)", spelled(name))
     return told or (not named and number(value) is not None)
-
-
-def marked(fields: Mapping[str, Any], deep: bool = True) -> str | None:
-    """The first mark among these fields, or in one of them, that holds a row out of training.
-
-    >>> marked({"dataset_split": "test"}), marked({"info": {"split": "dev"}})
-    ('test', 'dev')
-    >>> marked({"is_test": True}), marked({"subset": "web development", "category": "test"})
-    ('is_test', None)
-    """
-    for name, value in fields.items():
-        whole = "split" in name.casefold() or not isinstance(value, str)
-        said = value if whole else re.sub(r"[\W\d_]+", "", value)  # of "alpaca-eval" not a part
-        if isinstance(said, str) and SIDES.fullmatch(name) and is_held_out(said):
-            return value
-        if ASIDE.fullmatch(name) and as_text(value).casefold() in ("true", "1", "yes"):
-            return name
-    inner = [parsed_json(x) for x in fields.values() if deep]
-    return next((m for x in inner if isinstance(x, Mapping) and (m := marked(x, False))), None)
 
 
 def _label(value: Any) -> bool:
@@ -304,7 +303,7 @@ def judged(name: str, value: Any) -> bool:
     >>> judged("criteria_met", True), judged("passed", "no"), judged("label", "Tone")
     (True, True, False)
     """
-    return bool(JUDGED.match(name)) and read_label(value)[0] in ("met", "unmet")
+    return bool(JUDGED.match(spelled(name))) and read_label(value)[0] in ("met", "unmet")
 
 
 def labels(name: str, value: Any) -> bool:

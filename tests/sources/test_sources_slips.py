@@ -308,7 +308,13 @@ def test_how_much_a_criterion_counts_in_words_is_an_error_without_a_weight(own):
         assert not errors(weighed) and weighed.tasks[0].criteria[0].weight == 2
 
 
-@pytest.mark.parametrize("own", [{"category": "clarity"}, {"level": "high"}, {"type": "positive"}])
+HARMLESS = [{"order": 3}, {"page": "4"}, {"max_tokens": 90}, {"scored_on_date": 2024}]
+HARMLESS += [{"difficulty_level": "hard"}, {"score_type": "binary"}, {"isNegative": False}]
+
+
+@pytest.mark.parametrize(
+    "own", [{"category": "clarity"}, {"level": "high"}, {"type": "positive"}, *HARMLESS], ids=str
+)
 def test_other_words_on_a_criterion_are_no_weight(own):
     assert not errors(load_tasks([{"prompt": "p", "criteria": [{"text": "x"} | own]}]))
 
@@ -590,3 +596,108 @@ def test_ifevals_rows_in_open_instructs_form_have_their_criteria(text):
     row = {"messages": TURNS[:1], "dataset": "ifeval", "ground_truth": text(asked)}
     made = load_tasks([row]).tasks[0].criteria
     assert [c.check["name"] for c in made] == ["regex"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *({x: "negative"} for x in ("criterion_type", "rubricType", "rule_type", "item_sign")),
+        *(
+            {x: True}
+            for x in ("must_not", "isForbidden", "avoid", "undesirable", "criteria_negative")
+        ),
+        *({x: False} for x in ("isPositive", "desirable")),
+        {"negative": "yes"},
+    ],
+    ids=str,
+)
+def test_a_sign_is_read_however_its_field_is_spelled(said):
+    """Insulting the reader paid +3, and nothing was said, or a warning."""
+    rubric = [{"criterion": "Insults the reader.", "points": 3, **said}]
+    found = load_tasks([{"prompt": "p", "criteria": rubric}])
+    assert [c.weight for c in found.tasks[0].criteria] == [-3] and not found.findings
+    ours = {"id": "t", "prompt": "p", "truth": {}, "criteria": [ONE | {"weight": 3} | said]}
+    found = load_tasks([ours])
+    assert found.tasks[0].criteria[0].weight == -3 and not found.findings
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *({x: "negative"} for x in ("nature", "origin", "polarity_type", "note", "mode")),
+        {"is_pitfall": True},
+    ],
+    ids=str,
+)
+def test_a_word_of_sign_in_any_field_is_an_error_where_the_criterion_pays(said):
+    """Notes, categories and types were passed over, whatever stood there."""
+    for row in (
+        {"prompt": "p", "criteria": [{"text": "x", "points": 3, **said}]},
+        {"id": "t", "prompt": "p", "truth": {}, "criteria": [ONE | said]},
+    ):
+        assert {f.code for f in errors(load_tasks([row]))} == {"polarity"}
+    less = load_tasks([{"prompt": "p", "criteria": [{"text": "x", "points": -3, **said}]}])
+    assert not errors(less)
+
+
+def test_the_type_of_an_open_instruct_rubric_item_is_its_sign():
+    """It became a tag: giving a dose paid +2."""
+    items = [{"rubric_item": x, "weight": 2, "type": x} for x in ("positive", "negative")]
+    made = load_tasks([{"question": "Q?", "rubric": items}])
+    assert [c.weight for c in made.tasks[0].criteria] == [2, -2] and not errors(made)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        *({x: 4} for x in ("marks", "max_marks", "maxPoints", "pts", "weightage", "priority")),
+        *({x: 4} for x in ("deduction", "criterionWeightage", "rating", "human_score")),
+        *({"weight_share": x} for x in ("40%", "3 pts", "1/3")),
+        *({x: [1, 5]} for x in ("score_range", "grading_bands")),
+        {"scoring_guide": "5 is the best, 1 the worst"},
+        {"proficient": "Names it."},
+        {"labels": {"ann": True}},
+        {"annotator_1": True},
+    ],
+    ids=str,
+)
+def test_a_weight_a_level_or_a_label_of_a_criterion_under_any_name_is_an_error(own):
+    """They were a warning: 90 and 10 weighed the same, and the file was sound."""
+    for rubric in ([{"criterion": "x"} | own], [{"criterion": "y"}, {"criterion": "x"} | own]):
+        out = load_tasks([{"prompt": "p", "criteria": rubric}])
+        assert [f.field for f in errors(out)] == list(own)
+
+
+@pytest.mark.parametrize(
+    "name", ["must_not_have", "shouldHave", "red_flags", "must_avoid", "bonusCriteria", "checklist"]
+)
+def test_a_second_list_of_criteria_under_any_usual_name_is_an_error(name):
+    """It was an info or a warning, and its criteria were lost."""
+    found = load_tasks([{"prompt": "p", "criteria": ["A"], name: ["B"]}])
+    assert len(errors(found)) == 1
+
+
+def test_a_list_of_signs_beside_the_criteria_is_an_error():
+    row = {"prompt": "p", "criteria": ["A", "B"]}
+    for name in ("polarity", "types"):
+        found = load_tasks([row | {name: ["positive", "negative"]}])
+        assert [f.field for f in errors(found)] == [name]
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        *({x: True} for x in ("isTest", "testOnly", "isHeldOut", "isHoldout", "istest", "forTest")),
+        *({x: False} for x in ("is_train", "isTraining", "use_for_training")),
+        *({x: "test"} for x in ("split_name", "split_type", "splits", "__split__", "datasetSplit")),
+        {"split": "testmini"},
+        {"eval_only": 1},
+    ],
+    ids=str,
+)
+def test_a_mark_is_read_however_it_is_spelled_and_nothing_else_is_said_of_it(mark):
+    """`isTest` became the split "isTest", which is no held-out one, and "nothing reads" it."""
+    rows = [{"prompt": p, "criteria": ["x"]} for p in ("one", "two")]
+    found = load_tasks([rows[0] | mark, rows[1] | dict.fromkeys(mark)])
+    assert [t.held_out for t in found.tasks] == [True, False] and not found.findings
+    assert found.tasks[0].meta == ({} if "split" in mark else mark)

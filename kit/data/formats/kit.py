@@ -16,8 +16,9 @@ from ...records import (
     to_json,
     verdict_from_json,
 )
-from ..criteria import ranked, scaled
+from ..criteria import ranked, scaled, warded
 from ..levels import levels_of
+from ..names import against, sign
 from ..rows import Row
 from ..schemas import readable, stamped
 from ..slips import OWN_CRITERION, OWN_TASK
@@ -88,6 +89,8 @@ def _criterion(given: Any, ours: bool) -> Any:
     scale, points = scaled(out, levels)
     if points is None and (weight := out.pop("points", None)) is not None:
         out["weight"] = weight
+    if against(out) and (weight := number(out.get("weight", 1))) is not None:
+        out["weight"] = -abs(weight)
     return out | {"levels": list(levels), "scale": scale}
 
 
@@ -97,9 +100,10 @@ def _task(row: Row, data: Mapping[str, Any]) -> Task:
     for name in data.keys() - OWN_TASK:
         row.context.unread.add(name, row.where, data)
     for c in data.get("criteria") or ():
-        if names := c.keys() - OWN_CRITERION:
+        if names := {k for k in c.keys() - OWN_CRITERION if not sign(k, c[k])}:
             row.astray(names, c)
             ranked(row, c, as_text(c.get("id")), c.get("weight"))
+            warded(row, {k: c[k] for k in names}, c.get("weight", 1), as_text(c.get("id")))
     for c in task.criteria:
         if not c.text.strip() and c.check is None:
             row.find(

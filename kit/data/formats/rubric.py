@@ -12,6 +12,7 @@ from typing import Any
 from ...records import Criterion
 from ..chats import Chat, ask
 from ..criteria import criteria_from, criterion_of, tags_of
+from ..names import sign
 from ..rows import MADE, Row
 from ..taskset import Parsed
 from ..values import absent, as_text, listed, literal, parsed_json, says_nothing
@@ -407,5 +408,6 @@ def _ingredient(row: Row, item: Any, section: str, name: str) -> Criterion:
 
 def _typed(item: Any) -> Any:
     if isinstance(item, Mapping) and item.get("type") is not None and "tags" not in item:
-        return {**{k: v for k, v in item.items() if k != "type"}, "tags": [item["type"]]}
+        rest = {k: v for k, v in item.items() if k != "type" or sign(k, v) == -1}
+        return {**rest, "tags": [item["type"]]}
     return item
