@@ -16,6 +16,7 @@ from ..records import Response, Task, Verdict, grouped
 from .findings import Finding
 from .labels import SAID
 from .levels import by_levels
+from .slips import READS
 from .words import held_out
 
 HEADS = (*SAID, "human", "grade", "judgment")  # before a criterion's id in a column's name
@@ -149,14 +150,14 @@ class TaskSet:
 
         Tasks or answers of both that share an id must be equal, or DataError; what is in both
         counts once, and answers to no task become findings. Answers whose own task is a prompt
-        alone are answers to the task here that asks the same.
+        alone are answers to the task here that asks the same, of the same system and sources.
         """
         mine, other = self.by_id, self._paired(other)
         if clash := [t.id for t in other.tasks if t.id in mine and mine[t.id] != t]:
             raise DataError(
                 f"both sets have another task {clash[0]!r}",
                 where=str(other.path or "task set"),
-                fix="rename one of them",
+                fix="rename one of them; of answers, write the task_id of each",
             )
         texts = {r.ids: r.text for r in self.responses}
         if clash := [r.id for r in other.responses if texts.get(r.ids, r.text) != r.text]:
@@ -213,10 +214,17 @@ class TaskSet:
 
     def _paired(self, other: TaskSet) -> TaskSet:
         """The other set with its bare prompts gone that a task here asks too, and what hangs on
-        them on that task; DataError where several ask it."""
-        asked = grouped((t.asked, t.id) for t in self.tasks if t.criteria)
-        bare = {t.id: asked.get(t.asked, []) for t in other.tasks if not t.criteria}
-        bare = {i: [i] if i in own else own for i, own in bare.items() if own}
+        them on that task; DataError where several ask it. Answers that ask what none asks are
+        counted, and a row's number is no id."""
+        asked = grouped((t.asked.strip(), t) for t in self.tasks if t.criteria)
+        bare = {t.id: t for t in other.tasks if not t.criteria}
+        bare = {
+            i: [x.id for x in asked.get(t.asked.strip(), ()) if _alike(x, t)]
+            for i, t in bare.items()
+        }
+        lost = sum(bare.get(r.task_id) == [] for r in other.responses) if asked else 0
+        made = {f"row-{n}" for n in other.rows_of.values()} if other.format != "kit" else ()
+        bare = {i: [i] if i in own and i not in made else own for i, own in bare.items() if own}
         if several := next((i for i, own in bare.items() if len(own) > 1), None):
             raise DataError(
                 f"the tasks {', '.join(map(repr, bare[several][:3]))} ask what {several!r} asks",
@@ -233,6 +241,7 @@ class TaskSet:
         return replace(
             other,
             tasks=[t for t in other.tasks if t.id not in bare],
+            findings=[*other.findings, *[_unasked(other, lost)] * bool(lost)],
             responses=[replace(r, **names.get(r.ids, {})) for r in other.responses],
             verdicts=[replace(v, **on.get(v.ids[:2], {})) for v in other.verdicts],
         )
@@ -274,6 +283,30 @@ class TaskSet:
             f"{len(self.responses)} responses, {len(self.verdicts)} labels and recorded verdicts; "
             f"findings: {notes}"
         )
+
+
+def _alike(task: Task, other: Task) -> bool:
+    """Whether the system, the sources and what else an answer is held against are the same, where
+    both tasks have them."""
+    one, two = (
+        {
+            **{k: v for k, v in t.meta.items() if READS.fullmatch(k)},
+            "": t.system,
+            "sources": t.sources,
+        }
+        for t in (task, other)
+    )
+    return all(not v or not two.get(k) or two[k] == v for k, v in one.items())
+
+
+def _unasked(held: TaskSet, n: int) -> Finding:
+    return Finding(
+        code="unknown-task",
+        severity="warning",
+        message=f"{n} answers ask what no task asks: no criterion judges them",
+        suggestion="write the task_id of each answer",
+        where=str(held.path.name if held.path else "task set"),
+    )
 
 
 COLUMN = "write its labels as labels: criterion's id -> label, or one row an answer and criterion"

@@ -645,3 +645,23 @@ def test_a_prompt_of_several_tasks_names_none_of_them():
     tasks = load_tasks([{"id": i, "prompt": "Q", "criteria": [i]} for i in "ab"])
     with pytest.raises(DataError, match="'a', 'b' ask what"):
         tasks.joined(load_tasks([{"prompt": "Q", "response": "R"}]))
+
+
+@pytest.mark.parametrize("field", ["system", "passage"])
+def test_an_answer_is_not_paired_by_the_number_of_its_row(field):
+    """The first answer was one to the first task of its prompt, whatever its system asked for."""
+    rows = [{"prompt": "Q", field: i, "criteria": [i]} for i in ("S1", "S2")]
+    both = load_tasks(rows).joined(load_tasks([{"prompt": "Q\n", field: "S2", "response": "R"}]))
+    assert [r.task_id for r in both.responses] == ["row-2"] and len(both.tasks) == 2
+    with pytest.raises(DataError, match="'row-1', 'row-2' ask what"):
+        load_tasks(rows).joined(load_tasks([{"prompt": "Q", "response": "R"}]))
+
+
+def test_answers_that_ask_what_no_task_asks_are_counted():
+    """Eight of 172 answers stood on tasks of their own without a criterion, and nothing said so."""
+    tasks = load_tasks([{"id": "a", "prompt": "Q", "system": "S", "criteria": ["x"]}])
+    said = [{"prompt": p, "system": s, "response": "R"} for p, s in (("Q", "S"), ("Q", "T"))]
+    both = tasks.joined(load_tasks([*said, {"prompt": "q", "response": "R"}]))
+    found = [f for f in both.findings if f.code == "unknown-task"]
+    assert [r.task_id for r in both.responses] == ["a", "row-2", "row-3"]
+    assert [(f.severity, f.message[:9]) for f in found] == [("warning", "2 answers")]
