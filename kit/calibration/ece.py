@@ -26,6 +26,9 @@ from .inputs import check
 from .sketch import Sketch
 
 RESAMPLED = 20_000  # cells; n_boot times more would fill the memory, and tell of nothing
+SLACK = (
+    1.25  # rows, as far off as can be: in a bin with few errors the rows' own spread is too small
+)
 MOST = 0.8  # share of the rows in one bin from which an error describes that bin
 
 
@@ -296,7 +299,7 @@ def spread(cells: Cells, s: np.ndarray) -> float:
     size = resample.bin_sums(cells, cells.n)[0]
     if cells.units is None:
         drawn = float((cells.n * row_scores(cells) ** 2).sum())
-        count, square = cells.size, drawn + 1.0  # one more row may be as far off as can be
+        count, square = cells.size, drawn + SLACK**2
     else:
         count, square = float(cells.units.shape[0]), float((unit_scores(cells) ** 2).sum())
     linear = square / cells.size**2 * (count / (count - 1) if count > 1 else 1.0)
@@ -459,7 +462,8 @@ def mce_of(cells: Cells, *, level: float = 0.95) -> Estimate:
     m = np.divide(np.abs(gap), size, out=np.full_like(gap, -1.0), where=size > 0)
     b = int(np.argmax(m))
     value, rows = float(m[b]), float(size[b])
-    se, df, less = float(gap_errors(cells)[b]), freedom(cells), (1 - level) / int((size > 0).sum())
+    se = math.hypot(gap_errors(cells)[b], SLACK / rows)
+    df, less = freedom(cells), (1 - level) / int((size > 0).sum())
     # equal outcomes are no certainty; below, it is the largest of that many
     down, up = (max(t_quantile(1 - a, df) * se, 1 - a ** (1 / rows)) for a in (less, 1 - level))
     words = f"largest gap of a bin, that of {cells.lower[b]:g} to {cells.upper[b]:g}"

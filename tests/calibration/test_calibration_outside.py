@@ -601,3 +601,13 @@ def test_every_function_of_columns_knows_them_by_name():
     two = {k: frame[k] for k in "pyc"}
     rows = stats.compare(two, "p", cluster="c")
     assert rows == stats.compare({k: frame[k] for k in "py"}, "p", cluster=frame["c"])
+
+
+@pytest.mark.parametrize(("n", "right"), [(100, 0.95), (400, 0.98)])
+def test_the_largest_gap_of_one_confidence_with_few_errors_holds(n, right):
+    """.88 and .895 of the intervals held the gap of a model that always says 1.0."""
+    from scipy.stats import binom
+
+    found = [c.mce([1.0] * n, [1] * k + [0] * (n - k)) for k in range(n + 1)]
+    inside = [e.low - 1e-12 <= 1 - right <= e.high + 1e-12 for e in found]
+    assert sum(binom.pmf(k, n, right) for k in range(n + 1) if inside[k]) >= 0.92
