@@ -261,7 +261,7 @@ class _Run:
 
     def go(self) -> GRPOResult:
         started = time.time()
-        if self.settings.forecast and not self.resume:
+        if self.settings.forecast and not (self.resume and (self.out / "forecast.json").exists()):
             self._foresee()
         before = self.evaluate("before", 0)
         self.trivial = answers.by_policy(self.evaluate("trivial", 0, answers.trivial))
@@ -272,23 +272,13 @@ class _Run:
         t0 = time.perf_counter()
         try:
             self.trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+            seconds = time.perf_counter() - t0 + self.monitor.spent_before
+            self._keep()
+            after = self.evaluate("after", self.settings.steps)
         except JudgeDownError:
             self._save_now()
             raise
-        seconds = time.perf_counter() - t0 + self.monitor.spent_before
-        if self.monitor.blind and not self.monitor.known:
-            raise DataError(
-                f"no answer got a known reward in {self.monitor.blind_steps} batches: "
-                f"{self.monitor.blind}",
-                where=str(self.out),
-                fix="see rollouts.jsonl there; the reward, the judge or the rows do not fit each "
-                "other",
-            )
-        with world.whole(self.loaded.model):
-            if world.main():
-                save_adapter(self.loaded.model, self.loaded.tokenizer, self.out / "adapter")
         drop_reference(self.loaded.model)
-        after = self.evaluate("after", self.settings.steps)
         gain = None
         if before and after:
             gain = evaluation.compare(before, after, tasks=self.heldout, trivial=self.trivial)
@@ -307,6 +297,20 @@ class _Run:
             seconds=seconds,
         )
 
+    def _keep(self) -> None:
+        """Write the adapter; DataError where nothing was learned from."""
+        if self.monitor.blind and not self.monitor.known:
+            raise DataError(
+                f"no answer got a known reward in {self.monitor.blind_steps} batches: "
+                f"{self.monitor.blind}",
+                where=str(self.out),
+                fix="see rollouts.jsonl there; the reward, the judge or the rows do not fit each "
+                "other",
+            )
+        with world.whole(self.loaded.model):
+            if world.main():
+                save_adapter(self.loaded.model, self.loaded.tokenizer, self.out / "adapter")
+
     def _foresee(self) -> None:
         """Write forecast.json; KitError where nothing can be learned."""
         if world.main():
@@ -319,9 +323,10 @@ class _Run:
         """Set logs, batch and alarms back to the checkpoint, or to the start."""
         step = step_of(checkpoint) if checkpoint else 0
         if world.main():
-            logs = (rollouts.ROLLOUTS, rollouts.STEPS, "audits.jsonl", "evals.jsonl", evolving.LOG)
+            logs = (rollouts.ROLLOUTS, rollouts.STEPS, "audits.jsonl", evolving.LOG)
             for name in (*logs, resample.DISCARDED):
                 rollouts.Log(self.out / name).rewind(step)
+            rollouts.Log(self.out / "evals.jsonl").rewind(step - 1)  # that of `step` comes again
         world.wait()
         self.monitor.resume(step)
         if self.evolving is not None:

@@ -155,21 +155,24 @@ class StepLog(Bar):
         said = "reward unknown" if reward is None else f"reward {reward:.3f}, {words:.0f} words"
         self.bar.set_postfix_str(said)
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Sentinels and unknown rewards, at every new batch; audit and held-out evaluation, every N
-        steps.
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Held-out evaluation, every N steps: of the step before, which is logged by now, so that
+        a run that stops here goes on here.
         """
+        step, every = state.global_step, self.settings.eval_every
+        if self.evaluate and every and step and step % every == 0:
+            r = self.evaluate(f"step{step}", step).reward()
+            row = {"step": step, "reward": r.value, "low": r.low, "high": r.high, "n": r.n}
+            rollouts.Log(self.out / "evals.jsonl").append([{**row, "prompts": r.n_clusters}])
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Sentinels and unknown rewards, at every new batch; the audit, every N steps."""
         step = state.global_step
         if self.batch == step:
             self._look(control, step, args.max_steps)
         if self.audit is not None and step % self.audit.every == 0 and world.size() == 1:
             self.audit.check(step, self.rows)
             self._alarm(control, "judge audit", self.audit.alarm, self.settings.audit_stop)
-        every = self.settings.eval_every
-        if self.evaluate and every and step % every == 0 and step < args.max_steps:
-            r = self.evaluate(f"step{step}", step).reward()
-            row = {"step": step, "reward": r.value, "low": r.low, "high": r.high, "n": r.n}
-            rollouts.Log(self.out / "evals.jsonl").append([{**row, "prompts": r.n_clusters}])
 
     def _look(self, control: Any, step: int, steps: int) -> None:
         alarm = self.watch.check(self.summary)

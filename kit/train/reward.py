@@ -2,8 +2,8 @@
 None for unknown.
 
 A judge that is down pays nobody: the step waits (up to `patience_s`) and asks again for the answers
-that got none; then it goes on with what is known, or stops cleanly with JudgeDownError when nothing
-is.
+that got none; then it stops cleanly with JudgeDownError. What a judge that lives does not answer is
+unknown.
 
 The trainer is handed one reward per answer, or one per component (`per_component`): a component
 that does not apply is None there, and trl leaves it out of the sum. One that applies and is unknown
@@ -113,26 +113,37 @@ class Reward:
     async def grade(self, responses: Sequence[Response]) -> list[Grade]:
         """One grade per response, in order; score None = unknown, to be left out of training."""
         verdicts: list[list[Verdict]] = [[] for _ in responses]
-        left, begun = list(range(len(responses))), time.monotonic()
+        left, begun, lives = list(range(len(responses))), time.monotonic(), False
         for tries in itertools.count():
-            started = time.monotonic()
-            got, spent = await self._ask([responses[i] for i in left])
-            self.bill.add([v for vs in got for v in vs], time.monotonic() - started, spent)
+            got = await self._ask([responses[i] for i in left], self.ledger)
             for i, vs in zip(left, got, strict=True):
                 verdicts[i] = vs
             left = [i for i in left if any(v.failure == DOWN for v in verdicts[i])]
             waited = time.monotonic() - begun
-            if not left or waited >= self.patience_s:
+            if not left:
                 break
-            pause = min(self.pause_s * 2 ** min(tries, 5), max(0.05, self.patience_s - waited))
-            await asyncio.sleep(pause)
-        if left and _down(verdicts):
+            if waited < self.patience_s:
+                await asyncio.sleep(
+                    min(self.pause_s * 2 ** min(tries, 5), max(0.05, self.patience_s - waited))
+                )
+                continue
+            await self._living(responses, verdicts, waited)
+            if lives:
+                break
+            lives = True  # what is asked between two signs of life is not lost by an outage
+        return [self._score(r, vs) for r, vs in zip(responses, verdicts, strict=True)]
+
+    async def _living(
+        self, responses: Sequence[Response], verdicts: Sequence[Sequence[Verdict]], waited: float
+    ) -> None:
+        """JudgeDownError unless the judge answers once more (past the ledger) what it answered."""
+        known = [r for r, vs in zip(responses, verdicts, strict=True) if _answered(vs)]
+        if not any(map(_answered, await self._ask(known[:1], None))):
             raise JudgeDownError(
                 f"the judge has not answered for {waited:.0f} s",
                 where=f"judge {getattr(self.judge, 'name', '?')!r}",
                 fix="start it again, then resume the run: everything so far is saved",
             )
-        return [self._score(r, vs) for r, vs in zip(responses, verdicts, strict=True)]
 
     def _score(self, response: Response, verdicts: Sequence[Verdict]) -> Grade:
         task = self.by_id[response.task_id]
@@ -161,14 +172,15 @@ class Reward:
             "a gate must be one that an answer can pass",
         )
 
-    async def _ask(self, responses: Sequence[Response]) -> tuple[list[list[Verdict]], list[Any]]:
-        """Verdicts per response, and what they cost. Where all want the criteria of their task they
-        are asked together; criteria that depend on the answer (cited claims) answer by answer, all
-        at once. An answer whose reward no verdict can change is not asked about.
+    async def _ask(self, responses: Sequence[Response], ledger: Any) -> list[list[Verdict]]:
+        """Verdicts per response; the bill counts them. Where all want the criteria of their task
+        they are asked together; criteria that depend on the answer (cited claims) answer by answer,
+        all at once. An answer whose reward no verdict can change is not asked about.
         """
         from ..judge import ajudge
 
-        more = dict(judge=self.judge or _NoJudge(), ledger=self.ledger, budget=self.budget)
+        started = time.monotonic()
+        more = dict(judge=self.judge or _NoJudge(), ledger=ledger, budget=self.budget)
         wanted = [self.composer.criteria(self.by_id[r.task_id], r) for r in responses]
         asked = [i for i, w in enumerate(wanted) if w]
         found: list[list[Verdict]] = [[] for _ in responses]
@@ -185,7 +197,9 @@ class Reward:
             )
         for i, verdicts in zip(asked, each, strict=True):
             found[i] = list(verdicts)
-        return found, [g.spent for g in got]
+        spent = [g.spent for g in got]
+        self.bill.add([v for vs in found for v in vs], time.monotonic() - started, spent)
+        return found
 
 
 class _NoJudge:
@@ -206,12 +220,9 @@ def _regroup(verdicts: Sequence[Verdict], wanted: Sequence[Sequence[Any]]) -> li
     return [list(itertools.islice(left, len(leaves(criteria)))) for criteria in wanted]
 
 
-def _down(verdicts: Sequence[Sequence[Verdict]]) -> bool:
-    """True when the judge answered nothing at all: every verdict that did not come from code is a
-    transport failure.
-    """
-    judged = [v for vs in verdicts for v in vs if v.judge != "code"]
-    return bool(judged) and all(v.failure == DOWN for v in judged)
+def _answered(verdicts: Sequence[Verdict]) -> bool:
+    """True when the judge gave one of these verdicts, known or not."""
+    return any(v.judge != "code" and v.failure != DOWN for v in verdicts)
 
 
 Graded = Sequence[tuple[Task, Response, Grade]]

@@ -127,3 +127,38 @@ def test_a_judge_that_is_back_in_time_is_waited_for(monkeypatch):
     with pytest.raises(JudgeDownError, match="for 0 s"):
         asyncio.run(reward.grade([answer]))
     assert time.monotonic() - then >= 0.3
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_judge_that_dies_in_a_batch_stops_it_and_one_that_refuses_a_text_does_not(
+    monkeypatch, tmp_path, alive
+):
+    """12 of 16 verdicts of a step were "transport": the step went on with the 4 that were left."""
+    monkeypatch.setattr(Reward, "pause_s", 0.01)
+    task = dataclasses.replace(TASKS[0], criteria=(Criterion(id="j", text="Is pleasant."),))
+    some = [Response(task_id="t0", id=x, text=x) for x in ("fine", "odd")]
+
+    class FakeJudge:
+        name, calls = "fake", 0
+
+        def key(self, task, response, criterion):
+            return response.text
+
+        async def verdicts(self, task, response, criteria):
+            self.calls += 1
+            ids = (task.id, response.id, "j")
+            if response.text == "odd" or (self.calls > 1 and not alive):
+                return [unknown(*ids, "transport")]
+            return [Verdict(task_id=ids[0], response_id=ids[1], criterion_id="j", status="met")]
+
+    composer = Composer.from_config({"components": [{"kind": "rubric"}]})
+    more = dict(judge=FakeJudge(), composer=composer, patience_s=0.03, ledger=tmp_path / "kept")
+    reward = Reward(tasks=[task], **more)
+    if alive:
+        grades = asyncio.run(reward.grade(some))
+        assert [g.score is None for g in grades] == [False, True]
+        assert reward.bill.calls == more["judge"].calls
+        return
+    for _ in range(2):  # what the ledger knows is no sign of life
+        with pytest.raises(JudgeDownError, match="has not answered"):
+            asyncio.run(reward.grade(some))

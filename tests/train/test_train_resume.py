@@ -157,6 +157,44 @@ def test_after_a_dead_judge(tmp_path, monkeypatch):
     check(whole, grpo.train(s, judged(4), judge=FakeJudge(), out=tmp_path / "cut", resume=True))
 
 
+@pytest.mark.parametrize("beta", [0.1, pytest.param(0.0, marks=pytest.mark.slow)])
+def test_an_evaluation_in_which_the_judge_died_is_done_again(tmp_path, monkeypatch, beta):
+    """Half judged it was kept as finished: "before" was .807 of 5 prompts for .589 of 6. One while
+    training left its step out of steps.jsonl."""
+    from test_train_grpo import FakeJudge
+    from test_train_grpo import tasks as judged
+
+    class Unkept:  # without a key: each evaluation asks
+        name = "unkept"
+
+        def __init__(self, **more):
+            self.fake = FakeJudge(**more)
+
+        async def verdicts(self, *asked):
+            return await self.fake.verdicts(*asked)
+
+    def evaluated(out):
+        files = {p.name: grpo.evaluation.read(p) for p in out.glob("eval_*.json")}
+        return {k: (e.responses, e.scores) for k, e in files.items()}
+
+    monkeypatch.setattr("kit.train.reward.Reward.pause_s", 0.001)
+    changes = dict(beta=beta, steps=2, group_size=2, save_every=0, patience_s=0.002, eval_every=1)
+    s, some, held = settings(**changes), judged(2), judged(1, prefix="h")
+    judge = Unkept()
+    whole = grpo.train(s, some, judge=judge, heldout=held, out=tmp_path / "whole")
+    n, trivial = judge.fake.calls, len(whole.gain.trivial)
+    begins = {"before": 0, "trivial": 2, "step1": 2 + trivial + 4, "after": n - 2}
+    for name, begin in begins.items():
+        out, down = tmp_path / name, Unkept(down_calls=range(begin + 1, 10_000))
+        with pytest.raises(JudgeDownError):
+            grpo.train(s, some, judge=down, heldout=held, out=out)
+        assert not (out / f"eval_{name}.json").exists()
+        cut = grpo.train(s, some, judge=Unkept(), heldout=held, out=out, resume=True)
+        check(whole, cut)
+        assert evaluated(out) == evaluated(whole.out)
+        assert rollouts.read(out / "evals.jsonl") == rollouts.read(whole.out / "evals.jsonl")
+
+
 def test_what_was_spent_before_an_interruption_is_counted(tmp_path):
     """The bill and the seconds of a resumed run were the last process's: cost 1.62 for 2.06."""
     whole = grpo.train(settings(), TASKS, out=tmp_path / "whole").metrics
