@@ -135,6 +135,7 @@ def _labelled(row: Mapping[str, Any], context: Context) -> bool:
 def _values(source: Source, context: Context, problem: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(source, Mapping) or not isinstance(source, (str, os.PathLike, Iterable)):
         fix = "put a row into a list" if isinstance(source, Mapping) else "give a file or rows"
+        fix = f"give one of its parts: {list(source)[:5]}" if hasattr(source, "num_rows") else fix
         raise DataError(f"the source is a {type(source).__name__}", where="kit.load", fix=fix)
     if hasattr(source, "to_dict") and hasattr(source, "iloc"):
         raise DataError(

@@ -19,7 +19,7 @@ from ..errors import KitError
 from ..judge import loop
 from ..judge.factory import endpoints
 from ..judge.keys import redact
-from ..records import Criterion, Grade, Response, grouped
+from ..records import Criterion, Grade, Response, grouped, is_number
 from ..rewards.components import Format
 from ..rewards.evolve import Ask, EvolvingRubrics
 from ..settings.read import COUNT, make, within
@@ -86,9 +86,10 @@ def settings_of(value: Any, where: str = "config") -> Evolve | None:
 
 def _criterion(row: Any, i: int) -> Criterion:
     text = row.get("text") if isinstance(row, Mapping) else row
-    if not isinstance(text, str) or not text.strip():
-        raise KitError("a criterion without a text", where=f"evolve, static {i}")
     weight = row.get("weight", 1.0) if isinstance(row, Mapping) else 1.0
+    if not isinstance(text, str) or not text.strip() or not is_number(weight):
+        words = "a criterion needs a text, and a number where it has a weight"
+        raise KitError(words, where=f"evolve, static {i}")
     return Criterion(id=f"evolve-static:{i}", text=text, weight=float(weight))
 
 

@@ -95,6 +95,14 @@ def test_a_source_that_is_none_is_named(source, says):
         kit.load(source)
 
 
+def test_a_set_of_parts_is_told_to_give_one():
+    """A DatasetDict was told to put a row into a list."""
+    datasets = pytest.importorskip("datasets")
+    rows = datasets.Dataset.from_list([{"prompt": "p", "criteria": ["x"]}])
+    with pytest.raises(DataError, match="one of its parts.*train"):
+        kit.load(datasets.DatasetDict({"train": rows}))
+
+
 def test_a_frame_is_told_to_give_its_rows():
     pandas = pytest.importorskip("pandas")
     with pytest.raises(DataError, match="records"):

@@ -131,6 +131,8 @@ def test_evolve_that_would_change_nothing_is_refused(tmp_path, model):
         evolving.settings_of({"kep": 3})
     with pytest.raises(KitError, match="evolve is 3"):
         evolving.settings_of(3)
+    with pytest.raises(KitError, match="static 1"):  # a raw ValueError of float()
+        evolving.settings_of({"static": [{"text": "x", "weight": "big"}]}).rubrics()
 
 
 def test_each_component_is_a_reward_of_its_own(tmp_path):
