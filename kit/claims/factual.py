@@ -19,6 +19,7 @@ from typing import Any
 
 from ..records import Part, Response, Task
 from . import lexicon as lx
+from . import polar
 from .bags import as_named, given, named_numbers, place, right_numbers, surplus
 from .choice import decided, guesses, others
 from .compare import against, first, misplaced, ranked, relation
@@ -237,9 +238,18 @@ def found(task: Task, text: str) -> list[str]:
         shown = "alike" in fact and not hit and _alike(task, text) is fact["alike"]
         if shown and not any(matched({"text": p}, sentences) for p in fact["poles"]):
             out.append(str(fact["id"]))
-        if hit and i not in wrong and not _undecided(task, fact, sentences):
+        settled = hit and i not in wrong and not _undecided(task, fact, sentences)
+        if settled or _polar(task, fact, text) == fact["text"]:
             out.append(str(fact.get("id", f"f{i + 1}")))
     return out
+
+
+def _polar(task: Task, fact: Mapping[str, Any], text: str) -> str:
+    """What an answer without the word says to a yes/no question (`kit.claims.polar`)."""
+    poles = {"text": "yes", "aliases": ("no", "true", "false")}
+    if fact["text"] not in polar.POLES or matched(poles, statements(text, task.prompt)):
+        return ""
+    return polar.said(task.prompt, text)
 
 
 def _alike(task: Task, text: str) -> bool | None:
@@ -298,6 +308,8 @@ def unread(task: Task, text: str) -> str:
     >>> unread(t, "It is 6 for flies and 8 for spiders.")
     'which number answers is not said: 6 for flies and 8 for spiders.'
     """
+    if [_polar(task, f, text) for f in _facts(task)] == [polar.UNREAD]:
+        return "whether it is yes or no is not said plainly"
     # what is not paid is known: if a wrong guess were unknown, guessing would cost nothing
     facts = [f for f in _facts(task) if not f.get("about") and found(task, text)]
     for m in (m for s in statements(text, task.prompt) for m in _PARALLEL.finditer(s)):

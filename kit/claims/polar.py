@@ -1,0 +1,94 @@
+"""Yes or no: what an answer says, in words of its own, to a question whether something is so.
+
+A statement has the question's words in their order (inflected, in the passive, a phrase in front)
+and none that could change what it says; one that shares some and has others is not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from . import lexicon as lx
+from .confidence import without_confidence
+from .text import affirmed, norm, sentences, tokens
+
+POLES = ("no", "yes")
+UNREAD = "unread"
+_ASKS = re.compile(
+    r"(?:^|[.!?:,;]\s)\W*(?P<verb>is|are|was|were|do|does|did|can|could|has|have|had|will|would)\s"
+    r"(?P<rest>[^.?!;]+)\?",
+    re.I,
+)
+_SHORT = re.compile(  # "That is correct", "Not so", "Wrong"
+    r"(?:(?:that|this|it) (?:(?:is|was|(?P<no>isn't|wasn't)) )?)?(?P<not>not )?(?:indeed |quite )?"
+    r"(?:correct|right|true|so|indeed|the case|(?P<false>incorrect|wrong|false|untrue))"
+)
+_CUT = re.compile(
+    r"[()]|\s[–—-]\s|[,;:.!](?=\s|$)|\b(?:but|because|since|while|whereas|although|though|which|as)\b",
+    re.I,
+)
+
+
+@lru_cache(maxsize=2_048)
+def said(prompt: str, text: str) -> str:
+    """ "yes", "no", UNREAD; "" where both or nothing is said, or nothing is asked so.
+
+    >>> asked = "Does KMP rescue OXPHOS in the heart?"
+    >>> said(asked, "KMP rescues OXPHOS."), said(asked, "It doesn't."), said(asked, asked)
+    ('yes', 'no', '')
+    >>> said(asked, "KMP restores OXPHOS.")
+    'unread'
+    """
+    found = [m.groups() for m in _ASKS.finditer(prompt)]
+    verb, question = found[-1] if found else ("", "or")
+    words = _words(question)
+    # a word that the question has twice tells nothing of the order: "male mice, female mice"
+    asked = tuple(w for w in words if w not in lx.POLAR_FREE and words.count(w) == 1)
+    if not asked or {"or", *lx.NEGATORS, *lx.DOUBTS}.intersection(words):
+        return ""
+    free = lx.POLAR_FREE.union(_words(prompt)).difference(asked)
+    told = {
+        _says(affirmed(_words(part)), asked, free, passive=verb.lower() not in lx.BE)
+        for s in sentences(without_confidence(text))
+        for part in _CUT.split(s)
+        if not s.endswith("?")
+    }
+    poles = told.intersection(POLES) or told - {""}
+    return poles.pop() if len(poles) == 1 else ""
+
+
+def _words(text: str) -> list[str]:
+    return [w.lower().removesuffix("'s") for w in tokens(text) if w[0].isalnum()]
+
+
+def _says(words: Sequence[str], asked: Sequence[str], free: frozenset[str], passive: bool) -> str:
+    """What a clause says: a pole, UNREAD where it speaks of what is asked, else "".
+
+    free : words that change nothing; passive : the question may be said again in the passive.
+    """
+    if m := _SHORT.fullmatch(" ".join(words)):
+        return POLES[sum(map(bool, m.groups())) % 2 == 0]
+    first = next((w for w in words if w not in lx.POLAR_FRONT), "")
+    if first in lx.ASKS or lx.POLAR_OPEN.difference(asked).intersection(words):
+        return ""  # a question, or open itself: "it may be"
+    turns = [w for w in words if (w in lx.POLAR_TURNS or w.endswith("n't")) and w not in asked]
+    at = [_place(w, asked) for w in words if w not in free and w not in turns]
+    ordered = at == sorted(at)
+    turned = passive and 0 not in at[:-1] and (at[-1:] != [0] or "by" in words)
+    half = {*range((len(asked) + 1) // 2)}
+    states = (ordered and half <= {*at}) or (turned and half <= {0, *at})
+    states = states or (len(words) > 1 and first in lx.POLAR_SUBJECTS)
+    if -1 not in at and states and (turns or ordered or lx.POLAR_VERBS.intersection(words)):
+        return POLES[len(turns) % 2 == 0]
+    known = [i for i in at if i >= 0]
+    near = len({*known}) + sum(w in lx.PRONOUNS for w in words)
+    return UNREAD if near > 1 and len(known) < len({*known}) + 2 else ""  # not said twice over
+
+
+def _place(word: str, asked: Sequence[str]) -> int:
+    """Where the question has a form of the word ("rescued", "rescues"); -1 where it has none."""
+    sizes = (max(4, min(len(word), len(w)) - 2) for w in asked)
+    forms = (norm(word) == norm(w) or word[:n] == w[:n] for w, n in zip(asked, sizes, strict=True))
+    return next((i for i, same in enumerate(forms) if same), -1)
