@@ -37,6 +37,7 @@ READERS: dict[str, Callable[[Row], Parsed]] = {
     "prompts": training.prompts,
 }  # "flat" reads several rows at once
 WIDE = re.compile(r"(?:Q|question|criterion|dimension|rubric)[ _-]?\d+\Z", re.I)
+TEXT = re.compile(r"\s*(?:\S+\s+){4}.*[.!?。！？]\W*\Z", re.S)  # a sentence, nobody's name
 RATED = re.compile(r"rubric\s*[-–—]\s*\d{1,6}\s*\.\s*rating[A-Z]\s*\Z", re.I)
 FORMATS = (*READERS, "flat")
 ONLY_OURS = {"truth", "history", "sources", "meta", "scale", "levels", "parent", "check"}
@@ -139,6 +140,21 @@ def _answer(has: Set[str]) -> bool:
     return own or (not TASKS & has and ("response" in has or {"id", "text"} <= has))
 
 
+def criterion_of(has: Set[str]) -> str | None:
+    """The column of a flat table that holds its criterion under another name."""
+    sure = has & {"weight", "points", "criterion_id", "label"}
+    names = ("criterion_text", "rubric_item", *["requirement"] * bool(sure))
+    return next((n for n in names if n in has), None)
+
+
+def columns(row: Mapping[str, Any]) -> dict[str | None, str]:
+    """The columns of a flat table that have another name: its criterion's, and that of a text
+    which an answer is held against."""
+    names = {} if "criterion" in row else {criterion_of(row.keys()): "criterion"}
+    text = isinstance(row.get("source"), str) and "sources" not in row and TEXT.match(row["source"])
+    return {**names, "source": "sources"} if text else names
+
+
 # a format and the sign of it, the first that fits
 SIGNS: tuple[tuple[str, Callable[[Set[str], Mapping[str, Any]], Any]], ...] = (
     ("rlvr", lambda has, row: any(map(numbered, has))),
@@ -155,7 +171,7 @@ SIGNS: tuple[tuple[str, Callable[[Set[str], Mapping[str, Any]], Any]], ...] = (
     ("dpo", lambda has, row: has >= {"chosen", "rejected"}),
     ("healthbench", _weighs_points),
     ("checklist", lambda has, row: NAMED & has or _says(row.get("rubric"))),
-    ("flat", lambda has, row: "criterion" in has),
+    ("flat", lambda has, row: "criterion" in has or criterion_of(has)),
     ("qa", lambda has, row: "question" in has and {"answer", "expected_answer"} & has),
     ("sft", _sft),
     ("prompts", lambda has, row: {"prompt", "question", "query", "instruction"} & has),

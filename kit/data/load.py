@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -23,16 +24,25 @@ from .formats.kit import kit, record_row
 from .jsonl import plain, write_jsonl
 from .labels import FIELDS, extent, scale_of
 from .levels import SCALE, by_levels
+from .names import spelled
 from .rows import Context, Row
 from .slips import of_answer
 from .tables import kind_of, named, read_values
 from .taskset import Parsed, TaskSet, odd_labels
+from .values import blank
 
 ASKED = frozenset((*PROMPTS, *LISTS)).union(
     "id task_id prompt_id answer expected_answer ground_truth system system_prompt".split()
 )
 RATED = ("flat", "answers")  # formats whose numeric labels mean nothing without their scale
 IDENT = ("task_id", "id", "prompt", "question", "instruction")  # what tells a flat row's task
+ASKED_OF = re.compile(
+    "prompt|question|instruction"
+)  # what makes two rows of a flat table two tasks
+TELLS = re.compile(  # the same where they have no ids: what an answer is held against, too
+    rf"{ASKED_OF.pattern}|input|history|system(?:_prompt)?|sources|code|doc_id|background"
+    r"|(?:source_)?(?:context|passage|document|article)s?"
+)
 LOOK = 50  # rows that decide the format
 Source = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 
@@ -190,6 +200,8 @@ def _read(
         if mixed and not ours:
             _count_other(value, context)
         if reader is None:  # a flat table: consecutive rows of one task
+            names = detect.columns(row.data)
+            row.data = {names.get(k, k): v for k, v in row.data.items()}
             if held and not _same_task(held[0], row):
                 _say_ids(held[-1], row)
                 blocks.append(held)
@@ -257,23 +269,24 @@ def _joined(blocks: Iterable[list[Row]]) -> Iterable[list[Row]]:
 
 
 def _same_task(a: Row, b: Row) -> bool:
-    for key in ("prompt", "question", "instruction"):
-        both = a.data.get(key), b.data.get(key)
-        if None not in both and both[0] != both[1]:
-            return False  # one id for two prompts: the second gets an id of its own, and an error
-    for key in ("task_id", "id"):
-        if a.data.get(key) is not None or b.data.get(key) is not None:
-            return a.data.get(key) == b.data.get(key)
-    return any(
-        a.data.get(k) is not None and a.data.get(k) == b.data.get(k)
-        for k in ("prompt", "question", "instruction")
-    )
+    ids = [k for k in ("task_id", "id") if (a.data.get(k), b.data.get(k)) != (None, None)]
+    one, two = (_told(r, ASKED_OF if ids else TELLS) for r in (a, b))
+    if any(v != two.get(k, v) for k, v in one.items()):
+        return False  # one id for two prompts: the second gets an id of its own, and an error
+    if ids:
+        return a.data.get(ids[0]) == b.data.get(ids[0])
+    return any(k in one and k in two for k in IDENT)
+
+
+def _told(row: Row, names: re.Pattern[str]) -> dict[str, Any]:
+    """The filled fields of a row that are called so."""
+    return {k: v for k, v in row.data.items() if names.fullmatch(spelled(str(k))) and not blank(v)}
 
 
 def _say_ids(a: Row, b: Row) -> None:
     """A finding where two rows have one prompt and an `id` each: it may name the row."""
-    asked = [[r.data.get(k) for k in ("prompt", "question", "instruction")] for r in (a, b)]
-    if asked[0] == asked[1] != [None] * 3 and a.data.get("task_id") is None:
+    same = _told(a, ASKED_OF) == _told(b, ASKED_OF) != {}
+    if same and a.data.get("id") != b.data.get("id") and a.data.get("task_id") is None:
         b.find(
             "same-prompt",
             f"the row before has this prompt too, and another id ({a.data.get('id')!r}, "

@@ -16,6 +16,7 @@ from ..records import Response, Task, Verdict, grouped
 from .findings import Finding
 from .labels import SAID
 from .levels import by_levels
+from .names import spelled
 from .slips import READS
 from .words import held_out
 
@@ -290,7 +291,7 @@ def _alike(task: Task, other: Task) -> bool:
     both tasks have them."""
     one, two = (
         {
-            **{k: v for k, v in t.meta.items() if READS.fullmatch(k)},
+            **{k: v for k, v in t.meta.items() if READS.fullmatch(spelled(k))},
             "": t.system,
             "sources": t.sources,
         }

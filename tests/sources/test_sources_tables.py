@@ -131,3 +131,57 @@ def test_classes_inside_lists_and_objects_have_their_names_too():
     row = {"r": [1, None, -1], "old": [0], "o": {"x": 1}, "other": 1}
     told = {"r": ["unmet", None, None], "old": ["met"], "o": {"x": "unmet"}, "other": 1}
     assert named(row, inside) == told
+
+
+FLAT = {"prompt": "Summarize.", "criterion": "Names the river."}
+
+
+@pytest.mark.parametrize("field", ["input", "system", "passage", "source", "sources"])
+def test_rows_of_a_flat_table_with_other_texts_are_other_tasks(field):
+    """The answer to the second text was judged beside the first one's text."""
+    texts = ("The Rhine flows through Basel.", "The Aare flows through Bern.")
+    rows = [
+        {**FLAT, field: x, "response": "R", "label": y} for x, y in zip(texts, "10", strict=True)
+    ]
+    assert len(kit.load(rows).tasks) == 2
+    rows = [{**FLAT, "source": m, "response": m} for m in ("model a", "model b")]
+    assert len(kit.load(rows).tasks) == 1
+
+
+@pytest.mark.parametrize("mark", [{"split": "test"}, {"dataset_split": "dev"}, {"is_test": "true"}])
+def test_a_task_of_a_flat_table_is_held_out_where_any_row_of_it_is(mark):
+    rows = [{**FLAT, "response": "A"}, {**FLAT, "response": "B", **mark}]
+    for given in (rows, rows[::-1]):
+        found = kit.load(given)
+        assert [t.held_out for t in found.tasks] == [True] and not found.findings
+
+
+@pytest.mark.parametrize("name", ["criterion_text", "rubric_item", "requirement"])
+def test_a_criterion_under_another_usual_name_of_a_column_is_read(name):
+    rows = [{"task_id": 1, "prompt": "Q", name: x, "weight": w} for x, w in (("A", 3), ("B", -2))]
+    criteria = kit.load(rows).tasks[0].criteria
+    assert [(c.text, c.weight) for c in criteria] == [("A", 3), ("B", -2)]
+    found = kit.load([{**r, "Weight": r.pop("weight")} for r in rows]).findings
+    assert [f.severity for f in found if f.field == "Weight"] == ["error"]
+
+
+@pytest.mark.parametrize("name", ["annotator_id", "worker", "graded_by", "graderName"])
+def test_who_labelled_is_told_apart_in_a_flat_table(name):
+    """Two annotators were one "human", who contradicted itself."""
+    rows = [{**FLAT, "response": "R", "label": x, name: x} for x in ("met", "unmet")]
+    found = kit.load(rows)
+    assert [v.judge for v in found.verdicts] == ["human:met", "human:unmet"]
+    assert not found.findings
+
+
+def test_labels_of_a_judge_in_a_flat_table_are_no_persons():
+    rows = [{**FLAT, "response": "R", "label": "met", "judge": j} for j in ("gpt-4o", "human")]
+    assert [v.judge for v in kit.load(rows).verdicts] == ["gpt-4o", "human"]
+
+
+def test_an_empty_weight_of_a_flat_table_is_said(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("task_id,prompt,criterion,weight\n1,Q,A,30\n1,Q,B,-20\n1,Q,C,\n")
+    found = kit.load(path)
+    assert [c.weight for c in found.tasks[0].criteria] == [30, -20, 1]
+    assert [f.where for f in found.findings if f.code == "null-weight"] == ["t.csv, line 4"]

@@ -12,6 +12,7 @@ from ..chats import ask
 from ..criteria import criteria_from, signs, tags_of
 from ..labels import FIELDS, SAID, by_criterion
 from ..levels import ends_of
+from ..names import mark, marked, spelled
 from ..rows import SHARED, Row
 from ..taskset import Parsed
 from ..values import as_text, listed, parsed_json
@@ -19,7 +20,11 @@ from .rubric import object_of, snippets
 
 LABELS = SAID[:-1]  # what a flat table calls a label
 ANSWERS = ("response", "answer", "output")
-TEXTS = ("criterion", "requirement", "rubric_item")
+RATER = re.compile(  # who labelled
+    r"(?:rater|annotator|worker|grader|reviewer|coder|physician|expert|labell?er)(?:_(?:id|name))?"
+    r"|(?:annotated|rated|graded|labell?ed)_by"
+)
+WEIGHTS = ("weight", "points")
 OF_ONE = tuple("weight points levels scale title tags check required importance penalty".split())
 LISTS = ("checklist", "checklists", "rubrics", "criteria", "requirements", "rubric")
 
@@ -243,25 +248,21 @@ def flat(rows: list[Row]) -> Parsed:
     shared = {
         name: row.optional(*(f for f in fields if f not in said)) for name, fields in SHARED.items()
     }
+    shared["split"] = next((m for r in rows if (m := marked(r.data, False))), shared["split"])
     criteria: dict[str, Criterion] = {}
     texts: dict[str, str] = {}
     labelled = any(None not in (r.take(*ANSWERS), r.take(*LABELS)) for r in rows)
     for r in sorted(rows, key=_place) if labelled else rows:
-        item = {
-            "text": r.take(*TEXTS),
-            "id": r.take("criterion_id"),
-            **{k: r.take(k) for k in (*OF_ONE, *signs(r.data))},
-        }
-        if item["text"] is not None and not isinstance(item["text"], str):
-            item["text"] = as_text(item["text"])
-        name = (
-            as_text(item["id"])
-            if item["id"] not in (None, "")
-            else texts.get(item["text"] or "") or f"c{len(criteria) + 1}"
-        )
-        made = criteria_from(r, [{**_given(item), "id": name}], field_name="criterion")[0]
+        item = {k: r.take(k) for k in (*OF_ONE, *signs(r.data))}
+        item |= {"text": as_text(r.take("criterion") or ""), "id": r.take("criterion_id")}
+        own = texts.get(item["text"]) or f"c{len(criteria) + 1}"
+        name = own if item["id"] in (None, "") else as_text(item["id"])
+        given = {"id": name, **_given(item)}
+        if name not in criteria and given.keys().isdisjoint(WEIGHTS):
+            given |= {k: None for k in WEIGHTS if k in r.data}  # an empty cell
+        made = criteria_from(r, [given], field_name="criterion")[0]
         first = criteria.setdefault(name, made)
-        texts.setdefault(item["text"] or "", name)
+        texts.setdefault(item["text"], name)
         if made != first and replace(made, meta=first.meta, text=made.text or first.text) != first:
             named = {"weight": item["points"], **_given(item)}
             for field in ("text", "weight", "levels", "scale", "points"):
@@ -281,9 +282,10 @@ def flat(rows: list[Row]) -> Parsed:
         _flat_answer(row, r, task_id, name)
         if r is not row:
             r.used |= {k for k in row.used if r.data.get(k) == row.data.get(k)}
+            r.used |= {"split"} if r.data.get("split") == shared["split"] else set()
             for field, value in r.leftover().items():
                 meta = criteria[name].meta
-                if meta.get(field, value) == value:
+                if meta.get(field, value) == value and mark(field, value) is None:
                     criteria[name] = replace(criteria[name], meta={**meta, field: value})
                 else:
                     row.keep(f"{field} in row {r.number}", value)
@@ -304,11 +306,11 @@ def _place(row: Row) -> tuple[bool, str, str]:
     own = row.take("criterion_id")
     name = "" if own is None else as_text(own)
     numbered = re.sub(r"\d+", lambda m: m[0].zfill(9), name)
-    return not name, numbered, "" if name else as_text(row.take(*TEXTS) or "")
+    return not name, numbered, "" if name else as_text(row.take("criterion") or "")
 
 
 def _given(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in item.items() if v is not None}
+    return {k: v for k, v in item.items() if v not in (None, "")}
 
 
 def _flat_answer(row: Row, r: Row, task_id: str, criterion: str) -> None:
@@ -339,7 +341,9 @@ def _flat_answer(row: Row, r: Row, task_id: str, criterion: str) -> None:
     elif source not in (None, known[name].source):
         row.keep(f"source of {name} in row {r.number}", source)
     if label is not None:
-        rater = r.optional("rater", "annotator")
-        r.label(task_id, name, criterion, label, judge=f"human:{rater}" if rater else None)
+        raters = [k for k in r.data if RATER.fullmatch(spelled(str(k)))]
+        judge, rater = r.optional("judge"), r.optional(*raters)
+        judge = f"human:{rater}" if rater and judge in (None, "human") else judge
+        r.label(task_id, name, criterion, label, judge=judge)
         if r is not row:
             row.verdicts += r.verdicts
