@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..records import AFTER
-from .values import as_text, parsed_json, says_nothing
+from .values import as_text, literal, says_nothing
 
 if TYPE_CHECKING:
     from .rows import Row
@@ -46,7 +46,7 @@ class Chat:
 
     def followed(self, row: Row, turns: Any) -> Chat:
         """This chat with an answer of several turns behind it; with any other value as it is."""
-        turns = parsed_json(turns)
+        turns = literal(turns)
         if self.prompt is None or not isinstance(turns, list) or not is_chat(turns):
             return self
         system = [] if self.system is None else [{"role": "system", "content": self.system}]
@@ -62,7 +62,7 @@ def chat_of(row: Row, value: Any, *, answered: bool = False, goes_on: bool = Fal
     turns before it (calls and what tools gave back). goes_on : an answer that is not there goes on
     from the turns behind the prompt, as it does wherever a tool spoke last.
     """
-    value = parsed_json(value)
+    value = literal(value)
     if isinstance(value, str):
         return Chat(prompt=value)
     raw = value if isinstance(value, list) else [value]
@@ -150,6 +150,16 @@ def is_chat(value: Any) -> bool:
     )
 
 
+def turns_in(value: Any) -> Any:
+    """A chat that a cell holds as JSON or as Python's repr; another value, text too, as it is.
+
+    >>> turns_in("[{'role': 'user', 'content': 'Hi'}]"), turns_in('{"a": 1.0}')
+    ([{'role': 'user', 'content': 'Hi'}], '{"a": 1.0}')
+    """
+    held = literal(value)
+    return held if is_chat(held) else value
+
+
 def answer_of(value: Any) -> str | None:
     """The answer that a chat, one turn, or an object or a list of one text holds: the last turn of
     an assistant; None where there is none.
@@ -177,7 +187,7 @@ def ask(row: Row, *names: str, **how: bool) -> Chat:
     names = names or PROMPTS
     raw = row.take(*names)
     raw = None if isinstance(raw, str) and raw.strip() and says_nothing(raw) else raw
-    value = parsed_json(raw)
+    value = literal(raw)
     if value in ([], {}):
         raw = value = None
     if is_chat(value) or (
@@ -186,7 +196,7 @@ def ask(row: Row, *names: str, **how: bool) -> Chat:
         chat = chat_of(row, value, **how)
     else:
         chat = Chat(prompt=None if raw is None else _below(row, _text(row, names[0], raw)))
-    turns = parsed_json(row.data.get("history"))
+    turns = literal(row.data.get("history"))
     if not chat.history and isinstance(turns, list) and is_chat(turns):
         row.used.add("history")
         said = [turn_of(t)[0] for t in turns]

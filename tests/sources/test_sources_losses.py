@@ -665,3 +665,29 @@ def test_answers_that_ask_what_no_task_asks_are_counted():
     found = [f for f in both.findings if f.code == "unknown-task"]
     assert [r.task_id for r in both.responses] == ["a", "row-2", "row-3"]
     assert [(f.severity, f.message[:9]) for f in found] == [("warning", "2 answers")]
+
+
+@pytest.mark.parametrize("text", ['{\n  "a": 1.00,\n  "a": 2}', "[1,\n2]", '["a", "b"]'])
+def test_an_answer_that_is_json_stays_as_it_stands(text):
+    """Of 319 real pairs 12 taught another layout: the text was parsed and written anew."""
+    found = load_tasks([{"prompt": "Give JSON.", "chosen": text, "rejected": "no"}])
+    assert found.responses[0].text == text and not found.findings
+
+
+@pytest.mark.parametrize("write", [str, json.dumps])
+def test_a_chat_that_pandas_wrote_into_a_cell_is_a_chat(write):
+    """The prompt, or what was learnt, was the text "[{'role': 'system', ...": rubrics were read."""
+    user, said = {"role": "user", "content": "It's?"}, {"role": "assistant", "content": "A"}
+    chat = [{"role": "system", "content": "S"}, user]
+    task = load_tasks([{"prompt": write(chat), "rubrics": write([{"criterion": "x"}])}]).tasks[0]
+    assert (task.system, task.prompt, task.criteria[0].text) == ("S", "It's?", "x")
+    assert load_tasks([{"messages": write([*chat, said])}]).responses[0].text == "A"
+    pair = load_tasks([{"prompt": "Q", "chosen": write([said]), "rejected": write([said, user])}])
+    assert pair.responses[0].text == "A"
+    answer = load_tasks([{"task_id": "t", "response_id": "r", "response": write([said])}])
+    assert answer.responses[0].text == "A"
+
+
+def test_pairs_of_several_answers_keep_their_prompt():
+    rows = [{"prompt": "Q", "chosen": ["a", "b"], "rejected": ["c", "d"]}]
+    assert load_tasks(rows).tasks[0].prompt == "Q" and len(load_tasks(rows).findings) == 2

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...records import fingerprint
-from ..chats import Chat, ask, chat_of, is_chat, turn_of
+from ..chats import Chat, ask, chat_of, is_chat, turn_of, turns_in
 from ..criteria import criteria_from, tags_of
 from ..labels import FIELDS, by_criterion, read_label
 from ..rows import Row, beside
@@ -123,7 +123,7 @@ def dpo(row: Row) -> Parsed:
     pair = any(not blank(row.data.get(k)) for k in ("id", "task_id"))  # else its prompt's id
     task_id = row.task_id("id", "task_id", "prompt_id", again="error" if pair else "info")
     names = ("prompt", "question", "instruction")
-    chats = {k: parsed_json(row.take(k)) for k in ("chosen", "rejected")}
+    chats = {k: turns_in(row.take(k)) for k in ("chosen", "rejected")}
     alone = all(row.data.get(n) is None for n in names)
     if alone:
         chats = {k: transcript(v) for k, v in chats.items()}
