@@ -13,7 +13,8 @@ Good answers are for SFT, good against bad ones for DPO. In place of a file:
 
     answers: {exact: 100, confidence: [75, 99]}   # 100 training tasks, as their exact check wants
                                                   # them, each with one of these confidences
-    pairs: {samples: 2, tasks: 200}   # for DPO: the model's own wrong answers against right ones
+    pairs: {samples: 2, tasks: 200}   # for DPO: the best against the worst of the model's own
+                                      # answers and the one that an exact check accepts
     system: "Answer, and say how sure you are."   # of every task, in place of its own
     evaluate: {max_answer_tokens: 20}  # of held-out prompts (default: as in the grpo stage)
 

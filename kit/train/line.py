@@ -16,11 +16,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..checks import accepted
 from ..errors import KitError, at
 from ..judge.ledger import Ledger
 from ..records import Response, Task, fingerprint, response_from_json, to_json
 from ..rewards.composer import Composer
 from ..runs import plain
+from ..system.paths import write_text
 from . import answers, evaluation, export, grpo, inputs, models, stages
 from .config import DPOSettings, GRPOSettings, Settings, to_mapping
 from .models import Loaded, load
@@ -219,10 +221,13 @@ class _Line:
 
     def _pairs(self, pairs: OwnPairs, source: str) -> Sequence[Mapping[str, Any]]:
         tasks = self.chain.tasks[: pairs.tasks]
+        right = ((t.id, accepted(t)) for t in tasks)
+        more = [Response(task_id=i, id="accepted", text=x) for i, x in right if x is not None]
 
         def make(found: list[Response]) -> list[dict[str, str]]:
-            grades = answers.wait(self.reward.grade(found))
-            return pairs_from(tasks, list(zip(found, grades, strict=True)))
+            every = [*found, *more]
+            grades = answers.wait(self.reward.grade(every))
+            return pairs_from(tasks, list(zip(every, grades, strict=True)))
 
         return self._own(source, tasks, pairs.samples, make)
 
@@ -243,7 +248,7 @@ class _Line:
         s = self.sampler
         more = dict(samples=samples, settings=s, seed=s.seed + 20_000, temperature=heat)
         found = answers.sample_answers(self._bare(source), tasks, **more)
-        path.write_text(json.dumps([to_json(r) for r in found]), "utf-8")
+        write_text(path, json.dumps([to_json(r) for r in found]))
         return list(make(found))
 
     def _bare(self, source: str) -> Loaded:

@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from ..records import AFTER, Response, Task, fingerprint, grouped, is_held_out
 from ..runs import plain
 from ..settings.read import COUNT, within
 from . import engine, inputs, packing, rollouts, world
+from .answers import messages
 from .config import DPOSettings, Settings, divided, merged, to_mapping
 from .models import Loaded, load
 from .quality import correct
@@ -49,8 +51,8 @@ def train(
     loaded: Loaded | None = None,
 ) -> rollouts.Result:
     """SFT on rows {prompt, response} or {text}, DPO on {prompt, chosen, rejected}; each may have a
-    `system`, a `history`, the turns before the prompt, and `turns_after_prompt`, which the answer
-    goes on from: of no turn but the answer anything is learned.
+    `system`, a `history`, the turns before the prompt, `sources`, and `turns_after_prompt`, which
+    the answer goes on from: of no turn but the answer anything is learned.
     """
     out = Path(out)
     ready(settings)
@@ -147,15 +149,19 @@ def _trainer(
     return trainer
 
 
+CONTEXT = ("prompt", "system", "history", "sources")  # of a task, what its answer goes on from
+
+
 def _chat(role: str, text: str) -> list[dict[str, str]]:
     return [{"role": role, "content": text}]
 
 
 def _asked(row: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The chat that a row's answer follows: its system text, the question, the turns around it."""
-    system = _chat("system", row["system"]) if row.get("system") else []
-    asked = _chat("user", row["prompt"])
-    return [*system, *row.get("history", ()), *asked, *row.get(AFTER, ())]
+    """The chat that a row's answer follows, as a task of that text is asked."""
+    task = Task(
+        id="row", **{k: row[k] for k in CONTEXT if k in row}, meta={AFTER: row.get(AFTER, ())}
+    )
+    return messages(task)
 
 
 def _sft_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -282,8 +288,8 @@ def exact_rows(tasks: Sequence[Task], where: str = "tasks") -> list[dict[str, st
 
 def _context(task: Task) -> dict[str, Any]:
     """What of a row its answer goes on from."""
-    turns = {"system": task.system, "history": task.history, AFTER: task.meta.get(AFTER)}
-    return {"prompt": task.prompt, **{k: v for k, v in turns.items() if v}}
+    said = {k: getattr(task, k) for k in CONTEXT} | {AFTER: task.meta.get(AFTER)}
+    return {"prompt": task.prompt, **{k: v for k, v in said.items() if v}}
 
 
 def _row(task: Task, text: str) -> dict[str, Any]:
@@ -384,9 +390,9 @@ def teaching(
     rows, pairs = [], []
     for task in tasks:
         good, bad = (found.get((task.id, kind), []) for kind in ("good", "bad"))
-        rows += [{"prompt": task.prompt, "response": text} for text in dict.fromkeys(good)]
+        rows += [_row(task, text) for text in dict.fromkeys(good)]
         if good and bad and good[0] != bad[0]:
-            pairs.append({"prompt": task.prompt, "chosen": good[0], "rejected": bad[0]})
+            pairs.append({**_context(task), "chosen": good[0], "rejected": bad[0]})
     return rows, pairs
 
 
@@ -415,18 +421,16 @@ def pairs_from(tasks: Sequence[Task], graded: Sequence[tuple[Any, Any]]) -> list
     """Preference pairs from graded answers (response, grade): the best against the worst of each
     prompt, where they differ.
 
-    Where an exact check says what is right, that is chosen, sampled or not. Answers whose score is
-    unknown, and empty ones, take no part.
+    Of equal ones the last is chosen and the first rejected. Answers whose score is unknown, and
+    empty ones, take no part.
     """
     by_task = grouped(
         (r.task_id, (g.score, r.text)) for r, g in graded if g.score is not None and r.text.strip()
     )
     out = []
     for t in tasks:
-        found = sorted(by_task.get(t.id, []))
-        best = accepted(t)
-        if best is not None:
-            found.append((1.0, best))
-        if len(found) > 1 and found[-1][0] > found[0][0]:
-            out.append({**_context(t), "chosen": found[-1][1], "rejected": found[0][1]})
+        found = sorted(by_task.get(t.id, [(0.0, "")]), key=itemgetter(0))
+        (low, worst), (high, best) = found[0], found[-1]
+        if high > low and best != worst:
+            out.append({**_context(t), "chosen": best, "rejected": worst})
     return out

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from kit.errors import DataError, KitError, MissingError
-from kit.records import Criterion, Grade, Response, Task
+from kit.records import AFTER, Criterion, Grade, Response, Task
+from kit.rewards.composer import Composer
 from kit.train import audit, export, grpo, inputs, job, line, stages
 from kit.train.config import DPOSettings, GRPOSettings, SFTSettings, build
 from kit.train.presets import preset
@@ -129,6 +130,62 @@ def test_pairs_from_grades_leave_unknown_out():
     ]
     assert stages.pairs_from(tasks(2), list(zip(rs, gs, strict=True))) == [
         {"prompt": "say 0", "chosen": "x2", "rejected": "x0"}
+    ]
+
+
+def test_a_stage_learns_from_the_chat_that_its_task_is_asked_with():
+    """SFT and DPO rows of a chain lacked the system text, the earlier turns or the sources that GRPO
+    and the held-out evaluations show: "What is my number plus one?" -> "4"."""
+    from kit.train import answers
+
+    turns = ({"role": "user", "content": "It is 3."}, {"role": "assistant", "content": "Noted."})
+    exact = Criterion(id="c", text="4", check={"name": "exact", "answers": ["4"]})
+    task = Task(
+        id="t",
+        prompt="My number plus one?",
+        system="Be brief.",
+        history=turns,
+        sources={"S1": "Add 1."},
+        criteria=(exact,),
+        meta={AFTER: [{"role": "tool", "content": "3 + 1"}]},
+    )
+    said = [
+        {"task_id": "t", "source": kind, "response": x, "stated_confidence": 0.9}
+        for kind, x in (("good", "4"), ("bad", "5"))
+    ]
+    rows, pairs = stages.teaching([task], said)
+    own = [Response(task_id="t", id=x, text=x) for x in ("4", "5")]
+    given = [
+        Grade(task_id="t", response_id=r.id, score=float(r.text == "4"), score_low=0, score_high=1)
+        for r in own
+    ]
+    rows += stages.exact_rows([task]) + stages.outcome_rows([task], own)
+    pairs += stages.pairs_from([task], list(zip(own, given, strict=True)))
+    sft, dpo = build(SFTSettings, {}), build(DPOSettings, {})
+    found = [*stages.learned(sft, rows), *stages.learned(dpo, pairs)]
+    assert len(found) == 6 and "Add 1." in str(found[0])
+    assert all(row["prompt"] == answers.messages(task) for row in found)
+
+
+def test_own_pairs_prefer_what_the_reward_pays_more(tmp_path, monkeypatch):
+    """The bare text of the exact check was chosen, ungraded: 8 of 10 pairs had the lower reward as
+    chosen, and one the same text on both sides."""
+    checks = {"name": "exact", "answers": ["13"]}, {"name": "words", "min": 4}
+    rubric = [Criterion(id=c["name"], text="x", check=c, weight=w) for w, c in enumerate(checks, 1)]
+    some = [Task(id=i, prompt=i, criteria=tuple(rubric)) for i in ("long", "bare", "wrong")]
+    chain = line.Chain(stages=(), out=tmp_path, tasks=tuple(some))
+    reward = line.Reward(tasks=some, judge=None, composer=Composer.from_config("rubric"))
+    texts = {"long": ["It is 13, I think.", "14"], "bare": ["13", "13"], "wrong": ["14", "15"]}
+    sampled = [
+        Response(task_id=i, id=f"{i}{n}", text=x)
+        for i, xs in texts.items()
+        for n, x in enumerate(xs)
+    ]
+    work = line._Line(chain, reward, None)
+    monkeypatch.setattr(work, "_own", lambda source, tasks, samples, make: make(sampled))
+    assert work._pairs(stages.OwnPairs(), "x") == [
+        {"prompt": "long", "chosen": "It is 13, I think.", "rejected": "14"},
+        {"prompt": "wrong", "chosen": "13", "rejected": "14"},
     ]
 
 
