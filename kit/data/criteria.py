@@ -11,7 +11,7 @@ from ..errors import DataError
 from ..records import Criterion
 from .labels import read_label
 from .levels import levels_of
-from .lines import PAID, POINTS, PRICED, RANK, lines_of
+from .lines import COUNTED, LABEL, PAID, POINTS, PRICED, RANK, lines_of
 from .names import against, pitfall, sign
 from .slips import PARTS
 from .values import absent, as_text, listed, number, parsed_json, unused
@@ -78,8 +78,9 @@ def pointed(row: Row, text: str, weight: float, criterion_id: str, given: Any = 
     m = POINTS.search(text)
     if m is None:
         return
-    if _number(next(filter(None, m.groups()))) != weight:
-        meant = not m.start() or "weight" in m[0].lower()
+    said = next(filter(None, m.groups()))
+    if _number(said) != (abs(weight) if said[0].isdigit() else weight):
+        meant = not m.start() or re.search("weight|分", m[0], re.I)
         row.find(
             "points-in-text",
             f"the text says {m[0].strip()!r}, and its weight is {weight:g}",
@@ -223,18 +224,21 @@ def _items(row: Row, value: Any, field_name: str) -> list[Any]:
 def _priced(row: Row, items: list[Any], field_name: str) -> list[Any]:
     """Texts that all begin with their points as objects; an error where all say them elsewhere."""
     texts = [x for x in items if isinstance(x, str)]
-    if not len(texts) == len(items) > 1 or not all(map(PAID.search, texts)):
-        return items
+    several = len(texts) == len(items) > 1
     marks = [m for m in map(PRICED.match, texts) if m]
-    if len(marks) == len(texts):
+    if several and len(marks) == len(texts):
         return [{"text": m.string[m.end() :], "weight": _number(m[1] or m[2])} for m in marks]
-    row.find(
-        "points-in-text",
-        f"the texts say points ({texts[0][-40:]!r}), and each weighs the same",
-        severity="error",
-        field=field_name,
-        suggestion="write them as objects, each with its text and weight",
-    )
+    counts = [float(m[1] or m[2]) for m in map(COUNTED.match, texts) if m]
+    numbered = counts == sorted(set(counts)) or len(counts) < len(texts)
+    paid = several and (all(map(PAID.search, texts)) or not numbered)
+    if said := [x for x in texts if paid or LABEL.match(x)]:
+        row.find(
+            "points-in-text",
+            f"the text {said[0][:60]!r} says what it is worth, and each weighs the same",
+            severity="error",
+            field=field_name,
+            suggestion="write them as objects, each with its text and weight",
+        )
     return items
 
 

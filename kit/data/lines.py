@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 _UNIT = r"(?:points?|pts?|marks?|punkte?|credits?)\b"
 _N = rf"([+\-\u2212]\s?\d+(?:\.\d+)?|\d+(?:\.\d+)?(?=\s*{_UNIT}))"
 _ANY = r"([+\-\u2212]?\d+(?:\.\d+)?)"
+_GIVE = (
+    r"award|give|adds?|deducts?|subtracts?|removes?|take off|minus|plus|los[et]s?|gains?|gets?|earns?"
+    r"|receives?|costs?"
+)
+_IF = r"(?:if|for|when|where|unless|per)\b"
 # points that are written into a criterion's text: "[-5] ...", "... (2 points)", "-5: ..."
 POINTS = re.compile(
     rf"\A[\s*_(\[]*{_N}\s*(?:{_UNIT}\.?)?\s*(?:[)\]]|:|(?<=\w\.)\s)"
@@ -20,20 +25,26 @@ POINTS = re.compile(
     rf"|[(\[](?:(?:weight|points):?\s*)?{_N}\s*(?:{_UNIT}\.?)?[)\]]\s*\.?\Z"
     rf"|[(\[]?\b(?:weight|points|w)(?:\s*[:=]\s*|\s+){_ANY}[)\]]?\s*\Z"
     r"|:\s*([+\-\u2212]\d+(?:\.\d+)?)\s*\Z"
+    rf"|(?:[-=]>|[→⇒])\s*{_ANY}\s*(?:{_UNIT})?\W*\Z"
+    rf"|\A[\W_]*([+\-\u2212]\s?\d+(?:\.\d+)?)[\s*_]*(?:{_UNIT}\.?)?[\s*_]+(?:(?-i:[A-Z])|{_IF})"
+    rf"|\A\W*(?:up to )?(\d+(?:\.\d+)?)\s*{_UNIT}\s+{_IF}"
+    rf"|\A\W*(?:{_GIVE})\s+(?:up to )?(\d+(?:\.\d+)?)\s*(?:{_UNIT}|{_IF})"
+    r"|[得扣加减给]\s*(\d+(?:\.\d+)?)\s*分"
     rf"|(?:[:–—]|\s-|\bworth)\s*(\d+(?:\.\d+)?)\s*(?:{_UNIT}|p\b)\.?\s*\Z",
     re.IGNORECASE,
 )
 # what is a weight only where each text of a list says it, too: "(20%) ...", "... /2"
 PAID = re.compile(
-    rf"{POINTS.pattern}|\A[\W_]*\d+(?:\.\d+)?\s*%\W|[(\[]\s*\d+(?:\.\d+)?\s*%\s*[)\]]\W*\Z"
+    rf"{POINTS.pattern}|\A[\W_]*\d+(?:\.\d+)?\s*%\W|[(\[]\s*\d+(?:\.\d+)?\s*%\s*[)\]](?:\W*\Z|:)"
     r"|\s/\s*\d+\W*\Z"
-    rf"|[(\[]\s*\d+(?:\.\d+)?\s*{_UNIT}\s*[)\]]",
+    rf"|[(\[]\s*\d+(?:\.\d+)?\s*(?:{_UNIT}|p)\s*[)\]]",
     re.IGNORECASE,
 )
+COUNTED = re.compile(r"\W*(?:[(\[](\d+)[)\]]|(\d*\.\d+)\s*:)\s")  # numbers, or what each is worth
 _ITEM = rf"\s*points:\s*{_ANY},\s*item:\s*"
 # the same before each text of a list: then it is their weight
 PRICED = re.compile(
-    r"\s*[(\[]\s*([+\-\u2212]\s?\d+(?:\.\d+)?)\s*(?:[Pp]oints?|pts)?\s*[)\]]:?\s*(?![a-z])(?=\w)"
+    r"[\s*_(\[]*([+\-\u2212]\s?\d+(?:\.\d+)?)\s*(?:[Pp]oints?|pts?)?[\s*_)\]:]+(?![a-z])(?=\w)"
     rf"|(?i:{_ITEM})"
 )
 MARK = re.compile(  # the mark of a line in a list; lines that say their points are one, too
@@ -97,7 +108,7 @@ LABEL = re.compile(  # before an item's colon
 )
 # a line that is no criterion: a table, a mark-up, a heading without a colon, a note
 OTHER = re.compile(
-    r"\s*(?:\||<(\w+)[^>]*>.*</\1>|(?:total|notes?|nb|instructions?)\s*:"
+    r"\s*(?:\||```|[\[{]\s*[\"'{]|<(\w+)[^>]*>.*</\1>|(?:total|notes?|nb|instructions?)\s*:"
     r"|[#*\s]*(?:must not|should not|do not|don't|avoid|negative|pitfall|penalt)[^.]*:?[*\s]*\Z)"
     r"|.*\|\s*:?-{3,}",
     re.I,

@@ -79,6 +79,10 @@ def number(value: Any) -> float | None:
 
 LISTED = re.compile(r"""\s*(?:\[\s*["'{\[]|\{\s*["']|"\s*[\[{])""")  # a list or object begins here
 
+WITHIN = re.compile(  # a list or object behind a line that leads to it, or within a code fence
+    r"(?:[^\n\[{`]{0,80}[:\n])?\s*(?:```\w*)?\s*([\[{].*[\]}])\s*(?:```)?\s*\Z", re.S
+)
+
 
 def parsed_json(value: Any) -> Any:
     """JSON in text as a value (control characters allowed); anything else, or text that is not
@@ -98,6 +102,10 @@ def listed(row: Row, value: Any, field_name: str) -> Any:
     What begins like one and cannot be read is an error, kept in meta, and not a criterion.
     """
     value = parsed_json(value)
+    within = WITHIN.match(value) if isinstance(value, str) else None
+    inner = parsed_json(within[1]) if within else None
+    if isinstance(inner[0] if inner and isinstance(inner, list) else inner, Mapping):
+        return inner
     if not isinstance(value, str) or not LISTED.match(value):
         return value
     found = literal(value)

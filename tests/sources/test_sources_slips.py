@@ -329,6 +329,12 @@ def test_the_importance_of_a_criterion_in_a_flat_table_is_an_error():
 @pytest.mark.parametrize(
     "rubric",
     [
+        "+3 pts States A\n-2 pts Insults the reader",
+        "- **+3** States A\n- **-2** Insults the reader",
+        '```json\n[{"text": "States A", "weight": 3}, '
+        '{"text": "Insults the reader", "weight": -2}]\n```',
+        'Here is the rubric:\n[{"text": "States A", "weight": 3}, '
+        '{"text": "Insults the reader", "weight": -2}]',
         "- [+3] States A\n- [-2] Insults the reader",
         "1. (+3) States A\n2. (\u22122 points) Insults the reader",
         ["[+3] States A", "[-2] Insults the reader"],
@@ -701,3 +707,45 @@ def test_a_mark_is_read_however_it_is_spelled_and_nothing_else_is_said_of_it(mar
     found = load_tasks([rows[0] | mark, rows[1] | dict.fromkeys(mark)])
     assert [t.held_out for t in found.tasks] == [True, False] and not found.findings
     assert found.tasks[0].meta == ({} if "split" in mark else mark)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("Award 2 points if it names A.", "Deduct 1 point if it insults."),
+        ("+1 if it names A", "-1 for insulting"),
+        ("Names A -> +3", "Insults -> -2"),
+        ("Names A.", "Subtract 2 if it insults."),
+        ("Good: names A.", "Bad: insults."),
+        ("Loses 2 points for insults.", "Gets 1 point for A."),
+        ("提到莱茵河，得3分", "编造湖泊，扣2分"),
+        ("Names A (2p)", "Names B (1p)"),
+        ("Accuracy (60%): A", "Style (40%): B"),
+        ("(3) A", "(2) B"),
+        ("Up to 3 points for A.", "1 point for B"),
+    ],
+)
+def test_points_in_any_usual_form_are_no_equal_weights(lines):
+    """All weighed +1: inventing a lake paid, and nothing was said."""
+    for rubric in (list(lines), "\n".join(f"- {x}" for x in lines)):
+        assert errors(load_tasks([{"prompt": "p", "rubric": rubric}]))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("-5 degrees is stated", "Names the river"),
+        ("Names 3 rivers", "Says that he gains 3 kg", "Adds 2 and 3"),
+        ("(1) A", "(2) B"),
+        ("1.1: A", "1.2: B"),
+    ],
+)
+def test_numbers_that_a_criterion_speaks_of_are_no_points(lines):
+    found = load_tasks([{"prompt": "p", "rubric": list(lines)}])
+    assert len(found.tasks[0].criteria) == len(lines) and not found.findings
+
+
+def test_a_cut_list_of_criteria_in_a_code_fence_is_an_error():
+    """The fence and the JSON's text were criteria."""
+    for text in ('```json\n[{"text": "A", "wei\n```', 'Rubric:\n[{"text": "A", "wei'):
+        assert errors(load_tasks([{"prompt": "p", "rubric": text}]))
