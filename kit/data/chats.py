@@ -19,6 +19,8 @@ ROLES = {
     "human": "user",
 }
 TURN = {"role", "content"}, {"role", "tool_calls"}, {"from", "value"}  # fields of one
+OFF = {"weight", "loss_weight", "train"}  # 0 or false: not to be learned
+READ = {"role", "from", "content", "value", "tool_calls", "function_call", "id", *OFF}
 PROMPTS = ("prompt", "question", "query", "instruction", "messages", "input")
 
 
@@ -66,7 +68,10 @@ def chat_of(row: Row, value: Any, *, answered: bool = False, goes_on: bool = Fal
     if isinstance(value, str):
         return Chat(prompt=value)
     raw = value if isinstance(value, list) else [value]
-    turns = [turn_of(t) for t in raw if isinstance(t, Mapping)]
+    objects = [t for t in raw if isinstance(t, Mapping)]
+    for name, value in ((f"messages: {k}", t[k]) for t in objects for k in t if k not in READ):
+        row.context.unread.add(name, row.where, {name: value})
+    turns = list(map(turn_of, objects))
     if len(turns) != len(raw):
         row.find("field-type", "a turn of the chat is not an object", field="messages")
     meta = {} if [plain for plain, _ in turns] == raw else {"messages": list(raw)}
@@ -83,7 +88,13 @@ def chat_of(row: Row, value: Any, *, answered: bool = False, goes_on: bool = Fal
     if last is None:
         return Chat(system=system, meta={"messages": list(raw)})
     shown, answer, lost = tuple(said[last + 1 :]), None, ()
+    off = [
+        id(t)
+        for (t, _), o in zip(turns, objects, strict=True)
+        if not all(map(o.get, OFF & o.keys()))
+    ]
     ends = [i for i, t in enumerate(shown) if answered and t["role"] == "assistant"]
+    ends = [i for i in ends if id(shown[i]) not in off]
     if ends:
         shown, answer, lost = shown[: ends[-1]], shown[ends[-1]]["content"], shown[ends[-1] + 1 :]
     elif not goes_on and [t["role"] for t in shown[-1:]] != ["tool"]:

@@ -32,6 +32,9 @@ TEXT_FIELDS = (
     "rubric",
     "name",
 )
+NAME = re.compile(r"\s*[^\s.!?]+(?:\s[^\s.!?]+){0,2}\s*")  # no sentence
+# what a criterion that is only named asks for
+WORDED = ("description", "definition", "details", "explanation", "guidance", "instructions")
 RANKED = re.compile(  # a field and its words that say how much a criterion counts
     r"(?:importance|priority|necessity|severity|criticality|obligation) \S+(?: \S+){0,2}\Z"
     r"|(?:type|kind|category|level|tier) (?:very |most |less )?(?:critical|essential|crucial|vital"
@@ -212,13 +215,27 @@ def _items(row: Row, value: Any, field_name: str) -> list[Any]:
         return [{**g, **(x if isinstance(x, Mapping) else {"text": x})} for g, x in each]
     if kinds == {dict}:
         return [{"id": k, **v} for k, v in said.items()]
-    levels = {m[1]: v for k, v in value.items() if (m := LEVEL.fullmatch(k))}
-    if len(levels) > 1:
-        rest = {k: v for k, v in value.items() if not LEVEL.fullmatch(k)}
-        return [{"text": rest.pop("criteria", ""), **rest, "levels": levels}]
+    if "levels" not in value and "levels" in (laid := _laid_out(value)):
+        return [laid]
     if kinds == {str} and named and {*map(number, said.values())} == {None}:
         return [{"title": k, "text": v} for k, v in said.items()]
     return [value]
+
+
+def _laid_out(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A criterion's object with its levels, which fields of their own describe, as levels; and with
+    a name that another field words as its title."""
+    levels = {m[1]: v for k, v in item.items() if (m := LEVEL.fullmatch(str(k)))}
+    if len(levels) > 1:
+        rest = {k: v for k, v in item.items() if not LEVEL.fullmatch(str(k))}
+        text = rest.pop("criteria", rest.pop("criteria_description", None))
+        item = ({"text": text} if text else {}) | rest | {"levels": levels}
+    name = next((n for n in ("criterion", "name") if isinstance(item.get(n), str)), None)
+    said = next((n for n in WORDED if isinstance(item.get(n), str)), None)
+    if not (name and said and NAME.fullmatch(item[name])) or NAME.fullmatch(item[said]):
+        return item
+    rest = {k: v for k, v in item.items() if k not in (name, said)}
+    return {"title": item[name], **rest, "text": item[said]}
 
 
 def _priced(row: Row, items: list[Any], field_name: str) -> list[Any]:
@@ -317,6 +334,7 @@ def criterion_of(
         weight = -1.0 if negative else 1.0
         pointed(row, text, weight, default_id)
         return Criterion(id=default_id, text=text, weight=weight)
+    item = _laid_out(item)
     field_name = next((n for n in TEXT_FIELDS if isinstance(item.get(n), str)), None)
     text = item[field_name] if field_name else ""
     if not text.strip():

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..records import Verdict, unknown
-from .values import NOTHING, number, parsed_json
+from .names import spelled
+from .values import NOTHING, as_text, blank, number, parsed_json
 
 READ: dict[str, tuple[str, float | None]] = {  # word -> (status, value)
     **dict.fromkeys(
@@ -203,8 +204,8 @@ def by_rater(label: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(label, list):
         yield from ((f"human:r{i}", x) for i, x in enumerate(label, 1))
     elif said := entry(label):
-        rest = {str(k).casefold(): x for k, x in label.items() if k not in said}
-        who = next((f":{rest.pop(k)}" for k in BY if isinstance(rest.get(k), str)), "")
+        rest = {spelled(k).removesuffix("_id"): x for k, x in label.items() if k not in said}
+        who = next((f":{as_text(rest.pop(k))}" for k in BY if not blank(rest.get(k))), "")
         more = [k for k, x in rest.items() if not MORE.fullmatch(k) and read_label(x)[0] != "?"]
         one = len(said) == 1 and not more and rest.keys().isdisjoint(SCALE)
         yield f"human{who}", label[said[0]] if one else label
@@ -230,7 +231,8 @@ MORE = re.compile(  # what is said beside a label, by no rater of this name
     r"(?:.*_)?(?:confidence|certainty|probability|agreement|weight|reason\w*|explanation|rationale"
     r"|comments?|notes?|id|timestamp|source|evidence|feedback)"
 )
-BY = ("rater", "annotator", "labeler", "labeller", "by", "judge", "user", "name")
+BY = ("rater", "annotator", "labeler", "labeller", "grader", "reviewer", "worker", "by")
+BY += ("labeled_by", "labelled_by", "annotated_by", "judge", "user", "name")
 
 
 def entry(label: Any) -> list[str]:
@@ -261,10 +263,16 @@ def by_criterion(given: Any) -> list[tuple[str, Any]] | None:
     if not isinstance(given, list) or not all(isinstance(x, Mapping) for x in given):
         return None
     pairs = [
-        (next((x[k] for k in ON if k in x), None), [x[k] for k in SAID if k in x]) for x in given
+        (next((x[k] for k in ON if k in x), None), [k for k in SAID if k in x], x) for x in given
     ]
-    good = all(isinstance(on, (str, int)) and len(said) == 1 for on, said in pairs)
-    return [(str(on), said[0]) for on, said in pairs] if good else None
+    good = all(isinstance(on, (str, int)) and len(said) == 1 for on, said, _ in pairs)
+    return [(str(on), _by(x, *said)) for on, said, x in pairs] if good else None
+
+
+def _by(item: Mapping[str, Any], said: str) -> Any:
+    """A label of a list, with who gave it, where that is said."""
+    who = {k: x for k, x in item.items() if spelled(k).removesuffix("_id") in BY[:-1]}
+    return {said: item[said], **who} if who else item[said]
 
 
 def human(

@@ -14,8 +14,8 @@ _UNIT = r"(?:points?|pts?|marks?|punkte?|credits?)\b"
 _N = rf"([+\-\u2212]\s?\d+(?:\.\d+)?|\d+(?:\.\d+)?(?=\s*{_UNIT}))"
 _ANY = r"([+\-\u2212]?\d+(?:\.\d+)?)"
 _GIVE = (
-    r"award|give|adds?|deducts?|subtracts?|removes?|take off|minus|plus|los[et]s?|gains?|gets?|earns?"
-    r"|receives?|costs?"
+    r"award|give|adds?|deducts?|subtracts?|removes?|take off|minus|plus|los[et]s?|gains?|gets?"
+    r"|earns?|receives?|costs?"
 )
 _IF = r"(?:if|for|when|where|unless|per)\b"
 # points that are written into a criterion's text: "[-5] ...", "... (2 points)", "-5: ..."
@@ -40,7 +40,9 @@ PAID = re.compile(
     rf"|[(\[]\s*\d+(?:\.\d+)?\s*(?:{_UNIT}|p)\s*[)\]]",
     re.IGNORECASE,
 )
-COUNTED = re.compile(r"\W*(?:[(\[](\d+)[)\]]|(\d*\.\d+)\s*:)\s")  # numbers, or what each is worth
+COUNTED = re.compile(  # numbers, or what each is worth
+    r"\W*(?:[(\[](\d+)[)\]]|(\d*\.\d+)\s*:)\s"
+)
 _ITEM = rf"\s*points:\s*{_ANY},\s*item:\s*"
 # the same before each text of a list: then it is their weight
 PRICED = re.compile(

@@ -207,16 +207,9 @@ def _unheard(name: str, there: Mapping[str, Any]) -> bool:
     one = JUDGED.match(spelled(name))
     if "response" not in there or not one:
         return False
-    held = by_criterion(value) or ()
-    people = spelled(name) in ("label", "verdict") or one["who"]
+    people = spelled(name) in ("label", "verdict") or one["who"] or "met" in as_text(value)
     return bool(
-        (people and judged(name, value))
-        or (held and all(read_label(x)[0] in RIGHT for _, x in held))
-        or any(
-            _verdicts(x, [])
-            for x in (value if isinstance(value, list) else [value])
-            if isinstance(x, Mapping)
-        )
+        (people and judged(name, value)) or (isinstance(value, (list, Mapping)) and _graded(value))
     )
 
 
@@ -262,7 +255,7 @@ def _of_criteria(name: str, there: Mapping[str, Any]) -> bool:
         and not alone["other"]
         and (judged(name, value) or (same and all(map(_label, items)))),
         any(isinstance(x, Mapping) and not x.keys().isdisjoint(FIELDS) for x in items),
-        any(isinstance(x, Mapping) and _verdicts(x, lists) for x in items),
+        any(isinstance(x, Mapping) and _graded(x) for x in items),
         answered and same and len(items) > 1 and all(read_label(x)[0] in RIGHT for x in items),
         items and all(isinstance(x, str) and x in ids for x in items),
         numbers and max(same, default=0) > 1,
@@ -271,12 +264,14 @@ def _of_criteria(name: str, there: Mapping[str, Any]) -> bool:
     return any(signs)
 
 
-def _verdicts(item: Mapping[str, Any], lists: list[list[Any]]) -> bool:
-    """True for an object that holds a verdict on a criterion, or one on each of a list."""
-    each = [x for x in item.values() if isinstance(x, list) and len(x) in map(len, lists)]
-    deep = any(_verdicts(x, lists) for x in item.values() if isinstance(x, Mapping))
-    many = any(x and all(read_label(y)[0] in RIGHT for y in x) for x in each)
-    return deep or many or any(k in SAID[:-1] and judged(k, x) for k, x in item.items())
+def _graded(value: Any) -> bool:
+    """True for what holds verdicts on criteria: an object of them, a list of their words, an object
+    that says one, at any depth."""
+    many = isinstance(value, Mapping)
+    each = list(value.values()) if many else [x for x in value if not isinstance(x, (bool, int))]
+    said = many and any(k in SAID[:-1] and judged(k, x) for k, x in value.items())
+    right = bool(each) and all(read_label(x)[0] in RIGHT for x in each)
+    return said or right or any(_graded(x) for x in each if isinstance(x, (list, Mapping)))
 
 
 def of_answer(name: str, value: Any) -> bool:

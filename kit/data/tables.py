@@ -24,6 +24,8 @@ from .chats import PROMPTS, is_chat
 from .encodings import ESCAPED, Recoded, encoding_of
 from .files import delimiter_of, kind_of, local, nearest, open_bytes
 from .findings import Note
+from .names import mark, marked
+from .slips import asks
 from .stream import BadValue, decoder, lines, values
 
 CONTAINERS = (
@@ -176,18 +178,15 @@ def _unpack(
                 fix="write each into a file of its own",
             )
         if len(held) == 1 and not ("prompt" in value or "sub_tasks" in value or "id" in value):
-            if rest := [k for k in value if k != held[0]]:
-                _report(
-                    problem,
-                    name,
-                    Note(
-                        "unread-field",
-                        f"nothing reads {', '.join(_sized(k, value[k]) for k in rest[:8])} beside "
-                        f"the rows in {held[0]!r}",
-                    ),
-                )
+            rest = {k: x for k, x in value.items() if k != held[0]}
+            side = marked({"split": held[0]} | rest)
+            if rest := {k: x for k, x in rest.items() if mark(k, x) is None}:
+                said = f"nothing reads {', '.join(_sized(k, x) for k, x in list(rest.items())[:8])}"
+                lost = any(asks(k, x) for k, x in rest.items())
+                said = f"{said} beside the rows in {held[0]!r}"
+                _report(problem, name, Note("unread-field", said, "error" if lost else "warning"))
             for i, row in enumerate(value[held[0]], 1):
-                yield f"{name}, field {held[0]}, item {i}", row
+                yield f"{name}, field {held[0]}, item {i}", {"split": side} | row if side else row
             return
     yield where, value
 

@@ -749,3 +749,90 @@ def test_a_cut_list_of_criteria_in_a_code_fence_is_an_error():
     """The fence and the JSON's text were criteria."""
     for text in ('```json\n[{"text": "A", "wei\n```', 'Rubric:\n[{"text": "A", "wei'):
         assert errors(load_tasks([{"prompt": "p", "rubric": text}]))
+
+
+@pytest.mark.parametrize("name", ["human_labels", "grades", "raters", "annotator_1", "goldLabels"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"c1": "met", "c2": "unmet"},
+        {"ann": {"c1": "met"}},
+        [{"criterion_id": "c1", "met": True}],
+        [{"name": "ann", "labels": {"c1": "met"}}],
+        "met",
+    ],
+    ids=str,
+)
+def test_labels_of_an_answer_under_other_names_are_an_error_in_a_file_of_answers(name, said):
+    """They were an info: no verdict, and the file was sound."""
+    found = load_tasks([{"task_id": "t", "response_id": "r", "response": "x", name: said}])
+    assert name in [f.field for f in errors(found)]
+
+
+@pytest.mark.parametrize("who", ["rater", "annotator", "grader", "labeled_by", "annotatorId"])
+def test_who_gave_each_label_of_a_list_is_read(who):
+    """Two raters were one "human", and one of two labels was to be deleted."""
+    labels = [{"criterion_id": "c", "label": x, who: y} for x, y in (("met", "ann"), ("unmet", 7))]
+    row = {"prompt": "p", "criteria": [ONE], "response": "R", "labels": labels}
+    found = load_tasks([row])
+    assert [(v.judge, v.status) for v in found.verdicts] == [
+        ("human:ann", "met"),
+        ("human:7", "unmet"),
+    ]
+    assert not found.findings
+
+
+@pytest.mark.parametrize("name", ["criterion", "name"])
+@pytest.mark.parametrize("worded", ["description", "details", "definition", "explanation"])
+def test_the_wording_of_a_criterion_that_is_only_named_is_what_the_judge_is_asked(name, worded):
+    """It was asked for "Accuracy" alone."""
+    made = load_tasks(
+        [{"prompt": "p", "criteria": [{name: "Accuracy", worded: "Names the Rhine."}]}]
+    )
+    one = made.tasks[0].criteria[0]
+    assert (one.text, one.title) == ("Names the Rhine.", "Accuracy") and not made.findings
+
+
+def test_levels_that_fields_of_a_criterion_describe_are_read_in_a_list_too():
+    """Prometheus' criteria of five levels were binary, and a warning said so."""
+    told = {f"score{i}_description": x for i, x in enumerate(("bad", "fair", "good"), 1)}
+    for text in ("criterion", "criteria", "criteria_description"):
+        made = load_tasks([{"prompt": "p", "rubrics": [{text: "Is it clear?", **told}]}])
+        one = made.tasks[0].criteria[0]
+        assert (one.text, one.scale) == ("Is it clear?", "ordinal") and not made.findings
+        assert one.levels == ("1: bad", "2: fair", "3: good")
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        {"test": [PLAIN]},
+        {"split": "test", "data": [PLAIN]},
+        {"meta": {"split": "dev"}, "rows": [PLAIN]},
+    ],
+)
+def test_rows_of_a_file_that_is_held_out_as_a_whole_are_held_out(tmp_path, held):
+    """They were trained on: the mark stands beside the rows, or is their list's name."""
+    (tmp_path / "a.json").write_text(json.dumps(held))
+    assert [t.held_out for t in load_tasks(tmp_path / "a.json").tasks] == [True]
+
+
+def test_one_rubric_beside_all_rows_of_a_file_is_an_error(tmp_path):
+    """A warning, and the tasks had no criterion."""
+    (tmp_path / "a.json").write_text(json.dumps({"criteria": ["A"], "tasks": [PLAIN]}))
+    assert [f.code for f in errors(load_tasks(tmp_path / "a.json"))] == ["unread-field"]
+
+
+@pytest.mark.parametrize("off", [{"weight": 0}, {"train": False}])
+def test_an_answer_that_is_marked_as_not_to_be_learned_is_not(off):
+    """OpenAI's `weight: 0` was passed over."""
+    made = load_tasks([{"messages": [TURNS[0], TURNS[1] | off]}])
+    assert not made.responses and errors(made)
+    goes_on = [TURNS[0], TURNS[1] | off, TURNS[0], TURNS[1] | {"weight": 1}]
+    assert [r.text for r in load_tasks([{"messages": goes_on}]).responses] == ["Yes."]
+
+
+def test_what_a_turn_holds_beside_its_text_is_said():
+    """The reasoning of an answer was gone without a word."""
+    made = load_tasks([{"messages": [TURNS[0], TURNS[1] | {"reasoning_content": "It is."}]}])
+    assert [f.field for f in made.findings] == ["messages: reasoning_content"]
