@@ -12,7 +12,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from typing import Any
 
 from ..checks.quantities import quantities
@@ -49,7 +49,8 @@ def offered(prompt: str, name: str) -> tuple[str, ...]:
     for part in re.split(r"[.?!:](?:\s|$)", _LETTER.sub(" or ", prompt)):
         cuts = _cut(part, asks)
         items, seps = _whole([phrase(p) for p in cuts[::2]]), [s.strip() for s in cuts[1::2]]
-        at = next((i for i, words in enumerate(items) if own and _holds(words, own)), -1)
+        names = [n for n in (own, own[:-1]) if n and {*own[len(n) :]} <= {*items[-1]}]
+        at = next((i for n in names for i, words in enumerate(items) if _holds(words, n)), -1)
         if at < 0 or len(items) < 2:
             continue
         stop = next((i for i in range(at + 1, len(items)) if lx.ASKS & set(items[i])), len(items))
@@ -59,7 +60,10 @@ def offered(prompt: str, name: str) -> tuple[str, ...]:
         lead = first < at and seps[first] == "," and lx.ASKS_FOR & {*items[first]}
         for i in range(first + bool(lead), last + 1):
             if i != at:
-                out[" ".join(_item(items[i], len(own), first=i == first))] = None
+                item = _item(items[i], len(own), first=i == first)
+                # "the drug or the placebo win": behind the last one the question may go on
+                short = item[: len(own)] if i == last else item
+                out |= {" ".join(item): None, " ".join(short): None}
     return tuple(o for o in out if o)
 
 
@@ -86,14 +90,14 @@ def _holds(words: Sequence[str], own: Sequence[str]) -> bool:
 
 def _item(words: Sequence[str], size: int, *, first: bool) -> Sequence[str]:
     """The option in a piece of the question, which has other words before it, or after it."""
-    if words and _LABEL.fullmatch(words[-1]):
-        return words[-size:]  # "Type A" ends in no article
-    leads = [i for i, w in enumerate(words) if w.lower() in lx.LEADS]
+    leads = [i for i, w in enumerate(words) if w in lx.LEADS]  # the A of "Type A" is none
     if first:
         kept = words[leads[-1] + 1 :] if leads else words
+        if len(kept) < size:  # "a gain of function"
+            kept = [*dropwhile(lx.LEADS.__contains__, words[-size:])]
         ends = len(kept) > LONGEST or lx.BE.intersection(words[:1])  # "is the heart sensitive"
         return kept[-size:] if ends else kept
-    start = next((i for i, w in enumerate(words) if w.lower() not in lx.LEADS), len(words))
+    start = next((i for i, w in enumerate(words) if w not in lx.LEADS), len(words))
     end = min((i for i in leads if i > start), default=len(words))
     return (
         words[start : start + size] if end < len(words) or end - start > LONGEST else words[start:]

@@ -254,3 +254,25 @@ def test_the_a_of_type_a_is_no_article():
         paid = [pay(row, frame.format("Type A", "Type B")) for row in rows]
         assert sum(paid) <= 1.0, paid
     assert [pay(row, "It is Type B.") for row in rows] == [0.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "names"),
+    [
+        ("Is gene G7 on the X or the Y chromosome?", ("X", "Y")),
+        ("Is gene G7 on the X or the Y chromosome?", ("X chromosome", "Y chromosome")),
+        ("In trial 11, did the drug or the placebo win?", ("drug", "placebo")),
+        ("Does it cause a gain of function or a loss of function?", ("gain of function", "loss of function")),
+        ("Is the risk a rise of pressure, a lack of air or heat?", ("rise of pressure", "lack of air", "heat")),
+        ("Which of liver and kidney lost more mass in cohort 11?", ("liver", "kidney")),
+        ("Did the patient lack vitamin A or vitamin D?", ("vitamin A", "vitamin D")),
+        ("Was the donor infected with hepatitis A or hepatitis B?", ("hepatitis A", "hepatitis B")),
+    ],
+)  # fmt: skip
+def test_each_option_of_a_question_is_an_alternative_to_each_other_one(prompt, names):
+    """ "It is Y, whereas the cat is X." earned .996 on every row: one option was read too long."""
+    rows = [(prompt, {"text": name}) for name in names]
+    for one, two in (names[:2], names[1::-1]):
+        for frame in ("It is {}, whereas the cat is {}.", "It is {}. In cats it is {}."):
+            assert sum(pay(row, frame.format(one, two)) for row in rows) <= 1.0, frame
+    assert [pay(row, f"It is {row[1]['text']}.") for row in rows] == [1.0] * len(rows)
