@@ -30,6 +30,7 @@ from .text import affirmed, asserted, find, norm, phrase_words, spans
 _JOINT = re.compile(  # what says "and" in another way
     r"\b(?:as well as|along with|together with|in addition to|plus(?= [^\W\d]))\b"
     r"|(?<=\S)[ \t]+[&+→]+[ \t]+(?=[^\W\d])|(?<=\w\w)[&→](?=\w\w)"
+    r"|(?<=[^\W\d_]{3})(?:%|[°⁰¹²³⁴-⁹]\s?)(?=[^\W\d_]{2})"
 )
 
 

@@ -276,3 +276,22 @@ def test_each_option_of_a_question_is_an_alternative_to_each_other_one(prompt, n
         for frame in ("It is {}, whereas the cat is {}.", "It is {}. In cats it is {}."):
             assert sum(pay(row, frame.format(one, two)) for row in rows) <= 1.0, frame
     assert [pay(row, f"It is {row[1]['text']}.") for row in rows] == [1.0] * len(rows)
+
+
+@pytest.mark.parametrize("by", ["_", "^", ", "])
+def test_a_list_of_numbers_with_their_unit_names_none_whatever_joins_it(by):
+    """ "2 samples_3 samples_..." earned .94 on every row: only the first number was seen."""
+    text = by.join(f"{i} samples" for i in range(2, 14))
+    prompt = "How many samples did mission BM-3 return?"
+    rows = [(prompt, {"text": f"{i} samples", "number": i}) for i in range(2, 14)]
+    assert sum(pay(row, text) for row in rows) <= 1.0
+    assert pay(rows[5], "It returned 7 samples.") == 1.0
+
+
+@pytest.mark.parametrize("by", ["%", "°", "² "])
+def test_a_sign_between_names_makes_the_list_no_better(by):
+    """ "titin%nebulin%desmin%..." earned twice what the list with commas does."""
+    names = "calsequestrin myoglobin titin nebulin desmin dystrophin parvalbumin troponin".split()
+    truth = {"facts": [{"text": "titin"}, {"text": "desmin"}]}
+    asked = "Which two proteins are lost first?", truth
+    assert pay(asked, by.join(names)) <= pay(asked, ", ".join(names)) <= 0.35
