@@ -206,7 +206,7 @@ def ask(row: Row, *names: str, **how: bool) -> Chat:
     ):
         chat = chat_of(row, value, **how)
     else:
-        chat = Chat(prompt=None if raw is None else _below(row, _text(row, names[0], raw)))
+        chat = Chat(prompt=None if raw is None else _below(row, row.text(*names) or ""))
     turns = literal(row.data.get("history"))
     if not chat.history and isinstance(turns, list) and is_chat(turns):
         row.used.add("history")
@@ -225,17 +225,6 @@ def ask(row: Row, *names: str, **how: bool) -> Chat:
             suggestion=f"fields of this row: {', '.join(map(str, list(row.data)[:12]))}",
         )
     return chat
-
-
-def _text(row: Row, name: str, raw: Any) -> str:
-    if isinstance(raw, (dict, list)):
-        row.find(
-            "field-type",
-            f"the field {name!r} should be text",
-            field=name,
-            suggestion="it was read as JSON text",
-        )
-    return as_text(raw)
 
 
 def _below(row: Row, prompt: str) -> str:

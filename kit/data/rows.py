@@ -163,26 +163,22 @@ class Row:
         """A text field; another type is kept as JSON text and reported; with `need` an absent one
         is an error."""
         value = self.take(*names)
-        if value is None:
-            if need:
-                self.find(
-                    "missing-field",
-                    f"the field {names[0]!r} is missing or null",
-                    severity="error",
-                    field=names[0],
-                    suggestion=f"fields of this row: {', '.join(map(str, list(self.data)[:12]))}",
-                )
-            return None
-        if not isinstance(value, str):
-            if isinstance(value, (dict, list)):
-                self.find(
-                    "field-type",
-                    f"the field {names[0]!r} should be text",
-                    field=names[0],
-                    suggestion="it was read as JSON text",
-                )
-            return as_text(value)
-        return value
+        if value is None and need:
+            self.find(
+                "missing-field",
+                f"the field {names[0]!r} is missing or null",
+                severity="error",
+                field=names[0],
+                suggestion=f"fields of this row: {', '.join(map(str, list(self.data)[:12]))}",
+            )
+        if isinstance(value, (dict, list)):
+            self.find(
+                "field-type",
+                f"the field {names[0]!r} should be text",
+                field=names[0],
+                suggestion="it was read as JSON text",
+            )
+        return None if value is None else as_text(value)
 
     def optional(self, *names: str) -> str | None:
         """A short text such as a group or a kind; None when absent."""

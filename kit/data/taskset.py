@@ -224,6 +224,13 @@ class TaskSet:
             for i, t in bare.items()
         }
         lost = sum(bare.get(r.task_id) == [] for r in other.responses) if asked else 0
+        unasked = Finding(
+            code="unknown-task",
+            severity="warning",
+            message=f"{lost} answers ask what no task asks: no criterion judges them",
+            suggestion="write the task_id of each answer",
+            where=str(other.path.name if other.path else "task set"),
+        )
         made = {f"row-{n}" for n in other.rows_of.values()} if other.format != "kit" else ()
         bare = {i: [i] if i in own and i not in made else own for i, own in bare.items() if own}
         if several := next((i for i, own in bare.items() if len(own) > 1), None):
@@ -242,7 +249,7 @@ class TaskSet:
         return replace(
             other,
             tasks=[t for t in other.tasks if t.id not in bare],
-            findings=[*other.findings, *[_unasked(other, lost)] * bool(lost)],
+            findings=[*other.findings, *[unasked] * bool(lost)],
             responses=[replace(r, **names.get(r.ids, {})) for r in other.responses],
             verdicts=[replace(v, **on.get(v.ids[:2], {})) for v in other.verdicts],
         )
@@ -298,16 +305,6 @@ def _alike(task: Task, other: Task) -> bool:
         for t in (task, other)
     )
     return all(not v or not two.get(k) or two[k] == v for k, v in one.items())
-
-
-def _unasked(held: TaskSet, n: int) -> Finding:
-    return Finding(
-        code="unknown-task",
-        severity="warning",
-        message=f"{n} answers ask what no task asks: no criterion judges them",
-        suggestion="write the task_id of each answer",
-        where=str(held.path.name if held.path else "task set"),
-    )
 
 
 COLUMN = "write its labels as labels: criterion's id -> label, or one row an answer and criterion"

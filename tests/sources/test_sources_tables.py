@@ -165,7 +165,7 @@ def test_a_criterion_under_another_usual_name_of_a_column_is_read(name):
     assert [f.severity for f in found if f.field == "Weight"] == ["error"]
 
 
-@pytest.mark.parametrize("name", ["annotator_id", "worker", "graded_by", "graderName"])
+@pytest.mark.parametrize("name", ["annotator_id", "worker", "labeled_by", "graderId"])
 def test_who_labelled_is_told_apart_in_a_flat_table(name):
     """Two annotators were one "human", who contradicted itself."""
     rows = [{**FLAT, "response": "R", "label": x, name: x} for x in ("met", "unmet")]

@@ -10,21 +10,18 @@ from typing import Any
 from ...records import Criterion, fingerprint
 from ..chats import ask
 from ..criteria import criteria_from, signs, tags_of
-from ..labels import FIELDS, SAID, by_criterion
+from ..labels import BY, FIELDS, SAID, by_criterion
 from ..levels import ends_of
 from ..names import mark, marked, spelled
-from ..rows import SHARED, Row
+from ..rows import SHARED, Row, beside
 from ..taskset import Parsed
 from ..values import as_text, listed, parsed_json
 from .rubric import object_of, snippets
 
 LABELS = SAID[:-1]  # what a flat table calls a label
 ANSWERS = ("response", "answer", "output")
-RATER = re.compile(  # who labelled
-    r"(?:rater|annotator|worker|grader|reviewer|coder|physician|expert|labell?er)(?:_(?:id|name))?"
-    r"|(?:annotated|rated|graded|labell?ed)_by"
-)
 WEIGHTS = ("weight", "points")
+RATERS = BY[: BY.index("judge")]
 OF_ONE = tuple("weight points levels scale title tags check required importance penalty".split())
 LISTS = ("checklist", "checklists", "rubrics", "criteria", "requirements", "rubric")
 
@@ -225,17 +222,12 @@ def _levels(item: Any) -> Any:
     if not isinstance(item, Mapping) or not isinstance(item.get("criteria_description"), str):
         return item
     keys = [k for k in item if isinstance(k, str) and ends_of(k)]
-    rest = {k: v for k, v in item.items() if k not in keys and k != "criteria_description"}
-    if "text" in rest:
-        rest["text (given)"] = rest.pop("text")
-    out = {"text": item["criteria_description"], **rest}
-    if item.get("name") is not None and "title" not in item:
-        out["title"] = as_text(out.pop("name"))
+    made: dict[str, Any] = {"text": item["criteria_description"]}
     if keys:
-        if "levels" in out:
-            out["levels (given)"] = out.pop("levels")
-        out["levels"] = {k: item[k] for k in keys}
-    return out
+        made["levels"] = {k: item[k] for k in keys}
+    rest = {k: v for k, v in item.items() if k not in keys and k != "criteria_description"}
+    named = {"name": "title"} if "title" not in item else {}
+    return beside(made, {named.get(k, k): v for k, v in rest.items()})
 
 
 def flat(rows: list[Row]) -> Parsed:
@@ -255,8 +247,11 @@ def flat(rows: list[Row]) -> Parsed:
     for r in sorted(rows, key=_place) if labelled else rows:
         item = {k: r.take(k) for k in (*OF_ONE, *signs(r.data))}
         item |= {"text": as_text(r.take("criterion") or ""), "id": r.take("criterion_id")}
-        own = texts.get(item["text"]) or f"c{len(criteria) + 1}"
-        name = own if item["id"] in (None, "") else as_text(item["id"])
+        name = (
+            as_text(item["id"])
+            if item["id"] not in (None, "")
+            else texts.get(item["text"]) or f"c{len(criteria) + 1}"
+        )
         given = {"id": name, **_given(item)}
         if name not in criteria and given.keys().isdisjoint(WEIGHTS):
             given |= {k: None for k in WEIGHTS if k in r.data}  # an empty cell
@@ -281,8 +276,8 @@ def flat(rows: list[Row]) -> Parsed:
             row.keep(f"criterion {name} in row {r.number}", made.meta)
         _flat_answer(row, r, task_id, name)
         if r is not row:
-            r.used |= {k for k in row.used if r.data.get(k) == row.data.get(k)}
-            r.used |= {"split"} if r.data.get("split") == shared["split"] else set()
+            both = row.data, shared  # a mark of another row may be the task's
+            r.used |= {k for k in (*row.used, "split") if r.data.get(k) in [x.get(k) for x in both]}
             for field, value in r.leftover().items():
                 meta = criteria[name].meta
                 if meta.get(field, value) == value and mark(field, value) is None:
@@ -341,7 +336,7 @@ def _flat_answer(row: Row, r: Row, task_id: str, criterion: str) -> None:
     elif source not in (None, known[name].source):
         row.keep(f"source of {name} in row {r.number}", source)
     if label is not None:
-        raters = [k for k in r.data if RATER.fullmatch(spelled(str(k)))]
+        raters = (k for k in r.data if spelled(str(k)).removesuffix("_id") in RATERS)
         judge, rater = r.optional("judge"), r.optional(*raters)
         judge = f"human:{rater}" if rater and judge in (None, "human") else judge
         r.label(task_id, name, criterion, label, judge=judge)

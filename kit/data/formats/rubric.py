@@ -299,10 +299,8 @@ def open_instruct(row: Row) -> Parsed:
     truth = parsed_json(row.take("ground_truth"))
     if isinstance(truth, str) and re.search("rubric|instruction_id", f"{verifier}{truth[:200]}"):
         truth = listed(row, truth, "ground_truth")  # cut, it is an error
-    if isinstance(truth, list) and len(truth) == 1:
+    while isinstance(truth, list) and len(truth) == 1:
         truth = literal(truth[0])
-    if isinstance(truth, list) and len(truth) == 1 and isinstance(truth[0], Mapping):
-        truth = truth[0]
     source = truth if isinstance(truth, Mapping) else row.data
     criteria, used = _open_rubrics(row, source)
     if isinstance(truth, Mapping) and truth.get("instruction_id"):  # IFEval's

@@ -16,6 +16,7 @@ from ..taskset import Parsed
 from ..values import absent, as_text, blank, listed, number, parsed_json, unused
 from . import biorlhf
 from .biorlhf import VERIFIERS
+from .rubric import object_of
 
 LAYOUT = re.compile(
     r"^\s*###\s*Instruction:[ \t]*\n?(.*?)\n*^\s*###\s*(?:Response|Answer):[ \t]*\n?(.*)\Z",
@@ -239,15 +240,11 @@ def verifier(row: Row) -> Parsed:
     """Verifier rows: ground truth (JSON), question type, applicable verifiers, hold-out group
     (group, or tissue), criteria where it has some."""
     task_id, chat = row.task_id("task_id", "id"), ask(row, "prompt", "question")
-    raw = parsed_json(row.take("truth", "ground_truth"))
-    if raw is None:
+    truth = object_of(row, "truth", "ground_truth")
+    if row.take("truth", "ground_truth") is None:
         row.find(
             "missing-field", "the row has no ground truth", severity="error", field="ground_truth"
         )
-    if isinstance(raw, Mapping):
-        truth = {str(k): v for k, v in raw.items()}
-    else:
-        truth = {} if raw is None else {"value": raw}
     asked = parsed_json(row.take("verifiers", "applicable_verifiers"))
     names = (
         [n.strip() for n in asked.split(",") if n.strip()]
@@ -270,8 +267,7 @@ def verifier(row: Row) -> Parsed:
     more = (f for f in ("tissue", "source", "difficulty") if row.data.get(f) is not None)
     meta |= {field: row.take(field) for field in more}
     for field in ("answer", "response", "chosen"):
-        if row.data.get(field) is not None:
-            row.respond(task_id, field, row.take(field), source="data")
+        row.respond(task_id, field, row.take(field), source="data")
     return row.task(
         task_id,
         chat.prompt,
@@ -313,19 +309,16 @@ def qa(row: Row) -> Parsed:
     """Question / answer tests: the answer goes to `truth["answer"]`; names that another reader
     would expect are reported."""
     task_id, chat = row.task_id("id", "task_id"), ask(row, "question", "prompt", "query")
-    truth = {}
     for wanted, here in (("expected_answer", "answer"), ("category", "type")):
         if row.data.get(wanted) is None and row.data.get(here) is not None:
             row.context.extra["renamed"][wanted, here] += 1
     answer = row.take("expected_answer", "answer", "expected")
     if answer is None:
         row.find("missing-field", "the question has no answer", severity="error", field="answer")
-    else:
-        truth["answer"] = answer
     return row.task(
         task_id,
         chat.prompt,
-        truth=truth,
+        truth={} if answer is None else {"answer": answer},
         kind=row.optional("category", "type", "question_type"),
         meta=chat.meta,
         **chat.fields,
@@ -335,14 +328,8 @@ def qa(row: Row) -> Parsed:
 def answers(row: Row) -> Parsed:
     """Our answers: `{task_id, response_id, response, source, labels: {criterion: label}}`; no
     task."""
-    task_id = row.optional("task_id")
+    task_id = row.text("task_id", need=True)
     if task_id is None:
-        row.find(
-            "missing-field",
-            "the field 'task_id' is missing or null",
-            severity="error",
-            field="task_id",
-        )
         return row.done(None)
     value = row.take("response", "text")
     name = _unique(row, task_id, value, row.take("response_id", "id"))
@@ -414,6 +401,5 @@ def prompts(row: Row) -> Parsed:
     """Prompts alone."""
     task_id = row.task_id("task_id", "id", "prompt_id")
     chat = ask(row, "prompt", "question", "query", "instruction", "messages", "input")
-    if row.data.get("response") is not None:
-        row.respond(task_id, "response", row.take("response"), source="data")
+    row.respond(task_id, "response", row.take("response"), source="data")
     return row.task(task_id, chat.prompt, meta=chat.meta, **chat.fields)
