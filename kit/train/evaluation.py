@@ -71,14 +71,18 @@ class Evaluation:
         labels = list(dict.fromkeys(k for r in rows for k in r))
         return {k: mean_by_cluster([r.get(k) for r in rows], self.clusters) for k in labels}
 
-    def values(self, names: Names | None = None) -> list[dict[str, float]]:
+    def values(
+        self, names: Names | None = None, unknown: float | None = None
+    ) -> list[dict[str, float]]:
         """Per answer the mean value in [0, 1] of each criterion that is known, by the criterion's
-        text.
+        text; `unknown` stands for one that is not.
         """
-        return [
-            row_means(names or {}, g.task_id, ((v.criterion_id, v.value) for v in g.verdicts))
+        rows = [
+            ((v.criterion_id, unknown if v.value is None else v.value) for v in g.verdicts)
             for g in self.grades
         ]
+        ids = [g.task_id for g in self.grades]
+        return [row_means(names or {}, i, row) for i, row in zip(ids, rows, strict=True)]
 
     def save(self, path: Path) -> None:
         """Write the answers and grades as one JSON file."""
@@ -120,8 +124,8 @@ class Gain:
     before and after.
     words : difference in words per answer; truncated : in the share of cut answers; trivial : mean
     reward of each trivial policy; over : after minus the best of them, paired by prompt.
-    bounds : where another share of the answers has no known reward than before, the least and the
-    most that the gain may be (`bounds_of`); unknown : those shares, before and after.
+    Where another share of the answers has no known reward than before, the limits hold whatever it
+    is (`open_to`); unknown : what is then said.
     """
 
     before: Estimate
@@ -134,23 +138,14 @@ class Gain:
     passing: tuple[Estimate, Estimate]
     trivial: dict[str, float | None] = field(default_factory=dict)
     over: Estimate | None = None
-    bounds: tuple[Estimate, Estimate] | None = None
-    unknown: tuple[float, float] = (0.0, 0.0)
+    unknown: str = ""
 
     @property
     def shown(self) -> bool:
-        """True when the interval lies above 0, rests on prompts enough for it (as `stats.claim`),
-        and answers whose reward is unknown could not have turned it.
+        """True when the interval lies above 0 and rests on prompts enough for it (as
+        `stats.claim`).
         """
-        least = self.bounds[0].low if self.bounds else math.inf
-        return math.isfinite(self.reward.low) and min(self.reward.low, least) > 0 and self.enough
-
-    @property
-    def _open(self) -> bool:
-        """True where a change is seen that the answers of unknown reward could turn."""
-        if self.bounds is None or self.reward.low <= 0 <= self.reward.high:
-            return False
-        return self.bounds[0].low <= 0 <= self.bounds[1].high
+        return math.isfinite(self.reward.low) and self.reward.low > 0 and self.enough
 
     @property
     def enough(self) -> bool:
@@ -167,13 +162,6 @@ class Gain:
             return "No gain was shown: no held-out prompt has a known reward before and after."
         if not (math.isfinite(r.low) and math.isfinite(r.high)):
             text = f"No gain was shown: {r.value:+.3f} {where}, and no interval can be given."
-        elif self._open:
-            (old, new), (least, most) = self.unknown, self.bounds or (r, r)
-            text = (
-                f"No change was shown: {span} among answers whose reward is known, but of "
-                f"{new:.0%} it is unknown, before of {old:.0%}; with those it lies between "
-                f"{least.value:+.3f} and {most.value:+.3f}."
-            )
         elif self.shown:
             text = f"The held-out reward rose by {span}."
         elif not self.enough and not r.low <= 0 <= r.high:
@@ -182,7 +170,8 @@ class Gain:
             text = f"The held-out reward fell: {span}."
         else:
             text = f"No gain was shown: {span}; the interval includes 0."
-        return text if self.over is None else f"{text} {self._beside(self.over)}"
+        beside = "" if self.over is None else self._beside(self.over)
+        return " ".join(filter(None, (text, self.unknown, beside)))
 
     def _beside(self, over: Estimate) -> str:
         """How the trained policy stands to the best trivial one; over : their difference."""
@@ -228,8 +217,6 @@ class Gain:
             {
                 **{k: e.as_dict() for k, e in named.items()},
                 "gain_shown": self.shown,
-                "gain_bounds": self.bounds and [e.as_dict() for e in self.bounds],
-                "unknown": self.unknown,
                 "criteria": {k: e.as_dict() for k, e in self.criteria.items()},
                 "trivial": self.trivial,
                 "sentence": self.sentence,
@@ -280,6 +267,10 @@ def _best(paid: Mapping[str, float | None]) -> Any:
     return max(known, key=lambda k: paid[k], default=None)  # type: ignore[arg-type, return-value]
 
 
+Sides = Sequence[Sequence[float | None]]  # values; with unknown ones at their lowest, highest
+APART = 0.1  # from here on another share of unknown values matters, shown or not
+
+
 def compare(
     before: Evaluation,
     after: Evaluation,
@@ -291,60 +282,93 @@ def compare(
     paid = plain({k: e.reward().value for k, e in (trivial or {}).items()})
     best = (trivial or {}).get(_best(paid))
     rows_of = row_names(tasks)
-    old, new = before.values(rows_of), after.values(rows_of)
-    labels = [k for k in dict.fromkeys(k for r in old for k in r) if any(k in r for r in new)]
+    old, new = ([e.values(rows_of, u) for u in (None, 0.0, 1.0)] for e in (before, after))
+    labels = [k for k in dict.fromkeys(k for r in old[0] for k in r) if any(k in r for r in new[0])]
+    clusters = before.clusters, after.clusters
 
     def change(
         a: Sequence[float | None], b: Sequence[float | None], span: Any = (0.0, 1.0)
     ) -> Estimate:
-        return paired(a, b, before.clusters, after.clusters, span)
+        return paired(a, b, *clusters, span)
+
+    def column(sides: Any, k: str) -> Sides:
+        return [[row.get(k) for row in rows] for rows in sides]
 
     passed = [before.strict(tasks), after.strict(tasks)]
     return Gain(
         before=before.reward(),
         after=after.reward(),
-        reward=change(before.scores, after.scores, before.span),
-        criteria={k: change([r.get(k) for r in old], [r.get(k) for r in new]) for k in labels},
+        reward=open_to(_rewards(before), _rewards(after), *clusters, before.span),
+        criteria={k: open_to(column(old, k), column(new, k), *clusters) for k in labels},
         words=change(_words(before), _words(after), (0.0, math.inf)),
         truncated=change(_cut(before), _cut(after)),
-        strict=change(*passed),
+        strict=open_to(*map(_passes, passed), *clusters),
         passing=(
             mean_by_cluster(passed[0], before.clusters),
             mean_by_cluster(passed[1], after.clusters),
         ),
         trivial=paid,
-        over=best and paired(best.scores, after.scores, best.clusters, after.clusters, after.span),
-        bounds=bounds_of(before, after),
-        unknown=(_share_unknown(before), _share_unknown(after)),
+        over=best
+        and open_to(_rewards(best), _rewards(after), best.clusters, after.clusters, after.span),
+        unknown=_unknown(before, after),
     )
 
 
-APART = 0.1  # from here on another share of unknown rewards matters, shown or not
-
-
-def bounds_of(before: Evaluation, after: Evaluation) -> tuple[Estimate, Estimate] | None:
-    """The gain where each unknown reward is as bad for it as it may be, and as good; None where
-    unknown is as frequent as before: who words what it is unsure of so that no verifier reads it
-    has learned nothing.
+def open_to(
+    old: Sides,
+    new: Sides,
+    old_cluster: Sequence[str],
+    new_cluster: Sequence[str],
+    span: tuple[float, float] = (0.0, 1.0),
+) -> Estimate:
+    """The `paired` gain; its limits hold whatever the unknown values are, where they are not as
+    frequent before and after: who words what it is unsure of so that no verifier reads it has
+    learned nothing.
     """
-    gone = [[float(x is None) for x in e.scores] for e in (before, after)]
-    more = paired(*gone, before.clusters, after.clusters)
-    if abs(more.value) < APART and (math.isnan(more.low) or more.low <= 0 <= more.high):
-        return None
-    low, high = ([_bounded(e, side) for e in (before, after)] for side in (0, 1))
-    clusters = before.clusters, after.clusters
-    least = paired(high[0], low[1], *clusters, before.span)
-    return least, paired(low[0], high[1], *clusters, before.span)
+    clusters = old_cluster, new_cluster
+    gain = paired(old[0], new[0], *clusters, span)
+    if not _apart(old, new, *clusters):
+        return gain
+    least = paired(old[2], new[1], *clusters, span)
+    most = paired(old[1], new[2], *clusters, span)
+    return replace(gain, low=min(gain.low, least.low), high=max(gain.high, most.high))
 
 
-def _bounded(e: Evaluation, side: int) -> list[float]:
-    """Rewards, an unknown one at its lowest (side 0) or highest (1)."""
-    ends = ((g.score_low, g.score_high)[side] for g in e.grades)
-    return [end if g.score is None else g.score for g, end in zip(e.grades, ends, strict=True)]
+def _apart(old: Sides, new: Sides, *clusters: Sequence[str]) -> bool:
+    """True where the share of unknown values is not the same; what is not asked is not unknown."""
+    gone = [
+        [None if end is None else float(x is None) for x, end in zip(known, low, strict=True)]
+        for known, low, _ in (old, new)
+    ]
+    if not any(map(any, gone)):
+        return False
+    more = paired(*gone, *clusters)
+    return abs(more.value) >= APART or more.low > 0 or more.high < 0
 
 
-def _share_unknown(e: Evaluation) -> float:
-    return sum(x is None for x in e.scores) / max(1, len(e.scores))
+def _rewards(e: Evaluation) -> Sides:
+    out: list[list[float | None]] = [e.scores]
+    for field_name, end in zip(("score_low", "score_high"), e.span, strict=True):
+        ends = [getattr(g, field_name) for g in e.grades]
+        ends = [end if math.isnan(x) else x for x in ends]
+        out.append([y if x is None else x for x, y in zip(e.scores, ends, strict=True)])
+    return out
+
+
+def _passes(passed: Sequence[float | None]) -> Sides:
+    return [passed, *([end if x is None else x for x in passed] for end in (0.0, 1.0))]
+
+
+def _unknown(before: Evaluation, after: Evaluation) -> str:
+    """What is said where the share of unknown rewards differs; "" where it may be the same."""
+    sides = _rewards(before), _rewards(after)
+    if not _apart(*sides, before.clusters, after.clusters):
+        return ""
+    old, new = (sum(x is None for x in known) / len(known) for known, *_ in sides)
+    return (
+        f"Of {new:.0%} of the answers the reward is unknown, before of {old:.0%}: the limits hold "
+        f"whatever it is."
+    )
 
 
 def paired(

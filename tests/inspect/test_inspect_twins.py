@@ -62,7 +62,7 @@ def test_a_seed_that_is_none_is_named(wrong):
         kit.split(ALONE, seed=wrong)
 
 
-@pytest.mark.parametrize("wrong", [None, 3, ["a", "b"], [{"id": "a"}]])
+@pytest.mark.parametrize("wrong", [None, 3, ["a", "b"], [{"id": "a"}, 3]])
 def test_tasks_that_are_none_are_named(wrong):
     with pytest.raises(DataError, match="no task"):
         kit.split(wrong)
