@@ -19,6 +19,7 @@ from . import engine, sampling
 from .config import GRPOSettings
 from .device import import_torch
 from .evaluation import Evaluation
+from .inputs import chat_ids
 from .models import Loaded, eos_ids, told
 from .reward import Reward
 
@@ -138,14 +139,7 @@ def by_policy(every: Evaluation | None) -> dict[str, Evaluation]:
 
 def prompt_ids(tokenizer: Any, task: Task, limit: int | None = None) -> list[int]:
     """Token ids of a task's prompt in the model's chat layout, ready for the answer."""
-    return _ids(tokenizer, messages(task, tokenizer, limit))
-
-
-def _ids(tokenizer: Any, chat: list[dict[str, str]]) -> list[int]:
-    found = tokenizer.apply_chat_template(
-        chat, add_generation_prompt=True, tokenize=True, return_dict=True
-    )
-    return list(found["input_ids"])
+    return chat_ids(tokenizer, messages(task, tokenizer, limit))
 
 
 def messages(task: Task, tokenizer: Any = None, limit: int | None = None) -> list[dict[str, str]]:
@@ -157,12 +151,12 @@ def messages(task: Task, tokenizer: Any = None, limit: int | None = None) -> lis
     if tokenizer is None:
         return _chat(task, None)
     whole = told(tokenizer, _chat(task, None))
-    if not limit or not shows(task) or len(_ids(tokenizer, whole)) <= limit:
+    if not limit or not shows(task) or len(chat_ids(tokenizer, whole)) <= limit:
         return whole
     low, high = 0, max(len(s.split()) for s in task.sources.values())
     while high - low > 1:  # low fits, or nothing does
         middle = (low + high) // 2
-        fits = len(_ids(tokenizer, told(tokenizer, _chat(task, middle)))) <= limit
+        fits = len(chat_ids(tokenizer, told(tokenizer, _chat(task, middle)))) <= limit
         low, high = (middle, high) if fits else (low, middle)
     return told(tokenizer, _chat(task, low))
 

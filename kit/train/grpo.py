@@ -13,6 +13,7 @@ import json
 import logging
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -220,9 +221,6 @@ class _Run:
         self.evolving: evolving.Evolving | None = None
         self.watch = audit.Watch(settings.sentinel_alarm)
         self.on_step: Callable[[dict[str, Any]], None] | None = None
-        self.trainer: Any = None
-        self.monitor: Any = None
-        self.trivial: dict[str, Evaluation] = {}
         self.out.mkdir(parents=True, exist_ok=True)
 
     def mark(self, audit: Any, evolve: evolving.Evolve | None) -> None:
@@ -429,31 +427,24 @@ class _Run:
 
     def _save_now(self) -> None:
         """A checkpoint at the last finished step."""
-        t = self.trainer
-        if t is None or t.state.global_step == 0:
-            return
-        if not (self.out / "checkpoints" / f"checkpoint-{t.state.global_step}").exists():
-            t._save_checkpoint(t.model, trial=None)
+        step = self.trainer.state.global_step
+        if step and not (self.out / "checkpoints" / f"checkpoint-{step}").exists():
+            self.trainer._save_checkpoint(self.trainer.model, trial=None)
 
     def _metrics(self, gain: Gain | None, seconds: float, wall: float) -> dict[str, Any]:
         steps, bills = rollouts.read_steps(self.out), world.gather([self.reward.bill])
         calls, cost = sum(b.calls for b in bills), sum(b.cost for b in bills)
         verdicts = evaluation.verdicts(self.out)
-        done = len(steps)
         split = {
             k: sum(s.get(f"seconds_{k}") or 0.0 for s in steps)
             for k in ("generation", "judge", "update", "kit")
         }
-        hits: dict[str, int] = {}
-        for s in steps:
-            if s["batch"] != s["step"]:
-                continue  # the same answers as in the row before
-            for k, n in (s.get("sentinels") or {}).items():
-                hits[k] = hits.get(k, 0) + n
+        fresh = (s for s in steps if s["batch"] == s["step"])  # not the answers of the row before
+        hits = sum((Counter(s.get("sentinels") or ()) for s in fresh), Counter())
         return plain(
             {
                 "stage": "grpo",
-                "steps": done,
+                "steps": len(steps),
                 "processes": world.size(),
                 "seconds_training": seconds,
                 "seconds_total": wall,

@@ -104,16 +104,16 @@ def _lengths(row: Mapping[str, Any], ends: Sequence[str], tokenizer: Any) -> tup
     if "text" in row:
         return 0, len(tokenizer(row["text"])["input_ids"])
     prompt = row["prompt"]
-    whole_ = max(_size(tokenizer, [*prompt, *row[e]], ask=False) for e in ends)
-    return _size(tokenizer, prompt, ask=True), whole_
+    whole_ = max(len(chat_ids(tokenizer, [*prompt, *row[e]], ask=False)) for e in ends)
+    return len(chat_ids(tokenizer, prompt)), whole_
 
 
-def _size(tokenizer: Any, chat: list[dict[str, str]], *, ask: bool) -> int:
-    """Tokens of a chat; ask : with the words that begin an answer."""
+def chat_ids(tokenizer: Any, chat: list[dict[str, str]], *, ask: bool = True) -> list[int]:
+    """Token ids of a chat in the model's layout; ask : with the words that begin an answer."""
     found = tokenizer.apply_chat_template(
         chat, add_generation_prompt=ask, tokenize=True, return_dict=True
     )
-    return len(found["input_ids"])
+    return list(found["input_ids"])
 
 
 def order(tasks: Sequence[Task], settings: GRPOSettings) -> list[Task]:

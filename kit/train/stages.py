@@ -158,10 +158,8 @@ def _chat(role: str, text: str) -> list[dict[str, str]]:
 
 def _asked(row: Mapping[str, Any]) -> list[dict[str, str]]:
     """The chat that a row's answer follows, as a task of that text is asked."""
-    task = Task(
-        id="row", **{k: row[k] for k in CONTEXT if k in row}, meta={AFTER: row.get(AFTER, ())}
-    )
-    return messages(task)
+    said = {k: row[k] for k in CONTEXT if k in row}
+    return messages(Task(id="row", **said, meta={AFTER: row.get(AFTER, ())}))
 
 
 def _sft_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -214,7 +212,12 @@ def _dpo_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return out
 
 
-LOSSES = ("unread-turns", "field-type", "mixed-formats")  # findings of what is not trained on
+LOSSES = (
+    "unread-turns",
+    "unread-field",
+    "field-type",
+    "mixed-formats",
+)  # findings of what is not trained on
 
 
 def of_file(path: Path, stage: str) -> tuple[dict[str, Any], ...]:
@@ -227,7 +230,8 @@ def of_file(path: Path, stage: str) -> tuple[dict[str, Any], ...]:
     rows, answers = [], defaultdict(dict)
     for r in replace(found, findings=serious).sound().responses:
         answers[r.task_id][r.meta["role"]] = r.text
-    held = held_out(found.tasks)
+    asks = {t.id: t.prompt or answers[t.id].get("demonstration", "") for t in found.tasks}
+    held = held_out([replace(t, prompt=asks[t.id]) for t in found.tasks])  # a text is its own
     for t in found.tasks:
         said, split = answers[t.id], "heldout" if t.id in held else None
         row = {**_context(t), "split": split}

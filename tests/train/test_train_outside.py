@@ -486,6 +486,31 @@ def rows_of(tmp_path, stage, rows):
     return stages.learned(made.settings, made.rows)
 
 
+def test_a_text_that_is_held_out_holds_out_itself_alone(tmp_path, caplog):
+    """Texts without a layout have no prompt: one marked as test threw out every other one."""
+    texts = [f"<s>[INST] Question {i}? [/INST] Answer {i}. </s>" for i in (0, 1, 2, 0)]
+    rows = [{"text": x, "split": "train" if i else "test"} for i, x in enumerate(texts)]
+    kept = rows_of(tmp_path, "sft", rows)
+    assert [row["text"] for row in kept] == texts[1:3] and "2 rows are not" in caplog.text
+
+
+@pytest.mark.parametrize("stage", ["sft", "dpo"])
+def test_a_field_that_a_row_asks_with_and_nothing_reads_is_said(tmp_path, caplog, stage):
+    """dolly's `context` was dropped in silence: the model learned to answer from nothing."""
+    answers = {"sft": {"response": "2000"}, "dpo": {"chosen": "2000", "rejected": "1"}}[stage]
+    rows_of(tmp_path, stage, [{"prompt": "Since when?", "context": "Since 2000.", **answers}])
+    assert "nothing reads the field 'context'" in caplog.text
+
+
+@pytest.mark.parametrize("empty", [None, ""])
+def test_an_empty_label_is_no_good_one(tmp_path, empty):
+    """An answer with a null label beside true and false ones was taught as a good one."""
+    row = {"prompt": "P", "completion": "C"}
+    given = [{**row, "id": str(i), "label": x} for i, x in enumerate((True, empty, False))]
+    with pytest.raises(DataError, match="does not say whether the answer is wanted"):
+        rows_of(tmp_path, "sft", given)
+
+
 def test_pairs_of_chats_beside_a_prompt_keep_system_text_and_earlier_turns(tmp_path):
     """Both were gone as soon as the row had a prompt of its own, without a finding."""
     start = [

@@ -67,7 +67,7 @@ def sft(row: Row) -> Parsed:
     role = "demonstration"
     for name in ("label", "kto_tag"):  # KTO's rows; from a CSV as text
         said = row.data.get(name)
-        kto = row.data.get("completion") is not None and not absent(said)
+        kto = row.data.get("completion") is not None and name in row.data
         wanted = read_label(said)[0] if kto or as_text(said).casefold() in SAID else "?"
         role = "undesired" if wanted == "unmet" else role
         if wanted in ("met", "unmet"):
