@@ -206,8 +206,8 @@ def labels_of(row: Mapping[str, Any]) -> Iterator[Any]:
     """
     named = next((x for n in FIELDS if (x := by_criterion(row.get(n)))), None)
     rated = [v for k, v in row.items() if isinstance(k, str) and RATED.match(k)]
+    rated = rated or [row[k] for k in LABELS if row.get(k) is not None][:1]
     held = [label for _, label in named] if named else rated
-    held = held or [row[k] for k in LABELS if row.get(k) is not None][:1]
     return (one for label in held for _, one in by_rater(label))
 
 

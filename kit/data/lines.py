@@ -142,13 +142,13 @@ def lines_of(row: Row, text: str, field_name: str) -> list[Any]:
             )
     if not wrong:
         return made
-    row.keep(field_name, text)
-    row.find(
+    row.aside(
         "rubric-text",
+        field_name,
+        text,
         f"the line {wrong[0].strip()[:60]!r} cannot be read: it is no item of one list, nor a "
         "title of what is asked for; the text gives no criterion",
         severity="error",
-        field=field_name,
         suggestion="write the criteria as a list of objects, each with its weight and levels",
     )
     return []

@@ -159,6 +159,11 @@ class Row:
         numbered."""
         self.kept[unused(name, lambda n: n not in self.kept, "{} ({})")] = value
 
+    def aside(self, code: str, name: str, value: Any, message: str, **more: Any) -> None:
+        """Put the value of a field that cannot be used into the task's meta, and say so."""
+        self.keep(name, value)
+        self.find(code, message, field=name, **more)
+
     def text(self, *names: str, need: bool = False) -> str | None:
         """A text field; another type is kept as JSON text and reported; with `need` an absent one
         is an error."""

@@ -112,12 +112,12 @@ def listed(row: Row, value: Any, field_name: str) -> Any:
     found = literal(value)
     if isinstance(found, (list, Mapping)):
         return found
-    row.keep(field_name, value)
-    row.find(
+    row.aside(
         "unreadable-list",
+        field_name,
+        value,
         f"the field {field_name!r} begins like a list and cannot be read as one: {value[:60]!r}",
         severity="error",
-        field=field_name,
         suggestion="write it as JSON; it may be cut off, or the text of an array without commas",
     )
     return None

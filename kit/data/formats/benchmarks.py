@@ -78,12 +78,12 @@ def _meta_evaluation(row: Row) -> Parsed:
         label = dict(zip(names, given, strict=True)) if paired else given
         row.label(task_id, name, "c1", label)
         if raters is not None and not paired:
-            row.keep("anonymized_physician_ids", raters)
-            row.find(
+            row.aside(
                 "field-mismatch",
+                "anonymized_physician_ids",
+                raters,
                 "anonymized_physician_ids is not one name for each of binary_labels; it is kept "
                 "in meta",
-                field="anonymized_physician_ids",
             )
     else:
         for field, value in (("binary_labels", given), ("anonymized_physician_ids", raters)):
@@ -111,12 +111,12 @@ def infobench(row: Row) -> Parsed:
     if isinstance(kinds, list) and len(kinds) == len(criteria):
         criteria = [replace(c, tags=tags_of(k)) for c, k in zip(criteria, kinds, strict=True)]
     elif kinds is not None:
-        row.find(
+        row.aside(
             "field-mismatch",
+            "question_label",
+            kinds,
             f"question_label is not a list of {len(criteria)}; it is kept in meta",
-            field="question_label",
         )
-        row.keep("question_label", kinds)
     told, text = row.take("eval"), row.take("output")
     answered = row.respond(
         task_id, "output", text, source=None if text is None else row.optional("model")
@@ -127,13 +127,13 @@ def infobench(row: Row) -> Parsed:
             row.label(task_id, "output", c.id, label, judge=judge)
     elif told is not None:
         wanted = f"a list of {len(criteria)} verdicts" if answered else "beside an output"
-        row.find(
+        row.aside(
             "field-mismatch",
+            "eval",
+            told,
             f"eval is not {wanted}; none of them is used, they are kept in meta",
             severity="error",
-            field="eval",
         )
-        row.keep("eval", told)
     return row.task(
         task_id,
         chat.prompt,

@@ -269,13 +269,13 @@ def checked(row: Row, raw: Any, given: Any) -> list[Criterion]:
         ids = [] if ids is None else [ids]
     aligned = isinstance(arguments, list) and len(arguments) == len(ids)
     if not aligned and arguments is not None:
-        row.find(
+        row.aside(
             "field-mismatch",
+            "kwargs",
+            given,
             f"kwargs is not a list of {len(ids)} objects; it is kept in meta",
             severity="error",
-            field="kwargs",
         )
-        row.keep("kwargs", given)
     every = arguments if aligned else [{}] * len(ids)
     pairs = zip(ids, every, strict=True)
     return [_criterion(row, f"i{n}", i, parsed_json(a)) for n, (i, a) in enumerate(pairs, 1)]

@@ -84,12 +84,12 @@ def rlvr(row: Row) -> Parsed:
     data, layout = row.data, _layout(tuple(row.data))
     row.used |= layout.used
     for key, n, name in layout.twice:
-        row.find(
+        row.aside(
             "duplicate-field",
+            key,
+            data[key],
             f"rubric {n} has the field {name!r} twice; the last is used, the first is in meta",
-            field=key,
         )
-        row.keep(key, data[key])
     answers = _answers(row, task_id, layout) if layout.answers else {}
     criteria, lost = [], {}
     holes: list[
@@ -200,8 +200,9 @@ def snippets(row: Row, value: Any) -> dict[str, str]:
             else:
                 out.setdefault(f"S{i}", as_text(item))
         if len(out) != len(value):
-            row.find("duplicate-id", "two snippets have one id; the first is used", field="sources")
-            row.keep("sources", value)
+            row.aside(
+                "duplicate-id", "sources", value, "two snippets have one id; the first is used"
+            )
         return out
     text = as_text(value)
     marked = _marked(text)
