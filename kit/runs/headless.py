@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import shlex
@@ -191,6 +192,7 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
     remove_sockets(folder)
     runs.write_json(folder / "config.json", stamped("run", to_json(config)))
     begin, error, stopped = time.monotonic(), "", None
+    logging.getLogger("asyncio").addFilter(_told)
     with (
         processes.stoppable(),
         processes.environment(
@@ -251,6 +253,11 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
     if stopped:
         raise stopped
     return runs.load(folder)
+
+
+def _told(record: logging.LogRecord) -> bool:
+    """False for a task of nbclient that ended with its kernel: the run says so itself."""
+    return type((record.exc_info or (None, None))[1]).__name__ != "DeadKernelError"
 
 
 def _engine(say: Say, log: Any) -> str:

@@ -268,3 +268,16 @@ def test_one_cell_that_fails_leaves_the_others(tmp_path: Path, book: Any) -> Non
     assert "FAILED fail=True" in done.stderr and "as asked" in done.stderr
     page = (tmp_path / "s" / "report.html").read_text()
     assert "as asked" in page and "fail=True" in page
+
+
+def test_a_task_that_ended_with_its_kernel_prints_no_traceback(caplog):
+    """Beside "stopped; what was done is saved" stood nbclient's "Task exception was never retrieved"."""
+    import logging
+
+    from nbclient.exceptions import DeadKernelError
+
+    from kit.runs import headless
+
+    for error, told in ((DeadKernelError("Kernel died"), False), (ValueError("x"), True)):
+        record = logging.makeLogRecord({"exc_info": (type(error), error, None)})
+        assert headless._told(record) is told
