@@ -88,11 +88,7 @@ def chat_of(row: Row, value: Any, *, answered: bool = False, goes_on: bool = Fal
     if last is None:
         return Chat(system=system, meta={"messages": list(raw)})
     shown, answer, lost = tuple(said[last + 1 :]), None, ()
-    off = [
-        id(t)
-        for (t, _), o in zip(turns, objects, strict=True)
-        if not all(map(o.get, OFF & o.keys()))
-    ]
+    off = [id(t) for (t, _), o in zip(turns, objects, strict=True) if 0 in map(o.get, OFF)]
     ends = [i for i, t in enumerate(shown) if answered and t["role"] == "assistant"]
     ends = [i for i in ends if id(shown[i]) not in off]
     if ends:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import DataError
 from ..records import Criterion
 from .labels import read_label
-from .levels import levels_of
+from .levels import ends_of, levels_of
 from .lines import COUNTED, LABEL, PAID, POINTS, PRICED, RANK, lines_of
 from .names import against, pitfall, sign
 from .slips import PARTS
@@ -30,11 +30,21 @@ TEXT_FIELDS = (
     "question",
     "checklist_item",
     "rubric",
+    "criteria_description",
+    "criteria",
     "name",
 )
 NAME = re.compile(r"\s*[^\s.!?]+(?:\s[^\s.!?]+){0,2}\s*")  # no sentence
 # what a criterion that is only named asks for
-WORDED = ("description", "definition", "details", "explanation", "guidance", "instructions")
+WORDED = (
+    "criteria_description",
+    "description",
+    "definition",
+    "details",
+    "explanation",
+    "guidance",
+    "instructions",
+)
 RANKED = re.compile(  # a field and its words that say how much a criterion counts
     r"(?:importance|priority|necessity|severity|criticality|obligation) \S+(?: \S+){0,2}\Z"
     r"|(?:type|kind|category|level|tier) (?:very |most |less )?(?:critical|essential|crucial|vital"
@@ -225,14 +235,16 @@ def _items(row: Row, value: Any, field_name: str) -> list[Any]:
 def _laid_out(item: Mapping[str, Any]) -> Mapping[str, Any]:
     """A criterion's object with its levels, which fields of their own describe, as levels; and with
     a name that another field words as its title."""
-    levels = {m[1]: v for k, v in item.items() if (m := LEVEL.fullmatch(str(k)))}
-    if len(levels) > 1:
-        rest = {k: v for k, v in item.items() if not LEVEL.fullmatch(str(k))}
-        text = rest.pop("criteria", rest.pop("criteria_description", None))
-        item = ({"text": text} if text else {}) | rest | {"levels": levels}
+    steps = {k: m[1] for k in item if (m := LEVEL.fullmatch(str(k)))}
+    steps |= {k: k for k in item if isinstance(k, str) and ends_of(k)}
+    if len(steps) > 1 and "levels" not in item:
+        item = {k: v for k, v in item.items() if k not in steps} | {
+            "levels": {to: item[k] for k, to in steps.items()}
+        }
     name = next((n for n in ("criterion", "name") if isinstance(item.get(n), str)), None)
     said = next((n for n in WORDED if isinstance(item.get(n), str)), None)
-    if not (name and said and NAME.fullmatch(item[name])) or NAME.fullmatch(item[said]):
+    named = name and said and NAME.fullmatch(item[name]) and not NAME.fullmatch(item[said])
+    if not named and (said != WORDED[0] or name is None):
         return item
     rest = {k: v for k, v in item.items() if k not in (name, said)}
     return {"title": item[name], **rest, "text": item[said]}

@@ -88,17 +88,9 @@ class Unread:
         each = self.what or STEMS.search(spelled(name)) or mark(name, value)
         if (seen[3] is not None and not each) or seen[3] == "error" or blank(value):
             return  # a table's first cells may be empty
-        said = judged(name, value)
-        lost = (self.what or "criterion" in there) and (said or weighs(name, value))
-        if self.what:
-            lost = lost or told(name, value)
-        elif "criterion" in there or isinstance(there.get("rubric"), str):
-            lost = lost or against({name: value}) or pitfall(name, value)
-        if not self.what:
-            lost = lost or labels(name, value) or asks(name, value) or _of_criteria(name, there)
-            at_odds = there.get("split") and not is_held_out(there["split"])
-            lost = lost or (at_odds and mark(name, value))
-            lost = lost or _unheard(name, there)
+        said, one = judged(name, value), self.what or "criterion" in there
+        worth = said or weighs(name, value) or (self.what and told(name, value))
+        lost = (one and worth) or (not self.what and _lost(name, there))
         may = holds(name, value)
         if lost or (may and (bare or self.what) and "constraint" not in spelled(name)):
             seen[1:] = where, None if said else seen[2], "error"
@@ -196,6 +188,16 @@ def holds(name: str, value: Any) -> bool:
     return bool(deep or (named and many and value))
 
 
+def _lost(name: str, there: Mapping[str, Any]) -> bool:
+    """True for a field of a row without which an answer is judged on less than the row asks."""
+    value = there[name]
+    one = "criterion" in there or isinstance(there.get("rubric"), str)
+    signed = one and (against({name: value}) or pitfall(name, value))
+    at_odds = there.get("split") and not is_held_out(there["split"]) and mark(name, value)
+    found = signed or at_odds or labels(name, value) or asks(name, value)
+    return bool(found or _of_criteria(name, there) or _unheard(name, there))
+
+
 def _unheard(name: str, there: Mapping[str, Any]) -> bool:
     """True for turns of a chat that stand nowhere else in the row, for an answer under a name that
     is not read, and for a verdict on an answer without a criterion."""
@@ -204,13 +206,12 @@ def _unheard(name: str, there: Mapping[str, Any]) -> bool:
         return not _turns(value) <= {t for k, x in there.items() if k != name for t in _turns(x)}
     if SAYS.fullmatch(spelled(name)):
         return isinstance(value, str)
-    one = JUDGED.match(spelled(name))
-    if "response" not in there or not one:
-        return False
-    people = spelled(name) in ("label", "verdict") or one["who"] or "met" in as_text(value)
-    return bool(
-        (people and judged(name, value)) or (isinstance(value, (list, Mapping)) and _graded(value))
+    one = "response" in there and JUDGED.match(spelled(name))
+    people = one and (
+        one["who"] or name.casefold() in ("label", "verdict") or "met" in as_text(value)
     )
+    graded = one and isinstance(value, (list, Mapping)) and _graded(value)
+    return bool((people and judged(name, value)) or graded)
 
 
 def _turns(value: Any) -> set[str]:
@@ -322,15 +323,11 @@ def slip(name: str, known: str) -> bool:
     a, b = name.casefold(), known.casefold()
     if a == b:
         return name != known
-    if len(b) < 4 or abs(len(a) - len(b)) > 1 or a[0] != b[0]:
+    if len(b) < 4 or a[:1] != b[0]:
         return False
-    if len(a) == len(b) and sorted(a) == sorted(b):
-        return True
-    at = next(
-        (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
-    )
     if len(a) == len(b):
-        return len(b) >= 6 and at < len(b) - 1 and a[at + 1 :] == b[at + 1 :]
-    long, short = (a, b) if len(a) > len(b) else (b, a)
-    inside = at < len(short) or long[-1] not in "sd"
-    return inside and long[at + 1 :] == short[at:]
+        wrong = any(a[:i] + a[i + 1 :] == b[:i] + b[i + 1 :] for i in range(1, len(b) - 1))
+        return sorted(a) == sorted(b) or (len(b) >= 6 and wrong)
+    short, long = sorted((a, b), key=len)
+    odd = any(long[:i] + long[i + 1 :] == short for i in range(1, len(long)))
+    return odd and long not in (f"{short}s", f"{short}d")

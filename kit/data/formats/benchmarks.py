@@ -11,9 +11,8 @@ from ...records import Criterion, fingerprint
 from ..chats import ask
 from ..criteria import criteria_from, signs, tags_of
 from ..labels import BY, FIELDS, SAID, by_criterion
-from ..levels import ends_of
 from ..names import mark, marked, spelled
-from ..rows import SHARED, Row, beside
+from ..rows import SHARED, Row
 from ..taskset import Parsed
 from ..values import as_text, listed, parsed_json
 from .rubric import object_of, snippets
@@ -158,9 +157,7 @@ def checklist(row: Row) -> Parsed:
     )
     given = row.take(*LISTS)
     name = next((n for n in LISTS if row.data.get(n) is given), LISTS[0])
-    items = listed(row, given, name)
-    items = [_levels(x) for x in items] if isinstance(items, list) else items
-    items = _weighted(row, items)
+    items = _weighted(row, listed(row, given, name))
     criteria = criteria_from(row, items, field_name=name)
     references = parsed_json(row.data.get("references"))
     if isinstance(references, Mapping):
@@ -214,20 +211,6 @@ def _weighted(row: Row, items: Any) -> Any:
         return items
     row.take(name)
     return [{"text": t, "weight": w} for t, w in zip(texts, given, strict=True)]
-
-
-def _levels(item: Any) -> Any:
-    """WritingBench: {name, criteria_description, "1-2": ..., "9-10": ...} as text, title and
-    levels, worst first."""
-    if not isinstance(item, Mapping) or not isinstance(item.get("criteria_description"), str):
-        return item
-    keys = [k for k in item if isinstance(k, str) and ends_of(k)]
-    made: dict[str, Any] = {"text": item["criteria_description"]}
-    if keys:
-        made["levels"] = {k: item[k] for k in keys}
-    rest = {k: v for k, v in item.items() if k not in keys and k != "criteria_description"}
-    named = {"name": "title"} if "title" not in item else {}
-    return beside(made, {named.get(k, k): v for k, v in rest.items()})
 
 
 def flat(rows: list[Row]) -> Parsed:
