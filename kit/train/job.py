@@ -31,7 +31,7 @@ from ..system import paths
 from . import forecast, grpo, inputs, stages
 from .config import STAGES, GRPOSettings, Settings, from_mapping
 from .evolving import Evolve, settings_of
-from .names import ALIASES, REFINER, translate
+from .names import REFINER, translate, usable
 
 KEYS = ("tasks", "heldout", "rows", "judge", "audit", "reward", "evolve", "out", "ledger", "ask")
 TEXTS = ("tasks", "heldout", "rows", "out", "ledger", "ask", "holdout_by")
@@ -95,7 +95,7 @@ def build(
     """
     known = names_of(values)
     values = translate(values, known, where=where)
-    known_names(values, [*known, *ALIASES], where=where, what="key or setting")
+    known_names(values, [*known, *usable(known)], where=where, what="key or setting")
     own = {k: values.pop(k) for k in (*KEYS, *SPLIT) if k in values}
     texts(own, TEXTS, where=where)
     settings = from_mapping(values, where=where)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 from ..errors import KitError
@@ -35,6 +35,7 @@ ALIASES: dict[str, str] = {
     "num_iterations": "iterations",
     "max_completion_length": "max_answer_tokens",
     "max_prompt_length": "max_prompt_tokens",
+    "max_length": "max_tokens",  # of SFT and DPO
     "lora_r": "lora_rank",
     "lora_target_modules": "lora_targets",
     "lr_scheduler_type": "schedule",
@@ -93,6 +94,7 @@ REFUSED = {
     "num_epochs": EPOCHS,
     "num_train_epochs": EPOCHS,
     "gradient_accumulation_steps": "say `micro_rows`: the rows that go through the model at once",
+    "loss_type": "for SFT and DPO say `options: {loss_type: NAME}`",
     "total_episodes": "say `steps`: episodes / (prompts_per_step x group_size)",
 }
 REFINER = {  # the refiner's flags -> what they change in the reward
@@ -114,7 +116,7 @@ def translate(
     {'lr': 4e-05, 'steps': 3}
     """
     known, out, said = set(known), {}, {}
-    understood = {*known, *ALIASES, *CHANGED, *JUDGE, *WITHOUT_USE, *REFINER}
+    understood = {*known, *usable(known), *CHANGED, *JUDGE, *WITHOUT_USE, *REFINER}
     wrong = [name for name in values if name not in understood]
     if hints := [f"{name}: {REFUSED[name]}" for name in wrong if name in REFUSED]:
         names = ", ".join(map(repr, wrong))
@@ -234,7 +236,12 @@ def _read(name: str, value: Any, known: set[str], where: str) -> list[tuple[str,
             return [(own, change(value))]
         except (TypeError, ValueError) as e:
             raise KitError(f"{name} is {value!r}: {e}", where=where) from None
-    return [(ALIASES.get(name, name), value)]
+    return [(usable(known).get(name, name), value)]
+
+
+def usable(known: Container[str]) -> dict[str, str]:
+    """The aliases of these settings."""
+    return {name: own for name, own in ALIASES.items() if own in known}
 
 
 def _judge(values: dict[str, Any], where: str) -> dict[str, Any]:

@@ -272,3 +272,23 @@ def test_the_share_of_citations_is_no_more_than_all():
         translate({"refiner_reward_paper_citation_weight": 1.5}, known=())
     with pytest.raises(KitError, match="factual"):
         translate({"verifier_weights": {"pathway": 0.3}}, known=())
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ({"stage": "sft", "loss_type": "nll"}, "no 'loss_type' .*options: {loss_type"),
+        ({"stage": "dpo", "prompts_per_step": 2}, "'prompts_per_step'(?!.*groups_per_batch)"),
+        ({"stage": "dpo", "max_lenght": 2}, "did you mean 'max_length'"),
+    ],
+)
+def test_a_hint_names_what_the_stage_has(row, says):
+    """ "There is no 'loss', did you mean 'loss_type'?", which was what had been written."""
+    with pytest.raises(KitError, match=f"(?s){says}"):
+        job.build({"rows": "none.jsonl", **row})
+
+
+def test_trl_s_max_length_is_the_limit_of_a_supervised_row(tmp_path):
+    (tmp_path / "rows.jsonl").write_text('{"prompt": "p", "response": "r"}')
+    given = {"stage": "sft", "rows": str(tmp_path / "rows.jsonl"), "max_length": 99}
+    assert job.build(given).settings.max_tokens == 99
