@@ -285,8 +285,11 @@ def _told(row: Row, names: re.Pattern[str]) -> dict[str, Any]:
 
 def _say_ids(a: Row, b: Row) -> None:
     """A finding where two rows have one prompt and an `id` each: it may name the row."""
-    same = _told(a, ASKED_OF) == _told(b, ASKED_OF) != {}
-    if same and a.data.get("id") != b.data.get("id") and a.data.get("task_id") is None:
+    if (
+        _told(a, ASKED_OF) == _told(b, ASKED_OF) != {}
+        and a.data.get("id") != b.data.get("id")
+        and a.data.get("task_id") is None
+    ):
         b.find(
             "same-prompt",
             f"the row before has this prompt too, and another id ({a.data.get('id')!r}, "

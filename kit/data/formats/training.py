@@ -401,5 +401,6 @@ def prompts(row: Row) -> Parsed:
     """Prompts alone."""
     task_id = row.task_id("task_id", "id", "prompt_id")
     chat = ask(row, "prompt", "question", "query", "instruction", "messages", "input")
-    row.respond(task_id, "response", row.take("response"), source="data")
+    if row.data.get("response") is not None:
+        row.respond(task_id, "response", row.take("response"), source="data")
     return row.task(task_id, chat.prompt, meta=chat.meta, **chat.fields)
