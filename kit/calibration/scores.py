@@ -308,7 +308,7 @@ def against_constant(
         right = t[..., 1] / t[..., 2]
         return t[..., 0] / t[..., 2] - right * (1 - right)
 
-    return estimate(
+    out = estimate(
         stat,
         by,
         size=by[:, 2],
@@ -318,6 +318,11 @@ def against_constant(
         missing=x.missing,
         level=level,
     )
+    # quadratic in the share of right rows: near its top or bottom the slope says too little
+    right = mean(x.correct, cluster=x.cluster, level=level)
+    steps = (right.low - right.value, right.high - right.value)
+    moved = [d * d + 2 * d * (right.value - p.mean()) for d in steps]
+    return replace(out, high=max(out.high, out.value + max(moved)))
 
 
 @takes_table("conf", "correct", "family", "cluster")

@@ -535,4 +535,8 @@ def mcc(
 
     p = pairs(a, b, cluster=cluster, categories=categories)
     size = _by_category(p, 1, 2)
-    return _plain_stat("Matthews correlation", stat, p, level, se, -1.0, size)
+    out = _plain_stat("Matthews correlation", stat, p, level, se, -1.0, size)
+    if not out.value > 1 - 1e-12:
+        return out
+    same = kappa(a, b, cluster=cluster, categories=categories, level=level)
+    return replace(out, low=same.low, high=same.high, note=same.note)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from .clusters import floats, known, of_influence, same_length, unmasked, worth
 from .columns import takes_table
 from .estimate import Estimate, unknown
 from .rates import mean
+from .shares import UNSEEN, reach
 
 
 def _outcome(correct: Sequence[Any]) -> np.ndarray:
@@ -102,7 +103,12 @@ def auroc(
     words = "AUROC, clustered DeLong, t on the logit"
     more = {"n": len(s), "n_clusters": c, "missing": missing, "level": level, "what": OUTCOME}
     more |= {"method": words, "bounds": (0.0, 1.0)}
-    return of_influence(value, _by_cluster(psi, group, c), _rarer(y, group, c), **more)
+    rarer = _rarer(y, group, c)
+    out = of_influence(value, _by_cluster(psi, group, c), rarer, **more)
+    # of a few levels the rarer rows that were drawn may all be alike: others tell nothing apart
+    moved = (rarer * value + UNSEEN * 0.5) / (rarer + UNSEEN)
+    low, high = reach(value, out.low, out.high, np.array([moved]), (0.0, 1.0))
+    return replace(out, low=low, high=high)
 
 
 @takes_table("new", "old", "correct", "correct_old", "cluster")
