@@ -20,8 +20,8 @@ AGAINST = (
     "|should_not|should not|dont|don't|do not|forbidden|prohibited|avoid|cons|bad|undesirable"
     "|undesired|unwanted".split("|")
 )
-FOR = ("positive", "positives", "pos", "+", "1", "plus", "desirable", "desired", "wanted", "good")
-WAY = {**dict.fromkeys(AGAINST, -1), **dict.fromkeys(FOR, 1)}
+WAY = dict.fromkeys("positive positives pos + 1 plus desirable desired wanted good".split(), 1)
+WAY |= dict.fromkeys(AGAINST, -1)
 TRUTH = {**dict.fromkeys(("true", "yes", "1"), 1), **dict.fromkeys(("false", "no", "0"), -1)}
 SIGNS = ("polarity", "sign", "type", "direction", "valence", "effect")
 KINDS = ("type", "kind", "category", "class", "nature", "group")

@@ -370,7 +370,7 @@ def _open_rubrics(row: Row, source: Mapping[str, Any]) -> tuple[list[Criterion],
     for section in ("Answer Critical", "Valuable", "Context"):
         if isinstance(source.get(section), list):
             items = enumerate(source[section], len(criteria) + 1)
-            criteria += [_ingredient(row, item, section, f"c{n}") for n, item in items]
+            criteria += [criterion_of(row, _ingredient(x, section), f"c{n}") for n, x in items]
             used.add(section)
     if isinstance(source.get("rubric"), list):
         criteria += criteria_from(
@@ -380,29 +380,10 @@ def _open_rubrics(row: Row, source: Mapping[str, Any]) -> tuple[list[Criterion],
     return criteria, used
 
 
-def _ingredient(row: Row, item: Any, section: str, name: str) -> Criterion:
-    if isinstance(item, Mapping) and isinstance(item.get("Ingredient"), str):
-        handle = item.get("Handle")
-        return Criterion(
-            id=name,
-            text=item["Ingredient"],
-            title=None if handle is None else as_text(handle),
-            tags=(section,),
-            meta={str(k): v for k, v in item.items() if k not in ("Ingredient", "Handle")},
-        )
-    row.find(
-        "missing-field",
-        f"an entry of {section!r} has no Ingredient",
-        severity="error",
-        criterion_id=name,
-        field="Ingredient",
-    )
-    return Criterion(
-        id=name,
-        text=as_text(item) if isinstance(item, str) else "",
-        tags=(section,),
-        meta={"entry": item},
-    )
+def _ingredient(item: Any, section: str) -> dict[str, Any]:
+    """An entry of a section as a criterion's object."""
+    said = dict(item) if isinstance(item, Mapping) else {"entry": item}
+    return {"title": said.pop("Handle", None), **said, "tags": [section]}
 
 
 def _typed(item: Any) -> Any:
