@@ -445,8 +445,7 @@ def _nested(row: Any, name: str, made: Callable[..., Any], where: str) -> Any:
     """The row with the list of records that it holds read, each with its own place."""
     if not isinstance(row, Mapping) or not isinstance(row.get(name), list):
         return row
-    read = [made(x, where=f"{where} {i}") for i, x in enumerate(row[name], 1)]
-    return {**row, name: read}
+    return {**row, name: [made(x, where=f"{where} {i}") for i, x in enumerate(row[name], 1)]}
 
 
 def response_from_json(row: Mapping[str, Any], *, where: str = "response") -> Response:

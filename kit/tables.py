@@ -83,8 +83,7 @@ def _grades(rows: Sequence[Grade]) -> pd.DataFrame:
         "unknown": [sum(not v.known for v in by_criterion(g.verdicts).values()) for g in rows],
         "cost": [g.cost for g in rows],
     }
-    parts = dict.fromkeys(name for g in rows for name in g.parts)
-    for name in parts:
+    for name in dict.fromkeys(name for g in rows for name in g.parts):
         columns[f"part {name}"] = [g.parts.get(name) for g in rows]
     return pd.DataFrame(columns).astype({"score": float, "low": float, "high": float})
 

@@ -298,8 +298,7 @@ def spread(cells: Cells, s: np.ndarray) -> float:
     """
     size = resample.bin_sums(cells, cells.n)[0]
     if cells.units is None:
-        drawn = float((cells.n * row_scores(cells) ** 2).sum())
-        count, square = cells.size, drawn + SLACK**2
+        count, square = cells.size, float((cells.n * row_scores(cells) ** 2).sum()) + SLACK**2
     else:
         count, square = float(cells.units.shape[0]), float((unit_scores(cells) ** 2).sum())
     linear = square / cells.size**2 * (count / (count - 1) if count > 1 else 1.0)

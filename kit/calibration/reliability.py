@@ -163,8 +163,7 @@ def _corp(cells: Cells, null: np.ndarray, smooth: Curve, level: float, n_iso: in
     n, x = pooled.n.sum(1), pooled.s.sum(1) / pooled.n.sum(1)
     fit = rising(pooled.n[:, 1] / n, n)
     calm = np.array([rising(row, n) for row in x + (null[:n_iso] @ fold.T) / n])
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    band = np.clip(np.quantile(calm, tails, axis=0), 0, 1)
+    band = np.clip(np.quantile(calm, [(1 - level) / 2, (1 + level) / 2], axis=0), 0, 1)
     here = np.isfinite(smooth.low)
     low, high = (np.interp(x, smooth.x[here], np.sort(v[here])) for v in (smooth.low, smooth.high))
     return Curve(

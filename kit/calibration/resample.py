@@ -47,15 +47,13 @@ def null_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) ->
             # many rows or fractional weights: the normal limit
             return rng.standard_normal((n_boot, len(n))) * np.sqrt(n * p * (1 - p))
         return rng.binomial(whole.astype(np.int64), p, (n_boot, len(n))) - n * p
-    each = np.arange(len(cells.bin))
-    gaps = pooled(cells.units, rng) @ cells.to_bins(cells.residual, each)
+    gaps = pooled(cells.units, rng) @ cells.to_bins(cells.residual, np.arange(len(cells.bin)))
     out = np.empty((n_boot, len(cells.bin)))
     units = gaps.shape[0]
     step = max(1, BLOCK // max(units, 1))
     for i in range(0, n_boot, step):
         b = min(step, n_boot - i)
-        signs = rng.choice(np.array([-1.0, 1.0]), (b, units))
-        out[i : i + b] = signs @ gaps
+        out[i : i + b] = rng.choice(np.array([-1.0, 1.0]), (b, units)) @ gaps
     return out
 
 
@@ -79,5 +77,4 @@ def bin_sums(cells: Cells, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     """Resampled weights (..., m, 2) to, per bin, total weight and sum of (outcome - confidence):
     (..., k) each.
     """
-    gaps = (weights * cells.residual).sum(-1)
-    return cells.per_bin(weights.sum(-1)), cells.per_bin(gaps)
+    return cells.per_bin(weights.sum(-1)), cells.per_bin((weights * cells.residual).sum(-1))

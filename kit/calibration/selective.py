@@ -117,8 +117,7 @@ def risk_coverage(
     x = check(conf, correct, cluster=cluster, weights=weights, missing=missing)
     falling, at = np.unique(-np.asarray(x.conf, dtype=float), return_inverse=True)
     w = np.ones(x.n) if x.weights is None else x.weights
-    wrong = w * (1.0 - x.correct)
-    size, errors = np.bincount(at, weights=w), np.bincount(at, weights=wrong)
+    size, errors = np.bincount(at, weights=w), np.bincount(at, weights=w * (1.0 - x.correct))
     keep = size > 0
     aurc, augrc = (float(v) for v in areas(size[keep], errors[keep]))
     psi = moved = np.empty((0, 2))

@@ -65,8 +65,7 @@ def _asked(prompt: str) -> tuple[str, ...]:
     >>> _asked("Which tissue responds?"), _asked("What is the capital of Norway?")
     (('tissue',), ('capital',))
     """
-    words = phrase_words(prompt)
-    _, *after = [*dropwhile(lambda w: w not in lx.ASKS_FOR, words), "", ""]
+    _, *after = [*dropwhile(lambda w: w not in lx.ASKS_FOR, phrase_words(prompt)), "", ""]
     kind = takewhile(lambda w: w not in lx.LEADS, dropwhile(lambda w: w in lx.LEADS, after))
     return tuple(w for w in islice(kind, None if after[0] in lx.BE else 1) if w)
 

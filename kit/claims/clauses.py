@@ -381,8 +381,8 @@ class _Sentence:
             passive = any(w in lx.BE for w in words[max(0, c.start - 4) : c.start])
             attributive = words[c.start] in lx.ATTRIBUTIVE and behind[0].start == c.end
             takes = attributive or (words[c.start] in lx.TRANSITIVE and not passive) or not before
-            other = any(w in lx.EVERY for w in gap)  # "raising the rate lowers X"
-            loose = not before and len(gap) <= 4 and not other
+            # "raising the rate lowers X"
+            loose = not before and len(gap) <= 4 and not any(w in lx.EVERY for w in gap)
             if (takes and all(w in lx.BETWEEN for w in gap)) or loose:
                 return listed(words, behind), True
         if not before:

@@ -173,8 +173,7 @@ def relation(
             else:
                 continue
             denied = any(x in lx.NEGATORS or x.endswith("n't") for x in raw[max(0, i - 4) : i])
-            says_more = (sign > 0) != denied
-            result = "right" if (who == "more") == says_more else "wrong"
+            result = "right" if (who == "more") == ((sign > 0) != denied) else "wrong"
             break
     if result is None and picked is not None:
         result = "right" if picked == "more" else "wrong"

@@ -34,8 +34,7 @@ def claims(text: str, subjects: Mapping[str, Sequence[str]], *, prompt: str = ""
     []
     """
     reader = Reader(subjects)
-    said = asserted(without_confidence(text), prompt)
-    return [c for s in said for c in reader.sentence(s)]
+    return [c for s in asserted(without_confidence(text), prompt) for c in reader.sentence(s)]
 
 
 def settle(found: Sequence[Claim]) -> dict[str, str]:

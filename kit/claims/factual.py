@@ -239,8 +239,8 @@ def found(task: Task, text: str) -> list[str]:
         shown = "alike" in fact and not hit and _alike(task, text) is fact["alike"]
         if shown and not any(matched({"text": p}, sentences) for p in fact["poles"]):
             out.append(str(fact["id"]))
-        settled = hit and i not in wrong and not _undecided(task, fact, sentences)
-        if settled or _polar(task, fact, text) == fact["text"]:
+        told = _polar(task, fact, text) == fact["text"]
+        if told or (hit and i not in wrong and not _undecided(task, fact, sentences)):
             out.append(str(fact.get("id", f"f{i + 1}")))
     return out
 

@@ -115,8 +115,7 @@ def _parts(sentences: Sequence[str]) -> Iterable[tuple[str, bool]]:
 def _answers(said: str, asked: frozenset[str]) -> bool:
     """True for a name or two, "by glycolysis", "it is the liver": what is no clause, no grade."""
     fresh = _content([said], asked)
-    named = _IS.split(said)[-1]
-    if _content([named], asked) != fresh or not 0 < len(fresh) <= LONGEST:
+    if _content([_IS.split(said)[-1]], asked) != fresh or not 0 < len(fresh) <= LONGEST:
         return False  # something stands before "is", or it is no name
     graded = any(comparative(w) or w[-2:] == "ed" for w in fresh)
     return not graded and not _clause(tokens(said))

@@ -78,13 +78,13 @@ def _says(words: Sequence[str], asked: Sequence[str], free: frozenset[str], pass
     ordered = at == sorted(at)
     turned = passive and 0 not in at[:-1] and (at[-1:] != [0] or "by" in words)
     half = {*range((len(asked) + 1) // 2)}
-    states = (ordered and half <= {*at}) or (turned and half <= {0, *at})
-    states = states or (len(words) > 1 and first in lx.POLAR_SUBJECTS)
+    short = len(words) > 1 and first in lx.POLAR_SUBJECTS
+    states = short or (ordered and half <= {*at}) or (turned and half <= {0, *at})
     if -1 not in at and states and (turns or ordered or lx.POLAR_VERBS.intersection(words)):
         return POLES[len(turns) % 2 == 0]
-    known = [i for i in at if i >= 0]
-    near = len({*known}) + sum(w in lx.PRONOUNS for w in words)
-    return UNREAD if near > 1 and len(known) < len({*known}) + 2 else ""  # not said twice over
+    known = {*at} - {-1}
+    twice = len(at) - at.count(-1) > len(known) + 1  # "it does and it does not" speaks of it twice
+    return UNREAD if len(known) + sum(w in lx.PRONOUNS for w in words) > 1 and not twice else ""
 
 
 def _place(word: str, asked: Sequence[str]) -> int:

@@ -179,8 +179,7 @@ def measure(kind: str, text: str, top: float | None = None, scale: float | None 
         )
         return _checked(a, b, text)
     if kind == "percent":
-        digits = re.sub(PCT + "$", "", text, flags=re.IGNORECASE)
-        v = amount(digits)
+        v = amount(re.sub(PCT + "$", "", text, flags=re.IGNORECASE))
         if 0 < v < 1 and scale is None:
             return Stated(
                 "ambiguous",

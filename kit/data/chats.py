@@ -140,8 +140,7 @@ def turn_of(turn: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
         readable, content = False, as_text(content)
     if calls := turn.get("tool_calls") or turn.get("function_call"):
         readable, content = False, "\n".join(filter(None, (content, as_text(calls))))
-    known = ROLES.get(role.casefold(), role)
-    return {"role": known, "content": content}, readable
+    return {"role": ROLES.get(role.casefold(), role), "content": content}, readable
 
 
 def _part(part: Any) -> str | None:

@@ -97,8 +97,7 @@ class Logged:
 
 def task_of(name: str, prompt: Any, criteria: tuple[Criterion, ...], where: str) -> Task:
     """A task with this rubric, out of a prompt that is a text or a chat."""
-    row = Row({"prompt": prompt}, 1, where, Context())
-    chat = chat_of(row, prompt)
+    chat = chat_of(Row({"prompt": prompt}, 1, where, Context()), prompt)
     text = chat.prompt
     if text is None:
         raise DataError("the row has no prompt", where=f"{where}, field prompt")

@@ -63,8 +63,7 @@ def read_log(
 
 
 def _rows(path: Path, criteria: tuple[Criterion, ...], tokenizer: str | None) -> Logged:
-    rows = read_rows(path)
-    first = next(rows, None)
+    first = next(read_rows(path), None)
     if first is None:
         raise DataError("the log has no rows", where=str(path))
     kind = kind_of(first[1], first[0])

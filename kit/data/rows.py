@@ -288,8 +288,7 @@ class Row:
         pairs = labels.by_criterion(given) or ()
         for criterion, label in pairs:
             self.label(task_id, response_id, criterion, label)
-        said = [x for _, x in pairs if labels.entry(x)]
-        if said or isinstance(parsed_json(given), list):
+        if [x for _, x in pairs if labels.entry(x)] or isinstance(parsed_json(given), list):
             self.keep(name, given)
 
     def done(self, task: Task | None) -> Parsed:

@@ -76,8 +76,7 @@ def read_values(
     path: str | os.PathLike[str], *, problem: Problem | None = None
 ) -> Iterator[tuple[str, Any]]:
     """Like `read_rows`, but rows may be any JSON value."""
-    kind = kind_of(path)
-    read = {"parquet": _parquet, "csv": _csv, "json": _json}[kind]
+    read = {"parquet": _parquet, "csv": _csv, "json": _json}[kind_of(path)]
     yield from read(local(path), problem)
 
 

@@ -204,8 +204,7 @@ def _against(name: str, value: Any, text: str) -> Iterator[str]:
             yield word if word in LIMITS | FILTERED else name
     elif (isinstance(value, bool) or _tells(name)) and not _token(name, value):
         good = 200 if "status" in name else _well(name)
-        if value != good:
-            yield name
+        yield from [name] * (value != good)
 
 
 def _token(name: str, value: Any) -> bool:

@@ -236,10 +236,9 @@ class Session:
 def _fits(v: Verdict, c: Criterion) -> bool:
     """True for a verdict that this criterion can have, made as it is made today."""
     level = v.status != "unknown" and (v.status == "level") == (c.scale == "binary")
-    if level or v.failure in PASSING:
-        return False
     made = "members" in v.meta or "escalated" in v.meta  # its parts were read by an earlier reader
-    return not made or v.meta.get("reader") == READER
+    old = made and v.meta.get("reader") != READER
+    return not (level or old or v.failure in PASSING)
 
 
 def _settle(future: asyncio.Future[Any] | None, value: Any, fault: Exception | None) -> None:

@@ -72,8 +72,7 @@ def draw(
     Criteria that code decides are left out. Equal seeds draw equal rows.
     """
     _check(n, design, grades)
-    given = [] if grades is None else verdicts_of(grades)
-    verdicts = {v.ids: v for v in given}
+    verdicts = {v.ids: v for v in ([] if grades is None else verdicts_of(grades))}
     pool = _pool(tasks, answers, design, verdicts)
     old = Labels({}) if labels is None else read_labels(labels, tasks_of(tasks))
     kept = _kept(old, pool, design)

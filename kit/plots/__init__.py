@@ -56,8 +56,7 @@ def plot(result: Any, **options: Any) -> Any:
 @plot.register(Mapping)
 def _named(result: Mapping[str, Any], **options: Any) -> Any:
     """Results by name, side by side."""
-    first = next(iter(result.values()), None)
-    return _draw(NAMED, type(first))(result, **options)
+    return _draw(NAMED, type(next(iter(result.values()), None)))(result, **options)
 
 
 @plot.register(list)

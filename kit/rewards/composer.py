@@ -121,8 +121,7 @@ class Composer:
     def _shut(self, task: Task, response: Response) -> bool:
         """A required form is missing: the answer earns gate_to, whatever it says (S x format)."""
         form = self.format
-        shuts = form.mode == "gate" and form.gate_to <= 0
-        return shuts and not form.check(task, response).ok
+        return (form.mode == "gate" and form.gate_to <= 0) and not form.check(task, response).ok
 
     def parts(
         self, task: Task, response: Response, verdicts: Iterable[Verdict]

@@ -80,8 +80,7 @@ def focused(task: Task, composer: Composer, verdicts: Sequence[Verdict], strengt
     criteria = {x.id: x for c in rubrics for x in components.rubric_of(c.options, task)}
     parents = {c.parent for c in criteria.values()}
     flat = [c for c in criteria.values() if not (c.required or c.parent or c.id in parents)]
-    spread = spreads((v.criterion_id, v.value) for v in verdicts)
-    new = weights(flat, spread, strength)
+    new = weights(flat, spreads((v.criterion_id, v.value) for v in verdicts), strength)
     every = {**{c.id: c for c in task.criteria}, **criteria}
     changed = (dataclasses.replace(c, weight=new.get(c.id, c.weight)) for c in every.values())
     return dataclasses.replace(task, criteria=tuple(changed))

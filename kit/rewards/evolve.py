@@ -143,8 +143,7 @@ class EvolvingRubrics:
             for i in [i for i in buffer if spread.get(i, math.inf) <= self.spread]:
                 self._drop(task, buffer, i, step, "no spread: all known answers have one value")
         # unmeasured ones come first: not judged yet
-        ranked = sorted(b.active, key=lambda i: (-spread.get(i, math.inf), i))
-        for i in ranked[self.keep :]:
+        for i in sorted(b.active, key=lambda i: (-spread.get(i, math.inf), i))[self.keep :]:
             why = f"spread {spread.get(i, math.nan):.3f} is not among the top {self.keep}"
             self._drop(task, b.active, i, step, why)
         return self.log[start:]

@@ -139,8 +139,7 @@ def compare(
     clusters = [worth(np.bincount(at[~np.isnan(d)])) for d in gaps]
     psi = np.column_stack(columns) if columns else np.zeros((n, 0))
     rows = _adjust(names, baseline, estimates, psi, clusters, level, draws, seed)
-    given = np.nan_to_num([old, *(old + d for d in gaps)])
-    if not np.isin(given, (0, 1)).all():
+    if not np.isin(np.nan_to_num([old, *(old + d for d in gaps)]), (0, 1)).all():
         return rows
     return [replace(r, low=max(r.low, -1.0), high=min(r.high, 1.0)) for r in rows]  # of shares
 
@@ -233,10 +232,8 @@ def agreement_difference(
     >>> agreement_difference([1, 0, 1, 0], [1, 1, 1, 0], [1, 0, 1, 0], measure="accuracy").value
     0.25
     """
-    n = same_length(new=new, old=old, human=human, cluster=cluster)
-    group, _ = codes(cluster, n)
-    columns = {"new": new, "old": old, "human": human}
-    at, cats, said = numbered(columns, whole_rows=True)
+    group, _ = codes(cluster, same_length(new=new, old=old, human=human, cluster=cluster))
+    at, cats, said = numbered({"new": new, "old": old, "human": human}, whole_rows=True)
     keep = (at >= 0).all(1)
     q, stat = len(cats), table_stat(measure, len(cats))
     sides = (at[keep, k] * q + at[keep, 2] for k in (0, 1))
@@ -304,8 +301,7 @@ def claim(
             f"Nothing can be said of {new} against {old} in {what}: the difference is "
             f"{number(e.value)} in every cluster alike (n={e.n})."
         )
-    shown = not e.low <= 0 <= e.high
-    if shown and fragile(result):
+    if not e.low <= 0 <= e.high and fragile(result):
         return (
             f"Too few to tell {new} from {old} in {what}: {text}. With {result.units:.0f} "
             f"independent units, fewer than {CLEAR}, a few that collapse and were not drawn would "
@@ -337,8 +333,7 @@ def fragile(result: Estimate) -> bool:
     if units < MANY:
         return True
     spread = 0.0 if math.isnan(result.se) else result.se * math.sqrt(units)
-    clear = min(abs(result.low), abs(result.high))
-    return units < CLEAR and clear <= clearance(units, spread)
+    return units < CLEAR and min(abs(result.low), abs(result.high)) <= clearance(units, spread)
 
 
 def clearance(units: float, spread: float) -> float:

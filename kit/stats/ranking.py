@@ -89,8 +89,7 @@ def auroc(
     >>> auroc([0.9, 0.8, 0.7, 0.6], [1, 1, 0, 1]).text()
     '.667 [no interval], n=4'
     """
-    columns = {"score": score, "correct": _outcome(correct)}
-    (s, y), group, c, missing = known(columns, cluster)
+    (s, y), group, c, missing = known({"score": score, "correct": _outcome(correct)}, cluster)
     if _one_kind(y):
         return unknown(
             len(s),

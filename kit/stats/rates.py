@@ -421,11 +421,9 @@ def macro_mean(
     """
     n = same_length(values=values, cluster=cluster)
     group, known = codes(cluster, n)[0], ~np.isnan(floats(values))
-    size = np.bincount(group, known)
-    w = 1 / np.maximum(size, 1)[group]
+    w = 1 / np.maximum(np.bincount(group, known), 1)[group]
     e = mean(values, cluster=group, weights=w, level=level, bounds=bounds)
-    words = e.method.replace("share", "mean", 1).replace("mean", method, 1)
-    return replace(e, method=words)
+    return replace(e, method=e.method.replace("share", "mean", 1).replace("mean", method, 1))
 
 
 @takes_table("new", "old", "new_cluster", "old_cluster")

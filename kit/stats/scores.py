@@ -256,8 +256,7 @@ def _corrected(r: _Rows, n_unknown: int, level: float) -> RubricScore:
     # labelled prompts of the rarer outcome may not have been drawn: room for UNSEEN more of each
     more = UNSEEN * columns.sum(0)[2 + 2 * k :] / inside
     added = np.array([[*np.zeros(2 + k), *(more * x), *more] for x in (0.0, 1.0)])
-    floor = _floor(r, stratum, has, size, k)
-    se = math.sqrt(out.se**2 + floor) if inside > 1 else math.nan
+    se = math.sqrt(out.se**2 + _floor(r, stratum, has, size, k)) if inside > 1 else math.nan
     clusters = min(inside, worth(np.bincount(r.cluster, has)))
     wide = t_quantile(level, max(clusters - 1, 1)) * se
     limits = out.value - wide, out.value + wide, stat(columns.sum(0) + added)

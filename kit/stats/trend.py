@@ -101,8 +101,7 @@ def _p(e: Estimate, null: float) -> float:
     reach = e.value - e.low if e.value > null else e.high - e.value
     if math.isnan(reach) or reach <= 0 or null in (e.low, e.high):
         return math.nan
-    units = e.n if e.n_clusters is None else e.n_clusters
-    df = max(units - 1, 1)
+    df = max((e.n if e.n_clusters is None else e.n_clusters) - 1, 1)
     return t_two_sided((e.value - null) / (reach / t_quantile(e.level, df)), df)
 
 

@@ -66,8 +66,7 @@ def shared(columns: Mapping[str, Collection[Any]]) -> tuple[Mapping[Any, Any], s
     each = {name: set(c) for name, c in columns.items() if c}
     whole = set().union(*each.values())
     text = {v for v in whole if isinstance(v, str)}
-    mixed = any(0 < len(text & c) < len(c) for c in each.values())
-    if not text or mixed or len(each) < 2:
+    if not text or any(0 < len(text & c) < len(c) for c in each.values()) or len(each) < 2:
         return {}, ""
     if whole in each.values():
         return _spelled(whole)

@@ -224,8 +224,7 @@ def _stage(row: Mapping[str, Any], number: int, settings: Any, where: str) -> St
         raise KitError(f"teach is {own['teach']!r}", where=place, fix=fix)
     if "pairs" in own:
         own["pairs"] = make(OwnPairs, own["pairs"], where=f"{place}, key pairs")
-    rest = {k: v for k, v in row.items() if k not in OWN}
-    made = settings(rest, place)
+    made = settings({k: v for k, v in row.items() if k not in OWN}, place)
     with at(place):
         return Stage(**{"name": kind, **own}, settings=made)
 

@@ -142,8 +142,7 @@ class Engine:
         """
         torch, block = self.torch, self.core.layers[i]
         qkv, o, gate_up, down = self.weights[i]
-        h = _norm(torch, block.input_layernorm, x)
-        y = qkv(h).reshape(x.shape[0], -1, self.dim)
+        y = qkv(_norm(torch, block.input_layernorm, x)).reshape(x.shape[0], -1, self.dim)
         turned, v = y.split((self.heads + self.kv, self.kv), dim=1)
         q, k = _rope(torch, turned, cos, sin).split((self.heads, self.kv), dim=1)
         x = x + o(attend(i, q, k, v))
@@ -181,8 +180,7 @@ class Engine:
             return torch.cat(out)
 
         ids = torch.tensor([i for p in prompts for i in p])
-        positions = torch.cat([torch.arange(len(p)) for p in prompts])
-        x = self.run(ids, positions, attend)
+        x = self.run(ids, torch.cat([torch.arange(len(p)) for p in prompts]), attend)
         return [(*k, x[end - 1]) for k, end in zip(kept, ends, strict=True)]
 
     def _attend(self, q: Any, keys: Any, values: Any) -> Any:

@@ -74,8 +74,7 @@ def pick_engine(engine: str) -> tuple[str, str]:
     """The engine to use and why: unsloth by default only on a CUDA device where it is installed."""
     if engine != "auto":
         return engine, f"{engine} was asked for"
-    torch = import_torch()
-    if not torch.cuda.is_available():
+    if not import_torch().cuda.is_available():
         return "transformers", "there is no CUDA device"
     if importlib.util.find_spec("unsloth") is None:
         return "transformers", "unsloth is not installed"

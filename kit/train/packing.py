@@ -165,8 +165,7 @@ def worth(ids: Any, mask: Any, wanted: Any) -> bool:
     if not bool(wanted.any(-1).all()) or bool(wanted[:, 0].any()):
         return False
     lines = [ids[i][mask[i].bool()] for i in range(len(ids))]
-    asked = [wanted[i][mask[i].bool()] for i in range(len(ids))]
-    p = _shared(lines, asked)
+    p = _shared(lines, [wanted[i][mask[i].bool()] for i in range(len(ids))])
     total = p + sum(len(line) - p for line in lines)
     return p > 0 and total <= min(MOST, SAVES * ids.numel())
 

@@ -79,8 +79,7 @@ class Resampling:
         """The rows of the groups whose rewards are known and without any advantage."""
         size, out = self.num_generations, []
         for at in range(0, len(kept or ()), size):
-            group = kept[at : at + size]
-            known = [a for (_, g, *_), a in group if g.score is not None]
+            known = [a for (_, g, *_), a in kept[at : at + size] if g.score is not None]
             if known and not any(abs(a) > 1e-9 for a in known):
                 out += range(at, at + size)
         return out

@@ -335,8 +335,7 @@ def estimate_rows(tasks: Sequence[Task], answers: Sequence[Response]) -> list[di
     of_kind = np.array([[float(t.kind == kind) for kind in kinds] for t, *_ in known])
     token = np.clip([k[3] for k in known], 0.01, 0.99)
     design = np.column_stack([np.ones(len(known)), of_kind, np.log(token / (1 - token))])
-    right = np.array([k[2] for k in known])
-    beta, _ = logit_fit(design, right, np.ones(len(known)), ridge=1.0)
+    beta, _ = logit_fit(design, np.array([k[2] for k in known]), np.ones(len(known)), ridge=1.0)
     chance = 100 / (1 + np.exp(-design @ beta))
     levels = [min(LEVELS, key=lambda level: abs(level - c)) for c in chance]
     return [sure(_row(t, said), n) for (t, said, *_), n in zip(known, levels, strict=True)]

@@ -227,6 +227,15 @@ def test_a_failing_proposer_adds_nothing():
     )
 
 
+@pytest.mark.parametrize("thought", ["{a}", 'maybe {"criteria": []} or }', "{"])
+def test_a_brace_in_a_thought_loses_no_proposal(thought):
+    """A closed <think> with a brace made the whole reply "not the JSON that was asked for"."""
+    reply = (
+        f'<think>{thought}</think>{{"criteria": [{{"text": "Names the source.", "weight": 1}}]}}'
+    )
+    assert [c.text for c, _ in read(reply, 5)] == ["Names the source."]
+
+
 PAYS_ITSELF = '{"criteria": [{"text": "Says the word banana.", "weight": 5}]}'
 
 

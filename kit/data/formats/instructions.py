@@ -276,8 +276,7 @@ def checked(row: Row, raw: Any, given: Any) -> list[Criterion]:
             f"kwargs is not a list of {len(ids)} objects; it is kept in meta",
             severity="error",
         )
-    every = arguments if aligned else [{}] * len(ids)
-    pairs = zip(ids, every, strict=True)
+    pairs = zip(ids, arguments if aligned else [{}] * len(ids), strict=True)
     return [_criterion(row, f"i{n}", i, parsed_json(a)) for n, (i, a) in enumerate(pairs, 1)]
 
 
