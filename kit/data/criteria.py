@@ -363,7 +363,8 @@ def criterion_of(
         item = {k: v for k, v in item.items() if k != "points"}
     names = [n for n in names if n != "points" or points is None]
     weight, used = weight_of(row, item, names, default_id)
-    if negative or against(item):
+    signed = {k: x for k, v in item.items() if (x := sign(str(k), v))}
+    if negative or -1 in signed.values():
         weight = -abs(weight)
     pointed(row, text, weight, default_id, used)
     ranked(row, item, default_id, used)
@@ -393,7 +394,7 @@ def criterion_of(
         "scale": scale_of(item) in (scale, None),
     }
     read |= {k for k, said in understood.items() if said}
-    read |= {k for k, v in item.items() if sign(str(k), v)}
+    read |= signed.keys()
     title = item.get("title")
     return Criterion(
         id=as_text(own) if own not in (None, "") else default_id,

@@ -72,13 +72,14 @@ def sign(name: str, value: Any) -> int | None:
     >>> sign("type", "positive"), sign("kind", "negative"), sign("penalty", 1)
     (1, None, None)
     """
-    field, said = own(name), as_text(value).strip().casefold()
+    field = own(name)
+    way = WAY.get(field.removeprefix("is_").replace("_", " "))
+    if not way and field not in SIGNS:
+        return None
+    said = as_text(value).strip().casefold()
     if field in SIGNS:
         return WAY.get(said)
-    way = WAY.get(field.removeprefix("is_").replace("_", " "))
-    if not way or said not in TRUTH or weighs(name, value):
-        return None
-    return way * TRUTH[said]
+    return None if said not in TRUTH or weighs(name, value) else way * TRUTH[said]
 
 
 def against(item: Mapping[str, Any]) -> bool:
