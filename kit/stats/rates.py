@@ -22,7 +22,7 @@ from .clusters import codes, estimate, floats, same_length, sums, worth
 from .columns import takes_table
 from .correction import Counts, beside_labels, lang_reiczigel, posterior
 from .estimate import Estimate, unknown
-from .shares import CARRIED, share, signed_share
+from .shares import CARRIED, UNSEEN, reach, share, signed_share
 from .tails import t_quantile
 
 SHARES = ((0.0, 1.0), (-math.inf, math.inf))  # ranges, known or not, in which 0s and 1s are shares
@@ -463,21 +463,25 @@ def macro_difference(
     sums = [np.bincount(group[side], x[side], c) for side in sides]
     one, two = (s[both] / size[both] for s, size in zip(sums, sizes, strict=True))
     d, n, missing = one - two, int(known.sum()), int((~known).sum())
-    if bounds is None and tuple(span) in SHARES and np.isin(x[known], (0.0, 1.0)).all():
-        return _of_shares(_t(d, n, missing, level, method), d)
-    if bounds is None or not 1 < len(d) < FIRM:
-        return _t(d, n, missing, level, method)
-    e = betting(d, bounds=bounds, horizon=len(d), level=level)
-    return replace(e, n=n, n_clusters=len(d), missing=missing, method=f"{e.method}; {method}")
+    if bounds is not None and 1 < len(d) < FIRM:
+        e = betting(d, bounds=bounds, horizon=len(d), level=level)
+        return replace(e, n=n, n_clusters=len(d), missing=missing, method=f"{e.method}; {method}")
+    out = _t(d, n, missing, level, method)
+    if tuple(span) in SHARES and np.isin(x[known], (0.0, 1.0)).all():
+        return _of_shares(out, d, min(int(size[both].min(initial=1)) for size in sizes))
+    return out
 
 
-def _of_shares(out: Estimate, d: np.ndarray) -> Estimate:
-    """The same difference, its interval within [-1, 1]; nan stays nan."""
+def _of_shares(out: Estimate, d: np.ndarray, fewest: int) -> Estimate:
+    """The same difference, its interval within [-1, 1]; nan stays nan. fewest : rows of a side of a
+    cluster: one that was not drawn may turn such a side.
+    """
     if len(d) > 1 and np.isin(d, (-1.0, 0.0, 1.0)).all():
         e = signed_share(d, None, level=out.level)
         method = f"{out.method.split(',')[0]}; {e.method}"
         return replace(out, low=e.low, high=e.high, se=e.se, method=method, note="")
-    low, high = np.clip([out.low, out.high], -1.0, 1.0).tolist()
+    moved = out.value + UNSEEN / (len(d) + UNSEEN) / fewest * np.array([-1.0, 1.0])
+    low, high = reach(out.value, out.low, out.high, moved, (-1.0, 1.0))
     return replace(out, low=low, high=high)
 
 
