@@ -209,7 +209,8 @@ class _text:
         self.raw, self.head = raw, head
         self.seen = bool(head.strip())
         first = head.lstrip(b" \t\r\n").split(b"\n", 1)[0].rstrip()
-        whole = first.endswith(b"}") or (len(first) > 1 and len(first) > len(head) // 2)
+        long = len(first) > 1 and len(first) > len(head) // 2
+        whole = first.endswith(b"}") or (long and not first.endswith((b",", b":", b"[", b"{")))
         if b"\n" not in head and b"\r" in head.strip():
             whole = False  # lines of an old Mac
         self.by_line = not head.lstrip(b" \t\r\n").startswith(b"[") and (

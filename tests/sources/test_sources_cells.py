@@ -191,3 +191,12 @@ def test_a_verdict_whose_value_contradicts_its_status_is_an_error():
         assert not found.verdicts
         assert any("value is" in f.message for f in found.findings if f.severity == "error")
     assert kit.load([*rows, {**ids, "judge": "j", "status": "met", "value": 1}]).verdicts
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_an_object_whose_first_line_ends_behind_a_list_is_one_document(tmp_path, end):
+    """ "the line is not JSON": autorubric's files have the rubric in line 1, the rest in line 2."""
+    path = tmp_path / "one.json"
+    path.write_text('{"prompt": "a?", "criteria": [{"text": "x", "weight": 2}],\n"id": "q"}' + end)
+    (task,) = kit.load(path).tasks
+    assert (task.id, task.criteria[0].weight) == ("q", 2)
