@@ -128,6 +128,12 @@ HELD = re.compile(  # a word of a split: "test", "valset", "testA"
 )
 
 
+HELD_TOO = re.compile(  # the same in other languages, and "not for training"
+    r"测试|測試|验证|驗證|评估|テスト|評価|検証|테스트|시험|평가|검증|ทดสอบ|\bтест|провер|\bprueba|\bvalida[cç]i|\bprüf"
+    r"|\b(?:no|not|non|never|without|exclude[ds]?)\b\W*(?:\w+\W+)?train"
+)
+
+
 def is_held_out(split: Any) -> bool:
     """Whether rows of this split are never trained on: one of its words says so, and none "train".
 
@@ -136,7 +142,10 @@ def is_held_out(split: Any) -> bool:
     >>> is_held_out("train_sft"), is_held_out(None)
     (False, False)
     """
-    words = re.findall("[a-z]+", str(split).casefold())
+    said = str(split).casefold()
+    if HELD_TOO.search(said):
+        return True
+    words = re.findall("[a-z]+", said)
     return "train" not in words and any(map(HELD.fullmatch, words))
 
 

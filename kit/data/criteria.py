@@ -12,7 +12,7 @@ from ..records import Criterion
 from .labels import read_label
 from .levels import ends_of, levels_of
 from .lines import COUNTED, LABEL, PAID, POINTS, PRICED, RANK, lines_of
-from .names import against, pitfall, sign
+from .names import MUCH, against, pitfall, sign
 from .slips import PARTS
 from .values import absent, as_text, listed, number, parsed_json, unused
 
@@ -227,7 +227,7 @@ def _items(row: Row, value: Any, field_name: str) -> list[Any]:
         return [{"id": k, **v} for k, v in said.items()]
     if "levels" not in value and "levels" in (laid := _laid_out(value)):
         return [laid]
-    if kinds == {str} and named and {*map(number, said.values())} == {None}:
+    if kinds == {str} and named and not any(map(MUCH.match, said.values())):
         return [{"title": k, "text": v} for k, v in said.items()]
     return [value]
 

@@ -10,24 +10,29 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .rows import Row
 
-_UNIT = r"(?:points?|pts?|marks?|punkte?|credits?)\b"
+_UNIT = (
+    r"(?:points?|pts?|marks?|credits?|punkte?|puntos?|pontos?|punti|балл\w*|[分点點점]|คะแนน)(?!\w)"
+)
 _N = rf"([+\-\u2212]\s?\d+(?:\.\d+)?|\d+(?:\.\d+)?(?=\s*{_UNIT}))"
 _ANY = r"([+\-\u2212]?\d+(?:\.\d+)?)"
 _GIVE = (
     r"award|give|adds?|deducts?|subtracts?|removes?|take off|minus|plus|los[et]s?|gains?|gets?"
     r"|earns?|receives?|costs?"
 )
-_IF = r"(?:if|for|when|where|unless|per)\b"
+_IF = r"(?:if|for|when|where|unless|per|wenn|für|bei|si|pour|para|por|se|per)\b"
 # points that are written into a criterion's text: "[-5] ...", "... (2 points)", "-5: ..."
 POINTS = re.compile(
-    rf"\A[\s*_(\[]*{_N}\s*(?:{_UNIT}\.?)?\s*(?:[)\]]|:|(?<=\w\.)\s)"
+    rf"\A[\s*_(\[]*{_N}\s*(?:{_UNIT}\.?)?\s*(?:[)\]）】]|:|(?<=\w\.)\s)"
     rf"|\A[\s*_(\[]*(?:weight|points?|marks?|w)[\s*_]*[:=]\s*{_ANY}"
-    rf"|[(\[](?:(?:weight|points):?\s*)?{_N}\s*(?:{_UNIT}\.?)?[)\]]\s*\.?\Z"
-    rf"|[(\[]?\b(?:weight|points|w)(?:\s*[:=]\s*|\s+){_ANY}[)\]]?\s*\Z"
+    rf"|[(\[（【](?:(?:weight|points):?\s*)?{_N}\s*(?:{_UNIT}\.?)?[)\]）】]\s*\.?\Z"
+    rf"|[(\[（【](?:plus|minus|max\.?|penalty:?)\s*{_ANY}\s*(?:{_UNIT}\.?)?[)\]）】]\W*\Z"
+    rf"|[(\[（【]{_ANY}\s*{_UNIT} \w+[)\]）】]\W*\Z|[.!?。]\s*{_ANY}\s*{_UNIT}\W*\Z"
+    rf"|\A\W*{_ANY}\s*(?:punkte? abzug|点[加減]点|점 ?[가감]점)|{_ANY}(?:点[加減]点|점 ?[가감]점)\W*\Z"
+    rf"|[(\[（【]?\b(?:weight|points|w)(?:\s*[:=]\s*|\s+){_ANY}[)\]）】]?\s*\Z"
     r"|:\s*([+\-\u2212]\d+(?:\.\d+)?)\s*\Z"
     rf"|(?:[-=]>|[→⇒])\s*{_ANY}\s*(?:{_UNIT})?\W*\Z"
     rf"|\A[\W_]*([+\-\u2212]\s?\d+(?:\.\d+)?)[\s*_]*(?:{_UNIT}\.?)?[\s*_]+(?:(?-i:[A-Z])|{_IF})"
-    rf"|\A\W*(?:up to )?(\d+(?:\.\d+)?)\s*{_UNIT}\s+{_IF}"
+    rf"|\A\W*(?:up to )?(\d+(?:\.\d+)?)\s*{_UNIT},?\s+{_IF}"
     rf"|\A\W*(?:{_GIVE})\s+(?:up to )?(\d+(?:\.\d+)?)\s*(?:{_UNIT}|{_IF})"
     r"|[得扣加减给]\s*(\d+(?:\.\d+)?)\s*分"
     rf"|(?:[:–—]|\s-|\bworth)\s*(\d+(?:\.\d+)?)\s*(?:{_UNIT}|p\b)\.?\s*\Z",
@@ -35,9 +40,9 @@ POINTS = re.compile(
 )
 # what is a weight only where each text of a list says it, too: "(20%) ...", "... /2"
 PAID = re.compile(
-    rf"{POINTS.pattern}|\A[\W_]*\d+(?:\.\d+)?\s*%\W|[(\[]\s*\d+(?:\.\d+)?\s*%\s*[)\]](?:\W*\Z|:)"
+    rf"{POINTS.pattern}|\A[\W_]*\d+(?:\.\d+)?\s*%\W|[(\[（【]\s*\d+(?:\.\d+)?\s*%\s*[)\]）】](?:\W*\Z|:)"
     r"|\s/\s*\d+\W*\Z"
-    rf"|[(\[]\s*\d+(?:\.\d+)?\s*(?:{_UNIT}|p)\s*[)\]]",
+    rf"|[(\[（【]\s*\d+(?:\.\d+)?\s*(?:{_UNIT}|p)\s*[)\]）】]",
     re.IGNORECASE,
 )
 COUNTED = re.compile(  # numbers, or what each is worth

@@ -36,12 +36,16 @@ OTHER = re.compile(  # numbers that weigh nothing
 MUCH = re.compile(r"\W*\d+(?:[.,/]\d+)?\s*(?:%|points?|pts?|marks?)?\W*\Z", re.I)
 SIDES = re.compile(
     r"(?:.*_)?(?:(?:data_?)?set|(?:data)?splits?|subset|partition|fold|usage)(?:_(?:name|type))?"
+    r"|phase|sample_type|data_type|train_or_test"
 )
 ASIDE = re.compile(  # a field that is true where the row is not trained on
     r"(?:(?:is|in|for|use_for)_?(?:test|val|validation|dev|eval|evaluation)|test|(?:is_?|in_?)?"
-    r"(?:held|hold)_?out)(?:_?(?:set|split|only))?|(?:val|dev|eval)_only"
+    r"(?:held|hold)_?out)(?:_?(?:set|split|only))?|(?:val|dev|eval|evaluation)_only"
+    r"|(?:do_not|not_for|no|exclude_from|dont)_train(?:ing)?|reserved_for_(?:test|eval)\w*"
 )
-TRAINED = re.compile(r"(?:(?:is|in|for|use_for|use_in)_)?train(?:ing)?(?:_?(?:set|split))?")
+TRAINED = re.compile(
+    r"(?:(?:is|in|for|use_for|use_in)_)?train(?:ing)?(?:_?(?:set|split))?|(?:is_)?trainable"
+)
 
 
 @lru_cache(maxsize=10_000)

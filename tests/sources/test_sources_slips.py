@@ -836,3 +836,35 @@ def test_what_a_turn_holds_beside_its_text_is_said():
     """The reasoning of an answer was gone without a word."""
     made = load_tasks([{"messages": [TURNS[0], TURNS[1] | {"reasoning_content": "It is."}]}])
     assert [f.field for f in made.findings] == ["messages: reasoning_content"]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["指出首都（2分）", "语气不礼貌（-1分）"],
+        ["首都を挙げている（2点）", "失礼である（-1点）"],
+        ["수도를 말한다 (2점)", "무례하다 (-1점)"],
+        ["2 Punkte, wenn es stimmt", "-1 Punkt, wenn nicht"],
+        ["2 puntos: nombra la capital", "-1 punto: insulta"],
+        ["Names the capital (plus 2)", "Insults (minus 2)"],
+        ["Names the capital. 2 pts.", "Insults. −2 pts."],
+        ["Names the capital (2 points)", "Insults (penalty: 2 points)"],
+        {"Names the capital": "2 points", "Insults": "-2 points"},
+    ],
+)
+def test_points_of_a_text_in_other_languages_are_no_equal_weights(texts):
+    """Each weighed 1, and the insult paid."""
+    found = kit.load([{"prompt": "Capital?", "rubric": texts}])
+    assert [c.weight for t in found.tasks for c in t.criteria] != [1.0, 1.0] or [
+        f for f in found.findings if f.severity == "error"
+    ]
+
+
+@pytest.mark.parametrize(
+    "split", "测试集 テスト 검증 тест prueba validación not_for_training".split()
+)
+def test_rows_that_are_held_out_in_other_words_are_not_trained_on(split):
+    row = {"prompt": "p?", "criteria": ["x"]}
+    marked = {"not_for_training": True} if split.startswith("not") else {"split": split}
+    (task,) = kit.load([{**row, **marked}]).tasks
+    assert task.held_out
