@@ -854,7 +854,7 @@ def test_what_a_turn_holds_beside_its_text_is_said():
 )
 def test_points_of_a_text_in_other_languages_are_no_equal_weights(texts):
     """Each weighed 1, and the insult paid."""
-    found = kit.load([{"prompt": "Capital?", "rubric": texts}])
+    found = load_tasks([{"prompt": "Capital?", "rubric": texts}])
     assert [c.weight for t in found.tasks for c in t.criteria] != [1.0, 1.0] or [
         f for f in found.findings if f.severity == "error"
     ]
@@ -866,5 +866,5 @@ def test_points_of_a_text_in_other_languages_are_no_equal_weights(texts):
 def test_rows_that_are_held_out_in_other_words_are_not_trained_on(split):
     row = {"prompt": "p?", "criteria": ["x"]}
     marked = {"not_for_training": True} if split.startswith("not") else {"split": split}
-    (task,) = kit.load([{**row, **marked}]).tasks
+    (task,) = load_tasks([{**row, **marked}]).tasks
     assert task.held_out
