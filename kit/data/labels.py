@@ -194,25 +194,29 @@ def scale_of(low: float, top: float) -> tuple[float, float] | None:
     return (1.0, 5.0) if top <= 5 else (1.0, 10.0)
 
 
-def by_rater(label: Any) -> Iterator[tuple[str, Any]]:
-    """("human", label) for one label; ("human:r1", ...) per element of a list; ("human:<name>",
-    ...) per key of an object, but for one that says its label and more about it.
+def by_rater(label: Any, judge: str = "human") -> Iterator[tuple[str, Any]]:
+    """(judge, label) for one label; ("human:r1", ...) per element of a list; ("human:<name>", ...)
+    per key of an object, but for one that says its label and more about it, a judge's name, too.
 
     >>> list(by_rater(["yes", "no"])), list(by_rater({"label": "yes", "confidence": 0.9}))
     ([('human:r1', 'yes'), ('human:r2', 'no')], [('human', 'yes')])
+    >>> list(by_rater({"label": "yes", "rater": "ann"})), list(by_rater({"met": 1, "judge": "m"}))
+    ([('human:ann', 'yes')], [('m', 1)])
     """
     if isinstance(label, list):
-        yield from ((f"human:r{i}", x) for i, x in enumerate(label, 1))
+        yield from ((f"{judge}:r{i}", x) for i, x in enumerate(label, 1))
     elif said := entry(label):
         rest = {spelled(k).removesuffix("_id"): x for k, x in label.items() if k not in said}
-        who = next((f":{as_text(rest.pop(k))}" for k in BY if not blank(rest.get(k))), "")
+        who = {k: as_text(rest.pop(k)) for k in BY if not blank(rest.get(k))}
         more = [k for k, x in rest.items() if not MORE.fullmatch(k) and read_label(x)[0] != "?"]
         one = len(said) == 1 and not more and rest.keys().isdisjoint(SCALE)
-        yield f"human{who}", label[said[0]] if one else label
+        own = who.pop("judge", "human")
+        name = ":".join([judge, *who.values()][:2]) if own == "human" else own
+        yield name, label[said[0]] if one else label
     elif isinstance(label, Mapping):
-        yield from ((f"human:{k}", x) for k, x in label.items() if x is not None)
+        yield from ((f"{judge}:{k}", x) for k, x in label.items() if x is not None)
     else:
-        yield "human", label
+        yield judge, label
 
 
 FIELDS = ("labels", "verdicts", "ratings")  # what a row with an answer calls its labels
@@ -231,8 +235,10 @@ MORE = re.compile(  # what is said beside a label, by no rater of this name
     r"(?:.*_)?(?:confidence|certainty|probability|agreement|weight|reason\w*|explanation|rationale"
     r"|comments?|notes?|id|timestamp|source|evidence|feedback)"
 )
-BY = ("rater", "annotator", "labeler", "labeller", "grader", "reviewer", "worker", "by")
-BY += ("labeled_by", "labelled_by", "annotated_by", "judge", "user", "name")
+BY = tuple(
+    "rater annotator labeler labeller grader reviewer worker by labeled_by labelled_by "
+    "annotated_by judge user name".split()
+)
 
 
 def entry(label: Any) -> list[str]:

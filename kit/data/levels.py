@@ -148,7 +148,7 @@ def _spaced(order: Sequence[tuple[float, str]]) -> tuple[str, ...]:
 def by_levels(
     verdicts: Iterable[Verdict], findings: Iterable[Finding], tasks: Iterable[Task]
 ) -> tuple[list[Verdict], list[Finding]]:
-    """Verdicts and findings, those of people on a criterion with levels or points read by its own:
+    """Verdicts and findings, labels on a criterion with levels or points read by its own:
     by a level's words or number, by its place, from 0 or from 1 as the labels of the set show, or
     by points, from 0.
 
@@ -172,7 +172,7 @@ def by_levels(
     own: dict[int, Criterion] = {}
     numbers: dict[int, float] = {}
     for i, v in enumerate(out):
-        if not (v.judge.startswith("human") and "label" in v.meta and "level" not in v.meta):
+        if "label" not in v.meta or "level" in v.meta:
             continue
         label, c = v.meta["label"], scaled.get(_on(v))
         x = None if isinstance(label, bool) else number(label)

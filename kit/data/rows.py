@@ -256,18 +256,18 @@ class Row:
         criterion_id: str,
         value: Any,
         *,
-        judge: str | None = None,
+        judge: str = "human",
     ) -> None:
         """Add the verdicts that one label field holds (one rater or several); numbers on the scale
         of the file."""
-        for rater, one in labels.by_rater(value):
+        for name, one in labels.by_rater(value, judge):
             verdict, understood = labels.human(
                 task_id,
                 response_id,
                 criterion_id,
                 one,
                 scale=self.context.scale,
-                judge=judge + rater.removeprefix("human") if judge else rater,
+                judge=name,
             )
             self.verdicts.append(verdict)
             if not understood:

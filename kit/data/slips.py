@@ -35,8 +35,9 @@ JUDGED = re.compile(  # what is said of an answer, on one criterion or on each
 )
 # of a criterion, too: the levels that it has
 SCALES = ("rating_scale", "performance_levels", "score_descriptions", "levels")
-OWN = ("ratings", "anchors", "scoring", "scores", "scale", "options", "choices", "range", "min")
-OWN += ("max", *SCALES, *PARTS)
+OWN = {*SCALES, *PARTS, "scale", "scores", "range", "min", "max"}.union(
+    ("ratings", "anchors", "scoring", "options", "choices")
+)
 STEPS = re.compile(r"(?:.*_)?(?:scor|scal|level|range|anchor|rating|band|grad|tier)")
 ASKS = re.compile(  # fields that hold criteria, or what each weighs
     r"(?:.*?_)??(?:rubrics?|criteri(?:a|on|ons)|check_?lists?|checks|pitfalls|red_flags|requirements"

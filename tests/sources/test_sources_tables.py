@@ -179,6 +179,21 @@ def test_labels_of_a_judge_in_a_flat_table_are_no_persons():
     assert [v.judge for v in kit.load(rows).verdicts] == ["gpt-4o", "human"]
 
 
+@pytest.mark.parametrize("label, value", [("met", 1.0), (3, 1.0)])
+def test_a_judge_that_is_named_in_an_object_of_labels_is_no_person(label, value):
+    """It was "human:gpt-4o" there, and "gpt-4o" in a table."""
+    levels = {"levels": ["bad", "fair", "good"]} if label == 3 else {}
+    row = {**FLAT, **levels, "response": "R", "label": label, "judge": "gpt-4o"}
+    own = {"id": "c1", "text": "A", **levels}
+    said = {"c1": {"label": label, "judge": "gpt-4o"}}
+    nested = {"prompt": "Q", "rubrics": [own], "response": "R", "labels": said}
+    listed = {**nested, "labels": [{"criterion": "c1", **said["c1"]}]}
+    for one in (row, nested, listed):
+        first = {**row, "label": 1} if one is row else {**nested, "labels": {"c1": 1}}
+        found = kit.load([one, {**first, "response": "S"}] if label == 3 else [one]).verdicts[0]
+        assert (found.judge, found.value) == ("gpt-4o", value)
+
+
 def test_an_empty_weight_of_a_flat_table_is_said(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("task_id,prompt,criterion,weight\n1,Q,A,30\n1,Q,B,-20\n1,Q,C,\n")

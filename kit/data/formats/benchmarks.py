@@ -320,8 +320,8 @@ def _flat_answer(row: Row, r: Row, task_id: str, criterion: str) -> None:
         row.keep(f"source of {name} in row {r.number}", source)
     if label is not None:
         raters = (k for k in r.data if spelled(str(k)).removesuffix("_id") in RATERS)
-        judge, rater = r.optional("judge"), r.optional(*raters)
-        judge = f"human:{rater}" if rater and judge in (None, "human") else judge
+        judge, rater = r.optional("judge") or "human", r.optional(*raters)
+        judge = f"human:{rater}" if rater and judge == "human" else judge
         r.label(task_id, name, criterion, label, judge=judge)
         if r is not row:
             row.verdicts += r.verdicts
