@@ -218,10 +218,7 @@ def train(
     if isinstance(tasks, TaskSet):
         tasks.sound(warn=True)
     rows = tasks_of(tasks, "kit.train")
-    if heldout is None:
-        train_on, held = inputs.split(rows, {}, "kit.train")
-    else:
-        train_on, held = inputs.apart(rows, list(heldout), "kit.train")
+    train_on, held = inputs.split(rows, {}, "kit.train", heldout and list(heldout))
     out = paths.runs() / "training" if out is None else Path(out)
     return grpo.train(
         settings_of(settings, changes),

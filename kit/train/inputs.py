@@ -227,25 +227,38 @@ def _installed(package: str) -> bool:
 Sides = tuple[tuple[Task, ...], tuple[Task, ...]]
 
 
-def split(tasks: Sequence[Task], how: Mapping[str, Any], where: str) -> Sides:
+def split(
+    tasks: Sequence[Task],
+    how: Mapping[str, Any],
+    where: str,
+    held: Sequence[Task] | None = None,
+) -> Sides:
     """Tasks to train on and held-out ones; rows marked as heldout, test or validation are held out.
 
     how : train_ratio and data_seed (a shuffle of whole prompts), holdout_by and holdout (groups).
+    held : held-out tasks of a file of their own; an id on both sides is an error.
     A task whose prompt is held out under another id is not trained on either.
     """
-    marked = [t for t in tasks if t.held_out]
-    how = {k: v for k, v in how.items() if v is not None}
-    held = {t.id for t in marked}
-    held |= _chosen([t for t in tasks if t.id not in held], how, where, marked)
-    return _clean(
-        [t for t in tasks if t.id not in held], tuple(t for t in tasks if t.id in held), where
-    )
-
-
-def apart(train: Sequence[Task], held: Sequence[Task], where: str) -> Sides:
-    """Both sides with a file of held-out tasks of its own; an id on both sides is an error."""
-    unshared(train, held, f"{where}, key heldout, ")
-    return _clean([t for t in train if not t.held_out], tuple(held), where)
+    train = [t for t in tasks if not t.held_out]
+    if held is None:
+        ids = _chosen(train, how, where, [t for t in tasks if t.held_out])
+        held = [t for t in tasks if t.held_out or t.id in ids]
+        train = [t for t in train if t.id not in ids]
+    else:
+        unshared(tasks, held, f"{where}, key heldout, ")
+    out = held_out([*train, *held], {t.id for t in held})
+    kept = tuple(t for t in train if t.id not in out)
+    if len(kept) < len(train):
+        logger.warning(
+            "%s: %d tasks are not trained on: their prompt is held out under another id",
+            where,
+            len(train) - len(kept),
+        )
+    if train and not kept:
+        raise DataError(
+            "every prompt to train on is held out too", where=where, fix="hold out other prompts"
+        )
+    return kept, tuple(held)
 
 
 def unshared(train: Sequence[Task], held: Sequence[Task], where: str = "") -> None:
@@ -265,25 +278,8 @@ def _words(text: Any) -> str:
     return " ".join(str(text).split()).casefold()
 
 
-def _clean(train: Sequence[Task], held: tuple[Task, ...], where: str) -> Sides:
-    """Leave out of the training what is asked, in the same words, on the other side."""
-    out = held_out([*train, *held], {t.id for t in held})
-    kept = tuple(t for t in train if t.id not in out)
-    if len(kept) < len(train):
-        logger.warning(
-            "%s: %d tasks are not trained on: their prompt is held out under another id",
-            where,
-            len(train) - len(kept),
-        )
-    if train and not kept:
-        raise DataError(
-            "every prompt to train on is held out too", where=where, fix="hold out other prompts"
-        )
-    return kept, held
-
-
 def _chosen(
-    tasks: Sequence[Task], how: Mapping[str, Any], where: str, marked: Sequence[Task] = ()
+    tasks: Sequence[Task], how: Mapping[str, Any], where: str, marked: Sequence[Task]
 ) -> set[str]:
     """Ids that the config's words hold out; marked : rows that are held out as it is."""
     if not how:

@@ -106,12 +106,11 @@ def build(
         raise KitError("the config names no tasks", where=where, fix="add `tasks: FILE`")
     every = asking(every, own.get("ask"))
     how = {k: own[k] for k in SPLIT if own.get(k) is not None}
+    held = None
     if own.get("heldout"):
         _one_way(how, where)
         held = asking(_tasks(own["heldout"], beside, where), own.get("ask"))
-        train, held = inputs.apart(every, held, where)
-    else:
-        train, held = inputs.split(every, how, where)
+    train, held = inputs.split(every, how, where, held)
     file, out = own.get("rows"), Path(own.get("out") or name).expanduser()
     out = out if out.is_absolute() else paths.runs() / out
     inputs.place(out)

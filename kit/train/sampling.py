@@ -159,7 +159,6 @@ class _Batch:
         place, width, b = self.start + t, self.start + t + 1, len(self.rows)
         seen = torch.arange(width)
         mask = ((seen[None] < self.length[:, None]) | (seen[None] >= self.start))[:, None, None]
-        cos, sin = e.rotary(self.length + t)
 
         def attend(i: int, q: Any, k: Any, v: Any) -> Any:
             self.keys[i][:, :, place], self.values[i][:, :, place] = k, v
@@ -172,10 +171,7 @@ class _Batch:
             )
             return out.reshape(b, -1)
 
-        x = e.core.embed_tokens.weight[tokens]
-        for i in range(len(e.core.layers)):
-            x = e.layer(i, x, cos, sin, attend)
-        self.hidden = x
+        self.hidden = e.run(tokens, self.length + t, attend)
 
 
 def _cut(torch: Any, p: Any, top_p: float, top_k: int) -> Any:
