@@ -209,16 +209,13 @@ def ask(row: Row, *names: str, **how: bool) -> Chat:
         if said != turns:
             row.keep("history", turns)
         chat = replace(chat, history=tuple(t for t in said if t["content"] is not None))
-    if chat.prompt is None:
-        row.find(
-            "missing-field",
-            f"the field {names[0]!r} is missing or null"
-            if raw is None
-            else "the chat has no user message",
-            severity="error",
-            field=names[0],
-            suggestion=f"fields of this row: {', '.join(map(str, list(row.data)[:12]))}",
-        )
+    row.need(
+        chat.prompt is not None,
+        f"the field {names[0]!r} is missing or null"
+        if raw is None
+        else "the chat has no user message",
+        names[0],
+    )
     return chat
 
 

@@ -164,18 +164,24 @@ class Row:
         self.keep(name, value)
         self.find(code, message, field=name, **more)
 
+    def need(self, there: Any, message: str, name: str, **more: Any) -> None:
+        """An error unless what the format needs, which the field `name` would hold, is there."""
+        if not there:
+            self.find(
+                "missing-field",
+                message,
+                severity="error",
+                field=name,
+                suggestion=f"fields of this row: {', '.join(map(str, list(self.data)[:12]))}",
+                **more,
+            )
+
     def text(self, *names: str, need: bool = False) -> str | None:
         """A text field; another type is kept as JSON text and reported; with `need` an absent one
         is an error."""
         value = self.take(*names)
-        if value is None and need:
-            self.find(
-                "missing-field",
-                f"the field {names[0]!r} is missing or null",
-                severity="error",
-                field=names[0],
-                suggestion=f"fields of this row: {', '.join(map(str, list(self.data)[:12]))}",
-            )
+        if need:
+            self.need(value is not None, f"the field {names[0]!r} is missing or null", names[0])
         if isinstance(value, (dict, list)):
             self.find(
                 "field-type",

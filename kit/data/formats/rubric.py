@@ -313,22 +313,9 @@ def open_instruct(row: Row) -> Parsed:
     else:
         rest = {str(k): v for k, v in source.items() if k not in used}
     if prompt is None:
-        asked = next(
-            (
-                source[k]
-                for k in ("query", "Question", "question", "prompt")
-                if isinstance(source.get(k), str)
-            ),
-            None,
-        )
-        if asked is None:
-            row.find(
-                "missing-field",
-                "there is no user message and no query",
-                severity="error",
-                field="messages",
-            )
-        prompt = asked
+        texts = (source.get(k) for k in ("query", "Question", "question", "prompt"))
+        prompt = next((x for x in texts if isinstance(x, str)), None)
+        row.need(prompt is not None, "there is no user message and no query", "messages")
     rest = {k: v for k, v in rest.items() if k not in fields or v != prompt}
     return row.task(
         task_id,

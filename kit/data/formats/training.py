@@ -94,8 +94,7 @@ def sft(row: Row) -> Parsed:
             task_id=task_id,
             suggestion="remove the row",
         )
-    if chat.prompt is None:
-        row.find("missing-field", "the row has no prompt", severity="error", field="prompt")
+    row.need(chat.prompt is not None, "the row has no prompt", "prompt")
     return row.task(
         task_id,
         chat.prompt,
@@ -137,8 +136,7 @@ def dpo(row: Row) -> Parsed:
     if asks and (alone or len(turns) > len(own.history) + 2):
         chat = chat_of(row, turns, answered=True)
     prompt, meta = chat.prompt, dict(chat.meta)
-    if prompt is None and not row.findings:
-        row.find("missing-field", "the row has no prompt", severity="error", field="prompt")
+    row.need(row.findings or prompt is not None, "the row has no prompt", "prompt")
     if prompt and "### Response:" in prompt and (parts := split_layout(prompt + "\n")):
         meta["layout"] = prompt
         prompt = parts[0]
@@ -165,13 +163,11 @@ def dpo(row: Row) -> Parsed:
         if isinstance(value, list):
             meta[role] = whole[role]
             value = value[-1:] if is_chat(value) else value
-        if not row.respond(task_id, role, value, source=role, meta={"role": role}):
-            row.find(
-                "missing-field",
-                f"the field {role!r} is missing or null",
-                severity="error",
-                field=role,
-            )
+        row.need(
+            row.respond(task_id, role, value, source=role, meta={"role": role}),
+            f"the field {role!r} is missing or null",
+            role,
+        )
     texts = [r.text for r in row.responses]
     if texts and not texts[0].strip() and row.responses[0].id == "chosen":
         row.find(
@@ -241,10 +237,11 @@ def verifier(row: Row) -> Parsed:
     (group, or tissue), criteria where it has some."""
     task_id, chat = row.task_id("task_id", "id"), ask(row, "prompt", "question")
     truth = object_of(row, "truth", "ground_truth")
-    if row.take("truth", "ground_truth") is None:
-        row.find(
-            "missing-field", "the row has no ground truth", severity="error", field="ground_truth"
-        )
+    row.need(
+        row.take("truth", "ground_truth") is not None,
+        "the row has no ground truth",
+        "ground_truth",
+    )
     asked = parsed_json(row.take("verifiers", "applicable_verifiers"))
     names = (
         [n.strip() for n in asked.split(",") if n.strip()]
@@ -313,8 +310,7 @@ def qa(row: Row) -> Parsed:
         if row.data.get(wanted) is None and row.data.get(here) is not None:
             row.context.extra["renamed"][wanted, here] += 1
     answer = row.take("expected_answer", "answer", "expected")
-    if answer is None:
-        row.find("missing-field", "the question has no answer", severity="error", field="answer")
+    row.need(answer is not None, "the question has no answer", "answer")
     return row.task(
         task_id,
         chat.prompt,
@@ -356,14 +352,12 @@ def answers(row: Row) -> Parsed:
     meta = beside(row.leftover(), row.kept)
     if stated is not None and sure is None:
         meta["stated_confidence"] = stated  # a word ("high"), or out of range
-    if not row.respond(task_id, name, value, source=source, confidence=sure, meta=meta):
-        row.find(
-            "missing-field",
-            "the field 'response' is missing or null",
-            severity="error",
-            field="response",
-            task_id=task_id,
-        )
+    row.need(
+        row.respond(task_id, name, value, source=source, confidence=sure, meta=meta),
+        "the field 'response' is missing or null",
+        "response",
+        task_id=task_id,
+    )
     return row.done(None)
 
 

@@ -37,13 +37,11 @@ def tree(row: Row) -> Parsed:
     prompt = row.text("prompt", "task", "question")
     if prompt is None and root.get("requirements") is not None:
         prompt = as_text(root["requirements"])
-    if prompt is None:
-        row.find(
-            "missing-field",
-            "the tree has no prompt and no requirements at its root",
-            severity="error",
-            field="requirements",
-        )
+    row.need(
+        prompt is not None,
+        "the tree has no prompt and no requirements at its root",
+        "requirements",
+    )
     nodes, leaves = _walk(row, root, task_id)
     return row.task(task_id, prompt, leaves, meta={"tree": nodes})
 
