@@ -18,6 +18,7 @@ from .columns import takes_table
 from .estimate import Estimate, unknown
 from .rates import mean
 from .shares import UNSEEN, reach
+from .tails import t_quantile
 
 
 def _outcome(correct: Sequence[Any]) -> np.ndarray:
@@ -66,6 +67,18 @@ def _rarer(y: np.ndarray, group: np.ndarray, c: int) -> float:
     return worth(np.stack([np.bincount(group[y == v], minlength=c) for v in (0, 1)]))
 
 
+def _another(s: np.ndarray, y: np.ndarray, level: float) -> tuple[float, float]:
+    """The area that rows of the rarer outcome may have which were not drawn, and how many: .5, they
+    tell nothing apart; where all that were drawn have one score, that of rows at the other end, as
+    many as in Wilson's limit for none seen.
+    """
+    rare = y == (y.mean() <= 0.5)
+    if np.ptp(s[rare]) > 0:
+        return 0.5, UNSEEN
+    end = s[~rare].max() if y.mean() > 0.5 else s[~rare].min()
+    return float((s[~rare] == end).mean()) / 2, t_quantile(level, math.inf) ** 2
+
+
 def _by_cluster(psi: np.ndarray, group: np.ndarray, c: int) -> np.ndarray:
     return math.sqrt(c / max(c - 1, 1)) * np.bincount(group, psi, c)
 
@@ -104,8 +117,8 @@ def auroc(
     more |= {"method": words, "bounds": (0.0, 1.0)}
     rarer = _rarer(y, group, c)
     out = of_influence(value, _by_cluster(psi, group, c), rarer, **more)
-    # of a few levels the rarer rows that were drawn may all be alike: others tell nothing apart
-    moved = (rarer * value + UNSEEN * 0.5) / (rarer + UNSEEN)
+    another, rows = _another(s, y, level)
+    moved = (rarer * value + rows * another) / (rarer + rows)
     low, high = reach(value, out.low, out.high, np.array([moved]), (0.0, 1.0))
     return replace(out, low=low, high=high)
 
