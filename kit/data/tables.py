@@ -162,17 +162,16 @@ def _unpack(
                 where=name,
                 fix='write one object a row: frame.to_json(path, orient="records")',
             )
-        held = [
-            k
-            for k in CONTAINERS
-            if isinstance(value.get(k), list)
-            and value[k]
-            and all(isinstance(x, dict) for x in value[k])
-        ]
+        lists = {k: x for k, x in value.items() if isinstance(x, list) and x}
+        lists = {k: x for k, x in lists.items() if all(isinstance(row, dict) for row in x)}
+        held = [k for k in CONTAINERS if k in lists]
+        if len(held) == 1:  # another part of the same rows
+            names = lists[held[0]][0].keys()
+            held += [k for k in lists if k not in held and lists[k][0].keys() == names]
         if len(held) > 1 and not value.keys() & {"prompt", "sub_tasks", "id"}:
-            lists = ", ".join(_sized(k, value[k]) for k in held)
+            sizes = ", ".join(_sized(k, value[k]) for k in held)
             raise DataError(
-                f"the file holds several lists of rows: {lists}",
+                f"the file holds several lists of rows: {sizes}",
                 where=name,
                 fix="write each into a file of its own",
             )

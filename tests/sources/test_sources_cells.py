@@ -200,3 +200,13 @@ def test_an_object_whose_first_line_ends_behind_a_list_is_one_document(tmp_path,
     path.write_text('{"prompt": "a?", "criteria": [{"text": "x", "weight": 2}],\n"id": "q"}' + end)
     (task,) = kit.load(path).tasks
     assert (task.id, task.criteria[0].weight) == ("q", 2)
+
+
+@pytest.mark.parametrize("other", ["validation", "dev", "train_extra"])
+def test_two_parts_in_one_file_are_not_read_as_one(tmp_path, other):
+    """Only train + test were refused: of train + validation one part was dropped, with a warning."""
+    rows = [{"prompt": "p?", "criteria": ["x"]}]
+    path = tmp_path / "parts.json"
+    path.write_text(json.dumps({"train": rows, other: rows}))
+    with pytest.raises(DataError, match=f"several lists of rows.*{other}"):
+        kit.load(path)
