@@ -3,6 +3,7 @@ chat."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,9 @@ ROLES = {
 TURN = {"role", "content"}, {"role", "tool_calls"}, {"from", "value"}  # fields of one
 OFF = {"weight", "loss_weight", "train"}  # 0 or false: not to be learned
 READ = {"role", "from", "content", "value", "tool_calls", "function_call", "id", *OFF}
+TORN = re.compile(  # a chat as text
+    r"""\s*\[\s*\{\s*["'](?:role|from|content)["']\s*:.*\]\s*""", re.S
+)
 PROMPTS = ("prompt", "question", "query", "instruction", "messages", "input")
 
 
@@ -156,6 +160,18 @@ def is_chat(value: Any) -> bool:
     )
 
 
+def torn(row: Row, name: str, value: Any) -> None:
+    """Say that a text looks like a chat that a cell holds, and cannot be read as one."""
+    if isinstance(value, str) and TORN.fullmatch(value) and isinstance(literal(value), str):
+        row.find(
+            "unreadable-list",
+            f"the field {name!r} begins like a chat and cannot be read as one: {value[:60]!r}",
+            severity="error",
+            field=name,
+            suggestion="write it as JSON",
+        )
+
+
 def turns_in(value: Any) -> Any:
     """A chat that a cell holds as JSON or as Python's repr; another value, text too, as it is.
 
@@ -201,6 +217,7 @@ def ask(row: Row, *names: str, **how: bool) -> Chat:
     ):
         chat = chat_of(row, value, **how)
     else:
+        torn(row, names[0], raw)
         chat = Chat(prompt=None if raw is None else _below(row, row.text(*names) or ""))
     turns = literal(row.data.get("history"))
     if not chat.history and isinstance(turns, list) and is_chat(turns):

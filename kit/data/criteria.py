@@ -124,7 +124,7 @@ def ranked(row: Row, item: Mapping[str, Any], criterion_id: str, used: Any) -> N
 
 def warded(row: Row, item: Mapping[str, Any], weight: Any, criterion_id: str) -> None:
     """Say that a criterion is called a pitfall and pays."""
-    field = next((str(k) for k, v in item.items() if pitfall(str(k), v)), None)
+    field = next((str(k) for k, v in item.items() if pitfall(f"criterion_{k}", v)), None)
     if field and (number(weight) or 0) > 0:
         row.find(
             "polarity",

@@ -16,18 +16,25 @@ _OF = re.compile(r"(?:(?:criteri(?:on|a)|rubrics?|item|rule)_)+(?=.)")
 # how an object says that its criterion must not be met, and that it must: a field's word, or the
 # name of one that is true
 AGAINST = (
-    "negative|negativ|neg|-|-1|minus|penalty|must_not|must not|negatives|penalties|\u2212"
-    "|should_not|should not|dont|don't|do not|forbidden|prohibited|avoid|cons|bad|undesirable"
-    "|undesired|unwanted".split("|")
+    "negative|neg|-|-1|minus|penalty|must not|negatives|penalties|\u2212|should not|dont|don't"
+    "|do not|\u22121|forbidden|prohibited|avoid|cons|bad|undesirable|undesired|unwanted"
+    "|deduct|deductions|demerit|malus|negativ|négatif|négative|negativo|negativa"
+    "|负向|负面|扣分|扣分项|减分|减分项|禁止|減点|減点項目|감점|감점항목".split("|")
 )
 WAY = dict.fromkeys("positive positives pos + 1 plus desirable desired wanted good".split(), 1)
 WAY |= dict.fromkeys(AGAINST, -1)
 TRUTH = {**dict.fromkeys(("true", "yes", "1"), 1), **dict.fromkeys(("false", "no", "0"), -1)}
 SIGNS = ("polarity", "sign", "type", "direction", "valence", "effect")
 KINDS = ("type", "kind", "category", "class", "nature", "group")
-PITFALL = re.compile(r"pitfall|negative|penalty|undesir|unwanted")
+PITFALL = re.compile(r"(?:is )?(?:pitfall|negative|penalty|undesir|unwanted)|anti criteri")
+COSTS = re.compile(  # the same of a criterion's own fields alone: of a task's, it is a topic
+    r"(?:(?:\w+_)?type|kind|nature|polarity|sign|direction|valence|effect) (?:is )?(?:deduction|con"
+    r"|subtract|violation|red flag|hard fail(?:ure)?)s?(?: (?:criteri(?:on|a)|rubric|item))?"
+    r"|(?:is_)?(?:violation|deduction|red_flag|hard_fail) (?:true|yes|1)"
+)
 WEIGHS = re.compile(  # any word of a name begins so: it says what a criterion is worth
-    r"(?:.*_)?(?:weigh|point|pts|mark|scor|max|worth|importan|priorit|deduct|penal|value|credit)"
+    r"(?:.*_)?(?:weigh|point|pts|mark|scor|max|worth|importan|priorit|deduct|penal|value|credit"
+    r"|(?<!_)coeff|poids|gewicht|权重|分值|配点|배점)"
 )
 OTHER = re.compile(  # numbers that weigh nothing
     r"(?:.*_)?(?:id|year|date|time|timestamp|index|idx|indice|seed|page|line|position|token|length"
@@ -68,6 +75,11 @@ def own(name: str) -> str:
     return _OF.sub("", spelled(name), count=1)
 
 
+def _word(value: Any) -> str:
+    """A value as a word of the lists above: "_" and "-" within it are blanks."""
+    return re.sub(r"\b[\s-]+\b|_", " ", as_text(value).strip().casefold())
+
+
 def sign(name: str, value: Any) -> int | None:
     """-1 or 1 where a field of a criterion says that it must not, or must, be met; else None.
 
@@ -80,7 +92,7 @@ def sign(name: str, value: Any) -> int | None:
     way = WAY.get(field.removeprefix("is_").replace("_", " "))
     if not way and field not in SIGNS:
         return None
-    said = as_text(value).strip().casefold()
+    said = _word(value)
     if field in SIGNS:
         return WAY.get(said)
     return None if said not in TRUTH or weighs(name, value) else way * TRUTH[said]
@@ -96,11 +108,14 @@ def pitfall(name: str, value: Any) -> bool:
 
     >>> pitfall("category", "Pitfall: length"), pitfall("mode", "negative"), pitfall("x", "-")
     (True, True, False)
+    >>> pitfall("criterion_type", "deduction"), pitfall("type", "deduction")
+    (True, False)
     """
     field = own(name)
     for one in value if field == "tags" and isinstance(value, list) else [value]:
-        said = as_text(one).strip().casefold()
-        whole = (said in AGAINST and said.isalpha()) or PITFALL.fullmatch(said)
+        said = _word(one)
+        whole = (said in AGAINST and said[-1:].isalpha()) or PITFALL.fullmatch(said)
+        whole = whole or (field != spelled(name) and COSTS.fullmatch(f"{field} {said}"))
         flagged = TRUTH.get(said) == 1 and any(
             PITFALL.match(w) or w in AGAINST for w in field.split("_")
         )

@@ -19,7 +19,7 @@ from typing import Any
 
 from ..records import Criterion, Response, Task, Verdict
 from . import labels
-from .chats import answer_of, is_chat, turns_in
+from .chats import answer_of, is_chat, torn, turns_in
 from .criteria import unique
 from .findings import Finding
 from .levels import UNREAD
@@ -232,6 +232,7 @@ class Row:
         type: as JSON text, reported)."""
         if absent(value):
             return False
+        torn(self, response_id, value)
         value = turns_in(value)
         text = value if isinstance(value, str) else answer_of(value)
         turns = len(value) if isinstance(value, list) else 1

@@ -138,13 +138,15 @@ def literal(value: Any) -> Any:
 
 
 def _literal(text: str) -> Any:
-    """JSON text, or a literal of Python; two texts without a comma between (numpy's repr), which
-    Python would join, are a ValueError."""
+    """JSON text, or a literal of Python; also numpy's repr of objects, without commas between. Two
+    texts without one, which Python would join, are a ValueError."""
     try:
         return json.loads(text, strict=False)
     except ValueError:
         tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-        kinds = [t.type for t in tokens if t.type not in (tokenize.NL, tokenize.NEWLINE)]
-        if (tokenize.STRING, tokenize.STRING) in itertools.pairwise(kinds):
+        said = (t for t in tokens if t.type not in (tokenize.NL, tokenize.NEWLINE))
+        pairs = [*itertools.pairwise(said)]
+        if any(a.type == b.type == tokenize.STRING for a, b in pairs):
             raise ValueError("a comma is missing") from None
-        return ast.literal_eval(text)
+        apart = (a.string + (", " if (a.string, b.string) == ("}", "{") else " ") for a, b in pairs)
+        return ast.literal_eval("".join(apart))

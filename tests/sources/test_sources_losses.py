@@ -688,6 +688,20 @@ def test_a_chat_that_pandas_wrote_into_a_cell_is_a_chat(write):
     assert answer.responses[0].text == "A"
 
 
+def test_a_chat_that_numpy_wrote_into_a_cell_is_a_chat_or_an_error():
+    """Parquet to CSV by pandas: both answers of a pair were the repr of the whole chat."""
+    user, said = {"role": "user", "content": "It's {} {}?"}, {"role": "assistant", "content": "A"}
+    cells = str(pd.Series([user, said]).to_numpy())
+    assert "}\n {" in cells
+    found = load_tasks([{"chosen": cells, "rejected": cells.replace("'A'", "'B'")}])
+    assert found.tasks[0].prompt == "It's {} {}?" and not found.findings
+    assert [r.text for r in found.responses] == ["A", "B"]
+    nested = "[{'role': 'user', 'content': array([{'text': 'Hi'}], dtype=object)}]"
+    for row in ({"prompt": nested, "criterion": "x"}, {"prompt": "Q", "response": nested}):
+        found = load_tasks([row])
+        assert [f.code for f in found.findings if f.severity == "error"] == ["unreadable-list"]
+
+
 def test_pairs_of_several_answers_keep_their_prompt():
     rows = [{"prompt": "Q", "chosen": ["a", "b"], "rejected": ["c", "d"]}]
     assert load_tasks(rows).tasks[0].prompt == "Q" and len(load_tasks(rows).findings) == 2

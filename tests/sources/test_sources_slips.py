@@ -646,6 +646,56 @@ def test_a_word_of_sign_in_any_field_is_an_error_where_the_criterion_pays(said):
     assert not errors(less)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(
+            {"type": x}
+            for x in ("deduct", "malus", "négatif", "扣分项", "減点", "감점", "Must-Not")
+        ),
+        {"polarity": "负面"},
+        {"effect": "malus"},
+    ],
+    ids=str,
+)
+def test_a_sign_is_read_in_other_words_and_languages(said):
+    """A deduction paid, and nothing was said."""
+    found = load_tasks([{"prompt": "p", "criteria": [{"text": "x", "weight": 3, **said}]}])
+    assert found.tasks[0].criteria[0].weight == -3 and not found.findings
+
+
+COSTLY = ("deduction", "con", "subtract", "violation", "red flag", "Hard Fail")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *({"type": x} for x in COSTLY),
+        *({"category": x} for x in ("must not", "should not", "扣分", "禁止")),
+        {"tags": ["do not"]},
+        {"score_type": "subtract"},
+        {"is_violation": True},
+    ],
+    ids=str,
+)
+def test_a_word_that_may_be_a_sign_is_an_error_where_the_criterion_pays(said):
+    """It was passed over: an insult paid."""
+    rubric = [{"text": "x", "weight": 3, **said}]
+    assert {f.code for f in errors(load_tasks([{"prompt": "p", "criteria": rubric}]))} == {
+        "polarity"
+    }
+
+
+@pytest.mark.parametrize("kind", [*COSTLY, "deductive", "context", "negative"])
+def test_a_topic_is_no_sign(kind):
+    """Deduction is a topic of logic, red flags one of medicine."""
+    topic = {"text": "x", "weight": 3, "category": "red flags"}
+    found = load_tasks([{"prompt": "p", "category": kind, "criteria": [topic]}])
+    assert found.tasks[0].criteria[0].weight == 3 and not errors(found)
+    flat = load_tasks([{"prompt": "p", "criterion": "x", "type": "deduction"}])
+    assert flat.tasks[0].criteria[0].weight == 1 and not errors(flat)
+
+
 def test_the_type_of_an_open_instruct_rubric_item_is_its_sign():
     """It became a tag: giving a dose paid +2."""
     items = [{"rubric_item": x, "weight": 2, "type": x} for x in ("positive", "negative")]
@@ -657,7 +707,18 @@ def test_the_type_of_an_open_instruct_rubric_item_is_its_sign():
     "own",
     [
         *({x: 4} for x in ("marks", "max_marks", "maxPoints", "pts", "weightage", "priority")),
-        *({x: 4} for x in ("deduction", "criterionWeightage", "rating", "human_score")),
+        *(
+            {x: 4}
+            for x in (
+                "coefficient",
+                "poids",
+                "权重",
+                "deduction",
+                "criterionWeightage",
+                "rating",
+                "human_score",
+            )
+        ),
         *({"weight_share": x} for x in ("40%", "3 pts", "1/3")),
         *({x: [1, 5]} for x in ("score_range", "grading_bands")),
         {"scoring_guide": "5 is the best, 1 the worst"},

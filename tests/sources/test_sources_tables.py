@@ -148,6 +148,19 @@ def test_rows_of_a_flat_table_with_other_texts_are_other_tasks(field):
     assert len(kit.load(rows).tasks) == 1
 
 
+@pytest.mark.parametrize(
+    "said", [{"response": "A"}, {"completion": "A"}, {"chosen": "A", "rejected": "B"}]
+)
+def test_answers_are_paired_by_their_sources(said):
+    """Tasks that differ in their sources alone refused every answer."""
+    asked = {"prompt": "Summarize the source."}
+    tasks = kit.load([{**asked, "sources": {"S": x}, "criteria": ["x"]} for x in ("t1", "t2")])
+    found = tasks.joined(kit.load([{**asked, "sources": {"S": "t2"}, **said}]))
+    assert {r.task_id for r in found.responses} == {"row-2"} and not found.findings
+    with pytest.raises(kit.DataError, match="another task"):
+        tasks.joined(kit.load([{**asked, "sources": {"S": "t3"}, **said}]))
+
+
 @pytest.mark.parametrize("mark", [{"split": "test"}, {"dataset_split": "dev"}, {"is_test": "true"}])
 def test_a_task_of_a_flat_table_is_held_out_where_any_row_of_it_is(mark):
     rows = [{**FLAT, "response": "A"}, {**FLAT, "response": "B", **mark}]

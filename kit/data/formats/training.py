@@ -16,7 +16,7 @@ from ..taskset import Parsed
 from ..values import absent, as_text, blank, listed, number, parsed_json, unused
 from . import biorlhf
 from .biorlhf import VERIFIERS
-from .rubric import object_of
+from .rubric import object_of, snippets
 
 LAYOUT = re.compile(
     r"^\s*###\s*Instruction:[ \t]*\n?(.*?)\n*^\s*###\s*(?:Response|Answer):[ \t]*\n?(.*)\Z",
@@ -99,6 +99,7 @@ def sft(row: Row) -> Parsed:
         task_id,
         chat.prompt,
         meta={**chat.meta, **meta},
+        sources=snippets(row, row.take("sources")),
         kind=row.optional("kind", "category", "type") or "sft",
         **chat.fields,
     )
@@ -185,6 +186,7 @@ def dpo(row: Row) -> Parsed:
         task_id,
         prompt,
         meta=meta,
+        sources=snippets(row, row.take("sources")),
         kind=row.optional("kind", "category", "type") or "dpo",
         **chat.fields,
     )
@@ -397,4 +399,5 @@ def prompts(row: Row) -> Parsed:
     chat = ask(row, "prompt", "question", "query", "instruction", "messages", "input")
     if row.data.get("response") is not None:
         row.respond(task_id, "response", row.take("response"), source="data")
-    return row.task(task_id, chat.prompt, meta=chat.meta, **chat.fields)
+    sources = snippets(row, row.take("sources"))
+    return row.task(task_id, chat.prompt, sources=sources, meta=chat.meta, **chat.fields)
