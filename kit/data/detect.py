@@ -168,7 +168,7 @@ SIGNS: tuple[tuple[str, Callable[[Set[str], Mapping[str, Any]], Any]], ...] = (
     ("infobench", lambda has, row: "decomposed_questions" in has),
     ("tree", lambda has, row: {"sub_tasks", "graded_task_tree"} & has),
     ("open-instruct", _open_instruct),
-    ("dpo", lambda has, row: has >= {"chosen", "rejected"}),
+    ("dpo", lambda has, row: "chosen" in has and bool(has & {"rejected", "reject"})),
     ("healthbench", _weighs_points),
     ("checklist", lambda has, row: NAMED & has or _says(row.get("rubric"))),
     ("flat", lambda has, row: "criterion" in has or criterion_of(has)),

@@ -249,8 +249,8 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
             raise DataError(
                 "the file is empty", where=str(path), fix="the first line must name the columns"
             )
-        width = len(header)
-        while header and not header[-1].strip():  # columns that a spreadsheet left empty
+        width, header = len(header), [name.strip() for name in header]
+        while header and not header[-1]:  # columns that a spreadsheet left empty
             header.pop()
         if twice := sorted({n for n in header if header.count(n) > 1}):
             raise DataError(

@@ -210,3 +210,23 @@ def test_two_parts_in_one_file_are_not_read_as_one(tmp_path, other):
     path.write_text(json.dumps({"train": rows, other: rows}))
     with pytest.raises(DataError, match=f"several lists of rows.*{other}"):
         kit.load(path)
+
+
+def test_blanks_behind_the_commas_of_a_header_are_no_part_of_the_names(tmp_path):
+    """ "prompt, criterion, weight" gave two bare tasks, criteria and weights in meta."""
+    path = tmp_path / "t.csv"
+    path.write_text("prompt, criterion, weight\na?, x, 3\na?, rude, -2\n")
+    (task,) = kit.load(path).tasks
+    assert [c.weight for c in task.criteria] == [3.0, -2.0]
+
+
+def test_pairs_under_query_and_reject_are_pairs():
+    """Plan-RewardBench lost 593 pairs with an info; `query` beside chosen had no prompt."""
+    for bad in ("rejected", "reject"):
+        found = kit.load([{"query": "a?", "chosen": "G", bad: "B"}])
+        assert found.tasks[0].prompt == "a?" and not found.findings
+        assert [(r.source, r.text) for r in found.responses] == [("chosen", "G"), ("rejected", "B")]
+    turns = [{"role": "user", "content": "a?"}, {"role": "assistant", "content": "G"}]
+    worse = [turns[0], {"role": "assistant", "content": "B"}]
+    found = kit.load([{"chosen": {"messages": turns}, "rejected": {"messages": worse}}])
+    assert [r.text for r in found.responses] == ["G", "B"] and found.tasks[0].prompt == "a?"

@@ -123,8 +123,13 @@ def dpo(row: Row) -> Parsed:
     ("Human: ... Assistant: ...")."""
     pair = any(not blank(row.data.get(k)) for k in ("id", "task_id"))  # else its prompt's id
     task_id = row.task_id("id", "task_id", "prompt_id", again="error" if pair else "info")
-    names = ("prompt", "question", "instruction")
-    chats = {k: turns_in(row.take(k)) for k in ("chosen", "rejected")}
+    names = ("prompt", "question", "instruction", "query")
+    sides = {"chosen": ("chosen",), "rejected": ("rejected", "reject")}
+    chats = {k: row.take(*fields) for k, fields in sides.items()}
+    kept = {
+        k: v["messages"] for k, v in chats.items() if isinstance(v, Mapping) and "messages" in v
+    }
+    chats = {k: turns_in(v) for k, v in {**chats, **kept}.items()}
     alone = all(row.data.get(n) is None for n in names)
     if alone:
         chats = {k: transcript(v) for k, v in chats.items()}
