@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import dropwhile, pairwise
@@ -164,7 +165,8 @@ def _pieces(
     """
     cuts = {i for i, w in enumerate(words) if w.lower() in lx.CHOICE_CUTS}
     stops = [-1, *(i for i, w in enumerate(words) if w in (",", ";", ".", "but"))]
-    asides = [i for i, w in enumerate(words) if w.lower() in lx.ASIDES]
+    named_as = {i for i, w in enumerate(words) if w == "as" and lx.NAMED_AS & {*words[:i][-2:]}}
+    asides = [i for i, w in enumerate(words) if w.lower() in lx.ASIDES and i not in named_as]
     aside: set[int] = set()
     until, gone = -1, 0  # what earlier lists reached: the mark, the word
     for k, last in _chains(words, marks, named):
@@ -201,7 +203,10 @@ def guesses(
     """
     out = []
     ends = [0, *(m.end() for m in _CUT.finditer(sentence)), len(sentence)]
-    found = quantities(sentence)
+    found, said = (
+        quantities(sentence),
+        Counter(w for w in phrase_words(sentence) if w in lx.SEEN or w[-2:] == "ed"),
+    )
     for start, end in pairwise(ends) if not _SHOWN.search(sentence) else ():
         here = [q for q in found if start <= q.start < end]
         rest = "".join(
@@ -209,8 +214,14 @@ def guesses(
             for i, c in enumerate(sentence[start:end], start)
             if not any(q.start <= i < q.end for q in here)
         )
-        free = {*own, *asked, *(lx.FREE - lx.PREPOSITIONS)}
-        words = [w for w in phrase_words(rest) if w not in free and w.lower() not in free]
+        words = phrase_words(rest)
+        told = {  # "5 were seen 6 were seen"; "5 were seen, 6 were seen"
+            w
+            for w in {*words} & {*said}
+            if len(here) > 1 or (said[w] > 1 and lx.NEGATORS.isdisjoint(words))
+        }
+        free = {*own, *asked, *told, *(lx.FREE - lx.PREPOSITIONS)}
+        words = [w for w in words if w not in free and w.lower() not in free]
         tails = [phrase_words(sentence[q.end : end])[:1] for q in here]
         here = [
             q

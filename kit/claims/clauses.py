@@ -51,6 +51,11 @@ _NONE = re.compile(r"(?<=\w)(\s*[:=]\s*)(?:none|n\.s\.|ns)(?=\s*(?:[,;.)]|$))", 
 _OWN = re.compile(  # "I would expect it to rise" says that it rises
     r"\b(I|we) would (?=(?:expect|think|assume)\b(?!.*\b(?:but|yet|however|(?:al)?though)\b))", re.I
 )
+_THE_PATHWAY = re.compile(  # "In flight, the pathway is up" speaks of "this pathway"
+    r"^(\W*(?:in|on|at|with|during|after|under|upon|within|across|compared|relative|versus|vs|yes|no)"
+    r"\b[^,]*, )the(?= (?:pathway|gene set)\b)",
+    re.I,
+)
 _DENIALS, _NO_CLAIM, _LIKEWISE = phrases(lx.DENIALS), phrases(lx.NO_CLAIM), phrases(lx.LIKEWISE)
 _TAKES_BACK, _CAUSES = phrases(lx.TAKES_BACK), phrases(lx.CAUSES)
 _UNDONE = re.compile(  # what was to happen did not: "the rise was expected but did not occur"
@@ -112,7 +117,9 @@ class Reader:
         parts = re.split(r"\s*;\s*", text.rstrip(" ;"))
         if len(parts) > 1 and all(_LABELLED.fullmatch(p) for p in parts):
             return [c for p in parts for c in self.sentence(p)]
-        text = _MARK.sub(lambda m: m[1] + ("up" if "+" in m[2] else "down"), text)
+        text = _MARK.sub(
+            lambda m: m[1] + ("up" if "+" in m[2] else "down"), _THE_PATHWAY.sub(r"\1this", text)
+        )
         text = _OWN.sub(r"\1 ", _AMOUNT.sub("", _NONE.sub(r"\1unchanged", text)))
         raw = tokens(text)
         words = affirmed([w.lower() for w in raw])

@@ -209,7 +209,9 @@ def _other(after: Sequence[str], free: Container[str], of: bool) -> bool:
     if rest[0] in lx.DETERMINERS and not of:
         return False  # "is the main source" says what it does
     said = [w for w in rest if w not in lx.DETERMINERS]
-    known = any(w in free or w in lx.AFFIRMS or w[-2:] in ("er", "st") for w in said)
+    known = said == ["found"] or any(
+        w in free or w in lx.AFFIRMS or w[-2:] in ("er", "st") for w in said
+    )
     return 0 < len(said) <= 2 and not known and rest[0][-2:] not in ("ed", "en")
 
 

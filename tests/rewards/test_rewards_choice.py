@@ -295,3 +295,39 @@ def test_a_sign_between_names_makes_the_list_no_better(by):
     truth = {"facts": [{"text": "titin"}, {"text": "desmin"}]}
     asked = "Which two proteins are lost first?", truth
     assert pay(asked, by.join(names)) <= pay(asked, ", ".join(names)) <= 0.35
+
+
+@pytest.mark.parametrize(
+    "verb", ["is classified", "is categorized", "is best described", "counts", "is best classified"]
+)
+def test_what_a_thing_is_classified_as_is_the_option_that_is_named(verb):
+    """ "It is classified as Type B." was a comparison; "as Type C, it is Type B" named B alone."""
+    asked = ("Is the response Type A, Type B or Type C?", {"text": "Type B"})
+    assert [pay(asked, f"It {verb} as Type {x}.") for x in "ABC"] == [0.0, 1.0, 0.0]
+    assert pay(asked, f"It {verb} as Type A. It is Type B.") == 0.0
+    assert pay(asked, f"It {verb} as Type A, as Type B and as Type C.") == 0.0
+    assert pay(asked, "It is Type B, as opposed to Type A.") == 1.0
+
+
+def test_what_was_found_is_counted():
+    """ "7 mice were found." earned what a wrong number did, "7 mice were seen." everything."""
+    asked = ("How many mice had a lesion?", {"text": "7 mice", "number": 7, "tolerance": 0})
+    assert pay(asked, "7 mice were found.") == pay(asked, "A total of 7 mice were found.") == 1.0
+    assert pay(asked, "7 mice were found innocent.") == 0.0
+
+
+@pytest.mark.parametrize("verb", ["found", "seen", "detected", "counted"])
+def test_several_numbers_with_one_verb_are_several_guesses(verb):
+    """ "5 were seen 6 were seen 7 were seen" earned .67 of a right answer over four truths."""
+    truths = [{"text": f"{k} mice", "number": k, "tolerance": 0} for k in (5, 6, 7, 8)]
+    texts = ("5 were {} 6 were {} 7 were {}", "5 mice were {}, 6 were {}.")
+    for t in texts:
+        assert [pay(("How many mice?", f), t.replace("{}", verb)) for f in truths] == [0.0] * 4
+    asked = ("How many mice had a lesion?", truths[2])
+    for t in (
+        "12 mice were observed, 7 were {}.",
+        "7 of 12 mice were {}.",
+        "In 12 mice 7 were {}.",
+    ):
+        assert pay(asked, t.replace("{}", verb)) == 1.0
+    assert pay(asked, f"7 mice were {verb}, 5 mice were not {verb}.") == 1.0

@@ -253,3 +253,16 @@ def test_an_answer_that_is_not_read_is_neither_right_nor_wrong():
     assert correct(task, said) is None
     task = Task(id="t", prompt="When insulin is given, does sugar rise or fall?", truth=truth)
     assert claims("When insulin is given, sugar falls.", {"sugar": ()}, prompt=task.prompt)
+
+
+@pytest.mark.parametrize(
+    "lead", ["In flight", "Compared to ground control", "During spaceflight", "Yes", "In general"]
+)
+def test_the_pathway_behind_a_lead_in_is_the_one_that_was_asked_for(lead):
+    """Right, it earned what the wrong one did; "it" and "this pathway" were read."""
+    for word, way in (("upregulated", "up"), ("downregulated", "down")):
+        found = claims(f"{lead}, the pathway is {word}.", {"Peroxisome": []})
+        assert settle(found) == {"Peroxisome": way}
+    both = f"{lead}, the pathway is upregulated. {lead}, the pathway is downregulated."
+    assert settle(claims(both, {"Peroxisome": []})) == {"Peroxisome": "unstated"}
+    assert not claims("For glycolysis, the pathway is upregulated.", {"Peroxisome": []})
