@@ -27,6 +27,12 @@ TRUTH = {**dict.fromkeys(("true", "yes", "1"), 1), **dict.fromkeys(("false", "no
 SIGNS = ("polarity", "sign", "type", "direction", "valence", "effect")
 KINDS = ("type", "kind", "category", "class", "nature", "group")
 PITFALL = re.compile(r"(?:is )?(?:pitfall|negative|penalty|undesir|unwanted)|anti criteri")
+TYPED = re.compile(  # such a word alone, before a colon or before what is so: no "penalty kick"
+    rf"(?:{PITFALL.pattern})\w*(?:\W*\Z|:| (?:criteri|rubric|item|point|aspect|behaviou?r))"
+)
+CONTENT = re.compile(  # what an answer is to say or to be like
+    r"(?:.*_)?(?:gold|answer|hint|keyword|verb|sentiment|mood|tone|emotion|result|charge)s?"
+)
 COSTS = re.compile(  # the same of a criterion's own fields alone: of a task's, it is a topic
     r"(?:(?:\w+_)?type|kind|nature|polarity|sign|direction|valence|effect) (?:is )?(?:deduction|con"
     r"|subtract|violation|red flag|hard fail(?:ure)?)s?(?: (?:criteri(?:on|a)|rubric|item))?"
@@ -75,8 +81,7 @@ def own(name: str) -> str:
     return _OF.sub("", spelled(name), count=1)
 
 
-def _word(value: Any) -> str:
-    """A value as a word of the lists above: "_" and "-" within it are blanks."""
+def _word(value: Any) -> str:  # of the lists above: "_" and "-" within it are blanks
     return re.sub(r"\b[\s-]+\b|_", " ", as_text(value).strip().casefold())
 
 
@@ -114,12 +119,18 @@ def pitfall(name: str, value: Any) -> bool:
     field = own(name)
     for one in value if field == "tags" and isinstance(value, list) else [value]:
         said = _word(one)
-        whole = (said in AGAINST and said[-1:].isalpha()) or PITFALL.fullmatch(said)
-        whole = whole or (field != spelled(name) and COSTS.fullmatch(f"{field} {said}"))
+        whole = not CONTENT.fullmatch(field) and (
+            (said in AGAINST and said[-1:].isalpha()) or PITFALL.fullmatch(said)
+        )
         flagged = TRUTH.get(said) == 1 and any(
             PITFALL.match(w) or w in AGAINST for w in field.split("_")
         )
-        if whole or (field in KINDS and PITFALL.match(said)) or flagged:
+        if (
+            whole
+            or flagged
+            or (field in KINDS and TYPED.match(said))
+            or (field != spelled(name) and COSTS.fullmatch(f"{field} {said}"))
+        ):
             return not weighs(name, one)
     return False
 

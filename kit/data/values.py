@@ -144,8 +144,9 @@ def _literal(text: str) -> Any:
         return json.loads(text, strict=False)
     except ValueError:
         tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-        said = (t for t in tokens if t.type not in (tokenize.NL, tokenize.NEWLINE))
-        pairs = [*itertools.pairwise(said)]
+        pairs = [
+            *itertools.pairwise(t for t in tokens if t.type not in (tokenize.NL, tokenize.NEWLINE))
+        ]
         if any(a.type == b.type == tokenize.STRING for a, b in pairs):
             raise ValueError("a comma is missing") from None
         apart = (a.string + (", " if (a.string, b.string) == ("}", "{") else " ") for a, b in pairs)

@@ -686,6 +686,22 @@ def test_a_word_that_may_be_a_sign_is_an_error_where_the_criterion_pays(said):
     }
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        *({"category": x} for x in ("penalty kicks", "negative externalities")),
+        {"group": "negative control"},
+        *({x: "negative"} for x in ("gold", "answer", "tone", "expected_sentiment", "test_result")),
+        {"keyword": "avoid"},
+    ],
+    ids=str,
+)
+def test_a_word_of_sign_in_what_an_answer_is_about_is_no_sign(said):
+    """A file of football was refused: "a pitfall weighs 2"."""
+    found = load_tasks([{"prompt": "p", "criteria": [{"text": "x", "weight": 2, **said}]}])
+    assert not errors(found)
+
+
 @pytest.mark.parametrize("kind", [*COSTLY, "deductive", "context", "negative"])
 def test_a_topic_is_no_sign(kind):
     """Deduction is a topic of logic, red flags one of medicine."""

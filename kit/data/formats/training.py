@@ -404,5 +404,10 @@ def prompts(row: Row) -> Parsed:
     chat = ask(row, "prompt", "question", "query", "instruction", "messages", "input")
     if row.data.get("response") is not None:
         row.respond(task_id, "response", row.take("response"), source="data")
-    sources = snippets(row, row.take("sources"))
-    return row.task(task_id, chat.prompt, sources=sources, meta=chat.meta, **chat.fields)
+    return row.task(
+        task_id,
+        chat.prompt,
+        sources=snippets(row, row.take("sources")),
+        meta=chat.meta,
+        **chat.fields,
+    )
