@@ -53,7 +53,8 @@ _OWN = re.compile(  # "I would expect it to rise" says that it rises
 )
 _THE_PATHWAY = re.compile(  # "In flight, the pathway is up" speaks of "this pathway"
     r"^(\W*(?:in|on|at|with|during|after|under|upon|within|across|compared|relative|versus|vs|yes|no)"
-    r"\b[^,]*, )the(?= (?:pathway|gene set)\b)",
+    r"\b[^,]*, |\W*(?:i|we) (?:think|believe|expect|conclude|found|find) (?:that )?)"
+    r"the(?= (?:pathway|gene set)\b)",
     re.I,
 )
 _DENIALS, _NO_CLAIM, _LIKEWISE = phrases(lx.DENIALS), phrases(lx.NO_CLAIM), phrases(lx.LIKEWISE)

@@ -263,6 +263,8 @@ def test_the_pathway_behind_a_lead_in_is_the_one_that_was_asked_for(lead):
     for word, way in (("upregulated", "up"), ("downregulated", "down")):
         found = claims(f"{lead}, the pathway is {word}.", {"Peroxisome": []})
         assert settle(found) == {"Peroxisome": way}
+        said = claims(f"I think that the pathway is {word}.", {"Peroxisome": []})
+        assert settle(said) == {"Peroxisome": way}
     both = f"{lead}, the pathway is upregulated. {lead}, the pathway is downregulated."
     assert settle(claims(both, {"Peroxisome": []})) == {"Peroxisome": "unstated"}
     assert not claims("For glycolysis, the pathway is upregulated.", {"Peroxisome": []})
