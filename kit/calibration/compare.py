@@ -351,14 +351,20 @@ def _sides(
     paired: bool,
     missing: str,
 ) -> list[Inputs]:
-    if paired and missing != "raise":
-        raise DataError(
+    DataError.first(
+        (
+            paired and missing != "raise",
             "paired rows cannot be dropped one side at a time",
-            where="argument missing",
-            fix="drop incomplete pairs first",
-        )
-    if not isinstance(paired, (bool, np.bool_)):
-        raise DataError(f"paired is {paired!r}", where="argument paired", fix="use True or False")
+            "argument missing",
+            "drop incomplete pairs first",
+        ),
+        (
+            not isinstance(paired, (bool, np.bool_)),
+            f"paired is {paired!r}",
+            "argument paired",
+            "use True or False",
+        ),
+    )
     for name, side in (("before", before), ("after", after)):
         if not hasattr(side, "__len__") or len(side) != 2:
             raise DataError(

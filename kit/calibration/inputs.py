@@ -160,22 +160,26 @@ def check(
             f"missing is {missing!r}", where="argument missing", fix='use "raise" or "count"'
         )
     p, y = _column(conf, name), _column(correct, "correct")
-    if len(p) != len(y):
-        raise DataError(
+    DataError.first(
+        (
+            len(p) != len(y),
             f"{name} has {len(p)} rows, correct has {len(y)}",
-            where=f"arguments {name}, correct",
-            fix="pass one outcome per confidence",
-        )
-    if len(p) == 0 and not allow_empty:
-        raise DataError(
-            "there are no rows", where="arguments conf, correct", fix="pass at least one row"
-        )
-    if p.dtype == bool:
-        raise DataError(
+            f"arguments {name}, correct",
+            "pass one outcome per confidence",
+        ),
+        (
+            len(p) == 0 and not allow_empty,
+            "there are no rows",
+            "arguments conf, correct",
+            "pass at least one row",
+        ),
+        (
+            p.dtype == bool,
             "confidence is True / False, not a probability",
-            where="argument conf",
-            fix="were conf and correct swapped?",
-        )
+            "argument conf",
+            "were conf and correct swapped?",
+        ),
+    )
     if p.dtype.kind in "iu" or p.dtype not in (np.float32, np.float64):
         p = p.astype(float)
     w = _weights(weights, len(p))

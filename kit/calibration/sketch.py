@@ -117,18 +117,20 @@ class Sketch:
         K must divide 25200. Explicit edges and equal mass need the
         rows themselves. parts : the same rows once more, in blocks, for the sums of their clusters.
         """
-        if self.rows == 0:
-            raise DataError(
+        DataError.first(
+            (
+                self.rows == 0,
                 "the sketch holds no rows",
-                where=f"sketch ({self.missing} rows missing)",
-                fix="update it with rows first",
-            )
-        if edges is not None or equal_mass:
-            raise DataError(
+                f"sketch ({self.missing} rows missing)",
+                "update it with rows first",
+            ),
+            (
+                edges is not None or equal_mass,
                 "a sketch cannot be cut at explicit edges or into equal mass",
-                where="arguments edges, equal_mass",
-                fix="pass the rows, or a K that divides 25200",
-            )
+                "arguments edges, equal_mass",
+                "pass the rows, or a K that divides 25200",
+            ),
+        )
         middle, rows = self._used()[0], float(self.weight.sum())
         few = len(middle) <= AUTO_DISTINCT and by_value(middle, rows)
         if bins == "distinct" or (bins == "auto" and few):

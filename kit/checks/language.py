@@ -71,10 +71,11 @@ _WORDS = {code: frozenset(text.split()) for code, text in _STOP.items()}
 
 def _script(text: str) -> str | None:
     """The language code of the script that most letters belong to; None for Latin or no letters."""
-    count: Counter[str] = Counter()
-    for char in text:
-        if char.isalpha():
-            count["LATIN" if char.isascii() else unicodedata.name(char, "").split(" ", 1)[0]] += 1
+    count = Counter(
+        "LATIN" if char.isascii() else unicodedata.name(char, "").split(" ", 1)[0]
+        for char in text
+        if char.isalpha()
+    )
     if not count:
         return None
     if count["HIRAGANA"] + count["KATAKANA"] > 0.1 * count.total():

@@ -417,9 +417,7 @@ def cited(text: str, known: tuple[str, ...] = ()) -> list[str]:
     ['S1', 'S2', 'S9']
     """
     shapes = [re.compile(re.sub(r"\d+", lambda _: r"\d+", re.escape(k))) for k in known]
-    found: list[tuple[int, str]] = []
-    for m in _CITE_TAG.finditer(text):
-        found += [(m.start(), i) for i in ids_of(m[1], known)]
+    found = [(m.start(), i) for m in _CITE_TAG.finditer(text) for i in ids_of(m[1], known)]
     rest = _CITE_TAG.sub(lambda m: " " * len(m[0]), text)
     for m in re.finditer(r"\[([^\[\]\n]{1,200})\](?!\()", rest):
         parts = [p.strip() for p in re.split(r"[,;]", m[1])]

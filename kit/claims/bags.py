@@ -18,7 +18,7 @@ from typing import Any
 
 from ..checks import units
 from ..checks.quantities import Quantity, agrees, quantities, readable
-from ..records import Task
+from ..records import Task, grouped
 from . import lexicon as lx
 from .text import find, norm, phrase_words, spans, tokens
 
@@ -41,11 +41,8 @@ def known_names(tasks: Iterable[Task]) -> list[Task]:
     ['W', 'U', 'Os']
     """
     tasks = list(tasks)
-    counts: dict[tuple[str, Any], Counter[str]] = {}
-    for t in tasks:
-        for of in _lists(t):
-            counts.setdefault(of, Counter()).update(str(f["text"]) for f in _facts(t))
-    names = {of: [n for n, _ in c.most_common(MOST_NAMES)] for of, c in counts.items()}
+    said = grouped((of, str(f["text"])) for t in tasks for of in _lists(t) for f in _facts(t))
+    names = {of: [n for n, _ in Counter(x).most_common(MOST_NAMES)] for of, x in said.items()}
     rows = [
         {of: names[of, by] for of, by in _lists(t) if len(names[of, by]) > LEAST[of]} for t in tasks
     ]

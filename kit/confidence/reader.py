@@ -47,18 +47,20 @@ def extract_each(text: str, *, scale: float | None = None) -> list[Stated]:
     >>> [s.value for s in extract_each("I am 90% sure. On reflection, confidence: 40%")]
     [0.9, 0.4]
     """
-    if not isinstance(text, str):
-        raise DataError(
+    DataError.first(
+        (
+            not isinstance(text, str),
             f"the answer is {type(text).__name__}, not text",
-            where="argument text",
-            fix="pass the reply's text",
-        )
-    if scale is not None and not (isinstance(scale, (int, float)) and scale > 0):
-        raise DataError(
+            "argument text",
+            "pass the reply's text",
+        ),
+        (
+            scale is not None and not (isinstance(scale, (int, float)) and scale > 0),
             f"scale is {scale!r}",
-            where="argument scale",
-            fix="use the largest value: 1, 5, 10 or 100",
-        )
+            "argument scale",
+            "use the largest value: 1, 5, 10 or 100",
+        ),
+    )
     return [_stated(s, scale) for s in statements(text)]
 
 

@@ -197,10 +197,15 @@ def _sample(
     turns = [{**t, "content": text_of(t.get("content"), held)} for t in turns]
     task = task_of(task_id, turns, criteria, where)
     fix = "give samples ids that differ as text"
-    if sample.get("id") is None:
-        raise DataError("the sample has no id", where=f"{where}, field id", fix=fix)
-    if out.tasks.get(task_id, task).prompt != task.prompt:
-        raise DataError(f"two questions have the id {task_id!r}", where=where, fix=fix)
+    DataError.first(
+        (sample.get("id") is None, "the sample has no id", f"{where}, field id", fix),
+        (
+            out.tasks.get(task_id, task).prompt != task.prompt,
+            f"two questions have the id {task_id!r}",
+            where,
+            fix,
+        ),
+    )
     output = sample["output"]
     choice = next(iter(output.get("choices") or [{}]))
     said = (choice.get("message") or {}).get("content")

@@ -243,12 +243,15 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
             _report(problem, path.name, Note("delimiter", said))
         rows = records(f, delimiter)
         header = next(rows, (1, []))[1]
-        if isinstance(header, csv.Error):
-            raise DataError(f"the header cannot be read: {header}", where=str(path))
-        if not header:
-            raise DataError(
-                "the file is empty", where=str(path), fix="the first line must name the columns"
-            )
+        DataError.first(
+            (
+                isinstance(header, csv.Error),
+                f"the header cannot be read: {header}",
+                str(path),
+                None,
+            ),
+            (not header, "the file is empty", str(path), "the first line must name the columns"),
+        )
         width, header = len(header), [name.strip() for name in header]
         while header and not header[-1]:  # columns that a spreadsheet left empty
             header.pop()

@@ -14,7 +14,7 @@ from .. import stats
 from ..data import tasks_of
 from ..data.schemas import stamped
 from ..errors import DataError
-from ..records import Response, Task, Verdict
+from ..records import Response, Task, Verdict, grouped
 from .beside import answers_of, sign
 from .labels import Key, Labels, guarded, read_labels, verdicts_of
 
@@ -125,19 +125,16 @@ def _pool(tasks: Any, answers: Any, design: str, verdicts: Mapping[Key, Verdict]
 
     by_id = {t.id: t for t in tasks_of(tasks)}
     asked = {i: [c.id for c in leaves(t.criteria) if not c.by_code] for i, t in by_id.items()}
-    strata: dict[str, list[Key]] = {}
-    texts = {}
-    for r in answers_of(answers):
-        if r.task_id not in by_id:
-            raise DataError(
-                f"there is no task {r.task_id!r}",
-                where="ANSWERS",
-                fix="give the tasks that these answers answer",
-            )
-        texts[r.ids] = r
-        for key in ((r.task_id, r.id, c) for c in asked[r.task_id]):
-            name = "all" if design == "random" else _stratum(verdicts.get(key))
-            strata.setdefault(name, []).append(key)
+    texts = {r.ids: r for r in answers_of(answers)}
+    if lost := [task for task, _ in texts if task not in by_id]:
+        raise DataError(
+            f"there is no task {lost[0]!r}",
+            where="ANSWERS",
+            fix="give the tasks that these answers answer",
+        )
+    keys = ((*ids, c) for ids in texts for c in asked[ids[0]])
+    every = design == "random"
+    strata = grouped(("all" if every else _stratum(verdicts.get(k)), k) for k in keys)
     return _Pool(strata, by_id, texts)
 
 

@@ -29,7 +29,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from ..checks.text import CJK, answered, ids_of
-from ..records import Criterion, Part, Response, Task, Verdict, by_criterion
+from ..records import Criterion, Part, Response, Task, Verdict, by_criterion, grouped
 
 PREFIX = "cite:"
 SUPPORT_LEVELS = ("not supported", "partly supported", "fully supported")
@@ -98,11 +98,12 @@ def parse_answer(text: str, known: Container[str] = ()) -> ParsedAnswer:
         return ParsedAnswer(text="", block_problem=problem, tag_problems=(), claims=())
     claims, problems = _spans(block, known)
     claims += [c for part in around for c in _pieces(_TAG.sub(" ", _ANSWER.sub(" ", part)), ())]
-    seen: dict[tuple[str, tuple[str, ...]], CitedClaim] = {}
-    for c in claims:
-        seen.setdefault((" ".join(_WORD.findall(c.text.lower())), tuple(sorted(c.ids))), c)
+    alike = grouped(((" ".join(_WORD.findall(c.text.lower())), *sorted(c.ids)), c) for c in claims)
     return ParsedAnswer(
-        text=block, block_problem=problem, tag_problems=tuple(problems), claims=tuple(seen.values())
+        text=block,
+        block_problem=problem,
+        tag_problems=tuple(problems),
+        claims=tuple(first for first, *_ in alike.values()),
     )
 
 

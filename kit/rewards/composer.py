@@ -110,13 +110,11 @@ class Composer:
         per cited claim. Nothing where the format gate is shut: no verdict could change what is
         paid.
         """
-        out: dict[str, Criterion] = {}
         if self._shut(task, response):
             return ()
-        for c in self.components:
-            for criterion in components.criteria(c.kind, c.options, task, response):
-                out.setdefault(criterion.id, criterion)
-        return tuple(out.values())
+        each = (components.criteria(c.kind, c.options, task, response) for c in self.components)
+        alike = grouped((c.id, c) for criteria in each for c in criteria)
+        return tuple(first for first, *_ in alike.values())
 
     def _shut(self, task: Task, response: Response) -> bool:
         """A required form is missing: the answer earns gate_to, whatever it says (S x format)."""

@@ -12,12 +12,11 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import KitError
-from ..records import Criterion, Response, Task, Verdict
+from ..records import Criterion, Response, Task, Verdict, grouped
 from . import components
 from .composer import Composer, grades
 
@@ -34,10 +33,7 @@ def spreads(said: Iterable[tuple[str, float | None]]) -> dict[str, float]:
     >>> spreads([("a", 0.0), ("a", 1.0), ("b", 1.0), ("b", None)])
     {'a': 0.5}
     """
-    values: dict[str, list[float]] = defaultdict(list)
-    for i, value in said:
-        if value is not None:
-            values[i].append(value)
+    values = grouped((i, value) for i, value in said if value is not None)
     return {k: statistics.pstdev(x) for k, x in values.items() if len(x) > 1}
 
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 import dataclasses
 import random
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice, zip_longest
 from typing import Any
 
 from ..claims.text import phrase_words
-from ..records import Task
+from ..records import Task, grouped
 
 CONFIDENCES = (None, 1, 10, 30, 50, 70, 90, 99)
 STYLES = ("plain", "block", "lower", "bullets", "one line")
@@ -93,18 +93,15 @@ class Material:
     @classmethod
     def of(cls, tasks: Iterable[Task]) -> Material:
         """The material of some tasks."""
-        names: Counter[str] = Counter()
-        words: Counter[str] = Counter()
-        groups: dict[str | None, Counter[str]] = defaultdict(Counter)
-        for t in tasks:
-            names.update(_facts(t))
-            groups[t.group].update(set(_facts(t)))
-            names.update(t.truth.get("candidates", ()))
-            words.update(w for c in t.criteria for w in _looked_for(c.check or {}))
+        tasks = list(tasks)
+        names = Counter(n for t in tasks for n in (*_facts(t), *t.truth.get("candidates", ())))
+        checks = (c.check or {} for t in tasks for c in t.criteria)
+        words = Counter(w for check in checks for w in _looked_for(check))
+        groups = grouped((t.group, n) for t in tasks for n in set(_facts(t)))
         return cls(
             tuple(n for n, _ in names.most_common()),
             tuple(w for w, _ in words.most_common()),
-            groups,
+            {group: Counter(named) for group, named in groups.items()},
         )
 
     def others(self, task: Task) -> tuple[str, ...]:

@@ -84,10 +84,8 @@ def read(tasks: TaskSet, task_id: str, *, verdicts: list[Verdict] | None = None)
     told = [*tasks.labels(t.id), *(v for v in verdicts or () if v.task_id == t.id)]
     rows = []
     for c in t.criteria:
-        cells: dict[str, dict[str, str]] = {a: {} for a in answers}
-        for v in told:
-            if v.criterion_id == c.id:
-                cells.setdefault(v.response_id, {})[v.judge or "?"] = mark(v)
+        own = grouped((v.response_id, v) for v in told if v.criterion_id == c.id)
+        cells = {a: {v.judge or "?": mark(v) for v in own.get(a, ())} for a in (answers | own)}
         rows.append(
             {
                 "id": c.id,

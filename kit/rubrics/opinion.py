@@ -16,7 +16,7 @@ from typing import Any
 from ..data.findings import Finding
 from ..data.taskset import Parsed
 from ..judge.prices import Budget
-from ..records import Criterion, Response, Task
+from ..records import Criterion, Response, Task, grouped
 
 PREFIX = "judge-"  # of the codes of these findings
 ASK = (
@@ -76,17 +76,15 @@ def opinions(
     for p, c in places:
         tasks.setdefault((p.task.asked, c.text), _task(len(tasks), p.task.asked, questions))
     answers = [Response(task_id=t.id, id="criterion", text=text) for (_, text), t in tasks.items()]
-    got: dict[str, dict[str, Any]] = {}
     told = ask(
         list(tasks.values()), answers, judge=judge, ledger=ledger, budget=budget, progress=progress
     )
-    for v in told:
-        got.setdefault(v.task_id, {})[v.criterion_id] = v
+    got = grouped((v.task_id, v) for v in told)
     unknown = sum(v.status == "unknown" for v in told)
     for p, c in places:
-        for name, v in got[tasks[p.task.asked, c.text].id].items():
-            if v.status != "unknown" and _objects(name, c.weight, v.value):
-                yield _finding(p, c, name, v)
+        for v in got[tasks[p.task.asked, c.text].id]:
+            if v.status != "unknown" and _objects(v.criterion_id, c.weight, v.value):
+                yield _finding(p, c, v.criterion_id, v)
     if unknown:
         yield Finding(
             code=PREFIX + "unknown",

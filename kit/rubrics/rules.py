@@ -11,7 +11,7 @@ from ..data.findings import Finding
 from ..data.taskset import Parsed
 from ..data.words import tokens_of, words
 from ..errors import DataError
-from ..records import Criterion, Response, Task
+from ..records import Criterion, Response, Task, grouped
 from .limits import mismatch
 from .meaning import (
     best_first,
@@ -269,11 +269,10 @@ def _weights(task: Task, found: Found) -> None:
 
 
 def _labels(p: Parsed, task: Task, found: Found) -> None:
-    told: dict[tuple[str, str], list[float]] = {}
+    people = (v for v in p.verdicts if v.judge.startswith("human") and v.value is not None)
+    told = grouped(((v.response_id, v.criterion_id), v.value) for v in people)
     known = {c.id for c in task.criteria}
     for v in p.verdicts:
-        if v.judge.startswith("human") and v.value is not None:
-            told.setdefault((v.response_id, v.criterion_id), []).append(v.value)
         if v.criterion_id not in known:
             found(
                 "unknown-criterion",

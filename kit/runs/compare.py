@@ -24,8 +24,7 @@ DIFFERENCE = re.compile(r"\b(difference|change|minus|less|the same)\b| - ", re.I
 def differing(found: Found) -> dict[str, tuple[str, ...]]:
     """Per notebook, the parameters (seed and profile apart) that are not the same in all its runs."""
     out: dict[str, tuple[str, ...]] = {}
-    for book in dict.fromkeys(r.notebook for _, r in found):
-        own = [r.params for _, r in found if r.notebook == book]
+    for book, own in grouped((r.notebook, r.params) for _, r in found).items():
         names = dict.fromkeys(k for p in own for k in p if k not in ("seed", "profile"))
         out[book] = tuple(k for k in names if len({_text({k: p.get(k)}) for p in own}) > 1)
     return out

@@ -157,15 +157,9 @@ def _own(mine: Sequence[tuple[Path, Run]]) -> tuple[list[str], list[str]]:
     """The runs' own sentences: what all say, and the others, each with the run that says it."""
     named = compare.labels(mine)
     each = {named[r.id]: r.meta.get("found", ()) for _, r in mine}
-    common: dict[str, None] = {}
-    alone: dict[str, str] = {}
-    for name, sentences in each.items():
-        for s in sentences:
-            if all(s in other for other in each.values()):
-                common[s] = None
-            else:
-                alone.setdefault(s, f"{s} ({name})")
-    return list(common), list(alone.values())
+    said = grouped((s, name) for name, sentences in each.items() for s in sentences)
+    common = [s for s, names in said.items() if set(names) == each.keys()]
+    return common, [f"{s} ({names[0]})" for s, names in said.items() if s not in common]
 
 
 def _over_seeds(mine: Sequence[tuple[Path, Run]]) -> list[str]:

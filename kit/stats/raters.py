@@ -42,18 +42,20 @@ def rated(
     """
     rows = grid(ratings)
     width = {len(r) for r in rows}
-    if len(width) > 1:
-        raise DataError(
+    DataError.first(
+        (
+            len(width) > 1,
             "items have different numbers of raters",
-            where="ratings",
-            fix="give one column per rater, None where not rated",
-        )
-    if width <= {0}:
-        raise DataError(
+            "ratings",
+            "give one column per rater, None where not rated",
+        ),
+        (
+            width <= {0},
             "there are no ratings",
-            where="ratings",
-            fix="give (items, raters): a row an item, None where not rated",
-        )
+            "ratings",
+            "give (items, raters): a row an item, None where not rated",
+        ),
+    )
     columns = {f"rater {k + 1}": c for k, c in enumerate(zip(*rows, strict=True))}
     return numbered(columns, categories)
 

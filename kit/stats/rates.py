@@ -136,18 +136,20 @@ def pass_rate(
     >>> 0 < e.low < e.value < e.high < 1
     True
     """
-    if design not in DESIGNS:
-        raise DataError(
+    DataError.first(
+        (
+            design not in DESIGNS,
             f"design is {design!r}",
-            where="design",
-            fix=f"say how the labelled rows were chosen: one of {DESIGNS}",
-        )
-    if (design == "probability") != (inclusion is not None):
-        raise DataError(
+            "design",
+            f"say how the labelled rows were chosen: one of {DESIGNS}",
+        ),
+        (
+            (design == "probability") != (inclusion is not None),
             "inclusion probabilities go with design='probability', and only with it",
-            where="design, inclusion",
-            fix="give inclusion=(n,) in (0, 1] with design='probability'",
-        )
+            "design, inclusion",
+            "give inclusion=(n,) in (0, 1] with design='probability'",
+        ),
+    )
     f, y, group = _columns(judge, human, cluster)
     if np.isnan(y).all():
         return unknown(len(f), method="corrected pass rate", note="no row is labelled", level=level)

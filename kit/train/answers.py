@@ -12,7 +12,7 @@ from typing import Any
 
 from ..checks.rules import without_confidence
 from ..errors import DataError
-from ..records import Response, Task, fingerprint
+from ..records import Response, Task, fingerprint, grouped
 from ..rewards.trivial import TRIVIAL, policies
 from ..system import progress
 from . import engine, sampling
@@ -128,13 +128,16 @@ def trivial(tasks: Sequence[Task], reward: Reward) -> Evaluation:
 
 def by_policy(every: Evaluation | None) -> dict[str, Evaluation]:
     """What `trivial` gave, by the policy's name; {} for None."""
-    out: dict[str, Evaluation] = {}
-    for r, g in zip(every.responses, every.grades, strict=True) if every else ():
-        name = str(r.source).removeprefix(TRIVIAL)
-        old = out.get(name, Evaluation(name=name, responses=(), grades=()))
-        more = {"responses": (*old.responses, r), "grades": (*old.grades, g)}
-        out[name] = dataclasses.replace(old, **more)
-    return out
+    both = zip(every.responses, every.grades, strict=True) if every else ()
+    held = grouped((str(r.source).removeprefix(TRIVIAL), (r, g)) for r, g in both)
+    return {
+        name: Evaluation(
+            name=name,
+            responses=tuple(r for r, _ in own),
+            grades=tuple(g for _, g in own),
+        )
+        for name, own in held.items()
+    }
 
 
 def prompt_ids(tokenizer: Any, task: Task, limit: int | None = None) -> list[int]:

@@ -9,14 +9,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from .. import stats
-from ..records import Grade, Response, Task, grade_from_json, response_from_json, to_json
+from ..records import (
+    Grade,
+    Response,
+    Task,
+    grade_from_json,
+    grouped,
+    response_from_json,
+    to_json,
+)
 from ..rewards.components import static_weights
 from ..runs import plain
 from ..stats.estimate import Estimate
@@ -429,13 +436,9 @@ def row_names(tasks: Sequence[Task]) -> dict[tuple[str, str], str]:
     >>> row_names(t)
     {('a', 'c1'): 'X', ('b', 'c1'): 'Y'}
     """
-    used: dict[tuple[str, bool], set[str]] = defaultdict(set)
-    where: dict[tuple[str, str], tuple[str, bool]] = {}
-    for t in tasks:
-        for c in t.criteria:
-            key = (c.title or c.text, c.weight < 0)
-            used[key].add(t.id)
-            where[t.id, c.id] = key
+    each = ((t.id, c) for t in tasks for c in t.criteria)
+    where = {(i, c.id): (c.title or c.text, c.weight < 0) for i, c in each}
+    used = {k: set(ids) for k, ids in grouped((k, i) for (i, _), k in where.items()).items()}
     shared = sorted((k for k in used if len(used[k]) > 1), key=lambda k: -len(used[k]))
     own = set(used if len(used) <= MOST else shared[:MOST])
     rest = {fault: sum(k[1] == fault for k in used if k not in own) for fault in (False, True)}
@@ -463,8 +466,5 @@ def row_means(
     """Mean value per row of one answer's verdicts (criterion id, value); unknown ones are left
     out.
     """
-    found: dict[str, list[float]] = defaultdict(list)
-    for i, value in verdicts:
-        if value is not None:
-            found[row_name(known, task_id, i)].append(value)
+    found = grouped((row_name(known, task_id, i), x) for i, x in verdicts if x is not None)
     return {k: sum(v) / len(v) for k, v in found.items()}

@@ -12,14 +12,13 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .. import stats
 from ..errors import KitError
-from ..records import Grade, Task
+from ..records import Task, grouped
 from ..rewards.composer import Composer
 from ..stats.estimate import Estimate
 from . import answers, models, rollouts
@@ -159,28 +158,22 @@ def of(
 
 
 def _found(seen: Evaluation, tasks: Sequence[Task]) -> dict[str, Any]:
-    groups: dict[str, list[Grade]] = defaultdict(list)
-    hits: dict[str, list[float | None]] = defaultdict(list)
+    groups = grouped((g.task_id, g) for g in seen.grades)
     passed = seen.strict(tasks)
-    for grade, hit in zip(seen.grades, passed, strict=True):
-        groups[grade.task_id].append(grade)
-        hits[grade.task_id].append(hit)
+    hits = grouped(zip(seen.clusters, passed, strict=True))
     # without a pass, one unknown answer leaves the prompt unknown
     best = [max(h, key=lambda v: 0.5 if v is None else v) for h in hits.values()]
     scores = {i: [g.score for g in gs] for i, gs in groups.items()}
     teach = {i: rollouts.health([s]).mixed for i, s in scores.items()}
     ranges = [gs[0].meta.get("range") or (0.0, 1.0) for gs in groups.values()]
-    kinds: dict[str, tuple[int, int]] = {}
-    for t in tasks:
-        mixed, every = kinds.get(t.kind or "all", (0, 0))
-        kinds[t.kind or "all"] = (mixed + teach[t.id], every + 1)
+    kinds = grouped((t.kind or "all", teach[t.id]) for t in tasks)
     return {
         "reward": seen.reward(),
         "once": stats.macro_mean(passed, cluster=seen.clusters),
         "any_of": stats.mean(best),
         "mixed": stats.wilson(sum(teach.values()), len(groups)),
         "health": rollouts.health(scores.values(), ranges=ranges),
-        "kinds": kinds,
+        "kinds": {kind: (sum(mixed), len(mixed)) for kind, mixed in kinds.items()},
     }
 
 

@@ -165,19 +165,23 @@ def ready(
     if settings.reweight:
         contrast.check(composer)
     inputs.unshared(tasks, heldout)
-    if settings.eval_every and not heldout:
-        raise KitError(
+    KitError.first(
+        (
+            settings.eval_every and not heldout,
             f"eval_every is {settings.eval_every}, and no task is held out",
-            where="setting eval_every",
-            fix="hold out tasks (train_ratio: 0.9, holdout_by: FIELD, heldout: FILE), "
-            "or say eval_every: 0",
-        )
-    if settings.audit_every and audit is None:
-        raise KitError(
+            "setting eval_every",
+            (
+                "hold out tasks (train_ratio: 0.9, holdout_by: FIELD, heldout: FILE), "
+                "or say eval_every: 0"
+            ),
+        ),
+        (
+            settings.audit_every and audit is None,
             "audit_every is set, and there is no second judge",
-            where="setting audit_every",
-            fix="give audit=..., or audit_every: 0",
-        )
+            "setting audit_every",
+            "give audit=..., or audit_every: 0",
+        ),
+    )
     rehearse(settings, _rehearsed)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..errors import KitError
 from ..judge.records import keys_of
-from ..records import Response, Task, fingerprint, leaves
+from ..records import Response, Task, fingerprint, grouped, leaves
 from ..runs import plain
 from ..system import paths
 from . import world
@@ -162,11 +162,9 @@ def read_batch(folder: Path) -> list[dict[str, Any]] | None:
 
     if not _batch_file(folder).is_file():
         return None
-    parts: dict[int, dict[str, Any]] = {}
-    for key, value in load_file(_batch_file(folder)).items():
-        number, _, name = key.partition("/")
-        parts.setdefault(int(number), {})[name] = value
-    return [parts[i] for i in sorted(parts)]
+    held = ((key.split("/", 1), value) for key, value in load_file(_batch_file(folder)).items())
+    parts = grouped((int(number), (name, value)) for (number, name), value in held)
+    return [dict(parts[i]) for i in sorted(parts)]
 
 
 def _batch_file(folder: Path) -> Path:

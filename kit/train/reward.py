@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 
 from ..errors import DataError, JudgeDownError, KitError
 from ..judge.ledger import Ledger
-from ..records import Grade, Response, Task, Verdict, fingerprint, leaves
+from ..records import Grade, Response, Task, Verdict, fingerprint, grouped, leaves
 from ..rewards import contrast
 from ..rewards.composer import Composer
 from ..system.paths import write_text
@@ -318,11 +318,11 @@ def focused(
     rows = [(reward.by_id[r.task_id], r, g) for r, g in zip(responses, grades, strict=True)]
     if not strength:
         return rows
-    said: dict[str, list[Verdict]] = {}
-    for task, _, g in rows:
-        said.setdefault(task.id, []).extend(g.verdicts)
+    said = grouped((t.id, v) for t, _, g in rows for v in g.verdicts)
     by_id = {t.id: t for t, _, _ in rows}
-    new = {i: contrast.focused(by_id[i], reward.composer, vs, strength) for i, vs in said.items()}
+    new = {
+        i: contrast.focused(t, reward.composer, said.get(i, ()), strength) for i, t in by_id.items()
+    }
     return [(new[t.id], r, _moved(reward.composer, new[t.id], r, g)) for t, r, g in rows]
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -227,9 +226,9 @@ def of_file(path: Path, stage: str) -> tuple[dict[str, Any], ...]:
     found = load_tasks(path, stage)
     harmless = ("duplicate-id", "empty-prompt")  # `learned` has its own word on empty texts
     serious = [f for f in found.findings if f.code not in harmless]
-    rows, answers = [], defaultdict(dict)
-    for r in replace(found, findings=serious).sound().responses:
-        answers[r.task_id][r.meta["role"]] = r.text
+    given = replace(found, findings=serious).sound().responses
+    each = grouped((r.task_id, (r.meta["role"], r.text)) for r in given)
+    rows, answers = [], {t.id: dict(each.get(t.id, ())) for t in found.tasks}
     asks = {t.id: t.prompt or answers[t.id].get("demonstration", "") for t in found.tasks}
     held = held_out([replace(t, prompt=asks[t.id]) for t in found.tasks])  # a text is its own
     for t in found.tasks:

@@ -66,15 +66,13 @@ def labelled_rows(labels: Any) -> list[Labelled]:
     Each row's task holds only criteria that a judge decides and people labelled on that answer.
     """
     labels = loaded(labels)
-    said: dict[tuple[str, str], dict[str, float]] = {}
-    for (task, response, criterion), value in labels_of(labels).items():
-        said.setdefault((task, response), {})[criterion] = float(value >= 0.5)
+    said = {key: float(value >= 0.5) for key, value in labels_of(labels).items()}
     out, prompts = [], _prompts(labels.tasks)
     for r in labels.responses:
-        mine, task = said.get(r.ids, {}), labels.by_id[r.task_id]
-        asked = tuple(c for c in task.criteria if c.id in mine and not c.by_code)
+        task = labels.by_id[r.task_id]
+        asked = tuple(c for c in task.criteria if (*r.ids, c.id) in said and not c.by_code)
         task = dataclasses.replace(task, criteria=asked)
-        out += [Labelled(task, r, c, mine[c.id], prompts[task.id]) for c in asked]
+        out += [Labelled(task, r, c, said[*r.ids, c.id], prompts[task.id]) for c in asked]
     if len({row.human for row in out}) < 2:
         raise DataError(
             f"{len(out)} labels, all alike or none",

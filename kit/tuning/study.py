@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from ..records import Task, fingerprint
+from ..records import Task, fingerprint, grouped
 from ..stats import (
     Estimate,
     ac1,
@@ -216,10 +216,8 @@ class Study:
             (baseline not in by, f"no candidate {baseline!r}", "baseline", names),
         )
         train = self.scores(candidates, "train")
-        first: dict[str, str] = {}
-        for s in train:
-            first.setdefault(by[s.name].group or s.name, s.name)
-        left = [by[name] for name in dict.fromkeys([*first.values(), baseline])]
+        alike = grouped((by[s.name].group or s.name, s.name) for s in train)
+        left = [by[name] for name in dict.fromkeys([*(x[0] for x in alike.values()), baseline])]
         dev = self.scores(left, "dev", baseline=baseline)
         if not dev[0].usable:
             raise DataError(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError, KitError
-from ..records import Verdict, fingerprint, paid
+from ..records import Verdict, fingerprint, grouped, paid
 from ..stats import Estimate, betting, difference
 from ..stats.clusters import codes
 from ..system.paths import write_text
@@ -415,9 +415,8 @@ def named(row: Labelled) -> dict[str, str]:
 
 def again(doubts: Iterable[Mapping[str, Any]], rows: Sequence[Labelled]) -> list[dict[str, Any]]:
     """Kept doubts on the rows of today; of rows with the same words, on that of the same answer."""
-    at: dict[str, dict[str, int]] = {}
-    for i, r in enumerate(rows):
-        at.setdefault(row_id(r), {})[r.response.id] = i
+    alike = grouped((row_id(r), (r.response.id, i)) for i, r in enumerate(rows))
+    at = {own: dict(places) for own, places in alike.items()}
     return [
         {**d, "row": at[d["id"]].get(d.get("response"), max(at[d["id"]].values()))}
         for d in doubts
