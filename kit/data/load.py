@@ -61,11 +61,11 @@ def iter_tasks(
     """
     context = context if context is not None else Context()
     if format != "auto" and format not in detect.FORMATS:
-        near = nearest(format, detect.FORMATS)
         raise DataError(
             f"there is no format {format!r}",
             where="format",
-            fix=(f"did you mean {near!r}? " if near else "") + ", ".join(detect.FORMATS),
+            fix=(f"did you mean {n!r}? " if (n := nearest(format, detect.FORMATS)) else "")
+            + ", ".join(detect.FORMATS),
         )
     lost: list[Finding] = []
 
