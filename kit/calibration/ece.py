@@ -467,7 +467,12 @@ def mce_of(cells: Cells, *, level: float = 0.95) -> Estimate:
     down, up = (max(t_quantile(1 - a, df) * se, 1 - a ** (1 / rows)) for a in (less, 1 - level))
     words = f"largest gap of a bin, that of {cells.lower[b]:g} to {cells.upper[b]:g}"
     low, high = max(0.0, value - down), min(1.0, value + up)
-    return Estimate(value, low, high, round(rows), method=f"{words}; {cells.convention}")
+    wide = 1 - (1 - level) ** (1 / np.maximum(size, 1.0))  # of bins whose outcomes are alike
+    more = bool((np.where(size > 0, m + wide, 0.0) > high).any())
+    note = "a bin with fewer rows may be farther off than these limits" if more else ""
+    return Estimate(
+        value, low, high, round(rows), method=f"{words}; {cells.convention}", note=note, level=level
+    )
 
 
 @takes_table("conf", "correct", "cluster", "weights")

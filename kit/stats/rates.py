@@ -26,6 +26,7 @@ from .shares import CARRIED, UNSEEN, reach, share, signed_share
 from .tails import t_quantile
 
 SHARES = ((0.0, 1.0), (-math.inf, math.inf))  # ranges, known or not, in which 0s and 1s are shares
+USUAL = 0.8  # share of the rows with one value, from which another may not have been drawn
 DESIGNS = ("random", "by_label", "shifted", "probability")
 
 
@@ -469,22 +470,29 @@ def macro_difference(
         e = betting(d, bounds=bounds, horizon=len(d), level=level)
         return replace(e, n=n, n_clusters=len(d), missing=missing, method=f"{e.method}; {method}")
     out = _t(d, n, missing, level, method)
+    step = (span[1] - span[0]) / min(int(size[both].min(initial=1)) for size in sizes)
     if tuple(span) in SHARES and np.isin(x[known], (0.0, 1.0)).all():
-        return _of_shares(out, d, min(int(size[both].min(initial=1)) for size in sizes))
-    return out
+        return _of_shares(out, d, min(step, 1.0))
+    usual = np.unique(x[known], return_counts=True)[1].max(initial=0) >= USUAL * known.sum()
+    return _unseen(out, step, (-math.inf, math.inf)) if usual and math.isfinite(step) else out
 
 
-def _of_shares(out: Estimate, d: np.ndarray, fewest: int) -> Estimate:
-    """The same difference, its interval within [-1, 1]; nan stays nan. fewest : rows of a side of a
-    cluster: one that was not drawn may turn such a side.
+def _unseen(out: Estimate, step: float, bounds: tuple[float, float]) -> Estimate:
+    """The same difference with room for clusters that were not drawn, whose one row may move it by
+    `step`; nan stays nan.
     """
+    moved = out.value + step * UNSEEN / (out.n_clusters + UNSEEN) * np.array([-1.0, 1.0])
+    low, high = reach(out.value, out.low, out.high, moved, bounds)
+    return replace(out, low=low, high=high)
+
+
+def _of_shares(out: Estimate, d: np.ndarray, step: float) -> Estimate:
+    """The same difference, its interval within [-1, 1]."""
     if len(d) > 1 and np.isin(d, (-1.0, 0.0, 1.0)).all():
         e = signed_share(d, None, level=out.level)
         method = f"{out.method.split(',')[0]}; {e.method}"
         return replace(out, low=e.low, high=e.high, se=e.se, method=method, note="")
-    moved = out.value + UNSEEN / (len(d) + UNSEEN) / fewest * np.array([-1.0, 1.0])
-    low, high = reach(out.value, out.low, out.high, moved, (-1.0, 1.0))
-    return replace(out, low=low, high=high)
+    return _unseen(out, step, (-1.0, 1.0))
 
 
 def _t(x: np.ndarray, n: int, missing: int, level: float, method: str) -> Estimate:
