@@ -45,8 +45,11 @@ def offered(prompt: str, name: str) -> tuple[str, ...]:
     >>> offered("What does the liver do?", "liver")
     ()
     """
-    own, out = phrase(name), {}
+    own, out = [*dropwhile(lx.LEADS.__contains__, phrase(name))] or phrase(name), {}
     asks = bool({"which", "who", "what"} & set(phrase_words(prompt)))
+    letters = [w for m in _LETTER.finditer(prompt) for w in phrase(m[0].strip(" -*•().:"))]
+    if len(own) == 1 and own[0] in letters:  # "A) neuron B) astrocyte", where the truth is "B"
+        return tuple(w for w in letters if w != own[0])
     for part in re.split(r"[.?!:](?:\s|$)", _LETTER.sub(" or ", prompt)):
         cuts = _cut(part, asks)
         items, seps = _whole([phrase(p) for p in cuts[::2]]), [s.strip() for s in cuts[1::2]]
@@ -62,9 +65,11 @@ def offered(prompt: str, name: str) -> tuple[str, ...]:
         for i in range(first + bool(lead), last + 1):
             if i != at:
                 item = _item(items[i], len(own), first=i == first)
-                # "the drug or the placebo win": behind the last one the question may go on
-                short = item[: len(own)] if i == last else item
-                out |= {" ".join(item): None, " ".join(short): None}
+                if all(_LABEL.fullmatch(" ".join(w)) for w in (own, item[-1:])):
+                    item = item[-1:]  # "type A, B or C", where the truth is "A"
+                out |= {" ".join(item): None}
+                if i == last:
+                    out |= {" ".join(item[:n]): None for n in _ends(item, own, asks)}
     return tuple(o for o in out if o)
 
 
@@ -87,6 +92,14 @@ def _whole(items: Sequence[Sequence[str]]) -> list[Sequence[str]]:
 
 def _holds(words: Sequence[str], own: Sequence[str]) -> bool:
     return f" {' '.join(own)} " in f" {' '.join(words)} "
+
+
+def _ends(item: Sequence[str], own: Sequence[str], asks: bool) -> Iterable[int]:
+    """Where the last option may end: "did the drug or the placebo win" goes on behind it."""
+    size = max((i for i, w in enumerate(item, 1) if w in own), default=0)
+    if _LABEL.fullmatch(item[-1] if item else ""):
+        return [len(item)]
+    return [size] if size else range(1 if not asks else len(own), len(own) + 1)
 
 
 def _item(words: Sequence[str], size: int, *, first: bool) -> Sequence[str]:

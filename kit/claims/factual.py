@@ -62,12 +62,17 @@ def matched(fact: Mapping[str, Any], sentences: Sequence[str], prompt: str = "")
 _Marks = tuple[list[int], list[int], list[int], list[int]]
 
 
+_CHOSEN = "|".join(filter(str.isalpha, lx.FREE | lx.LEAD_WORDS | lx.CHOICE_CUTS | lx.ASIDES))
+# "A strong response"; but in "A is", "A fits", "A clearly", "A because" it is the option
+_ARTICLE = re.compile(rf"^A (?=[a-z]+\b(?<!s)(?<!ly)(?<!ed))(?!(?:{_CHOSEN})\b)")
+
+
 @lru_cache(maxsize=2_048)  # for every fact, and again for every verifier
 def _read(sentence: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...], _Marks]:
     """The tokens, normalised, where they start, and their marks; a slash parts nothing here: m/s is
     one unit.
     """
-    found = [(t, at) for t, at in spans(sentence) if t != "/"]
+    found = [(t, at) for t, at in spans(_ARTICLE.sub("a ", sentence)) if t != "/"]
     raw = tuple(t for t, _ in found)
     words = tuple(affirmed([norm(t) for t in raw]))
     return raw, words, tuple(at for _, at in found), _marks(words)

@@ -1,5 +1,7 @@
 """Naming several of the alternatives is no answer: each test tells one incident. Offline."""
 
+from itertools import permutations
+
 import pytest
 
 from kit.claims import factual, known_names, verify
@@ -331,3 +333,36 @@ def test_several_numbers_with_one_verb_are_several_guesses(verb):
     ):
         assert pay(asked, t.replace("{}", verb)) == 1.0
     assert pay(asked, f"7 mice were {verb}, 5 mice were not {verb}.") == 1.0
+
+
+@pytest.mark.parametrize("tail", ["protect the liver", "win", "protect the liver in trial 11"])
+def test_a_verb_behind_the_last_option_is_no_part_of_it(tail):
+    """ "placebo protect" was the option: "It is the placebo, whereas the cat is the diet." paid."""
+    names = ("the drug", "the diet", "the placebo")
+    rows = [(f"Did the drug, the diet or the placebo {tail}?", {"text": n}) for n in names]
+    for one, two in permutations(names, 2):
+        for frame in ("It is {}, whereas the cat is {}.", "It is {}. The cat is {}."):
+            assert sum(pay(row, frame.format(one, two)) for row in rows) <= 1.0, (one, two)
+    assert [pay(row, f"It is {row[1]['text']}.") for row in rows] == [1.0] * 3
+
+
+@pytest.mark.parametrize(
+    "prompt", ["Is it type A, B or C?", "Which cell is it? A) neuron B) astrocyte C) microglia"]
+)
+def test_letters_are_alternatives_where_the_truth_is_one(prompt):
+    """ "It is C. The cat is B. The dog is A." earned .94 of the maximum on every row."""
+    rows = [(prompt, {"text": letter}) for letter in "ABC"]
+    for trio in permutations("ABC"):
+        frames = "It is {}. The cat is {}. The dog is {}.", "{}, {} and {}", "{}, whereas {} and {}"
+        for text in (frame.format(*trio) for frame in frames):
+            assert sum(pay(row, text) for row in rows) <= 1.0, text
+    for form in (
+        "{}",
+        "({})",
+        "It is {}. A strong response was seen.",
+        "A look says that it is {}.",
+    ):
+        for other in "ABC":
+            said = [pay(row, form.format(other)) for row in rows]
+            assert said == [float(letter == other) for letter in "ABC"], (form, other)
+    assert pay(rows[0], "A because of the marker.") == pay(rows[0], "A fits best.") == 1.0
