@@ -330,8 +330,8 @@ class Row:
             elif name == "system":  # the chat's own
                 self.rivals |= {f: "messages" for f in fields if self.data.get(f) != more[name]}
                 self.used.update(f for f in fields if self.data.get(f) == more[name])
-        if criteria and "criterion" not in self.data:
-            self._answers(task_id)
+        if "criterion" not in self.data:
+            self._answers(task_id, TEXTS if criteria else TEXTS[:3])
         if more["split"] is None:
             more["split"] = marked({k: v for k, v in self.data.items() if k not in self.used})
         criteria = self._worded(task_id, criteria)
@@ -353,9 +353,9 @@ class Row:
             )
         )
 
-    def _answers(self, task_id: str) -> None:
-        """Add the answers that stand in lists of texts beside the criteria."""
-        held = {n: parsed_json(self.data.get(n)) for n in TEXTS if n not in self.used}
+    def _answers(self, task_id: str, names: Iterable[str]) -> None:
+        """Add the answers that stand in lists of texts under these names."""
+        held = {n: parsed_json(self.data.get(n)) for n in names if n not in self.used}
         texts = {
             n: isinstance(x, list) and all(isinstance(t, str) for t in x) for n, x in held.items()
         }

@@ -89,15 +89,17 @@ def run(chain: Chain) -> Done:
     trains a new adapter on that model. Settings that a later stage would refuse are refused first.
     """
     with inputs.alone(chain.out):
+        sampled = (
+            s.settings for s in reversed(chain.stages) if isinstance(s.settings, GRPOSettings)
+        )
+        sampler = chain.sampler or next(sampled, None)
         reward = Reward(
             tasks=[*chain.tasks, *chain.heldout],
             judge=chain.judge,
             composer=Composer.from_config(chain.reward),
+            patience_s=(sampler or GRPOSettings()).patience_s,
         )
-        sampled = (
-            s.settings for s in reversed(chain.stages) if isinstance(s.settings, GRPOSettings)
-        )
-        line = _Line(chain, reward, chain.sampler or next(sampled, None))
+        line = _Line(chain, reward, sampler)
         mark = read_by(reward, chain.tasks, chain.heldout) if chain.tasks else {}
         for stage in chain.stages:
             line.ready(stage)

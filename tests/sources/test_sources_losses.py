@@ -705,3 +705,9 @@ def test_a_chat_that_numpy_wrote_into_a_cell_is_a_chat_or_an_error():
 def test_pairs_of_several_answers_keep_their_prompt():
     rows = [{"prompt": "Q", "chosen": ["a", "b"], "rejected": ["c", "d"]}]
     assert load_tasks(rows).tasks[0].prompt == "Q" and len(load_tasks(rows).findings) == 2
+
+
+def test_a_list_of_answers_beside_a_prompt_alone_is_answers():
+    """Two answers were an info: nothing reads the field 'responses'."""
+    found = load_tasks([{"prompt": "p?", "responses": ["a", "b"]}])
+    assert [r.text for r in found.responses] == ["a", "b"] and not found.findings
