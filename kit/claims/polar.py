@@ -29,6 +29,12 @@ _CUT = re.compile(
     r"[()]|\s[–—-]\s|[,;:.!](?=\s|$)|\b(?:but|because|since|while|whereas|although|though|which|as)\b",
     re.I,
 )
+_HOLDS = re.compile(  # "I think that it does" states it; "I think whether" and "I know if" do not
+    r"\W*\b(?:i|we) (?:firmly |strongly |also |now )?"
+    r"(?:think|believe|know|expect|conclude|(?:am|are) (?:\w+ly )?(?:sure|confident|certain)"
+    r"|would (?:say|expect|think)) (?:that )?(?!that\b|of\b|about\b)",
+    re.I,
+)
 
 
 @lru_cache(maxsize=2_048)
@@ -50,7 +56,12 @@ def said(prompt: str, text: str) -> str:
         return ""
     free = lx.POLAR_FREE.union(_words(prompt)).difference(asked)
     told = {
-        _says(affirmed(_words(part)), asked, free, passive=verb.lower() not in lx.BE)
+        _says(
+            affirmed(_words(_HOLDS.sub("", part, count=1))),
+            asked,
+            free,
+            passive=verb.lower() not in lx.BE,
+        )
         for s in sentences(without_confidence(text))
         for part in _CUT.split(s)
         if not s.endswith("?")

@@ -73,3 +73,26 @@ def test_both_or_the_question_back_pay_no_more_than_a_guess(form):
     parts = [part(ASKED, pole, text) for pole in ("yes", "no")]
     assert sum(p.low for p in parts) <= 1.0
     assert not any(p.details["unread"] for p in parts), "no way out for the unsure"
+
+
+LEADS = (
+    "I think|I believe that|We know that|I am confident that|I would say|I expect|Yes, I think that"
+)
+
+
+@pytest.mark.parametrize("lead", LEADS.split("|"))
+def test_what_one_thinks_believes_or_knows_is_said(lead):
+    """ "I believe that KMP rescues OXPHOS." earned what the confidently wrong answer did."""
+    assert [said(ASKED, f"{lead} {x}.") for x in (YES, "it does")] == ["yes", "yes"]
+    if "Yes" not in lead:
+        assert [said(ASKED, f"{lead} {x}.") for x in (NO, "it doesn't")] == ["no", "no"]
+    assert said(ASKED, f"{lead} it does, but {lead} it doesn't.") == ""
+    assert said(ASKED, f"{lead} {YES}. {lead} {NO}.") == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["I don't think it does.", "I wonder whether it does.", "I know if it does.", "I think."],
+)
+def test_what_one_does_not_think_is_not_said(text):
+    assert said(ASKED, text) not in ("yes", "no")
