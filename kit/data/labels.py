@@ -236,9 +236,31 @@ MORE = re.compile(  # what is said beside a label, by no rater of this name
     r"|comments?|notes?|id|timestamp|source|evidence|feedback)"
 )
 BY = tuple(
-    "rater annotator labeler labeller grader reviewer worker by labeled_by labelled_by "
-    "annotated_by judge user name".split()
+    "rater annotator labeler labeller grader reviewer evaluator assessor expert worker by "
+    "labeled_by labelled_by annotated_by judge user name".split()
 )
+JUDGES = re.compile(  # a model's name stands there
+    r"(?:llm_)?judge(?:_(?:model|name|id))?|(?:evaluator|grader|rater|annotator)_model"
+)
+MODEL = re.compile(r"(?:gpt|claude|gemini|llama|qwen|mistral|deepseek|llm)(?![a-z])", re.I)
+
+
+def giver(row: Mapping[str, Any]) -> tuple[str | None, str]:
+    """The field of a row that says who gave its labels, and the judge that is meant.
+
+    >>> giver({"judge_model": "gpt-4o"}), giver({"annotator_id": "ann"}), giver({"x": 1})
+    (('judge_model', 'gpt-4o'), ('annotator_id', 'human:ann'), (None, 'human'))
+    """
+    names = {k: spelled(str(k)) for k, x in row.items() if not blank(x) and not isinstance(x, bool)}
+    model = next((k for k, name in names.items() if JUDGES.fullmatch(name)), None)
+    raters = BY[: BY.index("judge")]
+    person = next((k for k, name in names.items() if name.removesuffix("_id") in raters), None)
+    if model is not None:
+        return model, as_text(row[model])
+    if person is None:
+        return None, "human"
+    name = as_text(row[person])
+    return person, name if MODEL.match(name) else f"human:{name}"
 
 
 def entry(label: Any) -> list[str]:

@@ -293,8 +293,10 @@ class Row:
         given = self.data[name]
         self.used.add(name)
         pairs = labels.by_criterion(given) or ()
+        field, judge = labels.giver(self.data)
+        self.used.add(field or name)
         for criterion, label in pairs:
-            self.label(task_id, response_id, criterion, label)
+            self.label(task_id, response_id, criterion, label, judge=judge)
         if [x for _, x in pairs if labels.entry(x)] or isinstance(parsed_json(given), list):
             self.keep(name, given)
 

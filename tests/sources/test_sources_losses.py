@@ -711,3 +711,14 @@ def test_a_list_of_answers_beside_a_prompt_alone_is_answers():
     """Two answers were an info: nothing reads the field 'responses'."""
     found = load_tasks([{"prompt": "p?", "responses": ["a", "b"]}])
     assert [r.text for r in found.responses] == ["a", "b"] and not found.findings
+
+
+@pytest.mark.parametrize("field", ["judge_model", "llm_judge", "evaluator", "grader", "judge"])
+def test_labels_that_a_model_gave_are_no_persons(field):
+    """kit agree measured a judge against a model and called it people."""
+    flat = {"prompt": "a?", "criterion": "x", "response": "ans", "label": "met", field: "gpt-4o"}
+    rows = {"task_id": "q", "response": "ans", "labels": {"c1": "met"}, field: "gpt-4o"}
+    for row in (flat, rows):
+        assert [v.judge for v in load_tasks([row]).verdicts] == ["gpt-4o"]
+    person = load_tasks([{**rows, "judge_model": None, field: None, "expert": "ann"}])
+    assert [v.judge for v in person.verdicts] == ["human:ann"]

@@ -10,8 +10,8 @@ from typing import Any
 from ...records import Criterion, fingerprint
 from ..chats import ask
 from ..criteria import criteria_from, signs, tags_of
-from ..labels import BY, FIELDS, SAID, by_criterion
-from ..names import mark, marked, spelled
+from ..labels import FIELDS, SAID, by_criterion, giver
+from ..names import mark, marked
 from ..rows import SHARED, Row
 from ..taskset import Parsed
 from ..values import as_text, listed, parsed_json
@@ -20,7 +20,6 @@ from .rubric import object_of, snippets
 LABELS = SAID[:-1]  # what a flat table calls a label
 ANSWERS = ("response", "answer", "output")
 WEIGHTS = ("weight", "points")
-RATERS = BY[: BY.index("judge")]
 OF_ONE = tuple("weight points levels scale title tags check required importance penalty".split())
 LISTS = ("checklist", "checklists", "rubrics", "criteria", "requirements", "rubric")
 
@@ -319,9 +318,8 @@ def _flat_answer(row: Row, r: Row, task_id: str, criterion: str) -> None:
     elif source not in (None, known[name].source):
         row.keep(f"source of {name} in row {r.number}", source)
     if label is not None:
-        raters = (k for k in r.data if spelled(str(k)).removesuffix("_id") in RATERS)
-        judge, rater = r.optional("judge") or "human", r.optional(*raters)
-        judge = f"human:{rater}" if rater and judge == "human" else judge
+        field, judge = giver(r.data)
+        r.used.add(field or "label")
         r.label(task_id, name, criterion, label, judge=judge)
         if r is not row:
             row.verdicts += r.verdicts
