@@ -252,7 +252,7 @@ def _short(name: str, right: Sequence[Sequence[str]]) -> list[str]:
     """A name, and what tells it from a right one: "Type C", "C" beside "Type A"."""
     own = {w for words in right for w in words}
     rest = [w for w in phrase(name) if w not in own]
-    said = len(rest) == 1 < len(phrase(name)) and rest[0] not in "AI" and rest[0].isalpha()
+    said = len(rest) == 1 < len(phrase(name)) and rest[0] not in "AI" and rest[0].isalnum()
     return [name, *(rest if said else [])]
 
 

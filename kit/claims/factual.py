@@ -17,11 +17,12 @@ from functools import lru_cache
 from itertools import accumulate, takewhile
 from typing import Any
 
+from ..checks.quantities import NUMBER_WORDS
 from ..records import Part, Response, Task
 from . import lexicon as lx
 from . import polar
 from .bags import as_named, given, named_numbers, place, right_numbers, surplus
-from .choice import decided, guesses, others
+from .choice import decided, guesses, offered, others
 from .compare import against, first, misplaced, ranked, relation
 from .confidence import without_confidence
 from .listing import rivals
@@ -223,7 +224,23 @@ def _other(after: Sequence[str], free: Container[str], of: bool) -> bool:
 def _facts(task: Task) -> list[dict[str, Any]]:
     """The expected facts, each with the words of all of them."""
     words = frozenset(w for n in names(task) for w in phrase_words(n))
-    return [{**f, "beside": words} for f in task.truth.get("facts", ())]
+    return [{**_label(f, task.prompt), "beside": words} for f in task.truth.get("facts", ())]
+
+
+_LABEL = re.compile(r"(\D*)\b(\d+)\b(\D*)")
+
+
+def _label(fact: Mapping[str, Any], prompt: str) -> Mapping[str, Any]:
+    """The fact; as a name where its number tells it from its like: "group 1 or group 2"."""
+    own = _LABEL.fullmatch(fact["text"])
+    if fact.get("number") is None or not own or (own[3] and not own[1]):
+        return fact
+    shape = " ".join(phrase_words(own.expand(r"\g<1>0\3")))
+    if shape not in {_LABEL.sub(r"\g<1>0\3", o) for o in offered(prompt, fact["text"])}:
+        return fact
+    words = (w for w, n in NUMBER_WORDS.items() if n == fact["number"])
+    said = (own[2], *(own[1] + w + own[3] for w in words))
+    return {**fact, "number": None, "aliases": (*fact.get("aliases", ()), *said)}
 
 
 def found(task: Task, text: str) -> list[str]:

@@ -366,3 +366,28 @@ def test_letters_are_alternatives_where_the_truth_is_one(prompt):
             said = [pay(row, form.format(other)) for row in rows]
             assert said == [float(letter == other) for letter in "ABC"], (form, other)
     assert pay(rows[0], "A because of the marker.") == pay(rows[0], "A fits best.") == 1.0
+
+
+@pytest.mark.parametrize(
+    ("prompt", "name"),
+    [
+        ("Was it drawn from group 1, group 2 or group 3?", "group {}"),
+        ("Was it in group 1, 2 or 3?", "{}"),
+        ("Which day was it: day 1, day 2 or day 3?", "day {}"),
+    ],
+)
+def test_a_numbered_label_is_a_name_and_naming_all_chooses_none(prompt, name):
+    """ "It was groups 1, 2 and 3." earned everything: the others stand in the question."""
+    rows = [(prompt, truth_of({"expected_answer": name.format(i)})["facts"][0]) for i in (1, 2, 3)]
+    names = [name.format(i) for i in (1, 2, 3)]
+    for text in ("1, 2 and 3", "It is {} and {}.", "It was {}, {} and {}.", "{} or {}"):
+        assert [pay(row, text.format(*names)) for row in rows] == [0.0] * 3, text
+    for text in (
+        "It was {}, not {} or {}.",
+        "It is {}, whereas the control is {}.",
+        "Not {1} but {0}.",
+    ):
+        assert [pay(row, text.format(*names)) for row in rows] == [1.0, 0.0, 0.0], text
+    for text in ("It is {}.", "It was {} rather than {}.", "Unlike {1}, it was {0}.", "{}"):
+        assert [pay(row, text.format(*names)) for row in rows] == [1.0, 0.0, 0.0], text
+    assert [pay(row, "2") for row in rows] == [pay(row, name.format("two")) for row in rows]
