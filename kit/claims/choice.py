@@ -23,6 +23,10 @@ from .text import phrase, phrase_words
 
 _LETTER = re.compile(r"^\s*(?:[-*•]|\(?[A-Ha-h\d][).:])\s+|(?<!\w)\(?[A-Ha-h\d]\)\s*", re.M)
 _OR = re.compile(r"\s*(,\s*or\b|,|;|(?<=\w{3})/(?=\w{3})|\bor\b)\s*")
+_VS = re.compile(r"\s+(vs|versus)\s+")
+_SET = re.compile(  # options in brackets, behind a colon, with strokes
+    r"\(([^()]+[,;/][^()]+)\)|:\s*([^:.?!]+[,;/][^:.?!]+)[.?!]?\s*$|(?<!\w)(\w+(?:/\w+)+)(?!\w)"
+)
 _AND = re.compile(r"\s*(,\s*and\b|,|;|\band\b)\s*")
 _OF = re.compile(r"\b(?:of|between|among)\b.*\band\b.*", re.I | re.S)
 _CUT = re.compile(r"[,;:!?()](?=\s|$)|\.(?=\s|$)|/(?!\w)|\b(?:and|or|nor)\b", re.I)
@@ -50,6 +54,10 @@ def offered(prompt: str, name: str) -> tuple[str, ...]:
     letters = [w for m in _LETTER.finditer(prompt) for w in phrase(m[0].strip(" -*•().:"))]
     if len(own) == 1 and own[0] in letters:  # "A) neuron B) astrocyte", where the truth is "B"
         return tuple(w for w in letters if w != own[0])
+    for m in _SET.finditer(prompt):
+        items = [phrase(p) for p in re.split(r"[,;/]|\b(?:and|or)\b", m[m.lastindex or 0])]
+        if (*own,) in items and max(map(len, items)) <= LONGEST:
+            return tuple(" ".join(w) for w in items if w and w != (*own,))
     for part in re.split(r"[.?!:](?:\s|$)", _LETTER.sub(" or ", prompt)):
         cuts = _cut(part, asks)
         items, seps = _whole([phrase(p) for p in cuts[::2]]), [s.strip() for s in cuts[1::2]]
@@ -58,7 +66,9 @@ def offered(prompt: str, name: str) -> tuple[str, ...]:
         if at < 0 or len(items) < 2:
             continue
         stop = next((i for i in range(at + 1, len(items)) if lx.ASKS & set(items[i])), len(items))
-        ors = [i for i, sep in enumerate(seps, 1) if sep[-2:] in ("or", "nd") and i < stop]
+        ors = [
+            i for i, sep in enumerate(seps, 1) if sep[-2:] in ("or", "nd", "vs", "us") and i < stop
+        ]
         last = max(ors, default=0)
         first = next((i for i in range(at, 0, -1) if lx.ASKS & set(items[i])), 0)
         lead = first < at and seps[first] == "," and lx.ASKS_FOR & {*items[first]}
@@ -74,9 +84,11 @@ def offered(prompt: str, name: str) -> tuple[str, ...]:
 
 
 def _cut(part: str, asks: bool) -> Sequence[str]:
-    """A choice's items and what parts them: around "or", or after "of" in a question."""
+    """A choice's items and what parts them: around "or" or "vs", or after "of" in a question."""
     if re.search(r"\bor\b", part):
         return _OR.split(part)
+    if _VS.search(part):
+        return _VS.split(next((p for p in part.split(",") if _VS.search(p)), ""))
     among = _OF.search(part) if asks else None
     return _AND.split(among[0]) if among else [""]
 

@@ -391,3 +391,23 @@ def test_a_numbered_label_is_a_name_and_naming_all_chooses_none(prompt, name):
     for text in ("It is {}.", "It was {} rather than {}.", "Unlike {1}, it was {0}.", "{}"):
         assert [pay(row, text.format(*names)) for row in rows] == [1.0, 0.0, 0.0], text
     assert [pay(row, "2") for row in rows] == [pay(row, name.format("two")) for row in rows]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Which cell takes it up (neuron, astrocyte, microglia)?",
+        "Select one cell: neuron; astrocyte; microglia.",
+        "Which cell takes it up, neuron/astrocyte/microglia?",
+        "In the liver, neuron vs astrocyte vs microglia: which one won?",
+    ],
+)
+def test_options_in_brackets_behind_a_colon_or_with_strokes_are_alternatives(prompt):
+    """ "neuron, astrocyte and microglia" earned .94 of the maximum on every row."""
+    names = ("neuron", "astrocyte", "microglia")
+    rows = [(prompt, {"text": n}) for n in names]
+    for trio in permutations(names):
+        for frame in ("{}, {} and {}", "{}, whereas the cat is {} and the dog {}.", "{} and {}"):
+            assert sum(pay(row, frame.format(*trio)) for row in rows) <= 1.0, (frame, trio)
+    for frame in ("It is {}.", "It is {}, not {}.", "{} rather than {}."):
+        assert [pay(row, frame.format(*names)) for row in rows] == [1.0, 0.0, 0.0], frame
