@@ -108,7 +108,7 @@ def _holds(words: Sequence[str], own: Sequence[str]) -> bool:
 
 def _ends(item: Sequence[str], own: Sequence[str], asks: bool) -> Iterable[int]:
     """Where the last option may end: "did the drug or the placebo win" goes on behind it."""
-    size = max((i for i, w in enumerate(item, 1) if w in own), default=0)
+    size = max((i for i, w in enumerate(item, 1) if w in own or _LABEL.fullmatch(w)), default=0)
     if _LABEL.fullmatch(item[-1] if item else ""):
         return [len(item)]
     return [size] if size else range(1 if not asks else len(own), len(own) + 1)

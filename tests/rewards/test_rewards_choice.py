@@ -411,3 +411,13 @@ def test_options_in_brackets_behind_a_colon_or_with_strokes_are_alternatives(pro
             assert sum(pay(row, frame.format(*trio)) for row in rows) <= 1.0, (frame, trio)
     for frame in ("It is {}.", "It is {}, not {}.", "{} rather than {}."):
         assert [pay(row, frame.format(*names)) for row in rows] == [1.0, 0.0, 0.0], frame
+
+
+def test_a_noun_behind_the_last_label_is_no_part_of_it():
+    """ "Type C response" was cut to "type": "It is Type C. The cat is Type A." paid twice."""
+    prompt = "Is it a Type A, Type B or Type C response?"
+    rows = [(prompt, {"text": f"Type {x}"}) for x in "ABC"]
+    for trio in permutations("ABC"):
+        text = "It is Type {}. The cat is Type {}. The dog is Type {}.".format(*trio)
+        assert sum(pay(row, text) for row in rows) <= 1.0, trio
+    assert [pay(rows[1], f"It is Type {x}.") for x in "ABC"] == [0.0, 1.0, 0.0]
