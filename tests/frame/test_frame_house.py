@@ -41,8 +41,8 @@ DOOR = {"kit", "front"}  # names everything, imports nothing until it is asked
 
 AGAINST: dict[str, set[str]] = {}  # room -> rooms below it that it still imports
 STATEMENTS = 18_000  # the goal; docstrings are not counted
-# raised from 28_399 for silent losses mended: 28_551 were there, and 15 more may be
-STATEMENTS_NOW = 28_566
+# the bound of the day before: 100 silent losses and wrong readings were mended within it
+STATEMENTS_NOW = 28_610
 PER_MODULE = 250  # statements
 DENSITY = 10.0  # AST nodes per line of code
 NESTED = 0  # conditional expressions inside conditional expressions
