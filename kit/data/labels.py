@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..records import Verdict, unknown
@@ -206,13 +206,12 @@ def by_rater(label: Any, judge: str = "human") -> Iterator[tuple[str, Any]]:
     if isinstance(label, list):
         yield from ((f"{judge}:r{i}", x) for i, x in enumerate(label, 1))
     elif said := entry(label):
-        rest = {spelled(k).removesuffix("_id"): x for k, x in label.items() if k not in said}
-        who = {k: as_text(rest.pop(k)) for k in BY if not blank(rest.get(k))}
+        beside = {k: x for k, x in label.items() if k not in said}
+        own = giver(beside, (*RATERS, "user", "name"))[1]
+        rest = {spelled(k): x for k, x in beside.items() if not _gives(k)}
         more = [k for k, x in rest.items() if not MORE.fullmatch(k) and read_label(x)[0] != "?"]
         one = len(said) == 1 and not more and rest.keys().isdisjoint(SCALE)
-        own = who.pop("judge", "human")
-        name = ":".join([judge, *who.values()][:2]) if own == "human" else own
-        yield name, label[said[0]] if one else label
+        yield judge if own == "human" else own, label[said[0]] if one else label
     elif isinstance(label, Mapping):
         yield from ((f"{judge}:{k}", x) for k, x in label.items() if x is not None)
     else:
@@ -235,26 +234,36 @@ MORE = re.compile(  # what is said beside a label, by no rater of this name
     r"(?:.*_)?(?:confidence|certainty|probability|agreement|weight|reason\w*|explanation|rationale"
     r"|comments?|notes?|id|timestamp|source|evidence|feedback)"
 )
-BY = tuple(
+RATERS = tuple(
     "rater annotator labeler labeller grader reviewer evaluator assessor expert worker by "
-    "labeled_by labelled_by annotated_by judge user name".split()
+    "labeled_by labelled_by annotated_by".split()
 )
+BY = (*RATERS, "judge", "user", "name")
 JUDGES = re.compile(  # a model's name stands there
     r"(?:llm_)?judge(?:_(?:model|name|id))?|(?:evaluator|grader|rater|annotator)_model"
 )
 MODEL = re.compile(r"(?:gpt|claude|gemini|llama|qwen|mistral|deepseek|llm)(?![a-z])", re.I)
 
 
-def giver(row: Mapping[str, Any]) -> tuple[str | None, str]:
-    """The field of a row that says who gave its labels, and the judge that is meant.
+def _gives(name: str) -> bool:
+    """True for a field that says who gave a label, or for which model."""
+    field = spelled(name)
+    return field.removesuffix("_id") in BY or bool(JUDGES.fullmatch(field))
 
-    >>> giver({"judge_model": "gpt-4o"}), giver({"annotator_id": "ann"}), giver({"x": 1})
-    (('judge_model', 'gpt-4o'), ('annotator_id', 'human:ann'), (None, 'human'))
+
+def giver(row: Mapping[str, Any], raters: Sequence[str] = RATERS) -> tuple[str | None, str]:
+    """The field of a row, or of a label's object, that says who gave its labels, and the judge that
+    is meant. raters : names of fields of a person, the first that is there counts.
+
+    >>> giver({"judge_model": "gpt-4o"}), giver({"judge": "human", "rater": "ann"}), giver({"x": 1})
+    (('judge_model', 'gpt-4o'), ('rater', 'human:ann'), (None, 'human'))
     """
     names = {k: spelled(str(k)) for k, x in row.items() if not blank(x) and not isinstance(x, bool)}
-    model = next((k for k, name in names.items() if JUDGES.fullmatch(name)), None)
-    raters = BY[: BY.index("judge")]
-    person = next((k for k, name in names.items() if name.removesuffix("_id") in raters), None)
+    model = next(
+        (k for k, n in names.items() if JUDGES.fullmatch(n) and as_text(row[k]) != "human"), None
+    )
+    ids = {name.removesuffix("_id"): k for k, name in names.items()}
+    person = next((ids[r] for r in raters if r in ids), None)
     if model is not None:
         return model, as_text(row[model])
     if person is None:
@@ -299,7 +308,7 @@ def by_criterion(given: Any) -> list[tuple[str, Any]] | None:
 
 def _by(item: Mapping[str, Any], said: str) -> Any:
     """A label of a list, with who gave it, where that is said."""
-    who = {k: x for k, x in item.items() if spelled(k).removesuffix("_id") in BY[:-1]}
+    who = {k: x for k, x in item.items() if _gives(k) and k != "name"}
     return {said: item[said], **who} if who else item[said]
 
 

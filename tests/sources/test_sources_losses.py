@@ -722,3 +722,16 @@ def test_labels_that_a_model_gave_are_no_persons(field):
         assert [v.judge for v in load_tasks([row]).verdicts] == ["gpt-4o"]
     person = load_tasks([{**rows, "judge_model": None, field: None, "expert": "ann"}])
     assert [v.judge for v in person.verdicts] == ["human:ann"]
+
+
+def test_who_gave_a_label_is_read_alike_in_a_row_a_list_and_an_object():
+    """A judge that calls itself human hid the rater beside it, and judge_model was a row's alone."""
+    for who, judge in (
+        ({"judge": "human", "rater": "ann"}, "human:ann"),
+        ({"judge_model": "gpt-4o"}, "gpt-4o"),
+    ):
+        one = {"criterion_id": "c1", "label": "met", **who}
+        held = ({"c1": "met"}, [one], {"c1": {"label": "met", **who}})
+        for i, labels in enumerate(held):
+            row = {"task_id": "q", "response": "a", "labels": labels, **(who if i == 0 else {})}
+            assert [v.judge for v in load_tasks([row]).verdicts] == [judge]
