@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..data import TaskSet, tasks_of
+from ..data.words import held_out
 from ..errors import KitError
 from ..judge import loop
 from ..judge.factory import judge_of
@@ -119,21 +120,24 @@ class RewardFunction:
     ) -> Any:
         """The tasks as a `datasets.Dataset` with columns prompt and task_id, as TRL reads them.
 
-        Those whose split holds them out (test, validation) are not in it, but known to the reward.
+        Those whose split holds them out (test, validation), and those that ask the same, are not in
+        it, but known to the reward.
         A task's sources stand below its prompt, as the kit's own trainer shows them; with a
         tokenizer and max_prompt_tokens each is cut until the chat fits.
         """
         from datasets import Dataset
 
-        rows = [
-            {
-                "prompt": messages(t, tokenizer, max_prompt_tokens) if chat else asked(t),
-                "task_id": t.id,
-            }
-            for t in self.tasks
-            if not t.held_out
-        ]
-        return Dataset.from_list(rows)
+        out = held_out(self.tasks)
+        return Dataset.from_list(
+            [
+                {
+                    "prompt": messages(t, tokenizer, max_prompt_tokens) if chat else asked(t),
+                    "task_id": t.id,
+                }
+                for t in self.tasks
+                if t.id not in out
+            ]
+        )
 
     @property
     def tasks(self) -> Sequence[Task]:

@@ -252,3 +252,12 @@ def test_a_reward_takes_plain_rows_or_says_what_to_give(kind):
     for call in (kit.reward_function, kit.trivial, kit.train):
         with pytest.raises(KitError, match="DataFrame" if kind == "DataFrame" else "NoneType"):
             call(given)
+
+
+def test_a_prompt_that_one_task_holds_out_is_in_no_dataset():
+    """`halves` and kit.train left its twin out of the training; the reward's own dataset had it."""
+    rows = [{"id": "t", "split": "test"}, {"id": "twin"}, {"id": "own", "prompt": "Say no."}]
+    check = {"name": "words", "max": 3}
+    given = [{"prompt": "Say hi.", "criteria": [{"text": "x", "check": check}], **r} for r in rows]
+    reward = kit.reward_function(given, config="rubric")
+    assert reward.dataset()["task_id"] == ["own"]
