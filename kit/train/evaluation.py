@@ -293,22 +293,18 @@ def compare(
     labels = [k for k in dict.fromkeys(k for r in old[0] for k in r) if any(k in r for r in new[0])]
     clusters = before.clusters, after.clusters
 
-    def change(
-        a: Sequence[float | None], b: Sequence[float | None], span: Any = (0.0, 1.0)
-    ) -> Estimate:
-        return paired(a, b, *clusters, span)
-
     def column(sides: Any, k: str) -> Sides:
         return [[row.get(k) for row in rows] for rows in sides]
 
     passed = [before.strict(tasks), after.strict(tasks)]
+    paid_before, paid_after = _rewards(before), _rewards(after)
     return Gain(
         before=before.reward(),
         after=after.reward(),
-        reward=open_to(_rewards(before), _rewards(after), *clusters, before.span),
+        reward=open_to(paid_before, paid_after, *clusters, before.span),
         criteria={k: open_to(column(old, k), column(new, k), *clusters) for k in labels},
-        words=change(_words(before), _words(after), (0.0, math.inf)),
-        truncated=change(_cut(before), _cut(after)),
+        words=paired(_words(before), _words(after), *clusters, (0.0, math.inf)),
+        truncated=paired(_cut(before), _cut(after), *clusters),
         strict=open_to(*map(_passes, passed), *clusters),
         passing=(
             mean_by_cluster(passed[0], before.clusters),
@@ -316,8 +312,8 @@ def compare(
         ),
         trivial=paid,
         over=best
-        and open_to(_rewards(best), _rewards(after), best.clusters, after.clusters, after.span),
-        unknown=_unknown(before, after),
+        and open_to(_rewards(best), paid_after, best.clusters, after.clusters, after.span),
+        unknown=_unknown(paid_before, paid_after, *clusters),
     )
 
 
@@ -366,12 +362,11 @@ def _passes(passed: Sequence[float | None]) -> Sides:
     return [passed, *([end if x is None else x for x in passed] for end in (0.0, 1.0))]
 
 
-def _unknown(before: Evaluation, after: Evaluation) -> str:
+def _unknown(before: Sides, after: Sides, *clusters: Sequence[str]) -> str:
     """What is said where the share of unknown rewards differs; "" where it may be the same."""
-    sides = _rewards(before), _rewards(after)
-    if not _apart(*sides, before.clusters, after.clusters):
+    if not _apart(before, after, *clusters):
         return ""
-    old, new = (sum(x is None for x in known) / len(known) for known, *_ in sides)
+    old, new = (sum(x is None for x in known) / len(known) for known, *_ in (before, after))
     return (
         f"Of {new:.0%} of the answers the reward is unknown, before of {old:.0%}: the limits hold "
         f"whatever it is."
