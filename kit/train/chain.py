@@ -223,6 +223,9 @@ def _stage(row: Mapping[str, Any], number: int, settings: Any, where: str) -> St
         fix = "{stage: sft, teach: outcomes}"
         raise KitError(f"teach is {own['teach']!r}", where=place, fix=fix)
     if "pairs" in own:
+        if kind != "dpo":
+            fix = "leave it out, or say it in a stage dpo"
+            raise KitError("pairs has no effect here", where=f"{place}, {kind}", fix=fix)
         own["pairs"] = make(OwnPairs, own["pairs"], where=f"{place}, key pairs")
     made = settings({k: v for k, v in row.items() if k not in OWN}, place)
     with at(place):

@@ -219,6 +219,12 @@ class GRPOSettings(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        unused = [
+            k for k in ("audit_share", "audit_stop") if getattr(self, k) != getattr(type(self), k)
+        ]
+        if unused and not self.audit_every:
+            words = f"{unused[0]} has no effect here: audit_every is 0"
+            raise KitError(words, where=f"setting {unused[0]}", fix="say audit_every: 10 (steps)")
         rows = self.group_size * self.prompts_per_step
         divided(rows, self.substeps, "substeps")
         if self.micro_rows:

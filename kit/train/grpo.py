@@ -181,6 +181,12 @@ def ready(
             "setting audit_every",
             "give audit=..., or audit_every: 0",
         ),
+        (
+            audit is not None and not settings.audit_every,
+            "audit has no effect here: audit_every is 0",
+            "key audit",
+            "say audit_every: 10 (steps), or leave the second judge out",
+        ),
     )
     rehearse(settings, _rehearsed)
 

@@ -143,13 +143,9 @@ def _used(own: Mapping[str, Any], stage: str, where: str) -> None:
 
 def _one_way(how: Mapping[str, Any], where: str) -> None:
     """A file of held-out tasks and a split of the others would be two answers to one question."""
-    both = [k for k in how if k != "data_seed"]
-    if both:
-        raise KitError(
-            f"`heldout` and {both[0]!r} both say what is held out",
-            where=where,
-            fix="keep one of them",
-        )
+    if how:
+        words = f"`heldout` and {min(how)!r} both say what is held out"
+        raise KitError(words, where=where, fix="keep one of them")
 
 
 def asking(tasks: Iterable[Task], ask: str | None) -> tuple[Task, ...]:

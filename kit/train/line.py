@@ -19,7 +19,7 @@ from typing import Any
 from ..checks import accepted
 from ..errors import KitError, at
 from ..judge.ledger import Ledger
-from ..records import Response, Task, fingerprint, response_from_json, to_json
+from ..records import Response, Task, fingerprint, response_from_json, to_json, transcript
 from ..rewards.composer import Composer
 from ..runs import plain
 from ..system.paths import write_text
@@ -218,8 +218,8 @@ class _Line:
 
     def _fresh(self) -> list[Task]:
         """Training tasks whose answer was not shown."""
-        shown = {r.get("prompt") for r in self.chain.rows}
-        return [t for t in self.chain.tasks if t.prompt not in shown]
+        shown = {transcript(stages.asked(r)) for r in self.chain.rows if "prompt" in r}
+        return [t for t in self.chain.tasks if transcript(answers.messages(t)) not in shown]
 
     def _pairs(self, pairs: OwnPairs, source: str) -> Sequence[Mapping[str, Any]]:
         tasks = self.chain.tasks[: pairs.tasks]

@@ -2,8 +2,8 @@
 None for unknown.
 
 A judge that is down pays nobody: the step waits (up to `patience_s`) and asks again for the answers
-that got none; then it stops cleanly with JudgeDownError. What a judge that lives does not answer is
-unknown.
+that got none, or not all members' votes of a panel; then it stops cleanly with JudgeDownError. What
+a judge that lives does not answer is unknown; a panel of which one lives goes on.
 
 The trainer is handed one reward per answer, or one per component (`per_component`): a component
 that does not apply is None there, and trl leaves it out of the sum. One that applies and is unknown
@@ -118,7 +118,11 @@ class Reward:
             got = await self._ask([responses[i] for i in left], self.ledger)
             for i, vs in zip(left, got, strict=True):
                 verdicts[i] = vs
-            left = [i for i in left if any(v.failure == DOWN for v in verdicts[i])]
+            down = [i for i in left if any(v.failure == DOWN for v in verdicts[i])]
+            half = [i for i in left if any(v.meta.get("passing") for v in verdicts[i])]
+            if half and not down:  # a member is dead: is it the last sign of an outage of all?
+                down = [] if await self._lives(responses, verdicts) else half
+            left = sorted({*down, *half}) if down else []
             waited = time.monotonic() - begun
             if not left:
                 break
@@ -137,13 +141,18 @@ class Reward:
         self, responses: Sequence[Response], verdicts: Sequence[Sequence[Verdict]], waited: float
     ) -> None:
         """JudgeDownError unless the judge answers once more (past the ledger) what it answered."""
-        known = [r for r, vs in zip(responses, verdicts, strict=True) if _answered(vs)]
-        if not any(map(_answered, await self._ask(known[:1], None))):
+        if not await self._lives(responses, verdicts):
             raise JudgeDownError(
                 f"the judge has not answered for {waited:.0f} s",
                 where=f"judge {getattr(self.judge, 'name', '?')!r}",
                 fix="start it again, then resume the run: everything so far is saved",
             )
+
+    async def _lives(
+        self, responses: Sequence[Response], verdicts: Sequence[Sequence[Verdict]]
+    ) -> bool:
+        known = [r for r, vs in zip(responses, verdicts, strict=True) if _answered(vs)]
+        return any(map(_answered, await self._ask(known[:1], None)))
 
     def _score(self, response: Response, verdicts: Sequence[Verdict]) -> Grade:
         task = self.by_id[response.task_id]

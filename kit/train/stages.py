@@ -155,7 +155,7 @@ def _chat(role: str, text: str) -> list[dict[str, str]]:
     return [{"role": role, "content": text}]
 
 
-def _asked(row: Mapping[str, Any]) -> list[dict[str, str]]:
+def asked(row: Mapping[str, Any]) -> list[dict[str, str]]:
     """The chat that a row's answer follows, as a task of that text is asked."""
     said = {k: row[k] for k in CONTEXT if k in row}
     return messages(Task(id="row", **said, meta={AFTER: row.get(AFTER, ())}))
@@ -171,7 +171,7 @@ def _sft_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         elif isinstance(r.get("prompt"), str) and isinstance(answer, str):
             inputs.filled({"response": answer}, ("response",), f"row {i}")
             inputs.whole(r["prompt"], "the field 'prompt'", f"row {i}")
-            out.append({"prompt": _asked(r), "completion": _chat("assistant", answer)})
+            out.append({"prompt": asked(r), "completion": _chat("assistant", answer)})
         else:
             raise DataError(
                 "a row needs prompt and response, or text", where=f"row {i}, fields {sorted(r)[:6]}"
@@ -203,7 +203,7 @@ def _dpo_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             )
         out.append(
             {
-                "prompt": _asked(r),
+                "prompt": asked(r),
                 "chosen": _chat("assistant", r["chosen"]),
                 "rejected": _chat("assistant", r["rejected"]),
             }

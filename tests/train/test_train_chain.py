@@ -15,7 +15,7 @@ from kit.data.tables import read_rows
 from kit.errors import DataError, KitError
 from kit.records import Grade, Response, Task
 from kit.system import paths
-from kit.train import chain, evaluation, kept, models, policy, quality, rehearsal, stages
+from kit.train import chain, evaluation, kept, line, models, policy, quality, rehearsal, stages
 from kit.train.config import GRPOSettings, SFTSettings
 from kit.train.device import choose
 
@@ -321,6 +321,25 @@ def test_outcomes_are_taught_from_the_models_own_answers(tmp_path):
     ]
     with pytest.raises(KitError, match="teach"):
         chain.build({**values, "stages": [{"stage": "dpo", "teach": "outcomes"}]})
+    with pytest.raises(KitError, match="pairs has no effect here"):
+        chain.build({**values, "stages": [{"stage": "grpo", "pairs": {"samples": 2}}]})
+
+
+def test_a_question_whose_prompt_was_shown_to_another_system_or_source_is_new():
+    """A shown prompt struck out every task of that prompt: other turns, system or sources ask another thing."""
+    first = Task(id="a", prompt="And in 2020?", system="Count frogs.", sources={"s1": "Frogs: 3"})
+    turn = {"role": "user", "content": "How many in 2010?"}
+    tasks = [
+        first,
+        dataclasses.replace(first, id="b", system="Count toads."),
+        dataclasses.replace(first, id="c", sources={"s1": "Frogs: 7"}),
+        dataclasses.replace(first, id="d", history=(turn,)),
+    ]
+    rows, _ = stages.teaching(
+        tasks, [{"task_id": "a", "response": "3", "source": "good", "stated_confidence": 0.9}]
+    )
+    run = line.Chain(stages=(), out=Path("run"), tasks=tuple(tasks), rows=rows)
+    assert [t.id for t in line._Line(run, None, None)._fresh()] == ["b", "c", "d"]
 
 
 def test_the_token_confidence_is_of_the_answer_alone():

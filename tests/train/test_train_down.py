@@ -9,6 +9,7 @@ import time
 import pytest
 
 from kit.errors import JudgeDownError
+from kit.judge.panel import Panel
 from kit.records import Criterion, Response, Task, Verdict, unknown
 from kit.rewards.composer import Composer
 from kit.train import grpo, inputs, rollouts
@@ -162,3 +163,48 @@ def test_a_judge_that_dies_in_a_batch_stops_it_and_one_that_refuses_a_text_does_
     for _ in range(2):  # what the ledger knows is no sign of life
         with pytest.raises(JudgeDownError, match="has not answered"):
             asyncio.run(reward.grade(some))
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_server_that_dies_in_a_steps_last_calls_leaves_no_panel_with_half_its_votes(
+    monkeypatch, tmp_path, alive
+):
+    """Three models on one server: the last answer kept 2 of 3 votes, the step learned from them, and
+    the run that was resumed was another one. A panel with one dead server of several goes on."""
+    monkeypatch.setattr(Reward, "pause_s", 0.01)
+    task = dataclasses.replace(TASKS[0], criteria=(Criterion(id="j", text="Is pleasant."),))
+    some = [Response(task_id="t0", id=f"r{i}", text=f"answer {i}") for i in range(3)]
+    calls = []
+
+    @dataclasses.dataclass
+    class FakeMember:
+        name: str
+
+        def key(self, task, response, criterion):
+            return self.name + response.text
+
+        async def verdicts(self, task, response, criteria):
+            calls.append(self.name)
+            ids = (task.id, response.id, "j")
+            last = len(calls) > 8 if not alive else self.name == "c"
+            if last:
+                return [unknown(*ids, "transport")]
+            return [Verdict(task_id=ids[0], response_id=ids[1], criterion_id="j", status="met")]
+
+    reward = Reward(
+        tasks=[task],
+        judge=Panel([FakeMember(n) for n in "abc"]),
+        composer=Composer.from_config({"components": [{"kind": "rubric"}]}),
+        patience_s=0.03,
+        ledger=tmp_path / "kept",
+    )
+    if alive:
+        grades = asyncio.run(reward.grade(some))
+        assert [g.score for g in grades] == [1.0] * 3
+        return
+    with pytest.raises(JudgeDownError, match="has not answered"):
+        asyncio.run(reward.grade(some))
+    calls.clear()  # it is up again: nothing that was answered is asked a second time
+    grades = asyncio.run(reward.grade(some))
+    assert len(calls) == 1 and all(len(v.meta["members"]) == 3 for g in grades for v in g.verdicts)
+    assert not any(v.meta.get("passing") for g in grades for v in g.verdicts)

@@ -42,7 +42,8 @@ def file(tmp_path):
 def test_a_heldout_file_and_a_split_are_not_both_taken(file, tmp_path):
     """The split was ignored without a word, and its groups were trained on."""
     other = write(tmp_path / "b.jsonl", [{"id": "x", "prompt": "Another"}])
-    for words in ({"train_ratio": 0.5}, {"holdout_by": "tissue"}, {"holdout": ["eye"]}):
+    ways = {"train_ratio": 0.5, "holdout_by": "tissue", "holdout": ["eye"], "data_seed": 7}
+    for words in ({k: v} for k, v in ways.items()):
         with pytest.raises(KitError, match="both say what is held out"):
             built(tasks=file, heldout=other, **words)
     with pytest.raises(DataError, match="6 held-out tasks are also trained on"):
@@ -346,6 +347,8 @@ def test_what_the_kit_tells_the_trainer_itself_cannot_be_overruled():
         ({"lora_targets": "q_proj"}, "list of module names"),
         ({"keep": 0}, "1 or more"),
         ({"audit_share": 2}, "share"),
+        ({"audit_share": 0.5}, "audit_share has no effect here"),
+        ({"audit_stop": True}, "audit_stop has no effect here"),
         ({"warmup": 100, "steps": 2}, "never be reached"),
         ({"model": ""}, "no model is named"),
         ({"max_prompt_tokens": 0}, "1 or more"),
@@ -434,8 +437,12 @@ def test_a_key_that_a_stage_of_rows_does_not_use_is_refused(tmp_path, stage, key
 
 
 def test_rows_without_effect_in_grpo_are_refused(tmp_path):
+    base = {"tasks": "short_answers.json", "out": str(tmp_path)}
     with pytest.raises(KitError, match="rows would have no effect"):
-        job.build({"tasks": "short_answers.json", "rows": "x.jsonl", "out": str(tmp_path)})
+        job.build({**base, "rows": "x.jsonl"})
+    second = job.build({**base, "preset": "test", "audit": "code"})
+    with pytest.raises(KitError, match="audit has no effect here: audit_every is 0"):
+        job.run(second)
 
 
 @pytest.mark.parametrize("words", [{"stage": ["sft", "dpo"]}, {"preset": ["cpu"]}, {"stage": {}}])
