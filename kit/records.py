@@ -6,13 +6,12 @@ Unknown is a status of its own, never 0 and never False.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Any
 
 from .errors import DataError, at
@@ -400,24 +399,24 @@ def to_json(record: Any) -> dict[str, Any]:
     >>> to_json(Criterion(id="c", text="t"))["weight"]
     1.0
     """
-    return {f.name: _held(getattr(record, f.name)) for f in dataclasses.fields(record)}
+    return {f.name: _held(getattr(record, f.name)) for f in fields(record)}
 
 
 def _held(value: Any) -> Any:
     """A field's value: records in a tuple as dicts, a mapping as a dict, others as they are."""
     if isinstance(value, tuple):
-        return [to_json(x) if dataclasses.is_dataclass(x) else x for x in value]
+        return [to_json(x) if is_dataclass(x) else x for x in value]
     return dict(value) if isinstance(value, Mapping) else value
 
 
 def _build(cls: type, row: Mapping[str, Any], where: str) -> Any:
     if not isinstance(row, Mapping):
         raise DataError(f"expected an object, got {type(row).__name__}", where=where)
-    known = {f.name: f for f in dataclasses.fields(cls)}
+    known = {f.name: f for f in fields(cls)}
     extra = {k: v for k, v in row.items() if k not in known}
     data = {k: v for k, v in row.items() if k in known}
     for f in known.values():
-        needed = f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+        needed = f.default is MISSING and f.default_factory is MISSING
         if needed and f.name not in data:
             raise DataError(
                 f"field {f.name!r} is missing",

@@ -8,11 +8,10 @@ credit at every step (criteria of positive weight only: an empty answer rightly 
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..records import Criterion, Response, Task
 
@@ -184,10 +183,7 @@ def _reworded(criteria: Sequence[Criterion]) -> list[list[Criterion]]:
     given = [list(c.meta.get("paraphrases") or ()) for c in criteria]
     if given and all(given):
         return [
-            [
-                dataclasses.replace(c, text=g[i % len(g)])
-                for c, g in zip(criteria, given, strict=True)
-            ]
+            [replace(c, text=g[i % len(g)]) for c, g in zip(criteria, given, strict=True)]
             for i in range(max(map(len, given)))
         ]
     frames = (
@@ -195,15 +191,12 @@ def _reworded(criteria: Sequence[Criterion]) -> list[list[Criterion]]:
         "One should find that the following holds of the answer: {}",
         "Check whether this is so: {}",
     )
-    return [
-        [dataclasses.replace(c, text=f.format(c.text.rstrip(".?"))) for c in criteria]
-        for f in frames
-    ]
+    return [[replace(c, text=f.format(c.text.rstrip(".?"))) for c in criteria] for f in frames]
 
 
 def _negated(c: Criterion) -> Criterion:
     text = c.meta.get("negation") or f"It is NOT the case that the following holds: {c.text}"
-    return dataclasses.replace(c, text=str(text))
+    return replace(c, text=str(text))
 
 
 BIASES = (
@@ -257,7 +250,7 @@ def part(text: str, share: float) -> str:
 
 
 def _cut(share: float) -> Callable[[Sequence[Response]], list[Response]]:
-    return lambda rows: [dataclasses.replace(r, text=part(r.text, share)) for r in rows]
+    return lambda rows: [replace(r, text=part(r.text, share)) for r in rows]
 
 
 def _strange(rows: Sequence[Response]) -> list[Response]:
@@ -267,7 +260,7 @@ def _strange(rows: Sequence[Response]) -> list[Response]:
     if len(names) < 2:
         return []
     after = dict(zip(names, names[1:] + names[:1], strict=True))
-    return [dataclasses.replace(r, text=first[after[r.task_id]]) for r in rows]
+    return [replace(r, text=first[after[r.task_id]]) for r in rows]
 
 
 STRANGE = Step("of another task", "the answer to another task", _strange)
@@ -275,5 +268,5 @@ STEPS = (
     Step("half", "the second half of the answer is gone", _cut(0.5)),
     Step("a quarter", "three quarters of the answer are gone", _cut(0.25)),
     STRANGE,
-    Step("empty", "no answer at all", lambda rows: [dataclasses.replace(r, text="") for r in rows]),
+    Step("empty", "no answer at all", lambda rows: [replace(r, text="") for r in rows]),
 )

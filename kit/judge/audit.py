@@ -7,11 +7,10 @@ counted apart: a judge that gives up under attack pays nobody, but it is worth k
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import stats
@@ -119,12 +118,14 @@ class AuditReport:
             for r in (*self.rows, *self.ladder)
         ]
         head = ("", "what", "rate [95% interval]", "drift", "became unknown", "example")
-        caption = (
-            f"{self.judge}: {self.n_responses} answers to {self.n_tasks} tasks, "
-            f"{self.unknown_share:.1%} of plain verdicts unknown"
-        )
         line = f"<p><b>{escape(self.fit.line)}</b></p>"
-        return line + rows_html(head, rows, caption=caption, raw=(1,))
+        return line + rows_html(
+            head,
+            rows,
+            caption=f"{self.judge}: {self.n_responses} answers to {self.n_tasks} tasks, "
+            f"{self.unknown_share:.1%} of plain verdicts unknown",
+            raw=(1,),
+        )
 
 
 def audit(
@@ -145,7 +146,7 @@ def audit(
     """
     rows = tasks_of(tasks)
     judged = {
-        t.id: dataclasses.replace(t, criteria=tuple(c for c in leaves(t.criteria) if not c.by_code))
+        t.id: replace(t, criteria=tuple(c for c in leaves(t.criteria) if not c.by_code))
         for t in rows
     }
     answers = [r for r in responses if r.task_id in judged and judged[r.task_id].criteria]
@@ -219,8 +220,8 @@ def _foreign(tasks: dict[str, Task]) -> tuple[dict[str, Task], dict[str, Criteri
     after = dict(zip(last, [*list(last)[1:], *list(last)[:1]], strict=True))
     out = {}
     for i, other in after.items():
-        new = dataclasses.replace(last[other], id=last[i].id)
-        out[i] = dataclasses.replace(
+        new = replace(last[other], id=last[i].id)
+        out[i] = replace(
             tasks[i], criteria=tuple(new if c.id == new.id else c for c in tasks[i].criteria)
         )
     return out, last
@@ -312,16 +313,14 @@ def _variants(
 ) -> Iterable[dict[Place, Verdict]]:
     """Verdicts of each variant of a bias, under the plain ids."""
     if isinstance(b, Attack) or b.text is not None:
-        yield ask([dataclasses.replace(r, text=b.text(tasks[r.task_id], r)) for r in answers])
+        yield ask([replace(r, text=b.text(tasks[r.task_id], r)) for r in answers])
         return
     moved = b.name.startswith("position")
     used = {i: t for i, t in tasks.items() if not moved or len(t.criteria) > 1}
     variants = {i: b.criteria(t.criteria) for i, t in used.items()} if b.criteria else {}
     for n in range(max(map(len, variants.values()), default=0)):
         part = {
-            i: dataclasses.replace(used[i], criteria=tuple(v[n]))
-            for i, v in variants.items()
-            if n < len(v)
+            i: replace(used[i], criteria=tuple(v[n])) for i, v in variants.items() if n < len(v)
         }
         rows = [r for r in answers if r.task_id in part]
         if rows:

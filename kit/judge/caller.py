@@ -241,8 +241,11 @@ class Caller:
             )
             return self._bad(got) if self._answered else got
         if wait is not None and wait > self.patience:
-            why = f"{why}; it asks to wait {wait:.0f} s, longer than patience ({self.patience:g} s)"
-            return Outcome(reason=why, final=True, refused="run the same command again later")
+            return Outcome(
+                reason=f"{why}; it asks to wait {wait:.0f} s, longer than patience ({self.patience:g} s)",
+                final=True,
+                refused="run the same command again later",
+            )
         if status == 429:
             self.limiter.told("limited")
             return self._bad(Outcome(reason=why, wait=1.0 if wait is None else wait, busy=True))

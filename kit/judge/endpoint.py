@@ -12,9 +12,8 @@ import hashlib
 import json
 import logging
 import os
-import typing
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, get_type_hints
 
 from ..errors import KitError
 from ..records import Criterion, Response, Task, Verdict, calls_of, fingerprint
@@ -395,7 +394,7 @@ def _options(given: Mapping[str, Any]) -> None:
                 where=f"EndpointJudge({name}=...)",
                 fix="give {NAME: VALUE, ...}",
             )
-    hints = typing.get_type_hints(EndpointJudge.__init__)
+    hints = get_type_hints(EndpointJudge.__init__)
     shown = {k: given[k] for k in hints if k not in ("headers", "extra")}
     fitting(hints, shown, where="EndpointJudge")
     how, heat, repair = given["how"], given["temperature"], given["repair"]

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from ..errors import KitError, MissingError
 from ..records import Criterion, Response, Task, Verdict, unknown
@@ -127,7 +126,7 @@ def _typed(
     parameters = inspect.signature(maker).parameters
     takes = [name for name, p in parameters.items() if p.kind is p.KEYWORD_ONLY]
     known_names(options, takes, where=where, what=f"{kind} option")
-    hints = typing.get_type_hints(maker.__init__ if isinstance(maker, type) else maker)
+    hints = get_type_hints(maker.__init__ if isinstance(maker, type) else maker)
     made_of_judges = kind in ("panel", "escalate")  # `_members` reads them
     hints[kind] = Any if made_of_judges else hints.get(next(iter(parameters)), Any)
     read = fitting(hints, {kind: subject, **options}, where=where)

@@ -328,5 +328,6 @@ async def _either(
     try:
         return await ask(judge, task, response, criteria)
     except JudgeDownError as e:
-        more = dict(judge=judge.name, reason=e.what)
-        return Question(task, response, criteria).unknowns("transport", **more)
+        return Question(task, response, criteria).unknowns(
+            "transport", judge=judge.name, reason=e.what
+        )

@@ -267,13 +267,15 @@ def again(v: Verdict, call: Call | None, c: Criterion, response: Response) -> Ve
         p = prob[0] if prob else None
     if r is None or (r.status, r.value, r.failure) == (v.status, v.value, v.failure):
         return dataclasses.replace(v, p=p, meta=meta)
-    fields = dict(
+    return dataclasses.replace(
+        v,
         status=r.status,
         value=r.value,
         failure=r.failure,
         reason=r.reason or "its reply, read again, holds no verdict",
+        p=None,
+        meta={**meta, "was": v.status},
     )
-    return dataclasses.replace(v, **fields, p=None, meta={**meta, "was": v.status})
 
 
 def _again(v: Verdict, call: Call, c: Criterion, response: Response) -> tuple[Any, Any]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 from ..records import Criterion, Response, Task, Verdict, unknown
@@ -202,6 +201,6 @@ def checked(got: Sequence[Verdict], judge: Any, q: Question) -> list[Verdict]:
             failure = "missing" if v is None else "contradiction"
             v = q.unknown(i, failure, judge=getattr(judge, "name", ""))
         if q.keys and v.key != q.keys[i]:
-            v = dataclasses.replace(v, key=q.keys[i])
+            v = replace(v, key=q.keys[i])
         out.append(v)
     return out

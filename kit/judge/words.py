@@ -213,8 +213,11 @@ def settled(c: Criterion, said: Said, how: str) -> Reading:
     if None in words:
         raw = said.verdicts[words.index(None)]
         text = redact(str(raw)) if _short(raw) else "a number without end"
-        shown = f"not an allowed verdict: {text[:60]!r}"
-        return Reading(failure="parse", reason=reason or cleaned(shown), how=how)
+        return Reading(
+            failure="parse",
+            reason=reason or cleaned(f"not an allowed verdict: {text[:60]!r}"),
+            how=how,
+        )
     odd = [raw for raw in said.confidences if not _sure(raw)]
     if odd:
         shown = cleaned(f"not a confidence: {str(odd[0])[:60]!r}" if _short(odd[0]) else "a number")

@@ -9,10 +9,9 @@ verifiers as in BioRLHF.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -291,7 +290,7 @@ class Composer:
 
 def _build(config: dict[str, Any], where: str) -> Composer:
     """The composer of these fields; each wrong one is named."""
-    names = [f.name for f in dataclasses.fields(Composer)]
+    names = [f.name for f in fields(Composer)]
     config = {k: v for k, v in config.items() if v is not None}
     known_names(config, [*names, "preset"], where=where, what="field")
     rows = config.pop("components", None)
@@ -310,7 +309,7 @@ def _build(config: dict[str, Any], where: str) -> Composer:
         row = {"mode": row} if isinstance(row, str) else row
         made["format"] = make(components.Format, row, where=f"{where}, field format")
     config = {"name": Path(where).stem, **config, "components": ()}
-    return dataclasses.replace(make(Composer, config, where=where), **made)
+    return replace(make(Composer, config, where=where), **made)
 
 
 def grades(

@@ -8,12 +8,11 @@ that one recipe writes an answer to any task. It knows no task's own truth or la
 
 from __future__ import annotations
 
-import dataclasses
 import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import cycle, islice, zip_longest
 from typing import Any
 
@@ -288,4 +287,4 @@ def edit(policy: Policy, rng: random.Random) -> Policy:
     more = {"confidence": CONFIDENCES, "style": STYLES, "repeat": (1, 1, 2, 5)}
     if kind in more:
         changes[kind] = rng.choice(more[kind])
-    return dataclasses.replace(policy, **changes)
+    return replace(policy, **changes)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import dataclasses
 import io
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +79,7 @@ class Board:
 
     def change(self, index: int, **fields: Any) -> Cell:
         """Change a cell and write the table."""
-        self.cells[index] = cell = dataclasses.replace(self.cells[index], **fields)
+        self.cells[index] = cell = replace(self.cells[index], **fields)
         self.write()
         return cell
 
@@ -223,7 +222,7 @@ def mend_table(folder: Path) -> None:
         mine = [p for p, held in every.items() if held | cell.params == held]
         at, status = (str(mine[-1]), runs.status(mine[-1])) if mine else ("", "stopped")
         why = "" if status == "done" else "its process is gone"
-        board.cells.append(dataclasses.replace(cell, status=status, folder=at, reason=why))
+        board.cells.append(replace(cell, status=status, folder=at, reason=why))
     if left:
         board.write()
 

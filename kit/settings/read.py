@@ -10,11 +10,10 @@ import difflib
 import json
 import math
 import re
-import typing
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
 
 from ..errors import KitError, MissingError, at
 
@@ -116,7 +115,7 @@ def parse(text: str) -> Any:
     class Loader(yaml.SafeLoader):
         """YAML 1.1 reads 4e-5 as text, 1:30 as 90, 010 as 8; the last of two keys wins."""
 
-        yaml_implicit_resolvers: typing.ClassVar = {
+        yaml_implicit_resolvers: ClassVar = {
             first: [r for r in of if r[0].rpartition(":")[2] not in ("timestamp", "int", "float")]
             for first, of in yaml.SafeLoader.yaml_implicit_resolvers.items()
         }
@@ -156,8 +155,11 @@ def texts(values: Mapping[str, Any], names: Iterable[str], *, where: str) -> Non
     for name in names:
         if not isinstance(values.get(name), (str, Path, type(None))):
             what = f"{name} is {values[name]!r}, and no text"
-            fix = "put it in quotes: YAML reads bare numbers, on, off, yes and no as what they are"
-            raise KitError(what, where=f"{where}, key {name}", fix=fix)
+            raise KitError(
+                what,
+                where=f"{where}, key {name}",
+                fix="put it in quotes: YAML reads bare numbers, on, off, yes and no as what they are",
+            )
 
 
 def _broken(what: str, why: str, place: str) -> KitError:
@@ -233,7 +235,7 @@ def fitting(hints: Mapping[str, Any], given: Mapping[str, Any], *, where: str) -
     """
     plain = {k: v for k, v in given.items() if isinstance(v, PLAIN)}
     for name in given.keys() & hints.keys() - plain.keys():
-        kinds = [typing.get_origin(k) or k for k in typing.get_args(hints[name]) or [hints[name]]]
+        kinds = [get_origin(k) or k for k in get_args(hints[name]) or [hints[name]]]
         if Any not in kinds and not isinstance(given[name], tuple(kinds)):
             raise KitError(
                 f"{name} is an {type(given[name]).__name__}",
@@ -250,7 +252,7 @@ def _wrong(cls: type, values: Mapping[str, Any], said: str, where: str) -> KitEr
     name = path.rstrip("`")
     value = values.get(name.split("[")[0].split(".")[0])
     place = f"{where}, setting {name}" if name else where
-    choices = typing.get_args(typing.get_type_hints(cls).get(name)) if name else ()
+    choices = get_args(get_type_hints(cls).get(name)) if name else ()
     if "enum value" in what and choices:
         return KitError(
             f"{value!r} is not a choice",

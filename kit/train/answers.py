@@ -192,8 +192,13 @@ def fitting(tasks: Sequence[Task], tokenizer: Any, settings: GRPOSettings) -> No
         if is_cut(t, tokenizer, limit):
             cut.append(t.id)
     if cut:
-        said = "the tool output of %d of %d prompts is cut to fit max_prompt_tokens=%d (first: %r)"
-        logger.warning(said, len(cut), len(tasks), limit, cut[0])
+        logger.warning(
+            "the tool output of %d of %d prompts is cut to fit max_prompt_tokens=%d (first: %r)",
+            len(cut),
+            len(tasks),
+            limit,
+            cut[0],
+        )
 
 
 def _chat(task: Task, words: int | None) -> list[dict[str, str]]:

@@ -26,12 +26,11 @@ question and the tokens.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +170,7 @@ def build(
     """A chain from a mapping; see the module."""
     changes = dict(changes or {})
     values = {**values, **{k: changes.pop(k) for k in KEYS if k in changes}}
-    every = sorted({f.name for c in STAGES.values() for f in dataclasses.fields(c)})
+    every = sorted({f.name for c in STAGES.values() for f in fields(c)})
     changes = translate(changes, every, where=where)
     known_names(changes, every, where=where)
     known_names(values, KEYS, where=where, what="key of a chain")
@@ -187,7 +186,7 @@ def build(
 
     def settings(own: Mapping[str, Any], place: str) -> Settings:
         kind = STAGES.get(str(own.get("stage", "grpo")), Settings)
-        mine = {k: v for k, v in changes.items() if k in {f.name for f in dataclasses.fields(kind)}}
+        mine = {k: v for k, v in changes.items() if k in {f.name for f in fields(kind)}}
         return from_mapping({**(values.get("settings") or {}), **own, **mine}, where=place)
 
     made = tuple(_stage(s, i, settings, where) for i, s in enumerate(rows, 1))
@@ -198,7 +197,7 @@ def build(
         )
     tasks = _of_kinds(job._tasks(values.get("tasks"), beside, where), values.get("kinds"), where)
     if values.get("system") is not None:
-        tasks = tuple(dataclasses.replace(t, system=values["system"]) for t in tasks)
+        tasks = tuple(replace(t, system=values["system"]) for t in tasks)
     train, held = inputs.split(job.asking(tasks, values.get("ask")), {}, where)
     taught, pairs = _rows_and_pairs(train, values, made[0].settings.seed, beside, where)
     out = Path(values.get("out") or name).expanduser()
@@ -220,12 +219,16 @@ def _stage(row: Mapping[str, Any], number: int, settings: Any, where: str) -> St
     kind, place = str(row.get("stage", "grpo")), f"{where}, stage {number}"
     own = fitting(OWN, {k: row[k] for k in OWN if row.get(k)}, where=place)
     if "teach" in own and (own["teach"] not in TEACH or kind != "sft"):
-        fix = "{stage: sft, teach: outcomes}"
-        raise KitError(f"teach is {own['teach']!r}", where=place, fix=fix)
+        raise KitError(
+            f"teach is {own['teach']!r}", where=place, fix="{stage: sft, teach: outcomes}"
+        )
     if "pairs" in own:
         if kind != "dpo":
-            fix = "leave it out, or say it in a stage dpo"
-            raise KitError("pairs has no effect here", where=f"{place}, {kind}", fix=fix)
+            raise KitError(
+                "pairs has no effect here",
+                where=f"{place}, {kind}",
+                fix="leave it out, or say it in a stage dpo",
+            )
         own["pairs"] = make(OwnPairs, own["pairs"], where=f"{place}, key pairs")
     made = settings({k: v for k, v in row.items() if k not in OWN}, place)
     with at(place):

@@ -7,13 +7,11 @@ raise with the way to write them.
 
 from __future__ import annotations
 
-import dataclasses
 import math
-import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from ..errors import KitError
 from ..settings.read import ABOVE_0, COUNT, SHARE, known_names, load, make, nearest, within
@@ -70,8 +68,8 @@ class Settings:
     report_to: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    stage: typing.ClassVar[str] = ""
-    bounds: typing.ClassVar[dict[str, tuple[float, float, str]]] = {}  # beside BOUNDS
+    stage: ClassVar[str] = ""
+    bounds: ClassVar[dict[str, tuple[float, float, str]]] = {}  # beside BOUNDS
 
     def __post_init__(self) -> None:
         within(vars(self), BOUNDS | self.bounds)
@@ -82,13 +80,17 @@ class Settings:
             "all-linear",
             tuple(self.lora_targets),
         ):
-            fix = "all-linear, or a list of module names: [q_proj, v_proj]"
             raise KitError(
-                f"lora_targets is {self.lora_targets!r}", where="setting lora_targets", fix=fix
+                f"lora_targets is {self.lora_targets!r}",
+                where="setting lora_targets",
+                fix="all-linear, or a list of module names: [q_proj, v_proj]",
             )
         if self.warmup and self.warmup >= self.steps:
-            words = f"warmup is {self.warmup} of {self.steps} steps: lr would never be reached"
-            raise KitError(words, where="setting warmup", fix="fewer than steps")
+            raise KitError(
+                f"warmup is {self.warmup} of {self.steps} steps: lr would never be reached",
+                where="setting warmup",
+                fix="fewer than steps",
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +105,7 @@ class SFTSettings(Settings):
     max_tokens: int = 256
     answer_only: bool = True
 
-    stage: typing.ClassVar[str] = "sft"
+    stage: ClassVar[str] = "sft"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,8 +121,8 @@ class DPOSettings(Settings):
     beta: float = 0.1
     lr: float = 5e-5
 
-    stage: typing.ClassVar[str] = "dpo"
-    bounds: typing.ClassVar = {"beta": (ABOVE_0, math.inf, "above 0: with 0 nothing is learned")}
+    stage: ClassVar[str] = "dpo"
+    bounds: ClassVar = {"beta": (ABOVE_0, math.inf, "above 0: with 0 nothing is learned")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,7 +217,7 @@ class GRPOSettings(Settings):
     fast: bool = True
     use_vllm: bool = False
 
-    stage: typing.ClassVar[str] = "grpo"
+    stage: ClassVar[str] = "grpo"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -223,8 +225,11 @@ class GRPOSettings(Settings):
             k for k in ("audit_share", "audit_stop") if getattr(self, k) != getattr(type(self), k)
         ]
         if unused and not self.audit_every:
-            words = f"{unused[0]} has no effect here: audit_every is 0"
-            raise KitError(words, where=f"setting {unused[0]}", fix="say audit_every: 10 (steps)")
+            raise KitError(
+                f"{unused[0]} has no effect here: audit_every is 0",
+                where=f"setting {unused[0]}",
+                fix="say audit_every: 10 (steps)",
+            )
         rows = self.group_size * self.prompts_per_step
         divided(rows, self.substeps, "substeps")
         if self.micro_rows:
@@ -290,7 +295,7 @@ def from_mapping(values: Mapping[str, Any], *, where: str = "settings") -> Setti
 
 def to_mapping(settings: Settings) -> dict[str, Any]:
     """Plain JSON values, `stage` included; `from_mapping` reads them back."""
-    values = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
+    values = {f.name: getattr(settings, f.name) for f in fields(settings)}
     return {"stage": settings.stage, **{k: _plain(v) for k, v in values.items()}}
 
 
@@ -304,13 +309,16 @@ def _set_elsewhere(settings: Settings) -> None:
     """KitError for an entry of `options` that a setting of the kit's own says: two words for one
     thing would be two masters.
     """
-    own = {f.name for f in dataclasses.fields(settings)}
+    own = {f.name for f in fields(settings)}
     changed = {name: kit for name, (kit, _) in CHANGED.items()}
     for name in settings.options:
         ours = name if name in own else {**ALIASES, **changed}.get(name)
         if ours in own:
-            words = f"options sets {name!r}, which is the setting {ours!r}"
-            raise KitError(words, where="setting options", fix=f"say {ours} in its own place")
+            raise KitError(
+                f"options sets {name!r}, which is the setting {ours!r}",
+                where="setting options",
+                fix=f"say {ours} in its own place",
+            )
 
 
 def merged(
@@ -321,19 +329,25 @@ def merged(
     """
     known_names(
         {**ours, **options},
-        [f.name for f in dataclasses.fields(config_class)],
+        [f.name for f in fields(config_class)],
         where="training options",
         what=f"{config_class.__name__} field",
     )
     both = sorted(set(ours) & set(options))
     if both:
-        words = f"options sets {', '.join(both)}, which the kit sets itself"
-        raise KitError(words, where="training options", fix="leave it out")
+        raise KitError(
+            f"options sets {', '.join(both)}, which the kit sets itself",
+            where="training options",
+            fix="leave it out",
+        )
     return {**ours, **options}
 
 
 def divided(rows: int, by: int, name: str) -> None:
     """KitError where a step's rows cannot be shared out evenly."""
     if rows % by:
-        words = f"{rows} answers a step cannot be split by {name}: {by}"
-        raise KitError(words, where=f"setting {name}", fix=f"a divisor of {rows}")
+        raise KitError(
+            f"{rows} answers a step cannot be split by {name}: {by}",
+            where=f"setting {name}",
+            fix=f"a divisor of {rows}",
+        )

@@ -74,8 +74,14 @@ def choose(dtype: str = "auto") -> Device:
     if torch.cuda.is_available():
         major, minor = torch.cuda.get_device_capability(0)
         auto = "bfloat16" if major >= 8 else "float16"
-        why = f"compute capability {major}.{minor} {'has' if major >= 8 else 'has no'} bfloat16"
-        return _device("cuda", dtype, auto, why, torch.cuda.get_device_name(0), threads)
+        return _device(
+            "cuda",
+            dtype,
+            auto,
+            f"compute capability {major}.{minor} {'has' if major >= 8 else 'has no'} bfloat16",
+            torch.cuda.get_device_name(0),
+            threads,
+        )
     return on_cpu(threads, dtype)
 
 

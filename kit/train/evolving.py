@@ -9,9 +9,8 @@ run goes on.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +87,10 @@ def _criterion(row: Any, i: int) -> Criterion:
     text = row.get("text") if isinstance(row, Mapping) else row
     weight = row.get("weight", 1.0) if isinstance(row, Mapping) else 1.0
     if not isinstance(text, str) or not text.strip() or not is_number(weight):
-        words = "a criterion needs a text, and a number where it has a weight"
-        raise KitError(words, where=f"evolve, static {i}")
+        raise KitError(
+            "a criterion needs a text, and a number where it has a weight",
+            where=f"evolve, static {i}",
+        )
     return Criterion(id=f"evolve-static:{i}", text=text, weight=float(weight))
 
 
@@ -144,7 +145,7 @@ class Evolving:
             await asyncio.gather(*asked)
         for t in groups:
             task = self.own[t]
-            self.reward.put(dataclasses.replace(task, criteria=self.rubrics.criteria(task)))
+            self.reward.put(replace(task, criteria=self.rubrics.criteria(task)))
         grades = await self.reward.grade(responses)
         for t in groups:
             seen = [v for g in grades if g.task_id == t for v in g.verdicts]
@@ -154,7 +155,7 @@ class Evolving:
         return grades
 
     def _row(self, step: int, task_id: str, changes: Sequence[Any]) -> dict[str, Any]:
-        mine = [dataclasses.asdict(c) for c in changes if c.task_id == task_id]
+        mine = [asdict(c) for c in changes if c.task_id == task_id]
         state = self.rubrics.state(self.own[task_id])
         return {"step": step, "task_id": task_id, "changes": mine, "buffers": state}
 
@@ -174,9 +175,9 @@ def _check(reward: Reward) -> None:
         )
     task = next(iter(reward.by_id.values()))
     new = Criterion(id="evolve-check", text="check")
-    any_form = dataclasses.replace(reward.composer, format=Format())
+    any_form = replace(reward.composer, format=Format())
     asked = any_form.criteria(
-        dataclasses.replace(task, criteria=(*task.criteria, new)),
+        replace(task, criteria=(*task.criteria, new)),
         Response(task_id=task.id, id="check", text=""),
     )
     if new not in asked:

@@ -83,8 +83,9 @@ def _readable(adapter: Path) -> None:
             pass
     except (OSError, SafetensorError, KitError) as e:
         what = f"the run has no whole adapter: {str(e).splitlines()[0]}"
-        fix = "train it to the end first: kit train CONFIG --resume"
-        raise MissingError(what, where=str(adapter), fix=fix) from None
+        raise MissingError(
+            what, where=str(adapter), fix="train it to the end first: kit train CONFIG --resume"
+        ) from None
 
 
 def card(run: str | Path) -> str:

@@ -9,11 +9,10 @@ learn, and whether one of k tries finds it.
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import stats
@@ -120,7 +119,7 @@ def forecast(
     training.
     """
     count = max(2, ANSWERS // settings.group_size)
-    some = order(tasks, dataclasses.replace(settings, steps=count, prompts_per_step=1))
+    some = order(tasks, replace(settings, steps=count, prompts_per_step=1))
     some = list({t.id: t for t in some}.values())
     started, spent = time.perf_counter(), reward.bill.cost
     given = answers.sample_answers(

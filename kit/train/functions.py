@@ -177,8 +177,11 @@ class RewardFunction:
         responses = []
         sizes = {len(rows) for rows in (answers, ids, prompts) if rows is not None}
         if len(sizes) > 1:
-            what = f"a batch of {len(answers)} answers with columns of {sorted(sizes)} rows"
-            raise KitError(what, where=f"reward {self.__name__!r}", fix="give one row an answer")
+            raise KitError(
+                f"a batch of {len(answers)} answers with columns of {sorted(sizes)} rows",
+                where=f"reward {self.__name__!r}",
+                fix="give one row an answer",
+            )
         for n, (answer, task_id) in enumerate(zip(answers, ids, strict=True)):
             if not isinstance(answer, (str, list, tuple)):
                 raise KitError(
@@ -198,8 +201,11 @@ class RewardFunction:
     def _ids(self, fields: Mapping[str, Any], n: int) -> Sequence[Any]:
         """The task ids of a batch's rows, from an extra column."""
         if self.column is not None and self.column not in fields:
-            fix = f"the columns are {', '.join(fields) or 'none'}"
-            raise KitError(f"there is no column {self.column!r}", where="reward_function", fix=fix)
+            raise KitError(
+                f"there is no column {self.column!r}",
+                where="reward_function",
+                fix=f"the columns are {', '.join(fields) or 'none'}",
+            )
         names = COLUMNS if self.column is None else (self.column,)
         name = next((c for c in names if c in fields and len(fields[c]) == n), None)
         return [None] * n if name is None else fields[name]

@@ -8,14 +8,13 @@ data order, and the ledger pays no verdict twice.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import logging
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -263,7 +262,7 @@ class _Run:
         if evolve.model is not None:
             model = judge_of(evolve.model, where="evolve, key model")
         inputs.check(self.settings, [model])
-        mine = dataclasses.replace(self.reward, tasks=self.tasks, ranges={})
+        mine = replace(self.reward, tasks=self.tasks, ranges={})
         ask = evolving.asker(model, self.reward.bill)
         self.evolving = evolving.Evolving(evolve, mine, ask, self.out)
 
@@ -357,8 +356,9 @@ class _Run:
             return evaluation.read(path)
         with world.whole(self.loaded.model):
             if world.main():
-                more = dict(settings=self.settings, name=name, step=step)
-                make = make or partial(answers.evaluate, self.loaded, **more)
+                make = make or partial(
+                    answers.evaluate, self.loaded, settings=self.settings, name=name, step=step
+                )
                 make(self.heldout, self.reward).save(path)
             world.wait()
         return evaluation.read(path)

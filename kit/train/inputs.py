@@ -176,14 +176,17 @@ def check(settings: Settings, judges: Iterable[Any] = ()) -> None:
     )
     for setting, package, other in asked:
         if package and not _installed(package):
-            what, fix = (
+            raise MissingError(
                 f"the package {package!r} is not installed",
-                f"pip install {package}, or {other}",
+                where=f"setting {setting}",
+                fix=f"pip install {package}, or {other}",
             )
-            raise MissingError(what, where=f"setting {setting}", fix=fix)
     if settings.adapter and not Path(settings.adapter).expanduser().is_dir():
-        fix = "give the folder of an adapter: .../adapter of a finished run"
-        raise MissingError(f"{settings.adapter} is no folder", where="setting adapter", fix=fix)
+        raise MissingError(
+            f"{settings.adapter} is no folder",
+            where="setting adapter",
+            fix="give the folder of an adapter: .../adapter of a finished run",
+        )
     keyed(judges)
 
 
@@ -204,8 +207,11 @@ def alone(out: Path, *, fresh: str | None = None) -> Any:
     if not world.main():
         return contextlib.nullcontext()
     if fresh and (out / fresh).exists():
-        what, fix = "this folder already holds a run", "choose another folder, or resume=True"
-        raise KitError(what, where=str(out), fix=fix)
+        raise KitError(
+            "this folder already holds a run",
+            where=str(out),
+            fix="choose another folder, or resume=True",
+        )
     fix = "wait for it, or name another folder"
     busy = KitError("another process trains there now", where=str(out), fix=fix)
     return processes.alone(out.absolute().parent, out.name, progress.say, busy=busy)
@@ -304,8 +310,13 @@ def _chosen(
             return set()
     held = set(splits.by_group(grouped, seed=seed, share=share, heldout=named).parts["heldout"])
     if named is None and len(held) > 1.5 * share * len(tasks):
-        said = "%s: whole groups are held out, %d of %d tasks, more than the %.0f%% asked for"
-        logger.warning(said, where, len(held), len(tasks), 100 * share)
+        logger.warning(
+            "%s: whole groups are held out, %d of %d tasks, more than the %.0f%% asked for",
+            where,
+            len(held),
+            len(tasks),
+            100 * share,
+        )
     return held
 
 

@@ -16,9 +16,8 @@ lr: 5e-4               # any setting of the stage; other systems' names are read
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +79,7 @@ def here(changes: Mapping[str, Any]) -> dict[str, Any]:
 def names_of(values: Mapping[str, Any]) -> list[str]:
     """Every key that a config of this stage may have."""
     stage = STAGES.get(str(values.get("stage", "grpo")), GRPOSettings)
-    return [*KEYS, *SPLIT, "stage", "preset", *(f.name for f in dataclasses.fields(stage))]
+    return [*KEYS, *SPLIT, "stage", "preset", *(f.name for f in fields(stage))]
 
 
 def build(
@@ -137,22 +136,28 @@ def _used(own: Mapping[str, Any], stage: str, where: str) -> None:
         fix = f"leave it out; with tasks and evaluation: a chain, stages: [{{stage: {stage}}}]"
     unused = [k for k in own if k in unread and own[k] not in (None, "none", False)]
     if unused:
-        words = f"{', '.join(unused)} would have no effect in a stage {stage!r} of its own"
-        raise KitError(words, where=where, fix=fix)
+        raise KitError(
+            f"{', '.join(unused)} would have no effect in a stage {stage!r} of its own",
+            where=where,
+            fix=fix,
+        )
 
 
 def _one_way(how: Mapping[str, Any], where: str) -> None:
     """A file of held-out tasks and a split of the others would be two answers to one question."""
     if how:
-        words = f"`heldout` and {min(how)!r} both say what is held out"
-        raise KitError(words, where=where, fix="keep one of them")
+        raise KitError(
+            f"`heldout` and {min(how)!r} both say what is held out",
+            where=where,
+            fix="keep one of them",
+        )
 
 
 def asking(tasks: Iterable[Task], ask: str | None) -> tuple[Task, ...]:
     """The tasks with a sentence added to every prompt."""
     if not ask:
         return tuple(tasks)
-    return tuple(dataclasses.replace(t, prompt=f"{t.prompt} {ask}".strip()) for t in tasks)
+    return tuple(replace(t, prompt=f"{t.prompt} {ask}".strip()) for t in tasks)
 
 
 def run(job: Job, *, resume: bool | None = False, on_step: Any = None) -> Any:

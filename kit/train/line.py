@@ -8,10 +8,9 @@ after a kill.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -48,8 +47,11 @@ class Stage:
 
     def __post_init__(self) -> None:
         if Path(self.name).name != self.name:
-            fix = "a name without slashes: its folder is called so"
-            raise KitError(f"name is {self.name!r}", where="setting name", fix=fix)
+            raise KitError(
+                f"name is {self.name!r}",
+                where="setting name",
+                fix="a name without slashes: its folder is called so",
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,8 +142,14 @@ class _Line:
             tokenizer = models.ready(s)
             if isinstance(s, GRPOSettings):
                 held = self._watched(s)
-                how = dict(judge=chain.judge, audit=None, composer=self.reward.composer)
-                grpo.ready(s, chain.tasks, held, **how)
+                grpo.ready(
+                    s,
+                    chain.tasks,
+                    held,
+                    judge=chain.judge,
+                    audit=None,
+                    composer=self.reward.composer,
+                )
                 answers.fitting([*chain.tasks, *filter(answers.shows, held)], tokenizer, s)
                 return
             stages.ready(s)
@@ -190,7 +198,7 @@ class _Line:
         """Train a stage on this model and merge its adapter, once; the folder of what came out."""
         folder = self.chain.folder(stage)
         if not (folder / "merged" / "config.json").exists():
-            self._train(stage, dataclasses.replace(stage.settings, model=model), folder)
+            self._train(stage, replace(stage.settings, model=model), folder)
             export.merge(model, folder / "adapter", folder / "merged")
         return str(folder / "merged")
 
@@ -248,11 +256,17 @@ class _Line:
             found = [response_from_json(r) for r in json.loads(path.read_text("utf-8"))]
             return list(make(found))
         s = self.sampler
-        more = dict(samples=samples, settings=s, seed=s.seed + 20_000, temperature=heat)
-        found = answers.sample_answers(self._bare(source), tasks, **more)
+        found = answers.sample_answers(
+            self._bare(source),
+            tasks,
+            samples=samples,
+            settings=s,
+            seed=s.seed + 20_000,
+            temperature=heat,
+        )
         write_text(path, json.dumps([to_json(r) for r in found]))
         return list(make(found))
 
     def _bare(self, source: str) -> Loaded:
         """A model with a fresh adapter, which changes nothing."""
-        return load(dataclasses.replace(self.sampler, model=source, adapter=None))
+        return load(replace(self.sampler, model=source, adapter=None))

@@ -8,10 +8,9 @@ part in it, so that the calibration error is not circular.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from .. import calibration
@@ -54,7 +53,7 @@ class Quality:
     def row(self) -> dict[str, Any]:
         """Plain values for a table."""
         out: dict[str, Any] = {"stage": self.stage}
-        for f in dataclasses.fields(self)[1:]:
+        for f in fields(self)[1:]:
             e = getattr(self, f.name)
             out |= _spread(f.name, e) if isinstance(e, Estimate) else {f.name: e}
         out["kinds"] = {k: _spread("step", e) for k, e in self.kinds.items()}

@@ -73,6 +73,9 @@ def rehearse(settings: Settings, trainer: Callable[..., Any]) -> None:
         raise
     except Exception as e:  # whatever trl raises
         first = (str(e).splitlines() or [type(e).__name__])[0]
-        what = f"trl refuses the options of the stage {settings.stage}: {first}"
-        raise KitError(what, where="setting options", fix="correct or remove the entry") from e
+        raise KitError(
+            f"trl refuses the options of the stage {settings.stage}: {first}",
+            where="setting options",
+            fix="correct or remove the entry",
+        ) from e
     _TAKEN.add(tried)

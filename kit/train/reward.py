@@ -13,7 +13,6 @@ makes the whole answer unknown: left out of the sum it would count as 0.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import itertools
 import json
 import logging
@@ -21,7 +20,7 @@ import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -159,7 +158,7 @@ class Reward:
         grade = self.composer.score(task, response, verdicts)
         if task.id not in self.ranges:
             self.ranges[task.id] = self.composer.limits(task)
-        return dataclasses.replace(grade, meta={**grade.meta, "range": self.ranges[task.id]})
+        return replace(grade, meta={**grade.meta, "range": self.ranges[task.id]})
 
     def check(self) -> None:
         """DataError when the reward pays every answer to every task alike (nothing of it applies,
@@ -198,7 +197,7 @@ class Reward:
             each = _regroup(got[0], [wanted[i] for i in asked])
         else:
             own = [
-                dataclasses.replace(self.by_id[r.task_id], criteria=w)
+                replace(self.by_id[r.task_id], criteria=w)
                 for r, w in zip(responses, wanted, strict=True)
             ]
             each = got = await asyncio.gather(
@@ -276,14 +275,12 @@ def parts_of(composer: Composer) -> list[Part]:
 def _alone(composer: Composer, name: str) -> Any:
     """The score of one component behind the gates of the whole reward, before scale."""
     form = composer.format
-    one = dataclasses.replace(
+    one = replace(
         composer,
-        components=tuple(
-            dataclasses.replace(c, weight=float(c.name == name)) for c in composer.components
-        ),
+        components=tuple(replace(c, weight=float(c.name == name)) for c in composer.components),
         scale=1.0,
         combine="mean",
-        format=dataclasses.replace(form, mode="gate" if form.mode == "gate" else "off"),
+        format=replace(form, mode="gate" if form.mode == "gate" else "off"),
     )
     return lambda task, response, verdicts: one.score(task, response, verdicts).score
 
@@ -338,7 +335,7 @@ def focused(
 def _moved(composer: Composer, task: Task, response: Response, grade: Grade) -> Grade:
     known = grade.score is not None and all(v.known for v in grade.verdicts)
     found = composer.score(task, response, grade.verdicts)
-    return found if known else dataclasses.replace(found, score=None)
+    return found if known else replace(found, score=None)
 
 
 def shuffled(pay: Any, seed: int) -> Any:

@@ -56,8 +56,11 @@ class Kept:
         ]
         missing = [t.id for t in tasks for e in each if t.id not in e]
         if missing:
-            fix = "python tests/benchmarks/bench_learning.py --write"
-            raise DataError(f"{self.name} has no answer to {missing[0]!r}", where=FILE, fix=fix)
+            raise DataError(
+                f"{self.name} has no answer to {missing[0]!r}",
+                where=FILE,
+                fix="python tests/benchmarks/bench_learning.py --write",
+            )
         return [each[0][t.id] for t in tasks], [each[1][t.id] for t in tasks]
 
 

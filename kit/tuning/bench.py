@@ -273,10 +273,10 @@ class Workbench:
         """The trials, best on dev first; it shows itself."""
         from ..tables import show
 
-        words = (
-            f"{len(self.trials)} trials; what they agree more is adjusted for all of them (max-T)"
+        return show(
+            self.data(),
+            caption=f"{len(self.trials)} trials; what they agree more is adjusted for all of them (max-T)",
         )
-        return show(self.data(), caption=words)
 
     def answers(self, new: str | Trial, old: str | Trial | None = None) -> Flips:
         """Every answer of train and dev that `new` and `old` (default: its parent) judged."""

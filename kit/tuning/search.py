@@ -8,9 +8,8 @@ decided afterwards, on dev, by `Study`.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -71,7 +70,7 @@ def labelled_rows(labels: Any) -> list[Labelled]:
     for r in labels.responses:
         task = labels.by_id[r.task_id]
         asked = tuple(c for c in task.criteria if (*r.ids, c.id) in said and not c.by_code)
-        task = dataclasses.replace(task, criteria=asked)
+        task = replace(task, criteria=asked)
         out += [Labelled(task, r, c, said[*r.ids, c.id], prompts[task.id]) for c in asked]
     if len({row.human for row in out}) < 2:
         raise DataError(
@@ -130,8 +129,8 @@ def ask(
     for key, row in zip(keys, rows, strict=True):
         first.setdefault(key, (f"{len(first)}", row))
     got = judge(
-        [dataclasses.replace(row.task, id=name) for name, row in first.values()],
-        [dataclasses.replace(row.response, task_id=name) for name, row in first.values()],
+        [replace(row.task, id=name) for name, row in first.values()],
+        [replace(row.response, task_id=name) for name, row in first.values()],
         judge=make_judge(instructions),
         ledger=ledger,
         budget=budget,
@@ -140,7 +139,7 @@ def ask(
     found = {(v.task_id, v.criterion_id): v for v in got}
     both = zip(keys, rows, strict=True)
     verdicts = ((found[first[key][0], row.criterion.id], row) for key, row in both)
-    return [dataclasses.replace(v, task_id=row.task.id) for v, row in verdicts]
+    return [replace(v, task_id=row.task.id) for v, row in verdicts]
 
 
 def row_weights(rows: Sequence[Labelled]) -> dict[float, float]:
