@@ -23,6 +23,7 @@ from ..judge.factory import FORMS, keyed
 from ..judge.keys import remember_all
 from ..judge.prices import Price
 from ..records import FAILURES, Response, Task, response_from_json
+from ..settings.read import closest
 from ..system import paths
 from . import judging
 from .common import BUDGET_USD, LEDGER, Output, arg, ledger_of
@@ -245,7 +246,7 @@ def read_responses(path: str, tasks: set[str]) -> Iterator[Response]:
     DataError names file and line, also for an answer to no task or an id that comes twice. Ids
     that are numbers are read as text, as they are in tasks.
     """
-    from ..data.tables import nearest, read_rows
+    from ..data.tables import read_rows
 
     seen: set[tuple[str, str]] = set()
     for where, row in read_rows(path):
@@ -259,7 +260,7 @@ def read_responses(path: str, tasks: set[str]) -> Iterator[Response]:
         for name, others in FIELDS.items():
             value = next((row[o] for o in others if row.get(o) is not None), None)
             if value is None and name != "response_id":
-                near = nearest(name, row)
+                near = closest(name, row)
                 raise DataError(
                     f"there is no {name!r}",
                     where=f"{where}, field {name}",
@@ -274,7 +275,7 @@ def read_responses(path: str, tasks: set[str]) -> Iterator[Response]:
                 )
         r = response_from_json(row, where=where)
         if r.task_id not in tasks:
-            near = nearest(r.task_id, tasks)
+            near = closest(r.task_id, tasks)
             raise DataError(
                 f"there is no task {r.task_id!r}",
                 where=f"{where}, field task_id",

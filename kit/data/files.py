@@ -11,13 +11,12 @@ import re
 import shutil
 import tempfile
 import zlib
-from collections.abc import Iterable
-from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
 from ..errors import DataError, MissingError
+from ..settings.read import closest
 
 STRANGE = {  # how files begin that are none of data
     b"pk\x03\x04": "a zip archive or an Excel file",
@@ -25,17 +24,6 @@ STRANGE = {  # how files begin that are none of data
     b"<html": "a web page",
     b"version https://git-lfs": "a pointer of git-LFS",
 }
-
-
-def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The name most like `name`, or None.
-
-    >>> nearest("confidense", ["confidence", "correct"])
-    'confidence'
-    """
-    by_fold = {str(n).casefold(): str(n) for n in names}
-    found = get_close_matches(name.casefold(), list(by_fold), n=1, cutoff=0.5)
-    return by_fold[found[0]] if found else None
 
 
 def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
@@ -47,7 +35,7 @@ def open_bytes(path: str | os.PathLike[str]) -> IO[bytes]:
     if not p.is_file():
         if p.exists():
             raise DataError("this is a device, not a file", where=str(p), fix="give a file")
-        near = nearest(p.name, [x.name for x in p.parent.iterdir()]) if p.parent.is_dir() else None
+        near = closest(p.name, [x.name for x in p.parent.iterdir()]) if p.parent.is_dir() else None
         raise MissingError(
             "there is no such file",
             where=str(p),

@@ -14,10 +14,11 @@ from typing import Any
 from ..claims.bags import known_names
 from ..errors import DataError
 from ..records import Response, Task, Verdict, fingerprint, is_held_out, to_json
+from ..settings.read import closest
 from . import detect
 from .chats import PROMPTS
 from .encodings import HALF, mended
-from .files import is_url, nearest
+from .files import is_url
 from .findings import Finding, Note
 from .formats.benchmarks import LISTS, flat
 from .formats.kit import kit, record_row
@@ -64,7 +65,7 @@ def iter_tasks(
         raise DataError(
             f"there is no format {format!r}",
             where="format",
-            fix=(f"did you mean {n!r}? " if (n := nearest(format, detect.FORMATS)) else "")
+            fix=(f"did you mean {n!r}? " if (n := closest(format, detect.FORMATS)) else "")
             + ", ".join(detect.FORMATS),
         )
     lost: list[Finding] = []

@@ -23,9 +23,10 @@ from typing import Any
 
 from ..errors import DataError, MissingError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
+from ..settings.read import closest
 from ..system import paths, processes, progress
 from .fetch import package, unpack
-from .tables import nearest, read_rows
+from .tables import read_rows
 from .taskset import TaskSet
 
 SHA256 = "f7e139a4df44a6c8034f654cfe8c02d2e936a5a1536f93ebaeb99f3f3e2d2462"
@@ -81,7 +82,7 @@ class RecordedJudges:
                 f"no recorded judge is called {name!r}",
                 where="recorded judges",
                 fix=f"use one of {', '.join(self.models)}"
-                + (f"; nearest: {n}" if (n := nearest(name, self.models)) else ""),
+                + (f"; nearest: {n}" if (n := closest(name, self.models)) else ""),
             )
         return hits[0]
 

@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import DataError
+from ..settings.read import closest
 from .cells import records, swallowed
 from .chats import PROMPTS, is_chat
 from .encodings import ESCAPED, Recoded, encoding_of
-from .files import delimiter_of, kind_of, local, nearest, open_bytes
+from .files import delimiter_of, kind_of, local, open_bytes
 from .findings import Note
 from .names import mark, marked
 from .slips import asks
@@ -368,7 +369,7 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str
             fix="check that the download or export finished",
         )
     for n in set(names) - found:
-        near = nearest(n, present)
+        near = closest(n, present)
         fix = f"did you mean {near!r}? " if near else ""
         fix += f"columns: {', '.join(list(present)[:20])}"
         raise DataError(f"there is no column {n!r}", where=Path(path).name, fix=fix)

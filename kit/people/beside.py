@@ -10,6 +10,7 @@ from typing import Any
 from ..data import load_tasks, tasks_of
 from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict, grouped
+from ..settings.read import closest
 from .labels import Key, Labels, read_labels, verdicts_of
 
 HALF = 0.5  # values from here on are on the side of "met"
@@ -184,9 +185,7 @@ def answers_of(answers: Any) -> Iterable[Response]:
 
 
 def _stranger(v: Verdict, tasks: Mapping[str, Task]) -> DataError:
-    from ..data.files import nearest
-
-    near = nearest(v.task_id, tasks)
+    near = closest(v.task_id, tasks)
     return DataError(
         f"there is no task {v.task_id!r}, which was graded",
         where="TASKS",

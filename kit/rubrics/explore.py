@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..data.tables import nearest
 from ..data.taskset import TaskSet
 from ..data.words import tokens_of
 from ..errors import DataError
 from ..records import Task, Verdict, grouped
+from ..settings.read import closest
 from .lint import LintReport
 
 
@@ -57,7 +57,7 @@ def _words(t: Task) -> str:
 def task_of(tasks: TaskSet, task_id: str) -> Task:
     """The task with this id; DataError names the nearest."""
     if task_id not in tasks.by_id:
-        near = nearest(task_id, list(tasks.by_id)[:5000])
+        near = closest(task_id, list(tasks.by_id)[:5000])
         raise DataError(
             f"there is no task {task_id!r}",
             where=str(tasks.path or "task set"),

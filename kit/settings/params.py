@@ -290,18 +290,19 @@ def _int(value: Any) -> int:
     return int(value.strip()) if isinstance(value, str) else int(number)
 
 
-def _list(value: Any) -> list[Any]:
+def _held(value: Any, *kinds: type) -> Any:
+    """A list or mapping, also as JSON."""
     found = json.loads(value) if isinstance(value, str) else value
-    if not isinstance(found, (list, tuple)):
-        raise TypeError
-    return list(found)
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    found = json.loads(value) if isinstance(value, str) else value
-    if not isinstance(found, dict):
+    if not isinstance(found, kinds):
         raise TypeError
     return found
 
 
-_READ = {"int": _int, "float": _float, "str": _text, "bool": _flag, "list": _list, "dict": _dict}
+_READ = {
+    "int": _int,
+    "float": _float,
+    "str": _text,
+    "bool": _flag,
+    "list": lambda value: list(_held(value, list, tuple)),
+    "dict": lambda value: _held(value, dict),
+}

@@ -21,7 +21,18 @@ T = TypeVar("T")
 PLAIN = (str, int, float, list, tuple, Mapping, type(None))  # what a config may hold
 
 
-def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.5) -> str:
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The name most like `name`, whatever its case; None where none is like it.
+
+    >>> closest("confidense", ["confidence", "correct"])
+    'confidence'
+    """
+    by_fold = {str(k).casefold(): str(k) for k in known}
+    found = difflib.get_close_matches(str(name).casefold(), list(by_fold), n=1, cutoff=0.5)
+    return by_fold[found[0]] if found else None
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
     """A hint that names the nearest known name, or all of them.
 
     >>> nearest("group_sise", ["group_size", "steps"])
@@ -30,8 +41,8 @@ def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.5) -> str:
     'known: a, b'
     """
     names = [str(k) for k in known]
-    close = difflib.get_close_matches(str(name), names, n=1, cutoff=cutoff)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(names))}"
+    close = closest(name, names)
+    return f"did you mean {close!r}?" if close else f"known: {', '.join(sorted(names))}"
 
 
 def known_names(
@@ -45,8 +56,7 @@ def known_names(
             f"there is no {what} {wrong[0]!r}", where=where, fix=nearest(wrong[0], names)
         )
     if wrong:
-        close = {n: difflib.get_close_matches(n, names, n=1, cutoff=0.5) for n in wrong}
-        hints = [f"{n!r}: did you mean {c[0]!r}?" for n, c in close.items() if c]
+        hints = [f"{n!r}: did you mean {c!r}?" for n in wrong if (c := closest(n, names))]
         raise KitError(
             f"there are no {what}s {', '.join(map(repr, wrong))}",
             where=where,
@@ -158,7 +168,8 @@ def texts(values: Mapping[str, Any], names: Iterable[str], *, where: str) -> Non
             raise KitError(
                 what,
                 where=f"{where}, key {name}",
-                fix="put it in quotes: YAML reads bare numbers, on, off, yes and no as what they are",
+                fix="put it in quotes: YAML reads bare numbers, on, off, yes and no as what they "
+                "are",
             )
 
 

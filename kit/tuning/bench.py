@@ -275,7 +275,8 @@ class Workbench:
 
         return show(
             self.data(),
-            caption=f"{len(self.trials)} trials; what they agree more is adjusted for all of them (max-T)",
+            caption=f"{len(self.trials)} trials; what they agree more is adjusted for all of "
+            "them (max-T)",
         )
 
     def answers(self, new: str | Trial, old: str | Trial | None = None) -> Flips:

@@ -8,8 +8,9 @@ import pytest
 import kit
 import kit.data.stream as stream
 from kit.data.jsonl import write_jsonl
-from kit.data.tables import named, nearest, read_columns, read_rows
+from kit.data.tables import named, read_columns, read_rows
 from kit.errors import DataError, MissingError
+from kit.settings.read import closest
 
 
 def test_nan_and_none_are_kept_everywhere(tmp_path):
@@ -102,7 +103,7 @@ def test_rows_are_not_written_under_a_name_that_says_another_form(tmp_path, name
 
 
 def test_nearest_is_none_for_strangers():
-    assert nearest("zzz", ["prompt"]) is None
+    assert closest("zzz", ["prompt"]) is None
 
 
 def test_labels_that_a_data_set_holds_as_classes_are_read_by_their_names(tmp_path):
