@@ -18,6 +18,7 @@ from typing import Any
 
 from ..claims.text import phrase_words
 from ..records import Task, grouped
+from .forms import forms
 
 CONFIDENCES = (None, 1, 10, 30, 50, 70, 90, 99)
 STYLES = ("plain", "block", "lower", "bullets", "one line")
@@ -60,6 +61,7 @@ SLOTTED = (
 )
 VERBS = ("stood near", "met", "passed", "came after", "led", "held", "found", "drew", "built")
 PAIRS = tuple((most, frame) for most in (6, 40, 100) for frame in range(3))
+FORMS = (*((i, i + 1) for i in range(6)), (0, 2), (0, 3), (0, 9))
 _FILLER = """here comes a short and quite simple answer that many people would find useful because
 it covers each
 point in plain words while nothing important is left out which makes reading easy for everyone who
@@ -82,12 +84,13 @@ _COMMON = frozenset(
 @dataclass(frozen=True)
 class Material:
     """What occurs all over a data set: names of facts, and words that checks look for, most
-    frequent first; and per group of tasks how many name each fact.
+    frequent first; per group of tasks how many name each fact; the forms that checks ask for.
     """
 
     glossary: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()
     groups: Mapping[str | None, Mapping[str, int]] = field(default_factory=dict)
+    forms: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, tasks: Iterable[Task]) -> Material:
@@ -101,6 +104,7 @@ class Material:
             tuple(n for n, _ in names.most_common()),
             tuple(w for w, _ in words.most_common()),
             {group: Counter(named) for group, named in groups.items()},
+            forms(tasks),
         )
 
     def others(self, task: Task) -> tuple[str, ...]:
@@ -207,6 +211,7 @@ WRITERS: dict[str, tuple[Writer, Sequence[Any]]] = {
     ),
     "pairs": (lambda t, m, a: _pairs(m.others(t)[: a[0]], a[1]), PAIRS),
     "numbers": (lambda t, m, a: _pairs(range(1, a[0] + 1), a[1]), PAIRS),
+    "forms": (lambda t, m, a: "\n".join(m.forms[slice(*a)]), FORMS),
     "candidates": (lambda t, m, a: a.join(t.truth.get("candidates", ())), JOINTS),
     "keywords": (lambda t, m, a: " ".join(m.keywords[:a]), (5, 20, 100)),
     "rubric": (lambda t, m, a: " ".join(c.text for c in t.criteria if c.weight > 0), (None,)),
@@ -267,7 +272,7 @@ def first(tasks: Sequence[Task]) -> list[Policy]:
     return [
         Policy(((name, a),), style=style)
         for name, (_, arguments) in WRITERS.items()
-        for a in arguments[:: max(1, len(arguments) // 6)]
+        for a in (arguments if name == "forms" else arguments[:: max(1, len(arguments) // 6)])
     ]
 
 

@@ -12,6 +12,7 @@ from kit.errors import DataError
 from kit.records import Criterion, Task
 from kit.rewards import Composer, citations, search, standing
 from kit.rewards.exploit import BOUND
+from kit.rewards.forms import forms
 from kit.rewards.trivial import NAMES
 from kit.system import paths
 
@@ -186,3 +187,56 @@ def test_a_reward_holds_only_where_the_interval_says_so():
     ):
         heldout = replace(found.heldout, value=value, low=low, high=high)
         assert str(replace(found, heldout=heldout)).startswith(says)
+
+
+SENTIMENT = {
+    "type": "object",
+    "required": ["label", "score"],
+    "properties": {"label": {"enum": ["good", "bad"]}, "score": {"type": "number"}},
+    "additionalProperties": False,
+}
+FORMED = {
+    "json": (
+        {"name": "json", "schema": SENTIMENT},
+        lambda i: {"name": "regex", "pattern": f'"label": *"{("good", "bad")[i % 2]}"'},
+    ),
+    "last line": (
+        {"name": "regex", "pattern": r"(?m)^#### -?[\d.,]+\s*\Z"},
+        lambda i: {"name": "regex", "pattern": rf"#### {i + 500}\b"},
+    ),
+    "tags": (
+        {"name": "regex", "pattern": r"(?s)\A<why>[^<]+?</why>\s*<is>.+</is>\Z"},
+        lambda i: {"name": "contains", "any": [f"result {i + 500}"]},
+    ),
+    "items": ({"name": "numbered", "min": 4}, lambda i: {"name": "exact", "answers": [f"w{i}"]}),
+}
+
+
+@pytest.mark.parametrize("kind", FORMED)
+def test_a_constant_text_of_the_demanded_form_is_found(kind):
+    """An outsider's: '#### 0' on each row earned half of the maximum, and the search said "holds:
+    without skill .000"."""
+    form, truth = FORMED[kind]
+    made = [
+        Task(
+            id=str(i),
+            prompt=f"What of case {i}?",
+            criteria=(
+                Criterion(id="form", text="Has the form.", check=form),
+                Criterion(id="truth", text=f"Is right about {i}.", check=truth(i)),
+            ),
+        )
+        for i in range(16)
+    ]
+    found = search("rubric", made, evaluations=60)
+    assert found.gameable and found.policy.parts[0][0] == "forms"
+    assert found.heldout.value >= 0.49
+
+
+def test_a_form_that_no_text_is_known_for_is_no_writer():
+    odd = {"name": "regex", "pattern": r"(?=never)(?!n)x"}
+    rows = [
+        Task(id=str(i), prompt="?", criteria=(Criterion(id="c", text="x", check=odd),))
+        for i in range(4)
+    ]
+    assert forms(rows) == () and forms([]) == ()

@@ -1,0 +1,124 @@
+"""The smallest texts that fulfil a form: what a policy writes that reads no prompt at all.
+
+A form is a check by code that recurs over a data set ("ends with #### and a number", "JSON with
+these keys"). A text that fulfils it knows nothing of any task, and may still earn most of a rubric.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..checks import check
+from ..errors import DataError
+from ..records import Criterion, Response, Task
+
+RECURS = 0.1  # of the tasks: a check that fewer have is no form
+# one of what is counted, and what stands between two
+COUNTED = {
+    "words": ("x", " "),
+    "own_words": ("x", " "),
+    "sentences": ("It is so.", " "),
+    "paragraphs": ("x", "\n\n"),
+    "lines": ("x", "\n"),
+    "chars": ("x", ""),
+    "bullets": ("- x", "\n"),
+    "numbered": ("1. x", "\n"),
+}
+_CLASSES = {"DIGIT": "0", "WORD": "x", "SPACE": " ", "NOT_DIGIT": "x", "NOT_SPACE": "x"}
+_OTHERS = "x0 .-"  # one of them stands for a character of any kind
+
+
+def forms(tasks: Sequence[Task]) -> tuple[str, ...]:
+    """A text for each check that recurs, the most frequent first; where none is known, none.
+
+    >>> c = Criterion(id="c", text="Ends so.", check={"name": "regex", "pattern": r"#### -?\\d+$"})
+    >>> forms([Task(id=str(i), prompt=f"{i} + 1?", criteria=(c,)) for i in range(4)])
+    ('#### 0',)
+    """
+    wanted = {
+        (t.id, str(c.check)): (t, c) for t in tasks for c in t.criteria if c.check and c.weight > 0
+    }
+    often = Counter(said for _, said in wanted)
+    one = {said: pair for (_, said), pair in wanted.items()}
+    least = max(2, RECURS * len(tasks))
+    found = (_fulfils(*one[said]) for said, n in often.most_common() if n >= least)
+    return tuple(dict.fromkeys(text for text in found if text))
+
+
+def _fulfils(task: Task, criterion: Criterion) -> str:
+    """The first text of those its check could ask for that is met; "" where there is none."""
+    for text in _texts(criterion.check or {}):
+        response = Response(task_id=task.id, id="form", text=text)
+        try:
+            if check(task, response, criterion).status == "met":
+                return text
+        except DataError:
+            return ""
+    return ""
+
+
+def _texts(asked: Mapping[str, Any]) -> Iterable[str]:
+    one, between = COUNTED.get(asked["name"], ("", ""))
+    if one:
+        yield between.join([one] * int(asked.get("min") or 1))
+    if asked["name"] == "json":
+        import json
+
+        yield json.dumps(_instance(asked.get("schema")))
+    if "pattern" in asked:
+        from re import _parser  # type: ignore[attr-defined]
+
+        yield _matching(_parser.parse(str(asked["pattern"])))
+    for field in ("text", "answers", "any", "all", "value"):
+        said = asked.get(field)
+        if said is not None:
+            said = said if isinstance(said, (list, tuple)) else [said]
+            yield str(said[0])
+            yield " ".join(map(str, said))
+
+
+def _instance(schema: Any) -> Any:
+    """The smallest value that a JSON schema asks for."""
+    schema = schema if isinstance(schema, Mapping) else {}
+    if "enum" in schema or "const" in schema:
+        return schema.get("const", next(iter(schema.get("enum", ())), None))
+    kind = schema.get("type", "object")
+    if kind == "object":
+        fields = schema.get("properties", {})
+        return {name: _instance(fields.get(name)) for name in schema.get("required", fields)}
+    if kind == "array":
+        return [_instance(schema.get("items"))] * int(schema.get("minItems", 1))
+    plain = {"string": "x", "boolean": True, "null": None}
+    return plain.get(kind, schema.get("minimum", 1))
+
+
+def _matching(parsed: Iterable[tuple[Any, Any]]) -> str:
+    """The shortest text of a parsed pattern; what looks ahead or back is left to chance."""
+    return "".join(_piece(str(op), arg) for op, arg in parsed)
+
+
+def _piece(op: str, arg: Any) -> str:
+    if op == "LITERAL":
+        return chr(arg)
+    if op == "RANGE":
+        return chr(arg[0])
+    if op.endswith("REPEAT"):
+        return _matching(arg[2]) * arg[0]
+    if op == "BRANCH":
+        return _matching(arg[1][0])
+    if op in ("SUBPATTERN", "ATOMIC_GROUP"):
+        return _matching(arg[-1] if op == "SUBPATTERN" else arg)
+    if op == "CATEGORY":
+        return _CLASSES.get(str(arg).removeprefix("CATEGORY_"), ".")
+    if op == "IN":
+        return _one_of(arg)
+    return "x" if op in ("ANY", "NOT_LITERAL") else ""
+
+
+def _one_of(items: Sequence[tuple[Any, Any]]) -> str:
+    if str(items[0][0]) != "NEGATE":
+        return _piece(str(items[0][0]), items[0][1])
+    barred = {_piece(str(op), arg) for op, arg in items[1:]}
+    return next((c for c in _OTHERS if c not in barred), "")
