@@ -12,8 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .data import TaskSet, tasks_of
 from .errors import KitError
 from .records import Criterion, Grade, Response, Task, Verdict
+from .tables import rows_html, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,13 +30,9 @@ class Grades(list[Grade]):
 
     def table(self, *, tasks: Any = None) -> pd.DataFrame:
         """A tidy DataFrame: task, response, score, low, high, unknown, cost, parts."""
-        from .tables import table
-
         return table(self, tasks=tasks)
 
     def _repr_html_(self) -> str:
-        from .tables import rows_html
-
         head = ("task", "response", "score", "lowest", "highest")
         rows = [(*g.ids, g.score, g.score_low, g.score_high) for g in self[:20]]
         return rows_html(head, rows) + f"<p>{len(rows)} of {len(self)} grades</p>"
@@ -116,8 +114,6 @@ def only(tasks: Any, wanted: Callable[[Criterion], bool]) -> list[Task]:
     >>> only([task], lambda c: c.by_code)[0].criteria
     ()
     """
-    from .data import tasks_of
-
     rows = tasks_of(tasks)
     return [replace(t, criteria=tuple(c for c in t.criteria if wanted(c))) for t in rows]
 
@@ -131,7 +127,6 @@ def trivial(
     Columns: policy, task, score (NaN where unknown). A policy near the real answers will be found
     by training.
     """
-    from .data import tasks_of
     from .judge.run import judge as ask
     from .rewards.trivial import TRIVIAL, policies
 
@@ -159,7 +154,6 @@ def split(
 
     share : of the tasks held out, in (0, 1); marked ones count.
     """
-    from .data import tasks_of
     from .rubrics import splits
 
     rows = tasks_of(tasks)
@@ -198,7 +192,6 @@ def train(
     loaded : a model that is there already (kit.train.models.load), trained in place.
     The result has .gain, .steps(), .rollouts(), .adapter.
     """
-    from .data import TaskSet, tasks_of
     from .system import paths
     from .train import chain, grpo, inputs, job
 

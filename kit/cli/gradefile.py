@@ -84,8 +84,11 @@ class Grades:
         self.at = {key: i for i, key in enumerate(self.of)}
         self.sizes: dict[Key, int] = {}  # bytes of each line, in the order of the file
         self.stale = 0
-        if out.exists():
-            self._keep() if resume else self._anew()
+        if out.exists() and resume:
+            self._keep()
+        elif out.exists():
+            self._aside("it is written anew")
+            out.unlink()
         out.parent.mkdir(parents=True, exist_ok=True)
         self.others = len(self.sizes.keys() - self.of.keys())
         self.kept = len(self.sizes) - self.others
@@ -141,10 +144,6 @@ class Grades:
             stamp = path.name.removeprefix(f"{self.out.name}.")
             if path.name != stamp and ASIDE.fullmatch(stamp):
                 path.unlink()
-
-    def _anew(self) -> None:
-        self._aside("it is written anew")
-        self.out.unlink()
 
     def _keep(self) -> None:
         """Read line by line what is there; a line ends at \\n and nowhere else."""

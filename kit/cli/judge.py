@@ -19,7 +19,7 @@ from typing import Any
 
 from ..data.schemas import FIELD, readable
 from ..errors import DataError, KitError
-from ..judge.factory import FORMS, keyed
+from ..judge.factory import FORMS, judge_of, keyed
 from ..judge.keys import remember_all
 from ..judge.prices import Price
 from ..records import FAILURES, Response, Task, response_from_json
@@ -294,8 +294,6 @@ def read_responses(path: str, tasks: set[str]) -> Iterator[Response]:
 
 def make(args: argparse.Namespace) -> Any:
     """The judge that the arguments name, through the factory that configs and notebooks use."""
-    from ..judge.factory import judge_of
-
     options = http_options(args)
     value: Any = _named(args.judge, options, args)
     if args.votes is not None:

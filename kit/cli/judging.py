@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BudgetError, JudgeDownError, KitError
+from ..judge import run as engine
+from ..judge.ledger import Ledger
 from ..records import Grade, Response, Task, Verdict, fingerprint
 from ..system import paths, processes
 from .common import Output
@@ -28,9 +30,6 @@ def judge(
     out: Path,
 ) -> Output:
     """Judge; each answer's grade is written as soon as it is there."""
-    from ..judge import run as engine
-    from ..judge.ledger import Ledger
-
     out = paths.regular(out)
     busy = KitError(
         "another run is writing this file now",
@@ -196,9 +195,6 @@ def _ends(mean: Any, *names: str) -> dict[str, Any]:
 def estimate(
     args: argparse.Namespace, tasks: list[Task], answers: list[Response], who: Any, ledger: Path
 ) -> Output:
-    from ..judge import run as engine
-    from ..judge.ledger import Ledger
-
     book = Ledger(ledger, readonly=True) if ledger.exists() else None
     cost = engine.estimate(tasks, answers, judge=who, ledger=book)
     data = {"answers": len(answers), **vars(cost)}
@@ -213,7 +209,6 @@ def audit(
     Through the ledger, so that it can be interrupted.
     """
     from ..judge import audit as suite
-    from ..judge.ledger import Ledger
 
     with Ledger(ledger) as book:
         report = suite.audit(who, tasks, answers, ledger=book, budget=_budget(args))

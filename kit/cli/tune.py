@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, KitError
+from ..judge.factory import keyed, parts
 from ..system import paths
 from .common import BUDGET_USD, LEDGER, Output, arg, ledger_of
 from .judge import HTTP, http_options
@@ -90,7 +91,6 @@ ARGS = (
 
 def run(args: argparse.Namespace) -> Output:
     """Try, search, and read the test where asked."""
-    from ..judge.factory import keyed
     from ..judge.ledger import Ledger
 
     _sane(args)
@@ -159,8 +159,6 @@ def _rewriter(args: argparse.Namespace) -> Any:
 
 def _named(text: str, where: str) -> tuple[str, Any, dict[str, Any]]:
     """A judge's name, or a mapping written as JSON: kind, subject, options."""
-    from ..judge.factory import parts
-
     return parts(_json(text, where) if text.lstrip().startswith("{") else text, where)
 
 
@@ -177,8 +175,8 @@ def _json(text: str, where: str) -> dict[str, Any]:
 
 def _try(args: argparse.Namespace, bench: Any) -> None:
     """All trials, those made of others last; what cannot be meant is refused before one is paid."""
-    parts = [("in parts", {"reword": bench.parts})] if args.whole else []
-    tries = [*map(_prompt, args.prompts), *parts, *map(_varied, args.vary)]
+    whole = [("in parts", {"reword": bench.parts})] if args.whole else []
+    tries = [*map(_prompt, args.prompts), *whole, *map(_varied, args.vary)]
     shown = [] if args.examples is None else [f"{args.examples} examples"]
     names = [*shown, *(name for name, _ in tries)]
     if twice := next((n for n in names if names.count(n) > 1), None):

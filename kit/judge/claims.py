@@ -109,24 +109,21 @@ class Claims:
 
     def take(self, db: sqlite3.Connection, keys: Collection[str]) -> None:
         """Claim these keys."""
-        ours = me()
         for key in keys if self._seen else ():
             self._seen.pop(key, None)
-        db.executemany("INSERT OR REPLACE INTO claims VALUES(?,?,0)", [(k, ours) for k in keys])
+        db.executemany("INSERT OR REPLACE INTO claims VALUES(?,?,0)", [(k, me()) for k in keys])
 
 
 def renew(db: sqlite3.Connection, keys: Collection[str]) -> None:
     """Say that these are still being asked."""
-    ours = me()
     db.executemany(
-        "UPDATE claims SET beat=beat+1 WHERE key=? AND owner=?", [(k, ours) for k in keys]
+        "UPDATE claims SET beat=beat+1 WHERE key=? AND owner=?", [(k, me()) for k in keys]
     )
 
 
 def give_back(db: sqlite3.Connection, keys: Collection[str]) -> None:
     """These are answered, or given up."""
-    ours = me()
-    db.executemany("DELETE FROM claims WHERE key=? AND owner=?", [(k, ours) for k in keys])
+    db.executemany("DELETE FROM claims WHERE key=? AND owner=?", [(k, me()) for k in keys])
 
 
 def dead(db: sqlite3.Connection) -> list[str]:

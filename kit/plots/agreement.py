@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..stats import Agreement, Estimate, number
+from ..stats import Agreement, Estimate, half_width, number
 from . import theme
 
 
@@ -87,8 +87,7 @@ def confusion(result: Agreement, *, title: str = "Judge against human") -> Any:
         colorscale=[[0, "#ffffff"], [1, theme.COLORS[0]]],
         colorbar=dict(title="share"),
     )
-    fig.update_xaxes(type="category")
-    fig.update_yaxes(type="category", autorange="reversed")
+    fig.update_layout(xaxis_type="category", yaxis_type="category", yaxis_autorange="reversed")
     return fig
 
 
@@ -160,8 +159,6 @@ def label_rows(
     """Half width of a pass rate's interval for each number of labels: labels alone, and
     post-stratified by the judge.
     """
-    from ..stats import half_width
-
     p = rate * q1 + (1 - rate) * (1 - q0)
     left = p * _var(rate * q1 / p if p else 0.0) + (1 - p) * _var(
         rate * (1 - q1) / (1 - p) if p < 1 else 0.0

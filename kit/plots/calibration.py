@@ -65,7 +65,6 @@ def reliability(
         y=y,
         height=560,
     )
-    fig.update_layout(margin=dict(t=130))
     fig.add_scatter(
         x=[0, 1],
         y=[0, 1],
@@ -88,8 +87,7 @@ def reliability(
         _curve(fig, result.corp, COLORS[2], DASHES[2], "CORP (isotonic)", steps=True, n=result.n)
     if kind in ("binned", "all"):
         _binned(fig, result)
-    fig.update_xaxes(range=[-0.02, 1.02])
-    fig.update_yaxes(range=[-0.02, 1.02])
+    fig.update_layout(margin_t=130, xaxis_range=[-0.02, 1.02], yaxis_range=[-0.02, 1.02])
     return fig
 
 
@@ -193,8 +191,7 @@ def _intervals(fig: Any, names: list[str], eces: list[Any]) -> Any:
             customdata=data,
             hovertemplate=f"%{{y}}<br>{label} %{{x:.3f}}<br>n=%{{customdata[2]}}<extra></extra>",
         )
-    fig.update_yaxes(autorange="reversed", type="category")
-    fig.update_xaxes(rangemode="tozero")
+    fig.update_layout(xaxis_rangemode="tozero", yaxis_autorange="reversed", yaxis_type="category")
     return fig
 
 
@@ -258,8 +255,7 @@ def side_by_side(
             customdata=result.bins.n.tolist(),
             hovertemplate="%{x:.3f}: %{y:.3f} of n=%{customdata:g}<extra></extra>",
         )
-    fig.update_xaxes(range=[0, 1])
-    fig.update_yaxes(range=[0, 1])
+    fig.update_layout(xaxis_range=[0, 1], yaxis_range=[0, 1])
     return fig
 
 
@@ -288,8 +284,7 @@ def null_by_n(
             marker=dict(color=COLORS[1], symbol=MARKERS[1], size=12),
             hovertemplate="n=%{x}: ECE %{y:.3f}<extra></extra>",
         )
-    fig.update_xaxes(type="log")
-    fig.update_yaxes(rangemode="tozero")
+    fig.update_layout(xaxis_type="log", yaxis_rangemode="tozero")
     return fig
 
 

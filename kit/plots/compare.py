@@ -60,8 +60,10 @@ def _beside(fig: Any, names: Sequence[str], texts: Sequence[str]) -> None:
         font=dict(size=12, color=theme.GREY),
     )
     beside = [dict(style, y=n, text=t) for n, t in zip(names, texts, strict=True)]
-    fig.update_layout(annotations=[*fig.layout.annotations, *beside])
-    fig.update_layout(margin_r=24 + int(6.4 * max(map(len, texts), default=0)))
+    fig.update_layout(
+        annotations=[*fig.layout.annotations, *beside],
+        margin_r=24 + int(6.4 * max(map(len, texts), default=0)),
+    )
 
 
 def _lines(
@@ -89,9 +91,13 @@ def _lines(
                 error_x=theme.whiskers((ends[i] for i in at), color=color) if known else None,
                 marker=dict(size=10, color=color, symbol="circle" if known else "circle-open"),
             )
-    fig.update_yaxes(categoryorder="array", categoryarray=names)
     _beside(fig, names, texts)
-    fig.update_yaxes(range=[len(names) - 0.4, -0.6], type="category")
+    fig.update_yaxes(
+        categoryorder="array",
+        categoryarray=names,
+        range=[len(names) - 0.4, -0.6],
+        type="category",
+    )
 
 
 def band(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Any:

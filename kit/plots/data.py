@@ -65,8 +65,7 @@ def lengths(summary: Any) -> Any:
             marker=dict(symbol=theme.MARKERS[i], size=5),
             hovertemplate="from %{x:.0f} tokens: %{y:.1%}<extra></extra>",
         )
-    fig.update_xaxes(type="log")
-    fig.update_yaxes(tickformat=".0%", rangemode="tozero")
+    fig.update_layout(xaxis_type="log", yaxis_tickformat=".0%", yaxis_rangemode="tozero")
     return fig
 
 
@@ -151,6 +150,9 @@ def findings(lint: Any) -> Any:
                 customdata=[theme.safe(r["message"], 100) for r in rows],
                 hovertemplate="%{y}: %{x}<br>%{customdata}<extra></extra>",
             )
-    fig.update_layout(barmode="stack")
-    fig.update_yaxes(categoryorder="array", categoryarray=list(dict.fromkeys(order)))
+    fig.update_layout(
+        barmode="stack",
+        yaxis_categoryorder="array",
+        yaxis_categoryarray=list(dict.fromkeys(order)),
+    )
     return fig

@@ -60,6 +60,11 @@ def _rates(found: Mapping[str, Sequence[Mapping[str, Any]]], title: str) -> Any:
             customdata=[theme.safe(f"{r['what']}; n={r['n']}") for r in rows],
             hovertemplate="%{y}: %{x:.1%}<br>%{customdata}<extra></extra>",
         )
-    fig.update_xaxes(range=[-0.02, 1.02], tickformat=".0%")
-    fig.update_yaxes(autorange="reversed", categoryorder="array", categoryarray=names)
+    fig.update_layout(
+        xaxis_range=[-0.02, 1.02],
+        xaxis_tickformat=".0%",
+        yaxis_autorange="reversed",
+        yaxis_categoryorder="array",
+        yaxis_categoryarray=names,
+    )
     return fig

@@ -27,8 +27,7 @@ def weights(composer: Composer) -> Any:
         hovertemplate="%{y}: %{x:.1%}<br>%{customdata[0]}, weight "
         "%{customdata[1]}<br>%{customdata[2]}<extra></extra>",
     )
-    fig.update_yaxes(autorange="reversed")
-    fig.update_xaxes(tickformat=".0%")
+    fig.update_layout(xaxis_tickformat=".0%", yaxis_autorange="reversed")
     return fig
 
 

@@ -43,9 +43,9 @@ def figure(
         legend=dict(orientation="h", yanchor="top", y=below(height), xanchor="left", x=0.0),
         paper_bgcolor="white",
         plot_bgcolor="white",
+        xaxis=dict(axis, title_text=x or None),
+        yaxis=dict(axis, title_text=y or None),
     )
-    fig.update_xaxes(**axis, title_text=x or None)
-    fig.update_yaxes(**axis, title_text=y or None)
     return fig
 
 

@@ -16,7 +16,7 @@ from ..errors import KitError
 from ..records import Criterion, Part, Response, Task, Verdict, criterion_from_json
 from ..settings.read import FINITE, known_names, load, make, within
 from .aggregate import HOWS, grade, leaves
-from .citations import citation_part, claim_criteria
+from .citations import citation_part, claim_criteria, parse_answer
 from .presets import PRESETS
 
 FILE = Path(__file__).with_name("static_rubrics.json")  # three failure modes of cited answers
@@ -244,8 +244,6 @@ class Format:
         """Which demands the response fulfils; no demands = ok with score 1."""
         demands: list[str | None] = []
         if self.answer_block:
-            from .citations import parse_answer
-
             demands.append(parse_answer(response.text).block_problem)
         if self.pattern is not None:
             found = re.search(self.pattern, response.text, re.DOTALL)

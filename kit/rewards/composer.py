@@ -313,29 +313,20 @@ def _build(config: dict[str, Any], where: str) -> Composer:
 
 
 def grades(
-    tasks: Iterable[Task] | Mapping[str, Task],
+    tasks: Iterable[Task],
     responses: Sequence[Response],
     verdicts: Iterable[Verdict],
     *,
     composer: Composer,
 ) -> list[Grade]:
     """A grade per response from verdicts that are there already; no judge is called."""
-    by_id = index(tasks)
-    groups = grouped((v.ids[:2], v) for v in verdicts)
-    return [composer.score(task_of(by_id, r), r, groups.get(r.ids, ())) for r in responses]
-
-
-def index(tasks: Iterable[Task] | Mapping[str, Task]) -> Mapping[str, Task]:
-    """Tasks by id."""
-    return tasks if isinstance(tasks, Mapping) else {t.id: t for t in tasks}
-
-
-def task_of(by_id: Mapping[str, Task], response: Response) -> Task:
-    """The task of a response; KitError when it is not among the tasks."""
-    if response.task_id not in by_id:
+    by_id = {t.id: t for t in tasks}
+    lost = next((r for r in responses if r.task_id not in by_id), None)
+    if lost is not None:
         raise KitError(
-            f"response {response.id!r} answers task {response.task_id!r}, which is not here",
+            f"response {lost.id!r} answers task {lost.task_id!r}, which is not here",
             where="tasks",
             fix="pass the task too",
         )
-    return by_id[response.task_id]
+    groups = grouped((v.ids[:2], v) for v in verdicts)
+    return [composer.score(by_id[r.task_id], r, groups.get(r.ids, ())) for r in responses]

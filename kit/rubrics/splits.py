@@ -114,12 +114,10 @@ def _check(tasks: Iterable[Task], share: float, seed: int) -> list[Task]:
     return tasks
 
 
-def _finish(
-    tasks: list[Task], held: set[str], order: list[Task], names: tuple[str, str], **how: Any
-) -> Split:
+def _finish(tasks: list[Task], held: set[str], order: list[Task], **how: Any) -> Split:
     parts = {
-        names[0]: tuple(t.id for t in order if t.id not in held),
-        names[1]: tuple(t.id for t in order if t.id in held),
+        "train": tuple(t.id for t in order if t.id not in held),
+        "heldout": tuple(t.id for t in order if t.id in held),
     }
     return Split(parts=parts, manifest=manifest(tasks, parts, **how))
 
@@ -129,7 +127,6 @@ def shuffle(
     *,
     seed: int = 42,
     share: float = 0.1,
-    names: tuple[str, str] = ("train", "heldout"),
 ) -> Split:
     """A seeded shuffle; the last `share` is held out (at least one task on each side), tasks with
     one prompt on one side."""
@@ -138,7 +135,7 @@ def shuffle(
     random.Random(seed).shuffle(order)
     n = min(len(order) - 1, max(1, round(len(order) * share)))
     held = _take(reversed(order), n, side, len(order) - 1)
-    return _finish(tasks, held, order, names, method="shuffle", seed=seed, share=share)
+    return _finish(tasks, held, order, method="shuffle", seed=seed, share=share)
 
 
 def _take(order: Iterable[Task], n: int, side: Mapping[str, list[str]], most: int) -> set[str]:
@@ -162,7 +159,6 @@ def by_group(
     seed: int = 42,
     share: float = 0.1,
     heldout: Iterable[str] | None = None,
-    names: tuple[str, str] = ("train", "heldout"),
 ) -> Split:
     """Whole groups are held out: the named ones, or shuffled groups until `share` of the tasks is
     reached. No group: its own. A task that asks what a held-out one asks is held out with its
@@ -199,7 +195,6 @@ def by_group(
         tasks,
         ids,
         tasks,
-        names,
         method="by_group",
         seed=seed,
         share=share,
@@ -215,8 +210,8 @@ def marked(tasks: Sequence[Task], make: Callable[..., Split], *, seed: int, shar
     more = share * len(tasks) - len(held)
     if more >= 1:
         held.update(make(left, seed=seed, share=more / len(left)).parts["heldout"])
-    names, how = ("train", "heldout"), {"method": "marked", "seed": seed, "share": share}
-    return _finish(list(tasks), held, list(tasks), names, **how)
+    rows = list(tasks)
+    return _finish(rows, held, rows, method="marked", seed=seed, share=share)
 
 
 def as_dict(split: Split) -> dict[str, Any]:

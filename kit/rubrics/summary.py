@@ -203,10 +203,12 @@ class Counting:
         self.n["cells"] += len(p.responses) * (len(t.criteria) if t else p.judged)
         if t is None:
             return
-        self.n["tasks"] += 1
-        self.n["criteria"] += len(t.criteria)
-        self.n["sources"] += bool(t.sources)
-        self.n["truth"] += bool(t.truth)
+        self.n.update(
+            tasks=1,
+            criteria=len(t.criteria),
+            sources=bool(t.sources),
+            truth=bool(t.truth),
+        )
         self.hist["per_task"][len(t.criteria)] += 1
         self.hist["prompt"][tokens_of(t.asked)] += 1
         for what, key in (("kinds", t.kind), ("splits", t.split)):
@@ -220,7 +222,7 @@ class Counting:
             self._criterion(c)
 
     def _criterion(self, c: Any) -> None:
-        n, weights = self.n, self.hist["weight"]
+        weights = self.hist["weight"]
         self.hist["criterion"][tokens_of(c.text)] += 1
         weights[c.weight] += 1
         if len(weights) > 10_000:
@@ -231,11 +233,13 @@ class Counting:
         self._name("scales", c.scale)
         for tag in c.tags:
             self._name("tags", tag)
-        n["negative"] += c.weight < 0
-        n["zero"] += c.weight == 0
-        n["required"] += c.required
+        self.n.update(
+            negative=c.weight < 0,
+            zero=c.weight == 0,
+            required=c.required,
+            by_code=c.check is not None,
+        )
         if c.check is not None:
-            n["by_code"] += 1
             self._name("checks", c.check.get("name", "?"))
 
     def _verdicts(self, p: Parsed) -> None:

@@ -20,6 +20,7 @@ from .. import page, runs
 from ..data.schemas import readable
 from ..errors import DataError
 from ..people import view
+from ..plots import compare as plots
 from ..records import Run, grouped, is_number
 from ..system import paths
 from . import compare, findings
@@ -242,8 +243,6 @@ def _compared(found: Found, figures: Figures) -> dict[str, Any]:
 
     What all runs say alike is no comparison: a row for all of them, and not drawn.
     """
-    from ..plots import compare as plots
-
     rows = compare.shared(found)
     if not rows:
         return {}
@@ -292,8 +291,6 @@ def _one_book(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _seeds(found: Found, figures: Figures) -> dict[str, Any]:
-    from ..plots import compare as plots
-
     groups = grouped(((s.notebook, s.metric), s) for s in compare.across_seeds(found))
     if not groups:
         return {}

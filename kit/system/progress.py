@@ -54,9 +54,7 @@ def bar(
     from tqdm import tqdm
 
     if headless():
-        more.setdefault("mininterval", 10.0)
-        more.setdefault("ascii", True)
-        more.setdefault("ncols", 90)
+        more = {"mininterval": 10.0, "ascii": True, "ncols": 90, **more}
     return tqdm(iterable, total=total, desc=desc, unit=unit, **more)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from .. import calibration
+from .. import calibration, confidence
 from ..checks import check
 from ..records import Response, Task
 from ..rewards.aggregate import grade
@@ -171,8 +171,6 @@ def calibration_of(
     """(debiased ECE, plug-in ECE, share that states a number) of the confidence in the text; NaN
     below ten such answers.
     """
-    from .. import confidence
-
     values = [confidence.extract(r.text).value for r in e.responses]
     stated = evaluation.mean_by_cluster([float(v is not None) for v in values], e.clusters)
     known = [

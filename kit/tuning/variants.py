@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DataError, KitError
-from ..judge.panel import doubtful
+from ..judge.panel import combine, doubtful
 from ..judge.templates import neutral
 from ..records import PAID, Criterion, Verdict, fingerprint, grouped, paid
 from ..settings.read import known_names, nearest
@@ -205,8 +205,6 @@ def joined(bench: Workbench, settings: Mapping[str, Any], rows: Sequence[int]) -
     first, *others = (bench.trials[n] for n in settings["of"])
     got, bands = bench._more(first, rows).verdicts, settings.get("bands")
     if bands is None:
-        from ..judge.panel import combine
-
         columns = [got, *(bench._more(t, rows).verdicts for t in others)]
         votes = [[_sided(c[i]) for c in columns] for i in rows]
         return [with_costs(combine(v), v) for v in votes]
