@@ -131,8 +131,8 @@ class Gain:
     before and after.
     words : difference in words per answer; truncated : in the share of cut answers; trivial : mean
     reward of each trivial policy; over : after minus the best of them, paired by prompt.
-    Where another share of the answers has no known reward than before, the limits hold whatever it
-    is (`open_to`); unknown : what is then said.
+    Where a reward is unknown, before or after, the limits hold whatever it is (`open_to`);
+    unknown : what is then said.
     """
 
     before: Estimate
@@ -264,7 +264,7 @@ def by_kind(before: Evaluation, after: Evaluation, tasks: Sequence[Task]) -> lis
         (old, a), (new, b) = ([list(column) for column in zip(*r, strict=True)] for r in rows)
         shares = {"before": mean_by_cluster(old, a).value, "after": mean_by_cluster(new, b).value}
         said = {"what": kind, "prompts": len(set(a))}
-        out.append({**said, **shares, "difference": str(paired(old, new, a, b))})
+        out.append({**said, **shares, "difference": str(open_to(_passes(old), _passes(new), a, b))})
     return out
 
 
@@ -275,7 +275,6 @@ def _best(paid: Mapping[str, float | None]) -> Any:
 
 
 Sides = Sequence[Sequence[float | None]]  # values; with unknown ones at their lowest, highest
-APART = 0.1  # from here on another share of unknown values matters, shown or not
 
 
 def compare(
@@ -313,7 +312,7 @@ def compare(
         trivial=paid,
         over=best
         and open_to(_rewards(best), paid_after, best.clusters, after.clusters, after.span),
-        unknown=_unknown(paid_before, paid_after, *clusters),
+        unknown=_unknown(paid_before, paid_after),
     )
 
 
@@ -324,29 +323,25 @@ def open_to(
     new_cluster: Sequence[str],
     span: tuple[float, float] = (0.0, 1.0),
 ) -> Estimate:
-    """The `paired` gain; its limits hold whatever the unknown values are, where they are not as
-    frequent before and after: who words what it is unsure of so that no verifier reads it has
-    learned nothing.
+    """The `paired` gain; its limits hold whatever the unknown values are: who words what it is
+    unsure of so that no verifier reads it has learned nothing, however much was unread before.
     """
+    import numpy as np
+
     clusters = old_cluster, new_cluster
     gain = paired(old[0], new[0], *clusters, span)
-    if not _apart(old, new, *clusters):
+    if not _open(old) + _open(new):
         return gain
     least = paired(old[2], new[1], *clusters, span)
     most = paired(old[1], new[2], *clusters, span)
-    return replace(gain, low=min(gain.low, least.low), high=max(gain.high, most.high))
+    limits = [gain.low, least.low], [gain.high, most.high]  # one that is not known leaves none
+    return replace(gain, low=float(np.min(limits[0])), high=float(np.max(limits[1])))
 
 
-def _apart(old: Sides, new: Sides, *clusters: Sequence[str]) -> bool:
-    """True where the share of unknown values is not the same; what is not asked is not unknown."""
-    gone = [
-        [None if end is None else float(x is None) for x, end in zip(known, low, strict=True)]
-        for known, low, _ in (old, new)
-    ]
-    if not any(map(any, gone)):
-        return False
-    more = paired(*gone, *clusters)
-    return abs(more.value) >= APART or more.low > 0 or more.high < 0
+def _open(side: Sides) -> int:
+    """How many values are unknown; what is not asked is not."""
+    known, low, _ = side
+    return sum(x is None and end is not None for x, end in zip(known, low, strict=True))
 
 
 def _rewards(e: Evaluation) -> Sides:
@@ -362,13 +357,13 @@ def _passes(passed: Sequence[float | None]) -> Sides:
     return [passed, *([end if x is None else x for x in passed] for end in (0.0, 1.0))]
 
 
-def _unknown(before: Sides, after: Sides, *clusters: Sequence[str]) -> str:
-    """What is said where the share of unknown rewards differs; "" where it may be the same."""
-    if not _apart(before, after, *clusters):
+def _unknown(before: Sides, after: Sides) -> str:
+    """What is said where a reward is unknown; "" where none is."""
+    if not _open(before) + _open(after):
         return ""
-    old, new = (sum(x is None for x in known) / len(known) for known, *_ in (before, after))
+    old, new = (_open(side) / len(side[0]) for side in (before, after))
     return (
-        f"Of {new:.0%} of the answers the reward is unknown, before of {old:.0%}: the limits hold "
+        f"Of {new:.1%} of the answers the reward is unknown, before of {old:.1%}: the limits hold "
         f"whatever it is."
     )
 
