@@ -159,12 +159,12 @@ def _brier_change(x: Inputs, y: Inputs, how: _How) -> Estimate:
     out = difference(squares(y), squares(x), cluster=x.cluster, level=how.level)
     outcomes = [(a, b) for a in (0.0, 1.0) for b in (0.0, 1.0) if a == b or not how.same]
     old, new = (np.asarray(v.conf, float) for v in (x, y))
-    kinds = []
-    for a, b in outcomes:
-        change = (new - b) ** 2 - (old - a) ** 2
-        here = (x.correct == a) & (y.correct == b)
-        kinds += ends(change, here, x.group, (-1.0, 1.0))
-    return allow_unseen(out, kinds, (-1.0, 1.0))
+    changes = (((new - b) ** 2 - (old - a) ** 2, a, b) for a, b in outcomes)
+    kinds = [
+        ends(change, (x.correct == a) & (y.correct == b), x.group, (-1.0, 1.0))
+        for change, a, b in changes
+    ]
+    return allow_unseen(out, np.ravel(kinds), (-1.0, 1.0))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,9 @@ from ..stats.clusters import allow_unseen, codes, ends, estimate, limits, sums
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, number, unknown
 from ..stats.rates import mean
-from .cells import Cells, locator, tally
+from ..stats.shares import wilson
+from ..stats.tails import t_quantile
+from .cells import AUTO_DISTINCT, Cells, by_value, locator, tally
 from .ece import noise
 from .inputs import Inputs, check
 
@@ -72,8 +74,35 @@ def _mean(
 def brier_score(x: Inputs, level: float) -> Estimate:
     """Mean (confidence - outcome)^2."""
     p = np.asarray(x.conf, dtype=float)
-    return mean_loss(
+    out = mean_loss(
         lambda y: (p - y) ** 2, x, method="mean squared error", level=level, bounds=(0.0, 1.0)
+    )
+    return _by_value(out, x, 0.0)
+
+
+def _by_value(out: Estimate, x: Inputs, constant: float) -> Estimate:
+    """`out` with limits no nearer than those put together from Wilson's for the right rows at each
+    stated value, where there are few values and no clusters (MOVER: Zou & Donner 2008): the wrong
+    rows at one value, or none of them, tell less of their share than the spread of all says.
+
+    constant : how often the Brier score of the best constant is taken off.
+    """
+    values, hits, size = grouped(x)
+    if x.cluster is not None or len(values) > AUTO_DISTINCT or not by_value(values, x.size):
+        return out
+    part, q = size / size.sum(), t_quantile(out.level, math.inf)
+    slope = 1 - 2 * values - constant * (1 - 2 * hits.sum() / size.sum())
+    each = [wilson(min(h, m), m, level=out.level) for h, m in zip(hits, size, strict=True)]
+    step = np.array([(e.low - e.value, e.high - e.value) for e in each]) * part[:, None]
+    moved = step * (slope[:, None] + constant * step)
+    mean_at = values**2 + slope * hits / size
+    mixed = q * q * float(part @ (mean_at - part @ mean_at) ** 2) / size.sum()
+    ends = (np.minimum(moved, 0.0).min(1), np.maximum(moved, 0.0).max(1))
+    down, up = (math.sqrt(float(v @ v) + mixed) for v in ends)
+    return replace(
+        out,
+        low=max(min(out.low, out.value - down), -constant),
+        high=min(max(out.high, out.value + up), 1.0),
     )
 
 
@@ -322,7 +351,7 @@ def against_constant(
     right = mean(x.correct, cluster=x.cluster, level=level)
     steps = (right.low - right.value, right.high - right.value)
     moved = [d * d + 2 * d * (right.value - p.mean()) for d in steps]
-    return replace(out, high=max(out.high, out.value + max(moved)))
+    return _by_value(replace(out, high=max(out.high, out.value + max(moved))), x, 1.0)
 
 
 @takes_table("conf", "correct", "family", "cluster")

@@ -5,13 +5,13 @@ confidences in expectation.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse, special
 
-from ..stats.clusters import PARTS, UNSEEN, ends, of_influence, reach, worth
+from ..stats.clusters import PARTS, UNSEEN, ends, of_influence, reached, worth
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate
 from .inputs import Columns, Inputs, check
@@ -70,10 +70,8 @@ def _most(x: Inputs) -> float:
     """What the rows, the right ones and the wrong ones are worth in equal clusters, at least 2."""
     right = np.asarray(x.correct) == 1
     kinds = [k for k in (right, ~right) if k.any()]
-    if x.cluster is None:
-        return max(float(min(k.sum() for k in kinds)), 2.0)
-    sizes = [np.bincount(x.cluster[k], minlength=x.n_clusters or 0) for k in kinds]
-    return max(worth(np.stack([*sizes, np.bincount(x.cluster)])), 2.0)
+    sizes = [np.bincount(x.group[k]) for k in (slice(None), *kinds)]
+    return max(min(map(worth, sizes)), 2.0)
 
 
 def _estimate(
@@ -90,8 +88,7 @@ def _estimate(
         return Estimate(value, math.nan, math.nan, method=words, **more)
     more |= {"bounds": (0.0, 1.0), "units": len(psi)}
     out = of_influence(value, psi, _most(x), method=words, **more)
-    low, high = reach(value, out.low, out.high, moved, (0.0, 1.0))
-    return replace(out, low=low, high=high)
+    return reached(out, moved, (0.0, 1.0))
 
 
 @takes_table("conf", "correct", "cluster", "weights")
@@ -168,11 +165,7 @@ def _influence(x: Inputs, j: np.ndarray, cells: np.ndarray, w: np.ndarray) -> np
         units = np.bincount(x.cluster * m + j, w, c * m).reshape(c, -1, 2)
         left = _both(cells - units)
         return np.sqrt((c - 1) / c) * (left - left.mean(0))
-    slope = _slopes(cells)
-    if x.cluster is None:
-        psi = w[:, None] * slope[j]
-    else:
-        psi = sparse.csr_matrix((w, (x.cluster, j)), shape=(c, m)) @ slope
+    psi = sparse.csr_matrix((w, (x.group, j)), shape=(c, m)) @ _slopes(cells)
     return np.sqrt(c / max(c - 1, 1)) * (psi - psi.mean(0))
 
 

@@ -308,13 +308,9 @@ def _chance_corrected(
     given: bool = False,
 ) -> Estimate:
     q, w = len(p.categories), weight_matrix(weights, p.categories, in_order=given)
-
-    def stat(t: np.ndarray) -> np.ndarray:
-        return _beyond(chance, _share(t, q), w)
-
     sums = p.sums()
     out = estimate(
-        stat,
+        lambda t: _beyond(chance, _share(t, q), w),
         sums,
         n=p.n,
         method=name + weighted(weights),

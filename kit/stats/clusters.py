@@ -12,7 +12,6 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import replace
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -22,7 +21,7 @@ import numpy as np
 from ..errors import DataError
 from .arguments import sure_level
 from .estimate import Estimate, unknown
-from .shares import CARRIED, FEW, UNSEEN, reach, wilson
+from .shares import CARRIED, FEW, UNSEEN, reach, reached, wilson
 from .tails import t_quantile
 
 LEAST = 1.5  # clusters of equal size that the rows must be worth to have an interval
@@ -432,8 +431,7 @@ def allow_unseen(
     if math.isinf(mean.value):
         return mean
     moved = (c * mean.value + UNSEEN * np.array(kinds)) / (c + UNSEEN)
-    low, high = reach(mean.value, mean.low, mean.high, moved, bounds)
-    return replace(mean, low=low, high=high)
+    return reached(mean, moved, bounds)
 
 
 def worth(size: np.ndarray) -> float:

@@ -21,6 +21,7 @@ from .clusters import (
     effective_df,
     estimate,
     floats,
+    jackknife,
     known,
     same_length,
     sums,
@@ -150,15 +151,12 @@ def _cluster_influence(d: np.ndarray, group: np.ndarray) -> np.ndarray:
     """
     known = ~np.isnan(d)
     c = int(group.max(initial=-1)) + 1
-    size = np.bincount(group[known], minlength=c).astype(float)
-    total = np.bincount(group[known], d[known], c)
-    used = size > 0
-    if used.sum() < 2:
-        return np.zeros(c)
-    with np.errstate(all="ignore"):
-        left = np.where(used, (total.sum() - total) / (size.sum() - size), 0.0)
-    psi = np.where(used, left - left[used].mean(), 0.0)
-    return math.sqrt((used.sum() - 1) / used.sum()) * psi
+    both = sums(np.column_stack([d, np.ones(len(d))])[known], group[known], c)
+    used, psi = both[:, 1] > 0, np.zeros(c)
+    if used.sum() > 1:
+        _, left = jackknife(lambda t: t[..., 0] / t[..., 1], both[used])
+        psi[used] = math.sqrt((used.sum() - 1) / used.sum()) * (left - left.mean())
+    return psi
 
 
 def _adjust(
@@ -177,12 +175,9 @@ def _adjust(
     cut = float(np.quantile(least, 1 - level)) if len(least) else 1 - level
     out = []
     for j, (name, e) in enumerate(zip(names, estimates, strict=True)):
-        if not usable[j]:
-            p = 1.0 if e.value == 0 else math.nan
+        if not usable[j] or math.isnan(e.low):
+            p = 1.0 if e.value == 0 and not usable[j] else math.nan
             out.append(Comparison(name, baseline, e, e.low, e.high, p, p))
-            continue
-        if math.isnan(e.low):
-            out.append(Comparison(name, baseline, e, e.low, e.high, math.nan, math.nan))
             continue
         df = min(effective_df(psi[:, j]), max(clusters[j] - 1, 1.0))
         reach = e.value - e.low if e.value > 0 else e.high - e.value

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from .clusters import floats, known, of_influence, same_length, unmasked, worth
 from .columns import takes_table
 from .estimate import Estimate, unknown
 from .rates import mean
-from .shares import UNSEEN, reach
+from .shares import UNSEEN, reached
 from .tails import t_quantile
 
 
@@ -79,6 +79,16 @@ def _another(s: np.ndarray, y: np.ndarray, level: float) -> tuple[float, float]:
     return float((s[~rare] == end).mean()) / 2, t_quantile(level, math.inf) ** 2
 
 
+def _ranks(s: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The share of the rows of the commoner outcome that a row with each score (n,) would stand
+    right to, were it of the rarer; ties half.
+    """
+    rare = y == (y.mean() <= 0.5)
+    other = np.sort(s[~rare])
+    below = (np.searchsorted(other, s) + np.searchsorted(other, s, "right")) / (2 * len(other))
+    return below if y.mean() <= 0.5 else 1 - below
+
+
 def _by_cluster(psi: np.ndarray, group: np.ndarray, c: int) -> np.ndarray:
     return math.sqrt(c / max(c - 1, 1)) * np.bincount(group, psi, c)
 
@@ -112,15 +122,22 @@ def auroc(
             level=level,
         )
     value, psi = _area(s, y)
-    words = "AUROC, clustered DeLong, t on the logit"
-    more = {"n": len(s), "n_clusters": c, "missing": missing, "level": level, "what": OUTCOME}
-    more |= {"method": words, "bounds": (0.0, 1.0)}
     rarer = _rarer(y, group, c)
-    out = of_influence(value, _by_cluster(psi, group, c), rarer, **more)
+    out = of_influence(
+        value,
+        _by_cluster(psi, group, c),
+        rarer,
+        n=len(s),
+        n_clusters=c,
+        missing=missing,
+        level=level,
+        what=OUTCOME,
+        method="AUROC, clustered DeLong, t on the logit",
+        bounds=(0.0, 1.0),
+    )
     another, rows = _another(s, y, level)
     moved = (rarer * value + rows * another) / (rarer + rows)
-    low, high = reach(value, out.low, out.high, np.array([moved]), (0.0, 1.0))
-    return replace(out, low=low, high=high)
+    return reached(out, np.array([moved]), (0.0, 1.0))
 
 
 @takes_table("new", "old", "correct", "correct_old", "cluster")
@@ -152,11 +169,22 @@ def auroc_change(
             missing=missing,
         )
     (one, psi), (two, phi) = _area(a, y), _area(b, z)
-    rarer = min(_rarer(v, group, c) for v in (y, z))
-    words = "change in AUROC, clustered DeLong, paired"
-    more = {"n": len(y), "n_clusters": c, "missing": missing, "level": level}
-    by = _by_cluster(psi - phi, group, c)
-    return of_influence(one - two, by, rarer, method=words, what=OUTCOME, **more)
+    out = of_influence(
+        one - two,
+        _by_cluster(psi - phi, group, c),
+        min(_rarer(v, group, c) for v in (y, z)),
+        n=len(y),
+        n_clusters=c,
+        missing=missing,
+        level=level,
+        what=OUTCOME,
+        method="change in AUROC, clustered DeLong, paired",
+    )
+    # rows of the rarer outcome that were not drawn may be as far apart as one of 20 of all rows is
+    apart = np.quantile(_ranks(a, y) - _ranks(b, z), [0.05, 0.95])
+    rows = min(np.bincount(v.astype(int)).min() for v in (y, z))
+    moved = (rows * out.value + UNSEEN * apart) / (rows + UNSEEN)
+    return reached(out, moved, (-1.0, 1.0))
 
 
 def distributions(probs: Any) -> np.ndarray:

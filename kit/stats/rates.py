@@ -22,7 +22,7 @@ from .clusters import codes, estimate, floats, same_length, sums, worth
 from .columns import takes_table
 from .correction import Counts, beside_labels, lang_reiczigel, posterior
 from .estimate import Estimate, unknown
-from .shares import CARRIED, UNSEEN, reach, share, signed_share
+from .shares import CARRIED, UNSEEN, reached, share, signed_share
 from .tails import t_quantile
 
 SHARES = ((0.0, 1.0), (-math.inf, math.inf))  # ranges, known or not, in which 0s and 1s are shares
@@ -469,7 +469,8 @@ def macro_difference(
     if bounds is not None and 1 < len(d) < FIRM:
         e = betting(d, bounds=bounds, horizon=len(d), level=level)
         return replace(e, n=n, n_clusters=len(d), missing=missing, method=f"{e.method}; {method}")
-    out = _t(d, n, missing, level, method)
+    more = {"n": n, "missing": missing, "level": level, "method": method}
+    out = estimate(lambda t: t[..., 0] / t[..., 1], np.column_stack([d, d * 0 + 1]), **more)
     step = (span[1] - span[0]) / min(int(size[both].min(initial=1)) for size in sizes)
     if tuple(span) in SHARES and np.isin(x[known], (0.0, 1.0)).all():
         return _of_shares(out, d, min(step, 1.0))
@@ -482,8 +483,7 @@ def _unseen(out: Estimate, step: float, bounds: tuple[float, float]) -> Estimate
     `step`; nan stays nan.
     """
     moved = out.value + step * UNSEEN / (out.n_clusters + UNSEEN) * np.array([-1.0, 1.0])
-    low, high = reach(out.value, out.low, out.high, moved, bounds)
-    return replace(out, low=low, high=high)
+    return reached(out, moved, bounds)
 
 
 def _of_shares(out: Estimate, d: np.ndarray, step: float) -> Estimate:
@@ -493,10 +493,3 @@ def _of_shares(out: Estimate, d: np.ndarray, step: float) -> Estimate:
         method = f"{out.method.split(',')[0]}; {e.method}"
         return replace(out, low=e.low, high=e.high, se=e.se, method=method, note="")
     return _unseen(out, step, (-1.0, 1.0))
-
-
-def _t(x: np.ndarray, n: int, missing: int, level: float, method: str) -> Estimate:
-    columns = np.column_stack([x, np.ones(len(x))])
-    return estimate(
-        lambda t: t[..., 0] / t[..., 1], columns, n=n, method=method, missing=missing, level=level
-    )

@@ -225,10 +225,9 @@ def rubric_score(
 
 def _corrected(r: _Rows, n_unknown: int, level: float) -> RubricScore:
     has, size = ~np.isnan(r.h), np.abs(r.a)
-    if not (~np.isnan(r.v)).all() or len(np.unique(r.v)) > 2:
-        cut = np.where(np.isnan(r.v), 3.0, np.round(r.v * 2))  # unmet, between, met, unknown
-    else:
-        cut = r.v * 2
+    several = np.isnan(r.v).any() or len(np.unique(r.v)) > 2
+    # unmet, between, met, unknown
+    cut = np.where(np.isnan(r.v), 3.0, np.round(r.v * 2)) if several else r.v * 2
     stratum = np.unique(cut * 2 + (r.a < 0), return_inverse=True)[1]
     k = int(stratum.max()) + 1
     share = sums(r.a[:, None] * np.eye(k)[stratum], r.cluster, r.n_clusters)

@@ -13,7 +13,7 @@ Coverage, 8 to 200 clusters of 2 to 16 rows, correlation .1 to .8, rates .02 to 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 
 import numpy as np
@@ -106,6 +106,12 @@ def reach(
     up = np.fmax.reduce(moved, initial=value) - value
     low, high = value - math.hypot(value - low, down), value + math.hypot(high - value, up)
     return max(low, bounds[0]), min(high, bounds[1])
+
+
+def reached(out: Estimate, moved: np.ndarray, bounds: tuple[float, float]) -> Estimate:
+    """The estimate with the limits of `reach`."""
+    low, high = reach(out.value, out.low, out.high, moved, bounds)
+    return replace(out, low=low, high=high)
 
 
 def _allowing(

@@ -623,3 +623,34 @@ def test_one_confidence_against_the_best_constant_holds(n, sure, right):
         e = c.against_constant([sure] * n, [1] * k + [0] * (n - k))
         held += binom.pmf(k, n, right) * (e.low <= (sure - right) ** 2 <= e.high)
     assert held >= 0.92
+
+
+@pytest.mark.parametrize(
+    ("n", "said", "right"), [(60, (0, 1), (0.02, 0.98)), (20, (0.9, 0.99), (0.85, 0.9))]
+)
+def test_two_confidences_with_few_wrong_rows_leave_their_scores_open(n, said, right):
+    """A yes / no judge, wrong at 2 % of each: .85 of the intervals of `against_constant` held; at
+    .9 and .99, 20 rows, .89 of those of the Brier score."""
+    from scipy.stats import binom
+
+    chance = [binom.pmf(range(n // 2 + 1), n // 2, r) for r in right]
+    brier = np.mean([r * (1 - p) ** 2 + (1 - r) * p**2 for p, r in zip(said, right, strict=True)])
+    known = brier - np.mean(right) * (1 - np.mean(right))
+    held = np.zeros(2)
+    for j, k in np.argwhere(np.outer(*chance) > 5e-4):
+        rows = np.repeat([*said, *said], [j, k, n // 2 - j, n // 2 - k])
+        y = [1] * (j + k) + [0] * (n - j - k)
+        found = c.against_constant(rows, y), c.brier(rows, y).value
+        pairs = zip(found, (known, brier), strict=True)  # no limits are open ones
+        inside = [not (v < e.low or v > e.high) for e, v in pairs]
+        held += chance[0][j] * chance[1][k] * np.array(inside)
+    assert held.min() >= 0.92
+
+
+def test_the_room_for_few_wrong_rows_does_not_widen_scores_of_many():
+    """What two well-filled values tell is what their rows' spread says."""
+    rng = np.random.default_rng(3)
+    p = rng.choice([0.3, 0.8], 400)
+    y = (rng.random(400) < p).astype(int)
+    e = c.brier(p, y).value
+    assert 1 < (e.high - e.low) / (2 * 1.96 * e.se) < 1.03

@@ -259,6 +259,36 @@ def test_nothing_is_claimed_of_prompts_with_one_row_before_and_eight_after(least
     assert claimed / n <= 0.07
 
 
+def test_few_wrong_rows_of_a_few_levels_leave_the_change_of_the_auroc_open():
+    """Ten wrong rows of 200, both scores of six levels and alike: .80 of the intervals held the
+    change; the wrong rows at the upper levels were not drawn."""
+    from scipy.special import ndtr
+
+    rng = np.random.default_rng(4)
+    right, old, new = (
+        (0.01, 0.01, 0.03, 0.15, 0.3, 0.5),
+        (3, 3, 2, 1, 0.5, 0.5),
+        (5, 3, 1, 0.5, 0.5, 0),
+    )
+    area = [np.dot(right, np.cumsum(w) - np.multiply(w, 0.5)) / 10 for w in (old, new)]
+    held = 0
+    for _ in range(300):
+        y = rng.random(200) < 0.95
+        first = rng.normal(size=200)
+        second = 0.8 * first + 0.6 * rng.normal(size=200)
+        sides = []
+        for u, w in zip((ndtr(first), ndtr(second)), (old, new), strict=True):
+            level = [np.searchsorted(np.cumsum(w) / 10, u), np.searchsorted(np.cumsum(right), u)]
+            sides.append(np.minimum(np.where(y, level[1], level[0]), 5))
+        e = stats.auroc_change(sides[1], sides[0], y)
+        held += e.low <= area[1] - area[0] <= e.high
+    assert held >= 0.93 * 300
+    y = np.arange(400) % 2
+    both = rng.normal(size=(2, 400)) + y
+    e = stats.auroc_change(*both, y)
+    assert e.high - e.low < 1.03 * 2 * 1.97 * e.se  # many of each outcome: hardly wider
+
+
 def test_wrong_rows_that_all_have_one_score_leave_the_auroc_open():
     """Two levels, 980 right and 20 wrong, all low: [.81, .86] while .80 was true of .13 more."""
     score = [1] * 686 + [0] * 294 + [0] * 20
