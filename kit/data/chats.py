@@ -73,8 +73,7 @@ def chat_of(row: Row, value: Any, *, answered: bool = False, goes_on: bool = Fal
         return Chat(prompt=value)
     raw = value if isinstance(value, list) else [value]
     objects = [t for t in raw if isinstance(t, Mapping)]
-    for name, value in ((f"messages: {k}", t[k]) for t in objects for k in t if k not in READ):
-        row.context.unread.add(name, row.where, {name: value})
+    unread_in(row, objects)
     turns = list(map(turn_of, objects))
     if len(turns) != len(raw):
         row.find("field-type", "a turn of the chat is not an object", field="messages")
@@ -145,6 +144,13 @@ def turn_of(turn: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     if calls := turn.get("tool_calls") or turn.get("function_call"):
         readable, content = False, "\n".join(filter(None, (content, as_text(calls))))
     return {"role": ROLES.get(role.casefold(), role), "content": content}, readable
+
+
+def unread_in(row: Row, turns: Any) -> bool:
+    """Name the fields of turns that nothing reads; whether there are any."""
+    more = [{k: x for k, x in t.items() if k not in READ} for t in turns if isinstance(t, Mapping)]
+    row.within("messages", *more)
+    return any(more)
 
 
 def _part(part: Any) -> str | None:
@@ -223,6 +229,7 @@ def ask(row: Row, *names: str, **how: bool) -> Chat:
     if not chat.history and isinstance(turns, list) and is_chat(turns):
         row.used.add("history")
         said = [turn_of(t)[0] for t in turns]
+        unread_in(row, turns)
         if said != turns:
             row.keep("history", turns)
         chat = replace(chat, history=tuple(t for t in said if t["content"] is not None))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import DataError
 from ..records import Criterion
 from .labels import read_label
-from .levels import ends_of, levels_of
+from .levels import ends_of, levels_of, unread_of
 from .lines import COUNTED, LABEL, PAID, POINTS, PRICED, RANK, lines_of
 from .names import MUCH, against, pitfall, sign
 from .slips import PARTS
@@ -188,8 +188,9 @@ def criteria_from(
             name = f"item-{i}"  # another one is called so
         out += _with_parts(row, item, name, negative, names)
     ranks = dict.fromkeys(m[1].casefold() for c in out if (m := RANK.match(c.text)))
-    given = (x.keys() & names for x in value if isinstance(x, Mapping))
-    if len(ranks) > 1 and not any(given):
+    given = any(x.keys() & names for x in value if isinstance(x, Mapping))
+    row.numbers(out, field_name, given or len(out) != len(value))
+    if len(ranks) > 1 and not given:
         row.find(
             "bad-weight",
             f"the texts say {', '.join(ranks)}, and each weighs the same",
@@ -305,7 +306,7 @@ def _with_parts(
     if more := {k: v for k, v in own.items() if v != title}:
         row.keep(f"group {default_id}", own)
         read = {k for k, v in more.items() if sign(str(k), v)}
-        row.astray(more.keys() - {*read, *TITLES, *TEXT_FIELDS, "id", "tags"}, more)
+        row.astray(more.keys() - {*read, "id"}, more)
     below = criteria_from(
         row,
         item[field],
@@ -370,8 +371,6 @@ def criterion_of(
     ranked(row, item, default_id, used)
     rest = {k: v for k, v in item.items() if k not in (field_name, "title", "id")}
     warded(row, rest, weight, default_id)
-    own = item.get("rubric_id") if absent(item.get("id")) else item["id"]
-    own = None if absent(own) else own
     check = parsed_json(item.get("check"))
     checked = isinstance(check, Mapping) and isinstance(check.get("name"), str)
     if item.get("check") is not None and not checked:
@@ -383,31 +382,37 @@ def criterion_of(
             field="check",
             suggestion='write it as {"name": "words", "max": 20}',
         )
-    named = "id" if item.get("id") is not None else "rubric_id"
+    named = "rubric_id" if absent(item.get("id")) else "id"
+    own = item.get(named)
     read = {n for n in used if number(item[n]) is not None} | {field_name, "title", "tags", named}
     required = flag(row, item, default_id)
     understood = {
         "check": checked or item.get("check") is None,
         "required": required is not None,
-        "levels": levels,
+        "levels": levels and not unread_of(item.get("levels")),
         "points": points is not None,
         "scale": scale_of(item) in (scale, None),
     }
     read |= {k for k, said in understood.items() if said}
     read |= signed.keys()
     title = item.get("title")
+    tags = tags_of(item.get("tags"))
+    for tag in (t for t in tags if sign("polarity", t) is None):
+        row.astray(["tags"], {"tags": tag})
+    meta = {str(k): v for k, v in item.items() if k not in read}
+    row.astray(meta, meta)
     return Criterion(
-        id=as_text(own) if own not in (None, "") else default_id,
+        id=default_id if absent(own) or own == "" else as_text(own),
         text=text,
         weight=weight,
         title=None if absent(title) else as_text(title),
-        tags=tags_of(item.get("tags")),
+        tags=tags,
         required=required or False,
         check=dict(check) if checked else None,
         scale=scale,
         levels=levels,
         points=points,
-        meta={str(k): v for k, v in item.items() if k not in read},
+        meta=meta,
     )
 
 
@@ -456,6 +461,8 @@ def _scale(
     levels: tuple[str, ...] = ()
     try:
         levels = levels_of(item.get("levels"), item.get("points"))
+        more = unread_of(item.get("levels"))
+        row.astray(more, more)
         return levels, *scaled(item, levels)
     except DataError as e:
         field = "scale" if levels or absent(item.get("levels")) else "levels"

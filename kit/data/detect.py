@@ -40,7 +40,6 @@ WIDE = re.compile(r"(?:Q|question|criterion|dimension|rubric)[ _-]?\d+\Z", re.I)
 TEXT = re.compile(r"\s*(?:\S+\s+){4}.*[.!?。！？]\W*\Z", re.S)  # a sentence, nobody's name
 RATED = re.compile(r"rubric\s*[-–—]\s*\d{1,6}\s*\.\s*rating[A-Z]\s*\Z", re.I)
 FORMATS = (*READERS, "flat")
-ONLY_OURS = {"truth", "history", "sources", "meta", "scale", "levels", "parent", "check"}
 
 
 def _own_task(row: Mapping[str, Any]) -> bool:
@@ -66,7 +65,8 @@ def _own_task(row: Mapping[str, Any]) -> bool:
         and isinstance(row.get("id"), str)
         and isinstance(row.get("prompt"), str)
         and row.keys() <= OWN_TASK
-        and bool(used & ONLY_OURS)
+        # a field that no list of criteria has
+        and not used.isdisjoint("truth history sources meta scale levels parent check".split())
     )
 
 
@@ -109,35 +109,9 @@ def _format_of(row: Mapping[str, Any]) -> str | None:
     return next((name for name, fits in SIGNS if fits(row.keys(), row)), None)
 
 
-def _weighs_points(has: Set[str], row: Mapping[str, Any]) -> bool:
-    """HealthBench: a physician's labels on one criterion, or a chat with points for each."""
-    points = any(isinstance(x, Mapping) and "points" in x for x in _rubric_list(row, "rubrics"))
-    chat = points and isinstance(parsed_json(row.get("prompt")), list)
-    return chat or has >= {"rubric", "completion", "binary_labels"}
-
-
-def _open_instruct(has: Set[str], row: Mapping[str, Any]) -> bool:
-    items = _rubric_list(row, "rubric")
-    truth = "ground_truth" in has and bool({"messages", "dataset"} & has)
-    listed = any(isinstance(x, Mapping) and "rubric_item" in x for x in items)
-    return "Answer Critical" in has or truth or listed
-
-
-def _sft(has: Set[str], row: Mapping[str, Any]) -> bool:
-    text = "text" in has and not {"prompt", "question", "query"} & has
-    pair = {"prompt", "instruction"} & has and {"completion", "output"} & has
-    return bool({"messages", "conversations"} & has or text or pair)
-
-
-def _verifier(has: Set[str], row: Mapping[str, Any]) -> bool:
-    truth = "question_type" in has and {"truth", "ground_truth"} & has
-    return bool({"applicable_verifiers", "verifiers"} & has or truth)
-
-
-def _answer(has: Set[str]) -> bool:
-    """True for the fields of an answer to a task that another file holds."""
-    own = "response" in has and bool({"response_id", "labels"} & has)
-    return own or (not TASKS & has and ("response" in has or {"id", "text"} <= has))
+def _each_has(row: Mapping[str, Any], key: str, name: str) -> bool:
+    """True for a field that is a list with an object that has this field."""
+    return any(isinstance(x, Mapping) and name in x for x in _rubric_list(row, key))
 
 
 def criterion_of(has: Set[str]) -> str | None:
@@ -160,20 +134,41 @@ SIGNS: tuple[tuple[str, Callable[[Set[str], Mapping[str, Any]], Any]], ...] = (
     ("rlvr", lambda has, row: any(map(numbered, has))),
     (
         "answers",
-        lambda has, row: "task_id" in has and not {"prompt", "criterion"} & has and _answer(has),
+        lambda has, row: (
+            has.isdisjoint({"prompt", "criterion"})
+            and has >= {"task_id", "response"}
+            and (TASKS.isdisjoint(has) or {"response_id", "labels"} & has)
+        ),
     ),
-    ("verifier", _verifier),
+    (
+        "answers",
+        lambda has, row: (
+            has.isdisjoint({"prompt", "criterion", *TASKS}) and has >= {"task_id", "id", "text"}
+        ),
+    ),
+    ("verifier", lambda has, row: {"applicable_verifiers", "verifiers"} & has),
+    ("verifier", lambda has, row: "question_type" in has and {"truth", "ground_truth"} & has),
     ("refiner", lambda has, row: {"positive_rubrics", "negative_rubrics"} & has),
     ("instructions", lambda has, row: "instruction_id_list" in has),
     ("infobench", lambda has, row: "decomposed_questions" in has),
     ("tree", lambda has, row: {"sub_tasks", "graded_task_tree"} & has),
-    ("open-instruct", _open_instruct),
+    ("open-instruct", lambda has, row: "Answer Critical" in has),
+    ("open-instruct", lambda has, row: "ground_truth" in has and {"messages", "dataset"} & has),
+    ("open-instruct", lambda has, row: _each_has(row, "rubric", "rubric_item")),
     ("dpo", lambda has, row: "chosen" in has and bool(has & {"rejected", "reject"})),
-    ("healthbench", _weighs_points),
+    (  # a chat with points for each criterion, or a physician's labels on one
+        "healthbench",
+        lambda has, row: (
+            _each_has(row, "rubrics", "points") and isinstance(parsed_json(row.get("prompt")), list)
+        ),
+    ),
+    ("healthbench", lambda has, row: has >= {"rubric", "completion", "binary_labels"}),
     ("checklist", lambda has, row: NAMED & has or _says(row.get("rubric"))),
     ("flat", lambda has, row: "criterion" in has or criterion_of(has)),
     ("qa", lambda has, row: "question" in has and {"answer", "expected_answer"} & has),
-    ("sft", _sft),
+    ("sft", lambda has, row: {"messages", "conversations"} & has),
+    ("sft", lambda has, row: "text" in has and not {"prompt", "question", "query"} & has),
+    ("sft", lambda has, row: {"prompt", "instruction"} & has and {"completion", "output"} & has),
     ("prompts", lambda has, row: {"prompt", "question", "query", "instruction"} & has),
 )
 

@@ -287,6 +287,16 @@ def entry(label: Any) -> list[str]:
     return list(label) * bool(odd or words)
 
 
+def silent(label: Any) -> dict[str, Any]:
+    """What nothing reads of a label's object.
+
+    >>> silent({"criterion": "c1", "label": "met", "rater": "ann", "mood": "good"}), silent("met")
+    ({'mood': 'good'}, {})
+    """
+    read = {*ON, *SCALE, *(said := entry(label))}
+    return {k: x for k, x in label.items() if k not in read and not _gives(str(k))} if said else {}
+
+
 def by_criterion(given: Any) -> list[tuple[str, Any]] | None:
     """(criterion's id, label) of an object criterion -> label, or of a list of objects with both;
     None for what is neither.

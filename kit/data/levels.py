@@ -122,7 +122,7 @@ def _pair(item: Any, score: Any) -> tuple[Any, Any]:
     """(number or None, text or None) of one level: its name, its text, and what else it says."""
     if not isinstance(item, Mapping):
         return score, item
-    number_of = next((k for k in SCORED if number(item.get(k)) is not None), None)
+    number_of = _score_in(item)
     said = {k: v for k, v in item.items() if isinstance(v, str) and v.strip() and k != number_of}
     text = next((k for k in WORDED if k in said), None)
     if text is None:
@@ -132,6 +132,22 @@ def _pair(item: Any, score: Any) -> tuple[Any, Any]:
     more = [f"{k}: {v}" for k, v in said.items() if k not in (text, name)]
     words = f"{words} ({'; '.join(more)})" if more else words
     return score if number_of is None else item[number_of], words
+
+
+def _score_in(item: Mapping[str, Any]) -> str | None:
+    """The field of a level's object that holds its number."""
+    return next((k for k in SCORED if number(item.get(k)) is not None), None)
+
+
+def unread_of(value: Any) -> dict[str, Any]:
+    """What the objects of levels say beyond texts and a number, by name.
+
+    >>> unread_of([{"score": 1, "text": "bad", "weight": 3}])
+    {'levels: weight': 3}
+    """
+    each = [x for x in parsed_json(value) or () if isinstance(x, Mapping)]
+    more = ((k, v) for x in each for k, v in x.items() if k != _score_in(x) and not absent(v))
+    return {f"levels: {k}": v for k, v in more if not isinstance(v, str)}
 
 
 def _spaced(order: Sequence[tuple[float, str]]) -> tuple[str, ...]:

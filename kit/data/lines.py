@@ -123,6 +123,25 @@ OTHER = re.compile(
 )
 
 
+NUMBER = re.compile(  # digits of any script, and what a word or a CJK numeral counts
+    rf"[\d\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2079\u2150-\u2182\u2460-\u249b]"
+    rf"|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|half|double|partial|full)\s+{_UNIT}"
+    r"|[一二两三四五六七八九十]\s*[分点點점]",
+    re.I,
+)
+
+
+def counts(text: str, place: int) -> bool:
+    """True for a text that holds a number, which is neither its place in the list nor points that
+    another rule reads or refuses.
+
+    >>> counts("Two points for a name", 1), counts("1. Is polite", 1), counts("No. 7", 1)
+    (True, False, True)
+    """
+    rest = re.sub(rf"\A\W*[A-Za-z]{{0,9}}\s*{place}\W", "", text)
+    return bool(NUMBER.search(rest)) and not POINTS.search(text)
+
+
 def lines_of(row: Row, text: str, field_name: str) -> list[Any]:
     """The criteria of a text: the items of its list, or its lines; one with levels where lines are
     its scores. None where a line has no role that is known: that is an error."""

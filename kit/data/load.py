@@ -30,12 +30,11 @@ from .rows import Context, Row
 from .slips import of_answer
 from .tables import kind_of, named, read_values
 from .taskset import Parsed, TaskSet, odd_labels
-from .values import blank
+from .values import as_text, blank
 
 ASKED = frozenset((*PROMPTS, *LISTS)).union(
     "id task_id prompt_id answer expected_answer ground_truth system system_prompt".split()
 )
-RATED = ("flat", "answers")  # formats whose numeric labels mean nothing without their scale
 IDENT = ("task_id", "id", "prompt", "question", "instruction")  # what tells a flat row's task
 ASKED_OF = re.compile(
     "prompt|question|instruction"
@@ -139,8 +138,9 @@ def _on_scale(source: Source, stream: Iterable[Any], context: Context) -> Iterab
 
 def _labelled(row: Mapping[str, Any], context: Context) -> bool:
     names = {k for k in row if isinstance(k, str)}
-    rated = not names.isdisjoint(FIELDS) or any(map(detect.RATED.match, names))
-    return rated or context.format in RATED
+    # the numbers of two formats mean nothing without their scale
+    rated = context.format in ("flat", "answers") or not names.isdisjoint(FIELDS)
+    return rated or any(map(detect.RATED.match, names))
 
 
 def _values(source: Source, context: Context, problem: Any) -> Iterator[tuple[str, Any]]:
@@ -198,8 +198,9 @@ def _read(
             continue
         row = _row(value, number, where, context)
         ours = mixed and detect.own(value)
-        if mixed and not ours:
-            _count_other(value, context)
+        looks = detect.format_of(row.data) if mixed and not ours else None
+        if looks not in (None, "prompts", context.format):  # a prompt may lack what makes it theirs
+            context.others[looks] += 1
         if reader is None:  # a flat table: consecutive rows of one task
             names = detect.columns(row.data)
             row.data = {names.get(k, k): v for k, v in row.data.items()}
@@ -222,14 +223,6 @@ def _row(value: Mapping[str, Any], number: int, where: str, context: Context) ->
     if row.data != value:
         row.find("encoding", HALF, suggestion="repair the text at its source")
     return row
-
-
-def _count_other(row: Mapping[str, Any], context: Context) -> None:
-    """Count a row that looks like another format than its file's; a prompt alone may lack what
-    makes it one of the file's."""
-    looks = detect.format_of(row)
-    if looks not in (None, "prompts", context.format):
-        context.others[looks] += 1
 
 
 def _one(reader: Any, row: Row, context: Context) -> Parsed:
@@ -359,7 +352,7 @@ def _whole_file(context: Context) -> Iterator[Finding]:
             message=f"{n} of {context.rows} rows ask for {theirs}: by what their truth holds, "
             f"this is the {ours} verifier",
         )
-    for (here, other), n in context.conflicts.most_common(20):
+    for (here, other), n in context.conflicts.most_common():
         yield Finding(
             code="field-conflict",
             severity="warning" if other in ASKED else "info",
@@ -385,6 +378,17 @@ def _whole_file(context: Context) -> Iterator[Finding]:
             message=f"{n} of {context.rows} rows look like the format {other!r}; all are read as "
             f"{context.format!r}, which no other outnumbers among the first {LOOK}",
             suggestion="put them into a file of their own, or give format=",
+        )
+    if context.numbered:
+        where, field, text = context.numbered.get(True) or context.numbered[False]
+        yield Finding(
+            code="numbers-in-text",
+            severity="warning" if True in context.numbered else "info",
+            where=where,
+            field=field,
+            message="the texts hold numbers that are not read as weights: every criterion weighs 1",
+            text=text,
+            suggestion="where they say what a criterion is worth, write it as its weight",
         )
     for name, n in context.missing.most_common():
         if n > 1 or context.rows > 1:
@@ -418,28 +422,23 @@ def load_tasks(path: Source, format: str = "auto", *, strict: bool = False) -> T
     `.findings` and counted
         in `.skipped`. For files too large for memory use `iter_tasks`.
     """
-    context, rows_of = Context(whole=True), {}
-    tasks: list[Task] = []
-    responses: list[Response] = []
-    verdicts: list[Verdict] = []
-    findings: list[Finding] = []
+    context = Context(whole=True)
+    held: list[Parsed] = []
     for p in iter_tasks(path, format, context=context):
-        if p.task is not None:
-            rows_of[p.task.id] = p.row
-            tasks.append(p.task)
-        responses += p.responses
-        verdicts += p.verdicts
-        findings += p.findings
+        held.append(p)
         if strict and (bad := next((f for f in p.findings if f.code == "unreadable-row"), None)):
             raise DataError(bad.message, where=bad.where, fix=bad.suggestion)
-    verdicts, findings = by_levels(verdicts, findings, tasks)
+    tasks = [p.task for p in held if p.task is not None]
+    rows_of = {p.task.id: p.row for p in held if p.task is not None}
+    said = [v for p in held for v in p.verdicts]
+    verdicts, findings = by_levels(said, [f for p in held for f in p.findings], tasks)
     findings += odd_labels(
         verdicts, {t.id: {c.id for c in t.criteria} for t in tasks if t.criteria}
     )
     real = Path(os.fspath(path)) if isinstance(path, (str, os.PathLike)) else None
     return TaskSet(
         tasks=known_names(tasks),
-        responses=responses,
+        responses=[r for p in held for r in p.responses],
         verdicts=verdicts,
         findings=findings,
         format=context.format,
@@ -455,8 +454,8 @@ def _together(p: Parsed, context: Context) -> Parsed:
     answer to that one's task: as tasks of their own they would count as independent."""
     if p.task is None or p.task.id != f"row-{p.row}" or not (p.task.criteria and p.responses):
         return p
-    given = {k: v for k, v in p.task.meta.items() if not of_answer(k, v)}
-    n, new = context.first.add(fingerprint(to_json(replace(p.task, id="", meta=given))))
+    given = {k: v for k, v in sorted(p.task.meta.items()) if not of_answer(k, v)}
+    n, new = context.first.add(as_text(to_json(replace(p.task, id="", meta=given))))
     if new:
         context.first_rows.append(p.row)
         context.asked.add(fingerprint([p.task.prompt, p.task.history, p.task.system]))
@@ -494,9 +493,8 @@ def save_tasks(
             fix="give the path first, then what kit.load gave, or a list of tasks",
         )
     if isinstance(tasks, TaskSet):
-        held = tasks
-        own = set(map(id, (*held.responses, *held.verdicts)))  # given beside it, they count once
-        responses = [*held.responses, *(r for r in responses if id(r) not in own)]
-        verdicts = [*held.verdicts, *(v for v in verdicts if id(v) not in own)]
-        tasks = held.tasks
+        own = set(map(id, (*tasks.responses, *tasks.verdicts)))  # given beside it, they count once
+        responses = [*tasks.responses, *(r for r in responses if id(r) not in own)]
+        verdicts = [*tasks.verdicts, *(v for v in verdicts if id(v) not in own)]
+        tasks = tasks.tasks
     return write_jsonl(path, map(record_row, itertools.chain(tasks, responses, verdicts)))

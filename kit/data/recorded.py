@@ -159,7 +159,7 @@ class RecordedJudges:
 
         Task.group is a fingerprint of the query, so that answers to one query stay together.
         """
-        tasks, responses = [], []
+        tasks = []
         for i, item in self.items.items():
             levels = tuple(
                 line for line in str(item["rubric"]).splitlines() if line.startswith("Score ")
@@ -181,10 +181,11 @@ class RecordedJudges:
                     truth={"reference_answer": item["reference_answer"]},
                 )
             )
-            responses.append(Response(task_id=i, id="r", text=item["response"]))
         return TaskSet(
             tasks=tasks,
-            responses=responses,
+            responses=[
+                Response(task_id=i, id="r", text=item["response"]) for i, item in self.items.items()
+            ],
             verdicts=self.human_verdicts(),
             format="recorded",
             rows=len(tasks),

@@ -19,10 +19,11 @@ from typing import Any
 
 from ..records import Criterion, Response, Task, Verdict
 from . import labels
-from .chats import answer_of, is_chat, torn, turns_in
+from .chats import answer_of, is_chat, torn, turns_in, unread_in
 from .criteria import unique
 from .findings import Finding
 from .levels import UNREAD
+from .lines import counts
 from .names import mark, marked
 from .seen import Seen
 from .slips import OWN_CRITERION, OWN_TASK, TEXTS, Unread, asks
@@ -47,24 +48,8 @@ READ = OWN_TASK.union(
     "messages question instruction rubrics checklist response chosen rejected ground_truth task_id "
     "output answer".split()
 )
-READ_OF_CRITERION = (OWN_CRITERION - {"meta"}) | {"criterion", "description", "polarity"}
-# What readers put into a criterion's meta themselves, and what judges and rewards read there.
-MADE = frozenset(
-    (
-        "embedding",
-        "paraphrases",
-        "negation",
-        "rubric",
-        "pass_at",
-        "own_weight",
-        "node",
-        "entry",
-        "instruction",
-        "kwargs",
-        "levels",
-        "meta",
-    )
-)
+# what judges and rewards read in a criterion's meta; levels that are no levels are an error already
+READ_IN_META = frozenset("embedding paraphrases negation rubric pass_at levels".split())
 
 
 @dataclass
@@ -77,6 +62,8 @@ class Context:
     whole : all rows are held: those of one task of a flat table need not follow each other.
     given : the rows came from Python, not out of a file: their texts may hold anything.
     others : other formats -> how many rows look like them.
+    numbered : whether all texts of a rubric without weights hold a number, or some -> (where,
+        field, text) of the first.
     first, first_rows, asked : tasks of rows without an id, the rows where they stand, and what they
         ask.
     """
@@ -91,7 +78,9 @@ class Context:
     )  # ids that occurred more than once: how often again
     unread: Unread = field(default_factory=lambda: Unread(READ))
     astray: Unread = field(
-        default_factory=lambda: Unread(READ_OF_CRITERION, " of a criterion", "warning")
+        default_factory=lambda: Unread(
+            OWN_CRITERION - {"meta"} | {"criterion", "description", "polarity"}, " of a criterion"
+        )
     )
     missing: Counter[str] = field(default_factory=Counter)
     conflicts: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -104,6 +93,7 @@ class Context:
     skipped: int = 0
     whole: bool = False
     given: bool = False
+    numbered: dict[bool, tuple[str, str, str]] = field(default_factory=dict)
     extra: dict[str, Counter[Any]] = field(default_factory=lambda: defaultdict(Counter))
 
 
@@ -114,7 +104,6 @@ class Row:
         self.data, self.number, self.where, self.context = data, number, where, context
         self.used: set[str] = set()
         self.rivals: dict[str, str] = {}  # field that was passed over -> field read in its place
-        self.made = MADE  # fields of a criterion's meta that are no unread field
         self.kept: dict[str, Any] = {}  # what no record has a place for; goes to meta
         self.findings: list[Finding] = []
         self.responses: list[Response] = []
@@ -236,6 +225,7 @@ class Row:
         value = turns_in(value)
         text = value if isinstance(value, str) else answer_of(value)
         turns = len(value) if isinstance(value, list) else 1
+        odd = is_chat(value) and unread_in(self, value if isinstance(value, list) else [value])
         if text is None:
             self.find(
                 "field-type",
@@ -251,6 +241,7 @@ class Row:
                 field=response_id,
                 suggestion="put the others into the prompt's chat; they are kept in meta",
             )
+        if turns > 1 or odd:
             more["meta"] = {**more.get("meta", {}), "turns": value}
         text = as_text(value) if text is None else text
         self.responses.append(Response(task_id=task_id, id=response_id, text=text, **more))
@@ -267,6 +258,7 @@ class Row:
     ) -> None:
         """Add the verdicts that one label field holds (one rater or several); numbers on the scale
         of the file."""
+        self.within("labels", *map(labels.silent, value if isinstance(value, list) else [value]))
         for name, one in labels.by_rater(value, judge):
             verdict, understood = labels.human(
                 task_id,
@@ -297,13 +289,16 @@ class Row:
         self.used.add(field or name)
         for criterion, label in pairs:
             self.label(task_id, response_id, criterion, label, judge=judge)
-        if [x for _, x in pairs if labels.entry(x)] or isinstance(parsed_json(given), list):
+        each = parsed_json(given)
+        self.within("labels", *map(labels.silent, each if isinstance(each, list) else ()))
+        if isinstance(each, list) or [x for _, x in pairs if labels.entry(x)]:
             self.keep(name, given)
 
     def done(self, task: Task | None) -> Parsed:
         """The finished row; what it lacks is counted."""
-        lacks = (f for f in self.findings if f.code == "missing-field" and not f.criterion_id)
-        self.context.missing.update({f.field for f in lacks})
+        self.context.missing.update(
+            {f.field for f in self.findings if f.code == "missing-field" and not f.criterion_id}
+        )
         return Parsed(
             row=self.number,
             where=self.where,
@@ -337,9 +332,6 @@ class Row:
         if more["split"] is None:
             more["split"] = marked({k: v for k, v in self.data.items() if k not in self.used})
         criteria = self._worded(task_id, criteria)
-        for c in criteria:
-            if c.meta and (names := c.meta.keys() - self.made - self.context.unread.found.keys()):
-                self.astray(names, c.meta)
         if rubric and not criteria:
             self.find("no-criteria", f"the row has no {rubric}", severity="error", task_id=task_id)
         if prompt is not None and not prompt.strip() and not more.get("history"):
@@ -358,18 +350,28 @@ class Row:
     def _answers(self, task_id: str, names: Iterable[str]) -> None:
         """Add the answers that stand in lists of texts under these names."""
         held = {n: parsed_json(self.data.get(n)) for n in names if n not in self.used}
-        texts = {
-            n: isinstance(x, list) and all(isinstance(t, str) for t in x) for n, x in held.items()
-        }
-        lists = {n: x for n, x in held.items() if texts[n]}
+        held = {n: x for n, x in held.items() if isinstance(x, list)}
+        lists = {n: x for n, x in held.items() if all(isinstance(t, str) for t in x)}
         self.used |= lists.keys()
         for i, text in enumerate(itertools.chain.from_iterable(lists.values())):
             self.respond(task_id, f"r{i}", text, source="data")
 
     def astray(self, names: Iterable[str], there: Mapping[str, Any]) -> None:
         """Count fields of a criterion that nothing reads."""
-        for name in names:
-            self.context.astray.add(name, self.where, there)
+        self.context.astray.each(set(names) - READ_IN_META, self.where, there)
+
+    def within(self, field: str, *rests: Mapping[str, Any]) -> None:
+        """Count what nothing reads of objects that a field of the row holds."""
+        for rest in rests:
+            self.context.unread.each(rest, self.where, rest, f"{field}: ")
+
+    def numbers(self, criteria: Sequence[Criterion], field: str, weighed: bool) -> None:
+        """Note texts of criteria that hold numbers, unless the criteria have weights."""
+        held = [c.text for i, c in enumerate(criteria, 1) if counts(c.text, i) and not c.levels]
+        if held and not weighed:
+            self.context.numbered.setdefault(
+                len(held) == len(criteria) > 1, (self.where, field, held[0])
+            )
 
     def blank(self, task_id: str, criterion_id: str) -> None:
         """Note a criterion without text among others: it does not count."""

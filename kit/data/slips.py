@@ -4,7 +4,7 @@ read."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -12,11 +12,11 @@ from ..records import Criterion, Task, is_held_out
 from .chats import is_chat
 from .findings import Finding
 from .labels import FIELDS, SAID, by_criterion, read_label
-from .lines import LADDER
-from .names import OTHER, WEIGHS, against, mark, own, pitfall, spelled, weighs
+from .names import KINDS, OTHER, WEIGHS, against, mark, own, pitfall, spelled, weighs
 from .values import LISTED, as_text, blank, literal, number, parsed_json
 
 RIGHT = ("met", "unmet")
+VALUES = 100  # of a field that nothing reads are counted
 WORDS = ("text", "criterion", "title", "name", "requirement")  # what names a criterion
 OWN_TASK = frozenset(f.name for f in fields(Task))
 OWN_CRITERION = frozenset(f.name for f in fields(Criterion))
@@ -38,7 +38,6 @@ SCALES = ("rating_scale", "performance_levels", "score_descriptions", "levels")
 OWN = {*SCALES, *PARTS, "scale", "scores", "range", "min", "max"}.union(
     ("ratings", "anchors", "scoring", "options", "choices")
 )
-STEPS = re.compile(r"(?:.*_)?(?:scor|scal|level|range|anchor|rating|band|grad|tier)")
 ASKS = re.compile(  # fields that hold criteria, or what each weighs
     r"(?:.*?_)??(?:rubrics?|criteri(?:a|on|ons)|check_?lists?|checks|pitfalls|red_flags|requirements"
     r"|sub_?tasks|points|weights|penalties|importances?|(?:must|should)(?:_not)?(?:_have|_avoid)?"
@@ -61,21 +60,21 @@ READS = re.compile(  # what an answer is held against
     r"(?:.*_)?(?:contexts?|passages?|documents?|background|snippets?|articles?|evidence)"
 )
 NOTES = re.compile(r".*(?:origin|notes?|comments?|explanation|reason(?:ing)?|category|type)")
+KIND = re.compile(rf"{NOTES.pattern}|{'|'.join(KINDS)}|tags")  # of a criterion
 
 
 @dataclass
 class Unread:
     """The fields of a file's tasks, or of its criteria, that nothing reads.
 
-    known : the fields that are read; what : "", or " of a criterion"; usual : the severity of a
-    field that is no slip. found : name -> [how often, where first, the name that was meant, what
-    is lost with it: "error" where an answer is judged without what it holds, "warning" where it
-    may be, "" for nothing, None while it was blank].
+    known : the fields that are read; what : "", or " of a criterion". found : name -> [how often,
+    where first, the name that was meant, what is lost with it: "error" where an answer is judged
+    without what it holds, "warning" where it may be, "" for nothing, None while it was blank, its
+    first values].
     """
 
     known: frozenset[str]
     what: str = ""
-    usual: str = "info"
     found: dict[str, list] = field(default_factory=dict)
 
     def add(self, name: str, where: str, there: Mapping[str, Any], bare: bool = False) -> None:
@@ -83,46 +82,60 @@ class Unread:
         bare : the row has no criterion."""
         if name not in self.found:
             meant = next((k for k in sorted(self.known) if k not in there and slip(name, k)), None)
-            self.found[name] = [0, where, meant, None]
+            self.found[name] = [0, where, meant, None, {}]
         seen, value = self.found[name], there[name]
         seen[0] += 1
+        if len(seen[4]) < VALUES and not blank(value):
+            seen[4][as_text(value)[:40]] = None
         each = self.what or STEMS.search(spelled(name)) or mark(name, value)
         if (seen[3] is not None and not each) or seen[3] == "error" or blank(value):
             return  # a table's first cells may be empty
         said, one = judged(name, value), self.what or "criterion" in there
-        worth = said or weighs(name, value) or (self.what and told(name, value))
+        worth = said or weighs(name, value) or (self.what and own(name) in OWN)
         lost = (one and worth) or (not self.what and _lost(name, there))
         may = holds(name, value)
         if lost or (may and (bare or self.what) and "constraint" not in spelled(name)):
-            seen[1:] = where, None if said else seen[2], "error"
+            seen[1:4] = where, None if said else seen[2], "error"
         else:
             may = may or (bare and ASKS.match(spelled(name)) and len(as_text(value).split()) > 3)
-            may = may or (not self.what and _source(name, value))
-            seen[3] = seen[3] or "warning" * bool(may)
+            read = not self.what and READS.fullmatch(spelled(name)) and number(value) is None
+            seen[3] = seen[3] or "warning" * bool(may or read)
+
+    def each(
+        self, names: Iterable[str], where: str, there: Mapping[str, Any], of: str = ""
+    ) -> None:
+        """Count several fields. of : before their names, what holds them."""
+        named = {f"{of}{k}": x for k, x in there.items()}
+        for name in names:
+            self.add(f"{of}{name}", where, named)
 
     def findings(self, file: str, rows: int) -> Iterator[Finding]:
-        """One finding a field, the slips first; after fifty the rest is counted. Notes on a
-        criterion are there to be passed over."""
-        notes = [n for n in self.found if self.what and NOTES.fullmatch(spelled(n))]
-        said = [x for x in self.found.items() if x[0] not in notes or x[1][3] == "error"]
-        order = sorted(said, key=lambda x: (x[1][2] is None, -x[1][0]))
-        for name, (n, where, meant, lost) in order[:50]:
+        """One finding a field, the slips first. A criterion's kind and notes on it are an info,
+        with their values."""
+        order = sorted(self.found.items(), key=lambda x: (x[1][2] is None, -x[1][0]))
+        for name, (n, where, meant, lost, values) in order:
+            grave = "error" if meant else lost
+            kind = self.what and not grave and KIND.fullmatch(own(name))
+            usual = "warning" if self.what and not kind else "info"
+            sure = f"{n}{'' if self.what or ': ' in name else f' of {rows} rows'}"
+            said = f"{name!r}{self.what} ({sure}{_listed(values, 5 if kind else 1)})"
             yield Finding(
                 code="unread-field",
-                severity="error" if meant else lost or self.usual,
-                where=where if meant or lost else file,
+                severity=grave or usual,
+                where=where if grave else file,
                 field=name,
-                message=f"nothing reads the field {name!r}{self.what} "
-                f"({n}{'' if self.what else f' of {rows} rows'}); it is kept in meta",
+                message=f"none of the values of {said} changes its sign or weight"
+                if kind
+                else f"nothing reads the field {said}; it is kept in meta",
                 suggestion=_fix(name, meant, lost),
             )
-        if len(order) > 50:
-            yield Finding(
-                code="unread-field",
-                severity="info",
-                where=file,
-                message=f"and {len(order) - 50} more fields that nothing reads",
-            )
+
+
+def _listed(values: Mapping[str, None], most: int) -> str:
+    """The first of a field's values; of several, how many more there are."""
+    more = len(values) - most if most > 1 else 0
+    first = [": " * bool(values), ", ".join(map(repr, list(values)[:most]))]
+    return "".join(first) + f" and {more}{' or' * (len(values) == VALUES)} more" * (more > 0)
 
 
 def _fix(name: str, meant: str | None, lost: str | None) -> str | None:
@@ -133,29 +146,11 @@ def _fix(name: str, meant: str | None, lost: str | None) -> str | None:
         "under 'labels', criterion's id -> label": True,
         f"write {name} as in the kit's own rows (kit.save writes them)": name in (*CARRIED, *PARTS),
         "write levels, worst first, and the weight": name not in PARTS
-        and (own(name) in OWN or WEIGHS.match(own(name)) or STEPS.match(own(name))),
+        and (own(name) in OWN or WEIGHS.match(own(name))),
         "write it beside the answer: labels, criterion's id -> label": JUDGED.match(spelled(name)),
         "write a row for each answer, its text under 'response'": name in TEXTS,
     }
     return [text for text, fits in advice.items() if fits][-1] if lost else None
-
-
-def told(name: str, value: Any) -> bool:
-    """True for a field of a criterion that says its levels or parts, or what people said of an
-    answer.
-
-    >>> told("score_range", "1-5"), told("proficient", "Names it."), told("rating", 4)
-    (True, True, True)
-    >>> told("level", "high"), told("score_type", "binary"), told("labels", {"owner": "ann"})
-    (False, False, False)
-    """
-    field, many = own(name), isinstance(value, (list, Mapping))
-    each = list(value.values() if isinstance(value, Mapping) else value) if many else [value]
-    rated = JUDGED.match(spelled(name)) and all(map(_label, each)) and not isinstance(value, str)
-    step = LADDER.match(f"{field}: {value}") and isinstance(value, str)
-    text = "" if NOTES.fullmatch(field) or many else as_text(value)
-    long = many or len(text.split()) > 3 or re.search(r"\d\W+\d", text)
-    return bool(field in OWN or rated or step or (STEPS.match(field) and long))
 
 
 def asks(name: str, value: Any) -> bool:
@@ -183,8 +178,8 @@ def holds(name: str, value: Any) -> bool:
     deep = isinstance(value, Mapping) and any(holds(str(k), v) for k, v in value.items())
     each = [set(x) for x in value if isinstance(x, Mapping)] if isinstance(value, list) else []
     field = spelled(name)
-    named = (STEMS.search(field) and not OTHER.match(field)) or ASKS.match(field)
-    named = named or any({"weight", "points"} & x and {"text", "criterion"} & x for x in each)
+    named = any({"weight", "points"} & x and {"text", "criterion"} & x for x in each)
+    named = named or ASKS.match(field) or (STEMS.search(field) and not OTHER.match(field))
     many = isinstance(value, (list, Mapping)) or SEVERAL.match(as_text(value))
     return bool(deep or (named and many and value))
 
@@ -194,8 +189,11 @@ def _lost(name: str, there: Mapping[str, Any]) -> bool:
     value = there[name]
     one = "criterion" in there or isinstance(there.get("rubric"), str)
     signed = one and (against({name: value}) or pitfall(name, value))
+    words = value if isinstance(value, list) else [value]
+    said = any(not isinstance(x, str) or read_label(x)[0] in RIGHT for x in words)
+    carried = name in CARRIED and not blank(value) and (name != "labels" or said)
     at_odds = there.get("split") and not is_held_out(there["split"]) and mark(name, value)
-    found = signed or at_odds or labels(name, value) or asks(name, value)
+    found = signed or at_odds or carried or asks(name, value)
     return bool(found or _of_criteria(name, there) or _unheard(name, there))
 
 
@@ -205,14 +203,12 @@ def _unheard(name: str, there: Mapping[str, Any]) -> bool:
     value = parsed_json(there[name])
     if isinstance(value, list) and is_chat(value):
         return not _turns(value) <= {t for k, x in there.items() if k != name for t in _turns(x)}
-    if SAYS.fullmatch(spelled(name)):
-        return isinstance(value, str)
+    said = SAYS.fullmatch(spelled(name)) and isinstance(value, str)
     one = "response" in there and JUDGED.match(spelled(name))
-    people = one and (
-        one["who"] or name.casefold() in ("label", "verdict") or "met" in as_text(value)
-    )
-    graded = one and isinstance(value, (list, Mapping)) and _graded(value)
-    return bool((people and judged(name, value)) or graded)
+    if not one or isinstance(value, (list, Mapping)):
+        return bool(said or (one and _graded(value)))
+    people = one["who"] or name.casefold() in ("label", "verdict") or "met" in as_text(value)
+    return bool(said or (people and judged(name, value)))
 
 
 def _turns(value: Any) -> set[str]:
@@ -222,48 +218,40 @@ def _turns(value: Any) -> set[str]:
     return {as_text(x.get("content", x.get("value")) if is_chat(x) else x) for x in each}
 
 
-def _source(name: str, value: Any) -> bool:
-    """True for texts that an answer may be held against."""
-    texts = value if isinstance(value, list) else [value]
-    return bool(READS.fullmatch(spelled(name))) and all(
-        isinstance(x, (str, Mapping)) for x in texts
-    )
-
-
 def _of_criteria(name: str, there: Mapping[str, Any]) -> bool:
     """True for a field of a row that says something of each criterion of a list beside it: its
     weight, its levels, or what people said of an answer."""
     value = literal(there[name])
-    held = {k: parsed_json(x) for k, x in there.items() if k != name and ASKS.match(spelled(k))}
-    lists = [x for x in held.values() if isinstance(x, list)]
-    if not lists:
-        return False
+    held = (parsed_json(x) for k, x in there.items() if k != name and ASKS.match(spelled(k)))
+    lists = [x for x in held if isinstance(x, list)]
     each = [x if isinstance(x, Mapping) else {"text": x} for c in lists for x in c]
-    ids = {as_text(x.get("id")) for x in each} - {"null"}
-    ids |= {f"c{i}" for c in lists for i, _ in enumerate(c, 1)}
+    ids = {f"c{i}" for c in lists for i, _ in enumerate(c, 1)}.union(
+        as_text(x.get("id")) for x in each
+    )
     texts = {as_text(x.get(k)) for x in each for k in WORDS}
     answered = not {"response", "output", "completion", "submission"}.isdisjoint(there)
     alone = answered and JUDGED.match(spelled(name))
     items = value if isinstance(value, list) else []
-    same = [len(c) for c in lists if len(c) == len(items)]
-    numbers = items and None not in map(number, items) and not OTHER.match(spelled(name))
-    span = re.match(r"\d+\s*(?:-|–|to)\s*\d+", as_text(value))
+    same = len(items) * any(len(c) == len(items) for c in lists)
     signs = (
         name in SCALES and isinstance(value, (list, Mapping)),
-        name == "scale" and span,
+        name == "scale" and re.match(r"\d+\s*(?:-|–|to)\s*\d+", as_text(value)),
         name in TEXTS and items,
-        any(on in ids or (on in texts and _label(x)) for on, x in by_criterion(value) or ()),
+        any(on in ids or on in texts for on, _ in by_criterion(value) or ()),
         alone
         and not alone["other"]
-        and (judged(name, value) or (same and all(map(_label, items)))),
+        and (
+            judged(name, value)
+            or (same and all(number(x) is not None or read_label(x)[0] != "?" for x in items))
+        ),
         any(isinstance(x, Mapping) and not x.keys().isdisjoint(FIELDS) for x in items),
         any(isinstance(x, Mapping) and _graded(x) for x in items),
-        answered and same and len(items) > 1 and all(read_label(x)[0] in RIGHT for x in items),
+        answered and same > 1 and all(read_label(x)[0] in RIGHT for x in items),
         items and all(isinstance(x, str) and x in ids for x in items),
-        numbers and max(same, default=0) > 1,
+        same > 1 and None not in map(number, items) and not OTHER.match(spelled(name)),
         same and any(pitfall("type", x) for x in items),
     )
-    return any(signs)
+    return bool(lists) and any(signs)
 
 
 def _graded(value: Any) -> bool:
@@ -286,12 +274,8 @@ def of_answer(name: str, value: Any) -> bool:
     (False, False, False)
     """
     told = any(x.fullmatch(spelled(name)) for x in (ANSWERED, JUDGED, NOTES))
-    named = re.fullmatch(r"(?:.*_)?(?:id|uid|key|index|idx)", spelled(name))
-    return told or (not named and number(value) is not None)
-
-
-def _label(value: Any) -> bool:
-    return read_label(value)[0] != "?" or number(value) is not None
+    counted = not re.fullmatch(r"(?:.*_)?(?:id|uid|key|index|idx)", spelled(name))
+    return told or (counted and number(value) is not None)
 
 
 def judged(name: str, value: Any) -> bool:
@@ -301,15 +285,6 @@ def judged(name: str, value: Any) -> bool:
     (True, True, False)
     """
     return bool(JUDGED.match(spelled(name))) and read_label(value)[0] in ("met", "unmet")
-
-
-def labels(name: str, value: Any) -> bool:
-    """True for a field that holds what people said, or an answer; words are other labels."""
-    if name not in CARRIED or value is None or value in ([], {}, ""):
-        return False
-    words = value if isinstance(value, list) else [value]
-    other = (isinstance(x, str) and read_label(x)[0] not in ("met", "unmet") for x in words)
-    return name != "labels" or not all(other)
 
 
 def slip(name: str, known: str) -> bool:
@@ -327,8 +302,8 @@ def slip(name: str, known: str) -> bool:
     if len(b) < 4 or a[:1] != b[0]:
         return False
     if len(a) == len(b):
-        wrong = any(a[:i] + a[i + 1 :] == b[:i] + b[i + 1 :] for i in range(1, len(b) - 1))
-        return sorted(a) == sorted(b) or (len(b) >= 6 and wrong)
+        wrong = (a[:i] + a[i + 1 :] == b[:i] + b[i + 1 :] for i in range(1, len(b) - 1))
+        return sorted(a) == sorted(b) or (len(b) >= 6 and any(wrong))
     short, long = sorted((a, b), key=len)
-    odd = any(long[:i] + long[i + 1 :] == short for i in range(1, len(long)))
-    return odd and long not in (f"{short}s", f"{short}d")
+    odd = {long[:i] + long[i + 1 :] for i in range(1, len(long))}
+    return short in odd and long not in (f"{short}s", f"{short}d")

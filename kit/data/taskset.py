@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import logging
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -20,6 +21,14 @@ from .names import spelled
 from .slips import READS
 from .words import held_out
 
+LOSSES = (  # what is said before money or hours are spent on the rest
+    "unread-field",
+    "numbers-in-text",
+    "points-in-text",
+    "unread-turns",
+    "field-type",
+    "mixed-formats",
+)
 HEADS = (*SAID, "human", "grade", "judgment")  # before a criterion's id in a column's name
 
 
@@ -124,8 +133,13 @@ class TaskSet:
         money is not spent on a file half read.
 
         A task without criteria is no error here: files of prompts and of answers have none.
-        skip_bad : go on with what could be read.
+        skip_bad : go on with what could be read. Warnings of what is not read are logged first.
         """
+        warned = (f for f in self.findings if f.severity == "warning" and f.code in LOSSES)
+        for first, *more in grouped(((f.code, f.field), f) for f in warned).values():
+            logging.getLogger(__name__).warning(
+                "%s%s", first, f" and {len(more)} more" * bool(more)
+            )
         bad = [f for f in self.findings if f.severity == "error" and f.code != "no-criteria"]
         if bad and not skip_bad:
             first, more = (

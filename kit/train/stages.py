@@ -211,14 +211,6 @@ def _dpo_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return out
 
 
-LOSSES = (
-    "unread-turns",
-    "unread-field",
-    "field-type",
-    "mixed-formats",
-)  # findings of what is not trained on
-
-
 def of_file(path: Path, stage: str) -> tuple[dict[str, Any], ...]:
     """Rows for `train` from a file, each as kit.load reads it; answers marked as undesired, and
     prompts that some row holds out, are left out, with a warning.
@@ -240,9 +232,6 @@ def of_file(path: Path, stage: str) -> tuple[dict[str, Any], ...]:
             rows.append({**row, "response": said["demonstration"]})
         elif "chosen" in said:
             rows.append({**row, **said})
-    lost = grouped((f.code, f) for f in serious if f.severity == "warning" and f.code in LOSSES)
-    for first, *more in lost.values():
-        logger.warning("%s: %s (%d more rows)", first.where or path, first.message, len(more))
     if bad := len(found.tasks) - len(rows):
         logger.warning("%s: %d answers are marked as undesired: not trained on", path, bad)
     return tuple(rows)

@@ -294,7 +294,7 @@ def test_what_must_not_be_costs_in_whatever_form_it_stands(rubric):
     beside a list was refused."""
     out = load_tasks([{"id": "x", "prompt": "Q", "rubric": rubric}])
     assert [(c.text, c.weight) for c in out.tasks[0].criteria] == [("States A", 1), ("Insults", -1)]
-    assert not out.findings
+    assert {f.severity for f in out.findings} <= {"info"}
     nothing = load_tasks([{"prompt": "Q", "rubric": {"positive": ["A"], "negative": None}}])
     assert nothing.criteria == 1 and not nothing.findings
 

@@ -73,11 +73,55 @@ def test_a_mistyped_field_of_a_criterion_is_an_error_in_every_reader(row):
     }
 
 
-def test_other_unread_fields_of_a_criterion_are_a_warning_and_notes_on_it_are_none():
+def test_other_unread_fields_of_a_criterion_are_a_warning_and_notes_on_it_an_info():
     found = load_tasks(
         [{"prompt": "p", "criteria": [{"text": "x", "owner": 3, "rater_note": "n"}]}]
     ).findings
-    assert [(f.severity, f.field) for f in found] == [("warning", "owner")]
+    said = {(f.severity, f.field) for f in found}
+    assert said == {("warning", "owner"), ("info", "rater_note")}
+
+
+def test_kinds_that_are_no_known_sign_are_named_with_their_values_once_a_file():
+    """`type: sanction` and `effect: malus in points` were kept in meta without a word."""
+    kinds = "sanction bonheur c d e f sanction".split()
+    rows = [{"prompt": "p", "criteria": [{"text": "x", "type": k, "tags": ["t"]}]} for k in kinds]
+    found = {f.field: f for f in load_tasks(rows).findings}
+    assert {f.severity for f in found.values()} == {"info"} and found.keys() == {"type", "tags"}
+    said = "(7: 'sanction', 'bonheur', 'c', 'd', 'e' and 1 more) changes its sign or weight"
+    assert said in found["type"].message
+    odd = {"prompt": "p", "criteria": [{"text": "x", "effect": "sanction", "用": "负七"}]}
+    told = {f.field: (f.severity, "sanction" in f.message) for f in load_tasks([odd]).findings}
+    assert told == {"effect": ("warning", True), "用": ("warning", False)}
+
+
+@pytest.mark.parametrize(
+    ("texts", "severity"),
+    [
+        (["Two points for the name", "Three points for tact"], "warning"),
+        (["Genauigkeit: höchstens ٣", "Ton: höchstens ٢"], "warning"),
+        (["Names it (out of 5)", "Is kind (out of 3)"], "warning"),
+        (["两分：指出首都", "语气礼貌"], "info"),
+        (["Names 3 rivers", "Is kind"], "info"),
+        (["1. Names it", "2. Is kind"], None),
+        (["Names a point of view", "Is kind"], None),
+    ],
+)
+def test_numbers_in_texts_without_weights_are_said_once_a_file(texts, severity):
+    """Points said in words, or in the digits of another script, were lost without a word."""
+    found = load_tasks([{"prompt": "p", "rubric": texts}] * 2)
+    assert not errors(found)
+    said = [f.severity for f in found.findings if f.code == "numbers-in-text"]
+    assert said == [severity] * (severity is not None)
+    weighed = [{"text": t, "weight": 2} for t in texts]
+    assert not load_tasks([{"prompt": "p", "rubrics": weighed}]).findings
+
+
+def test_what_is_not_read_of_a_criterion_is_logged_before_anything_is_judged(caplog):
+    """`kit judge` and `kit train` took files with `should: false` and said nothing."""
+    rows = [{"prompt": "p", "criteria": [{"text": "x", "should": False}], "owner": "ann"}] * 2
+    assert load_tasks(rows).sound().tasks
+    (said,) = [r.getMessage() for r in caplog.records]
+    assert "'should' of a criterion (2: 'false')" in said
 
 
 def test_what_judges_and_rewards_read_in_meta_is_no_unread_field():
@@ -731,24 +775,36 @@ def test_the_type_of_an_open_instruct_rubric_item_is_its_sign():
                 "权重",
                 "deduction",
                 "criterionWeightage",
-                "rating",
                 "human_score",
             )
         ),
         *({"weight_share": x} for x in ("40%", "3 pts", "1/3")),
-        *({x: [1, 5]} for x in ("score_range", "grading_bands")),
-        {"scoring_guide": "5 is the best, 1 the worst"},
-        {"proficient": "Names it."},
-        {"labels": {"ann": True}},
         {"annotator_1": True},
     ],
     ids=str,
 )
-def test_a_weight_a_level_or_a_label_of_a_criterion_under_any_name_is_an_error(own):
+def test_a_weight_or_a_label_of_a_criterion_under_any_usual_name_is_an_error(own):
     """They were a warning: 90 and 10 weighed the same, and the file was sound."""
     for rubric in ([{"criterion": "x"} | own], [{"criterion": "y"}, {"criterion": "x"} | own]):
         out = load_tasks([{"prompt": "p", "criteria": rubric}])
         assert [f.field for f in errors(out)] == list(own)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"rating": 4},
+        {"score_range": [1, 5]},
+        {"scoring_guide": "5 is the best"},
+        {"proficient": "Names it."},
+        {"labels": {"ann": True}},
+    ],
+    ids=str,
+)
+def test_what_else_a_criterion_says_is_a_warning_with_its_value(own):
+    found = load_tasks([{"prompt": "p", "criteria": [{"criterion": "x"} | own]}])
+    assert [(f.severity, f.field) for f in found.findings] == [("warning", *own)]
+    assert found.tasks[0].criteria[0].meta == own
 
 
 @pytest.mark.parametrize(
@@ -819,7 +875,8 @@ def test_points_in_any_usual_form_are_no_equal_weights(lines):
 )
 def test_numbers_that_a_criterion_speaks_of_are_no_points(lines):
     found = load_tasks([{"prompt": "p", "rubric": list(lines)}])
-    assert len(found.tasks[0].criteria) == len(lines) and not found.findings
+    assert len(found.tasks[0].criteria) == len(lines)
+    assert {f.code for f in found.findings} <= {"numbers-in-text"}
 
 
 def test_a_cut_list_of_criteria_in_a_code_fence_is_an_error():

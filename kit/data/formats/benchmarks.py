@@ -10,7 +10,7 @@ from typing import Any
 from ...records import Criterion, fingerprint
 from ..chats import ask
 from ..criteria import criteria_from, signs, tags_of
-from ..labels import FIELDS, SAID, by_criterion, giver
+from ..labels import FIELDS, SAID, by_criterion, entry, giver
 from ..names import mark, marked
 from ..rows import SHARED, Row
 from ..taskset import Parsed
@@ -49,6 +49,7 @@ def healthbench(row: Row) -> Parsed:
             {"ideal_completions_ref_completions"} if isinstance(refs, list) else set()
         )
         ideal = {str(k): v for k, v in ideal.items() if k not in read and v is not None}
+        row.within("ideal_completions_data", ideal)
     if ideal:
         row.keep("ideal_completions_data", ideal)
     return row.task(
@@ -267,6 +268,7 @@ def flat(rows: list[Row]) -> Parsed:
                 else:
                     row.keep(f"{field} in row {r.number}", value)
             row.findings += r.findings
+            row.kept |= {f"{field} in row {r.number}": x for field, x in r.kept.items()}
     return row.task(
         task_id,
         chat.prompt,
@@ -319,6 +321,7 @@ def _flat_answer(row: Row, r: Row, task_id: str, criterion: str) -> None:
         row.keep(f"source of {name} in row {r.number}", source)
     if label is not None:
         field, judge = giver(r.data)
+        row.kept |= {f"label of {criterion} in row {r.number}": label} if entry(label) else {}
         r.used.add(field or "label")
         r.label(task_id, name, criterion, label, judge=judge)
         if r is not row:

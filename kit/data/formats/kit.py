@@ -4,6 +4,7 @@ lost either way."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from ...errors import DataError
@@ -25,6 +26,7 @@ from ..slips import OWN_CRITERION, OWN_TASK
 from ..taskset import Parsed
 from ..values import absent, as_text, number
 
+OWN_ANSWER = {f.name for record in (Response, Verdict) for f in fields(record)} | {"response"}
 KINDS = {Task: "task", Response: "response", Verdict: "verdict"}
 
 
@@ -56,16 +58,17 @@ def kit(row: Row) -> Parsed:
 def _record(row: Row) -> Task | None:
     """The task of a row, None for an answer or a verdict, which goes to the row's own."""
     ours = "record" in row.data  # else a field named "schema" is the user's own
-    fields = readable("record", row.data, where=row.where) if ours else row.data
-    data = {str(k): v for k, v in fields.items() if k != "record" and not absent(v)}
+    given = readable("record", row.data, where=row.where) if ours else row.data
+    data = {str(k): v for k, v in given.items() if k != "record" and not absent(v)}
     if isinstance(data.get("criteria"), list):
         data["criteria"] = [_criterion(c, ours) for c in data["criteria"]]
     if isinstance(data.get("sources"), Mapping):
         data["sources"] = _given(data["sources"])
     _check(data, row.where)
-    kind = fields.get("record", "task" if "prompt" in data else None)
+    kind = given.get("record", "task" if "prompt" in data else None)
     if kind == "task":
         return _task(row, data)
+    row.context.unread.each(data.keys() - OWN_ANSWER, row.where, data)
     if kind == "response":
         row.responses.append(response_from_json(data, where=row.where))
     elif kind == "verdict":
@@ -97,13 +100,13 @@ def _criterion(given: Any, ours: bool) -> Any:
 def _task(row: Row, data: Mapping[str, Any]) -> Task:
     """The task, with findings on its id and its criteria, and on fields that no record has."""
     task = task_from_json(data, where=row.where)
-    for name in data.keys() - OWN_TASK:
-        row.context.unread.add(name, row.where, data)
+    row.context.unread.each(data.keys() - OWN_TASK, row.where, data)
     for c in data.get("criteria") or ():
         if names := {k for k in c.keys() - OWN_CRITERION if not sign(k, c[k])}:
             row.astray(names, c)
             ranked(row, c, as_text(c.get("id")), c.get("weight"))
             warded(row, {k: c[k] for k in names}, c.get("weight", 1), as_text(c.get("id")))
+    row.numbers(task.criteria, "text", any("weight" in c for c in data.get("criteria") or ()))
     for c in task.criteria:
         if not c.text.strip() and c.check is None:
             row.find(
@@ -154,7 +157,6 @@ TYPES: dict[str, tuple[type, ...]] = {
 
 
 NUMBERS = ("confidence", "p", "value", "points", "tokens_in", "tokens_out", "cost")
-HOLD_TEXTS = ("tags", "levels", "sources")
 
 
 def _given(record: Mapping[Any, Any]) -> dict[str, Any]:
@@ -173,7 +175,7 @@ def _check(data: Mapping[str, Any], where: str) -> None:
                 fix=f"expected {word}",
             )
         held = value.values() if name == "sources" else value
-        if name in HOLD_TEXTS and not all(isinstance(x, str) for x in held):
+        if name in ("tags", "levels", "sources") and not all(isinstance(x, str) for x in held):
             raise DataError(f"the field {name!r} must hold texts", where=where)
         if name in NUMBERS and (isinstance(value, str) or number(value) is None):
             raise DataError(f"the field {name!r} is not a finite number", where=where)

@@ -13,7 +13,7 @@ from ...records import Criterion
 from ..chats import Chat, ask
 from ..criteria import criteria_from, criterion_of, tags_of
 from ..names import sign
-from ..rows import MADE, Row
+from ..rows import Row
 from ..taskset import Parsed
 from ..values import absent, as_text, listed, literal, parsed_json, says_nothing
 from .instructions import checked
@@ -25,6 +25,7 @@ SNIPPET = re.compile(
     re.S | re.I,
 )
 TOOLS = re.compile(r"<(tool_\w+|documents)\b[^>]*>(.*?)</\1>", re.S)
+SECTIONS = ("Answer Critical", "Valuable", "Context")
 RESPONSE_KEY = re.compile(r"response([A-Z])\Z")
 COMPLETION_KEY = re.compile(r"([a-z0-9]+)_completion_(\d+)\Z")
 
@@ -111,11 +112,11 @@ def rlvr(row: Row) -> Parsed:
         while holes:
             row.blank(task_id, f"c{holes.pop(0)}")
         rated = {f"rating{letter}": answer for letter, answer in answers.items()}
-        row.made = MADE | rated.keys()
         criteria.append(_numbered(row, n, fields, rated))
         for name in (n for n in rated if n in fields):
             if not absent(fields[name]):
                 row.label(task_id, rated[name], f"c{n}", fields[name])
+    row.numbers(criteria, "criterion", any("weight" in names for _, names in layout.rubrics))
     return row.task(
         task_id,
         chat.prompt,
@@ -141,10 +142,11 @@ def _numbered(row: Row, n: int, fields: Mapping[str, Any], rated: Mapping[str, s
         return Criterion(id=f"c{n}", text=text)
     if not isinstance(text, str):
         row.find("field-type", "a criterion should be text", severity="error", criterion_id=f"c{n}")
-    read = {k for k in rated if not isinstance(fields.get(k), (list, dict))}
-    item = {k: v for k, v in fields.items() if k not in read and (k == "weight" or not absent(v))}
+    given = {k: v for k, v in fields.items() if k == "weight" or not absent(v)}
+    item = {k: v for k, v in given.items() if k not in rated}
     made = criterion_of(row, {**item, "criterion": as_text(text)}, f"c{n}", names=("weight",))
     own = {k: item[k] for k in ("id", "rubric_id") if k in item}  # it is called by its number
+    own |= {k: given[k] for k in rated if isinstance(given.get(k), (list, dict))}
     return replace(made, id=f"c{n}", meta={**made.meta, **own})
 
 
@@ -196,6 +198,7 @@ def snippets(row: Row, value: Any) -> dict[str, str]:
                 )
                 more = {k: v for k, v in item.items() if v not in (own, text)}
                 if text is not None and more:
+                    row.within("sources", more)
                     row.keep(f"source {as_text(own) if own is not None else f'S{i}'}", more)
             else:
                 out.setdefault(f"S{i}", as_text(item))
@@ -330,11 +333,12 @@ def open_instruct(row: Row) -> Parsed:
 
 
 def _open_rubrics(row: Row, source: Mapping[str, Any]) -> tuple[list[Criterion], set[str]]:
-    used: set[str] = set()
+    texts = ("rubrics", "positive_rubrics", "negative_rubrics")
+    used = {k for k in texts if source.get(k) is not None}
+    used |= {k for k in (*SECTIONS, "rubric") if isinstance(source.get(k), list)}
     criteria: list[Criterion] = []
-    if source.get("rubrics") is not None:
+    if "rubrics" in used:
         criteria += criteria_from(row, source["rubrics"])
-        used.add("rubrics")
         types = source.get("rubrics_types")
         if isinstance(types, list) and len(types) == len(criteria):
             criteria = [
@@ -349,21 +353,17 @@ def _open_rubrics(row: Row, source: Mapping[str, Any]) -> tuple[list[Criterion],
                 field="rubrics_types",
             )
     for name, negative in (("positive_rubrics", False), ("negative_rubrics", True)):
-        if source.get(name) is not None:
+        if name in used:
             criteria += criteria_from(
                 row, source[name], prefix=name[0], negative=negative, field_name=name
             )
-            used.add(name)
-    for section in ("Answer Critical", "Valuable", "Context"):
-        if isinstance(source.get(section), list):
-            items = enumerate(source[section], len(criteria) + 1)
-            criteria += [criterion_of(row, _ingredient(x, section), f"c{n}") for n, x in items]
-            used.add(section)
-    if isinstance(source.get("rubric"), list):
+    for section in (s for s in SECTIONS if s in used):
+        items = enumerate(source[section], len(criteria) + 1)
+        criteria += [criterion_of(row, _ingredient(x, section), f"c{n}") for n, x in items]
+    if "rubric" in used:
         criteria += criteria_from(
             row, [_typed(x) for x in source["rubric"]], prefix="r" if criteria else "c"
         )
-        used.add("rubric")
     return criteria, used
 
 

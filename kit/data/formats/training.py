@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...records import fingerprint
-from ..chats import Chat, ask, chat_of, is_chat, turn_of, turns_in
+from ..chats import Chat, ask, chat_of, is_chat, turn_of, turns_in, unread_in
 from ..criteria import criteria_from, tags_of
 from ..labels import FIELDS, by_criterion, read_label
 from ..rows import Row, beside
@@ -23,7 +23,6 @@ LAYOUT = re.compile(
     re.S | re.M,
 )
 ANSWERS = ("assistant", "gpt")
-SAID = ("true", "false")
 SPEAKERS = {"Human": "user", "Assistant": "assistant"}
 SPEAKER = re.compile(r"\n\n(Human|Assistant):")
 INPUT = re.compile(r"\n+^\s*###\s*Input:[ \t]*\n?", re.M)
@@ -68,7 +67,9 @@ def sft(row: Row) -> Parsed:
     for name in ("label", "kto_tag"):  # KTO's rows; from a CSV as text
         said = row.data.get(name)
         kto = row.data.get("completion") is not None and name in row.data
-        wanted = read_label(said)[0] if kto or as_text(said).casefold() in SAID else "?"
+        wanted = (
+            read_label(said)[0] if kto or as_text(said).casefold() in ("true", "false") else "?"
+        )
         role = "undesired" if wanted == "unmet" else role
         if wanted in ("met", "unmet"):
             row.used.add(name)
@@ -129,6 +130,10 @@ def dpo(row: Row) -> Parsed:
     kept = {
         k: v["messages"] for k, v in chats.items() if isinstance(v, Mapping) and "messages" in v
     }
+    for k in kept:
+        rest = {name: x for name, x in chats[k].items() if name != "messages"}
+        row.within(k, rest)
+        row.kept |= {k: rest} if rest else {}
     chats = {k: turns_in(v) for k, v in {**chats, **kept}.items()}
     alone = all(row.data.get(n) is None for n in names)
     if alone:
@@ -199,6 +204,7 @@ def dpo(row: Row) -> Parsed:
 
 def _answered(row: Row, name: str, turns: list[Any]) -> list[Any]:
     """The turns up to the last answer; what follows it would be taken for the prompt."""
+    unread_in(row, turns)
     at = [i for i, t in enumerate(turns) if isinstance(t, Mapping) and _role(t) in ANSWERS]
     if not at or at[-1] == len(turns) - 1:
         return turns

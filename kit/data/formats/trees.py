@@ -68,6 +68,8 @@ def _walk(
         text = "" if text is None else as_text(text)
         if isinstance(kids, list) and kids:
             rest = {str(k): v for k, v in node.items() if k not in read and v is not None}
+            row.within("sub_tasks", {k: rest[k] for k in rest if k == "score"})  # of its parts
+            row.astray(rest.keys() - {"score"}, rest)
             nodes.append(
                 {"id": name, "parent": parent, "text": text or None, "weight": own, "share": share}
                 | ({"meta": rest} if rest else {})
@@ -85,6 +87,7 @@ def _walk(
         name = free_id(row, name, seen)
         read |= {"task_category"} | _score(row, task_id, name, node)
         rest = {str(k): v for k, v in node.items() if k not in read and v is not None}
+        row.astray(rest, rest)
         leaves.append(
             Criterion(
                 id=name,
