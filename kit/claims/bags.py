@@ -26,13 +26,15 @@ FREE_NUMBERS = 3
 FREE_NAMES = 2
 STEPS = 6  # numbers of one calculation: "0.5 x 9.8 x 9 = 44.1"
 MOST_NAMES = 200
+MOST_ALIKE = 12  # answers of questions of one shape that are alternatives
 FIELD, SISTERS = "elsewhere", "sisters"
 LEAST = {FIELD: FREE_NAMES, SISTERS: 1}
 
 
 def known_names(tasks: Iterable[Task]) -> list[Task]:
     """The tasks, each with truth["elsewhere"]: names that the facts of its group's tasks have; and
-    with truth["sisters"]: the answers to questions for one thing of the same kind ("Which tissue").
+    with truth["sisters"]: the answers to questions for one thing of the same kind ("Which tissue"),
+    and those that recur where questions have one shape (`alike`).
 
     A truth that has the field, or no facts, stays. At most MOST_NAMES, the most frequent first.
 
@@ -41,19 +43,45 @@ def known_names(tasks: Iterable[Task]) -> list[Task]:
     ['W', 'U', 'Os']
     """
     tasks = list(tasks)
-    said = grouped((of, str(f["text"])) for t in tasks for of in _lists(t) for f in _facts(t))
+    said = grouped((t.group, str(f["text"])) for t in tasks for f in _facts(t))
     names = {of: [n for n, _ in Counter(x).most_common(MOST_NAMES)] for of, x in said.items()}
-    rows = [
-        {of: names[of, by] for of, by in _lists(t) if len(names[of, by]) > LEAST[of]} for t in tasks
-    ]
-    pairs = zip(tasks, rows, strict=True)
-    return [dataclasses.replace(t, truth=row | t.truth) if row else t for t, row in pairs]
+    sisters = alike(tasks)
+    rows = ({FIELD: names[t.group], SISTERS: sisters.get(t.id, ())} for t in tasks if _facts(t))
+    kept = ({k: v for k, v in row.items() if len(v) > LEAST[k]} for row in rows)
+    return [dataclasses.replace(t, truth=next(kept) | t.truth) if _facts(t) else t for t in tasks]
 
 
-def _lists(task: Task) -> list[tuple[str, Any]]:
-    """The lists that a task's answer belongs to: a field of the truth, and what they share."""
-    kind = _asked(task.prompt) if len(_facts(task)) == 1 else ()
-    return [(FIELD, task.group)] * bool(_facts(task)) + [(SISTERS, kind)] * bool(kind)
+def alike(tasks: Iterable[Task]) -> dict[str, list[str]]:
+    """Per task (id) with one fact: what questions for its kind of thing ("Which tissue") are
+    answered with, and the few answers that recur where questions have its shape; its own, too.
+
+    What stands in the question is left out, unless every such question has it: what one has for
+    itself is what it is about.
+
+    >>> asked = [(f"Was {i} seen after 5 or 7 days?", f"{n} days") for i, n in zip("ABCD", "5757")]
+    >>> ts = [Task(id=p, prompt=p, truth={"facts": [{"text": n}]}) for p, n in asked]
+    >>> alike(ts)[ts[0].id]
+    ['5 days', '7 days']
+    """
+    out: dict[str, dict[str, None]] = {}
+    one = [t for t in tasks if len(_facts(t)) == 1 and "poles" not in _facts(t)[0]]
+    kinds = grouped((kind, t) for t in one for kind in {_asked(t.prompt), _shape(t.prompt)})
+    for kind, rows in kinds.items():
+        names = Counter(str(_facts(t)[0]["text"]) for t in rows)
+        few = len(names) <= MOST_ALIKE and len(rows) >= 2 * len(names)
+        if len(names) > 1 and kind and (few or ":" not in kind):
+            words = [set(phrase_words(t.prompt)) for t in rows]
+            offers = set.intersection(*words) if few else set()
+            parts = [(n, set(phrase_words(n))) for n, _ in names.most_common(MOST_NAMES)]
+            for t, asked in zip(rows, words, strict=True):
+                kept = (n for n, w in parts if w <= offers or not w <= asked)
+                out.setdefault(t.id, {}).update(dict.fromkeys(kept))
+    return {id: list(names) for id, names in out.items()}
+
+
+def _shape(prompt: str) -> tuple[str, ...]:
+    """What questions of one shape have in common: the words between those that name things."""
+    return (*_asked(prompt), ":", *filter((lx.SMALL | lx.LEADS).__contains__, phrase_words(prompt)))
 
 
 def _asked(prompt: str) -> tuple[str, ...]:
@@ -128,6 +156,12 @@ def numbers(text: str) -> list[float]:
     [46.0, 23.0]
     """
     return [q.value for q in quantities(readable(text))]
+
+
+def named(text: str) -> dict[str, Any]:
+    """A name as a fact, with its number where it holds one: "5 mg"."""
+    found = quantities(readable(text))
+    return {"text": text} | ({"number": found[0].value} if len(found) == 1 else {})
 
 
 Wanted = tuple[float, float, str]  # value, tolerance, unit
@@ -222,9 +256,11 @@ def as_named(sentence: str, start: int, end: int, name: str) -> bool:
 
 
 def _same(q: Quantity, n: Quantity) -> bool:
-    if n.part or n.far != n.value:
-        return (q.value, q.far, q.part) == (n.value, n.far, n.part)
-    return agrees(q, n.value, unit=units.said(n.tail))
+    return (
+        (q.value, q.far, q.part) == (n.value, n.far, n.part)
+        if n.part or n.far != n.value
+        else agrees(q, n.value, unit=units.said(n.tail))
+    )
 
 
 def place(starts: Sequence[int], q: Quantity) -> int:

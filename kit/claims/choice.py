@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import dropwhile, pairwise
 from typing import Any
 
-from ..checks.quantities import quantities
+from ..checks.quantities import Quantity, quantities
 from . import lexicon as lx
 from .compare import comparative
 from .text import phrase, phrase_words
@@ -31,7 +31,12 @@ _AND = re.compile(r"\s*(,\s*and\b|,|;|\band\b)\s*")
 _OF = re.compile(r"\b(?:of|between|among)\b.*\band\b.*", re.I | re.S)
 _CUT = re.compile(r"[,;:!?()](?=\s|$)|\.(?=\s|$)|/(?!\w)|\b(?:and|or|nor)\b", re.I)
 _SHOWN = re.compile(r"[=±^~]|^\W*1[.)]$")  # a calculation, the number of a line
-_NOT = re.compile(r"\b(?:not|nor|neither|isn't|wasn't|than|instead of)(?: \w+){0,2} $", re.I)
+_NOT = re.compile(
+    r"\b(?:not|nor|neither|isn't|wasn't|than|instead of|(?:^|(?<=\d ))of"
+    r"|out of)(?: \w+){0,2} $",
+    re.I,
+)
+_DID_NOT = re.compile(r"(?: \w+){0,2} (?:did|do|does|was|were|is|are|had|has|have)(?: not|n't)\W*$")
 _LABEL = re.compile(r"[A-Z]|[ivx]+|ab|\d{1,2}")  # what follows the word for its kind: "Type A"
 LONGEST = 3  # words of an option whose end the question does not show
 Mark = tuple[int, bool | None]  # place, whether it is right; None where it is denied
@@ -111,9 +116,7 @@ def _ends(item: Sequence[str], own: Sequence[str], asks: bool) -> Iterable[int]:
     size = max((i for i, w in enumerate(item, 1) if w in own or _LABEL.fullmatch(w)), default=0)
     if _LABEL.fullmatch(item[-1] if item else ""):
         return [len(item)]
-    if size:
-        return [size]
-    return range(len(own) if asks else 1, len(own) + 1)
+    return [size] if size else range(len(own) if asks else 1, len(own) + 1)
 
 
 def _item(words: Sequence[str], size: int, *, first: bool) -> Sequence[str]:
@@ -135,8 +138,8 @@ def _item(words: Sequence[str], size: int, *, first: bool) -> Sequence[str]:
 def decided(rows: Iterable[Row], prompt: str, names: Iterable[str]) -> bool:
     """True where the answer names right alternatives only.
 
-    What it names is in its conclusion ("so", the superlative that was asked), else where it names
-    one first; and wherever one stands without words of its own.
+    What it names is in its conclusion ("so", the superlative that was asked), else where one stands
+    without words of its own, else where it says most of what was asked, else first.
 
     rows : sentences in order, with the places where they assert an alternative.
 
@@ -150,24 +153,23 @@ def decided(rows: Iterable[Row], prompt: str, names: Iterable[str]) -> bool:
     named = {w for n in names for w in phrase(n)}
     signs = {comparative(w.lower()) for w in asked} - {0}
     free = lx.FREE | asked | named
-    said: set[bool] = set()
-    ended = False
-    for words, marks in rows:
-        pieces = list(_pieces(words, marks, named))
-        ends = [
-            any(w in lx.CONCLUDES or comparative(w) in signs for w in map(str.lower, piece))
-            for piece, _ in pieces
-        ]
-        if any(ends) and not ended:
-            said, ended = set(), True
-        if ended and not any(ends):
-            continue  # "The thymus is next": what follows the conclusion
-        for (piece, right), end in zip(pieces, ends, strict=True):
-            bare = all(w in free or w.lower() in free or not w[0].isalnum() for w in piece)
-            if bare or end or not (said or any(ends)):
-                said |= right
-                free = free | {w for w in piece if not w[0].isdigit()}
-    return said == {True}
+    told = [[*_pieces(words, marks, named)] for words, marks in rows]
+    ends = [pieces for pieces in told if any(_concludes(piece, signs) for piece, _ in pieces)]
+    flat = [p for pieces in ends or told for p in pieces]
+    chosen = [p for p in flat if _concludes(p[0], signs) or _bare(p[0], free)]
+    if not chosen:  # "12 mice were seen, 7 of them had a lesion"
+        own = asked - named - lx.FREE - lx.LEADS
+        chosen = sorted(flat, key=lambda p: -len(own & {*p[0]}))[:1]
+    free = free | {w for piece, _ in chosen for w in piece if not w[0].isdigit()}
+    return set().union(*(r for p, r in flat if (p, r) in chosen or _bare(p, free))) == {True}
+
+
+def _concludes(piece: Sequence[str], signs: Collection[int]) -> bool:
+    return any(w in lx.CONCLUDES or comparative(w) in signs for w in map(str.lower, piece))
+
+
+def _bare(piece: Sequence[str], free: Collection[str]) -> bool:
+    return all(w in free or w.lower() in free or not w[0].isalnum() for w in piece)
 
 
 def _chains(
@@ -178,8 +180,7 @@ def _chains(
     far = [*range(len(marks))]
     for k in reversed(range(len(gaps))):
         if all(w in lx.ITEM_LINKS or w in named for w in gaps[k]):
-            joined = far[k + 1] > k + 1 or lx.JOINS & set(gaps[k])
-            far[k] = far[k + 1] if joined else k
+            far[k] = far[k + 1] if far[k + 1] > k + 1 or lx.JOINS & set(gaps[k]) else k
     return list(enumerate(far))
 
 
@@ -196,16 +197,17 @@ def _pieces(
     asides = [i for i, w in enumerate(words) if w.lower() in lx.ASIDES and i not in named_as]
     aside: set[int] = set()
     until, gone = -1, 0  # what earlier lists reached: the mark, the word
+    places = [i for i, _ in marks]
     for k, last in _chains(words, marks, named):
         at, right = marks[k]
         since = stops[bisect_left(stops, at) - 1] + 1
         opens = since == 0 and words[0].lower() in ("of", "out")
-        if right is None or opens or bisect_left(asides, since) < bisect_left(asides, at):
+        part = "of" in words[at - 1 : at] and at - 2 in places  # "7 of 12 mice"
+        if right is None or opens or part or bisect_left(asides, since) < bisect_left(asides, at):
             until = max(until, last)
         aside |= {k} if k <= until else set()
         cuts.difference_update(range(max(at, gone), marks[last][0]))
         gone = max(gone, marks[last][0])
-    places = [i for i, _ in marks]
     for start, end in pairwise([0, *sorted(cuts), len(words)]):
         here = range(bisect_left(places, start), bisect_left(places, end))
         said = {marks[k][1] for k in here if k not in aside}
@@ -255,11 +257,16 @@ def guesses(
             for q, t in zip(here, tails, strict=True)
             if not t or t[0][0].isdigit() or t[0] in {*own, *lx.FREE}
         ]
-        bare = [q for q in here if not q.part and not _NOT.search(sentence[: q.start])]
+        bare = [q for q in here if not q.part and not _not(sentence, q, end)]
         plain = [q for q in bare if sentence[q.start : q.end].lower() != "one"]
         if not words:
             out += [q.value for q in plain if q.value not in right and q.value not in given]
     return out
+
+
+def _not(sentence: str, q: Quantity, end: int) -> bool:
+    """True for "not 7", "of 12 mice", "5 did not" """
+    return bool(_NOT.search(sentence[: q.start]) or _DID_NOT.match(sentence[q.end : end]))
 
 
 def _short(name: str, right: Sequence[Sequence[str]]) -> list[str]:
@@ -279,8 +286,7 @@ def others(truth: Mapping[str, Any], prompt: str, fact: Mapping[str, Any]) -> li
     right = [phrase(t) for f in rows for t in (f["text"], *f.get("aliases", ()))]
     out = [c for c in truth.get("candidates", ()) if asked.issuperset(phrase(c))]
     more = [o for name in (fact["text"], *fact.get("aliases", ())) for o in offered(prompt, name)]
-    more += [c for c in truth.get("sisters", ()) if not asked.issuperset(phrase(c))]
-    out += [n for name in more for n in _short(name, right)]
+    out += [n for name in (*more, *truth.get("sisters", ())) for n in _short(name, right)]
     out = [
         o for o in dict.fromkeys(out) if phrase(o) and not any(_holds(r, phrase(o)) for r in right)
     ]

@@ -134,9 +134,11 @@ class Reader:
                 for m, c in zip(subjects, cues, strict=True)
             ]
         found = _Sentence(text, words, subjects, cues, self).claims()
-        if _OTHER_SIDE.match(text):  # "controls have lower X than the treated"
-            return [replace(c, direction=OPPOSITE.get(c.direction, c.direction)) for c in found]
-        return found
+        return (
+            [replace(c, direction=OPPOSITE.get(c.direction, c.direction)) for c in found]
+            if _OTHER_SIDE.match(text)
+            else found
+        )  # "controls have lower X than the treated"
 
     def _signed(self, text: str, subjects: Sequence[Match]) -> Claim | None:
         """The sign of "NES of -2.1" as a claim on the one subject of its sentence."""

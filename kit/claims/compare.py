@@ -120,8 +120,7 @@ def against(prompt: str, raw: Sequence[str], start: int, end: int) -> bool:
     low = max((i + 1 for i in stops if i < start), default=0)
     high = min((i for i in stops if i >= end), default=len(raw))
     said = {_superlative(w.lower()) for w in (*raw[low:start], *raw[end:high])} - {0}
-    denied = any(w.lower() in lx.NEGATORS for w in raw[low:high])
-    return bool(said) and said != asked and not denied
+    return bool(said) and said != asked and lx.NEGATORS.isdisjoint(map(str.lower, raw[low:high]))
 
 
 def _choice(raw: Sequence[str], entities: Sequence[Match]) -> str | None:

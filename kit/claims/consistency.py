@@ -119,9 +119,7 @@ def acknowledges(task: Task, text: str) -> float:
     elif specifics(text, task.prompt):
         return 0.0
     said = bool(_SAID.search(joined))
-    if not on_topic:
-        return 0.25 * said
-    return max(float(said), 0.5 * bool(_HEDGED.search(joined)))
+    return 0.25 * said if not on_topic else max(float(said), 0.5 * bool(_HEDGED.search(joined)))
 
 
 def _topic(words: list[str]) -> set[str]:

@@ -168,9 +168,11 @@ def _merged(words: Sequence[str], first: Cue, second: Cue) -> Cue | None:
     both = OPPOSITE.get(first.kind) == second.kind and words[first.start] in lx.PARTICLES
     if not gap and word in lx.PARTICLES and second.kind in ("up", "down") and not both:
         return Cue(first.start, second.end, second.kind if first.kind == "change" else first.kind)
-    if first.kind == "change" and len(gap) <= 1 and second.kind in ("up", "down"):
-        return Cue(first.start, second.end, second.kind)
-    return None
+    return (
+        Cue(first.start, second.end, second.kind)
+        if first.kind == "change" and len(gap) <= 1 and second.kind in ("up", "down")
+        else None
+    )
 
 
 def count_negations(

@@ -21,7 +21,7 @@ from ..checks.quantities import NUMBER_WORDS
 from ..records import Part, Response, Task
 from . import lexicon as lx
 from . import polar
-from .bags import as_named, given, named_numbers, place, right_numbers, surplus
+from .bags import as_named, given, named, named_numbers, numbers, place, right_numbers, surplus
 from .choice import decided, guesses, offered, others
 from .compare import against, first, misplaced, ranked, relation
 from .confidence import without_confidence
@@ -224,19 +224,26 @@ def _other(after: Sequence[str], free: Container[str], of: bool) -> bool:
 def _facts(task: Task) -> list[dict[str, Any]]:
     """The expected facts, each with the words of all of them."""
     words = frozenset(w for n in names(task) for w in phrase_words(n))
-    return [{**_label(f, task.prompt), "beside": words} for f in task.truth.get("facts", ())]
+    sisters = task.truth.get("sisters", ())
+    rows = task.truth.get("facts", ())
+    return [{**_label(f, task.prompt, sisters), "beside": words} for f in rows]
 
 
 _LABEL = re.compile(r"(\D*)\b(\d+)\b(\D*)")
 
 
-def _label(fact: Mapping[str, Any], prompt: str) -> Mapping[str, Any]:
+def _plain(text: str) -> str:
+    return " ".join(phrase_words(text))
+
+
+def _label(fact: Mapping[str, Any], prompt: str, sisters: Sequence[str]) -> Mapping[str, Any]:
     """The fact; as a name where its number tells it from its like: "group 1 or group 2"."""
     own = _LABEL.fullmatch(fact["text"])
     if fact.get("number") is None or not own or (own[3] and not own[1]):
         return fact
-    shape = " ".join(phrase_words(own.expand(r"\g<1>0\3")))
-    if shape not in {_LABEL.sub(r"\g<1>0\3", o) for o in offered(prompt, fact["text"])}:
+    shape = _plain(own.expand(r"\g<1>0\3"))
+    like = (*offered(prompt, fact["text"]), *(map(_plain, sisters) if own[1] else ()))
+    if shape not in {_LABEL.sub(r"\g<1>0\3", o) for o in like if o != _plain(fact["text"])}:
         return fact
     words = (w for w, n in NUMBER_WORDS.items() if n == fact["number"])
     said = (own[2], *(own[1] + w + own[3] for w in words))
@@ -272,9 +279,11 @@ def found(task: Task, text: str) -> list[str]:
 def _polar(task: Task, fact: Mapping[str, Any], text: str) -> str:
     """What an answer without the word says to a yes/no question (`kit.claims.polar`)."""
     poles = {"text": "yes", "aliases": ("no", "true", "false")}
-    if fact["text"] not in polar.POLES or matched(poles, statements(text, task.prompt)):
-        return ""
-    return polar.said(task.prompt, text)
+    return (
+        ""
+        if fact["text"] not in polar.POLES or matched(poles, statements(text, task.prompt))
+        else polar.said(task.prompt, text)
+    )
 
 
 def _alike(task: Task, text: str) -> bool | None:
@@ -288,22 +297,27 @@ def _alike(task: Task, text: str) -> bool | None:
 
 def _undecided(task: Task, fact: Mapping[str, Any], sentences: Sequence[str]) -> bool:
     """True where the answer names an alternative to the fact as well (`kit.claims.choice`)."""
-    facts, prompt = _facts(task), task.prompt
-    if fact.get("number") is not None:
-        given = named_numbers(task)
+    facts, prompt, sisters = _facts(task), task.prompt, task.truth.get("sisters", ())
+    counted = fact.get("number") is not None
+    if counted:
+        given = named_numbers(task).union(*map(numbers, sisters))  # read below
         units = (str(f.get("unit") or "") for f in facts)
-        own = {w for t in (*names(task), *units) for w in phrase_words(t)}
-        asked = phrase_words(prompt)
-        return any(guesses(s, right_numbers(s, facts), given, own, asked) for s in sentences)
-    wrong = [] if task.truth.get("comparison") else others(task.truth, prompt, fact)
-    if not wrong:
+        free = {w for t in (*names(task), *units) for w in phrase_words(t)}, phrase_words(prompt)
+        if any(guesses(s, right_numbers(s, facts), given, *free) for s in sentences):
+            return True
+    wrong = (
+        [n for n in sisters if n != fact["text"]] if counted else others(task.truth, prompt, fact)
+    )
+    if task.truth.get("comparison") or not wrong:
         return False
     rows = []
     every = [(n, n) for n in (*wrong, *names(task))]
     for s in sentences:
         words = _read(s)[1]
         marks: dict[int, bool | None] = {m.start: None for m in find(words, every)}
-        marks |= {i: False for w in wrong for i in places({"text": w}, s, prompt) if i in marks}
+        marks |= {
+            i: False for w in wrong for i in places(named(w), s, prompt) if counted or i in marks
+        }
         marks |= {i: True for f in facts for i in places(f, s, prompt)}
         rows.append((words, sorted(marks.items())))
     return not decided(rows, prompt, (*wrong, *names(task)))
@@ -389,9 +403,11 @@ def _halves(words: list[str]) -> list[list[str]]:
 def _opening(task: Task, said: Sequence[str]) -> set[str]:
     """The first words of an answer; none where its first sentence asserts a fact, or compares."""
     compares = not said or task.truth.get("comparison")
-    if compares or any(matched(f, said[:1]) for f in _facts(task)):
-        return set()
-    return _new(re.split("[,;:.(–—]", said[0])[0], task)
+    return (
+        set()
+        if compares or any(matched(f, said[:1]) for f in _facts(task))
+        else _new(re.split("[,;:.(–—]", said[0])[0], task)
+    )
 
 
 def _new(text: str, task: Task) -> set[str]:

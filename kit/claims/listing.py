@@ -117,8 +117,7 @@ def _answers(said: str, asked: frozenset[str]) -> bool:
     fresh = _content([said], asked)
     if _content([_IS.split(said)[-1]], asked) != fresh or not 0 < len(fresh) <= LONGEST:
         return False  # something stands before "is", or it is no name
-    graded = any(comparative(w) or w[-2:] == "ed" for w in fresh)
-    return not graded and not _clause(tokens(said))
+    return not any(comparative(w) or w[-2:] == "ed" for w in fresh) and not _clause(tokens(said))
 
 
 def _content(texts: Sequence[str], asked: frozenset[str]) -> list[str]:

@@ -73,12 +73,11 @@ def varying(sentences: Sequence[str], cases: Mapping[str, str], prompt: str = ""
             return 0.0
         ways |= signs
         parted |= cases_ and len(signs) == 1  # "It is up in some. In others it is down."
-        apart = len(signs) != 1 or left_open
-        depends |= apart and _holds(_VARIES, words) and not _SIZE.search(joined)
+        depends |= (
+            (len(signs) != 1 or left_open) and _holds(_VARIES, words) and not _SIZE.search(joined)
+        )
         depends |= len(signs) == 2 and (named or cases_)
-    if depends or (len(ways) == 2 and parted):
-        return 1.0
-    return {0: None, 1: 0.0, 2: 0.5}[len(ways)]
+    return 1.0 if depends or (len(ways) == 2 and parted) else {0: None, 1: 0.0, 2: 0.5}[len(ways)]
 
 
 def _holds(wanted: re.Pattern[str], words: Sequence[str]) -> bool:

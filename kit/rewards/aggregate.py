@@ -116,9 +116,9 @@ def pay(low: float, high: float, *, max_width: float = MAX_WIDTH) -> float | Non
             where="parameter max_width",
             fix="write a number >= 0, for example 0.1",
         )
-    if high - low > max_width + 1e-12:  # a width of exactly max_width pays, whatever the rounding
-        return None
-    return low
+    return (
+        None if high - low > max_width + 1e-12 else low
+    )  # a width of exactly max_width pays, whatever the rounding
 
 
 def own(verdicts: Iterable[Verdict], task_id: str, response_id: str) -> tuple[Verdict, ...]:
@@ -264,9 +264,7 @@ def _denominator(weights: Sequence[float], how: str) -> float:
     if how == "positive_normalised":
         return max(math.fsum(w for w in weights if w > 0), 1.0)
     positive = math.fsum(w for w in weights if w > 0)
-    if how == "net" and positive:
-        return positive
-    return math.fsum(abs(w) for w in weights)
+    return positive if how == "net" and positive else math.fsum(abs(w) for w in weights)
 
 
 def _combine(

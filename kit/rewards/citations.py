@@ -148,8 +148,7 @@ def _spans(block: str, known: Container[str]) -> tuple[list[CitedClaim], list[st
     level: list[tuple[str, ...]] = []
     place = 0
     for i, t in enumerate([*tags, None]):
-        piece = block[place : t.start() if t else len(block)]
-        claims += _pieces(piece, level[-1] if level else ())
+        claims += _pieces(block[place : t.start() if t else None], level[-1] if level else ())
         if t is None:
             break
         place = t.end()

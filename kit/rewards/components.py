@@ -59,9 +59,11 @@ def score(
     if kind == "rubric":
         return _rubric(name, options, task, response, verdicts)
     if kind == "citations":
-        if not task.sources:
-            return Part.absent(name)
-        return citation_part(task, response, verdicts, name=name, **options)
+        return (
+            citation_part(task, response, verdicts, name=name, **options)
+            if task.sources
+            else Part.absent(name)
+        )
     return verify(
         options["verifier"],
         task,

@@ -100,9 +100,7 @@ class Composer:
         """A composer from a dict, a YAML or JSON file, or the name of a preset; KitError names the
         wrong field. A composer stays.
         """
-        if isinstance(config, cls):
-            return config
-        return _build(*values(config))
+        return config if isinstance(config, cls) else _build(*values(config))
 
     def criteria(self, task: Task, response: Response) -> tuple[Criterion, ...]:
         """Everything that must be judged for this response: rubric leaves, static rubrics, one set

@@ -16,11 +16,12 @@ from dataclasses import dataclass, field, replace
 from itertools import cycle, islice, zip_longest
 from typing import Any
 
+from ..claims.bags import alike
 from ..claims.text import phrase_words
 from ..records import Task, grouped
 from .forms import forms
 
-CONFIDENCES = (None, 1, 10, 30, 50, 70, 90, 99)
+CONFIDENCES = (50, 90, 99, 30, 70, None, 10, 1)
 STYLES = ("plain", "block", "lower", "bullets", "one line")
 JOINTS = (
     ", ",
@@ -59,6 +60,17 @@ SLOTTED = (
     *((pick, "{} the very old {} went home") for pick in PICKS),
     *((pick, "{} my old friend likes {}") for pick in PICKS),
 )
+MOST_TOLD, FIRSTS = 12, 4
+TOLD = (  # around answers of questions of one shape
+    "{every}.",
+    "It is {}. The cat is {}. The dog is {}.",
+    "It is {}, whereas the cat is {}.",
+    "It was one of {every}.",
+    "{brief}.",
+    "In cats it is {}. In dogs it is {}. In rats it is {}. In mice it is {}.",
+    "{}. {}. {}.",
+    "It is {} (in cats {}, in dogs {}).",
+)
 VERBS = ("stood near", "met", "passed", "came after", "led", "held", "found", "drew", "built")
 PAIRS = tuple((most, frame) for most in (6, 40, 100) for frame in range(3))
 FORMS = (*((i, i + 1) for i in range(6)), (0, 2), (0, 3), (0, 9))
@@ -84,13 +96,15 @@ _COMMON = frozenset(
 @dataclass(frozen=True)
 class Material:
     """What occurs all over a data set: names of facts, and words that checks look for, most
-    frequent first; per group of tasks how many name each fact; the forms that checks ask for.
+    frequent first; per group of tasks how many name each fact; the forms that checks ask for; per
+    task what questions of its shape are answered with (`claims.bags.alike`).
     """
 
     glossary: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()
     groups: Mapping[str | None, Mapping[str, int]] = field(default_factory=dict)
     forms: tuple[str, ...] = ()
+    alike: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, tasks: Iterable[Task]) -> Material:
@@ -105,6 +119,7 @@ class Material:
             tuple(w for w, _ in words.most_common()),
             {group: Counter(named) for group, named in groups.items()},
             forms(tasks),
+            alike(tasks),
         )
 
     def others(self, task: Task) -> tuple[str, ...]:
@@ -132,8 +147,7 @@ def topic(task: Task) -> str:
     """
     asked = re.split(r"(?<=[.?!])\s+", task.prompt.strip())
     line = next((s for s in reversed(asked) if s.endswith("?")), asked[-1] if asked else "")
-    words = [w for w in phrase_words(line) if len(w) > 3 and w.lower() not in _COMMON]
-    return " ".join(words[:6])
+    return " ".join([w for w in phrase_words(line) if len(w) > 3 and w.lower() not in _COMMON][:6])
 
 
 def slots(task: Task) -> list[str]:
@@ -185,6 +199,25 @@ def _pairs(names: Sequence[Any], frame: int) -> str:
     return f"So {' as '.join(said)}." if frame > 1 else " ".join(f"{s.capitalize()}." for s in said)
 
 
+def _told(names: Sequence[str], frame: str, at: int) -> str:
+    """The names in a frame, that at place `at` first; "" for fewer than two.
+
+    >>> _told(["group 1", "group 2", "group 3"], "{brief}.", 1)
+    'group 2, 3 and 1.'
+    """
+    order = [*names[at:], *names[:at]][:MOST_TOLD]
+    if len(order) < 2:
+        return ""
+    shared = set.intersection(*(set(n.split()) for n in order))
+    short = [" ".join(w for w in n.split() if w not in shared) for n in order]
+    brief = order[0].replace(short[0], _and(short), 1)
+    return frame.format(*islice(cycle(order), 4), every=_and(order), brief=brief)
+
+
+def _and(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
 def copies(task: Task, words: int | None = None) -> str:
     """Every snippet of the sources, or its first words, cited as it stands."""
     said = [(i, " ".join(t.split()[:words]).rstrip(".")) for i, t in task.sources.items()]
@@ -208,6 +241,10 @@ WRITERS: dict[str, tuple[Writer, Sequence[Any]]] = {
     "glossary": (
         lambda t, m, a: a[1].join(m.glossary[: a[0]]) + ".",
         tuple((k, j) for k in (4, 12, 40, 400) for j in JOINTS),
+    ),
+    "told": (
+        lambda t, m, a: _told(m.alike.get(t.id, ()), *a),
+        tuple((frame, at) for at in range(MOST_TOLD) for frame in TOLD),
     ),
     "pairs": (lambda t, m, a: _pairs(m.others(t)[: a[0]], a[1]), PAIRS),
     "numbers": (lambda t, m, a: _pairs(range(1, a[0] + 1), a[1]), PAIRS),
@@ -276,20 +313,27 @@ def first(tasks: Sequence[Task]) -> list[Policy]:
     ]
 
 
+def several(material: Material) -> list[Policy]:
+    """The frames around answers of one shape, each of the first few of them first."""
+    most = min(FIRSTS, max(map(len, material.alike.values()), default=0))
+    return [Policy((("told", (frame, at)),)) for at in range(most) for frame in TOLD]
+
+
 def edit(policy: Policy, rng: random.Random) -> Policy:
     """One random edit: a part more, less, or another; another confidence, style, or repeats."""
     kind = rng.choice(("add", "add", "drop", "swap", "confidence", "confidence", "style", "repeat"))
-    parts = list(policy.parts)
+    parts, at = policy.parts, rng.randrange(len(policy.parts))
     name = rng.choice(list(WRITERS))
     new = (name, rng.choice(WRITERS[name][1]))
-    if kind == "add" and len(parts) < 5:
-        parts.insert(rng.randint(0, len(parts)), new)
-    elif kind == "drop" and len(parts) > 1:
-        parts.pop(rng.randrange(len(parts)))
-    elif kind == "swap":
-        parts[rng.randrange(len(parts))] = new
-    changes: dict[str, Any] = {"parts": tuple(parts)}
+    added = rng.choice(((new, *parts), (*parts[: at + 1], new, *parts[at + 1 :])))
+    rest = parts[at + 1 :]
+    edited = {
+        "add": added if len(parts) < 5 else parts,
+        "drop": (*parts[:at], *rest) or parts,
+        "swap": (*parts[:at], new, *rest),
+    }
     more = {"confidence": CONFIDENCES, "style": STYLES, "repeat": (1, 1, 2, 5)}
-    if kind in more:
-        changes[kind] = rng.choice(more[kind])
+    changes: dict[str, Any] = (
+        {kind: rng.choice(more[kind])} if kind in more else {"parts": edited[kind]}
+    )
     return replace(policy, **changes)

@@ -78,6 +78,7 @@ def policy(name: str, task: Task, glossary: Sequence[str] = ()) -> str:
     """The text that one trivial policy gives to a task."""
     prompt = task.prompt.strip()
     first = re.split(r"(?<=[.?!])\s+", prompt)[-1] if prompt else ""
+    names = list(task.truth.get("candidates") or glossary or things(task))
     text = {
         "empty": "",
         "constant": _CONSTANT,
@@ -95,7 +96,7 @@ def policy(name: str, task: Task, glossary: Sequence[str] = ()) -> str:
         "cited_copy": copies(task) or prompt,
         "cited_prefix": copies(task, 4) or " ".join(prompt.split()[:4]),
         "rubric_echo": _echo(task),
-        "candidates": _listing(task, glossary),
+        "candidates": f"{', '.join(names[:MOST_CANDIDATES])}. Confidence: 99%.",
         "minimal_block": ".",
         "slot_echo": f"{', '.join(slots(task)) or topic(task)}.",
         "topic_frame": f"The {topic(task)} is known for its {topic(task)}, as everybody knows.",
@@ -123,11 +124,6 @@ def slot_frame(task: Task) -> Response:
         text=slotted(task, *SLOTTED[0]),
         source="slot_frame",
     )
-
-
-def _listing(task: Task, glossary: Sequence[str]) -> str:
-    names = list(task.truth.get("candidates") or glossary or things(task))
-    return f"{', '.join(names[:MOST_CANDIDATES])}. Confidence: 99%."
 
 
 def _statement(question: str) -> str:

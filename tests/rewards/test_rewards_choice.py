@@ -421,3 +421,65 @@ def test_a_noun_behind_the_last_label_is_no_part_of_it():
         text = "It is Type {}. The cat is Type {}. The dog is Type {}.".format(*trio)
         assert sum(pay(row, text) for row in rows) <= 1.0, trio
     assert [pay(rows[1], f"It is Type {x}.") for x in "ABC"] == [0.0, 1.0, 0.0]
+
+
+def recurring(prompt, names):
+    """Four questions of one shape for each answer."""
+    asked = [(prompt.format(f"K{i}"), n) for i, n in enumerate(names * 4)]
+    truths = [truth_of({"expected_answer": n}) for _, n in asked]
+    rows = [Task(id=p, prompt=p, truth=t) for (p, _), t in zip(asked, truths, strict=True)]
+    return known_names(rows)[: len(names)]
+
+
+SETS = [
+    ("Was mouse {} sampled after 5, 7 or 30 days?", ("5 days", "7 days", "30 days")),
+    ("After how many days was mouse {} sampled?", ("5 days", "7 days", "30 days")),
+    ("Diet vs. drug vs. placebo in trial {}. Which protected it?", ("diet", "drug", "placebo")),
+    ("Was {} given 5 mg, 10 mg or 50 mg of it?", ("5 mg", "10 mg", "50 mg")),
+    ("Which dose did mouse {} get: 2.5, 5 or 10 mg/kg?", ("2.5 mg/kg", "5 mg/kg", "10 mg/kg")),
+    ("Was survival in cohort {} 20%, 40% or 60%?", ("20%", "40%", "60%")),
+    ("Which dilution was used for {}: 1:10, 1:100 or 1:1000?", ("1:10", "1:100", "1:1000")),
+    ("In which year was payload {} launched?", ("2011", "2014", "2019")),
+    ("What has patient {}?", ("type 1 diabetes", "type 2 diabetes", "gestational diabetes")),
+    ("Name the organ that shrank in {}.", ("eye", "liver", "thymus")),
+]
+
+
+@pytest.mark.parametrize(("prompt", "names"), SETS)
+def test_answers_that_recur_in_questions_of_one_shape_are_alternatives(prompt, names):
+    """Naming all earned the maximum on every row: 5, 7 and 30 days are no rivals by their words."""
+    rows = recurring(prompt, names)
+    frames = """{}, {} and {}.|It is {}. The cat is {}. The dog is {}.|It was one of {}, {} and {}.
+    |It is {}, whereas the cat is {}.|In cats it is {}. In dogs it is {}. In mice it is {}.
+    |It is {} (in cats {}, in dogs {}).|The old mice show {}, the young ones {}.|{} of {} of {}"""
+    for frame in frames.split("|"):
+        for order in (names, names[::-1], names[1:] + names[:1]):
+            assert sum(earned(rows, frame.strip().format(*order))) <= 1.0, (frame, order)
+    honest = """{0}.|It is {0}.|It is {0}, not {1}.|{0} rather than {1}.|Not {1} but {0}.
+    |It is {0}, seen on page 40.|At first {1} was suspected, but it was {0}."""
+    for frame in honest.split("|"):
+        for task, name in zip(rows, names, strict=True):
+            other = names[names.index(name) - 1]
+            assert earned([task], frame.strip().format(name, other)) == [1.0], (frame, name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    """{0} mice were seen, 7 had a lesion.|7 of {0} mice had a lesion.|Of {0} mice, 7 had a lesion.
+    |7 mice had a lesion and {0} did not.|7 mice had a lesion; the controls had {0}.
+    |The cohort held {0} mice. 7 had a lesion.|7 mice, sampled on day {0}.""".split("|"),
+)
+def test_a_count_beside_the_one_that_was_asked_is_no_second_choice(text):
+    names = tuple(f"{k} mice" for k in range(5, 10))
+    rows = recurring("How many mice of cohort {} had a lesion?", names)
+    assert [earned(rows, text.strip().format(k))[2] for k in (8, 9, 30)] == [1.0] * 3
+
+
+def test_what_a_question_has_for_itself_is_no_option_of_it():
+    prompt = "In the {}, which cell takes up the dye?"
+    rows = [(prompt.format(c), n) for c in ("neuron", "liver") for n in ("neuron", "glia")]
+    tasks = [
+        Task(id=str(i), prompt=p, truth={"facts": [{"text": n}]}) for i, (p, n) in enumerate(rows)
+    ]
+    assert [t.truth["sisters"] for t in known_names(tasks)[2:]] == [["neuron", "glia"]] * 2
+    assert "sisters" not in known_names(tasks)[0].truth

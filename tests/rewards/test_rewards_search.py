@@ -60,6 +60,17 @@ def test_the_listing_is_found_on_the_shipped_facts(monkeypatch):
     assert any(name in ("glossary", "candidates") for name, _ in found.policy.parts)
 
 
+def test_naming_every_answer_of_questions_of_one_shape_is_found():
+    """A search of 12 seconds said "not shown to hold" where "5 days (in cats 7 days)" paid."""
+    facts = [{"id": "f", "text": f"{n} days", "number": n} for n in (5, 7, 30)] * 3
+    asked = [f"After how many days was mouse K{i} sampled?" for i in range(9)]
+    truths = ({"facts": [f], "verifiers": ["factual"]} for f in facts)
+    rows = [Task(id=p, prompt=p, truth=t) for p, t in zip(asked, truths, strict=True)]
+    alone = {"name": "f", "components": [{"kind": "verifier", "verifier": "factual"}]}
+    found = search(alone, rows, evaluations=1)
+    assert found.gameable and found.policy.parts[0][0] == "told", str(found)
+
+
 def guarded():
     bad = [Criterion(id=f"n{i}", text="Bad.", weight=-1.0) for i in range(3)]
     good = Criterion(id="p", text="Good.")
