@@ -7,10 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from ..stats.arguments import generator
+from ..stats.clusters import worth
 from ..stats.shares import correlation
 from .cells import Cells
 
 BLOCK = 8_000_000  # numbers held at once
+SIGNS = np.array([-1.0, 1.0])
+SHARED = 500  # clusters up to which the rows of each share their luck in a calibrated model's bands
 POOL = 2000  # groups that many clusters are resampled in
 
 
@@ -48,29 +51,45 @@ def null_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) ->
             return rng.standard_normal((n_boot, len(n))) * np.sqrt(n * p * (1 - p))
         return rng.binomial(whole.astype(np.int64), p, (n_boot, len(n))) - n * p
     gaps = pooled(cells.units, rng) @ cells.to_bins(cells.residual, np.arange(len(cells.bin)))
-    out = np.empty((n_boot, len(cells.bin)))
-    units = gaps.shape[0]
-    step = max(1, BLOCK // max(units, 1))
-    for i in range(0, n_boot, step):
-        b = min(step, n_boot - i)
-        out[i : i + b] = rng.choice(np.array([-1.0, 1.0]), (b, units)) @ gaps
-    return out
+    step = max(1, BLOCK // max(gaps.shape[0], 1))
+    sizes = (min(step, n_boot - i) for i in range(0, n_boot, step))
+    return np.concatenate([rng.choice(SIGNS, (b, gaps.shape[0])) @ gaps for b in sizes])
 
 
 def calm_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) -> np.ndarray:
-    """What `null_gaps` gives, for the bands of curves: outcomes drawn from the confidences, in each
-    bin as much wider as its clusters are alike.
+    """What `null_gaps` gives, for the bands of curves: outcomes drawn from the confidences, where
+    as large a share of the clusters as the residuals are alike has one luck for all its rows, with
+    Student's t for few clusters; of more than SHARED, in each bin as much wider as they are alike.
 
     Signs of the residuals that are there know of no other outcome: where all rows of a bin are met
     they left no room for one that is not. cells : with clusters;
     without them `null_gaps` draws so itself.
     """
-    alone = null_gaps(replace(cells, units=None), n_boot, seed)
-    part = cells.residual.reshape(-1)
-    size = np.asarray(cells.units.sum(1)).ravel()
-    alike = correlation(cells.units @ part, cells.units @ part**2, size)
-    effect = 1 + np.maximum(cells.rows_per_cluster() - 1, 0) * alike
-    return alone * np.sqrt(effect)[cells.bin]
+    rng, size = generator(seed), np.asarray(cells.units.sum(1)).ravel()
+    alike = _alike(cells, np.zeros(len(cells.bin), int), 1)
+    if len(size) > SHARED:
+        effect = 1 + np.maximum(cells.rows_per_cluster() - 1, 0) * alike
+        return null_gaps(replace(cells, units=None), n_boot, rng) * np.sqrt(effect)[cells.bin]
+    alike = max(alike, _alike(cells, cells.bin, 2))  # an easy and a hard question differ anyhow
+    held = (cells.units @ cells.to_bins(np.ones_like(cells.n), np.arange(len(cells.bin)))).toarray()
+    luck, same = rng.random((n_boot, len(size))), rng.random((n_boot, len(size))) < alike
+    p = np.clip(cells.s.sum(1) / cells.n.sum(1), 0.0, 1.0)
+    shared = [(same & (luck < q)) @ h - same @ h * q for q, h in zip(p, held.T, strict=True)]
+    left = np.round(held.sum(0) - same @ held).astype(np.int64)
+    df = max(worth(size) - 1, 1.0)
+    student = np.sqrt(df / rng.chisquare(df, (n_boot, 1)))
+    return student * np.stack(shared, 1) + rng.binomial(left, p) - left * p
+
+
+def _alike(cells: Cells, bin: np.ndarray, least: int) -> float:
+    """The correlation of the residuals in one cluster and bin (m,); 0 where these hold fewer than
+    `least` rows on average.
+    """
+    part = np.stack([cells.residual**k for k in range(3)])
+    size, total, square = ((cells.units @ cells.to_bins(v, bin)).toarray().ravel() for v in part)
+    held = size > 0
+    told = size.sum() >= least * held.sum()
+    return correlation(total[held], square[held], size[held]) if told else 0.0
 
 
 def bin_sums(cells: Cells, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -310,8 +310,19 @@ def estimate(
     psi, extra = _influence(stat, cluster_sums, value, se, left)
     spread, df = math.sqrt(float((psi**2).sum())), effective_df(psi)
     clusters = float(c) if size is None else worth(size)
-    more = {"n": n, "n_clusters": c, "missing": missing, "level": level, "units": c, "note": note}
-    out = of_influence(value, psi, clusters, method=method, bounds=bounds, **more)
+    out = of_influence(
+        value,
+        psi,
+        clusters,
+        n=n,
+        n_clusters=c,
+        method=method,
+        missing=missing,
+        level=level,
+        bounds=bounds,
+        units=c,
+        note=note,
+    )
     if clusters < LEAST:
         return out
     low, high, df = out.low, out.high, min(df, max(clusters - 1, 1.0))

@@ -149,8 +149,7 @@ def ppi(
             missing=missing,
             level=level,
         )
-    y0 = np.where(lab, y, 0.0)
-    a = np.bincount(group, np.where(lab, y0 - y[lab].mean(), 0.0), c) / m
+    a = np.bincount(group, np.where(lab, y - y[lab].mean(), 0.0), c) / m
     b = np.bincount(group, np.where(lab, -(f - f[lab].mean()) / m, (f - f[~lab].mean()) / n), c)
     extra = _unseen(b, lab, group, m / n)
     spread = float(b @ b) + extra
@@ -161,11 +160,20 @@ def ppi(
     clusters = worth(held)
     se = math.sqrt(float((psi**2).sum()) + lam**2 * extra)
     df = min(effective_df(psi[held > 0]), max(clusters - 1, 1.0))
-    words = f"PPI++ (lambda {lam:.3f}), {m} labels"
-    out = Estimate(value, math.nan, math.nan, len(f), c, words, "", missing, level, se)
-    if clusters < LEAST:
-        return replace(out, note=too_few(clusters, "labels"))
-    return _ppi_limits(out, y[lab], group[lab], df)
+    note = too_few(clusters, "labels") if clusters < LEAST else ""
+    out = Estimate(
+        value,
+        math.nan,
+        math.nan,
+        len(f),
+        c,
+        f"PPI++ (lambda {lam:.3f}), {m} labels",
+        note,
+        missing,
+        level,
+        se,
+    )
+    return out if note else _ppi_limits(out, y[lab], group[lab], df)
 
 
 def _unseen(b: np.ndarray, lab: np.ndarray, group: np.ndarray, ratio: float) -> float:
@@ -282,8 +290,7 @@ def policy_difference(
     inside = int(labelled.sum())
     spent = 1 + rank if inside > 2 + rank else 1  # the mean and the weights
     psi = math.sqrt(inside / (inside - spent)) * (base + moves @ weights)
-    value = value_a - value_b + float(np.append(gap1, -gap2) @ weights)
-    value = float(min(max(value, -1.0), 1.0))
+    value = float(np.clip(value_a - value_b + np.append(gap1, -gap2) @ weights, -1.0, 1.0))
     words = (
         f"difference corrected by {int((~np.isnan(y)).sum())} labels in {inside} prompts "
         f"(PPI++, weights {' and '.join(f'{w:.2f}' for w in weights)}), paired by prompt"

@@ -48,8 +48,15 @@ def difference(
     """
     (x, y), inverse, c, missing = known({"new": new, "old": old}, cluster)
     columns = sums(np.column_stack([x - y, np.ones(len(x))]), inverse, c)
-    more = {"n": len(x), "missing": missing, "level": level, "method": "paired difference"}
-    out = estimate(lambda t: t[..., 0] / t[..., 1], columns, size=columns[:, 1], **more)
+    out = estimate(
+        lambda t: t[..., 0] / t[..., 1],
+        columns,
+        n=len(x),
+        method="paired difference",
+        missing=missing,
+        level=level,
+        size=columns[:, 1],
+    )
     if out.n and np.isin(x, (0.0, 1.0)).all() and np.isin(y, (0.0, 1.0)).all():
         return _of_shares(out, x - y, None if cluster is None else inverse)
     return out

@@ -156,18 +156,15 @@ def pass_rate(
         return unknown(len(f), method="corrected pass rate", note="no row is labelled", level=level)
     if design in ("by_label", "shifted"):
         f, said = _heard(f, y)
-        here = np.isnan(y) | (design == "by_label")
-        out = _by_label(f, y, group, here, cluster is not None, level)
+        out = _by_label(
+            f, y, group, np.isnan(y) | (design == "by_label"), cluster is not None, level
+        )
         out = replace(out, note="; ".join(t for t in (out.note, said) if t))
     else:
         weight = np.ones(len(f)) if inclusion is None else _weights(inclusion, y)
         out = _post_stratified(f, y, group, weight, cluster is not None, level)
-    hint = (
-        ""
-        if cluster is not None
-        else "rows taken as independent; give cluster= for several rows of one prompt"
-    )
-    return replace(out, note="; ".join(t for t in (out.note, hint) if t))
+    hint = "rows taken as independent; give cluster= for several rows of one prompt"
+    return replace(out, note="; ".join(t for t in (out.note, hint * (cluster is None)) if t))
 
 
 def _weights(inclusion: Sequence[float], y: np.ndarray) -> np.ndarray:
@@ -469,8 +466,14 @@ def macro_difference(
     if bounds is not None and 1 < len(d) < FIRM:
         e = betting(d, bounds=bounds, horizon=len(d), level=level)
         return replace(e, n=n, n_clusters=len(d), missing=missing, method=f"{e.method}; {method}")
-    more = {"n": n, "missing": missing, "level": level, "method": method}
-    out = estimate(lambda t: t[..., 0] / t[..., 1], np.column_stack([d, d * 0 + 1]), **more)
+    out = estimate(
+        lambda t: t[..., 0] / t[..., 1],
+        np.column_stack([d, np.ones(len(d))]),
+        n=n,
+        method=method,
+        missing=missing,
+        level=level,
+    )
     step = (span[1] - span[0]) / min(int(size[both].min(initial=1)) for size in sizes)
     if tuple(span) in SHARES and np.isin(x[known], (0.0, 1.0)).all():
         return _of_shares(out, d, min(step, 1.0))
