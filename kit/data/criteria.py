@@ -393,9 +393,7 @@ def criterion_of(
         "points": points is not None,
         "scale": scale_of(item) in (scale, None),
     }
-    read |= {k for k, said in understood.items() if said}
-    read |= signed.keys()
-    title = item.get("title")
+    read |= signed.keys() | {k for k, said in understood.items() if said}
     tags = tags_of(item.get("tags"))
     for tag in (t for t in tags if sign("polarity", t) is None):
         row.astray(["tags"], {"tags": tag})
@@ -405,7 +403,7 @@ def criterion_of(
         id=default_id if absent(own) or own == "" else as_text(own),
         text=text,
         weight=weight,
-        title=None if absent(title) else as_text(title),
+        title=None if absent(item.get("title")) else as_text(item["title"]),
         tags=tags,
         required=required or False,
         check=dict(check) if checked else None,

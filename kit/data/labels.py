@@ -242,13 +242,23 @@ BY = (*RATERS, "judge", "user", "name")
 JUDGES = re.compile(  # a model's name stands there
     r"(?:llm_)?judge(?:_(?:model|name|id))?|(?:evaluator|grader|rater|annotator)_model"
 )
-MODEL = re.compile(r"(?:gpt|claude|gemini|llama|qwen|mistral|deepseek|llm)(?![a-z])", re.I)
+MODEL = re.compile(r"(?:gpt|claude|gemini|llama|qwen|mistral|deepseek|llm|model)(?![a-z])", re.I)
+WHO = re.compile(r"(?:label|annotat|rat|grad|evaluat)\w*_(?:type|source|kind)")  # who, in a word
 
 
 def _gives(name: str) -> bool:
     """True for a field that says who gave a label, or for which model."""
     field = spelled(name)
     return field.removesuffix("_id") in BY or bool(JUDGES.fullmatch(field))
+
+
+def _is_model(name: str, said: str) -> bool:
+    """True where this field says that a model gave a label."""
+    return bool(
+        (name == "is_human" and said.casefold() in ("false", "no", "0"))
+        or (JUDGES.fullmatch(name) and said != "human")
+        or (WHO.fullmatch(name) and MODEL.match(said))
+    )
 
 
 def giver(row: Mapping[str, Any], raters: Sequence[str] = RATERS) -> tuple[str | None, str]:
@@ -258,14 +268,16 @@ def giver(row: Mapping[str, Any], raters: Sequence[str] = RATERS) -> tuple[str |
     >>> giver({"judge_model": "gpt-4o"}), giver({"judge": "human", "rater": "ann"}), giver({"x": 1})
     (('judge_model', 'gpt-4o'), ('rater', 'human:ann'), (None, 'human'))
     """
-    names = {k: spelled(str(k)) for k, x in row.items() if not blank(x) and not isinstance(x, bool)}
-    model = next(
-        (k for k, n in names.items() if JUDGES.fullmatch(n) and as_text(row[k]) != "human"), None
-    )
+    names = {
+        k: spelled(str(k))
+        for k, x in row.items()
+        if not blank(x) and (k == "is_human" or not isinstance(x, bool))
+    }
+    model = next((k for k, n in names.items() if _is_model(n, as_text(row[k]))), None)
     ids = {name.removesuffix("_id"): k for k, name in names.items()}
     person = next((ids[r] for r in raters if r in ids), None)
     if model is not None:
-        return model, as_text(row[model])
+        return model, "model" if names[model] == "is_human" else as_text(row[model])
     if person is None:
         return None, "human"
     name = as_text(row[person])

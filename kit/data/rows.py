@@ -283,10 +283,9 @@ class Row:
         """Add the verdicts that a field of labels holds, by criterion; a list or objects, which may
         say more, are kept in meta too."""
         given = self.data[name]
-        self.used.add(name)
         pairs = labels.by_criterion(given) or ()
         field, judge = labels.giver(self.data)
-        self.used.add(field or name)
+        self.used |= {name, field or name}
         for criterion, label in pairs:
             self.label(task_id, response_id, criterion, label, judge=judge)
         each = parsed_json(given)
@@ -391,8 +390,8 @@ class Row:
             return list(criteria)
         for c in blank.values():
             self.blank(task_id, c.id)
-            fields = (("title", c.title), ("tags", list(c.tags)), ("levels", list(c.levels)))
-            own = {k: v for k, v in (*fields, *c.meta.items()) if v}
+            fields = {"title": c.title, "tags": list(c.tags), "levels": list(c.levels)}
+            own = {k: v for k, v in {**fields, **c.meta}.items() if v}
             if own or c.weight != 1:
                 own = beside(own, {"weight": c.weight})
                 self.keep(f"criterion {c.id} without text", own)

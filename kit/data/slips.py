@@ -60,7 +60,6 @@ READS = re.compile(  # what an answer is held against
     r"(?:.*_)?(?:contexts?|passages?|documents?|background|snippets?|articles?|evidence)"
 )
 NOTES = re.compile(r".*(?:origin|notes?|comments?|explanation|reason(?:ing)?|category|type)")
-KIND = re.compile(rf"{NOTES.pattern}|{'|'.join(KINDS)}|tags")  # of a criterion
 
 
 @dataclass
@@ -97,9 +96,9 @@ class Unread:
         if lost or (may and (bare or self.what) and "constraint" not in spelled(name)):
             seen[1:4] = where, None if said else seen[2], "error"
         else:
-            may = may or (bare and ASKS.match(spelled(name)) and len(as_text(value).split()) > 3)
-            read = not self.what and READS.fullmatch(spelled(name)) and number(value) is None
-            seen[3] = seen[3] or "warning" * bool(may or read)
+            may = may or (READS.fullmatch(spelled(name)) and number(value) is None)
+            worded = bare and ASKS.match(spelled(name)) and len(as_text(value).split()) > 3
+            seen[3] = seen[3] or "warning" * bool(may or worded)
 
     def each(
         self, names: Iterable[str], where: str, there: Mapping[str, Any], of: str = ""
@@ -115,7 +114,11 @@ class Unread:
         order = sorted(self.found.items(), key=lambda x: (x[1][2] is None, -x[1][0]))
         for name, (n, where, meant, lost, values) in order:
             grave = "error" if meant else lost
-            kind = self.what and not grave and KIND.fullmatch(own(name))
+            kind = (
+                self.what
+                and not grave
+                and (own(name) in (*KINDS, "tags") or NOTES.fullmatch(own(name)))
+            )
             usual = "warning" if self.what and not kind else "info"
             sure = f"{n}{'' if self.what or ': ' in name else f' of {rows} rows'}"
             said = f"{name!r}{self.what} ({sure}{_listed(values, 5 if kind else 1)})"
@@ -134,8 +137,10 @@ class Unread:
 def _listed(values: Mapping[str, None], most: int) -> str:
     """The first of a field's values; of several, how many more there are."""
     more = len(values) - most if most > 1 else 0
-    first = [": " * bool(values), ", ".join(map(repr, list(values)[:most]))]
-    return "".join(first) + f" and {more}{' or' * (len(values) == VALUES)} more" * (more > 0)
+    said = ", ".join(map(repr, list(values)[:most]))
+    return f": {said}" * bool(said) + f" and {more}{' or' * (len(values) == VALUES)} more" * (
+        more > 0
+    )
 
 
 def _fix(name: str, meant: str | None, lost: str | None) -> str | None:
@@ -163,8 +168,8 @@ def asks(name: str, value: Any) -> bool:
     """
     deep = isinstance(value, Mapping) and any(asks(str(k), v) for k, v in value.items())
     found = value and ASKS.match(spelled(name))
-    many = isinstance(value, (list, Mapping)) or as_text(value).startswith("-")
-    return bool(deep or (found and (found["one"] or found["level"] or many)))
+    sure = found and (found["one"] or found["level"] or isinstance(value, (list, Mapping)))
+    return bool(deep or sure or (found and as_text(value).startswith("-")))
 
 
 def holds(name: str, value: Any) -> bool:
@@ -177,11 +182,10 @@ def holds(name: str, value: Any) -> bool:
     value = parsed_json(value)
     deep = isinstance(value, Mapping) and any(holds(str(k), v) for k, v in value.items())
     each = [set(x) for x in value if isinstance(x, Mapping)] if isinstance(value, list) else []
-    field = spelled(name)
     named = any({"weight", "points"} & x and {"text", "criterion"} & x for x in each)
-    named = named or ASKS.match(field) or (STEMS.search(field) and not OTHER.match(field))
+    stem = STEMS.search(spelled(name)) and not OTHER.match(spelled(name))
     many = isinstance(value, (list, Mapping)) or SEVERAL.match(as_text(value))
-    return bool(deep or (named and many and value))
+    return bool(deep or ((named or stem or ASKS.match(spelled(name))) and many and value))
 
 
 def _lost(name: str, there: Mapping[str, Any]) -> bool:

@@ -612,3 +612,38 @@ def test_levels_in_one_cell_are_levels_and_labels_may_leave_their_numbers_out(be
     assert [v.value for v in load_tasks(rows).sound().verdicts] == [0.0, 0.5, 1.0]
     with pytest.raises(DataError, match="levels cannot be read"):
         load_tasks([{"prompt": "p", "criteria": [{"text": "x", "levels": "bad / good"}]}]).sound()
+
+
+def test_two_raters_of_one_answer_are_no_two_answers():
+    """Each row of labels became an answer of its own: the pair of raters was lost, n was doubled."""
+    row = {"task_id": "t", "response": "x", "labels": {"c": "met"}}
+    rows = [{**row, "rater": r, "mood": r} for r in ("ann", "bob")]
+    for own in ({}, {"response_id": "r"}):
+        found = load_tasks([{**x, **own} for x in rows])
+        assert len(found.responses) == 1 and {f.severity for f in found.findings} == {"info"}
+        assert [v.judge for v in found.verdicts] == ["human:ann", "human:bob"]
+        assert found.verdicts[1].meta["mood"] == "bob"
+    apart = (
+        [row] * 2,
+        [{**x, "rater": "ann"} for x in rows],
+        [{**x, "model": x["rater"]} for x in rows],
+    )
+    assert [len(load_tasks(x).responses) for x in apart] == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("said", "judge"),
+    [
+        ({"is_human": False}, "model"),
+        ({"is_human": True}, "human"),
+        ({"annotator_type": "model"}, "model"),
+        ({"annotator_type": "expert"}, "human"),
+        ({"label_source": "gpt-4o"}, "gpt-4o"),
+        ({"rating_type": "binary"}, "human"),
+    ],
+    ids=str,
+)
+def test_who_labelled_is_told_by_kinds_of_raters_too(said, judge):
+    """Labels of a model counted as people's."""
+    row = {"prompt": "p", "criterion": "x", "response": "r", "label": "met", **said}
+    assert [v.judge for v in load_tasks([row]).verdicts] == [judge]

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...records import fingerprint
 from ..chats import Chat, ask, chat_of, is_chat, turn_of, turns_in, unread_in
 from ..criteria import criteria_from, tags_of
-from ..labels import FIELDS, by_criterion, read_label
+from ..labels import FIELDS, by_criterion, giver, read_label
 from ..rows import Row, beside
 from ..taskset import Parsed
 from ..values import absent, as_text, blank, listed, number, parsed_json, unused
@@ -341,7 +342,7 @@ def answers(row: Row) -> Parsed:
     if task_id is None:
         return row.done(None)
     value = row.take("response", "text")
-    name = _unique(row, task_id, value, row.take("response_id", "id"))
+    name, again = _unique(row, task_id, value, row.take("response_id", "id"))
     stated = row.take("stated_confidence", "confidence")
     sure = _chance(stated)
     if not absent(stated) and (sure is None or not 0 <= sure <= 1):
@@ -365,8 +366,10 @@ def answers(row: Row) -> Parsed:
     meta = beside(row.leftover(), row.kept)
     if stated is not None and sure is None:
         meta["stated_confidence"] = stated  # a word ("high"), or out of range
+    if again:
+        row.verdicts = [replace(v, meta={**meta, **v.meta}) for v in row.verdicts]
     row.need(
-        row.respond(task_id, name, value, source=source, confidence=sure, meta=meta),
+        again or row.respond(task_id, name, value, source=source, confidence=sure, meta=meta),
         "the field 'response' is missing or null",
         "response",
         task_id=task_id,
@@ -388,11 +391,15 @@ def _chance(stated: Any) -> float | None:
     return number(stated)
 
 
-def _unique(row: Row, task_id: str, value: Any, own: Any) -> str:
-    """The id of an answer, its own or made of its text; one that the task has already gets a
-    number."""
+def _unique(row: Row, task_id: str, value: Any, own: Any) -> tuple[str, bool]:
+    """(id of an answer, its own or made of its text, whether another rater's labels of it stood
+    before); another answer of one id gets a number."""
     base = as_text(own) if own is not None else "r-" + fingerprint([task_id, as_text(value)])[:12]
-    name = unused(base, lambda n: row.context.ids.add(f"{task_id}\0{n}")[1])
+    key = [task_id, base, as_text(value), row.data.get("source"), row.data.get("model")]
+    who, seen = giver(row.data), row.context.ids
+    new = [seen.add(fingerprint(k))[1] for k in (key, [*key, who])]
+    again = new == [False, True] and who[0] is not None
+    name = base if again else unused(base, lambda n: row.context.ids.add(f"{task_id}\0{n}")[1])
     if name != base:
         row.find(
             "duplicate-id",
@@ -401,7 +408,7 @@ def _unique(row: Row, task_id: str, value: Any, own: Any) -> str:
             task_id=task_id,
             suggestion="give every answer of a task its own response_id",
         )
-    return name
+    return name, again
 
 
 def prompts(row: Row) -> Parsed:
