@@ -55,8 +55,7 @@ def alike(tasks: Iterable[Task]) -> dict[str, list[str]]:
     """Per task (id) with one fact: what questions for its kind of thing ("Which tissue") are
     answered with, and the few answers that recur where questions have its shape; its own, too.
 
-    What stands in the question is left out, unless every such question has it: what one has for
-    itself is what it is about.
+    What stands in the question is left out where its own answer does not: it is what it is about.
 
     >>> asked = [(f"Was {i} seen after 5 or 7 days?", f"{n} days") for i, n in zip("ABCD", "5757")]
     >>> ts = [Task(id=p, prompt=p, truth={"facts": [{"text": n}]}) for p, n in asked]
@@ -64,18 +63,22 @@ def alike(tasks: Iterable[Task]) -> dict[str, list[str]]:
     ['5 days', '7 days']
     """
     out: dict[str, dict[str, None]] = {}
-    one = [t for t in tasks if len(_facts(t)) == 1 and "poles" not in _facts(t)[0]]
-    kinds = grouped((kind, t) for t in one for kind in {_asked(t.prompt), _shape(t.prompt)})
-    for kind, rows in kinds.items():
-        names = Counter(str(_facts(t)[0]["text"]) for t in rows)
+    facts = [(t, _facts(t)[0]) for t in tasks if len(_facts(t)) == 1]
+    one = [(t, str(f["text"])) for t, f in facts if "poles" not in f]
+    kinds = grouped(  # a letter is no alternative to what it stands for
+        ((kind, len(text) < 3), (t, text))
+        for t, text in one
+        for kind in {_asked(t.prompt), _shape(t.prompt)}
+    )
+    for (kind, _), rows in kinds.items():
+        names = Counter(text for _, text in rows)
         few = len(names) <= MOST_ALIKE and len(rows) >= 2 * len(names)
-        if len(names) > 1 and kind and (few or ":" not in kind):
-            words = [set(phrase_words(t.prompt)) for t in rows]
-            offers = set.intersection(*words) if few else set()
-            parts = [(n, set(phrase_words(n))) for n, _ in names.most_common(MOST_NAMES)]
-            for t, asked in zip(rows, words, strict=True):
-                kept = (n for n, w in parts if w <= offers or not w <= asked)
-                out.setdefault(t.id, {}).update(dict.fromkeys(kept))
+        parts = [(n, set(phrase_words(n))) for n, _ in names.most_common(MOST_NAMES)]
+        for t, text in rows if kind and len(names) > 1 else ():
+            asked = set(phrase_words(t.prompt))
+            offers = asked.issuperset(phrase_words(text))
+            kept = (n for n, w in parts if (offers if w <= asked else few or ":" not in kind))
+            out.setdefault(t.id, {}).update(dict.fromkeys(kept))
     return {id: list(names) for id, names in out.items()}
 
 

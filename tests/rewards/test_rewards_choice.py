@@ -475,11 +475,44 @@ def test_a_count_beside_the_one_that_was_asked_is_no_second_choice(text):
     assert [earned(rows, text.strip().format(k))[2] for k in (8, 9, 30)] == [1.0] * 3
 
 
-def test_what_a_question_has_for_itself_is_no_option_of_it():
+def test_what_a_question_is_about_is_no_option_of_it():
     prompt = "In the {}, which cell takes up the dye?"
     rows = [(prompt.format(c), n) for c in ("neuron", "liver") for n in ("neuron", "glia")]
+    truths = [{"facts": [{"text": n}]} for _, n in rows]
     tasks = [
-        Task(id=str(i), prompt=p, truth={"facts": [{"text": n}]}) for i, (p, n) in enumerate(rows)
+        Task(id=str(i), prompt=p, truth=t)
+        for i, ((p, _), t) in enumerate(zip(rows, truths, strict=True))
     ]
     assert [t.truth["sisters"] for t in known_names(tasks)[2:]] == [["neuron", "glia"]] * 2
-    assert "sisters" not in known_names(tasks)[0].truth
+    assert "sisters" not in known_names(tasks)[1].truth
+
+
+def test_options_that_change_from_question_to_question_are_alternatives():
+    """ "5, 7 and 30 days" earned everything where the next question offers 10, 20 or 60 days."""
+    days = [(5, 7, 30), (10, 20, 60), (7, 20, 90), (5, 40, 80), (3, 10, 50)]
+    asked = "Was mouse {} sampled after {}, {} or {} days?"
+    rows = [(asked.format(f"K{i}", *d), d) for d in days for i in range(3)]
+    truths = [{"expected_answer": f"{d[i % 3]} days"} for i, (_, d) in enumerate(rows)]
+    pairs = zip(rows, truths, strict=True)
+    tasks = known_names(Task(id=p, prompt=p, truth=truth_of(t)) for (p, _), t in pairs)
+    for i in range(0, len(rows), 3):
+        d, trio = rows[i][1], tasks[i : i + 3]
+        assert sum(earned(trio, "It is {} (in cats {}, in dogs {}) days.".format(*d))) <= 1.0
+        assert earned(trio, "{}, {} and {} days.".format(*d)) == [0.0] * 3
+        assert earned(trio, f"After {d[1]} days, not {d[0]}.") == [0.0, 1.0, 0.0]
+
+
+def test_a_letter_and_what_it_stands_for_are_one_choice():
+    asked = (
+        "Which cell takes up dye {}? A) neuron B) glia",
+        "Which cell takes up dye {}: neuron or glia?",
+    )
+    pairs = [
+        (asked[k].format(i), n) for i in range(4) for k, n in enumerate([("A", "B")[i % 2], "glia"])
+    ]
+    truths = [{"facts": [{"text": n}]} for _, n in pairs]
+    tasks = known_names(
+        Task(id=p, prompt=p, truth=t) for (p, _), t in zip(pairs, truths, strict=True)
+    )
+    assert earned(tasks[2:3], "B) glia") == earned(tasks[2:3], "B, the glia.") == [1.0]
+    assert earned(tasks[2:3], "A and B") == [0.0]
