@@ -188,7 +188,7 @@ def train(
     heldout : default: the tasks whose split is heldout, test or validation; these are never
         trained on, nor are their prompts under another id.
     out : folder, default in the runs folder.
-    resume : go on from the last checkpoint; default: when `out` holds one.
+    resume : go on with the run in `out`; default: when one has begun there.
     loaded : a model that is there already (kit.train.models.load), trained in place.
     The result has .gain, .steps(), .rollouts(), .adapter.
     """
@@ -198,9 +198,11 @@ def train(
     if isinstance(tasks, (str, Path)) and Path(tasks).suffix in CONFIGS:
         given = dict(judge=judge, reward=reward, heldout=heldout, out=out, ledger=ledger)
         given = {k: str(v) if isinstance(v, Path) else v for k, v in given.items() if v is not None}
-        if loaded is not None:
+        if loaded is not None or not isinstance(heldout, str | Path | None):
             raise KitError(
-                "a config loads its own model", where="kit.train", fix="leave out loaded"
+                "a config loads its own model, and its held-out tasks from a file",
+                where="kit.train",
+                fix="leave out loaded, give heldout as a path; or give tasks, not a config",
             )
         given = {**_values(settings or {}), **given, **changes}
         if chain.is_chain(tasks):
@@ -221,7 +223,7 @@ def train(
         out=out,
         heldout=held,
         ledger=ledger,
-        resume=(out / "settings.json").exists() if resume is None else resume,
+        resume=inputs.begun(out) if resume is None else resume,
         on_step=on_step,
         loaded=loaded,
     )

@@ -375,6 +375,13 @@ class Ledger:
             row = db.execute(sql, (call_id,)).fetchone()
         return call_of(row) if row else None
 
+    def paid(self, since: int = 0) -> tuple[int, float, int]:
+        """Calls and US dollars after the call of this number, and the newest call's number."""
+        sql = "SELECT count(*), total(cost), coalesce(max(id), ?) FROM calls WHERE id>?"
+        with self.reading() as db:
+            calls, cost, last = db.execute(sql, (since, since)).fetchone()
+        return calls, cost, last
+
     def costs(self) -> list[dict[str, Any]]:
         """The cost book, per judge, model and endpoint.
 

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from ..errors import KitError
+
 PARENT = "KIT_PARENT_PID"  # set by a sweep for the runs that it starts
 GRACE = 20.0  # seconds between asking a process to stop and killing it
 
@@ -111,9 +113,9 @@ def alone(
     from filelock import FileLock, Timeout
 
     path = lock_file(folder, name)
-    path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(str(path))
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
     except Timeout:
         if busy is not None:
@@ -122,6 +124,12 @@ def alone(
         lock.acquire()
     except NotImplementedError:  # a network file system without locks, as Lustre is often mounted
         say("  this file system has no locks: start nothing twice in this folder")
+    except OSError as e:
+        raise KitError(
+            f"the folder cannot be written: {e.strerror}",
+            where=str(folder / name),
+            fix="name one that can",
+        ) from e
     try:
         yield
     finally:

@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import importlib.util
 import logging
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -195,6 +196,18 @@ def place(out: Path) -> None:
     taken = next((p for p in (out, *out.parents) if p.exists()), None)
     if taken is not None and not taken.is_dir():
         raise KitError(f"{taken} is a file", where="out", fix="name a folder that can be made")
+
+
+def begun(out: Path) -> bool:
+    """True where a run has left more in its folder than its settings: one that found no judge or no
+    model has paid for nothing and answered nothing.
+    """
+    from ..judge.ledger import Ledger
+
+    found = {re.split(r"[._]", p.name)[0] for p in out.glob("*")}
+    book = out / "ledger.sqlite"
+    done = found - {"settings", "ledger", "bill"} or (book.exists() and Ledger(book).paid()[0])
+    return "settings" in found and bool(done)
 
 
 def alone(out: Path, *, fresh: str | None = None) -> Any:

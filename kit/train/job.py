@@ -165,7 +165,7 @@ def run(job: Job, *, resume: bool | None = False, on_step: Any = None) -> Any:
     folder holds a run.
     """
     if resume is None:
-        resume = (job.out / "settings.json").exists()
+        resume = inputs.begun(job.out)
     if isinstance(job.settings, GRPOSettings):
         return grpo.train(
             job.settings,

@@ -41,6 +41,7 @@ class Bill:
     those of them that were paid before.
 
     kept : the file that it is written to at every batch, for the process that goes on after a stop.
+    open : a batch is asked; last : the ledger's newest call when it began.
     """
 
     seconds: float = 0.0
@@ -48,6 +49,8 @@ class Bill:
     cost: float = 0.0
     verdicts: int = 0
     cached: int = 0
+    open: bool = False
+    last: int = 0
     kept: Path | None = None
 
     @classmethod
@@ -66,6 +69,22 @@ class Bill:
         self.cost += sum(s.cost for s in spent) or sum(v.cost for v in verdicts)
         self.verdicts += len(verdicts)
         self.cached += sum(v.cached for v in verdicts)
+        self.open = False
+        self._write()
+
+    def begin(self, ledger: Ledger | None) -> None:
+        """A batch is asked from now on. What a process that was stopped within its batch had paid
+        by then is counted: the ledger's calls since it began.
+        """
+        if not self.kept or ledger is None:
+            return
+        calls, cost, self.last = ledger.paid(self.last)
+        if self.open:
+            self.calls, self.cost = self.calls + calls, self.cost + cost
+        self.open = True
+        self._write()
+
+    def _write(self) -> None:
         if self.kept:
             write_text(self.kept, json.dumps({k: v for k, v in vars(self).items() if k != "kept"}))
 
@@ -188,6 +207,7 @@ class Reward:
         from ..judge import ajudge
 
         started = time.monotonic()
+        self.bill.begin(ledger)
         more = dict(judge=self.judge or _NoJudge(), ledger=ledger, budget=self.budget)
         wanted = [self.composer.criteria(self.by_id[r.task_id], r) for r in responses]
         asked = [i for i, w in enumerate(wanted) if w]

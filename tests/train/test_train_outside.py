@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
+from pathlib import Path
+from types import SimpleNamespace
 from typing import get_args
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 import kit
 from kit import stats
 from kit.data.formats import biorlhf
-from kit.errors import DataError, KitError, MissingError
+from kit.errors import DataError, JudgeDownError, KitError, MissingError
 from kit.records import Criterion, Grade, Response, Task
 from kit.settings.read import parse
 from kit.stats.estimate import Estimate
@@ -672,3 +674,72 @@ def test_a_policy_that_is_unread_where_it_is_unsure_has_gained_nothing():
     where_unsure = [x or draw.choice((x, None)) for x in knows]
     moved = evaluation.compare(said(anywhere), said(where_unsure))
     assert moved.reward.value > 0.1 and not moved.shown and moved.reward.low < 0
+
+
+def test_calls_of_a_batch_that_was_killed_are_in_the_bill(tmp_path):
+    """Stopped after 6 of a batch's 8 calls and resumed: 62 calls were paid, 56 were told."""
+    from kit.judge.ledger import Ledger
+    from kit.judge.records import Call
+    from kit.train.reward import Bill
+
+    book = Ledger(tmp_path / "ledger.sqlite")
+
+    def paid(*ids):
+        for i in ids:
+            book.put(call=Call(id=i, judge="j", model="m", endpoint="e", cost=0.5))
+
+    paid("of another run")
+    bill = Bill.of(tmp_path / "bill.json", resume=False)
+    bill.begin(book)
+    paid("a", "b")
+    bill.add([], 1.0, [SimpleNamespace(calls=2, cost=1.0)])
+    bill.begin(book)
+    paid("c", "d", "e")  # killed here
+    gone_on = Bill.of(tmp_path / "bill.json", resume=True)
+    gone_on.begin(book)
+    gone_on.add([], 1.0, [SimpleNamespace(calls=0, cost=0.0)])
+    gone_on.begin(book)
+    assert (gone_on.calls, gone_on.cost) == (5, 2.5) and (bill.calls, bill.cost) == (2, 1.0)
+
+
+def test_a_start_without_a_judge_is_no_run_to_go_on_with(tmp_path, monkeypatch):
+    """The remedy of the first message, "give another judge", was refused as another run's."""
+    polite = (Criterion(id="c", text="Is polite."),)
+    task, held = (Task(id=t, prompt=f"ask {t}", criteria=polite) for t in ("one", "two"))
+    more = dict(settings="test", steps=1, out=tmp_path / "run", heldout=[held], patience_s=0.01)
+    monkeypatch.setattr("kit.train.reward.Reward.pause_s", 0.001)
+
+    class Dead:
+        name = "dead"
+
+        async def verdicts(self, task, response, criteria):
+            raise JudgeDownError("down")
+
+    with pytest.raises(JudgeDownError):
+        kit.train([task], judge=Dead(), **more)
+    assert (tmp_path / "run" / "settings.json").exists() and not inputs.begun(tmp_path / "run")
+    (tmp_path / "run" / "eval_before.json").touch()
+    assert inputs.begun(tmp_path / "run")
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    """A raw PermissionError about ".locks"."""
+
+    def refuse(self, *args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    task = Task(
+        id="t",
+        prompt="q",
+        criteria=(Criterion(id="c", text="x", check={"name": "exact", "answers": ["x"]}),),
+    )
+    with pytest.raises(KitError, match="cannot be written: Permission denied") as e:
+        kit.train([task], "test", out=tmp_path / "run")
+    assert str(tmp_path / "run") in str(e.value)
+
+
+def test_heldout_tasks_beside_a_config_are_refused_by_what_they_are(tmp_path):
+    """ "put it in quotes: YAML reads bare numbers" for a list of tasks in Python."""
+    with pytest.raises(KitError, match="held-out tasks from a file"):
+        kit.train("g.yaml", heldout=[Task(id="t", prompt="q")])
