@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .clusters import UNSEEN, codes, estimate, floats, reach, same_length, sums, worth
+from .clusters import UNSEEN, allow_unseen, codes, estimate, floats, reach, same_length, sums, worth
 from .columns import takes_table
 from .estimate import Estimate
+from .rates import USUAL, mean
 from .tails import t_below, t_quantile
 
 HOW = ("signed", "positive_normalised", "flip")
@@ -56,21 +57,17 @@ class _Rows:
     v: np.ndarray  # judge's verdict, NaN unknown
     h: np.ndarray  # human's verdict, NaN not labelled
     base: np.ndarray  # constant of the answer (the flipped negatives), spread over its rows
-    cluster: np.ndarray  # (n,)
-    n_clusters: int
-    answers: np.ndarray  # answers by cluster (C,)
-    n_answers: int
+    answer: np.ndarray  # (n,)
+    owner: np.ndarray  # the cluster of each answer (answers,)
 
 
 def _column(values: Sequence[Any] | None, n: int, name: str) -> np.ndarray:
-    if values is None:
-        return np.full(n, math.nan)
-    x = floats(values, name=name)
-    bad = (x < 0) | (x > 1)
-    if bad.any():
+    x = np.full(n, math.nan) if values is None else floats(values, name=name)
+    bad = np.flatnonzero((x < 0) | (x > 1))
+    if len(bad):
         raise DataError(
-            f"{x[bad][0]!r} is not in [0, 1]",
-            where=f"{name}, row {int(np.flatnonzero(bad)[0])}",
+            f"{x[bad[0]]!r} is not in [0, 1]",
+            where=f"{name}, row {bad[0]}",
             fix="1 met, 0 unmet, None unknown",
         )
     return x
@@ -105,7 +102,7 @@ def _rows(
             + (" or negative" if how == "positive_normalised" else ""),
         )
     a = w / total[group]
-    prompt, c = codes(answer if cluster is None else cluster, n)
+    prompt = codes(answer if cluster is None else cluster, n)[0]
     first = np.unique(group, return_index=True)[1]
     if cluster is not None and (prompt != prompt[first][group]).any():
         raise DataError(
@@ -119,45 +116,46 @@ def _rows(
         _column(verdicts, n, "verdicts"),
         _column(human, n, "human"),
         base,
-        prompt,
-        c,
-        np.bincount(prompt[first], minlength=c),
-        n_answers,
+        group,
+        prompt[first],
     )
 
 
 def _mean_score(r: _Rows, filled: np.ndarray, missing: int, level: float, words: str) -> Estimate:
-    top = np.bincount(r.cluster, r.a * filled + r.base, r.n_clusters)
-    return estimate(
-        lambda t: t[..., 0] / t[..., 1],
-        np.column_stack([top, r.answers]),
-        n=r.n_answers,
-        method=f"weighted rubric score, {words}",
-        missing=missing,
-        level=level,
-        size=r.answers,
+    """The mean of the answers' scores as `rates.mean` has it, in the range that their weights
+    leave; with room for prompts that are met or unmet as a whole, where nearly all scores are one.
+    """
+    least, score, most = (
+        np.round(np.bincount(r.answer, part + r.base), 12)  # .999.. is 1
+        for part in (np.minimum(r.a, 0.0), r.a * filled, np.maximum(r.a, 0.0))
     )
+    bounds = float(least.min()), float(most.max())
+    out = mean(score, cluster=r.owner, level=level, bounds=bounds)
+    usual = np.unique(score, return_counts=True)[1].max() >= USUAL * len(score)
+    if usual and out.se > 0 and not out.method.startswith("share"):
+        out = allow_unseen(out, bounds, bounds)
+    return replace(out, missing=missing, method=f"weighted rubric score{words}, {out.method}")
 
 
 def _cover_both(worst: Estimate, best: Estimate, level: float) -> tuple[float, float]:
     """Imbens & Manski 2004, equation 7, with Student's t: limits that cover a value anywhere
-    between the two ends.
+    between the two ends, each as far off as its own interval says.
     """
-    df, gap, wide = (
-        max((worst.n_clusters or 2) - 1, 1),
-        best.value - worst.value,
-        max(worst.se, best.se),
-    )
+    gap, wide = best.value - worst.value, max(worst.se, best.se)
     if not (wide > 0):
         return worst.low, best.high
     from scipy import optimize
 
-    c = optimize.brentq(
-        lambda x: t_below(x + gap / wide, df) - t_below(-x, df) - level,
-        0.0,
-        t_quantile(level, df) + 1e-9,
+    df = max((worst.n_clusters or 2) - 1, 1)
+    whole = t_quantile(level, df)
+    part = (
+        optimize.brentq(
+            lambda x: t_below(x + gap / wide, df) - t_below(-x, df) - level, 0.0, whole + 1e-9
+        )
+        / whole
     )
-    return worst.value - c * worst.se, best.value + c * best.se
+    low = worst.value - part * (worst.value - worst.low)
+    return low, best.value + part * (best.high - best.value)
 
 
 @takes_table("verdicts", "weights", "answer", "cluster", "human")
@@ -180,8 +178,8 @@ def rubric_score(
         rows or of whole prompts, None elsewhere; with them the judge's errors are taken out: rows
         are post-stratified by verdict (unknown is a level too) and by the sign of the weight, and
         the labels of a stratum are averaged in proportion to their share in the score. Interval:
-        cluster jackknife-t; with unknown verdicts and no labels the Imbens-Manski interval over all
-        they could be.
+        with labels cluster jackknife-t; without, that of `mean` over the answers' scores in their
+        range, and with unknown verdicts the Imbens-Manski interval over all they could be.
 
     >>> s = rubric_score([1, 0, 1, None], [2, -1, 1, 1], answer=["a", "a", "b", "b"])
     >>> s.worst.value < s.estimate.value < s.best.value
@@ -193,34 +191,31 @@ def rubric_score(
     gone = np.isnan(r.v)
     if human is not None and not np.isnan(r.h).all():
         return _corrected(r, int(gone.sum()), level)
-    worst = _mean_score(
-        r, np.where(gone, r.a < 0, r.v), int(gone.sum()), level, "unknown verdicts counted against"
-    )
-    best = _mean_score(
-        r, np.where(gone, r.a > 0, r.v), int(gone.sum()), level, "unknown verdicts counted for"
-    )
-    if not gone.any():
-        plain = replace(
-            worst, method=worst.method.replace(", unknown verdicts counted against", "")
+    missing = int(gone.sum())
+    worst, best = (
+        _mean_score(r, np.where(gone, fill, r.v), missing, level, words if missing else "")
+        for fill, words in (
+            (r.a < 0, ", unknown verdicts counted against"),
+            (r.a > 0, ", unknown verdicts counted for"),
         )
-        return RubricScore(plain, plain, plain, r.n_answers, len(r.v), 0, False)
-    low, high = _cover_both(worst, best, level)
-    note = (
-        f"unknown verdicts leave [{worst.value:.3f}, {best.value:.3f}] open; the interval "
-        f"covers all of it"
     )
+    if not missing:
+        return RubricScore(worst, worst, worst, worst.n, len(r.v), 0, False)
+    low, high = _cover_both(worst, best, level)
+    ends = f"[{worst.value:.3f}, {best.value:.3f}]"
+    note = f"unknown verdicts leave {ends} open; the interval covers all of it"
     middle = Estimate(
         (worst.value + best.value) / 2,
         low,
         high,
-        r.n_answers,
-        r.n_clusters,
+        worst.n,
+        worst.n_clusters,
         "weighted rubric score, Imbens-Manski",
-        note,
-        int(gone.sum()),
+        worst.note or best.note if math.isnan(low + high) else note,
+        missing,
         level,
     )
-    return RubricScore(middle, worst, best, r.n_answers, len(r.v), int(gone.sum()), False)
+    return RubricScore(middle, worst, best, worst.n, len(r.v), missing, False)
 
 
 def _corrected(r: _Rows, n_unknown: int, level: float) -> RubricScore:
@@ -229,25 +224,22 @@ def _corrected(r: _Rows, n_unknown: int, level: float) -> RubricScore:
     # unmet, between, met, unknown
     cut = np.where(np.isnan(r.v), 3.0, np.round(r.v * 2)) if several else r.v * 2
     stratum = np.unique(cut * 2 + (r.a < 0), return_inverse=True)[1]
-    k = int(stratum.max()) + 1
-    share = sums(r.a[:, None] * np.eye(k)[stratum], r.cluster, r.n_clusters)
-    hit = sums(
-        (size * np.where(has, r.h, 0.0))[:, None] * np.eye(k)[stratum], r.cluster, r.n_clusters
-    )
-    seen = sums((size * has)[:, None] * np.eye(k)[stratum], r.cluster, r.n_clusters)
-    base = np.bincount(r.cluster, r.base, r.n_clusters)
-    columns = np.column_stack([r.answers, base, share, hit, seen])
+    answers, cluster = np.bincount(r.owner), r.owner[r.answer]
+    k, c, n_answers = int(stratum.max()) + 1, len(answers), len(r.owner)
+    parts = (r.a, size * np.where(has, r.h, 0.0), size * has)  # share, met labels, labels
+    by_stratum = [sums(part[:, None] * np.eye(k)[stratum], cluster, c) for part in parts]
+    columns = np.column_stack([answers, np.bincount(cluster, r.base, c), *by_stratum])
     half = 0.5 * float(size[has].mean())
 
     def stat(t: np.ndarray, soft: Any = half) -> np.ndarray:
         mu = (t[..., 2 + k : 2 + 2 * k] + soft) / (t[..., 2 + 2 * k :] + 2 * soft)
         return (t[..., 1] + (t[..., 2 : 2 + k] * mu).sum(-1)) / t[..., 0]
 
-    inside = len(np.unique(r.cluster[has]))
+    inside = len(np.unique(cluster[has]))
     out = estimate(
         stat,
         columns,
-        n=r.n_answers,
+        n=n_answers,
         method="weighted rubric score corrected by labels",
         missing=n_unknown,
         level=level,
@@ -256,10 +248,10 @@ def _corrected(r: _Rows, n_unknown: int, level: float) -> RubricScore:
     more = UNSEEN * columns.sum(0)[2 + 2 * k :] / inside
     added = np.array([[*np.zeros(2 + k), *(more * x), *more] for x in (0.0, 1.0)])
     se = math.sqrt(out.se**2 + _floor(r, stratum, has, size, k)) if inside > 1 else math.nan
-    clusters = min(inside, worth(np.bincount(r.cluster, has)))
+    clusters = min(inside, worth(np.bincount(cluster, has)))
     wide = t_quantile(level, max(clusters - 1, 1)) * se
     limits = out.value - wide, out.value + wide, stat(columns.sum(0) + added)
-    bounds = [(r.base.sum() + f(r.a, 0.0).sum()) / r.n_answers for f in (np.minimum, np.maximum)]
+    bounds = [(r.base.sum() + f(r.a, 0.0).sum()) / n_answers for f in (np.minimum, np.maximum)]
     low, high = reach(out.value, *limits, bounds)
     none = np.bincount(stratum, has, k) == 0
     empty = int(none.sum())
@@ -276,7 +268,7 @@ def _corrected(r: _Rows, n_unknown: int, level: float) -> RubricScore:
         method=f"weighted rubric score corrected by {int(has.sum())} labels in {inside} "
         f"clusters, cluster jackknife-t",
     )
-    return RubricScore(out, out, out, r.n_answers, len(r.v), n_unknown, True)
+    return RubricScore(out, out, out, n_answers, len(r.v), n_unknown, True)
 
 
 def _floor(r: _Rows, stratum: np.ndarray, has: np.ndarray, size: np.ndarray, k: int) -> float:
@@ -291,7 +283,7 @@ def _floor(r: _Rows, stratum: np.ndarray, has: np.ndarray, size: np.ndarray, k: 
             continue
         m = float(size[rows].sum() ** 2 / (size[rows] ** 2).sum()) if len(h) else 0.0
         total += (
-            (float(r.a[stratum == j].sum()) / r.n_answers) ** 2
+            (float(r.a[stratum == j].sum()) / len(r.owner)) ** 2
             * (m + 0.5)
             * 0.5
             / ((m + 1) ** 2 * (m + 2))

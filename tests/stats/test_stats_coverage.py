@@ -112,7 +112,7 @@ class Rubrics:
     @staticmethod
     def _mean(v, w, answer, cluster):
         r = _rows(v, w, answer, cluster, None, "signed")
-        return float((r.a * v).sum()) / r.n_answers
+        return float((r.a * v).sum()) / len(r.owner)
 
     def one(self, kind):
         v, w, answer, cluster = self.draw(self.c)

@@ -92,3 +92,31 @@ def test_a_corrected_rubric_score_leaves_room_for_rare_labels_not_drawn():
     human = [0.0 if p < 10 else None for p in prompt]
     found = stats.rubric_score(verdicts, [1.0] * 400, answer=answer, cluster=prompt, human=human)
     assert found.estimate.low < 0.02 and found.estimate.high > 0.1
+
+
+def test_a_rubric_score_near_its_end_leaves_room_for_prompts_that_fail_as_a_whole():
+    """Twenty prompts, 18 of which meet all: .950 [.43, 1.47]; and of .98 met it covered .74."""
+    own = [1.0] * 18 + [0.8, 0.2]
+    verdicts = [float(k < round(5 * s)) for s in own for k in range(5)]
+    answer = np.repeat(np.arange(20), 5)
+    found = stats.rubric_score(verdicts, [1] * 100, answer=answer).estimate
+    same = stats.mean(own, bounds=(0, 1))
+    assert found.value == same.value and 0 <= found.low <= same.low < 0.5 and found.high <= 1
+    rng, held, unknown = np.random.default_rng(4), [], []
+    prompt, answer = np.repeat(np.arange(100), 10), np.repeat(np.arange(200), 5)
+    for _ in range(150):
+        whole, alike = rng.random(100) < 0.98, rng.random(100) < 0.4
+        met = np.where(alike[prompt], whole[prompt], rng.random(1000) < 0.98)
+        e = stats.rubric_score(met, [1] * 1000, answer=answer, cluster=prompt).estimate
+        met = np.where(rng.random(1000) < 0.03, np.nan, met)
+        open_ = stats.rubric_score(met, [1] * 1000, answer=answer, cluster=prompt).estimate
+        held.append(e.low <= 0.98 <= e.high)
+        unknown.append(open_.low <= 0.98 <= open_.high)
+        assert 0 <= open_.low <= open_.high <= 1
+    assert np.mean(held) >= 0.9 and np.mean(unknown) >= 0.9
+
+
+def test_unknown_verdicts_without_an_interval_say_that_the_clusters_are_too_few():
+    rows = {"answer": ["a", "a", "b", "b"], "cluster": ["p"] * 4}
+    found = stats.rubric_score([1, 0, 1, None], [1, 1, 1, 1], **rows).estimate
+    assert np.isnan(found.low) and "one cluster" in found.note
