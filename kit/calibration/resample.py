@@ -77,8 +77,8 @@ def calm_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) ->
     shared = [(same & (luck < q)) @ h - same @ h * q for q, h in zip(p, held.T, strict=True)]
     left = np.round(held.sum(0) - same @ held).astype(np.int64)
     df = max(worth(size) - 1, 1.0)
-    student = np.sqrt(df / rng.chisquare(df, (n_boot, 1)))
-    return student * np.stack(shared, 1) + rng.binomial(left, p) - left * p
+    shared = np.stack(shared, 1) * np.sqrt(df / rng.chisquare(df, (n_boot, 1)))
+    return shared + rng.binomial(left, p) - left * p
 
 
 def _alike(cells: Cells, bin: np.ndarray, least: int) -> float:

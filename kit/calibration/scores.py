@@ -74,10 +74,13 @@ def _mean(
 def brier_score(x: Inputs, level: float) -> Estimate:
     """Mean (confidence - outcome)^2."""
     p = np.asarray(x.conf, dtype=float)
-    out = mean_loss(
-        lambda y: (p - y) ** 2, x, method="mean squared error", level=level, bounds=(0.0, 1.0)
+    return _by_value(
+        mean_loss(
+            lambda y: (p - y) ** 2, x, method="mean squared error", level=level, bounds=(0.0, 1.0)
+        ),
+        x,
+        0.0,
     )
-    return _by_value(out, x, 0.0)
 
 
 def _by_value(out: Estimate, x: Inputs, constant: float) -> Estimate:
@@ -92,7 +95,7 @@ def _by_value(out: Estimate, x: Inputs, constant: float) -> Estimate:
         return out
     part, q = size / size.sum(), t_quantile(out.level, math.inf)
     slope = 1 - 2 * values - constant * (1 - 2 * hits.sum() / size.sum())
-    each = [wilson(min(h, m), m, level=out.level) for h, m in zip(hits, size, strict=True)]
+    each = (wilson(min(h, m), m, level=out.level) for h, m in zip(hits, size, strict=True))
     step = np.array([(e.low - e.value, e.high - e.value) for e in each]) * part[:, None]
     moved = step * (slope[:, None] + constant * step)
     mean_at = values**2 + slope * hits / size

@@ -82,12 +82,16 @@ def _estimate(
     x: Inputs,
     level: float,
 ) -> Estimate:
-    words = f"{name}, jackknife-t on the logit"
-    more = {"n": x.n, "n_clusters": x.n_clusters, "missing": x.missing, "level": level}
+    more = {
+        "n": x.n,
+        "n_clusters": x.n_clusters,
+        "method": f"{name}, jackknife-t on the logit",
+        "missing": x.missing,
+        "level": level,
+    }
     if len(psi) < 2:
-        return Estimate(value, math.nan, math.nan, method=words, **more)
-    more |= {"bounds": (0.0, 1.0), "units": len(psi)}
-    out = of_influence(value, psi, _most(x), method=words, **more)
+        return Estimate(value, math.nan, math.nan, **more)
+    out = of_influence(value, psi, _most(x), bounds=(0.0, 1.0), units=len(psi), **more)
     return reached(out, moved, (0.0, 1.0))
 
 

@@ -181,10 +181,9 @@ def auroc_change(
         method="change in AUROC, clustered DeLong, paired",
     )
     # rows of the rarer outcome that were not drawn may be as far apart as one of 20 of all rows is
-    apart = np.quantile(_ranks(a, y) - _ranks(b, z), [0.05, 0.95])
     rows = min(np.bincount(v.astype(int)).min() for v in (y, z))
-    moved = (rows * out.value + UNSEEN * apart) / (rows + UNSEEN)
-    return reached(out, moved, (-1.0, 1.0))
+    apart = UNSEEN * np.quantile(_ranks(a, y) - _ranks(b, z), [0.05, 0.95])
+    return reached(out, (rows * out.value + apart) / (rows + UNSEEN), (-1.0, 1.0))
 
 
 def distributions(probs: Any) -> np.ndarray:

@@ -169,5 +169,15 @@ def mean_over_seeds(
         return Estimate(value, math.nan, math.nan, n, None, words, note, missing)
     value, se = float(known.mean()), float(known.std(ddof=1)) / math.sqrt(n)
     half = t_quantile(0.95, n - 1) * se
-    low, high = max(value - half, bounds[0]), min(value + half, bounds[1])
-    return Estimate(value, low, high, n, None, "t over seeds", "", missing, 0.95, se)
+    return Estimate(
+        value,
+        max(value - half, bounds[0]),
+        min(value + half, bounds[1]),
+        n,
+        None,
+        "t over seeds",
+        "",
+        missing,
+        0.95,
+        se,
+    )
