@@ -145,9 +145,13 @@ def unread_of(value: Any) -> dict[str, Any]:
     >>> unread_of([{"score": 1, "text": "bad", "weight": 3}])
     {'levels: weight': 3}
     """
-    each = [x for x in parsed_json(value) or () if isinstance(x, Mapping)]
-    more = ((k, v) for x in each for k, v in x.items() if k != _score_in(x) and not absent(v))
-    return {f"levels: {k}": v for k, v in more if not isinstance(v, str)}
+    each = (x for x in parsed_json(value) or () if isinstance(x, Mapping))
+    return {
+        f"levels: {k}": v
+        for x in each
+        for k, v in x.items()
+        if k != _score_in(x) and not absent(v) and not isinstance(v, str)
+    }
 
 
 def _spaced(order: Sequence[tuple[float, str]]) -> tuple[str, ...]:

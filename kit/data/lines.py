@@ -138,8 +138,8 @@ def counts(text: str, place: int) -> bool:
     >>> counts("Two points for a name", 1), counts("1. Is polite", 1), counts("No. 7", 1)
     (True, False, True)
     """
-    rest = re.sub(rf"\A\W*[A-Za-z]{{0,9}}\s*{place}\W", "", text)
-    return bool(NUMBER.search(rest)) and not POINTS.search(text)
+    own = re.match(rf"\W*[A-Za-z]{{0,9}}\s*{place}\W", text)
+    return bool(NUMBER.search(text, own.end() if own else 0)) and not POINTS.search(text)
 
 
 def lines_of(row: Row, text: str, field_name: str) -> list[Any]:

@@ -97,8 +97,9 @@ class Unread:
             seen[1:4] = where, None if said else seen[2], "error"
         else:
             may = may or (READS.fullmatch(spelled(name)) and number(value) is None)
-            worded = bare and ASKS.match(spelled(name)) and len(as_text(value).split()) > 3
-            seen[3] = seen[3] or "warning" * bool(may or worded)
+            seen[3] = seen[3] or "warning" * bool(
+                may or (bare and ASKS.match(spelled(name)) and len(as_text(value).split()) > 3)
+            )
 
     def each(
         self, names: Iterable[str], where: str, there: Mapping[str, Any], of: str = ""
@@ -181,11 +182,14 @@ def holds(name: str, value: Any) -> bool:
     """
     value = parsed_json(value)
     deep = isinstance(value, Mapping) and any(holds(str(k), v) for k, v in value.items())
-    each = [set(x) for x in value if isinstance(x, Mapping)] if isinstance(value, list) else []
+    each = (x.keys() for x in (value if isinstance(value, list) else ()) if isinstance(x, Mapping))
     named = any({"weight", "points"} & x and {"text", "criterion"} & x for x in each)
-    stem = STEMS.search(spelled(name)) and not OTHER.match(spelled(name))
     many = isinstance(value, (list, Mapping)) or SEVERAL.match(as_text(value))
-    return bool(deep or ((named or stem or ASKS.match(spelled(name))) and many and value))
+    return bool(
+        deep
+        or (value and many and (named or ASKS.match(spelled(name))))
+        or (value and many and STEMS.search(spelled(name)) and not OTHER.match(spelled(name)))
+    )
 
 
 def _lost(name: str, there: Mapping[str, Any]) -> bool:
@@ -278,8 +282,10 @@ def of_answer(name: str, value: Any) -> bool:
     (False, False, False)
     """
     told = any(x.fullmatch(spelled(name)) for x in (ANSWERED, JUDGED, NOTES))
-    counted = not re.fullmatch(r"(?:.*_)?(?:id|uid|key|index|idx)", spelled(name))
-    return told or (counted and number(value) is not None)
+    return told or (
+        number(value) is not None
+        and not re.fullmatch(r"(?:.*_)?(?:id|uid|key|index|idx)", spelled(name))
+    )
 
 
 def judged(name: str, value: Any) -> bool:

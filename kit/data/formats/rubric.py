@@ -334,8 +334,9 @@ def open_instruct(row: Row) -> Parsed:
 
 def _open_rubrics(row: Row, source: Mapping[str, Any]) -> tuple[list[Criterion], set[str]]:
     texts = ("rubrics", "positive_rubrics", "negative_rubrics")
-    used = {k for k in texts if source.get(k) is not None}
-    used |= {k for k in (*SECTIONS, "rubric") if isinstance(source.get(k), list)}
+    used = {k for k in texts if source.get(k) is not None}.union(
+        k for k in (*SECTIONS, "rubric") if isinstance(source.get(k), list)
+    )
     criteria: list[Criterion] = []
     if "rubrics" in used:
         criteria += criteria_from(row, source["rubrics"])

@@ -396,8 +396,8 @@ def _unique(row: Row, task_id: str, value: Any, own: Any) -> tuple[str, bool]:
     before); another answer of one id gets a number."""
     base = as_text(own) if own is not None else "r-" + fingerprint([task_id, as_text(value)])[:12]
     key = [task_id, base, as_text(value), row.data.get("source"), row.data.get("model")]
-    who, seen = giver(row.data), row.context.ids
-    new = [seen.add(fingerprint(k))[1] for k in (key, [*key, who])]
+    who = giver(row.data)
+    new = [row.context.ids.add(fingerprint(k))[1] for k in (key, [*key, who])]
     again = new == [False, True] and who[0] is not None
     name = base if again else unused(base, lambda n: row.context.ids.add(f"{task_id}\0{n}")[1])
     if name != base:
