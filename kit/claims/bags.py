@@ -66,7 +66,7 @@ def alike(tasks: Iterable[Task]) -> dict[str, list[str]]:
     facts = [(t, _facts(t)[0]) for t in tasks if len(_facts(t)) == 1]
     one = [(t, str(f["text"])) for t, f in facts if "poles" not in f]
     kinds = grouped(  # a letter is no alternative to what it stands for
-        ((kind, len(text) < 3), (t, text))
+        ((kind, text.isdigit() or text in tuple("ABCDEFGH")), (t, text))
         for t, text in one
         for kind in {_asked(t.prompt), _shape(t.prompt)}
     )

@@ -306,7 +306,9 @@ def _undecided(task: Task, fact: Mapping[str, Any], sentences: Sequence[str]) ->
         if any(guesses(s, right_numbers(s, facts), given, *free) for s in sentences):
             return True
     wrong = (
-        [n for n in sisters if n != fact["text"]] if counted else others(task.truth, prompt, fact)
+        [n for n in (*sisters, *offered(prompt, fact["text"])) if n != fact["text"]]
+        if counted
+        else others(task.truth, prompt, fact)
     )
     if task.truth.get("comparison") or not wrong:
         return False

@@ -441,6 +441,8 @@ SETS = [
     ("Which dilution was used for {}: 1:10, 1:100 or 1:1000?", ("1:10", "1:100", "1:1000")),
     ("In which year was payload {} launched?", ("2011", "2014", "2019")),
     ("What has patient {}?", ("type 1 diabetes", "type 2 diabetes", "gestational diabetes")),
+    ("What did kit {} cost?", ("$5", "$10", "$50")),
+    ("Was the change in {} -10%, 0% or +10%?", ("-10%", "0%", "+10%")),
     ("Name the organ that shrank in {}.", ("eye", "liver", "thymus")),
 ]
 
