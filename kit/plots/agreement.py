@@ -28,27 +28,27 @@ def forest(
     """Estimates with their intervals, one line each, first on top; `reference` draws a vertical
     line (0 for differences).
     """
-    fig = theme.figure(
+    es = list(estimates.values())
+    rows = dict(
+        x=[None if math.isnan(e.value) else e.value for e in es],
+        y=[theme.safe(n) for n in estimates],
+        mode="markers",
+        marker=dict(size=9, color=theme.COLORS[0]),
+        error_x=theme.whiskers(((e.value, e.low, e.high) for e in es), thickness=1.6),
+        hovertext=[_hover(n, e) for n, e in estimates.items()],
+        hoverinfo="text",
+        showlegend=False,
+    )
+    return theme.figure(
+        rows,
         title=theme.safe(title)
         + ("<br><sub>intervals adjusted for looking at all of them</sub>" if adjusted else ""),
         x=x,
         height=150 + 30 * len(estimates),
+        yaxis_autorange="reversed",
+        yaxis_type="category",
+        shapes=theme.upright(reference),
     )
-    names, es = list(estimates), list(estimates.values())
-    fig.add_scatter(
-        x=[None if math.isnan(e.value) else e.value for e in es],
-        y=[theme.safe(n) for n in names],
-        mode="markers",
-        marker=dict(size=9, color=theme.COLORS[0]),
-        error_x=theme.whiskers(((e.value, e.low, e.high) for e in es), thickness=1.6),
-        hovertext=[_hover(n, e) for n, e in zip(names, es, strict=True)],
-        hoverinfo="text",
-        showlegend=False,
-    )
-    fig.update_yaxes(autorange="reversed", type="category")
-    if reference is not None:
-        fig.add_vline(x=reference, line_dash="dash", line_color=theme.GREY)
-    return fig
 
 
 def confusion(result: Agreement, *, title: str = "Judge against human") -> Any:
@@ -66,15 +66,8 @@ def confusion(result: Agreement, *, title: str = "Judge against human") -> Any:
         ]
         for i in range(len(names))
     ]
-    fig = theme.figure(
-        title=f"{theme.safe(title)}<br><sub>{next(iter(result.measures()))} "
-        f"{theme.safe(str(result.kappa))}</sub>",
-        x="human",
-        y="judge",
-        height=380,
-        width=480,
-    )
-    fig.add_heatmap(
+    cells = dict(
+        type="heatmap",
         z=share.tolist(),
         x=names,
         y=names,
@@ -87,8 +80,18 @@ def confusion(result: Agreement, *, title: str = "Judge against human") -> Any:
         colorscale=[[0, "#ffffff"], [1, theme.COLORS[0]]],
         colorbar=dict(title="share"),
     )
-    fig.update_layout(xaxis_type="category", yaxis_type="category", yaxis_autorange="reversed")
-    return fig
+    return theme.figure(
+        cells,
+        title=f"{theme.safe(title)}<br><sub>{next(iter(result.measures()))} "
+        f"{theme.safe(str(result.kappa))}</sub>",
+        x="human",
+        y="judge",
+        height=380,
+        width=480,
+        xaxis_type="category",
+        yaxis_type="category",
+        yaxis_autorange="reversed",
+    )
 
 
 def trap_rows(results: Mapping[str, Agreement]) -> list[dict[str, Any]]:
@@ -120,37 +123,40 @@ def trap(
     """Kappa against raw agreement, one mark per judge; the dashed line is the agreement of always
     giving the commonest answer.
     """
-    fig = theme.figure(title=theme.safe(title), x="raw agreement", y="kappa")
-    for i, (name, r) in enumerate(results.items()):
-        error = {
-            axis: theme.whiskers([(e.value, e.low, e.high)], thickness=1)
-            for axis, e in (("error_x", r.raw), ("error_y", r.kappa))
-            if not math.isnan(e.low)
-        }
-        fig.add_scatter(
-            x=[r.raw.value],
-            y=[r.kappa.value],
-            mode="markers",
-            name=theme.safe(name),
-            hoverinfo="text",
-            marker=dict(
-                size=11,
-                symbol=theme.MARKERS[(i + i // len(theme.MARKERS)) % len(theme.MARKERS)],
-                color=theme.COLORS[i % len(theme.COLORS)],
-            ),
-            hovertext=[
-                f"{theme.safe(name)}<br>raw {r.raw}<br>kappa {r.kappa}<br>always the commonest: "
-                f"{number(r.majority)}"
-            ],
-            **error,
-        )
-    if results:
-        fig.add_vline(
-            x=sum(r.majority for r in results.values()) / len(results),
-            line_dash="dash",
-            line_color=theme.GREY,
-        )
-    return fig
+    always = sum(r.majority for r in results.values()) / len(results) if results else None
+    return theme.figure(
+        *(_trapped(i, name, r) for i, (name, r) in enumerate(results.items())),
+        title=theme.safe(title),
+        x="raw agreement",
+        y="kappa",
+        shapes=theme.upright(always),
+    )
+
+
+def _trapped(i: int, name: str, r: Agreement) -> dict[str, Any]:
+    """One judge as a mark of `trap`, with what is known of its intervals."""
+    error = {
+        axis: theme.whiskers([(e.value, e.low, e.high)], thickness=1)
+        for axis, e in (("error_x", r.raw), ("error_y", r.kappa))
+        if not math.isnan(e.low)
+    }
+    return dict(
+        x=[r.raw.value],
+        y=[r.kappa.value],
+        mode="markers",
+        name=theme.safe(name),
+        hoverinfo="text",
+        marker=dict(
+            size=11,
+            symbol=theme.MARKERS[(i + i // len(theme.MARKERS)) % len(theme.MARKERS)],
+            color=theme.COLORS[i % len(theme.COLORS)],
+        ),
+        hovertext=[
+            f"{theme.safe(name)}<br>raw {r.raw}<br>kappa {r.kappa}<br>always the commonest: "
+            f"{number(r.majority)}"
+        ],
+        **error,
+    )
 
 
 def label_rows(
@@ -180,11 +186,9 @@ def _var(p: float) -> float:
 
 def labels(rows: Sequence[Mapping[str, Any]], *, title: str = "What each label buys") -> Any:
     """The curve of `label_rows`: half width of the 95% interval against the number of labels."""
-    fig = theme.figure(title=theme.safe(title), x="labels", y="half width of the 95% interval")
-    for i, (key, name) in enumerate(
-        (("human_only", "labels alone"), ("with_judge", "labels correcting the judge"))
-    ):
-        fig.add_scatter(
+    kinds = {"human_only": "labels alone", "with_judge": "labels correcting the judge"}
+    curves = [
+        dict(
             x=[r["labels"] for r in rows],
             y=[r[key] for r in rows],
             mode="lines+markers",
@@ -193,5 +197,12 @@ def labels(rows: Sequence[Mapping[str, Any]], *, title: str = "What each label b
             marker=dict(symbol=theme.MARKERS[i]),
             hovertemplate="%{x} labels: +- %{y:.3f}<extra>" + name + "</extra>",
         )
-    fig.update_yaxes(rangemode="tozero")
-    return fig
+        for i, (key, name) in enumerate(kinds.items())
+    ]
+    return theme.figure(
+        *curves,
+        title=theme.safe(title),
+        x="labels",
+        y="half width of the 95% interval",
+        yaxis_rangemode="tozero",
+    )

@@ -4,7 +4,7 @@ computed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,14 @@ from .theme import COLORS, DASHES, GREY, MARKERS, band, figure, whiskers
 CONF, CAME = "probability that was stated", "share that came true"
 
 
+Traces = list[dict[str, Any]]
+
+
 def _curve(
-    fig: Any, curve: Curve, color: str, dash: str, name: str, *, steps: bool = False, n: int = 0
-) -> None:
-    band(fig, *(v.tolist() for v in (curve.x, curve.low, curve.high)), color, f"{name}: interval")
-    fig.add_scatter(
+    curve: Curve, color: str, dash: str, name: str, *, steps: bool = False, n: int = 0
+) -> Traces:
+    ends = (v.tolist() for v in (curve.x, curve.low, curve.high))
+    line = dict(
         x=curve.x.tolist(),
         y=curve.y.tolist(),
         mode="lines",
@@ -30,6 +33,20 @@ def _curve(
         hovertemplate=f"{name}<br>confidence %{{x:.3f}}<br>came true %{{y:.3f}} "
         f"[%{{customdata[0]:.2f}}, %{{customdata[1]:.2f}}]"
         f"<br>n in all {n}<extra></extra>",
+    )
+    return [*band(*ends, color, f"{name}: interval"), line]
+
+
+def _straight(name: str, y: tuple[float, float] = (0, 1), dash: str = "dash", **more: Any) -> Any:
+    """A grey line across the figure."""
+    line = dict(color=GREY, dash=dash, **more)
+    return dict(
+        x=[0, 1],
+        y=list(y),
+        mode="lines",
+        line=line,
+        name=name,
+        hoverinfo="skip",
     )
 
 
@@ -59,42 +76,33 @@ def reliability(
     """
     if kind not in ("binned", "smooth", "corp", "all"):
         raise ValueError(f'kind is {kind!r}; use "binned", "smooth", "corp" or "all"')
-    fig = figure(
+    grey = {"smooth": result.smooth, "corp": result.corp}.get(kind)
+    ends = () if grey is None else (grey.x, grey.band_low, grey.band_high)
+    curves: dict[str, Callable[[], Traces]] = {
+        "smooth": lambda: _curve(result.smooth, COLORS[0], DASHES[0], "smooth", n=result.n),
+        "corp": lambda: _curve(
+            result.corp, COLORS[2], DASHES[2], "CORP (isotonic)", steps=True, n=result.n
+        ),
+        "binned": lambda: _binned(result),
+    }
+    return figure(
+        _straight("calibrated", width=1),
+        *(band(*(v.tolist() for v in ends), GREY, "a calibrated model stays here") if ends else ()),
+        *(trace for name, made in curves.items() if kind in (name, "all") for trace in made()),
         title=f"{title}<br><sub>{subtitle(result)}</sub>",
         x=x,
         y=y,
         height=560,
+        margin_t=130,
+        xaxis_range=[-0.02, 1.02],
+        yaxis_range=[-0.02, 1.02],
     )
-    fig.add_scatter(
-        x=[0, 1],
-        y=[0, 1],
-        mode="lines",
-        line=dict(color=GREY, dash="dash", width=1),
-        name="calibrated",
-        hoverinfo="skip",
-    )
-    grey = {"smooth": result.smooth, "corp": result.corp}.get(kind)
-    if grey is not None:
-        band(
-            fig,
-            *(v.tolist() for v in (grey.x, grey.band_low, grey.band_high)),
-            GREY,
-            "a calibrated model stays here",
-        )
-    if kind in ("smooth", "all"):
-        _curve(fig, result.smooth, COLORS[0], DASHES[0], "smooth", n=result.n)
-    if kind in ("corp", "all"):
-        _curve(fig, result.corp, COLORS[2], DASHES[2], "CORP (isotonic)", steps=True, n=result.n)
-    if kind in ("binned", "all"):
-        _binned(fig, result)
-    fig.update_layout(margin_t=130, xaxis_range=[-0.02, 1.02], yaxis_range=[-0.02, 1.02])
-    return fig
 
 
-def _binned(fig: Any, result: Reliability) -> None:
+def _binned(result: Reliability) -> Traces:
     b = result.bins
     middle, half = (b.band_low + b.band_high) / 2, (b.band_high - b.band_low) / 2
-    fig.add_scatter(
+    grey = dict(
         x=b.conf.tolist(),
         y=middle.tolist(),
         mode="markers",
@@ -105,7 +113,7 @@ def _binned(fig: Any, result: Reliability) -> None:
         hoverinfo="skip",
     )
     area = 6 + 18 * np.sqrt(b.n / b.n.max())
-    fig.add_scatter(
+    bins = dict(
         x=b.conf.tolist(),
         y=b.accuracy.tolist(),
         mode="markers",
@@ -126,6 +134,7 @@ def _binned(fig: Any, result: Reliability) -> None:
         "%{customdata[1]:.3g}<br>n=%{customdata[2]:g}<br>confidence %{x:.3f}"
         "<br>came true %{y:.3f} [%{customdata[3]:.2f}, %{customdata[4]:.2f}]<extra></extra>",
     )
+    return [grey, bins]
 
 
 def risk_coverage(result: RiskCoverage, *, title: str = "Risk and coverage") -> Any:
@@ -134,13 +143,8 @@ def risk_coverage(result: RiskCoverage, *, title: str = "Risk and coverage") -> 
         f"AURC {result.aurc}; perfect order {number(result.best_aurc)}, random order "
         f"{number(result.random_aurc)}"
     )
-    fig = figure(
-        title=f"{title}<br><sub>{sub}</sub>",
-        x="coverage (share of answers kept, most confident first)",
-        y="error rate among those kept",
-    )
     low, high = result.aurc.low, result.aurc.high
-    fig.add_scatter(
+    kept = dict(
         x=result.coverage.tolist(),
         y=result.risk.tolist(),
         mode="lines+markers" if len(result.risk) < 60 else "lines",
@@ -151,23 +155,21 @@ def risk_coverage(result: RiskCoverage, *, title: str = "Risk and coverage") -> 
         "it)<br>coverage %{x:.3f}"
         f"<br>error %{{y:.3f}}<br>AURC interval [{low:.3f}, {high:.3f}]<extra></extra>",
     )
-    fig.add_scatter(
-        x=[0, 1],
-        y=[result.random_aurc] * 2,
-        mode="lines",
-        line=dict(color=GREY, dash="dash"),
-        name="random order",
-        hoverinfo="skip",
+    return figure(
+        kept,
+        _straight("random order", (result.random_aurc, result.random_aurc)),
+        title=f"{title}<br><sub>{sub}</sub>",
+        x="coverage (share of answers kept, most confident first)",
+        y="error rate among those kept",
+        yaxis_rangemode="tozero",
     )
-    fig.update_yaxes(rangemode="tozero")
-    return fig
 
 
-def _intervals(fig: Any, names: list[str], eces: list[Any]) -> Any:
-    best = np.array([e.debiased.value for e in eces])
+def _intervals(names: Sequence[str], eces: Sequence[Any], **options: Any) -> Any:
+    """Errors, named: debiased with interval, plug-in, and of a calibrated model."""
     data = [[e.low, e.high, e.n, e.n_bins, e.p_value] for e in eces]
-    fig.add_scatter(
-        x=best.tolist(),
+    debiased = dict(
+        x=[float(e.debiased.value) for e in eces],
         y=names,
         mode="markers",
         name="debiased, with interval",
@@ -178,11 +180,8 @@ def _intervals(fig: Any, names: list[str], eces: list[Any]) -> Any:
         "%{customdata[1]:.2f}]<br>n=%{customdata[2]}, bins %{customdata[3]}, "
         "p=%{customdata[4]:.3f}<extra></extra>",
     )
-    for values, label, color, marker in (
-        ([e.value for e in eces], "plug-in", COLORS[1], MARKERS[1]),
-        ([e.null for e in eces], "a calibrated model would score", GREY, MARKERS[4]),
-    ):
-        fig.add_scatter(
+    others = [
+        dict(
             x=values,
             y=names,
             mode="markers",
@@ -191,8 +190,20 @@ def _intervals(fig: Any, names: list[str], eces: list[Any]) -> Any:
             customdata=data,
             hovertemplate=f"%{{y}}<br>{label} %{{x:.3f}}<br>n=%{{customdata[2]}}<extra></extra>",
         )
-    fig.update_layout(xaxis_rangemode="tozero", yaxis_autorange="reversed", yaxis_type="category")
-    return fig
+        for values, label, color, marker in (
+            ([e.value for e in eces], "plug-in", COLORS[1], MARKERS[1]),
+            ([e.null for e in eces], "a calibrated model would score", GREY, MARKERS[4]),
+        )
+    ]
+    return figure(
+        debiased,
+        *others,
+        x="expected calibration error",
+        xaxis_rangemode="tozero",
+        yaxis_autorange="reversed",
+        yaxis_type="category",
+        **options,
+    )
 
 
 def sensitivity(result: Sensitivity, *, title: str = "The same answers under many binnings") -> Any:
@@ -201,8 +212,8 @@ def sensitivity(result: Sensitivity, *, title: str = "The same answers under man
         f"plug-in ECE moves by {number(result.spread)} with the convention alone; "
         f"n={result.rows[0][1].n}"
     )
-    fig = figure(title=f"{title}<br><sub>{sub}</sub>", x="expected calibration error", height=480)
-    return _intervals(fig, [name for name, _ in result.rows], [e for _, e in result.rows])
+    names, found = zip(*result.rows, strict=True)
+    return _intervals(names, found, title=f"{title}<br><sub>{sub}</sub>", height=480)
 
 
 def comparison(
@@ -212,10 +223,8 @@ def comparison(
     title: str = "Calibration before and after",
 ) -> Any:
     """Both errors with intervals and null values; the verdict in the subtitle."""
-    fig = figure(
-        title=f"{title}<br><sub>{result.verdict}</sub>", x="expected calibration error", height=320
-    )
-    return _intervals(fig, list(names), [result.before, result.after])
+    said = f"{title}<br><sub>{result.verdict}</sub>"
+    return _intervals(names, [result.before, result.after], title=said, height=320)
 
 
 def side_by_side(
@@ -228,35 +237,30 @@ def side_by_side(
     """The smooth curves of several judges or policies in one figure, each with its band; `x`, `y`
     as in `reliability`.
     """
-    fig = figure(
+    return figure(
+        _straight("calibrated", dash="dot"),
+        *(t for k, (name, one) in enumerate(curves.items()) for t in _one_of(k, name, one)),
         title=f"{title}<br><sub>bands: 95% bootstrap; dotted: perfectly calibrated</sub>",
         x=x,
         y=y,
+        xaxis_range=[0, 1],
+        yaxis_range=[0, 1],
     )
-    fig.add_scatter(
-        x=[0, 1],
-        y=[0, 1],
-        mode="lines",
-        line=dict(color=GREY, dash="dot"),
-        name="calibrated",
-        hoverinfo="skip",
+
+
+def _one_of(k: int, name: str, result: Reliability) -> Traces:
+    """The k-th of several: its smooth curve and its bins in one colour."""
+    color, dash = COLORS[k % len(COLORS)], DASHES[k % len(DASHES)]
+    bins = dict(
+        x=result.bins.conf.tolist(),
+        y=result.bins.accuracy.tolist(),
+        mode="markers",
+        name=f"{name}: bins",
+        marker=dict(color=color, symbol=MARKERS[k % len(MARKERS)], size=8),
+        customdata=result.bins.n.tolist(),
+        hovertemplate="%{x:.3f}: %{y:.3f} of n=%{customdata:g}<extra></extra>",
     )
-    for k, (name, result) in enumerate(curves.items()):
-        color = COLORS[k % len(COLORS)]
-        _curve(
-            fig, result.smooth, color, DASHES[k % len(DASHES)], f"{name} (n={result.n})", n=result.n
-        )
-        fig.add_scatter(
-            x=result.bins.conf.tolist(),
-            y=result.bins.accuracy.tolist(),
-            mode="markers",
-            name=f"{name}: bins",
-            marker=dict(color=color, symbol=MARKERS[k % len(MARKERS)], size=8),
-            customdata=result.bins.n.tolist(),
-            hovertemplate="%{x:.3f}: %{y:.3f} of n=%{customdata:g}<extra></extra>",
-        )
-    fig.update_layout(xaxis_range=[0, 1], yaxis_range=[0, 1])
-    return fig
+    return [*_curve(result.smooth, color, dash, f"{name} (n={result.n})", n=result.n), bins]
 
 
 def null_by_n(
@@ -266,8 +270,7 @@ def null_by_n(
     title: str = "What a perfectly calibrated model would score",
 ) -> Any:
     """Null ECE against the number of answers; `observed` (n, ece) marks what was measured."""
-    fig = figure(title=title, x="answers (log scale)", y="expected ECE when calibrated")
-    fig.add_scatter(
+    scores = dict(
         x=list(null),
         y=list(null.values()),
         mode="lines+markers",
@@ -275,20 +278,29 @@ def null_by_n(
         line=dict(color=COLORS[0]),
         hovertemplate="n=%{x}: %{y:.3f}<extra></extra>",
     )
-    if observed:
-        fig.add_scatter(
-            x=[observed[0]],
-            y=[observed[1]],
+    here = [
+        dict(
+            x=[n],
+            y=[ece],
             mode="markers",
             name="measured here",
             marker=dict(color=COLORS[1], symbol=MARKERS[1], size=12),
             hovertemplate="n=%{x}: ECE %{y:.3f}<extra></extra>",
         )
-    fig.update_layout(xaxis_type="log", yaxis_rangemode="tozero")
-    return fig
+        for n, ece in ([observed] if observed else [])
+    ]
+    return figure(
+        scores,
+        *here,
+        title=title,
+        x="answers (log scale)",
+        y="expected ECE when calibrated",
+        xaxis_type="log",
+        yaxis_rangemode="tozero",
+    )
 
 
 def eces(found: Mapping[str, Any], *, title: str = "Calibration errors") -> Any:
     """Several ECEs: debiased with interval, plug-in, and what a calibrated model would score."""
-    fig = figure(title=title, x="expected calibration error", height=200 + 40 * len(found))
-    return _intervals(fig, list(found), list(found.values()))
+    height = 200 + 40 * len(found)
+    return _intervals(list(found), list(found.values()), title=title, height=height)

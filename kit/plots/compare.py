@@ -47,9 +47,9 @@ def words(row: Mapping[str, Any]) -> str:
     )
 
 
-def _beside(fig: Any, names: Sequence[str], texts: Sequence[str]) -> None:
-    """Texts in the right margin, one a row; set at once, since each `add_annotation` copies all
-    that are there (27 of the 31 s that a report over 300 runs took).
+def _beside(names: Sequence[str], texts: Sequence[str]) -> dict[str, Any]:
+    """The layout with texts in the right margin, one a row; set at once, since each
+    `add_annotation` copies all that are there (27 of the 31 s that a report over 300 runs took).
     """
     style = dict(
         x=1.01,
@@ -59,53 +59,39 @@ def _beside(fig: Any, names: Sequence[str], texts: Sequence[str]) -> None:
         showarrow=False,
         font=dict(size=12, color=theme.GREY),
     )
-    beside = [dict(style, y=n, text=t) for n, t in zip(names, texts, strict=True)]
-    fig.update_layout(
-        annotations=[*fig.layout.annotations, *beside],
-        margin_r=24 + int(6.4 * max(map(len, texts), default=0)),
-    )
+    return {
+        "annotations": [dict(style, y=n, text=t) for n, t in zip(names, texts, strict=True)],
+        "margin_r": 24 + int(6.4 * max(map(len, texts), default=0)),
+    }
 
 
 def _lines(
-    fig: Any,
-    names: Sequence[str],
-    ends: Sequence[tuple[Any, Any, Any]],
-    hover: Sequence[str],
-    texts: Sequence[str],
-) -> None:
-    """A line for each (value, low, high), the first on top, its words beside it; hollow where there
-    is no interval.
-    """
-    whole = [None not in e and e[1] == e[1] for e in ends]
-    for known in (True, False):
-        at = [i for i, w in enumerate(whole) if w == known]
-        if at:
-            color = theme.COLORS[0]
-            fig.add_scatter(
-                x=[ends[i][0] for i in at],
-                y=[names[i] for i in at],
-                mode="markers",
-                hovertext=[hover[i] for i in at],
-                hoverinfo="text",
-                showlegend=False,
-                error_x=theme.whiskers((ends[i] for i in at), color=color) if known else None,
-                marker=dict(size=10, color=color, symbol="circle" if known else "circle-open"),
-            )
-    _beside(fig, names, texts)
-    fig.update_yaxes(
-        categoryorder="array",
-        categoryarray=names,
-        range=[len(names) - 0.4, -0.6],
-        type="category",
-    )
+    names: Sequence[str], ends: Sequence[tuple[Any, Any, Any]], hover: Sequence[str]
+) -> list[dict[str, Any]]:
+    """A mark for each (value, low, high); hollow where there is no interval."""
+    whole, color = [None not in e and e[1] == e[1] for e in ends], theme.COLORS[0]
+    sides = ((known, [i for i, w in enumerate(whole) if w == known]) for known in (True, False))
+    return [
+        dict(
+            x=[ends[i][0] for i in at],
+            y=[names[i] for i in at],
+            mode="markers",
+            hovertext=[hover[i] for i in at],
+            hoverinfo="text",
+            showlegend=False,
+            error_x=theme.whiskers((ends[i] for i in at), color=color) if known else None,
+            marker=dict(size=10, color=color, symbol="circle" if known else "circle-open"),
+        )
+        for known, at in sides
+        if at
+    ]
 
 
 def band(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Any:
     """Many runs of one metric, sorted by value: points with their intervals, named on hovering."""
-    fig = theme.figure(title=title, x="runs, sorted by value", y="value (bar: 95% interval)")
     ranked = sorted(rows, key=lambda r: r["value"])
     ends = ((r["value"], r.get("low"), r.get("high")) for r in ranked)
-    fig.add_scatter(
+    points = dict(
         x=list(range(1, len(ranked) + 1)),
         y=[r["value"] for r in ranked],
         mode="markers",
@@ -114,20 +100,16 @@ def band(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Any:
         marker=dict(size=5, color=theme.COLORS[0]),
         error_y=theme.whiskers(ends, color="#9fc5e0", width=0),
     )
-    return fig
+    axes = {"x": "runs, sorted by value", "y": "value (bar: 95% interval)"}
+    return theme.figure(points, title=title, **axes)
 
 
 def over_seeds(rows: Sequence[Any], *, title: str = "") -> Any:
     """Settings over seeds: `rows` are kit.runs.compare.Seeds of one metric; a small ring is a seed,
     the point their mean with its t interval.
     """
-    fig = theme.figure(
-        title=title,
-        x="value (rings: seeds; point and bar: mean over seeds, 95% interval)",
-        height=150 + 40 * len(rows),
-    )
     names = [theme.safe(r.setting or "all runs") for r in rows]
-    fig.add_scatter(
+    rings = dict(
         x=[v for r in rows for v in r.values],
         y=[n for r, n in zip(rows, names, strict=True) for _ in r.values],
         mode="markers",
@@ -143,8 +125,18 @@ def over_seeds(rows: Sequence[Any], *, title: str = "") -> Any:
         f"[{low:.3g}, {high:.3g}]" if low == low else "(all the same)" for _, low, high in ends
     ]
     texts = [f"{r.mean.value:.3g} {b}, {r.mean.n} seeds" for r, b in zip(rows, bands, strict=True)]
-    _lines(fig, names, ends, [str(r.mean) for r in rows], texts)
-    return fig
+    return theme.figure(
+        rings,
+        *_lines(names, ends, [str(r.mean) for r in rows]),
+        title=title,
+        x="value (rings: seeds; point and bar: mean over seeds, 95% interval)",
+        height=150 + 40 * len(rows),
+        yaxis_categoryorder="array",
+        yaxis_categoryarray=names,
+        yaxis_range=[len(names) - 0.4, -0.6],
+        yaxis_type="category",
+        **_beside(names, texts),
+    )
 
 
 def forest_by_metric(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> Any:
@@ -152,24 +144,28 @@ def forest_by_metric(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> A
     run.
     """
     metrics = list(dict.fromkeys(r["metric"] for r in rows))
-    fig = theme.figure(
-        title=title, x="value (bar: 95% interval)", height=max(240, 150 + 26 * len(metrics))
+    by_run = grouped((r["run"], r) for r in rows)
+    return theme.figure(
+        *(_of_run(k, mine) for k, mine in enumerate(by_run.values())),
+        title=title,
+        x="value (bar: 95% interval)",
+        height=max(240, 150 + 26 * len(metrics)),
+        yaxis_autorange="reversed",
+        yaxis_type="category",
     )
-    for k, run in enumerate(dict.fromkeys(r["run"] for r in rows)):
-        mine = [r for r in rows if r["run"] == run]
-        ends = ((r["value"], r.get("low"), r.get("high")) for r in mine)
-        names = [theme.safe(r["metric"]) for r in mine]
-        hover = [f"{name}<br>{words(r)}<br>{run}" for name, r in zip(names, mine, strict=True)]
-        color = theme.COLORS[k % len(theme.COLORS)]
-        fig.add_scatter(
-            x=[r["value"] for r in mine],
-            y=names,
-            mode="markers",
-            name=label(mine[0]),
-            hovertext=hover,
-            hoverinfo="text",
-            marker=dict(size=9, color=color, symbol=theme.MARKERS[k % len(theme.MARKERS)]),
-            error_x=theme.whiskers(ends, color=color),
-        )
-    fig.update_yaxes(autorange="reversed", type="category")
-    return fig
+
+
+def _of_run(k: int, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The metrics of the k-th run, in its colour."""
+    ends = ((r["value"], r.get("low"), r.get("high")) for r in rows)
+    names, color = [theme.safe(r["metric"]) for r in rows], theme.COLORS[k % len(theme.COLORS)]
+    return dict(
+        x=[r["value"] for r in rows],
+        y=names,
+        mode="markers",
+        name=label(rows[0]),
+        hovertext=[f"{n}<br>{words(r)}<br>{r['run']}" for n, r in zip(names, rows, strict=True)],
+        hoverinfo="text",
+        marker=dict(size=9, color=color, symbol=theme.MARKERS[k % len(theme.MARKERS)]),
+        error_x=theme.whiskers(ends, color=color),
+    )

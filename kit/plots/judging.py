@@ -32,26 +32,22 @@ def audit_page(report: Any) -> str:
 
 def audits(reports: Sequence[Any]) -> Any:
     """Several judges' audits side by side: one colour and marker a judge."""
-    fig = _rates({r.judge: r.table() for r in reports}, "Audit")
-    fig.update_layout(scattermode="group")
-    return fig
+    return _rates({r.judge: r.table() for r in reports}, "Audit", scattermode="group")
 
 
-def _rates(found: Mapping[str, Sequence[Mapping[str, Any]]], title: str) -> Any:
+def _rates(found: Mapping[str, Sequence[Mapping[str, Any]]], title: str, **layout: Any) -> Any:
     """Rows with a rate, a colour and a marker for each name."""
     every = {name: [r for r in rows if r["rate"] is not None] for name, rows in found.items()}
     names = [
         theme.safe(n) for n in dict.fromkeys(r["name"] for rows in every.values() for r in rows)
     ]
-    fig = theme.figure(title=title, x="rate", height=180 + 30 * max(len(names), 4))
-    for k, (name, rows) in enumerate(every.items()):
-        ends = ((r["rate"], r["low"], r["high"]) for r in rows)
-        fig.add_scatter(
+    marks = [
+        dict(
             name=theme.safe(name),
             mode="markers",
             x=[r["rate"] for r in rows],
             y=[theme.safe(r["name"]) for r in rows],
-            error_x=theme.whiskers(ends, thickness=1.4),
+            error_x=theme.whiskers(((r["rate"], r["low"], r["high"]) for r in rows), thickness=1.4),
             marker=dict(
                 size=9,
                 color=theme.COLORS[k % len(theme.COLORS)],
@@ -60,11 +56,17 @@ def _rates(found: Mapping[str, Sequence[Mapping[str, Any]]], title: str) -> Any:
             customdata=[theme.safe(f"{r['what']}; n={r['n']}") for r in rows],
             hovertemplate="%{y}: %{x:.1%}<br>%{customdata}<extra></extra>",
         )
-    fig.update_layout(
+        for k, (name, rows) in enumerate(every.items())
+    ]
+    return theme.figure(
+        *marks,
+        title=title,
+        x="rate",
+        height=180 + 30 * max(len(names), 4),
         xaxis_range=[-0.02, 1.02],
         xaxis_tickformat=".0%",
         yaxis_autorange="reversed",
         yaxis_categoryorder="array",
         yaxis_categoryarray=names,
+        **layout,
     )
-    return fig

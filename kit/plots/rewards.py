@@ -13,12 +13,8 @@ from .theme import COLORS, figure
 def weights(composer: Composer) -> Any:
     """Bars of the components' shares of the total weight; hover shows kind and options."""
     rows = [r for r in composer.table() if r["kind"] != "step"]
-    fig = figure(
-        title=f"Reward {composer.name}: shares of the weight",
-        x="share",
-        height=120 + 36 * len(rows),
-    )
-    fig.add_bar(
+    bars = dict(
+        type="bar",
         y=[r["step"] for r in rows],
         x=[r["share"] for r in rows],
         orientation="h",
@@ -27,8 +23,14 @@ def weights(composer: Composer) -> Any:
         hovertemplate="%{y}: %{x:.1%}<br>%{customdata[0]}, weight "
         "%{customdata[1]}<br>%{customdata[2]}<extra></extra>",
     )
-    fig.update_layout(xaxis_tickformat=".0%", yaxis_autorange="reversed")
-    return fig
+    return figure(
+        bars,
+        title=f"Reward {composer.name}: shares of the weight",
+        x="share",
+        height=120 + 36 * len(rows),
+        xaxis_tickformat=".0%",
+        yaxis_autorange="reversed",
+    )
 
 
 def contributions(
@@ -40,16 +42,18 @@ def contributions(
     grades = list(grades)[:top]
     names = list(dict.fromkeys(k for g in grades for k, v in g.parts.items() if v is not None))
     x = list(labels or [g.response_id for g in grades])[: len(grades)]
-    fig = figure(title="What each answer's reward is made of", y="contribution to the reward")
-    for i, n in enumerate(names):
-        fig.add_bar(
+    bars = [
+        dict(
+            type="bar",
             name=n,
             x=x,
             y=[g.parts.get(n) for g in grades],
             marker_color=COLORS[i % len(COLORS)],
             hovertemplate=f"{n}: %{{y:.3f}}<extra>%{{x}}</extra>",
         )
-    fig.add_scatter(
+        for i, n in enumerate(names)
+    ]
+    dots = dict(
         name="reward",
         x=x,
         y=[g.score for g in grades],
@@ -59,6 +63,12 @@ def contributions(
         hovertemplate="reward %{y:.3f} [%{customdata[0]:.3f}, "
         "%{customdata[1]:.3f}]<extra>%{x}</extra>",
     )
-    # long names of answers take the room below, where a legend usually stands
-    fig.update_layout(barmode="relative", legend=dict(y=1.0, yanchor="bottom"))
-    return fig
+    return figure(
+        *bars,
+        dots,
+        title="What each answer's reward is made of",
+        y="contribution to the reward",
+        barmode="relative",
+        # long names of answers take the room below, where a legend usually stands
+        legend=dict(y=1.0, yanchor="bottom"),
+    )

@@ -4,7 +4,7 @@ later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..page import escape
@@ -17,12 +17,22 @@ TOP, BOTTOM = 84, 56  # pixels of margin: a title of two lines above, ticks and 
 
 
 def figure(
-    *, title: str = "", x: str = "", y: str = "", height: int = 420, width: int | None = None
+    *traces: Mapping[str, Any],
+    title: str = "",
+    x: str = "",
+    y: str = "",
+    height: int = 420,
+    width: int | None = None,
+    **layout: Any,
 ) -> Any:
-    """An empty figure in the kit's style; `title` may hold a second line in <br><sub>...</sub>."""
+    """A figure in the kit's style.
+
+    traces : as plotly takes them, each with its `type` where it is no "scatter". title : may hold a
+    second line in <br><sub>...</sub>. layout : what is not as in the style, for `update_layout`.
+    """
     import plotly.graph_objects as go
 
-    fig = go.Figure()
+    fig = go.Figure(list(traces))
     axis = dict(
         showgrid=True,
         gridcolor="#e6e6e6",
@@ -46,7 +56,13 @@ def figure(
         xaxis=dict(axis, title_text=x or None),
         yaxis=dict(axis, title_text=y or None),
     )
-    return fig
+    return fig.update_layout(**layout)
+
+
+def upright(x: float | None, dash: str = "dash") -> list[dict[str, Any]]:
+    """A vertical line through the whole figure, as `shapes`; none where x is None."""
+    ends = dict(x0=x, x1=x, xref="x", y0=0, y1=1, yref="y domain")
+    return [] if x is None else [dict(ends, type="line", line=dict(color=GREY, dash=dash))]
 
 
 def safe(text: Any, limit: int = 400) -> str:
@@ -68,29 +84,30 @@ def below(height: int) -> float:
 
 
 def band(
-    fig: Any,
     x: Sequence[Any],
     low: Sequence[Any],
     high: Sequence[Any],
     color: str,
     name: str,
     alpha: float = 0.18,
-) -> None:
-    """Fill between two curves, where both are known."""
+) -> list[dict[str, Any]]:
+    """The trace that fills between two curves, where both are known; none where they never are."""
     both = (r for r in zip(x, low, high, strict=True) if None not in r)
     rows = [r for r in both if r[1] == r[1] and r[2] == r[2]]
-    if rows:
-        xs, lo, hi = zip(*rows, strict=True)
-        fig.add_scatter(
-            x=[*xs, *xs[::-1]],
-            y=[*hi, *lo[::-1]],
-            fill="toself",
-            fillcolor=rgba(color, alpha),
-            line=dict(width=0),
-            mode="lines",
-            name=name,
-            hoverinfo="skip",
-        )
+    if not rows:
+        return []
+    xs, lo, hi = zip(*rows, strict=True)
+    area = dict(
+        x=[*xs, *xs[::-1]],
+        y=[*hi, *lo[::-1]],
+        fill="toself",
+        fillcolor=rgba(color, alpha),
+        line=dict(width=0),
+        mode="lines",
+        name=name,
+        hoverinfo="skip",
+    )
+    return [area]
 
 
 def whiskers(rows: Iterable[tuple[Any, Any, Any]], **more: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .theme import COLORS, GREY, band, figure, rgba, whiskers
+from .theme import COLORS, GREY, band, figure, rgba, upright, whiskers
 
 HEALTH = (
     ("mixed", "mixed (has a gradient)", COLORS[2]),
@@ -30,53 +30,60 @@ def reward(steps: Steps, *, title: str = "Training reward") -> Any:
 
     steps : rows of steps.jsonl.
     """
-    fig = _by_step(steps, title=title, y="reward")
-    x = [s["step"] for s in steps]
-    band(
-        fig,
-        x,
-        [s.get("reward_low") for s in steps],
-        [s.get("reward_high") for s in steps],
-        COLORS[0],
-        "95% interval of a step's answers",
+    x, *ends = ([s.get(key) for s in steps] for key in ("step", "reward_low", "reward_high"))
+    return _by_step(
+        steps,
+        *band(x, *ends, COLORS[0], "95% interval of a step's answers"),
+        *_noted(steps, "reward", dict(color=COLORS[0], size=6), dict(color=COLORS[0], width=2.5)),
+        title=title,
+        y="reward",
     )
-    fig.add_scatter(
-        x=x,
-        y=[s.get("reward") for s in steps],
-        mode="markers",
-        name="step",
-        marker=dict(color=COLORS[0], size=6),
-    )
-    fig.add_scatter(
-        x=x,
-        y=running([s.get("reward") for s in steps]),
-        mode="lines",
-        name="mean of five steps",
-        line=dict(color=COLORS[0], width=2.5),
-    )
-    return fig
+
+
+def _noted(steps: Steps, key: str, marker: Any, line: Any) -> list[dict[str, Any]]:
+    """A number of each step, and its running mean."""
+    x, y = [s["step"] for s in steps], [s.get(key) for s in steps]
+    return [
+        dict(
+            x=x,
+            y=y,
+            mode="markers",
+            name="step",
+            marker=marker,
+        ),
+        dict(
+            x=x,
+            y=running(y),
+            mode="lines",
+            name="mean of five steps",
+            line=line,
+        ),
+    ]
 
 
 def health(steps: Steps, *, title: str = "What the groups can teach") -> Any:
     """Share of groups that are mixed, all good, all bad, all equal, unknown: a stacked area per
     step.
     """
-    fig = _by_step(steps, title=title, y="share of groups")
-    x = [s["step"] for s in steps]
-    for key, name, color in HEALTH:
-        y = [(s.get(key) or 0) / s["groups"] if s.get("groups") else None for s in steps]
-        if any(y):
-            fig.add_scatter(
-                x=x,
-                y=y,
-                mode="lines",
-                name=name,
-                stackgroup="one",
-                line=dict(width=0.5, color=color),
-                fillcolor=rgba(color, 0.6),
-            )
-    fig.update_layout(showlegend=True, yaxis_range=[0, 1])  # of one kind, too: which one?
-    return fig
+    shares = {
+        key: [(s.get(key) or 0) / s["groups"] if s.get("groups") else None for s in steps]
+        for key, _, _ in HEALTH
+    }
+    areas = [
+        dict(
+            x=[s["step"] for s in steps],
+            y=shares[key],
+            mode="lines",
+            name=name,
+            stackgroup="one",
+            line=dict(width=0.5, color=color),
+            fillcolor=rgba(color, 0.6),
+        )
+        for key, name, color in HEALTH
+        if any(shares[key])
+    ]
+    shown = dict(showlegend=True, yaxis_range=[0, 1])  # of one kind, too: which one?
+    return _by_step(steps, *areas, title=title, y="share of groups", **shown)
 
 
 def criteria(
@@ -88,10 +95,9 @@ def criteria(
     """Share of answers that meet each criterion, mean of five steps; names : criterion id -> text
     for the legend.
     """
-    fig = _by_step(steps, title=title, y="share met", height=460)
     ids = list(dict.fromkeys(i for s in steps for i in (s.get("criteria") or {})))
-    for n, i in enumerate(ids):
-        fig.add_scatter(
+    lines = [
+        dict(
             x=[s["step"] for s in steps],
             y=running([(s.get("criteria") or {}).get(i) for s in steps]),
             mode="lines",
@@ -101,37 +107,24 @@ def criteria(
                 dash=("solid", "dash", "dot")[n // len(COLORS) % 3],
             ),
         )
-    fig.update_yaxes(range=[0, 1.02])
-    return fig
+        for n, i in enumerate(ids)
+    ]
+    options = dict(y="share met", height=460, yaxis_range=[0, 1.02])
+    return _by_step(steps, *lines, title=title, **options)
 
 
 def series(steps: Steps, key: str, *, title: str = "", y: str = "") -> Any:
     """One number of steps.jsonl per step, with a running mean: words, tokens, truncated, entropy,
     kl, grad_norm ...
     """
-    fig = _by_step(steps, title=title or key, y=y or key, height=320)
-    x, values = [s["step"] for s in steps], [s.get(key) for s in steps]
-    fig.add_scatter(
-        x=x,
-        y=values,
-        mode="markers",
-        name="step",
-        marker=dict(color=rgba(COLORS[0], 0.5), size=5),
-    )
-    fig.add_scatter(
-        x=x,
-        y=running(values),
-        mode="lines",
-        name="mean of five steps",
-        line=dict(color=COLORS[0]),
-    )
-    return fig
+    style = dict(color=rgba(COLORS[0], 0.5), size=5), dict(color=COLORS[0])
+    options = dict(title=title or key, y=y or key, height=320)
+    return _by_step(steps, *_noted(steps, key, *style), **options)
 
 
 def lengths(steps: Steps) -> Any:
     """Words per answer and the share of answers that were cut off."""
-    fig = series(steps, "words", title="Length of answers", y="words")
-    fig.add_scatter(
+    cut = dict(
         x=[s["step"] for s in steps],
         y=[s.get("truncated") for s in steps],
         mode="lines",
@@ -139,31 +132,32 @@ def lengths(steps: Steps) -> Any:
         yaxis="y2",
         line=dict(color=COLORS[1], dash="dot"),
     )
-    fig.update_layout(
-        yaxis2=dict(
-            overlaying="y",
-            side="right",
-            range=[0, 1.02],
-            tickmode="auto",
-            showgrid=False,
-            title=dict(text="share cut off"),
-        )
+    right = dict(
+        overlaying="y",
+        side="right",
+        range=[0, 1.02],
+        tickmode="auto",
+        showgrid=False,
+        title=dict(text="share cut off"),
     )
-    return fig
+    words = series(steps, "words", title="Length of answers", y="words")
+    return words.add_trace(cut).update_layout(yaxis2=right)
 
 
 def time_split(steps: Steps, *, title: str = "Where the time goes") -> Any:
     """Seconds per step for generation, judge and update, stacked."""
-    fig = _by_step(steps, title=title, y="seconds", height=320)
-    for key, name, color in SPLIT:
-        fig.add_bar(
+    bars = [
+        dict(
+            type="bar",
             x=[s["step"] for s in steps],
             y=[s.get(key) for s in steps],
             name=name,
             marker=dict(color=color),
         )
-    fig.update_layout(barmode="stack", bargap=0.1)
-    return fig
+        for key, name, color in SPLIT
+    ]
+    options = dict(y="seconds", height=320, barmode="stack", bargap=0.1)
+    return _by_step(steps, *bars, title=title, **options)
 
 
 def gain(result: Any, *, title: str = "Held-out: after minus before") -> Any:
@@ -171,8 +165,7 @@ def gain(result: Any, *, title: str = "Held-out: after minus before") -> Any:
     kit.train.evaluation.Gain.
     """
     rows = [r for r in result.table() if r["what"] != "words per answer"][::-1]
-    fig = figure(title=title, x="difference", height=110 + 44 * len(rows))
-    fig.add_scatter(
+    marks = dict(
         x=[r["difference"] for r in rows],
         y=[_short(r["what"], 60) for r in rows],
         mode="markers",
@@ -182,8 +175,8 @@ def gain(result: Any, *, title: str = "Held-out: after minus before") -> Any:
         ),
         error_x=whiskers((r["difference"], r["low"], r["high"]) for r in rows),
     )
-    fig.add_vline(x=0, line=dict(color=GREY, dash="dot"))
-    return fig
+    height = 110 + 44 * len(rows)
+    return figure(marks, title=title, x="difference", height=height, shapes=upright(0, "dot"))
 
 
 def policies(
@@ -197,8 +190,8 @@ def policies(
     values = [*(v for v, _ in known), result.before.value, result.after.value]
     ends = [(v, None, None) for v, _ in known]
     ends += [(e.value, e.low, e.high) for e in (result.before, result.after)]
-    fig = figure(title=title, x="mean reward", height=110 + 30 * len(names))
-    fig.add_bar(
+    bars = dict(
+        type="bar",
         x=values,
         y=names,
         orientation="h",
@@ -206,7 +199,7 @@ def policies(
         marker=dict(color=[GREY] * len(known) + [COLORS[0], COLORS[1]]),
         error_x=whiskers(ends),
     )
-    return fig
+    return figure(bars, title=title, x="mean reward", height=110 + 30 * len(names))
 
 
 def running(values: Sequence[float | None], width: int = 5) -> list[float | None]:
@@ -220,12 +213,10 @@ def running(values: Sequence[float | None], width: int = 5) -> list[float | None
     return [sum(some) / len(some) if some else None for some in known]
 
 
-def _by_step(steps: Steps, **options: Any) -> Any:
-    """An empty figure over steps; few steps are all named, and nothing between them."""
-    fig = figure(x="step", **options)
-    if len(steps) <= 12:
-        fig.update_xaxes(tickmode="linear", tick0=0, dtick=1)
-    return fig
+def _by_step(steps: Steps, *traces: Mapping[str, Any], **options: Any) -> Any:
+    """A figure over steps; few steps are all named, and nothing between them."""
+    ticks = dict(tickmode="linear", tick0=0, dtick=1) if len(steps) <= 12 else {}
+    return figure(*traces, x="step", xaxis=ticks, **options)
 
 
 def _short(text: str, size: int = 48) -> str:
