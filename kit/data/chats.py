@@ -57,8 +57,12 @@ class Chat:
             return self
         system = [] if self.system is None else [{"role": "system", "content": self.system}]
         asked = {"role": "user", "content": self.prompt}
-        whole = chat_of(row, [*system, *self.history, asked, *self.after, *turns], answered=True)
-        return replace(whole, meta={**self.meta, **whole.meta})
+        begun = [*system, *self.history, asked, *self.after]
+        whole = chat_of(row, [*begun, *turns], answered=True)
+        meta = {**self.meta, **whole.meta}
+        if "messages" in meta:
+            meta["messages"] = [*self.meta.get("messages", begun), *turns]
+        return replace(whole, meta=meta)
 
 
 def chat_of(row: Row, value: Any, *, answered: bool = False, goes_on: bool = False) -> Chat:

@@ -250,13 +250,22 @@ def _joined(blocks: Iterable[list[Row]]) -> Iterable[list[Row]]:
     """All rows of a task together, in the order of first sight: a file may be sorted by model, by
     criterion or by rater."""
     out: dict[str, list[list[Row]]] = {}
+    groups: dict[
+        str, dict[frozenset[str], dict[str, list[Row]]]
+    ] = {}  # by fields filled, by values
     for rows in blocks:
         first = rows[0].data
-        name = next((first[k] for k in IDENT if first.get(k) is not None), None)
-        alike = out.setdefault(str(name), [])
-        known = next((b for b in alike if _same_task(b[0], rows[0])), None)
+        name = str(next((first[k] for k in IDENT if first.get(k) is not None), None))
+        ids = [first.get("task_id"), first.get("id")]
+        told = _told(rows[0], TELLS if ids == [None, None] else ASKED_OF)
+        alike, key = groups.setdefault(name, {}), repr((ids, told))
+        own = alike.setdefault(frozenset(told), {})
+        others = (b for g in alike.values() if g is not own for b in g.values())
+        near = itertools.chain([own[key]] if key in own else (), others)
+        known = next((b for b in near if _same_task(b[0], rows[0])), None)
         if known is None:
-            alike.append(rows)
+            own[key] = rows
+            out.setdefault(name, []).append(rows)
         else:
             known += rows
     return itertools.chain.from_iterable(out.values())

@@ -85,6 +85,7 @@ def _instance(schema: Any) -> Any:
     if "enum" in schema or "const" in schema:
         return schema.get("const", next(iter(schema.get("enum", ())), None))
     kind = schema.get("type", "object")
+    kind = kind[0] if isinstance(kind, list) else kind
     if kind == "object":
         fields = schema.get("properties", {})
         return {name: _instance(fields.get(name)) for name in schema.get("required", fields)}

@@ -251,3 +251,15 @@ def test_a_form_that_no_text_is_known_for_is_no_writer():
         for i in range(4)
     ]
     assert forms(rows) == () and forms([]) == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [(["string", "null"], '{"a": "x"}'), (["array"], '{"a": ["x"]}'), ("number", '{"a": 1}')],
+)
+def test_a_schema_of_several_types_has_a_smallest_text(kind, text):
+    """`"type": ["string", "null"]` was a raw TypeError of `kit rewards`."""
+    inner = {"type": kind, "items": {"type": "string"}}
+    schema = {"type": "object", "required": ["a"], "properties": {"a": inner}}
+    form = Criterion(id="c", text="Is JSON.", check={"name": "json", "schema": schema})
+    assert forms([Task(id=str(i), prompt="?", criteria=(form,)) for i in range(2)]) == (text,)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import kit
 from kit import rubrics
 from kit.checks import check
 from kit.claims.base import applicable
@@ -735,3 +736,22 @@ def test_who_gave_a_label_is_read_alike_in_a_row_a_list_and_an_object():
         for i, labels in enumerate(held):
             row = {"task_id": "q", "response": "a", "labels": labels, **(who if i == 0 else {})}
             assert [v.judge for v in load_tasks([row]).verdicts] == [judge]
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"completion": [{"role": "assistant", "content": "a", "turn": "SECOND"}]},
+        {
+            "chosen": [{"role": "assistant", "content": "a", "turn": "SECOND"}],
+            "rejected": [{"role": "assistant", "content": "b", "turn": "SECOND"}],
+        },
+    ],
+)
+def test_fields_of_a_prompts_turns_are_kept_where_the_answer_has_fields_too(answers):
+    """The answer's turns were kept behind the prompt's as they had been rebuilt; "it is kept in
+    meta" was false of the prompt's."""
+    asked = [{"role": "user", "content": [{"type": "text", "text": "u"}], "turn": "FIRST"}]
+    found = kit.load([{"prompt": asked, **answers}])
+    kept = found.tasks[0].meta["messages"]
+    assert kept[0] == asked[0] and kept[1]["turn"] == "SECOND"

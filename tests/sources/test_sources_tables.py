@@ -214,3 +214,30 @@ def test_an_empty_weight_of_a_flat_table_is_said(tmp_path):
     found = kit.load(path)
     assert [c.weight for c in found.tasks[0].criteria] == [30, -20, 1]
     assert [f.where for f in found.findings if f.code == "null-weight"] == ["t.csv, line 4"]
+
+
+def test_rows_that_share_a_prompt_are_each_compared_once(monkeypatch):
+    """4,000 flat rows of one prompt and another article each took 85 s: each was compared with all."""
+    from kit.data import load
+
+    compared = []
+
+    def counted(a, b, old=load._same_task):
+        compared.append(1)
+        return old(a, b)
+
+    monkeypatch.setattr(load, "_same_task", counted)
+    base = {"prompt": "Summarize the article.", "criterion": "Is short.", "label": 1}
+    rows = [{**base, "article": f"text {i % 90}", "response": f"r{i}"} for i in range(270)]
+    found = kit.load(rows)
+    assert (len(found.tasks), len(found.responses)) == (90, 270)
+    assert len(compared) <= 3 * len(rows)
+    assert [t.meta["article"] for t in found.tasks] == [f"text {i}" for i in range(90)]
+
+
+def test_rows_with_an_id_are_joined_whatever_else_they_hold():
+    rows = [
+        {"task_id": "a", "prompt": "Q", "input": str(i), "criterion": c, "response": c}
+        for i, c in enumerate("XYX")
+    ]
+    assert len(kit.load(rows).tasks) == 1
