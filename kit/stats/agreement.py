@@ -25,7 +25,7 @@ from ..errors import DataError
 from .clusters import cell_sums, codes, estimate, is_unknown, same_length, unmasked
 from .columns import takes_table
 from .estimate import Estimate
-from .shares import share
+from .shares import drawn, share
 from .tails import t_quantile
 from .vocabulary import ordered, refuse_levels, shared, unsaid
 
@@ -298,6 +298,20 @@ def _gwet(p: np.ndarray, w: np.ndarray) -> np.ndarray:
     return w.sum() / (q * (q - 1)) * (m * (1 - m)).sum(-1) if q > 1 else m.sum(-1) * np.nan
 
 
+def _kinds(sums: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """What a row of a cluster that was not drawn may be, from confusion sums (C, q * q), for
+    `estimate`: both name one category; and, as far as the clusters are of unequal size, a
+    disagreement, as usual as it costs (1 - w). Few clusters with most of the rows show no others
+    like them: with half of 1 row and half of 16, AC1 held .89 of 20 to 30 clusters.
+    """
+    both, apart = np.eye(w.size)[:: len(w) + 1], sums.sum(0) * (1 - w).ravel()
+    if not apart.any():
+        return both
+    uneven = len(sums) / drawn(sums.sum(1))
+    apart *= min(2 - 2 / uneven, 1.0) / apart.sum()
+    return uneven * np.vstack([both, apart])
+
+
 def _chance_corrected(
     name: str,
     chance: Callable[[np.ndarray, np.ndarray], np.ndarray],
@@ -319,7 +333,7 @@ def _chance_corrected(
         se=se,
         bounds=(-1.0, 1.0),
         size=sums.sum(1),
-        kinds=np.eye(q * q)[:: q + 1],  # both name the category
+        kinds=_kinds(sums, w),
     )
     if p.n and math.isnan(out.value):
         return replace(out, note="undefined: both columns always give the same category")
@@ -405,6 +419,7 @@ def _plain_stat(
     se: str,
     low: float = 0.0,
     size: np.ndarray | None = None,
+    w: np.ndarray | None = None,
 ) -> Estimate:
     q = len(p.categories)
     return estimate(
@@ -417,7 +432,7 @@ def _plain_stat(
         se=se,
         bounds=(low, 1.0),
         size=p.sums().sum(1) if size is None else size,
-        kinds=np.eye(q * q)[:: q + 1],  # both name the category
+        kinds=_kinds(p.sums(), np.eye(q) if w is None else w),
     )
 
 
@@ -450,7 +465,7 @@ def accuracy(
     """
     p = pairs(a, b, cluster=cluster, categories=categories)
     w = weight_matrix(weights, p.categories, in_order=categories is not None)
-    out = _plain_stat("raw agreement", lambda s: (s * w).sum(axis=(-1, -2)), p, level, se)
+    out = _plain_stat("raw agreement", lambda s: (s * w).sum(axis=(-1, -2)), p, level, se, w=w)
     if (
         weights is not None
         or se != "jackknife"
@@ -491,16 +506,19 @@ def balanced_accuracy(
     )
 
 
+def said_of(p: Pairs, said: int, truth: int, *, clustered: bool, level: float) -> Estimate:
+    """The share of the rows of one category of the reference of which the judge says another."""
+    here = p.reference == truth
+    group = codes(p.cluster[here], int(here.sum()))[0] if clustered else None
+    return share((p.judge[here] == said).astype(float), np.ones(here.sum()), group, level=level)
+
+
 def _of_recalls(p: Pairs, e: Estimate, level: float) -> tuple[float, float]:
     """Limits no narrower than those of the recalls together (Zou & Donner 2008): a rare category
     judged right each time has no spread.
     """
-    recalls = []
-    for k in np.flatnonzero(p.table().sum(0)):
-        here = p.reference == k
-        group, _ = codes(p.cluster[here], int(here.sum()))
-        hit = (p.judge[here] == k).astype(float)
-        recalls.append(share(hit, np.ones(len(hit)), group, level=level))
+    occur = np.flatnonzero(p.table().sum(0))
+    recalls = [said_of(p, k, k, clustered=True, level=level) for k in occur]
     q = max(len(recalls), 1)
     down = math.hypot(*(r.value - r.low for r in recalls)) / q
     up = math.hypot(*(r.high - r.value for r in recalls)) / q

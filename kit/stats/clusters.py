@@ -301,8 +301,14 @@ def estimate(
         return Estimate(math.nan, math.nan, math.nan, n, 0, method, "no known rows", missing, level)
     value, left = jackknife(stat, cluster_sums)
     if math.isnan(value):
-        note = note or "undefined for these rows"
-        return unknown(n, n_clusters=c, method=method, note=note, missing=missing, level=level)
+        return unknown(
+            n,
+            n_clusters=c,
+            method=method,
+            note=note or "undefined for these rows",
+            missing=missing,
+            level=level,
+        )
     if c < 2:
         return Estimate(
             value, math.nan, math.nan, n, c, method, "one cluster: no interval", missing, level
@@ -340,7 +346,6 @@ def estimate(
         extra = "no cluster changes it" + ("" if low < high else ": no interval")
     elif df < FEW:
         extra = extra or CARRIED
-    notes = "; ".join(t for t in (note, extra) if t)
     return Estimate(
         value,
         low,
@@ -348,7 +353,7 @@ def estimate(
         n=n,
         n_clusters=c,
         method=words,
-        note=notes,
+        note="; ".join(t for t in (note, extra) if t),
         missing=missing,
         level=level,
         se=spread,
@@ -517,6 +522,5 @@ def limits(
         return max(value - half, low), min(value + half, high)
     step = half / (high - low) / (at * (1 - at))
     middle = math.log(at / (1 - at))
-    ends = (0.5 * (1 + math.tanh((middle + s * step) / 2)) for s in (-1, 1))
-    one, two = (low + e * (high - low) for e in ends)
-    return one, two
+    one, two = (0.5 * (1 + math.tanh((middle + s * step) / 2)) for s in (-1, 1))
+    return low + one * (high - low), low + two * (high - low)

@@ -87,20 +87,8 @@ class Comparison:
     @property
     def adjusted(self) -> Estimate:
         """The estimate with its adjusted interval."""
-        e = self.estimate
-        return Estimate(
-            e.value,
-            self.low,
-            self.high,
-            e.n,
-            e.n_clusters,
-            e.method + ", max-T adjusted",
-            e.note,
-            e.missing,
-            e.level,
-            e.se,
-            e.worth,
-        )
+        words = f"{self.estimate.method}, max-T adjusted"
+        return replace(self.estimate, low=self.low, high=self.high, method=words)
 
 
 def compare(

@@ -159,17 +159,13 @@ def labels_needed(
     )
     human, post = math.ceil(scale * rate * (1 - rate) - 1e-9), math.ceil(scale * left - 1e-9)
     gain = q1 + q0 - 1
-    rogan = None
-    if gain > 0:
-        rogan = math.ceil(
-            scale * ((1 - rate) * q0 * (1 - q0) + rate * q1 * (1 - q1)) / gain**2 - 1e-9
+    errors = (1 - rate) * q0 * (1 - q0) + rate * q1 * (1 - q1)
+    rogan = math.ceil(scale * errors / gain**2 - 1e-9) if gain > 0 else None
+    note = ""
+    if rogan is None or rogan > human:
+        note = (
+            "correcting by sensitivity and specificity needs more labels than using no judge at all"
         )
-    worse = rogan is None or rogan > human
-    note = (
-        "correcting by sensitivity and specificity needs more labels than using no judge at all"
-        if worse
-        else ""
-    )
     return LabelPlan(human, post, rogan, half_width, note)
 
 

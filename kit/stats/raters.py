@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .agreement import numbered, pairs
+from .agreement import numbered, pairs, said_of
 from .clusters import codes, estimate, same_length, sums
 from .columns import grid, takes_table
 from .estimate import Estimate, unknown
-from .shares import share
 
 
 def counts(
@@ -288,13 +287,10 @@ def confusion(
     p = pairs(judge, human, cluster=cluster, categories=categories)
     out = {}
     for y, truth in enumerate(p.categories):
-        here = p.reference == y
-        group = None if cluster is None else codes(p.cluster[here], int(here.sum()))[0]
         for x, said in enumerate(p.categories):
-            if not here.any():
+            if y not in p.reference:
                 note = f"the human never says {truth!r}"
                 out[truth, said] = unknown(0, method="share", note=note, level=level)
                 continue
-            hit = (p.judge[here] == x).astype(float)
-            out[truth, said] = share(hit, np.ones(len(hit)), group, level=level)
+            out[truth, said] = said_of(p, x, y, clustered=cluster is not None, level=level)
     return out

@@ -202,8 +202,10 @@ def rubric_score(
     if not missing:
         return RubricScore(worst, worst, worst, worst.n, len(r.v), 0, False)
     low, high = _cover_both(worst, best, level)
-    ends = f"[{worst.value:.3f}, {best.value:.3f}]"
-    note = f"unknown verdicts leave {ends} open; the interval covers all of it"
+    note = (
+        f"unknown verdicts leave [{worst.value:.3f}, {best.value:.3f}] open; the interval "
+        f"covers all of it"
+    )
     middle = Estimate(
         (worst.value + best.value) / 2,
         low,

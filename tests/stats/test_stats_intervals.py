@@ -120,3 +120,42 @@ def test_unknown_verdicts_without_an_interval_say_that_the_clusters_are_too_few(
     rows = {"answer": ["a", "a", "b", "b"], "cluster": ["p"] * 4}
     found = stats.rubric_score([1, 0, 1, None], [1, 1, 1, 1], **rows).estimate
     assert np.isnan(found.low) and "one cluster" in found.note
+
+
+def one_or_sixteen(rng, prompts, rate, alike):
+    """0s and 1s of prompts with 1 or 16 rows, all of a prompt the same with chance `alike`."""
+    group = np.repeat(np.arange(prompts), np.where(rng.random(prompts) < 0.5, 1, 16))
+    whole, same = rng.random(prompts) < rate, rng.random(prompts) < alike
+    return group, np.where(same[group], whole[group], rng.random(len(group)) < rate)
+
+
+def test_a_share_of_prompts_with_one_or_many_rows_leaves_room_for_a_long_one_not_drawn():
+    """Half of 100 prompts had 1 row, half 16, rate .05: .90 of the intervals held."""
+    rng, held = np.random.default_rng(8), []
+    for _ in range(600):
+        group, hit = one_or_sixteen(rng, 100, 0.05, 0.8)
+        e = stats.mean(hit, cluster=group)
+        held.append(e.low <= 0.05 <= e.high)
+    assert np.mean(held) >= 0.935
+
+
+def test_agreement_of_prompts_with_one_or_many_rows_leaves_room_for_disagreement_not_drawn():
+    """Half of 30 prompts had 1 row, half 16: .89 of AC1's intervals held, .84 of those without a
+    note. Prompts of one size have the interval they had."""
+    rng, held, plain = np.random.default_rng(9), [], []
+    met = 0.9 * 0.85 + 0.1 * 0.15
+    share = (0.9 + met) / 2
+    chance = 2 * share * (1 - share)
+    truth = (0.85 - chance) / (1 - chance)
+    for _ in range(500):
+        group, human = one_or_sixteen(rng, 30, 0.9, 0.8)
+        wrong, same = rng.random(30) < 0.15, rng.random(30) < 0.8
+        error = np.where(same[group], wrong[group], rng.random(len(group)) < 0.15)
+        e = stats.ac1(human ^ error, human, cluster=group)
+        held.append(e.low <= truth <= e.high)
+        if not e.note:
+            plain.append(held[-1])
+    assert np.mean(held) >= 0.92 and np.mean(plain) >= 0.9
+    rows = np.arange(160)
+    e = stats.kappa(rows % 3 == 0, rows % 7 < 3, cluster=rows // 8)
+    assert (round(e.low, 4), round(e.high, 4)) == (-0.1161, 0.1592)
