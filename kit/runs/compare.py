@@ -19,6 +19,13 @@ from ..system import paths
 
 Found = Sequence[tuple[Path, Run]]
 DIFFERENCE = re.compile(r"\b(difference|change|minus|less|the same)\b| - ", re.IGNORECASE)
+# words of a method whose values lie in a known range
+RANGES = {
+    (-1.0, 1.0): re.compile(r"kappa|\bAC[12]\b|alpha|Matthews"),
+    (0.0, 1.0): re.compile(
+        r"Wilson|AUROC|AUG?RC|agreement|accuracy|squared error|post-stratified|Lang-Reiczigel"
+    ),
+}
 
 
 def differing(found: Found) -> dict[str, tuple[str, ...]]:
@@ -122,7 +129,7 @@ def metrics(
                         "n": value.get("n"),
                         "n_clusters": value.get("n_clusters"),
                         "difference": is_difference(value),
-                        "share": str(value.get("method")).startswith("share"),
+                        "range": range_of(value),
                         "seed": run.seed,
                         "params": {**run.params, "profile": run.profile},
                     }
@@ -144,6 +151,18 @@ def is_difference(value: Mapping[str, Any]) -> bool:
     (True, False)
     """
     return bool(DIFFERENCE.search(value.get("method") or ""))
+
+
+def range_of(value: Mapping[str, Any]) -> tuple[float, float]:
+    """The least and the most that an estimate can be, as its method says it; open where it does
+    not, and of a difference.
+
+    >>> range_of({"method": "Cohen's kappa, cluster jackknife-t"}), range_of({"method": "mean"})
+    ((-1.0, 1.0), (-inf, inf))
+    """
+    method = "" if is_difference(value) else value.get("method") or ""
+    found = (ends for ends, words in RANGES.items() if words.search(method))
+    return next(found, (-math.inf, math.inf))
 
 
 @dataclass(frozen=True)
@@ -182,14 +201,14 @@ def across_seeds(found: Found) -> list[Seeds]:
         clear = sum(r["low"] is not None and (r["low"] > 0 or r["high"] < 0) for r in rows)
         # runs of one seed are one draw, however often it was run
         by_seed = grouped((r["seed"], float(r["value"])) for r in rows)
-        share = all(r["share"] for r in rows)
+        low, high = zip(*(r["range"] for r in rows), strict=True)
         values = tuple(math.fsum(v) / len(v) for v in by_seed.values())
         out.append(
             Seeds(
                 notebook,
                 metric,
                 setting(rows[0]["params"], names[notebook]),
-                mean_over_seeds(values, bounds=(0.0, 1.0) if share else (-math.inf, math.inf)),
+                mean_over_seeds(values, bounds=(min(low), max(high))),
                 f"{clear} of {len(rows)}" if any(r["difference"] for r in rows) else "",
                 len(rows),
                 values,

@@ -566,6 +566,26 @@ def test_shares_over_seeds_stay_shares(tmp_path: Path) -> None:
     assert 0 <= score.mean.low < score.mean.high == 1
 
 
+def test_every_measure_over_seeds_stays_in_its_range(tmp_path: Path) -> None:
+    """ "pass: 0.972 [0.923, 1.022] over 3 seeds" of a mean over prompts, and a kappa up to 1.047."""
+    prompts, rows = [0, 0, 1, 1, 2, 2], [1, 1, 1, 0, 1, 1]
+    named = {
+        "pass": stats.macro_mean(rows, cluster=prompts).method,
+        "kappa": stats.kappa(rows, [1, 1, 0, 0, 1, 1], cluster=prompts).method,
+        "AUROC": stats.auroc([1, 2, 3, 1, 3, 2], rows).method,
+        "reward": stats.mean([3.0, 4.0, 5.0]).method,
+        "gain": stats.difference(rows, [0, 0, 1, 0, 1, 1], cluster=prompts).method,
+    }
+    for k, value in enumerate((0.5, 0.9, 1.0)):
+        folder = write(tmp_path, f"run{k}", k, 0.3)
+        row = json.loads((folder / "metrics.json").read_text())
+        each = {m: {"value": value, "n": 9, "method": how} for m, how in named.items()}
+        (folder / "metrics.json").write_text(json.dumps({**row, "metrics": each}))
+    found = {s.metric: s.mean for s in compare.across_seeds(runs.find(tmp_path))}
+    assert [found[m].high for m in ("pass", "kappa", "AUROC")] == [1, 1, 1]
+    assert found["reward"].high > 1 and found["gain"].high > 1
+
+
 def test_first_pictures_name_their_run_and_are_not_of_other_parameters() -> None:
     """Three pictures of the oldest runs, one of them with n = 1, and none said which."""
 
