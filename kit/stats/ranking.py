@@ -13,7 +13,17 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .clusters import floats, known, of_influence, same_length, unmasked, worth
+from .clusters import (
+    allow_unseen,
+    codes,
+    ends,
+    floats,
+    known,
+    of_influence,
+    same_length,
+    unmasked,
+    worth,
+)
 from .columns import takes_table
 from .estimate import Estimate, unknown
 from .rates import mean
@@ -246,12 +256,20 @@ def rps(
     confidence: float = 0.95,
 ) -> Estimate:
     """Mean ranked probability score with a clustered interval; with two levels it is the Brier
-    score.
+    score. The limits allow for rows of a level that were not drawn, as that of Brier's do.
 
     >>> round(rps([[0.2, 0.8], [0.5, 0.5]], [1, 0]).value, 3)
     0.145
     """
-    return mean(ranked_scores(probs, level), cluster=cluster, level=confidence, bounds=(0.0, 1.0))
+    score, bounds = ranked_scores(probs, level), (0.0, 1.0)
+    out, here = mean(score, cluster=cluster, level=confidence, bounds=bounds), ~np.isnan(score)
+    if not out.n:
+        return out
+    p, y = distributions(probs)[here], floats(level)[here]
+    group = codes(cluster, len(score))[0][here]
+    each = {k: ranked_scores(p, np.full(len(p), k)) for k in range(p.shape[1])}
+    kinds = [ends(lost, y == k, group, bounds) for k, lost in each.items()]
+    return allow_unseen(out, np.ravel(kinds), bounds)
 
 
 @dataclass(frozen=True)

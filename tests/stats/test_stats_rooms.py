@@ -122,6 +122,21 @@ def test_ranked_probability_score_is_brier_for_two_levels():
         stats.rps([[0.5, 0.5], [0.9, 0.9]], [0, 1])
 
 
+def test_a_ranked_probability_score_leaves_room_for_wrong_levels_not_drawn():
+    """Twenty rows that say .9 to .99, all right: [.001, .01] without a word, .64 of such held."""
+    rng, says = np.random.default_rng(2), np.array([0.9, 0.95, 0.97, 0.98, 0.99])
+    right = says - 0.01
+    truth = float(np.mean(right * (1 - says) ** 2 + (1 - right) * says**2))
+    held = []
+    for _ in range(300):
+        q = rng.choice(says, 20)
+        e = stats.rps(np.column_stack([1 - q, q]), rng.random(20) < q - 0.01)
+        held.append(e.low <= truth <= e.high)
+    assert np.mean(held) >= 0.93
+    unknown = stats.rps([[np.nan, np.nan], [0.2, 0.8], [0.4, 0.6]], [1, 1, None])
+    assert (unknown.n, unknown.missing) == (1, 2) and not stats.rps([[0.2, 0.8]], [None]).n
+
+
 def panel(rng, items, skills, kinds=2):
     truth = rng.integers(0, kinds, items)
     right = rng.random((items, len(skills))) < np.array(skills)
