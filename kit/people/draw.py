@@ -79,16 +79,14 @@ def draw(
     sizes = _allocation({s: len(u) for s, u in pool.strata.items()}, kept, n, design)
     # a second draw with the first one's numbers is no draw from what the first one left
     rng = random.Random(f"{seed} after {len(old.inclusion)}" if old.inclusion else seed)
-    chosen: list[Key] = []
     inclusion: dict[Key, float] = {}
     drawn = set(old.inclusion)
     for name, keys in pool.strata.items():
         taken = [k for k in keys if kept[name] and k in drawn]
         rest = [k for k in keys if not kept[name] or k not in drawn]
         taken += rng.sample(rest, min(sizes[name], len(rest)))
-        chosen += taken
         inclusion.update(dict.fromkeys(taken, len(taken) / len(keys)))
-    if not chosen:
+    if not inclusion:
         raise DataError(
             "there is nothing to label",
             where="kit label",
@@ -97,12 +95,11 @@ def draw(
     begun = {key[:2] for key in old.inclusion}
     answers = sorted(pool.answers.items(), key=lambda a: (a[0] not in begun, rng.random()))
     rows = _rows(pool, answers, inclusion, old, design)
-    worth, half = _worth(pool, chosen, verdicts, old)
+    worth, half = _worth(pool, list(inclusion), verdicts, old)
     return Draw(tuple(rows), sum(not r["label"] for r in rows), design, tuple(worth), half)
 
 
 def _check(n: int, design: str, grades: Any) -> None:
-    bare = design == "stratified" and grades is None
     DataError.first(
         (n < 1, f"{n} rows", "--n", "give 1 or more"),
         (
@@ -112,7 +109,7 @@ def _check(n: int, design: str, grades: Any) -> None:
             f"use {' or '.join(DESIGNS)}",
         ),
         (
-            bare,
+            design == "stratified" and grades is None,
             "there are no verdicts to stratify by",
             "--design",
             "give --grades, the judge's",
@@ -158,9 +155,12 @@ def _kept(old: Labels, pool: _Pool, design: str) -> dict[str, int]:
     kept = {name: len(drawn.intersection(keys)) for name, keys in pool.strata.items()}
     share = {k: kept[s] / len(keys) for s, keys in pool.strata.items() for k in keys}
     if any(abs(p - share.get(k, 0.0)) > 1e-7 for k, p in old.inclusion.items()):
-        fix = "go on with the answers and --grades of the first draw, or begin a new file; "
-        fix += "without its column `inclusion` the old one's labels are filled in where they fit"
-        raise DataError("these labels were drawn from other rows", where="--labels", fix=fix)
+        raise DataError(
+            "these labels were drawn from other rows",
+            where="--labels",
+            fix="go on with the answers and --grades of the first draw, or begin a new file; "
+            "without its column `inclusion` the old one's labels are filled in where they fit",
+        )
     return kept
 
 
@@ -234,10 +234,7 @@ def _worth(
     judged = [s for s in said.values() if s != "unknown"]
     p = judged.count("met") / len(judged) if judged else 0.5
     q1, q0, how = _errors(said, old)
-    rate = p
-    if q1 + q0 > 1:
-        rate = (p + q0 - 1) / (q1 + q0 - 1)
-        rate = min(max(rate, 0.02), 0.98)
+    rate = min(max((p + q0 - 1) / (q1 + q0 - 1), 0.02), 0.98) if q1 + q0 > 1 else p
     alone = stats.half_width(n, rate, effect=effect)
     lines = [f"{n} labels in {clusters} prompts: the pass rate from labels alone +-{alone:.2f}"]
     if not judged:

@@ -69,8 +69,9 @@ def read_labels(source: Any, tasks: Iterable[Task] = ()) -> Labels:
 def _joined(source: Any, tasks: Iterable[Task]) -> Labels:
     """Verdicts by people (judges named "human..."; all of them where none is) as labels; a level's
     words and points are read by the criterion that has them."""
-    told = getattr(source, "findings", ())
-    rows, told = by_levels(getattr(source, "verdicts", source), told, tasks)
+    rows, told = by_levels(
+        getattr(source, "verdicts", source), getattr(source, "findings", ()), tasks
+    )
     people = [v for v in rows if v.judge.startswith("human")] or rows
     odd = [f for f in told if f.code == UNREAD]
     if not odd:

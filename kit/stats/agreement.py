@@ -25,8 +25,7 @@ from ..errors import DataError
 from .clusters import cell_sums, codes, estimate, is_unknown, same_length, unmasked
 from .columns import takes_table
 from .estimate import Estimate
-from .shares import drawn, share
-from .tails import t_quantile
+from .shares import drawn, share, wilson
 from .vocabulary import ordered, refuse_levels, shared, unsaid
 
 Weights = str | np.ndarray | None
@@ -340,9 +339,8 @@ def _chance_corrected(
     if out.value == 1 or (
         out.se == 0 and out.value > 1 - 1e-12
     ):  # no disagreement seen: Wilson's limit for the raw agreement
-        c, z = len(sums), t_quantile(level, math.inf)
         pe = float(chance(_share(sums.sum(0)[None], q), w)[0])
-        low = max((c / (c + z * z) - pe) / (1 - pe), -1.0)
+        low = max((wilson(len(sums), len(sums), level=level).low - pe) / (1 - pe), -1.0)
         return replace(
             out,
             low=low,

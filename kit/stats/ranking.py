@@ -267,8 +267,9 @@ def rps(
         return out
     p, y = distributions(probs)[here], floats(level)[here]
     group = codes(cluster, len(score))[0][here]
-    each = {k: ranked_scores(p, np.full(len(p), k)) for k in range(p.shape[1])}
-    kinds = [ends(lost, y == k, group, bounds) for k, lost in each.items()]
+    kinds = [
+        ends(ranked_scores(p, np.full(len(p), k)), y == k, group, bounds) for k in range(p.shape[1])
+    ]
     return allow_unseen(out, np.ravel(kinds), bounds)
 
 

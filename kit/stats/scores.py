@@ -256,8 +256,7 @@ def _corrected(r: _Rows, n_unknown: int, level: float) -> RubricScore:
     bounds = [(r.base.sum() + f(r.a, 0.0).sum()) / n_answers for f in (np.minimum, np.maximum)]
     low, high = reach(out.value, *limits, bounds)
     none = np.bincount(stratum, has, k) == 0
-    empty = int(none.sum())
-    note = f"{empty} of {k} strata have no label" if empty else ""
+    note = f"{none.sum()} of {k} strata have no label" if none.any() else ""
     # half a label of each kind makes no empty or one-sided stratum certain; it moves no value
     value = float(stat(columns.sum(0), np.where(none, half, 0.0)))
     out = replace(
