@@ -9,13 +9,12 @@ LABELS: answers with `labels`, or what `kit label` drew, filled in.
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Mapping
 from typing import Any
 
 from ..errors import DataError
-from .common import LEVEL, Output, arg
+from .common import LEVEL, Options, Output, arg
 
 HELP = "agreement of a judge with people: grades beside labels, or two columns of a table"
 
@@ -70,7 +69,7 @@ ARGS = (
 )
 
 
-def run(args: argparse.Namespace) -> Output:
+def run(args: Options) -> Output:
     """Print the agreement report."""
     if args.labels:
         return _grades(args)
@@ -79,15 +78,21 @@ def run(args: argparse.Namespace) -> Output:
     from ..stats.vocabulary import UNKNOWN
 
     panel = [c.strip() for c in (args.panel or "").split(",") if c.strip()]
-    if not panel and not (args.judge and args.human):
-        raise DataError(
-            "--judge and --human are needed",
-            where="kit agree",
-            fix="name both columns, or the judges' columns with --panel A,B,C",
-        )
     twice = [c for i, c in enumerate(panel) if c in panel[:i]]
-    if twice:
-        raise DataError(f"{twice[0]!r} stands twice", where="--panel", fix="name each judge once")
+    DataError.first(
+        (
+            not panel and not (args.judge and args.human),
+            "--judge and --human are needed",
+            "kit agree",
+            "name both columns, or the judges' columns with --panel A,B,C",
+        ),
+        (
+            twice,
+            f"{''.join(twice[:1])!r} stands twice",
+            "--panel",
+            "name each judge once",
+        ),
+    )
     sides = panel or [args.judge, args.human]
     names = [*sides, *([args.cluster] if args.cluster else [])]
     columns = read_columns(args.file, list(dict.fromkeys(names)))
@@ -132,30 +137,32 @@ def run(args: argparse.Namespace) -> Output:
 COLUMNS = ("judge", "human", "confusion", "panel", "cluster", "order", "weights", "unknown")
 
 
-def _grades(args: argparse.Namespace) -> Output:
+def _grades(args: Options) -> Output:
     """Grades beside labels: overall, per criterion, the worst disagreements."""
     from ..people import agreement
 
-    if not args.grades:
-        raise DataError(
-            "there are two files",
-            where="kit agree",
-            fix="kit agree TASKS LABELS GRADES, or kit agree TABLE --judge COL --human COL",
-        )
     given = next((name for name in COLUMNS if getattr(args, name)), None)
-    if given:
-        raise DataError(
-            "this option is for columns of a table",
-            where=f"--{given}",
-            fix="leave it out; tasks are the clusters, their groups where they have some",
-        )
     cut = 0.5 if args.threshold is None else args.threshold
-    if not 0 < cut <= 1:
-        raise DataError(
+    DataError.first(
+        (
+            not args.grades,
+            "there are two files",
+            "kit agree",
+            "kit agree TASKS LABELS GRADES, or kit agree TABLE --judge COL --human COL",
+        ),
+        (
+            given,
+            "this option is for columns of a table",
+            f"--{given}",
+            "leave it out; tasks are the clusters, their groups where they have some",
+        ),
+        (
+            not 0 < cut <= 1,
             f"the threshold is {cut}",
-            where="--threshold",
-            fix="verdicts lie in [0, 1]: 0.5 is the middle",
-        )
+            "--threshold",
+            "verdicts lie in [0, 1]: 0.5 is the middle",
+        ),
+    )
     found = agreement(
         args.file, args.labels, args.grades, cut=cut, code=args.code, level=args.level
     )
@@ -163,7 +170,7 @@ def _grades(args: argparse.Namespace) -> Output:
 
 
 def _confusion(
-    args: argparse.Namespace, judge: list[Any], human: list[Any], columns: Mapping[str, list[Any]]
+    args: Options, judge: list[Any], human: list[Any], columns: Mapping[str, list[Any]]
 ) -> tuple[str, list[dict[str, Any]]]:
     """What the judge says, given what the human says: lines, and rows for --json."""
     from ..stats import confusion
@@ -181,7 +188,7 @@ def _confusion(
     return "\n".join(["what the human says -> what the judge says", *lines]), rows
 
 
-def _panel(args: argparse.Namespace, names: list[str], read: list[list[Any]]) -> Output:
+def _panel(args: Options, names: list[str], read: list[list[Any]]) -> Output:
     """Several judges without a reference: each one's accuracy by the model, and the levels."""
     from ..stats import dawid_skene
 
@@ -207,7 +214,7 @@ def _panel(args: argparse.Namespace, names: list[str], read: list[list[Any]]) ->
     return Output(data, "\n".join(filter(None, lines)))
 
 
-def _cut(args: argparse.Namespace, column: list[Any], name: str) -> list[Any]:
+def _cut(args: Options, column: list[Any], name: str) -> list[Any]:
     """The column cut at --threshold, where one is given."""
     from ..stats.report import cut
 

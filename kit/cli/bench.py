@@ -7,13 +7,12 @@ step of each warms up and is left out. Rows are written when every part ran.
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 from pathlib import Path
 
 from ..errors import MissingError
-from .common import Output, arg
+from .common import Options, Output, arg
 
 HELP = "measure GRPO on a GPU (step, tokens/s, memory) and write the notebooks' profile tables"
 
@@ -33,7 +32,7 @@ ARGS = (
 )
 
 
-def run(args: argparse.Namespace) -> Output:
+def run(args: Options) -> Output:
     """Measure; exit code 0: every part ran, 1: one failed or was stopped, 3: there is no GPU."""
     from ..system import paths, progress
     from ..train import bench, device

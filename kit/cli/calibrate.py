@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import DataError
 from ..system import paths
-from .common import Output, arg
+from .common import Options, Output, arg
 
 STREAM_ABOVE = 1_000_000  # rows of a Parquet file from which it is read in chunks
 G = 25200  # cells of the sketch that a stream goes into: numbers of bins that divide it
@@ -74,7 +74,9 @@ ARGS = (
 )
 
 
-def _streamed(args: Any, columns: dict[str, str], binning: dict[str, Any], numeric: bool) -> Any:
+def _streamed(
+    args: Options, columns: dict[str, str], binning: dict[str, Any], numeric: bool
+) -> Any:
     """The reliability of a file that is read in chunks, twice where there are clusters."""
     from .. import calibration
 
@@ -91,7 +93,7 @@ def _streamed(args: Any, columns: dict[str, str], binning: dict[str, Any], numer
     return calibration.reliability(sketch, **binning)
 
 
-def _report(args: Any) -> tuple[Any, Any]:
+def _report(args: Options) -> tuple[Any, Any]:
     """The reliability, and the threshold of --abstain (or None)."""
     from .. import calibration, stats
     from ..calibration.files import locate, numeric_parquet, parquet_cells, parquet_rows, read_cells
@@ -106,7 +108,13 @@ def _report(args: Any) -> tuple[Any, Any]:
     read = parquet_cells if numeric else read_cells
     p, y, cluster = read(args.file, **columns, cluster=args.cluster)
     try:
-        found = calibration.reliability(p, y, cluster=cluster, missing=args.missing, **binning)
+        found = calibration.reliability(
+            p,
+            y,
+            cluster=cluster,
+            missing=args.missing,
+            **binning,
+        )
         if args.abstain is None:
             return found, None
         return found, stats.abstain_below(p, y, risk=args.abstain, cluster=cluster)
@@ -126,7 +134,7 @@ def _report(args: Any) -> tuple[Any, Any]:
         ) from None
 
 
-def run(args: Any) -> Output:
+def run(args: Options) -> Output:
     """Print the report; write the diagram when asked."""
     result, threshold = _report(args)
     text = str(result)

@@ -5,14 +5,14 @@ And what will not work, with the remedy.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
+from collections.abc import Iterator
 from typing import Any
 
 from ..colab import has_gpu
 from ..system import paths
-from .common import Output, arg
+from .common import Options, Output, arg
 
 HELP = "versions, device, dtype and why; what will not work and the remedy"
 MARK = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL"}
@@ -48,28 +48,20 @@ def packages() -> list[dict[str, str]]:
     """Installed versions beside the pins."""
     from .. import runs
 
-    wanted, out, gpu = pins(), [], has_gpu()
-    for name, have in runs.versions().items():
-        pin = wanted.get(name)
-        if have == "not installed" and name in OPTIONAL:
-            out.append(
-                item(
-                    name,
-                    "warn" if gpu else "ok",
-                    "not installed; 4-bit training on a GPU needs it: make setup-gpu",
-                    "make setup-gpu" if gpu else "",
-                )
-            )
-        elif have == "not installed":
-            remedy = f"pip install {name}" + (f"=={pin}" if pin else "")
-            out.append(item(name, "fail", "not installed", remedy))
-        elif pin and have.split("+")[0] != pin:
-            out.append(
-                item(name, "warn", f"{have}, the pin is {pin}", f"pip install {name}=={pin}")
-            )
-        else:
-            out.append(item(name, "ok", have))
-    return out
+    wanted, gpu = pins(), has_gpu()
+    return [_package(name, v, wanted.get(name), gpu) for name, v in runs.versions().items()]
+
+
+def _package(name: str, have: str, pin: str | None, gpu: bool) -> dict[str, str]:
+    remedy = f"pip install {name}" + (f"=={pin}" if pin else "")
+    if have == "not installed" and name in OPTIONAL:
+        said = "not installed; 4-bit training on a GPU needs it: make setup-gpu"
+        return item(name, "warn", said, "make setup-gpu") if gpu else item(name, "ok", said)
+    if have == "not installed":
+        return item(name, "fail", have, remedy)
+    if pin and have.split("+")[0] != pin:
+        return item(name, "warn", f"{have}, the pin is {pin}", remedy)
+    return item(name, "ok", have)
 
 
 def device(load: bool) -> list[dict[str, str]]:
@@ -89,40 +81,34 @@ def device(load: bool) -> list[dict[str, str]]:
     return [item("device", "ok", f"{d.name}, {d.dtype}: {d.why}")]
 
 
-def places() -> list[dict[str, str]]:
+def places() -> Iterator[dict[str, str]]:
     """Cache, downloads, free space, kernel."""
-
     free = shutil.disk_usage(paths.home()).free / 2**30
-    out = [
-        item(
-            "disk",
-            "ok" if free > 3 else "warn",
-            f"{free:.1f} GiB free at the cache",
-            "" if free > 3 else "free 3 GiB or set KIT_HOME elsewhere",
-        )
-    ]
+    yield item(
+        "disk",
+        "ok" if free > 3 else "warn",
+        f"{free:.1f} GiB free at the cache",
+        "" if free > 3 else "free 3 GiB or set KIT_HOME elsewhere",
+    )
     cached = {
         "recorded judges": "recorded/*/complete",
         "SmolLM2-135M-Instruct": "models/SmolLM2-135M-Instruct/*.safetensors",
     }
     for name, pattern in cached.items():
         there = any(paths.home().glob(pattern))
-        out.append(
-            item(
-                f"download {name}",
-                "ok" if there else "warn",
-                "cached" if there else "not cached yet",
-                "" if there else "python -m kit fetch",
-            )
+        yield item(
+            f"download {name}",
+            "ok" if there else "warn",
+            "cached" if there else "not cached yet",
+            "" if there else "python -m kit fetch",
         )
     try:
         from jupyter_client.kernelspec import KernelSpecManager
 
         KernelSpecManager().get_kernel_spec("python3")
-        out.append(item("kernel python3", "ok", "found"))
+        yield item("kernel python3", "ok", "found")
     except Exception:
-        out.append(item("kernel python3", "fail", "not found", "pip install ipykernel"))
-    return out
+        yield item("kernel python3", "fail", "not found", "pip install ipykernel")
 
 
 def judge() -> list[dict[str, str]]:
@@ -147,7 +133,7 @@ def judge() -> list[dict[str, str]]:
     ]
 
 
-def run(args: argparse.Namespace) -> Output:
+def run(args: Options) -> Output:
     """Print the check; exit code 1 when something fails."""
     rows: list[dict[str, Any]] = [*packages()]
     for name, part in (

@@ -5,6 +5,7 @@ A command is a module with HELP, ARGS and `run(args) -> Output`; `__main__` does
 
 from __future__ import annotations
 
+import argparse
 import json
 import logging
 import re
@@ -17,6 +18,7 @@ from typing import Any
 from ..system import paths
 from ..tables import plain
 
+Options = argparse.Namespace  # what a command was given
 log = logging.getLogger("kit.command")
 log.addHandler(logging.NullHandler())  # without one, logging itself writes errors to stderr
 # what a terminal obeys: escape sequences, their 8-bit forms, line separators, text turned around
@@ -83,7 +85,7 @@ def add(parser: Any, args: Iterable[Arg]) -> None:
         groups[a.group].add_argument(*a.names, **a.options)
 
 
-def ledger_of(args: Any) -> Path:
+def ledger_of(args: Options) -> Path:
     """The file that --ledger names, else the kit's own."""
     return Path(args.ledger) if args.ledger else paths.home() / "ledger.sqlite"
 
@@ -97,7 +99,7 @@ def printable(text: str) -> str:
     return _OBEYED.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
 
 
-def emit(args: Any, data: Any, text: str) -> None:
+def emit(args: Options, data: Any, text: str) -> None:
     """Print `data` as JSON when --json was given, else `text`."""
     as_json, encoding = getattr(args, "json", False), sys.stdout.encoding or "utf-8"
     out = json.dumps(plain(data), indent=2, ensure_ascii=False) if as_json else text

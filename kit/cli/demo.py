@@ -5,11 +5,10 @@ Offline after the first fetch.
 
 from __future__ import annotations
 
-import argparse
 import time
 
 from ..errors import KitError
-from .common import Output, arg
+from .common import Options, Output, arg
 
 HELP = "run the notebooks headless and write one HTML report"
 
@@ -23,7 +22,7 @@ ARGS = (
 )
 
 
-def run(args: argparse.Namespace) -> Output:
+def run(args: Options) -> Output:
     """Run; finished notebooks of the same code, data and parameters are kept.
 
     So a second demo pays nothing again.

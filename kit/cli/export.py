@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
-
-from .common import Output, arg
+from .common import Options, Output, arg
 
 HELP = "export a trained policy: adapter, merged model or GGUF"
 
@@ -17,7 +15,7 @@ ARGS = (
 )
 
 
-def run(args: argparse.Namespace) -> Output:
+def run(args: Options) -> Output:
     """Write it; prints where."""
     from ..train.export import export
 

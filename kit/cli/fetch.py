@@ -5,10 +5,8 @@ Verified by sha256, cached.
 
 from __future__ import annotations
 
-import argparse
-
 from ..errors import KitError
-from .common import Output, arg, log
+from .common import Options, Output, arg, log
 
 HELP = "fetch the pinned, checksummed downloads into the cache"
 PARTS = ("recorded", "smollm2")
@@ -26,7 +24,7 @@ ARGS = (
 )
 
 
-def run(args: argparse.Namespace) -> Output:
+def run(args: Options) -> Output:
     """Fetch each part; exit code 3 when one could not be had."""
     from ..data import judge_model, models, recorded
     from ..system import progress

@@ -5,14 +5,13 @@ A file of a newer form than this kit knows is refused by name; one without a num
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import inspect
 from typing import Any
 
 from .. import records
 from ..data.schemas import SCHEMAS
-from .common import Output
+from .common import Options, Output
 
 HELP = "the forms of the files that the kit writes: fields, types, schema numbers"
 RECORDS = ("Task", "Criterion", "Response", "Verdict", "Grade", "Run")
@@ -29,7 +28,7 @@ HELD = {
 ARGS = ()
 
 
-def run(args: argparse.Namespace) -> Output:
+def run(args: Options) -> Output:
     """Print the page."""
     data = page()
     lines = [

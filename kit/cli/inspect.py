@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 from collections import Counter
 from typing import Any
 
-from .common import Output, arg
+from .common import Options, Output, arg
 
 HELP = "summary and lint of a rubric data set (any known format)"
 
@@ -41,7 +40,7 @@ ARGS = (
 )
 
 
-def run(args: argparse.Namespace) -> Output:
+def run(args: Options) -> Output:
     """Print the scan; with --lint the exit code is 1 when there is an error."""
     from ..rubrics.summary import scan
 
@@ -70,7 +69,7 @@ def run(args: argparse.Namespace) -> Output:
     return Output(data, "\n".join(text), code)
 
 
-def _opinion(args: argparse.Namespace) -> Any:
+def _opinion(args: Options) -> Any:
     """What asks the judge of --judge, or None."""
     from ..judge.factory import judge_of
     from ..judge.prices import Budget

@@ -10,7 +10,6 @@ in `kit ledger costs` only.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 from collections.abc import Iterator
@@ -26,7 +25,7 @@ from ..records import FAILURES, Response, Task, response_from_json
 from ..settings.read import closest
 from ..system import paths
 from . import judging
-from .common import BUDGET_USD, LEDGER, Output, arg, ledger_of
+from .common import BUDGET_USD, LEDGER, Options, Output, arg, ledger_of
 from .run import given
 
 HELP = "judge answers against their rubrics; verdicts and scores as JSONL"
@@ -175,7 +174,7 @@ ARGS = (
 )
 
 
-def run(args: argparse.Namespace) -> Output:
+def run(args: Options) -> Output:
     """Judge, estimate or audit."""
     path = ledger_of(args)
     _sane(args, path)
@@ -200,11 +199,11 @@ def _tasks(path: str, skip_bad: bool = False) -> list[Task]:
     return tasks
 
 
-def _out(args: argparse.Namespace) -> Path:
+def _out(args: Options) -> Path:
     return Path(args.out) if args.out else Path(args.responses).with_suffix(".grades.jsonl")
 
 
-def _sane(args: argparse.Namespace, ledger: Path) -> None:
+def _sane(args: Options, ledger: Path) -> None:
     """Stop at options that cannot be meant, before anything is read, paid or written over."""
     written = {"OUT": _out(args), "--ledger": ledger, "--log-file": args.log_file}
     read = {"TASKS": args.tasks, "RESPONSES": args.responses, "--replay-from": args.replay_from}
@@ -218,7 +217,7 @@ def _sane(args: argparse.Namespace, ledger: Path) -> None:
         )
 
 
-def _ready(args: argparse.Namespace, tasks: list[Task], answers: list[Response]) -> None:
+def _ready(args: Options, tasks: list[Task], answers: list[Response]) -> None:
     """Stop before anything is paid: no answers, or answers to a task that asks for nothing."""
     from ..judge.run import storable
 
@@ -292,7 +291,7 @@ def read_responses(path: str, tasks: set[str]) -> Iterator[Response]:
         yield r
 
 
-def make(args: argparse.Namespace) -> Any:
+def make(args: Options) -> Any:
     """The judge that the arguments name, through the factory that configs and notebooks use."""
     options = http_options(args)
     value: Any = _named(args.judge, options, args)
@@ -305,9 +304,7 @@ def make(args: argparse.Namespace) -> Any:
     return judge_of(value, where="--judge")
 
 
-def _named(
-    text: str, options: dict[str, Any], args: argparse.Namespace | None = None
-) -> dict[str, Any]:
+def _named(text: str, options: dict[str, Any], args: Options | None = None) -> dict[str, Any]:
     """A judge by its name, with the options that were given; `args`: it is the one of --judge."""
     kind, _, subject = text.partition(":")
     if args is None:
@@ -317,7 +314,7 @@ def _named(
     return {kind: subject or args.model, **options}
 
 
-def http_options(args: argparse.Namespace) -> dict[str, Any]:
+def http_options(args: Options) -> dict[str, Any]:
     """The options of a judge over HTTP that were given."""
     names = ("base_url", "key_env", "template", "mode", "probability", "effort")
     numbers = ("max_tokens", "concurrency", "timeout", "tries", "patience")

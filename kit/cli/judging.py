@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 from array import array
 from collections import Counter
@@ -15,14 +14,14 @@ from ..judge import run as engine
 from ..judge.ledger import Ledger
 from ..records import Grade, Response, Task, Verdict, fingerprint
 from ..system import paths, processes
-from .common import Output
+from .common import Options, Output
 from .gradefile import Grades, Grading
 
 SHOWN = 20  # criteria in the table at the end
 
 
 def judge(
-    args: argparse.Namespace,
+    args: Options,
     tasks: list[Task],
     answers: list[Response],
     who: Any,
@@ -193,7 +192,7 @@ def _ends(mean: Any, *names: str) -> dict[str, Any]:
 
 
 def estimate(
-    args: argparse.Namespace, tasks: list[Task], answers: list[Response], who: Any, ledger: Path
+    args: Options, tasks: list[Task], answers: list[Response], who: Any, ledger: Path
 ) -> Output:
     book = Ledger(ledger, readonly=True) if ledger.exists() else None
     cost = engine.estimate(tasks, answers, judge=who, ledger=book)
@@ -202,7 +201,7 @@ def estimate(
 
 
 def audit(
-    args: argparse.Namespace, tasks: list[Task], answers: list[Response], who: Any, ledger: Path
+    args: Options, tasks: list[Task], answers: list[Response], who: Any, ledger: Path
 ) -> Output:
     """The attack and bias suite on these answers; with --out, also as a page.
 
@@ -211,7 +210,13 @@ def audit(
     from ..judge import audit as suite
 
     with Ledger(ledger) as book:
-        report = suite.audit(who, tasks, answers, ledger=book, budget=_budget(args))
+        report = suite.audit(
+            who,
+            tasks,
+            answers,
+            ledger=book,
+            budget=_budget(args),
+        )
     said = {
         "judge": getattr(who, "name", ""),
         "answers": report.n_responses,
@@ -230,7 +235,7 @@ def audit(
     return Output(said, f"{report}\ncost: ${report.cost:.4f}{page}")
 
 
-def _budget(args: argparse.Namespace) -> Any:
+def _budget(args: Options) -> Any:
     """The caps that were given."""
     from ..judge.prices import Budget
 

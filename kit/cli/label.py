@@ -16,10 +16,9 @@ judge's verdict is not in the file: who labels should not see it.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
-from .common import Output, arg
+from .common import Options, Output, arg
 
 HELP = "draw what people should label next; says what the interval will be worth"
 
@@ -40,7 +39,7 @@ ARGS = (
 )
 
 
-def run(args: argparse.Namespace) -> Output:
+def run(args: Options) -> Output:
     """Write the rows to label."""
     from ..people.draw import draw, write
 

@@ -11,17 +11,16 @@ prune                  forget verdicts (--days, --judge, --unknown); the cost bo
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from typing import Any
 
 from ..errors import KitError
-from .common import LEDGER, Output, arg, ledger_of
+from .common import LEDGER, Options, Output, arg, ledger_of
 
 HELP = "explain, costs, export, import, merge, prune: what was judged and paid"
 
 
-def run(args: argparse.Namespace) -> Output:
+def run(args: Options) -> Output:
     """Do what was asked."""
     from ..judge.ledger import Ledger
 
@@ -51,12 +50,12 @@ def _holds(book: Any) -> bool:
         return False
 
 
-def _explain(book: Any, what: list[str], args: Any) -> Output:
+def _explain(book: Any, what: list[str], args: Options) -> Output:
     found = book.explain(what[0].encode("utf-8", "replace").decode())
     return Output(found, explained(found))
 
 
-def _costs(book: Any, what: list[str], args: Any) -> Output:
+def _costs(book: Any, what: list[str], args: Options) -> Output:
     rows = book.costs()
     lines = [
         f"{r['judge']}  {r['model']}  {r['endpoint']}: {r['calls']} calls, "
@@ -67,12 +66,12 @@ def _costs(book: Any, what: list[str], args: Any) -> Output:
     return Output(rows, "\n".join(lines) or "nothing has been paid")
 
 
-def _export(book: Any, what: list[str], args: Any) -> Output:
+def _export(book: Any, what: list[str], args: Options) -> Output:
     n = book.export(what[0], requests=args.requests)
     return Output({"lines": n}, f"{n} lines written to {what[0]}")
 
 
-def _import(book: Any, what: list[str], args: Any) -> Output:
+def _import(book: Any, what: list[str], args: Options) -> Output:
     n, conflicts = book.load(what[0])
     return Output(
         {"lines": n, "conflicts": conflicts},
@@ -84,7 +83,7 @@ def _conflicting(n: int) -> str:
     return f"; {n} keys were decided differently: the newer verdict stays" if n else ""
 
 
-def _merge(book: Any, what: list[str], args: Any) -> Output:
+def _merge(book: Any, what: list[str], args: Options) -> Output:
     names = ("ledger", "verdicts", "calls", "conflicts")
     rows = [dict(zip(names, (name, *book.merge(name)), strict=True)) for name in what]
     lines = [
@@ -95,14 +94,14 @@ def _merge(book: Any, what: list[str], args: Any) -> Output:
     return Output(rows, "\n".join(lines))
 
 
-def _prune(book: Any, what: list[str], args: Any) -> Output:
+def _prune(book: Any, what: list[str], args: Options) -> Output:
     n = book.prune(
         days=args.days, judge=args.judge, kinds=[k for k in args.unknown.split(",") if k]
     )
     return Output({"verdicts": n}, f"{n} verdicts forgotten; what they cost stays in the cost book")
 
 
-ACTIONS: dict[str, Callable[[Any, list[str], Any], Output]] = {
+ACTIONS: dict[str, Callable[[Any, list[str], Options], Output]] = {
     "explain": _explain,
     "costs": _costs,
     "export": _export,

@@ -11,12 +11,11 @@ or JSONL), open-instruct (*_rollouts_*.jsonl, with --tokenizer). The rubric: a l
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 from ..errors import KitError
-from .common import Output, arg
+from .common import Options, Output, arg
 
 HELP = "read logs of inspect-ai, verifiers, TRL, open-instruct; write grades back into them"
 
@@ -33,12 +32,12 @@ ARGS = (
 )
 
 
-def run(args: argparse.Namespace) -> Output:
+def run(args: Options) -> Output:
     """Do what was asked; the exit code."""
     return {"read": _read, "write": _write}[args.action](args)
 
 
-def _read(args: argparse.Namespace) -> Output:
+def _read(args: Options) -> Output:
     from ..data import write_jsonl
     from ..data.formats.kit import record_row
     from ..data.logs import read_log
@@ -75,7 +74,7 @@ def _criteria(path: str | None) -> tuple[Any, ...]:
     return found.tasks[0].criteria
 
 
-def _write(args: argparse.Namespace) -> Output:
+def _write(args: Options) -> Output:
     from ..data.logs import write_back
     from ..people import read_grades
 

@@ -15,10 +15,8 @@ corrected (a partly met criterion counts in part: no threshold).
 
 from __future__ import annotations
 
-import argparse
-
 from ..errors import KitError
-from .common import LEVEL, Output, arg
+from .common import LEVEL, Options, Output, arg
 
 HELP = "pass rate and rubric score, corrected by people's labels; --against another policy's grades"
 
@@ -48,7 +46,7 @@ ARGS = (
 )
 
 
-def run(args: argparse.Namespace) -> Output:
+def run(args: Options) -> Output:
     """Print the corrected rates, or the corrected difference."""
     from ..people import against, rate
     from ..stats import claim

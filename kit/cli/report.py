@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
-from .common import Output, arg
+from .common import Options, Output, arg
 
 HELP = "one self-contained HTML report over a folder of runs"
 
@@ -17,7 +16,7 @@ ARGS = (
 )
 
 
-def run(args: argparse.Namespace) -> Output:
+def run(args: Options) -> Output:
     """Write the report and print its path (or, with --json, the runs with their metrics)."""
     from .. import runs
     from ..records import to_json

@@ -8,10 +8,9 @@ as unmet, and citations are read by shared words: what is found here, a judge do
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
-from .common import Output, arg
+from .common import Options, Output, arg
 
 HELP = "what a reward pays without skill: trivial policies and an automatic search"
 
@@ -38,7 +37,7 @@ ARGS = (
 )
 
 
-def run(args: argparse.Namespace) -> Output:
+def run(args: Options) -> Output:
     """Print the table; exit code 1 with --strict where the reward can be had without skill."""
     from .. import data, rewards
     from ..rewards.exploit import BOUND

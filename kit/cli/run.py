@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from ..errors import KitError
-from .common import Output, arg, log
+from .common import Options, Output, arg, log
 
 HELP = "run one notebook headless (papermill), with checked parameters"
 
@@ -52,7 +51,7 @@ def given(pairs: list[str], option: str = "--set") -> dict[str, str]:
     return out
 
 
-def run(args: argparse.Namespace) -> Output:
+def run(args: Options) -> Output:
     """Execute; exit code 0 when the notebook finished, 1 when a cell failed."""
     from ..runs import headless
     from ..settings import params

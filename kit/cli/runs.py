@@ -4,12 +4,12 @@ and removes empty folders and locks that killed runs left.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 from ..errors import KitError
-from .common import Output, arg
+from ..system import paths, processes
+from .common import Options, Output, arg
 
 HELP = "list, show, mend or remove runs"
 ACTIONS = ("list", "show", "mend", "remove")
@@ -23,10 +23,9 @@ ARGS = (
 )
 
 
-def run(args: argparse.Namespace) -> Output:
+def run(args: Options) -> Output:
     """Do it; exit code 3 when there is no such run."""
     from .. import runs
-    from ..system import paths
 
     base = Path(args.folder).expanduser().resolve() if args.folder else paths.runs()
     found, args.folder = runs.find(base), base
@@ -34,7 +33,7 @@ def run(args: argparse.Namespace) -> Output:
     return do(found, args)
 
 
-def _list(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
+def _list(found: list[tuple[Path, Any]], args: Options) -> Output:
     from ..runs import compare
 
     rows = compare.overview(found)
@@ -46,7 +45,7 @@ def _list(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
     return Output(rows, "\n".join([*lines, f"{len(rows)} runs"]))
 
 
-def _show(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
+def _show(found: list[tuple[Path, Any]], args: Options) -> Output:
     from ..records import to_json
     from ..runs import findings
 
@@ -64,11 +63,10 @@ def _show(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
     return Output([to_json(r) for _, r in chosen], "\n\n".join(parts))
 
 
-def _mend(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
+def _mend(found: list[tuple[Path, Any]], args: Options) -> Output:
     """Runs that say "running" though nobody runs them (a kill, a lost machine) become stopped."""
     from ..runs import headless, status
     from ..runs.board import mark_unfinished
-    from ..system import processes
 
     mended = []
     for folder, r in found:
@@ -83,7 +81,7 @@ def _mend(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
     return Output([*mended, *empty], "\n".join([*mended, *empty, count]) + advice)
 
 
-def _remove(found: list[tuple[Path, Any]], args: argparse.Namespace) -> Output:
+def _remove(found: list[tuple[Path, Any]], args: Options) -> Output:
     from ..runs import headless
 
     chosen = [folder for folder, _ in _chosen(found, args.ids)]

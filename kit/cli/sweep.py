@@ -5,10 +5,8 @@ Finished cells are skipped, one report compares them.
 
 from __future__ import annotations
 
-import argparse
-
 from ..errors import KitError
-from .common import Output, arg, log
+from .common import Options, Output, arg, log
 
 HELP = "a notebook over a grid of parameters, locally or on Ray"
 
@@ -53,7 +51,7 @@ def axes(pairs: list[str]) -> dict[str, list[str]]:
     }
 
 
-def run(args: argparse.Namespace) -> Output:
+def run(args: Options) -> Output:
     """Sweep; exit code 0 when every cell finished, 1 when one failed, 4 when a cap stopped it."""
     from pathlib import Path
 

@@ -5,12 +5,11 @@ GRPO and chains are evaluated before and after.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 from ..errors import KitError
-from .common import Output, arg
+from .common import Options, Output, arg
 from .run import given
 
 HELP = "train a policy from a config file (SFT, DPO or GRPO)"
@@ -42,7 +41,7 @@ ARGS = (
 )
 
 
-def run(args: argparse.Namespace) -> Output:
+def run(args: Options) -> Output:
     """Train; prints the sentence on the gain and where the run lies, or metrics as JSON."""
     from ..train import chain, job, names
 

@@ -9,7 +9,6 @@ ledger and is not paid again.
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 from ..errors import DataError, KitError
 from ..judge.factory import keyed, parts
 from ..system import paths
-from .common import BUDGET_USD, LEDGER, Output, arg, ledger_of
+from .common import BUDGET_USD, LEDGER, Options, Output, arg, ledger_of
 from .judge import HTTP, http_options
 
 HELP = "try judge prompts on labelled answers, search for better ones, read a sealed test once"
@@ -89,7 +88,7 @@ ARGS = (
 )
 
 
-def run(args: argparse.Namespace) -> Output:
+def run(args: Options) -> Output:
     """Try, search, and read the test where asked."""
     from ..judge.ledger import Ledger
 
@@ -111,7 +110,7 @@ def run(args: argparse.Namespace) -> Output:
         return _report(args, bench, read, audits)
 
 
-def _sane(args: argparse.Namespace) -> None:
+def _sane(args: Options) -> None:
     """Stop at options that cannot be meant, before anything is read or paid."""
     for name, value, least in (("--tolerance", args.tolerance, 0), ("--gain", args.gain, 1e-6)):
         if value is not None and not least <= value <= 1:
@@ -122,7 +121,7 @@ def _sane(args: argparse.Namespace) -> None:
         page.parent.mkdir(parents=True, exist_ok=True)
 
 
-def _bench(args: argparse.Namespace, book: Any) -> Any:
+def _bench(args: Options, book: Any) -> Any:
     from ..judge.prices import Budget
     from ..tuning.bench import Workbench
 
@@ -140,13 +139,13 @@ def _bench(args: argparse.Namespace, book: Any) -> Any:
     )
 
 
-def _judge(args: argparse.Namespace) -> Any:
+def _judge(args: Options) -> Any:
     """The judge, with the options that were given."""
     kind, subject, options = _named(args.judge, "--judge")
     return {kind: subject, **options, **http_options(args)}
 
 
-def _rewriter(args: argparse.Namespace) -> Any:
+def _rewriter(args: Options) -> Any:
     """Who rewrites, None: the judge's own model. What --reflect itself says stays; a --price is the
     judge's.
     """
@@ -173,7 +172,7 @@ def _json(text: str, where: str) -> dict[str, Any]:
         ) from None
 
 
-def _try(args: argparse.Namespace, bench: Any) -> None:
+def _try(args: Options, bench: Any) -> None:
     """All trials, those made of others last; what cannot be meant is refused before one is paid."""
     whole = [("in parts", {"reword": bench.parts})] if args.whole else []
     tries = [*map(_prompt, args.prompts), *whole, *map(_varied, args.vary)]
@@ -220,7 +219,7 @@ def _text(path: str) -> str:
         ) from None
 
 
-def _report(args: argparse.Namespace, bench: Any, read: Any, audits: Any) -> Output:
+def _report(args: Options, bench: Any, read: Any, audits: Any) -> Output:
     choice, rows = bench.choose(args.choose), bench.data()
     lines = [repr(bench), "", *("  ".join(f"{k}: {v}" for k, v in r.items()) for r in rows)]
     best = "; ".join(filter(None, (str(choice.dev_result), choice.dev_result.note)))

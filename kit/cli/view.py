@@ -7,10 +7,9 @@ beside it is read, else give --answers. Labels by people (--labels) stand beside
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
-from .common import Output, arg
+from .common import Options, Output, arg
 
 HELP = "grades as one page for a browser: answers, verdicts, reasons, filters, search"
 OURS = ".grades.jsonl"
@@ -25,7 +24,7 @@ ARGS = (
 )
 
 
-def run(args: argparse.Namespace) -> Output:
+def run(args: Options) -> Output:
     """Write the page."""
     from ..people.view import view
 

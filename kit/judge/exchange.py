@@ -205,10 +205,16 @@ def prune(
 ) -> int:
     """Delete verdicts by age, judge and cause; empty the texts of calls that then have none."""
     wrong = sorted(set(kinds) - set(FAILURES))
-    if wrong:
-        raise DataError(f"there is no failure kind {wrong[0]!r}", fix=f"use any of {FAILURES}")
-    if days is not None and not 0 <= days < math.inf:
-        raise DataError(f"days is {days!r}", fix="give a number of days from 0 on")
+    odd = days is not None and not 0 <= days < math.inf
+    DataError.first(
+        (
+            wrong,
+            f"there is no failure kind {min(wrong, default='')!r}",
+            None,
+            f"use any of {FAILURES}",
+        ),
+        (odd, f"days is {days!r}", None, "give a number of days from 0 on"),
+    )
     marks = ",".join("?" * len(kinds))
     tests = {
         "created < ?": [] if days is None else [time.time() - days * 86400],

@@ -92,7 +92,7 @@ def _unwritable(path: Path, e: BaseException) -> DataError | None:
     return None
 
 
-class Ledger:
+class Ledger(contextlib.AbstractContextManager["Ledger"]):
     """A ledger file; made, with its folder (mode 0700), when it is not there.
 
     >>> import tempfile, pathlib
@@ -196,6 +196,11 @@ class Ledger:
             except sqlite3.DatabaseError as e:
                 raise (_unwritable(self.path, e) or e) from None
 
+    def _rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """What a question to the database gives."""
+        with self.reading() as db:
+            return db.execute(sql, values).fetchall()
+
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """The connection, locked, in a write transaction; DataError as in `reading`."""
@@ -224,9 +229,6 @@ class Ledger:
                 self._db.close()
             self._db = None
 
-    def __enter__(self) -> Ledger:
-        return self
-
     def __exit__(self, *_: Any) -> None:
         self.close()
 
@@ -234,8 +236,7 @@ class Ledger:
         return True  # an empty ledger is a ledger
 
     def __len__(self) -> int:
-        with self.reading() as db:
-            return db.execute("SELECT count(*) FROM verdicts").fetchone()[0]
+        return self._rows("SELECT count(*) FROM verdicts")[0][0]
 
     # -- verdicts
     def get(self, key: str) -> Verdict | None:
@@ -356,8 +357,7 @@ class Ledger:
         last = 0
         sql = f"SELECT id, {columns} FROM {table} WHERE id > ? ORDER BY id LIMIT {PAGE}"
         while True:
-            with self.reading() as db:
-                rows = db.execute(sql, (last,)).fetchall()
+            rows = self._rows(sql, last)
             if not rows:
                 return
             yield from (r[1:] for r in rows)
@@ -370,16 +370,13 @@ class Ledger:
 
     def call(self, call_id: str) -> Call | None:
         """One call by its id."""
-        sql = f"SELECT {CALL_COLUMNS} FROM calls WHERE call=?"
-        with self.reading() as db:
-            row = db.execute(sql, (call_id,)).fetchone()
-        return call_of(row) if row else None
+        rows = self._rows(f"SELECT {CALL_COLUMNS} FROM calls WHERE call=?", call_id)
+        return call_of(rows[0]) if rows else None
 
     def paid(self, since: int = 0) -> tuple[int, float, int]:
         """Calls and US dollars after the call of this number, and the newest call's number."""
         sql = "SELECT count(*), total(cost), coalesce(max(id), ?) FROM calls WHERE id>?"
-        with self.reading() as db:
-            calls, cost, last = db.execute(sql, (since, since)).fetchone()
+        ((calls, cost, last),) = self._rows(sql, since, since)
         return calls, cost, last
 
     def costs(self) -> list[dict[str, Any]]:
@@ -405,8 +402,7 @@ class Ledger:
             "verdicts",
             "cost_per_verdict",
         )
-        with self.reading() as db:
-            return [dict(zip(names, r, strict=True)) for r in db.execute(sql)]
+        return [dict(zip(names, r, strict=True)) for r in self._rows(sql)]
 
     def explain(self, key: str) -> dict[str, Any]:
         """All that is known of one verdict: what was asked, the raw reply, tokens, cost, time.
@@ -415,8 +411,7 @@ class Ledger:
         several do.
         """
         sql = "SELECT key, row, call, created FROM verdicts WHERE key>=? AND key<? LIMIT 3"
-        with self.reading() as db:
-            found = db.execute(sql, (key, key + "\U0010ffff")).fetchall()
+        found = self._rows(sql, key, key + "\U0010ffff")
         exact = [r for r in found if r[0] == key] or found
         if not exact:
             raise MissingError(
@@ -437,9 +432,7 @@ class Ledger:
                 fix="judge with this ledger again: that verdict alone is asked anew",
             )
         call = self.call(call_id or str(v.meta.get("call")))  # of an escalated one: its judge's
-        sql = "SELECT row FROM verdicts WHERE call=? AND key<>?"
-        with self.reading() as db:
-            rows = db.execute(sql, (call_id, found_key)).fetchall()
+        rows = self._rows("SELECT row FROM verdicts WHERE call=? AND key<>?", call_id, found_key)
         others = [o for (other,) in rows if (o := verdict_of(other)) is not None]
         return {
             "key": found_key,
@@ -457,14 +450,14 @@ class Ledger:
     # -- small facts, kept openly (what an endpoint can do)
     def note(self, name: str, value: Any = None) -> Any:
         """Read a small JSON note, or write it when a value is given."""
+        if value is None:
+            rows = self._rows("SELECT value FROM notes WHERE name=?", name)
+            return _json(rows[0][0]) if rows else None
         with self.reading() as db:
-            if value is None:
-                row = db.execute("SELECT value FROM notes WHERE name=?", (name,)).fetchone()
-                return _json(row[0]) if row else None
             db.execute(
                 "INSERT OR REPLACE INTO notes VALUES(?,?,?)", (name, json.dumps(value), time.time())
             )
-            return value
+        return value
 
     # -- for others to replay
     def export(self, path: str | Path, *, requests: bool = False) -> int:

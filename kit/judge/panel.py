@@ -71,19 +71,21 @@ class Panel(Joined):
     ):
         self.rule, self.share = rule, share
         self.quorum = quorum if quorum is not None else len(judges) // 2 + 1
-        if len(judges) < 2 or rule not in RULES or not 1 <= self.quorum <= len(judges):
-            raise KitError(
-                f"a panel of {len(judges)} with rule {rule!r}, quorum {self.quorum!r}",
-                where="Panel(judges, rule=..., quorum=...)",
-                fix=f"two or more judges, rule one of {RULES}, quorum from 1 to their number",
-            )
         own = [o for j in judges if (o := getattr(j, "_own", None))]
-        if len(set(own)) < len(own):
-            raise KitError(
+        KitError.first(
+            (
+                len(judges) < 2 or rule not in RULES or not 1 <= self.quorum <= len(judges),
+                f"a panel of {len(judges)} with rule {rule!r}, quorum {self.quorum!r}",
+                "Panel(judges, rule=..., quorum=...)",
+                f"two or more judges, rule one of {RULES}, quorum from 1 to their number",
+            ),
+            (
+                len(set(own)) < len(own),
                 "a judge sits twice in the panel",
-                where="Panel(judges)",
-                fix="name every judge once; for several votes of one judge: votes",
-            )
+                "Panel(judges)",
+                "name every judge once; for several votes of one judge: votes",
+            ),
+        )
         self.name = name or "panel(" + ", ".join(j.name for j in judges) + ")"
         super().__init__(
             judges, lambda row: ["panel", VERSION, self.rule, self.quorum, self.share, row]

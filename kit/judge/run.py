@@ -266,7 +266,13 @@ async def _all(
     each: Each | None,
 ) -> Verdicts:
     """The whole run, on the kit's loop."""
-    job = _Job(_pairs(tasks, responses), who, run, progress, each)
+    job = _Job(
+        _pairs(tasks, responses),
+        who,
+        run,
+        progress,
+        each,
+    )
     if each is not None:  # memory stays flat
         run.fresh = None
     with _open(ledger) as run.ledger:
@@ -294,7 +300,7 @@ class _Job:
         each: Each | None,
     ):
         self.pairs, self.who, self.run_, self.stop, self.each = pairs, who, run, None, each
-        self.verdicts = self.cached = self.by_code = 0
+        self.n: Counter[str] = Counter()  # fields of Spent
         self.lost: Counter[str] = Counter()
         judged = {id(t): leaves(t.criteria) for t, _ in pairs}
         self.criteria = [judged[id(t)] for t, _ in pairs]
@@ -374,7 +380,7 @@ class _Job:
                     self.run_.stopping.set()
                 return
             self.bar.update(len(got))
-            self.bar.set_postfix_str(f"${self.run_.cost:.4f}", refresh=False)
+            self.bar.set_postfix_str(f"${self.run_.spent.cost:.4f}", refresh=False)
 
     def _over(self, i: int) -> None:
         """All verdicts on a response are there: hand them on, and keep them only where nobody
@@ -399,9 +405,11 @@ class _Job:
         ]
 
     def _count(self, i: int, got: Sequence[Verdict]) -> None:
-        self.verdicts += len(got)
-        self.cached += sum(v.cached for v in got)
-        self.by_code += sum(c.by_code for c in self.criteria[i])
+        self.n.update(
+            verdicts=len(got),
+            cached=sum(v.cached for v in got),
+            by_code=sum(c.by_code for c in self.criteria[i]),
+        )
         self.lost.update(v.failure for v in got if v.failure)
 
     def result(self) -> Verdicts:
@@ -412,14 +420,9 @@ class _Job:
                 self._count(i, got)
                 out += got
         out.spent = Spent(
-            verdicts=self.verdicts,
-            calls=run.calls,
-            tokens_in=run.tokens_in,
-            tokens_out=run.tokens_out,
-            cost=run.cost,
+            **self.n,
+            **vars(run.spent),
             seconds=time.monotonic() - run.started,
-            cached=self.cached,
-            by_code=self.by_code,
             unknown=tuple(sorted(self.lost.items())),
         )
         return out

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import BudgetError, DataError
 from ..records import Criterion, Response, Task, Verdict
 from . import claims, loop
-from .records import PASSING, READER, Call, Question
+from .records import PASSING, READER, Call, Forecast, Question
 
 if TYPE_CHECKING:
     from .ledger import Ledger
@@ -39,10 +39,7 @@ class Session:
     ledger: Ledger | None = None
     budget: Budget | None = None
     retry: Collection[str] = ()
-    calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    cost: float = 0.0
+    spent: Forecast = field(default_factory=Forecast)
     started: float = field(default_factory=time.monotonic)
     fresh: dict[tuple[str, str, str], Verdict] | None = field(default_factory=dict)
     flying: int = 0
@@ -113,10 +110,9 @@ class Session:
         written together: one commit for many replies, none handed on before it is on disk.
         """
         if call is not None:
-            self.calls += 1
-            self.tokens_in += call.tokens_in
-            self.tokens_out += call.tokens_out
-            self.cost += call.cost
+            self.spent += Forecast(
+                calls=1, tokens_in=call.tokens_in, tokens_out=call.tokens_out, cost=call.cost
+            )
         new = [v for v in verdicts if not v.cached and v.failure not in PASSING]
         if self.fresh is not None:
             self.fresh.update({v.ids: v for v in new})

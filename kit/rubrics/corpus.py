@@ -4,6 +4,7 @@ Memory: about 100 bytes a row."""
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -28,37 +29,30 @@ class Corpus:
     )  # of each distinct prompt its row, and the number of its split
     sides: array[int] = field(default_factory=lambda: array("I"))
     splits: dict[str | None, int] = field(default_factory=dict)  # split -> its number, in order
-    names: list[str | None] = field(default_factory=list)
     criteria: dict[bytes, int] = field(default_factory=dict)
     texts: dict[bytes, str] = field(default_factory=dict)
     groups: dict[str, int] = field(
         default_factory=dict
     )  # group -> the number of its split, -1 for several
-    tasks: int = 0
+    n: Counter[str] = field(default_factory=Counter)  # tasks, criteria scored ... by name
     bare: array[int] = field(
         default_factory=lambda: array("Q")
     )  # rows of tasks that nothing scores
-    negative: int = 0
-    scored: int = 0
-    dropped: int = 0
-    lost: int = 0
 
     def add(self, p: Parsed) -> Iterator[Finding]:
         """Take in one row; yields findings on repeated prompts."""
         task = p.task
         if task is None:
             return
-        self.tasks += 1
+        self.n["tasks"] += 1
         if not task.criteria and not task.truth:
             self.bare.append(p.row)
         side = self.splits.setdefault(task.split, len(self.splits))
-        if side == len(self.names):
-            self.names.append(task.split)
         key = asked_key(task)
         if key:
             known, new = self.prompts.add(key)
             if not new:
-                row, split = self.rows[known], self.names[self.sides[known]]
+                row, split = self.rows[known], list(self.splits)[self.sides[known]]
                 across = split != task.split and None not in (split, task.split)
                 yield Finding(
                     code="split-leak" if across else "duplicate-prompt",
@@ -80,19 +74,17 @@ class Corpus:
                 if self.groups.setdefault(task.group, side) != side:
                     self.groups[task.group] = -1
             else:
-                self.lost += 1
+                self.n["lost"] += 1
         counts = self.criteria
         for c in task.criteria:
-            weight = c.weight
-            if weight:
-                self.scored += 1
-                self.negative += weight < 0
+            self.n["scored"] += c.weight != 0
+            self.n["negative"] += c.weight < 0
             digest = blake2b(
                 c.text.strip().lower().encode("utf-8", "surrogatepass"), digest_size=8
             ).digest()
             seen = counts.get(digest, 0)
             if not seen and len(counts) >= KEEP:
-                self.dropped += 1
+                self.n["dropped"] += 1
                 continue
             counts[digest] = seen + 1
             if seen == 1:
@@ -100,12 +92,13 @@ class Corpus:
 
     def findings(self) -> Iterator[Finding]:
         """Findings on the whole set."""
-        if 0 < len(self.bare) < self.tasks:
+        tasks = self.n["tasks"]
+        if 0 < len(self.bare) < tasks:
             yield Finding(
                 code="no-criteria",
                 severity="warning",
                 row=self.bare[0],
-                message=f"{len(self.bare)} of {self.tasks} tasks have no criterion and no truth "
+                message=f"{len(self.bare)} of {tasks} tasks have no criterion and no truth "
                 f"(rows {', '.join(map(str, self.bare[:5]))}): their answers are not scored",
                 suggestion="write criteria for them, or keep them in a file of prompts",
             )
@@ -119,15 +112,15 @@ class Corpus:
                 suggestion="for a hold-out by group, split with splits.by_group",
             )
         for digest, n in nlargest(20, self.criteria.items(), key=lambda x: x[1]):
-            if n >= 5 and n > BOILERPLATE * self.tasks and digest in self.texts:
+            if n >= 5 and n > BOILERPLATE * tasks and digest in self.texts:
                 yield Finding(
                     code="boilerplate",
                     severity="info",
-                    message=f"this criterion occurs {n} times in {self.tasks} tasks",
+                    message=f"this criterion occurs {n} times in {tasks} tasks",
                     text=self.texts[digest],
                     suggestion="fine for a house rule; otherwise make it specific",
                 )
-        if self.scored and not self.negative:
+        if self.n["scored"] and not self.n["negative"]:
             yield Finding(
                 code="one-signed-set",
                 severity="info",
@@ -135,8 +128,8 @@ class Corpus:
                 suggestion="add what an answer must not do: padding and guessing cost nothing here",
             )
         for missed, what, of in (
-            (self.dropped, "repeated criteria were counted", "different texts"),
-            (self.lost, "groups in several splits were looked for", "groups"),
+            (self.n["dropped"], "repeated criteria were counted", "different texts"),
+            (self.n["lost"], "groups in several splits were looked for", "groups"),
         ):
             if missed:
                 yield Finding(

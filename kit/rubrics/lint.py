@@ -248,7 +248,7 @@ class Linter:
         return LintReport(
             findings=tuple(kept),
             counts=dict(self.counts),
-            tasks=self.corpus.tasks,
+            tasks=self.corpus.n["tasks"],
             criteria=self.criteria,
             flawed=self.flawed,
             severities={s: sum(c.values()) for s, c in self.by_severity.items()},
@@ -267,7 +267,13 @@ def opinion_of(
     judge: Any, ledger: Any = None, budget: Any = None, progress: bool = False
 ) -> Opinion | None:
     """What asks this judge; None without one."""
-    ask = partial(opinions, judge=judge, ledger=ledger, budget=budget, progress=progress)
+    ask = partial(
+        opinions,
+        judge=judge,
+        ledger=ledger,
+        budget=budget,
+        progress=progress,
+    )
     return None if judge is None else ask
 
 
@@ -297,6 +303,11 @@ def lint(
         rules=rules,
         opinion=opinion_of(judge, ledger, budget, progress),
     )
-    for p in bar(stream_of(source), desc="lint", unit="row", disable=not progress):
+    for p in bar(
+        stream_of(source),
+        desc="lint",
+        unit="row",
+        disable=not progress,
+    ):
         linter.add(p)
     return linter.report()

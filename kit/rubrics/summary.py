@@ -188,10 +188,10 @@ class Counting:
         self.groups: set[str] = set()
         self.met: dict[str, list[int]] = {}
 
-    def _name(self, what: str, key: Any) -> None:
+    def _name(self, what: str, *keys: Any) -> None:
         names = self.named[what]
-        key = str(key)[:80]
-        names[key if key in names or len(names) < MANY else "(other)"] += 1
+        for key in (str(k)[:80] for k in keys if k is not None):
+            names[key if key in names or len(names) < MANY else "(other)"] += 1
 
     def add(self, p: Parsed) -> None:
         """Count one row."""
@@ -211,13 +211,11 @@ class Counting:
         )
         self.hist["per_task"][len(t.criteria)] += 1
         self.hist["prompt"][tokens_of(t.asked)] += 1
-        for what, key in (("kinds", t.kind), ("splits", t.split)):
-            if key is not None:
-                self._name(what, key)
+        self._name("kinds", t.kind)
+        self._name("splits", t.split)
         if t.group is not None and len(self.groups) < 200_000:
             self.groups.add(t.group)
-        for tag in t.tags:
-            self._name("tags", tag)
+        self._name("tags", *t.tags)
         for c in t.criteria:
             self._criterion(c)
 
@@ -231,8 +229,7 @@ class Counting:
                 self.hist["weight"][round(weight, 2)] += seen
         self._name("weights", "1" if c.weight == 1 else f"{c.weight:g}")
         self._name("scales", c.scale)
-        for tag in c.tags:
-            self._name("tags", tag)
+        self._name("tags", *c.tags)
         self.n.update(
             negative=c.weight < 0,
             zero=c.weight == 0,

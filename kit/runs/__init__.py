@@ -36,6 +36,7 @@ from ..system import paths, processes, progress
 from ..system.packages import NAME
 from ..tables import pairs_html, plain, show
 
+FILES = ("metrics.json", "config.json")  # where a run is read from, the first before the second
 JUDGMENTS = "judgments.json"  # in a run's folder: answers, verdicts, reasons
 PACKAGES = (
     "torch",
@@ -198,7 +199,13 @@ class Session:
         from ..people import view
 
         parts = [
-            view.judgments(one.grades, tasks=tasks, answers=one.responses, labels=labels, set=name)
+            view.judgments(
+                one.grades,
+                tasks=tasks,
+                answers=one.responses,
+                labels=labels,
+                set=name,
+            )
             for name, one in sets.items()
         ]
         data = plain(stamped("judgments", view.joined(*parts)))
@@ -285,7 +292,13 @@ def start(notebook: str, *, profile: str | None = None, seed: int = 0, **params:
         out.mkdir(parents=True, exist_ok=True)
     else:
         out = _own_folder(notebook, chosen.name, seed, params)
-    return Session(notebook, out=out, profile=chosen, seed=seed, params=params)
+    return Session(
+        notebook,
+        out=out,
+        profile=chosen,
+        seed=seed,
+        params=params,
+    )
 
 
 def new_folder(base: Path, name: str) -> Path:
@@ -386,7 +399,7 @@ def _digest(path: str, size: int, changed: int) -> str:
 
 def load(folder: Path) -> Run:
     """A run from its folder: metrics.json when it finished, else what config.json says of it."""
-    for name in ("metrics.json", "config.json"):
+    for name in FILES:
         path = Path(folder) / name
         if path.exists():
             try:
@@ -422,10 +435,17 @@ def load(folder: Path) -> Run:
 
 
 def _config(folder: Path) -> dict[str, Any]:
+    return _held_in(folder / "config.json") or {}
+
+
+def _held_in(path: Path) -> Any:
+    """What a file of a run holds; {} where there is none, None where it cannot be read."""
     try:
-        return json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
         return {}
+    except (OSError, ValueError):
+        return None
 
 
 def given(folder: Path) -> dict[str, Any]:
@@ -451,7 +471,7 @@ def find(folder: Path) -> list[tuple[Path, Run]]:
         p.parent
         for pattern in ("*.json", "*/*.json", "*/*/*.json")
         for p in folder.glob(pattern)
-        if p.name in ("metrics.json", "config.json")
+        if p.name in FILES
     }
     near = sorted(found, key=lambda p: (-len(p.parts), not p.is_symlink()))
     once = {p.resolve(): p for p in near}  # the folder itself, where links lead to it, too
@@ -477,16 +497,8 @@ def load_or_broken(folder: Path) -> Run:
 
 def _is_run(folder: Path) -> bool:
     """False for what other tools call metrics.json or config.json (a training inside a run, a model): no notebook is named there."""
-    for name in ("metrics.json", "config.json"):
-        try:
-            row = json.loads((folder / name).read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            continue
-        except (OSError, ValueError):
-            return True  # broken: load() says where
-        if isinstance(row, dict) and "notebook" in row:
-            return True
-    return False
+    rows = (_held_in(folder / name) for name in FILES)  # None: broken, load() says where
+    return any(r is None or (isinstance(r, dict) and "notebook" in r) for r in rows)
 
 
 def newest(notebook: str, folder: str | Path | None = None) -> Path | None:

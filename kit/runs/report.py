@@ -114,7 +114,13 @@ class Figures:
         caption = "" if caption and caption in title else caption
         body = page.script_json({"data": figure.get("data", []), "layout": layout, "template": at})
         self.figures[key] = body
-        return {"id": key, "title": title, "caption": caption, "height": height, "bytes": len(body)}
+        return {
+            "id": key,
+            "title": title,
+            "caption": caption,
+            "height": height,
+            "bytes": len(body),
+        }
 
     def json(self) -> str:
         """All of them as JSON that is safe inside a script element."""
@@ -150,22 +156,21 @@ def _name(run: Run, named: Mapping[str, str]) -> str:
 
 
 def _metrics(run: Run) -> dict[str, Any]:
-    rows = []
-    for name, value in run.metrics.items():
-        if isinstance(value, (list, tuple)) or (
-            isinstance(value, Mapping) and "value" not in value
-        ):
-            continue
-        shown, band, n = estimate(value)
-        rows.append(
-            {
-                "metric": name,
-                "value": shown,
-                "95% interval": band,
-                "n": n,
-                "note": value.get("note", "") if isinstance(value, Mapping) else "",
-            }
-        )
+    """The run's metrics; lists and mappings of several values stand in metrics.json only."""
+    each = {
+        name: value if isinstance(value, Mapping) else {"value": value}
+        for name, value in run.metrics.items()
+        if not isinstance(value, (list, tuple))
+    }
+    rows = [
+        {
+            "metric": name,
+            **dict(zip(("value", "95% interval", "n"), estimate(value), strict=True)),
+            "note": value.get("note", ""),
+        }
+        for name, value in each.items()
+        if "value" in value
+    ]
     return table(rows, limit=400, right=("value", "95% interval", "n"))
 
 

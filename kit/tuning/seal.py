@@ -4,12 +4,14 @@ candidate, and what came out.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import sqlite3
 import time
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,10 +146,5 @@ def row_keys(ids: Sequence[Any], *, data: str = "") -> list[str]:
     >>> sorted(row_keys(["a", "b", "a"])) == sorted(row_keys(["b", "a", "a"]))
     True
     """
-    count: dict[str, int] = {}
-    out = []
-    for i in ids:
-        name = str(i)
-        count[name] = count.get(name, 0) + 1
-        out.append(fingerprint([data, name, count[name]])[:16])
-    return out
+    count: defaultdict[str, Iterator[int]] = defaultdict(lambda: itertools.count(1))
+    return [fingerprint([data, name, next(count[name])])[:16] for name in map(str, ids)]

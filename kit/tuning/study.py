@@ -137,16 +137,27 @@ class Study:
     parts: Sequence[Sequence[Any]] | None = None
 
     def __post_init__(self) -> None:
-        n = same_length(human=self.human, cluster=self.cluster, part=self.part, ids=self.ids)
-        if self.measure not in MEASURES:
-            raise DataError(
-                f"measure is {self.measure!r}",
-                where="measure",
-                fix=f"use one of {sorted(MEASURES)}",
-            )
+        n = same_length(
+            human=self.human,
+            cluster=self.cluster,
+            part=self.part,
+            ids=self.ids,
+        )
         part, (group, c) = np.asarray(self.part, str), codes(self.cluster, n)
-        if set(part) - set(PARTS):
-            raise DataError(f"parts are {sorted(set(part))[:6]}", where="part", fix=f"use {PARTS}")
+        DataError.first(
+            (
+                self.measure not in MEASURES,
+                f"measure is {self.measure!r}",
+                "measure",
+                f"use one of {sorted(MEASURES)}",
+            ),
+            (
+                set(part) - set(PARTS),
+                f"parts are {sorted(set(part))[:6]}",
+                "part",
+                f"use {PARTS}",
+            ),
+        )
         table = np.stack([np.bincount(group[part == p], minlength=c) > 0 for p in PARTS])
         if (table.sum(0) > 1).any():
             where = int(np.flatnonzero(np.isin(group, np.flatnonzero(table.sum(0) > 1)))[0])

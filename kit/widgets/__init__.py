@@ -63,10 +63,15 @@ def drawn(make: Callable[[], Any], *controls: Any) -> Any:
         with out:
             display(make())
 
+    watch(draw, *controls)
+    return out
+
+
+def watch(draw: Callable[..., Any], *controls: Any) -> None:
+    """Call `draw` now, and whenever a control moves (then with what changed)."""
     for control in controls:
         control.observe(draw, "value")
     draw()
-    return out
 
 
 def _still(explorer: Callable[..., Any], *args: Any, **options: Any) -> Any:

@@ -14,7 +14,7 @@ from ..tables import dicts_html
 from ..tuning.bench import BASELINE, Workbench
 from ..tuning.pages import SHOWN, VIEWS, bench_html, diff_html, flips_html, picked
 from ..tuning.trials import Trial
-from . import live, twinned
+from . import live, twinned, watch
 
 
 @twinned
@@ -80,9 +80,7 @@ class _Controls:
         self.text.value = self.bench.prompt
         self.base.observe(self._begin, "value")
         self.text.observe(self._draw_diff, "value")
-        for control in (self.new, self.old, self.view, self.slice):
-            control.observe(self._draw, "value")
-        self._draw()
+        watch(self._draw, self.new, self.old, self.view, self.slice)
 
     def _button(self, button: Any, work: Any) -> Any:
         """A button that cannot be pressed twice at once, and whose errors are shown."""

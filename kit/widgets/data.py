@@ -16,7 +16,7 @@ from ..records import Verdict
 from ..rubrics import explore
 from ..rubrics.lint import LintReport
 from ..tables import STYLE, rows_html
-from . import live, twinned
+from . import live, twinned, watch
 
 MARKS = {
     "met": "&#10003;",
@@ -140,11 +140,22 @@ def browse(
         ],
         description="lint",
     )
-    chosen = w.Select(options=[], rows=8, description="task", layout=w.Layout(width="95%"))
+    chosen = w.Select(
+        options=[],
+        rows=8,
+        description="task",
+        layout=w.Layout(width="95%"),
+    )
     count, shown = w.HTML(), w.HTML()
 
     def refilter(_: Any = None) -> None:
-        rows = explore.table(tasks, text=text.value, kind=kind.value, code=rule.value, lint=lint)
+        rows = explore.table(
+            tasks,
+            text=text.value,
+            kind=kind.value,
+            code=rule.value,
+            lint=lint,
+        )
         chosen.options = [
             (
                 (f"row {r['row']}  " if r["row"] else "") + f"{r['task_id']}  {r['prompt'][:80]}",
@@ -167,8 +178,6 @@ def browse(
             else task_html(explore.read(tasks, chosen.value, verdicts=verdicts))
         )
 
-    for control in (text, kind, rule):
-        control.observe(refilter, "value")
     chosen.observe(draw, "value")
-    refilter()
+    watch(refilter, text, kind, rule)
     return w.VBox([w.HBox([text, kind, rule]), count, chosen, shown])

@@ -9,7 +9,7 @@ from ..records import Response, Task, Verdict
 from ..rewards.composer import Composer
 from ..rewards.contrast import rerank, weight_names
 from ..tables import rows_html
-from . import live, twinned
+from . import live, twinned, watch
 
 __all__ = ["rerank", "table_html", "weight_explorer"]
 
@@ -95,10 +95,8 @@ def weight_explorer(
         for n, s in sliders.items():
             s.value = component.get(n, 1.0)
 
-    for s in sliders.values():
-        s.observe(show, names="value")
     reset.on_click(back)
-    show()
+    watch(show, *sliders.values())
     return w.VBox([w.HBox([w.VBox([*sliders.values(), reset]), out])])
 
 
@@ -112,7 +110,13 @@ def _that_weigh(
     double = {c.name: 2 * c.weight for c in base.components}
 
     def weighs(name: str) -> bool:
-        rows = rerank(tasks, responses, verdicts, {name: double.get(name, 2.0)}, composer=base)
+        rows = rerank(
+            tasks,
+            responses,
+            verdicts,
+            {name: double.get(name, 2.0)},
+            composer=base,
+        )
         return any(r["score"] != r["before"] for r in rows)
 
     return [n for n in weight_names(tasks, composer=base) if weighs(n)]

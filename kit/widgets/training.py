@@ -13,7 +13,7 @@ from typing import Any
 from ..page import escape
 from ..tables import pairs_html, rows_html
 from . import live as widgets_live
-from . import twinned
+from . import twinned, watch
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -149,9 +149,7 @@ def browser(rollouts: Rows, *, texts: Mapping[str, str] | None = None) -> Any:
             top=24,
         )
 
-    for control in (slider, task, order):
-        control.observe(show, names="value")
-    show()
+    watch(show, slider, task, order)
     return w.VBox([w.HBox([slider, task, order]), out])
 
 

@@ -401,7 +401,7 @@ def test_the_garbage_collector_is_as_before_after_nested_runs():
 def test_record_outside_of_a_run_is_harmless():
     with using(Session()) as run:
         run.record(Call(id="x", judge="j", model="m", endpoint="e", cost=1.0))
-    assert run.cost == 1.0 and current().cost == 0.0
+    assert run.spent.cost == 1.0 and current().spent.cost == 0.0
 
 
 @pytest.mark.slow
