@@ -104,25 +104,30 @@ def _said(key: str, value: Any) -> None:
 
 def _of_others(settings: Mapping[str, Any], name: str) -> None:
     """KitError where a trial is made of itself, or says what only one that asks a judge can."""
-    of, fix = settings.get("of"), "name two or more of the trials"
-    bands = _mapping(settings, "bands")
-    if bands and not ("" in bands and all(map(_banded, bands.values()))):
-        raise KitError(
-            f"the bands are {bands}",
-            where=f"trial {name!r}",
-            fix="""they are {criterion: [low, high], "": [low, high]}; `cascade` fits them""",
-        )
+    of, bands, where = settings.get("of"), _mapping(settings, "bands"), f"trial {name!r}"
     named = isinstance(of, (list, tuple)) and all(isinstance(n, str) for n in of)
-    if of is not None and (not named or len(set(of)) < 2 or name in of):
-        raise KitError(f"it is made of {of!r}", where=f"trial {name!r}", fix=fix)
     idle = sorted(settings.keys() & {"bands"} if of is None else settings.keys() - {"of", "bands"})
-    if idle:
-        why = "bands need the trials that they are for" if of is None else "it asks no judge itself"
-        raise KitError(
-            f"{idle[0]} changes nothing: {why}",
-            where=f"trial {name!r}",
-            fix="leave it out, or give it to the trials that are named in `of`",
-        )
+    why = "bands need the trials that they are for" if of is None else "it asks no judge itself"
+    KitError.first(
+        (
+            bands and not ("" in bands and all(map(_banded, bands.values()))),
+            f"the bands are {bands}",
+            where,
+            """they are {criterion: [low, high], "": [low, high]}; `cascade` fits them""",
+        ),
+        (
+            of is not None and (not named or len(set(of)) < 2 or name in of),
+            f"it is made of {of!r}",
+            where,
+            "name two or more of the trials",
+        ),
+        (
+            idle,
+            f"{''.join(idle[:1])} changes nothing: {why}",
+            where,
+            "leave it out, or give it to the trials that are named in `of`",
+        ),
+    )
 
 
 def _banded(band: Any) -> bool:
@@ -224,20 +229,22 @@ def _sided(v: Verdict) -> Verdict:
 
 def cascade(bench: Workbench, cheap: Trial, strong: Trial, tolerance: float) -> dict[str, Any]:
     """The settings of a cascade of two trials, its bands fitted on train."""
-    if not 0 <= tolerance <= 1:
-        raise KitError(
-            f"the tolerance is {tolerance}",
-            where="cascade",
-            fix="give a share of the answers, .02 say",
-        )
     train = np.flatnonzero(bench.part == "train")
     p = [v.p if v.known else None for v in map(cheap.verdicts.__getitem__, train)]
-    if all(x is None for x in p):
-        raise KitError(
+    KitError.first(
+        (
+            not 0 <= tolerance <= 1,
+            f"the tolerance is {tolerance}",
+            "cascade",
+            "give a share of the answers, .02 say",
+        ),
+        (
+            all(x is None for x in p),
             "its verdicts have no P(met): the strong one would be asked for all",
-            where=f"cascade, trial {cheap.name!r}",
-            fix='give it one, as in try_(..., probability="stated")',
-        )
+            f"cascade, trial {cheap.name!r}",
+            'give it one, as in try_(..., probability="stated")',
+        ),
+    )
     loss = (bench.right(strong.name) - bench.right(cheap.name))[train]
     texts = [bench.rows[i].criterion.text for i in train]
     return {
