@@ -252,10 +252,9 @@ def _worth(
         held = sum(said[key] == name for key in chosen)
         variance += share**2 * mu * (1 - mu) / (held + 0.5)
     half = 1.96 * math.sqrt(effect * variance)
-    agreed = stats.half_width(n, found + seen, effect=effect)
     lines += [
         f"corrected by them over {len(every)} verdicts +-{half:.2f} ({how})",
-        f"the judge's accuracy +-{agreed:.2f}",
+        f"the judge's accuracy +-{stats.half_width(n, found + seen, effect=effect):.2f}",
     ]
     if half >= alone:
         lines.append("this judge is so weak, or n so small, that its verdicts add nothing")

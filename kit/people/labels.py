@@ -54,8 +54,7 @@ def read_labels(source: Any, tasks: Iterable[Task] = ()) -> Labels:
         return source
     if not isinstance(source, (str, os.PathLike)):
         return _joined(source, tasks)
-    first = next((row for _, row in read_rows(source)), {})
-    drawn = {*KEYS, "label"} <= first.keys()
+    drawn = {*KEYS, "label"} <= next((row.keys() for _, row in read_rows(source)), set())
     found = _drawn(source, tasks) if drawn else _joined(load_tasks(source).sound(), tasks)
     if not found.values and not found.blank:
         raise DataError(

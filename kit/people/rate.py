@@ -3,7 +3,6 @@ policies under one judge."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -122,10 +121,8 @@ def rate(
     new = rows.rows(i for i, x in enumerate(people) if x is None or chosen != "shifted")
     judge = stats.mean(new.favourable(new.sides(cut)[0]), cluster=new.cluster, level=level)
     alone = _alone(rows, people, level)
-    notes = [*_notes(rows, passed, alone, chosen), *([why] if why else [])]
-    return Rated(
-        chosen, passed, judge, alone, score, _criteria(rows, chosen, cut, level), tuple(notes)
-    )
+    notes = (*_notes(rows, passed, alone, chosen), *filter(None, [why]))
+    return Rated(chosen, passed, judge, alone, score, _criteria(rows, chosen, cut, level), notes)
 
 
 def _design(rows: Beside, given: str | None) -> str:
@@ -244,8 +241,7 @@ def _criteria(
 def _notes(rows: Beside, passed: stats.Estimate, alone: stats.Estimate, design: str) -> list[str]:
     """What a reader must know beside the numbers."""
     out = [*filter(None, [passed.note]), *rows.notes()]
-    wide = passed.high - passed.low
-    if design == "random" and not math.isnan(wide) and wide > alone.high - alone.low:
+    if design == "random" and passed.half_width > alone.half_width:
         out.append("the labels alone give a narrower interval: the judge adds nothing here")
     return out
 
