@@ -20,7 +20,7 @@ from . import text as text_of
 from .arguments import Arguments, Finding
 from .rules import CHECKS as RULES
 
-VERSION = 11  # part of every key: raise it when a measure changes
+VERSION = 12  # part of every key: raise it when a measure changes
 
 Function = Callable[[Task, Response, Criterion], Any]
 _FUNCTIONS: dict[str, Function] = {}
@@ -91,10 +91,11 @@ def check(
     ids = (task.id, response.id, criterion.id)
     name, kind = args["name"], "abstain"
     try:
-        if name in RULES:
-            found, p = RULES[name][1](task, said, args), None
-        else:
-            found, p = _user(task, response, criterion, args)
+        found, p = (
+            (RULES[name][1](task, said, args), None)
+            if name in RULES
+            else _user(task, response, criterion, args)
+        )
     except DataError:
         raise
     # a user's function or a pattern that takes too long: the verdict is unknown, the run goes on
@@ -149,14 +150,12 @@ def _arguments(task: Task, criterion: Criterion) -> Arguments:
     name = raw["name"]
     if name not in RULES and name not in _FUNCTIONS:
         raise args.wrong("name", "there is no such check", f"use one of {', '.join(names())}")
-    if name in RULES:
-        extra = sorted(set(args) - {"name", "not", *RULES[name][0]})
-        if extra:
-            raise args.wrong(
-                extra[0],
-                f"unknown argument {extra[0]!r}",
-                f"it takes {', '.join(RULES[name][0]) or 'no arguments'}",
-            )
+    if name in RULES and (extra := sorted(set(args) - {"name", "not", *RULES[name][0]})):
+        raise args.wrong(
+            extra[0],
+            f"unknown argument {extra[0]!r}",
+            f"it takes {', '.join(RULES[name][0]) or 'no arguments'}",
+        )
     args.flag("not", False)
     return args
 

@@ -29,8 +29,7 @@ class Arguments(dict):
         )
 
     def number(self, field: str, *, low: float = -math.inf, whole: bool = False) -> float | None:
-        value = self.get(field)
-        if value is None:
+        if (value := self.get(field)) is None:
             return None
         good = (
             isinstance(value, (int, float))

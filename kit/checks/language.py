@@ -95,8 +95,7 @@ def language(text: str) -> tuple[str | None, str]:
     >>> language("Paris")
     (None, '0 function words in 1 words: too few to tell')
     """
-    code = _script(text)
-    if code:
+    if code := _script(text):
         return code, f"most letters are in the script of {code!r}"
     w = [x.casefold() for x in words(unicodedata.normalize("NFC", text))]
     folded = {code: frozenset(_plain(x) for x in stop) for code, stop in _WORDS.items()}

@@ -206,13 +206,27 @@ _LINKS = [
         ("sum", r"\s*(?:\+|\bplus\b|\bminus\b)\s*"),
     )
 ]
-_LIMIT = re.compile(
+_LIMIT = re.compile(  # near, most, least: it may also be the number itself, "the maximum was 5"
     r"""
-    (?: (?<!just\ )(?<!slightly\ )(?<!little\ )\b
-        (?: (?:less|more|fewer|greater|lower|higher|smaller|larger|bigger|longer|shorter|faster
-            |slower)\ than | below | above | under | over | beyond | exceed(?:s|ing)?
-            | (?<!s\ )(?<!d\ )(?<!g\ )up\ to | at\ least | at\ most | no\ more\ than )
-        | [<>≤≥]=? ) \s*(?:about\ |the\ )?[$€£]?\Z
+    (?:\b(?P<near>just|slightly|little)\ )?
+    (?P<no>(?:\b(?:not|no|never|cannot)|\w+n't)[ ]
+        (?:(?:to|go|went|get|rise|rose|fall|fell|drop|\w+ly)\ )?)?
+    (?: (?P<under>
+            \b(?:(?:less|fewer|lower|smaller|shorter|slower|younger)\ than | below | under | beneath
+            | (?<!s\ )(?<!d\ )(?<!g\ )up\ to | at\ most | short\ of
+            | (?:not|never|\w+n't|fail(?:s|ed)?\ to)\ reach(?:es|ed)?
+            | (?P<most>up\ to | maximum(?:\ (?:of|is|was))? | as\ (?:much|many|high)\ as) )
+            | [<≤]=? )
+        | (?P<over>
+            \b(?:(?:more|greater|higher|larger|bigger|longer|faster|older)\ than | above | over
+            | beyond | exceed(?:s|ed|ing)? | surpass(?:es|ed|ing)? | at\ least | in\ excess\ of
+            | upwards\ of | (?P<least>minimum(?:\ (?:of|is|was))?) )
+            | [>≥]=? ) )
+    (?:\ or\ equal\ to)?
+    \s*(?:about\ |(?:the|an?)[ ]
+        (?:(?:[a-z]+\ )?(?:threshold|cut-?off|limit|level|mark|value)\ of[ ])?
+    )?
+    [$€£]?\Z
     """,
     re.X | re.I,
 )
@@ -221,7 +235,9 @@ _TIMES_OF = re.compile(
     r"\b(?:twice|thrice|double|triple|half|third|quarter|tenth|times)s?(?: of| about)?\s*\Z", re.I
 )
 _OR_MORE = re.compile(
-    r"\s*(?:\S+\s+)?(?:(?:or|and)\s+(?:more|less|fewer|above|below|over|under)|(?:short|shy)\s+of)\b",
+    r"(?P<least>\+)(?!\s?\d)|\s*(?:\S+\s+)?(?:(?:or|and)\s+(?:(?P<over>more|greater|higher|larger|above"
+    r"|over|older)|(?P<under>less|fewer|lower|smaller|below|under|younger))|(?P<short>(?:short|shy)\s+of)"
+    r"|at\s+(?:(?P<most>most)|(?P<more>least)))\b",
     re.I,
 )
 _SHOWN = re.compile(r"[^.;=\n]{0,30}=")
@@ -265,12 +281,31 @@ def _linked(text: str, a: Quantity, b: Quantity) -> tuple[Quantity, Quantity]:
     return (replace(a, part=a.part or kind), replace(b, part=b.part or kind)) if kind else (a, b)
 
 
-def _limited(text: str, q: Quantity) -> Quantity:
+def limit(text: str, start: int, tail: str) -> tuple[str, int, bool]:
+    """What starts there and has this tail: whether it is said to be "over", "under" or neither;
+    where that is said; and whether it may be the number itself as well.
+
+    >>> limit("It was not above 5.", 17, "."), limit("just under 5", 11, ""), limit("5+", 0, "+")
+    (('under', 7, False), ('under', 0, True), ('over', 0, True))
+    """
+    before = _LIMIT.search(text, max(0, start - 60), start)
+    m = before or _OR_MORE.match(tail)
+    said = {k for k, v in (m.groupdict() if m else {}).items() if v}
+    sides = [bool(said & {"over", "least", "more"}), bool(said & {"under", "most", "short"})]
+    over, under = sides[::-1] if "no" in said else sides
+    soft = bool(said & {"near", "most", "least", "more"})
+    return "over" * over or "under" * under, before.start() if before else start, soft
+
+
+def limited(text: str, q: Quantity) -> Quantity:
+    """The quantity, as a part where a limit, a year or a multiple has it."""
     head = (max(0, q.start - 40), q.start)
-    limit = _LIMIT.search(text, *head) or _OR_MORE.match(q.tail)
-    limit = limit or (1000 <= q.value <= 2100 and _YEAR.search(text, *head))
+    side, _, soft = limit(text, q.start, q.tail)
+    year = 1000 <= q.value <= 2100 and _YEAR.search(text, *head)
     product = "product" if _TIMES_OF.search(text, *head) else ""
-    return replace(q, part=q.part or ("limit" if limit else product))
+    return replace(
+        q, part=q.part or (side if side and not soft else "year" * bool(year)) or product
+    )
 
 
 @lru_cache(maxsize=4_096)
@@ -284,9 +319,9 @@ def quantities(text: str) -> tuple[Quantity, ...]:
     >>> [q.value for q in quantities("about 1,250.5 kg, -3 °C, 2e3, 4 x 10^2, forty-six; not a1")]
     [1250.5, -3.0, 2000.0, 400.0, 46.0]
     >>> [(q.value, q.far, q.part) for q in quantities("between 1 and 343, less than 5")]
-    [(1.0, 343.0, ''), (343.0, 1.0, ''), (5.0, 5.0, 'limit')]
+    [(1.0, 343.0, ''), (343.0, 1.0, ''), (5.0, 5.0, 'under')]
     """
-    found = [_limited(text, q) for q in _fractions(text, _numerals(text))]
+    found = [limited(text, q) for q in _fractions(text, _numerals(text))]
     for i in range(len(found) - 1):
         found[i], found[i + 1] = _linked(text, found[i], found[i + 1])
     for i in range(len(found) - 2, -1, -1):  # in "78, 21 and 1 %" all are percentages

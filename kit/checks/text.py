@@ -225,8 +225,7 @@ def _unchained(word: str) -> list[str]:
     """
     parts = _PART.findall(word)
     heavy = [p for p in parts if p.lower() not in _SMALL and not p.isdigit()]
-    dotted = all(len(p) == 1 for p in parts) and "." in word
-    whole = dotted or "@" in word or _URL.match(word)
+    whole = (all(len(p) == 1 for p in parts) and "." in word) or "@" in word or _URL.match(word)
     return [word] if len(heavy) < 3 or whole else parts
 
 

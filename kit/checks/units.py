@@ -131,5 +131,4 @@ def values(value: float, tail: str, unit: str, *, percent: bool = False) -> list
         for w in wanted
         if s == w or (s.is_compatible_with(w) and not (bare and str(s) != "degree"))
     ]
-    q = _registry().Quantity
-    return [float(q(value, s).to(w).magnitude) for s, w in pairs]
+    return [float(_registry().Quantity(value, s).to(w).magnitude) for s, w in pairs]

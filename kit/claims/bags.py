@@ -17,7 +17,7 @@ from itertools import dropwhile, islice, takewhile
 from typing import Any
 
 from ..checks import units
-from ..checks.quantities import Quantity, agrees, quantities, readable
+from ..checks.quantities import Quantity, agrees, limit, limited, quantities, readable
 from ..records import Task, grouped
 from . import lexicon as lx
 from .text import find, norm, phrase_words, spans, tokens
@@ -101,7 +101,51 @@ def _asked(prompt: str) -> tuple[str, ...]:
 def _facts(task: Task) -> list[Mapping[str, Any]]:
     facts = task.truth.get("facts")
     rows = facts if isinstance(facts, (list, tuple)) else ()
-    return [f for f in rows if isinstance(f, Mapping) and "text" in f]
+    return [stated(f) for f in rows if isinstance(f, Mapping) and "text" in f]
+
+
+def stated(fact: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fact; with its number, unit and `side` ("over", "under") where its text is a limit.
+
+    >>> stated({"text": "<5%"}), stated({"text": ">LOD"})
+    ({'text': '<5%', 'number': 5.0, 'unit': '%', 'side': 'under'}, {'text': '>LOD', 'side': 'over'})
+    """
+    return {**fact, **_limit(fact["text"])} if fact.get("number") is None else fact
+
+
+@lru_cache(maxsize=4_096)
+def _limit(text: str) -> Mapping[str, Any]:
+    said = readable(text)
+    found = quantities(said)
+    sign = _SIGN.match(said)
+    if sign and not found:
+        return {"side": limit(said, sign.end(), "")[0]}
+    rows = [{"number": q.value, "unit": units.said(q.tail), "side": q.part} for q in found]
+    return rows[0] if len(rows) == 1 and rows[0]["side"] in SIDES else {}
+
+
+SIDES = {"over": "under", "under": "over"}
+_SIGN = re.compile(r"\s*[<>≤≥]=?\s*(?=[^\W\d])")
+_TURNED = str.maketrans("<>≤≥", "><≥≤")
+_SIGNED = re.compile(r"(?<!\w)[-+−](?=[.\d])")
+
+
+def signed(text: str) -> bool:
+    """True for a limit and for a number with its sign."""
+    return "side" in _limit(text) or bool(_SIGNED.search(text))
+
+
+def opposite(fact: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What an answer must not say beside a limit or a change: the other side, the other sign."""
+    if side := fact.get("side"):
+        return [
+            {"number": None, **fact, "text": fact["text"].translate(_TURNED), "side": SIDES[side]}
+        ]
+    if fact.get("number") is None or not (fact.get("direction") or signed(fact["text"])):
+        return []
+    value, tolerance, unit = wanted(fact)
+    row = {"text": "", "number": -value, "tolerance": tolerance, "unit": unit}
+    return [{**row, "direction": "up" if value < 0 else "down"}]
 
 
 def surplus(task: Task, sentences: Sequence[str]) -> list[str]:
@@ -114,8 +158,7 @@ def _names(task: Task, sentences: Sequence[str]) -> list[str]:
     names = {n for n in task.truth.get(FIELD, ()) if not asked.issuperset(phrase_words(n))}
     right = {t for fact in _facts(task) for t in (fact["text"], *fact.get("aliases", ()))}
     own = {" ".join(phrase_words(t)) for t in right}
-    words = [norm(t) for s in sentences for t in tokens(s)]
-    named = find(words, [(n, n) for n in names | right])
+    named = find([norm(t) for s in sentences for t in tokens(s)], [(n, n) for n in names | right])
     said = dict.fromkeys(" ".join(phrase_words(m.of)) for m in named)
     return [name for name in said if name not in own][FREE_NAMES:]
 
@@ -143,6 +186,7 @@ def right_numbers(sentence: str, facts: Iterable[Mapping[str, Any]]) -> set[floa
 
 def _is(q: Quantity, fact: Mapping[str, Any]) -> bool:
     value, tolerance, unit = wanted(fact)
+    q = dataclasses.replace(q, part="" if q.part == fact.get("side") else q.part)
     return agrees(q, value, tolerance, unit) or agrees(q, fact["number"], tolerance, percent=True)
 
 
@@ -164,7 +208,7 @@ def numbers(text: str) -> list[float]:
 def named(text: str) -> dict[str, Any]:
     """A name as a fact, with its number where it holds one: "5 mg"."""
     found = quantities(readable(text))
-    return {"text": text} | ({"number": found[0].value} if len(found) == 1 else {})
+    return {"text": text} | ({"number": found[0].value} if len(found) == 1 else {}) | _limit(text)
 
 
 Wanted = tuple[float, float, str]  # value, tolerance, unit
@@ -202,24 +246,33 @@ def given(sentence: str, fact: Mapping[str, Any]) -> list[Quantity]:
     """The quantities of a sentence that are the number of a fact.
 
     A negative number is also said by a word: "a 5% decrease" is -5%. A fact with the direction "up"
-    wants its word or a plus sign: "a 5% decrease" is none of "a 5% increase".
+    wants its word or a plus sign: "a 5% decrease" is none of "a 5% increase". A limit wants its
+    side: "over 5%" is not "<5%", and neither is 5%.
     """
     value, tolerance, unit = wanted(fact)
     found = quantities(sentence)
     if ratio := _RATIO.search(f"{unit} {fact['text']}"):
         found += _multiples(sentence, ratio[0][0] in "%p")
+    if "either" in fact:  # "0% or 10%" names both
+        found = tuple(dataclasses.replace(q, far=q.value) for q in found)
+    if side := fact.get("side"):
+        on = (q for q in found if limit(sentence, q.start, q.tail)[0] == side)
+        found = tuple(dataclasses.replace(q, part="" if q.part in SIDES else q.part) for q in on)
     out = [q for q in found if agrees(q, value, tolerance, unit)]
     if fact.get("direction") == "up":
         return [q for q in out if sentence[q.start] == "+" or _move(sentence, q) in lx.UP]
     if value < 0:
         down = [q for q in found if _move(sentence, q) in lx.DOWN]
         out += [q for q in down if agrees(q, -value, tolerance, unit)]
-    return out
+    plus = value > 0 and not side and signed(fact["text"])  # which "it fell by 5%" is not
+    return [
+        q for q in out if not plus or sentence[q.start] == "+" or _move(sentence, q) not in lx.DOWN
+    ]
 
 
 _RATIO = re.compile(r"\b(?:fold|times|factor|percent)\b|%|\dx\b", re.I)
 _MULTIPLE = re.compile(
-    r"\b(?<!than )(?:(doubl|halv|tripl|quadrupl)(?:e|es|ed|ing)|(two|three|four|five|ten)fold)\b",
+    r"\b(?:(doubl|halv|tripl|quadrupl)(?:e|es|ed|ing)|(two|three|four|five|ten)fold)\b",
     re.I,
 )
 _FACTORS = {"doubl": 2, "halv": 0.5, "tripl": 3, "quadrupl": 4} | {
@@ -237,7 +290,7 @@ def _multiples(sentence: str, percent: bool) -> tuple[Quantity, ...]:
     for m in _MULTIPLE.finditer(sentence):
         factor = _FACTORS[(m[1] or m[2]).lower()]
         value, tail = (abs(factor - 1) * 100, "%") if percent else (factor, " times")
-        out.append(Quantity(value, m.start(), m.end(), value, tail, ""))
+        out.append(limited(sentence, Quantity(value, m.start(), m.end(), value, tail, "")))
     return tuple(out)
 
 
@@ -266,6 +319,6 @@ def _same(q: Quantity, n: Quantity) -> bool:
     )
 
 
-def place(starts: Sequence[int], q: Quantity) -> int:
+def place(starts: Sequence[int], at: int) -> int:
     """The index of the token in which a quantity starts."""
-    return min(bisect_left(starts, q.start), len(starts) - 1)
+    return min(bisect_left(starts, at), len(starts) - 1)

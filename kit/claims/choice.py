@@ -38,6 +38,9 @@ _NOT = re.compile(
 )
 _DID_NOT = re.compile(r"(?: \w+){0,2} (?:did|do|does|was|were|is|are|had|has|have)(?: not|n't)\W*$")
 _LABEL = re.compile(r"[A-Z]|[ivx]+|ab|\d{1,2}")  # what follows the word for its kind: "Type A"
+_SIGN = re.compile(r"(?<![\w)\]%])[-+−](?=[.\d])|[<>≤≥]=?\s*(?=[$€£]?[.\d])")
+_SIGNS = dict.fromkeys("-−", "minus ") | {"+": "plus "}  # which tokens do not keep
+_SIGNS |= dict.fromkeys("<≤", "below ") | dict.fromkeys(">≥", "above ")
 LONGEST = 3  # words of an option whose end the question does not show
 Mark = tuple[int, bool | None]  # place, whether it is right; None where it is denied
 Row = tuple[Sequence[str], Sequence[Mark]]  # the tokens of a sentence, what they name
@@ -54,6 +57,7 @@ def offered(prompt: str, name: str) -> tuple[str, ...]:
     >>> offered("What does the liver do?", "liver")
     ()
     """
+    prompt, name = (_SIGN.sub(lambda m: _SIGNS[m[0][0]], text) for text in (prompt, name))
     own, out = [*dropwhile(lx.LEADS.__contains__, phrase(name))] or phrase(name), {}
     asks = bool({"which", "who", "what"} & set(phrase_words(prompt)))
     letters = [w for m in _LETTER.finditer(prompt) for w in phrase(m[0].strip(" -*•().:"))]
@@ -210,8 +214,7 @@ def _pieces(
         gone = max(gone, marks[last][0])
     for start, end in pairwise([0, *sorted(cuts), len(words)]):
         here = range(bisect_left(places, start), bisect_left(places, end))
-        said = {marks[k][1] for k in here if k not in aside}
-        if said:
+        if said := {marks[k][1] for k in here if k not in aside}:
             yield words[start:end], said
 
 
@@ -221,11 +224,13 @@ def guesses(
     given: Collection[float],
     own: Collection[str],
     asked: Collection[str] = (),
+    parts: Collection[str] = ("",),
 ) -> list[float]:
     """The other numbers that a sentence gives as barely as an answer: "26, 27", "343 m/s. 5 m/s."
 
     right, given : the numbers that agree with the truth, and those of question and truth; own,
-    asked : the words of the truth and of the question. What is counted must be the truth's.
+    asked : the words of the truth and of the question; parts : what a number given may
+    belong to (`Quantity`). What is counted must be the truth's.
 
     >>> guesses("26, 27, 28", [27.0], [], []), guesses("46 in 23 pairs", [46.0], [], [])
     ([26.0, 28.0], [])
@@ -257,7 +262,7 @@ def guesses(
             for q, t in zip(here, tails, strict=True)
             if not t or t[0][0].isdigit() or t[0] in {*own, *lx.FREE}
         ]
-        bare = [q for q in here if not q.part and not _not(sentence, q, end)]
+        bare = [q for q in here if q.part in parts and not _not(sentence, q, end)]
         plain = [q for q in bare if sentence[q.start : q.end].lower() != "one"]
         if not words:
             out += [q.value for q in plain if q.value not in right and q.value not in given]
@@ -282,8 +287,7 @@ def others(truth: Mapping[str, Any], prompt: str, fact: Mapping[str, Any]) -> li
     what other questions for the same kind of thing are answered with (`bags.known_names`).
     """
     asked = set(phrase_words(prompt))
-    rows = truth.get("facts", ())
-    right = [phrase(t) for f in rows for t in (f["text"], *f.get("aliases", ()))]
+    right = [phrase(t) for f in truth.get("facts", ()) for t in (f["text"], *f.get("aliases", ()))]
     out = [c for c in truth.get("candidates", ()) if asked.issuperset(phrase(c))]
     more = [o for name in (fact["text"], *fact.get("aliases", ())) for o in offered(prompt, name)]
     out += [n for name in (*more, *truth.get("sisters", ())) for n in _short(name, right)]

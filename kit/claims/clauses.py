@@ -212,8 +212,7 @@ class _Sentence:
         subjects: list[Match],
         previous: list[_Bound],
     ) -> list[_Bound]:
-        cues = within(self.cues, start, end)
-        if not cues:
+        if not (cues := within(self.cues, start, end)):
             return (
                 self._elliptic(start, end, clause, subjects, previous[-1])
                 if previous and subjects
@@ -258,11 +257,9 @@ class _Sentence:
         if rest in lx.ELLIPSES and last.direction in ("up", "down"):
             return [_Bound(m.of, "not_" + last.direction) for m in subjects]
         lead = [w for w in clause[: subjects[0].start - start] if w not in lx.DETERMINERS]
-        if after_phrase(clause, _LIKEWISE) >= 0 or (
-            last.behind and all(w in ("and", "or", ",", "both") for w in lead)
-        ):
-            return [_Bound(m.of, last.direction, last.behind) for m in subjects]
-        return []
+        listed_on = last.behind and all(w in ("and", "or", ",", "both") for w in lead)
+        alike = listed_on or after_phrase(clause, _LIKEWISE) >= 0
+        return [_Bound(m.of, last.direction, last.behind) for m in subjects if alike]
 
     def _clauses(self) -> list[tuple[int, int]]:
         """Token ranges: cut at conjunctions and punctuation, then joined again where a piece lacks
@@ -395,11 +392,8 @@ class _Sentence:
             loose = not before and len(gap) <= 4 and not any(w in lx.EVERY for w in gap)
             if (takes and all(w in lx.BETWEEN for w in gap)) or loose:
                 return listed(words, behind), True
-        if not before:
-            return [], False
-        if in_one_list(words, before):
-            return before, False
-        return [before[0] if of_chain(words, before) else before[-1]], False
+        one = before[:1] if of_chain(words, before) else before[-1:]
+        return before if in_one_list(words, before) else one, False
 
 
 def _causes(words: Sequence[str], cues: Sequence[Cue], named: Container[int]) -> list[Cue]:

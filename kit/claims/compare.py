@@ -18,15 +18,9 @@ def comparative(word: str) -> int:
     >>> comparative("denser"), comparative("fewer"), comparative("water")
     (1, -1, 0)
     """
-    if word in lx.LESS:
-        return -1
-    if word in lx.MORE or (
-        re.fullmatch(r"[a-z]{2,}(er|est)", word)
-        and word not in lx.NOT_COMPARATIVE
-        and len(word) > 4
-    ):
-        return 1
-    return 0
+    formed = re.fullmatch(r"[a-z]{2,}(er|est)", word) and word not in lx.NOT_COMPARATIVE
+    more = word in lx.MORE or (formed and len(word) > 4)
+    return -1 if word in lx.LESS else int(more or 0)
 
 
 def _names(entity: str, facts: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -227,8 +221,7 @@ def _fits(
     if not slots:
         return None
     order = _in_order([s for _, s in slots], [f for f, _ in events])
-    apart = slots[-1][0] < events[0][1] or events[-1][1] < slots[0][0]
-    if apart and order is not None:
+    if (slots[-1][0] < events[0][1] or events[-1][1] < slots[0][0]) and order is not None:
         return order
     clause = list(accumulate(w in lx.SLOT_CUTS for w in words))  # its number, of each token
     here = {s for p, s in slots if clause[p] == clause[at]}

@@ -278,12 +278,8 @@ def _stands(words: Sequence[str], cue: Cue, names: Container[int]) -> bool:
 
 def direction_of(cue: Cue, negations: int) -> str:
     """up, down, none, not_up, not_down, or unstated ("changed", "not unchanged")."""
-    odd = negations % 2 == 1
-    if cue.kind == "change":
-        return "none" if odd else "unstated"
-    if cue.kind == "none":
-        return "unstated" if odd else "none"
-    return ("not_" if odd else "") + cue.kind
+    two = {"change": ("unstated", "none"), "none": ("none", "unstated")}
+    return two.get(cue.kind, (cue.kind, f"not_{cue.kind}"))[negations % 2]
 
 
 def excluded(words: Sequence[str], m: Match) -> bool:
@@ -354,6 +350,5 @@ def change_of_change(inner: str, outer: str) -> str:
     >>> change_of_change("down", "down")
     'up'
     """
-    if inner not in OPPOSITE or outer not in OPPOSITE:
-        return "unstated"
-    return inner if outer == "up" else OPPOSITE[inner]
+    turned = {"up": inner, "down": OPPOSITE.get(inner)}
+    return turned.get(outer, "unstated") if inner in OPPOSITE else "unstated"

@@ -89,8 +89,7 @@ def score(task: Task, response: Response, *, name: str = "direction") -> Part:
     (BioRLHF gives .3 to silence and does not ask for coverage: empty answers and single guesses
     earned there.)
     """
-    n = len(wanted_claims(task))
-    if not n:
+    if not (n := len(wanted_claims(task))):
         return Part.known(name, 0.0, note="the task names no directed claims")
     found = held(task, response.text)
     value = pathway_score(len(found["matching"]), len(found["contradicting"]), n)

@@ -17,11 +17,24 @@ from functools import lru_cache
 from itertools import accumulate, takewhile
 from typing import Any
 
-from ..checks.quantities import NUMBER_WORDS
+from ..checks.quantities import NUMBER_WORDS, limit
 from ..records import Part, Response, Task
 from . import lexicon as lx
 from . import polar
-from .bags import as_named, given, named, named_numbers, numbers, place, right_numbers, surplus
+from .bags import (
+    SIDES,
+    as_named,
+    given,
+    named,
+    named_numbers,
+    numbers,
+    opposite,
+    place,
+    right_numbers,
+    signed,
+    stated,
+    surplus,
+)
 from .choice import decided, guesses, offered, others
 from .compare import against, first, misplaced, ranked, relation
 from .confidence import without_confidence
@@ -95,31 +108,37 @@ def _marks(words: Sequence[str]) -> _Marks:
 
 def places(fact: Mapping[str, Any], sentence: str, prompt: str = "") -> list[int]:
     """Where a sentence asserts this fact: indices of its tokens, slashes left out."""
-    names = [(t, t) for t in (fact["text"], *fact.get("aliases", ()))]
-    free = {w for t in (prompt, *(n for n, _ in names)) for w in phrase_words(t)}
+    names = fact["text"], *fact.get("aliases", ())
+    free = {w for t in (prompt, *names) for w in phrase_words(t)}
     beside = free | fact.get("beside", frozenset())
-    of = fact.get("number") is not None
+    of, limits = fact.get("number") is not None, "side" in fact
     raw, normed, starts, marks = _read(sentence)
     out = []
-    for m in find(normed, names):
+    for m in find(normed, [(t, t) for t in names if not (of and signed(t))]):
         own = any(w in lx.SELF_NEGATING or w.endswith("n't") for w in normed[m.start : m.end])
-        denied = _denied(normed, m.start) or _dismissed(normed, m.end)
-        denied = denied or _unclaimed(normed, marks, m.start, m.end, free, beside, of)
         last = starts[m.end - 1] + len(raw[m.end - 1])
-        if (own or not (denied or against(prompt, raw, m.start, m.end))) and as_named(
-            sentence, starts[m.start], last, m.of
-        ):
-            out.append(m.start)
+        side, at, _ = limit(sentence, starts[m.start], sentence[last:])
+        wanted = stated({"text": m.of}).get("side")
+        start = bisect_left(starts, at) if wanted else m.start
+        denied = _denied(normed, start) or _dismissed(normed, m.end)
+        denied = denied or _unclaimed(normed, marks, start, m.end, free, beside, of)
+        stands = wanted in (None, side) and as_named(sentence, starts[m.start], last, m.of)
+        if stands and (own or not (denied or against(prompt, raw, m.start, m.end))):
+            out.append(start)
     if not of:
         return out
-    found = [(place(starts, q), bisect_left(starts, q.end)) for q in given(sentence, fact)]
+    heads = ((q, limit(sentence, q.start, q.tail)[1]) for q in given(sentence, fact))
+    found = [
+        (place(starts, at if limits else q.start), bisect_left(starts, q.end)) for q, at in heads
+    ]
+    ends = range(4 - 2 * limits)  # "343 m/s is not it": a unit has up to three words
     return out + [
         i
         for i, j in found
         if not _denied(normed, i)
-        and not any(_dismissed(normed, j + k) for k in range(4))
-        and not any(_unclaimed(normed, marks, i, j + k, free, beside, of) for k in range(4))
-    ]  # "343 m/s is not it": a unit has up to three words
+        and not any(_dismissed(normed, j + k) for k in ends)
+        and not any(_unclaimed(normed, marks, i, j + k, free, beside, of) for k in ends)
+    ]
 
 
 def _denied(words: Sequence[str], start: int) -> bool:
@@ -226,7 +245,7 @@ def _facts(task: Task) -> list[dict[str, Any]]:
     words = frozenset(w for n in names(task) for w in phrase_words(n))
     sisters = task.truth.get("sisters", ())
     rows = task.truth.get("facts", ())
-    return [{**_label(f, task.prompt, sisters), "beside": words} for f in rows]
+    return [{**_label(stated(f), task.prompt, sisters), "beside": words} for f in rows]
 
 
 _LABEL = re.compile(r"(\D*)\b(\d+)\b(\D*)")
@@ -239,7 +258,7 @@ def _plain(text: str) -> str:
 def _label(fact: Mapping[str, Any], prompt: str, sisters: Sequence[str]) -> Mapping[str, Any]:
     """The fact; as a name where its number tells it from its like: "group 1 or group 2"."""
     own = _LABEL.fullmatch(fact["text"])
-    if fact.get("number") is None or not own or (own[3] and not own[1]):
+    if fact.get("number") is None or opposite(fact) or not own or (own[3] and not own[1]):
         return fact
     shape = _plain(own.expand(r"\g<1>0\3"))
     like = (*offered(prompt, fact["text"]), *(map(_plain, sisters) if own[1] else ()))
@@ -299,10 +318,13 @@ def _undecided(task: Task, fact: Mapping[str, Any], sentences: Sequence[str]) ->
     """True where the answer names an alternative to the fact as well (`kit.claims.choice`)."""
     facts, prompt, sisters = _facts(task), task.prompt, task.truth.get("sisters", ())
     counted = fact.get("number") is not None
+    against_it = opposite(fact)
+    sides = lx.LIMITS if "side" in fact else frozenset()
     if counted:
         given = named_numbers(task).union(*map(numbers, sisters))  # read below
         units = (str(f.get("unit") or "") for f in facts)
-        free = {w for t in (*names(task), *units) for w in phrase_words(t)}, phrase_words(prompt)
+        own = {w for t in (*names(task), *units) for w in phrase_words(t)} | sides
+        free = own, phrase_words(prompt), ("", *SIDES) if sides else ("",)
         if any(guesses(s, right_numbers(s, facts), given, *free) for s in sentences):
             return True
     wrong = (
@@ -310,19 +332,24 @@ def _undecided(task: Task, fact: Mapping[str, Any], sentences: Sequence[str]) ->
         if counted
         else others(task.truth, prompt, fact)
     )
-    if task.truth.get("comparison") or not wrong:
+    if task.truth.get("comparison") or not (wrong or against_it):
         return False
+    rivals_of = [{**f, "either": True} for f in (*map(named, wrong), *against_it)]
     rows = []
-    every = [(n, n) for n in (*wrong, *names(task))]
+    every = [(n, n) for n in (*wrong, *names(task)) if "side" not in named(n)]
     for s in sentences:
         words = _read(s)[1]
         marks: dict[int, bool | None] = {m.start: None for m in find(words, every)}
         marks |= {
-            i: False for w in wrong for i in places(named(w), s, prompt) if counted or i in marks
+            i: False
+            for w in rivals_of
+            for i in places(w, s, prompt)
+            if counted or "side" in w or i in marks
         }
         marks |= {i: True for f in facts for i in places(f, s, prompt)}
         rows.append((words, sorted(marks.items())))
-    return not decided(rows, prompt, (*wrong, *names(task)))
+    said = " ".join(lx.LIMITS if against_it else ())
+    return not decided(rows, prompt, (*wrong, *names(task), said))
 
 
 def swapped(task: Task, sentences: Sequence[str]) -> set[int]:
@@ -367,9 +394,8 @@ def unread(task: Task, text: str) -> str:
     said = [c for c in parts if any(matched(f, [c], task.prompt) for f in facts)]
     rows = ((c, (w.lower() for w in phrase_words(c) if w.isalpha())) for c in said)
     free = (ranked(task.prompt, c) or known.issuperset(words) for c, words in rows)
-    if any(free) or precision(task, text)[1]:  # a listing costs
-        return ""
-    return f"what comes first is not said plainly: {said[0]}" if said else ""
+    told = not said or any(free) or precision(task, text)[1]  # a listing costs
+    return "" if told else f"what comes first is not said plainly: {said[0]}"
 
 
 _CLAUSES = re.compile(
@@ -443,8 +469,7 @@ def score(task: Task, response: Response, *, name: str = "factual") -> Part:
     >>> value("It is the liver, which was irradiated."), value("Heart, liver, eye and thymus.")
     (1.0, 0.25)
     """
-    facts = task.truth.get("facts", ())
-    if not facts:
+    if not (facts := task.truth.get("facts", ())):
         return Part.known(name, 0.0, note="the task names no facts")
     ids = found(task, response.text)
     share, beside = precision(task, response.text)

@@ -115,9 +115,12 @@ def _parts(sentences: Sequence[str]) -> Iterable[tuple[str, bool]]:
 def _answers(said: str, asked: frozenset[str]) -> bool:
     """True for a name or two, "by glycolysis", "it is the liver": what is no clause, no grade."""
     fresh = _content([said], asked)
-    if _content([_IS.split(said)[-1]], asked) != fresh or not 0 < len(fresh) <= LONGEST:
-        return False  # something stands before "is", or it is no name
-    return not any(comparative(w) or w[-2:] == "ed" for w in fresh) and not _clause(tokens(said))
+    return (  # nothing stands before "is", and it is a name
+        _content([_IS.split(said)[-1]], asked) == fresh
+        and 0 < len(fresh) <= LONGEST
+        and not any(comparative(w) or w[-2:] == "ed" for w in fresh)
+        and not _clause(tokens(said))
+    )
 
 
 def _content(texts: Sequence[str], asked: frozenset[str]) -> list[str]:

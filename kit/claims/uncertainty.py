@@ -140,8 +140,7 @@ def _behaviour(task: Task, response: Response, c: float) -> tuple[float, dict[st
     is low.
     """
     if task.truth.get("answerable") is False:
-        clean = not contradictions(task, response.text)
-        behaved = acknowledges(task, response.text) if clean else 0.0
+        behaved = 0.0 if contradictions(task, response.text) else acknowledges(task, response.text)
     else:
         behaved = float(coverage(task, response.text) > 0)
     value = behaviour(c, behaved, EXPECTED[_warranted(task)]) if behaved else 0.0

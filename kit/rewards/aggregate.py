@@ -131,8 +131,6 @@ def usage(verdicts: Iterable[Verdict]) -> dict[str, int]:
     from the ledger (cached) cost nothing.
     """
     paid = [v for v in verdicts if (v.tokens_in or v.tokens_out) and not v.cached]
-    if not paid:
-        return {"calls": 0, "tokens_in": 0, "tokens_out": 0}
     return {
         "calls": len({c for i, v in enumerate(paid) for c in calls_of(v) or [v.key or i]}),
         "tokens_in": sum(v.tokens_in for v in paid),

@@ -155,8 +155,7 @@ def _spans(block: str, known: Container[str]) -> tuple[list[CitedClaim], list[st
         if t.group(1):
             level = level[:-1]
             continue
-        ids = ids_of(t.group(2), known)
-        if not ids:
+        if not (ids := ids_of(t.group(2), known)):
             problems.append("a snippet tag without an id")
         if i in closed:
             level.append(ids)

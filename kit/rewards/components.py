@@ -42,9 +42,8 @@ def criteria(
     """What a component needs verdicts on."""
     if kind == "rubric":
         return leaves(rubric_of(options, task))
-    if kind == "citations" and task.sources:
-        return claim_criteria(task, response)
-    return ()
+    asks = kind == "citations" and task.sources
+    return claim_criteria(task, response) if asks else ()
 
 
 def score(
@@ -188,8 +187,7 @@ def values(config: Mapping[str, Any] | str | Path) -> tuple[dict[str, Any], str]
         found = {"preset": where}
     else:
         found = load(where, what="reward config")
-    name = found.pop("preset", None)
-    if name is None:
+    if (name := found.pop("preset", None)) is None:
         return found, where
     if name not in PRESETS:
         raise KitError(

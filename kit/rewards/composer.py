@@ -319,8 +319,7 @@ def grades(
 ) -> list[Grade]:
     """A grade per response from verdicts that are there already; no judge is called."""
     by_id = {t.id: t for t in tasks}
-    lost = next((r for r in responses if r.task_id not in by_id), None)
-    if lost is not None:
+    if lost := next((r for r in responses if r.task_id not in by_id), None):
         raise KitError(
             f"response {lost.id!r} answers task {lost.task_id!r}, which is not here",
             where="tasks",

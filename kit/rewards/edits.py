@@ -283,12 +283,12 @@ class Policy:
         """The answer to one task."""
         written = [WRITERS[name][0](task, material, a) for name, a in self.parts]
         body = " ".join([w for w in written if w] * self.repeat)
-        if self.style == "bullets":
-            body = "\n".join(f"- {s}" for s in re.split(r"(?<=[.])\s+", body) if s)
-        elif self.style == "lower":
-            body = body.lower()
-        elif self.style == "one line":
-            body = " ".join(body.replace(",", "").split()).replace(". ", " ")
+        styled = {
+            "bullets": "\n".join(f"- {s}" for s in re.split(r"(?<=[.])\s+", body) if s),
+            "lower": body.lower(),
+            "one line": " ".join(body.replace(",", "").split()).replace(". ", " "),
+        }
+        body = styled.get(self.style, body)
         if self.confidence is not None:
             body = f"{body} Confidence: {self.confidence}%"
         return f"<answer>{body}</answer>" if self.style == "block" else body

@@ -7,7 +7,7 @@ these keys"). A text that fulfils it knows nothing of any task, and may still ea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..checks import check
@@ -72,8 +72,7 @@ def _texts(asked: Mapping[str, Any]) -> Iterable[str]:
 
         yield _matching(_parser.parse(str(asked["pattern"])))
     for field in ("text", "answers", "any", "all", "value"):
-        said = asked.get(field)
-        if said is not None:
+        if (said := asked.get(field)) is not None:
             said = said if isinstance(said, (list, tuple)) else [said]
             yield str(said[0])
             yield " ".join(map(str, said))
@@ -101,21 +100,7 @@ def _matching(parsed: Iterable[tuple[Any, Any]]) -> str:
 
 
 def _piece(op: str, arg: Any) -> str:
-    if op == "LITERAL":
-        return chr(arg)
-    if op == "RANGE":
-        return chr(arg[0])
-    if op.endswith("REPEAT"):
-        return _matching(arg[2]) * arg[0]
-    if op == "BRANCH":
-        return _matching(arg[1][0])
-    if op in ("SUBPATTERN", "ATOMIC_GROUP"):
-        return _matching(arg[-1] if op == "SUBPATTERN" else arg)
-    if op == "CATEGORY":
-        return _CLASSES.get(str(arg).removeprefix("CATEGORY_"), ".")
-    if op == "IN":
-        return _one_of(arg)
-    return "x" if op in ("ANY", "NOT_LITERAL") else ""
+    return _PIECES.get(op.rpartition("_REPEAT")[1] or op, lambda _: "")(arg)
 
 
 def _one_of(items: Sequence[tuple[Any, Any]]) -> str:
@@ -123,3 +108,17 @@ def _one_of(items: Sequence[tuple[Any, Any]]) -> str:
         return _piece(str(items[0][0]), items[0][1])
     barred = {_piece(str(op), arg) for op, arg in items[1:]}
     return next((c for c in _OTHERS if c not in barred), "")
+
+
+_PIECES: dict[str, Callable[[Any], str]] = {
+    "LITERAL": chr,
+    "RANGE": lambda ends: chr(ends[0]),
+    "_REPEAT": lambda arg: _matching(arg[2]) * arg[0],
+    "BRANCH": lambda arg: _matching(arg[1][0]),
+    "SUBPATTERN": lambda arg: _matching(arg[-1]),
+    "ATOMIC_GROUP": _matching,
+    "CATEGORY": lambda kind: _CLASSES.get(str(kind).removeprefix("CATEGORY_"), "."),
+    "IN": _one_of,
+    "ANY": lambda _: "x",
+    "NOT_LITERAL": lambda _: "x",
+}

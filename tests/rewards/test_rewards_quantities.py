@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kit.checks import check
 from kit.checks.quantities import agrees, quantities, readable
-from kit.claims.factual import matched
+from kit.claims.factual import matched, score
 from kit.claims.text import sentences
 from kit.data.formats.biorlhf import truth_of
 from kit.records import Criterion, Response, Task
@@ -142,6 +142,69 @@ def test_a_tiny_value_is_not_met_by_zero():
 
 def test_a_fact_of_biorlhf_keeps_its_sign():
     assert truth_of({"key_facts": ["log2FC of -2.1"]})["facts"][0]["number"] == -2.1
+
+
+UNDER = (
+    "below {}",
+    "under {}",
+    "less than {}",
+    "< {}",
+    "at most {}",
+    "no more than {}",
+    "{} or less",
+)
+OVER = ("above {}", "over {}", "more than {}", "> {}", "at least {}", "not below {}", "{} or more")
+
+
+def paid(key_fact, said, asked="How much was it?"):
+    truth = truth_of({"key_facts": [key_fact]})
+    task = Task(id="t", prompt=asked, truth=truth)
+    return score(task, Response(task_id="t", id="r", text=f"It was {said}.")).value
+
+
+@pytest.mark.parametrize(
+    ("key_fact", "number"),
+    [
+        ("<2-fold", "2-fold"),
+        ("p < 0.05", "0.05"),
+        ("FDR <5%", "5%"),
+        ("≤1,000 genes", "1,000 genes"),
+        ("less than 50 mg", "50 mg"),
+        ("up to 40%", "40%"),
+    ],
+)
+def test_the_opposite_of_a_limit_earned_the_maximum_and_its_other_wordings_nothing(
+    key_fact, number
+):
+    right, wrong = ([w.format(number) for w in words] for words in (UNDER, OVER))
+    assert [paid(key_fact, x) for x in right] == [1] * len(right)
+    assert [paid(key_fact, x) for x in (*wrong, number)] == [0] * (len(wrong) + 1)
+    turned = f"≥{number}"
+    assert [paid(turned, x) for x in wrong] == [1] * len(wrong)
+    assert [paid(turned, x) for x in (*right, number)] == [0] * (len(right) + 1)
+
+
+def test_both_sides_of_a_limit_are_no_side():
+    both = "over {0} and under {0}", "over {0} or under {0}", "under {0} and over {0}"
+    for key_fact in ("<2-fold", ">2-fold", "≤2-fold", "≥2-fold"):
+        assert {paid(key_fact, x.format("2-fold")) for x in both} == {0}
+    assert paid("<LOD", "below the LOD") == paid("<LOD", "under the limit of detection") == 1
+    assert paid("<LOD", "above the LOD") == paid("<LOD", "not below the LOD") == 0
+
+
+def test_it_fell_by_12_percent_earned_the_maximum_where_it_rose():
+    up, down = ("+12%", "up by 12%", "higher by 12%"), ("-12%", "down by 12%", "lower by 12%")
+    assert [paid("+12%", x) for x in up] == [paid("-12%", x) for x in down] == [1] * 3
+    assert [paid("+12%", x) for x in down] == [paid("-12%", x) for x in up] == [0] * 3
+
+
+def test_minus_10_and_plus_10_percent_of_a_question_are_two_names():
+    asked = "Was the change -10%, 0% or +10%?"
+    for own, other in (("-10%", "+10%"), ("+10%", "-10%")):
+        assert paid(own, own, asked) == 1
+        several = other, "0%", "-10% or +10%", "-10%, 0% or +10%", f"{own}, {other}"
+        assert {paid(own, x, asked) for x in several} == {0}
+    assert paid("-10%", "down by 10%", asked) == paid("+10%", "up by 10%", asked) == 1
 
 
 # --- any value, any notation ---------------------------------------------------------------------

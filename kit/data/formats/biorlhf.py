@@ -35,7 +35,6 @@ _CHANGED = re.compile(
     r"|\d(?:%| ?percent|[ -]?fold| times)? (?P<after>[a-z]+)\b"
 )
 _RANGE = re.compile(r"(.*?\d)\s*[-–]\s*(\d.*)")
-_LIMITS = {">": ("over", "above", "greater than"), "<": ("under", "below", "less than")}
 _FACT_LISTS = (
     "facts",
     "key_facts",
@@ -192,10 +191,8 @@ def _also(text: str) -> list[str]:
         return [text.replace(":", " to ")]
     if re.fullmatch(r"(?:[A-Z]\.){2,}", text):
         return [text.replace(".", "")]
-    for sign, words in _LIMITS.items():
-        if sign in text:
-            return [text.replace(sign, f" {word} ") for word in words]
-    return []
+    names = "limit of detection", "detection limit"
+    return [text.replace("LOD", name) for name in names if re.fullmatch(r"\W*LOD", text)]
 
 
 def _fact(text: str, number: int) -> dict[str, Any]:
