@@ -71,16 +71,9 @@ async def answer(judge: Any, q: Question) -> list[Verdict]:
 async def _round(judge: Any, q: Question, out: dict[int, Verdict]) -> None:
     """Ask what nobody is asking, then wait for what others ask; who fails leaves it to the next."""
     here = asyncio.get_running_loop()
-    theirs: dict[int, asyncio.Future[Answers]] = {}
-    mine: list[int] = []
-    for i, k in enumerate(q.keys):
-        if i in out:
-            continue
-        flying = _FLIGHT.get(k)
-        if flying is not None and flying.get_loop() is here:
-            theirs[i] = flying
-        else:
-            mine.append(i)
+    flying = {i: _FLIGHT.get(k) for i, k in enumerate(q.keys) if i not in out}
+    theirs = {i: f for i, f in flying.items() if f is not None and f.get_loop() is here}
+    mine = [i for i in flying if i not in theirs]
     if mine:
         keys = [q.keys[i] for i in mine]
         future: asyncio.Future[Answers] = here.create_future()

@@ -61,10 +61,9 @@ def key_for(base_url: str, key_env: str | None) -> str:
     """
     for name in (key_env, "KIT_JUDGE_KEY", "OPENAI_API_KEY"):
         remember(os.environ.get(name) if name else None)
-    if key_env:
-        return _sendable(key_env)
-    if os.environ.get("KIT_JUDGE_KEY"):
-        return _sendable("KIT_JUDGE_KEY")
+    own = "KIT_JUDGE_KEY" if os.environ.get("KIT_JUDGE_KEY") else None
+    if named := key_env or own:
+        return _sendable(named)
     mine = (os.environ.get("OPENAI_BASE_URL") or OPENAI).rstrip("/")
     same_host = urllib.parse.urlsplit(mine).netloc == urllib.parse.urlsplit(base_url).netloc
     return _sendable("OPENAI_API_KEY") if same_host else "none"

@@ -165,20 +165,25 @@ class Forecast:
 
 def readdress(v: Verdict, task: Task, response: Response, criterion: Criterion) -> Verdict:
     """A verdict with new ids, `cached`, nothing paid now (`meta["paid"]` has the price)."""
-    fields = v.__dict__.copy()
-    fields["task_id"], fields["response_id"], fields["criterion_id"], fields["cached"] = (
-        task.id,
-        response.id,
-        criterion.id,
-        True,
-    )
+    fields = {
+        **v.__dict__,
+        "task_id": task.id,
+        "response_id": response.id,
+        "criterion_id": criterion.id,
+        "cached": True,
+    }
     if v.tokens_in or v.tokens_out or v.cost:
-        fields["meta"] = {
-            **v.meta,
-            "paid": {"tokens_in": v.tokens_in, "tokens_out": v.tokens_out, "cost": v.cost},
+        paid = {
+            "tokens_in": v.tokens_in,
+            "tokens_out": v.tokens_out,
+            "cost": v.cost,
         }
-        fields["tokens_in"] = fields["tokens_out"] = 0
-        fields["cost"] = 0.0
+        fields |= {
+            "meta": {**v.meta, "paid": paid},
+            "tokens_in": 0,
+            "tokens_out": 0,
+            "cost": 0.0,
+        }
     return rebuilt(fields)
 
 

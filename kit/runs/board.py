@@ -121,10 +121,12 @@ class Board:
         took = time.monotonic() - self.began
         left = took / len(ran) * (total - len(ended)) if ran else None
         progress.line("sweep", "cell", len(ended), total, took, left=left, cost=cost)
-        text = f"{len(ended)} of {total} done"
-        if left:
-            text += f", about {left:.0f} s left"
-        return text + (f", ${cost:.4f}" if cost else "")
+        parts = (
+            f"{len(ended)} of {total} done",
+            f"about {left:.0f} s left" if left else "",
+            f"${cost:.4f}" if cost else "",
+        )
+        return ", ".join(filter(None, parts))
 
 
 def _same(cell: Cell) -> str:
