@@ -31,6 +31,7 @@ from .taskset import Parsed
 from .values import (
     absent,
     as_text,
+    beside,
     blank,
     parsed_json,
     says_nothing,
@@ -407,15 +408,3 @@ class Row:
                 task_id=task_id,
             )
         return [c for c in criteria if c.id not in blank]
-
-
-def beside(meta: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Both; a name that is taken gets a number.
-
-    >>> beside({"a": 1}, {"a": 2, "b": 3})
-    {'a': 1, 'a (2)': 2, 'b': 3}
-    """
-    out = dict(meta)
-    for name, value in more.items():
-        out[unused(name, lambda n: n not in out, "{} ({})")] = value
-    return out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import logging
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from .labels import SAID
 from .levels import by_levels
 from .names import spelled
 from .slips import READS
+from .values import beside, unused
 from .words import held_out
 
 LOSSES = (  # what is said before money or hours are spent on the rest
@@ -164,8 +166,10 @@ class TaskSet:
         their own).
 
         Tasks or answers of both that share an id must be equal, or DataError; what is in both
-        counts once, and answers to no task become findings. Answers whose own task is a prompt
-        alone are answers to the task here that asks the same, of the same system and sources.
+        counts once, and answers to no task become findings. Answers that the kit named (their rows
+        have no id) get another name where they differ from those here in text, source, model,
+        sample or confidence. Answers whose own task is a prompt alone are answers to the task here
+        that asks the same, of the same system and sources.
         """
         mine, other = self.by_id, self._paired(other)
         if clash := [t.id for t in other.tasks if t.id in mine and mine[t.id] != t]:
@@ -174,21 +178,19 @@ class TaskSet:
                 where=str(other.path or "task set"),
                 fix="rename one of them; of answers, write the task_id of each",
             )
-        texts = {r.ids: r.text for r in self.responses}
-        if clash := [r.id for r in other.responses if texts.get(r.ids, r.text) != r.text]:
-            raise DataError(
-                f"both sets have another answer {clash[0]!r}",
-                where=str(other.path or "task set"),
-                fix="rename one of them",
-            )
+        other = self._apart(other)
+        held = {r.ids for r in self.responses}
+        again = {r.ids: r for r in other.responses if r.ids in held}
         told = set(map(_label_of, self.verdicts)) - {None}
         other = replace(
             other,
-            responses=[r for r in other.responses if r.ids not in texts],
+            responses=[r for r in other.responses if r.ids not in held],
             verdicts=[v for v in other.verdicts if _label_of(v) not in told],
         )
         tasks = [*self.tasks, *(t for t in other.tasks if t.id not in mine)]
-        if len(tasks) == len(self.tasks) and not (other.responses or other.verdicts):
+        responses = [_both(r, again.get(r.ids, r)) for r in self.responses] + other.responses
+        same = responses == self.responses and not other.verdicts
+        if len(tasks) == len(self.tasks) and same:
             return self
         known = {t.id for t in tasks}
         notes = [
@@ -219,7 +221,7 @@ class TaskSet:
         return replace(
             self,
             tasks=tasks,
-            responses=[*self.responses, *other.responses],
+            responses=responses,
             verdicts=verdicts,
             findings=list(dict.fromkeys((*findings, *notes))),
             rows=self.rows + other.rows,
@@ -227,10 +229,43 @@ class TaskSet:
             rows_of={**other.rows_of, **self.rows_of},
         )
 
+    def _apart(self, other: TaskSet) -> TaskSet:
+        """The other set with names of their own for answers that are others than those here of that
+        name; DataError where the name is not one that the kit made."""
+        mine = {r.ids: r for r in self.responses}
+        theirs = {r.ids for r in other.responses}
+        names = {}
+        for r in other.responses:
+            one = names[r.ids] = unused(r.id, lambda n, r=r: _free((r.task_id, n), r, mine, theirs))
+            if one != r.id and other.format in NAMED and not MADE.fullmatch(r.id):
+                raise DataError(
+                    f"both sets have another answer {r.id!r}",
+                    where=str(other.path or "task set"),
+                    fix="rename one of them",
+                )
+        moved = {old: name for old, name in names.items() if name != old[1]}
+        note = Finding(
+            code="duplicate-id",
+            severity="warning",
+            message=f"{len(moved)} answers have the name of another one; they are called otherwise "
+            f"({', '.join(list(moved.values())[:3])})",
+            suggestion="give every answer of a task its own response_id",
+            where=str(other.path.name if other.path else "task set"),
+        )
+        return replace(
+            other,
+            responses=[replace(r, id=names[r.ids]) for r in other.responses],
+            verdicts=[
+                replace(v, response_id=names.get(v.ids[:2], v.response_id)) for v in other.verdicts
+            ],
+            findings=[*other.findings, *[note] * bool(moved)],
+        )
+
     def _paired(self, other: TaskSet) -> TaskSet:
         """The other set with its bare prompts gone that a task here asks too, and what hangs on
         them on that task; DataError where several ask it. Answers that ask what none asks are
         counted, and a row's number is no id."""
+        mine = self.by_id
         asked = grouped((t.asked.strip(), t) for t in self.tasks if t.criteria)
         bare = {t.id: t for t in other.tasks if not t.criteria}
         bare = {
@@ -259,12 +294,17 @@ class TaskSet:
             old: {"task_id": to, "id": name if first[to, name] == old else f"{name}#{old[0]}"}
             for old, (to, name) in moved.items()
         }
+        own = {t.id: (t.meta, mine[bare[t.id][0]].meta) for t in other.tasks if t.id in bare}
+        own = {i: {k: x for k, x in a.items() if b.get(k) != x} for i, (a, b) in own.items()}
         on = {k: {"task_id": n["task_id"], "response_id": n["id"]} for k, n in names.items()}
         return replace(
             other,
             tasks=[t for t in other.tasks if t.id not in bare],
             findings=[*other.findings, *[unasked] * bool(lost)],
-            responses=[replace(r, **names.get(r.ids, {})) for r in other.responses],
+            responses=[
+                replace(r, **names.get(r.ids, {}), meta={**own.get(r.task_id, {}), **r.meta})
+                for r in other.responses
+            ],
             verdicts=[replace(v, **on.get(v.ids[:2], {})) for v in other.verdicts],
         )
 
@@ -319,6 +359,38 @@ def _alike(task: Task, other: Task) -> bool:
         for t in (task, other)
     )
     return all(not v or not two.get(k) or two[k] == v for k, v in one.items())
+
+
+NAMED = ("kit", "answers", "flat")  # formats of which answers may have ids
+MADE = re.compile(r"r-[0-9a-f]{12}(?:#\d+)?")  # the kit's, of an answer without one
+APART = ("model", "sample", "sample_index")
+
+
+def _told(r: Response) -> tuple[Any, ...]:
+    """What makes an answer another one; None where it is not said."""
+    source = None if r.source == "data" else r.source
+    return r.text, source, r.confidence, *map(r.meta.get, APART)
+
+
+def _free(
+    ids: tuple[str, str], r: Response, mine: dict[tuple[str, str], Response], theirs: set
+) -> bool:
+    """Whether an answer may be called so: none is, or the one here that is is the same."""
+    if ids not in mine:
+        return ids == r.ids or ids not in theirs
+    pairs = zip(_told(mine[ids]), _told(r), strict=True)
+    return all(None in (a, b) or a == b for a, b in pairs)
+
+
+def _both(a: Response, b: Response) -> Response:
+    """An answer with what another set says of it, too."""
+    return replace(
+        a,
+        source=b.source if a.source in (None, "data") else a.source,
+        confidence=b.confidence if a.confidence is None else a.confidence,
+        truncated=a.truncated or b.truncated,
+        meta=beside(a.meta, {k: x for k, x in b.meta.items() if a.meta.get(k) != x}),
+    )
 
 
 COLUMN = "write its labels as labels: criterion's id -> label, or one row an answer and criterion"

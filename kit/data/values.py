@@ -29,6 +29,18 @@ def unused(name: str, free: Callable[[str], bool], form: str = "{}#{}") -> str:
     return next(n for n in each if free(n))
 
 
+def beside(meta: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Both; a name that is taken gets a number.
+
+    >>> beside({"a": 1}, {"a": 2, "b": 3})
+    {'a': 1, 'a (2)': 2, 'b': 3}
+    """
+    out = dict(meta)
+    for name, value in more.items():
+        out[unused(name, lambda n: n not in out, "{} ({})")] = value
+    return out
+
+
 def absent(value: Any) -> bool:
     """True for null and for NaN."""
     return value is None or (isinstance(value, float) and math.isnan(value))

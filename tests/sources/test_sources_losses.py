@@ -642,6 +642,65 @@ def test_answers_that_name_their_task_by_its_prompt_are_its_answers():
     assert told == [("k2", "response", "R2"), ("k0", "response", "R0"), again]
 
 
+@pytest.mark.parametrize("field", ["source", "model", "sample"])
+def test_equal_texts_of_two_models_in_a_table_are_two_answers(field):
+    """Of ten answers of a model that were right in five, the five wrong ones remained: its right
+    ones were the other model's, with the labels of both."""
+    said = [("gpt", "Yes", "met"), ("llama", "Yes", "unmet"), ("llama", "No", "met")]
+    row = {"prompt": "Q", "criterion": "Right"}
+    rows = [{**row, field: m, "response": t, "label": x} for m, t, x in said]
+    found = load_tasks([*rows, {**row, "response": "Yes", "label": "met", "rater": "ann"}])
+    names = [r.id for r in found.responses]
+    assert [r.text for r in found.responses] == ["Yes", "Yes", "No"] and len(set(names)) == 3
+    given = [(names.index(v.response_id), v.status) for v in found.verdicts]
+    assert given == [(0, "met"), (1, "unmet"), (2, "met"), (0, "met")]
+    assert [f.code for f in found.findings if f.severity != "info"] == ["duplicate-id"]
+
+
+def test_a_label_row_that_stands_twice_counts_once():
+    """Thirty rows of which fifteen stood twice gave 45 verdicts, and a mean with n = 45."""
+    row = {"prompt": "Q", "response": "A", "criterion": "c", "label": "met"}
+    found = load_tasks([row, {**row, "response": "B"}, row, {**row, "rater": "ann"}])
+    assert [v.judge for v in found.verdicts] == ["human", "human", "human:ann"]
+    assert "1 rows" in next(f.message for f in found.findings if f.code == "duplicate-row")
+
+
+@pytest.mark.parametrize("named", ["task_id", "prompt"])
+def test_answers_of_a_second_model_that_are_joined_keep_their_model_and_their_labels(named):
+    """Those whose text the first model had given too were gone, and all of this model that were
+    left were wrong; by prompt they were refused for an id that no file had."""
+    rows = [{"id": f"t{i}", "prompt": f"Q{i}", "criteria": ["x"]} for i in range(2)]
+    place = {"task_id": "t{}", "prompt": "Q{}"}[named]
+    gpt, llama, more = (
+        [{named: place.format(i), "response": t[i], "model": m} for i in range(2)]
+        for m, t in (("gpt", "YN"), ("llama", "YY"), (None, "YN"))
+    )
+    both = load_tasks(rows).joined(load_tasks(gpt)).joined(load_tasks(llama))
+    said = sorted((r.task_id, r.text, r.meta["model"]) for r in both.responses)
+    assert said == [
+        ("t0", "Y", "gpt"),
+        ("t0", "Y", "llama"),
+        ("t1", "N", "gpt"),
+        ("t1", "Y", "llama"),
+    ]
+    assert len({r.ids for r in both.responses}) == 4
+    assert [f.severity for f in both.findings if f.code == "duplicate-id"] == ["warning"]
+    assert both.joined(load_tasks(llama)).responses == both.responses
+    assert len(both.joined(load_tasks(more)).responses) == 4  # whose they are is not said
+
+
+def test_a_joined_answer_of_one_id_is_told_more_of_or_refused():
+    """The confidence of the second file was dropped, or the second answer, and nothing said so."""
+    task = load_tasks([{"id": "t", "prompt": "p", "criteria": ["x"]}])
+    row = {"task_id": "t", "response_id": "r", "response": "Yes"}
+    told = load_tasks([{**row, "confidence": 0.9, "model": "gpt"}])
+    both = task.joined(load_tasks([row])).joined(told)
+    assert [(r.confidence, r.meta) for r in both.responses] == [(0.9, {"model": "gpt"})]
+    for other in ({"confidence": 0.1}, {"model": "llama"}):
+        with pytest.raises(DataError, match="another answer 'r'"):
+            both.joined(load_tasks([{**row, **other}]))
+
+
 def test_a_prompt_of_several_tasks_names_none_of_them():
     tasks = load_tasks([{"id": i, "prompt": "Q", "criteria": [i]} for i in "ab"])
     with pytest.raises(DataError, match="'a', 'b' ask what"):

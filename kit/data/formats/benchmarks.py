@@ -14,11 +14,12 @@ from ..labels import FIELDS, SAID, by_criterion, entry, giver
 from ..names import mark, marked
 from ..rows import SHARED, Row
 from ..taskset import Parsed
-from ..values import as_text, listed, parsed_json
+from ..values import as_text, blank, listed, parsed_json, unused
 from .rubric import object_of, snippets
 
 LABELS = SAID[:-1]  # what a flat table calls a label
 ANSWERS = ("response", "answer", "output")
+APART = ("source", "model", "sample", "sample_index")  # equal texts of two are two answers
 WEIGHTS = ("weight", "points")
 OF_ONE = tuple("weight points levels scale title tags check required importance penalty".split())
 LISTS = ("checklist", "checklists", "rubrics", "criteria", "requirements", "rubric")
@@ -216,8 +217,13 @@ def _weighted(row: Row, items: Any) -> Any:
 def flat(rows: list[Row]) -> Parsed:
     """A flat table, one row per criterion (and answer), of one task.
 
-    Rows with labels may stand in any order: their criteria stand by id, or by text."""
+    Rows with labels may stand in any order: their criteria stand by id, or by text. A row that
+    stands twice counts once."""
     row = rows[0]
+    each: dict[str, Row] = {}
+    for r in rows:
+        each.setdefault(as_text(r.data), r)
+    again, rows = len(rows) - len(each), list(each.values())
     task_id, chat = row.task_id("task_id", "id"), ask(row, "prompt", "question", "instruction")
     said = [k for r in rows for k in signs(r.data)]  # of a criterion, not of the task
     shared = {
@@ -226,7 +232,14 @@ def flat(rows: list[Row]) -> Parsed:
     shared["split"] = next((m for r in rows if (m := marked(r.data, False))), shared["split"])
     criteria: dict[str, Criterion] = {}
     texts: dict[str, str] = {}
+    given: dict[str, list[str]] = {}  # of an answer without an id: whose it is
     labelled = any(None not in (r.take(*ANSWERS), r.take(*LABELS)) for r in rows)
+    if labelled and again:
+        row.find(
+            "duplicate-row",
+            f"{again} rows of this task are equal to an earlier one: their labels count once",
+            suggestion="remove them; labels of several people need a column rater",
+        )
     for r in sorted(rows, key=_place) if labelled else rows:
         item = {k: r.take(k) for k in (*OF_ONE, *signs(r.data))}
         item |= {"text": as_text(r.take("criterion") or ""), "id": r.take("criterion_id")}
@@ -235,10 +248,10 @@ def flat(rows: list[Row]) -> Parsed:
             if item["id"] not in (None, "")
             else texts.get(item["text"]) or f"c{len(criteria) + 1}"
         )
-        given = {"id": name, **_given(item)}
-        if name not in criteria and given.keys().isdisjoint(WEIGHTS):
-            given |= {k: None for k in WEIGHTS if k in r.data}  # an empty cell
-        made = criteria_from(r, [given], field_name="criterion")[0]
+        own = {"id": name, **_given(item)}
+        if name not in criteria and own.keys().isdisjoint(WEIGHTS):
+            own |= {k: None for k in WEIGHTS if k in r.data}  # an empty cell
+        made = criteria_from(r, [own], field_name="criterion")[0]
         first = criteria.setdefault(name, made)
         texts.setdefault(item["text"], name)
         if made != first and replace(made, meta=first.meta, text=made.text or first.text) != first:
@@ -257,7 +270,7 @@ def flat(rows: list[Row]) -> Parsed:
             row.keep(f"criterion {name} in row {r.number}", _given(item))
         elif any(first.meta.get(k) != v for k, v in made.meta.items()):
             row.keep(f"criterion {name} in row {r.number}", made.meta)
-        _flat_answer(row, r, task_id, name)
+        _flat_answer(row, r, task_id, name, given)
         if r is not row:
             both = row.data, shared  # a mark of another row may be the task's
             r.used |= {k for k in (*row.used, "split") if r.data.get(k) in [x.get(k) for x in both]}
@@ -292,7 +305,11 @@ def _given(item: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in item.items() if v not in (None, "")}
 
 
-def _flat_answer(row: Row, r: Row, task_id: str, criterion: str) -> None:
+def _flat_answer(
+    row: Row, r: Row, task_id: str, criterion: str, given: dict[str, list[str]]
+) -> None:
+    """Add the answer of a row, where it is a new one, and what its label says of it. given : whose
+    the answers of this task are that were named by their text."""
     text, label = r.take(*ANSWERS), r.take(*LABELS)
     if text is None:
         if label is not None:
@@ -315,6 +332,16 @@ def _flat_answer(row: Row, r: Row, task_id: str, criterion: str) -> None:
             field="response_id",
         )
         name = own
+    if name == own and (who := [as_text(r.data[k]) for k in APART if not blank(r.data.get(k))]):
+        name = unused(own, lambda n: given.setdefault(n, who) == who)
+    if name != own and name in given and name not in known:
+        r.find(
+            "duplicate-id",
+            f"the answer {own!r} to this task occurs again, of {', '.join(who)}; this one is "
+            f"called {name!r}",
+            task_id=task_id,
+            suggestion="give every answer of a task its own response_id",
+        )
     if name not in known:
         row.respond(task_id, name, text, source=source)
     elif source not in (None, known[name].source):

@@ -12,9 +12,9 @@ from ...records import fingerprint
 from ..chats import Chat, ask, chat_of, is_chat, turn_of, turns_in, unread_in
 from ..criteria import criteria_from, tags_of
 from ..labels import FIELDS, by_criterion, giver, read_label
-from ..rows import Row, beside
+from ..rows import Row
 from ..taskset import Parsed
-from ..values import absent, as_text, blank, listed, number, parsed_json, unused
+from ..values import absent, as_text, beside, blank, listed, number, parsed_json, unused
 from . import biorlhf
 from .biorlhf import VERIFIERS
 from .rubric import object_of, snippets

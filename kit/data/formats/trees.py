@@ -7,9 +7,9 @@ from typing import Any
 
 from ...records import Criterion, Verdict, unknown
 from ..criteria import free_id, tags_of, weight_of
-from ..rows import Row, beside
+from ..rows import Row
 from ..taskset import Parsed
-from ..values import as_text, number, parsed_json
+from ..values import as_text, beside, number, parsed_json
 
 NODE_TEXTS = ("requirements", "text", "criterion")
 
