@@ -373,11 +373,17 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
         rows = self._rows(f"SELECT {CALL_COLUMNS} FROM calls WHERE call=?", call_id)
         return call_of(rows[0]) if rows else None
 
-    def paid(self, since: int = 0) -> tuple[int, float, int]:
-        """Calls and US dollars after the call of this number, and the newest call's number."""
-        sql = "SELECT count(*), total(cost), coalesce(max(id), ?) FROM calls WHERE id>?"
-        ((calls, cost, last),) = self._rows(sql, since, since)
-        return calls, cost, last
+    def paid(
+        self, since: int, answers: Collection[tuple[str, str]]
+    ) -> tuple[dict[int, float], int]:
+        """Call -> US dollars of what was asked about these answers (task and response id) behind
+        the call of the number `since`; and the newest call's number.
+        """
+        sql = "SELECT c.id, cost, row FROM calls c JOIN verdicts v ON v.call=c.call WHERE c.id>?"
+        ((newest,),) = self._rows("SELECT coalesce(max(id), 0) FROM calls")
+        rows = self._rows(sql, since) if answers else []
+        said = ((i, cost, verdict_of(row)) for i, cost, row in rows)
+        return {i: cost for i, cost, v in said if v and v.ids[:2] in answers}, newest
 
     def costs(self) -> list[dict[str, Any]]:
         """The cost book, per judge, model and endpoint.

@@ -163,6 +163,7 @@ def run(work: Coroutine[Any, Any, T], ease: Callable[[], int] | None = None) -> 
     except BaseException:
         done.cancel()
         over.wait(10.0)  # until the work has really stopped: no task stays behind
+        wait(set(_left), EASE)  # nor a call that it had begun
         raise
 
 

@@ -388,7 +388,7 @@ class _Run:
         )
         trainer = trainer_class()(
             model=self.loaded.model,
-            reward_funcs=self.pay,
+            reward_funcs=[reward.waited(f) for f in self.pay],
             args=args,
             train_dataset=data,
             processing_class=self.loaded.tokenizer,

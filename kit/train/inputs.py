@@ -206,7 +206,9 @@ def begun(out: Path) -> bool:
 
     found = {re.split(r"[._]", p.name)[0] for p in out.glob("*")}
     book = out / "ledger.sqlite"
-    done = found - {"settings", "ledger", "bill"} or (book.exists() and Ledger(book).paid()[0])
+    done = found - {"settings", "ledger", "bill"} or (
+        book.exists() and next(Ledger(book).calls(), None)
+    )
     return "settings" in found and bool(done)
 
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ..errors import DataError, JudgeDownError, KitError
+from ..judge import loop
 from ..judge.ledger import Ledger
 from ..records import Grade, Response, Task, Verdict, fingerprint, grouped, leaves
 from ..rewards import contrast
@@ -41,7 +42,8 @@ class Bill:
     those of them that were paid before.
 
     kept : the file that it is written to at every batch, for the process that goes on after a stop.
-    open : a batch is asked; last : the ledger's newest call when it began.
+    open : a batch is asked; last : the ledger's newest call when it began; since : the same of the
+    batch within which an earlier process was stopped, until it is asked again.
     """
 
     seconds: float = 0.0
@@ -51,13 +53,17 @@ class Bill:
     cached: int = 0
     open: bool = False
     last: int = 0
+    since: int | None = None
     kept: Path | None = None
 
     @classmethod
     def of(cls, path: Path, resume: bool) -> Bill:
         """The bill kept in this file; an empty one where none is, or nothing is resumed."""
         found = json.loads(path.read_text("utf-8")) if resume and path.exists() else {}
-        return cls(**{**found, "kept": path})
+        bill = cls(**{**found, "kept": path})
+        if bill.open and bill.since is None:
+            bill.since = bill.last
+        return bill
 
     def add(self, verdicts: Sequence[Verdict], seconds: float, spent: Sequence[Any] = ()) -> None:
         """Count one batch. spent : what each request to kit.judge cost; a judge of one's own that
@@ -69,18 +75,22 @@ class Bill:
         self.cost += sum(s.cost for s in spent) or sum(v.cost for v in verdicts)
         self.verdicts += len(verdicts)
         self.cached += sum(v.cached for v in verdicts)
+        if any(v.judge != "code" and not v.cached for v in verdicts):
+            self.since = None  # the batch that was stopped lies behind
         self.open = False
         self._write()
 
-    def begin(self, ledger: Ledger | None) -> None:
-        """A batch is asked from now on. What a process that was stopped within its batch had paid
-        by then is counted: the ledger's calls since it began.
+    def begin(self, ledger: Ledger | None, responses: Sequence[Response]) -> None:
+        """A batch is asked from now on. What a process that was stopped within it had paid by then
+        is counted.
         """
         if not self.kept or ledger is None:
             return
-        calls, cost, self.last = ledger.paid(self.last)
-        if self.open:
-            self.calls, self.cost = self.calls + calls, self.cost + cost
+        answers = [] if self.since is None else [(r.task_id, r.id) for r in responses]
+        paid, self.last = ledger.paid(self.since or 0, answers)
+        if paid:
+            self.calls, self.cost = self.calls + len(paid), self.cost + math.fsum(paid.values())
+            self.since = None
         self.open = True
         self._write()
 
@@ -207,7 +217,7 @@ class Reward:
         from ..judge import ajudge
 
         started = time.monotonic()
-        self.bill.begin(ledger)
+        self.bill.begin(ledger, responses)
         more = dict(judge=self.judge or _NoJudge(), ledger=ledger, budget=self.budget)
         wanted = [self.composer.criteria(self.by_id[r.task_id], r) for r in responses]
         asked = [i for i, w in enumerate(wanted) if w]
@@ -375,6 +385,18 @@ def shuffled(pay: Any, seed: int) -> Any:
 
     control.__name__ = pay.__name__
     return control
+
+
+def waited(pay: Any) -> Any:
+    """The same reward function for trl to call in the thread of the training: Ctrl-C arrives there.
+    trl's own loop would ask on behind a run that was stopped.
+    """
+
+    def reward(**batch: Any) -> list[float | None]:
+        return loop.run(pay(**batch))
+
+    reward.__name__ = pay.__name__
+    return reward
 
 
 class Once:

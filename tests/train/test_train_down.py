@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import signal
+import threading
 import time
 
 import pytest
 
 from kit.errors import JudgeDownError
+from kit.judge import loop
 from kit.judge.panel import Panel
 from kit.records import Criterion, Response, Task, Verdict, unknown
 from kit.rewards.composer import Composer
@@ -208,3 +211,56 @@ def test_a_server_that_dies_in_a_steps_last_calls_leaves_no_panel_with_half_its_
     grades = asyncio.run(reward.grade(some))
     assert len(calls) == 1 and all(len(v.meta["members"]) == 3 for g in grades for v in g.verdicts)
     assert not any(v.meta.get("passing") for g in grades for v in g.verdicts)
+
+
+def press_ctrl_c():
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+
+def test_ctrl_c_in_a_batch_stops_its_judging(tmp_path):
+    """trl awaited the reward in a thread of its own: in a notebook calls were begun, and paid,
+    behind the cell that had ended."""
+    begun, ended = [], []
+
+    class FakeSlow:
+        name = "slow"
+
+        def key(self, task, response, criterion):
+            return f"{response.id} {response.text} {criterion.id}"
+
+        async def verdicts(self, task, response, criteria):
+            begun.append(response.id)
+            if len(begun) == 2:
+                asyncio.get_running_loop().call_later(0.05, press_ctrl_c)
+            await asyncio.sleep(1.5)
+            ended.append(response.id)
+            ids = dict(task_id=task.id, response_id=response.id)
+            return [Verdict(**ids, criterion_id=c.id, status="met") for c in criteria]
+
+    tasks = [
+        Task(id=f"t{i}", prompt=f"q {i}", criteria=(Criterion(id="c", text="Is polite."),))
+        for i in range(2)
+    ]
+    s = build(GRPOSettings, {**preset("test"), "steps": 1})
+    with pytest.raises(KeyboardInterrupt):
+        grpo.train(s, tasks, judge=FakeSlow(), out=tmp_path / "run")
+    known = list(begun)
+    time.sleep(1.6)
+    assert begun == known and not ended
+
+
+def test_a_run_that_is_interrupted_ends_after_the_calls_that_it_had_begun():
+    """Started again at once, two wrote one bill: 73 calls were paid, 67 told."""
+    answered = []
+
+    async def call():
+        await asyncio.sleep(0.3)
+        answered.append("paid")
+
+    async def batch():
+        asyncio.get_running_loop().call_later(0.05, press_ctrl_c)
+        await loop.hop(call(), lambda: 1)
+
+    with pytest.raises(KeyboardInterrupt):
+        loop.run(batch())
+    assert answered == ["paid"]

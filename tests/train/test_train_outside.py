@@ -15,7 +15,7 @@ import kit
 from kit import stats
 from kit.data.formats import biorlhf
 from kit.errors import DataError, JudgeDownError, KitError, MissingError
-from kit.records import Criterion, Grade, Response, Task
+from kit.records import Criterion, Grade, Response, Task, Verdict
 from kit.settings.read import parse
 from kit.stats.estimate import Estimate
 from kit.stats.paired import fragile
@@ -683,23 +683,36 @@ def test_calls_of_a_batch_that_was_killed_are_in_the_bill(tmp_path):
     from kit.train.reward import Bill
 
     book = Ledger(tmp_path / "ledger.sqlite")
+    path, spent = tmp_path / "bill.json", SimpleNamespace(calls=2, cost=1.0)
+
+    def answers(*ids):
+        return [Response(task_id="t", id=i, text="x") for i in ids]
+
+    def said(i, cached=False):
+        more = dict(criterion_id="c", status="met", judge="j", key=f"key of {i}", cached=cached)
+        return Verdict(task_id="t", response_id=i, **more)
 
     def paid(*ids):
         for i in ids:
-            book.put(call=Call(id=i, judge="j", model="m", endpoint="e", cost=0.5))
+            call = Call(id=i, judge="j", model="m", endpoint="e", cost=0.5)
+            book.put([said(i)], call=call)
 
     paid("of another run")
-    bill = Bill.of(tmp_path / "bill.json", resume=False)
-    bill.begin(book)
+    bill = Bill.of(path, resume=False)
+    bill.begin(book, answers("a", "b"))
     paid("a", "b")
-    bill.add([], 1.0, [SimpleNamespace(calls=2, cost=1.0)])
-    bill.begin(book)
+    bill.add([said("a"), said("b")], 1.0, [spent])
+    bill.begin(book, answers("c", "d", "e", "f"))
     paid("c", "d", "e")  # killed here
-    gone_on = Bill.of(tmp_path / "bill.json", resume=True)
-    gone_on.begin(book)
-    gone_on.add([], 1.0, [SimpleNamespace(calls=0, cost=0.0)])
-    gone_on.begin(book)
-    assert (gone_on.calls, gone_on.cost) == (5, 2.5) and (bill.calls, bill.cost) == (2, 1.0)
+    paid("another run that shares the ledger")
+    gone_on = Bill.of(path, resume=True)
+    for batch in ("ab", "cdef", "g"):  # from its last checkpoint on
+        gone_on.begin(book, answers(*batch))
+        new = [i for i in batch if i in "fg"]
+        paid(*new)
+        got = [said(i, i not in new) for i in batch]
+        gone_on.add(got, 1.0, [SimpleNamespace(calls=len(new), cost=0.5 * len(new))])
+    assert (gone_on.calls, gone_on.cost) == (7, 3.5) and (bill.calls, bill.cost) == (2, 1.0)
 
 
 def test_a_start_without_a_judge_is_no_run_to_go_on_with(tmp_path, monkeypatch):

@@ -33,7 +33,8 @@ def test_what_a_tool_said_after_the_question_is_read_and_may_be_cited(more):
     """The refiner was trained on the question alone: no reasoning, no sources, no citations."""
     found = refiner(CHAT + more)
     task = found.tasks[0]
-    assert task.prompt == "How tall is it?" and not found.findings
+    assert task.prompt == "How tall is it?"
+    assert {f.severity for f in found.findings} <= {"info"}
     assert dict(task.sources) == {"S_1": "It is 330 m tall.", "S_2": "Opened."}
     assert answers.messages(task, models.tiny_tokenizer(), 2000) == CHAT + more
     assert TOOL in task.asked and "I should search." in task.asked
