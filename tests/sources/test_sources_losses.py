@@ -642,6 +642,33 @@ def test_answers_that_name_their_task_by_its_prompt_are_its_answers():
     assert told == [("k2", "response", "R2"), ("k0", "response", "R0"), again]
 
 
+@pytest.mark.parametrize(
+    ("given", "sources"),
+    [
+        ({"S1": "x", "S2": None}, {"S1": "x"}),
+        ([{"id": "S1", "text": "x"}, {"id": "S2", "text": None}, None], {"S1": "x"}),
+        ("{'S1': 'x', 'S2': 'y'}", {"S1": "x", "S2": "y"}),
+        ('[{"id": "S1", "text": "x"}]', {"S1": "x"}),
+        ([{"S1": "x"}, {"S7": "y"}, "z"], {"S1": "x", "S7": "y", "S3": "z"}),
+        ({"S1": {"text": "x", "title": "t"}}, {"S1": "x"}),
+    ],
+)
+def test_sources_of_every_table_are_the_texts_that_may_be_cited(given, sources):
+    """Parquet writes null where another row has a source: it became one with the text "null";
+    the sources of a CSV by pandas were one, Python's repr."""
+    found = load_tasks([{"id": "a", "prompt": "p", "sources": given, "criteria": ["c"]}])
+    assert dict(found.tasks[0].sources) == sources
+    more = "title" in str(given)
+    assert [f.field for f in found.findings] == ["sources: title"] * more
+    assert found.tasks[0].meta == ({"source S1": {"title": "t"}} if more else {})
+
+
+def test_the_truth_in_a_cell_is_the_object_that_it_says():
+    """No verifier found the expected answer in Python's repr, and nothing said so."""
+    row = {"id": "a", "prompt": "p", "criteria": ["c"], "truth": "{'expected_answer': '5'}"}
+    assert load_tasks([row]).tasks[0].truth == {"expected_answer": "5"}
+
+
 @pytest.mark.parametrize("field", ["source", "model", "sample"])
 def test_equal_texts_of_two_models_in_a_table_are_two_answers(field):
     """Of ten answers of a model that were right in five, the five wrong ones remained: its right

@@ -25,6 +25,7 @@ SNIPPET = re.compile(
     re.S | re.I,
 )
 TOOLS = re.compile(r"<(tool_\w+|documents)\b[^>]*>(.*?)</\1>", re.S)
+SAYS = dict.fromkeys(("text", "content", "snippet"))  # the text of a source
 SECTIONS = ("Answer Critical", "Valuable", "Context")
 RESPONSE_KEY = re.compile(r"response([A-Z])\Z")
 COMPLETION_KEY = re.compile(r"([a-z0-9]+)_completion_(\d+)\Z")
@@ -169,7 +170,7 @@ def _answers(row: Row, task_id: str, layout: _Layout) -> dict[str, str]:
 
 def object_of(row: Row, *names: str) -> dict[str, Any]:
     """A field that holds an object (or its JSON text); another value is kept under "value"."""
-    value = parsed_json(row.take(*names))
+    value = literal(row.take(*names))
     if value is None:
         return {}
     return {str(k): v for k, v in value.items()} if isinstance(value, Mapping) else {"value": value}
@@ -177,32 +178,21 @@ def object_of(row: Row, *names: str) -> dict[str, Any]:
 
 def snippets(row: Row, value: Any) -> dict[str, str]:
     """Snippets of tool output: an object id -> text, a list of {id, text}, or text with <snippet
-    id=...> marks."""
-    value = parsed_json(value)
+    id=...> marks; null is none."""
+    value = literal(value)
     if value is None:
         return {}
-    if isinstance(value, Mapping):
-        return {str(k): as_text(v) for k, v in value.items()}
-    if isinstance(value, list):
-        out: dict[str, str] = {}
-        for i, item in enumerate(value, 1):
-            if isinstance(item, Mapping):
-                own = item.get("id", item.get("snippet_id"))
-                text = next(
-                    (item[k] for k in ("text", "content", "snippet") if item.get(k) is not None),
-                    None,
-                )
-                out.setdefault(
-                    as_text(own) if own is not None else f"S{i}",
-                    as_text(item if text is None else text),
-                )
-                more = {k: v for k, v in item.items() if v not in (own, text)}
-                if text is not None and more:
-                    row.within("sources", more)
-                    row.keep(f"source {as_text(own) if own is not None else f'S{i}'}", more)
-            else:
-                out.setdefault(f"S{i}", as_text(item))
-        if len(out) != len(value):
+    if isinstance(value, (Mapping, list)):
+        pairs = value.items() if isinstance(value, Mapping) else map(_pair, enumerate(value, 1))
+        told = [(as_text(name), *_told(name, item)) for name, item in pairs]
+        for name, _, more in told:
+            if more:
+                row.within("sources", more)
+                row.keep(f"source {name}", more)
+        given = [(name, as_text(text)) for name, text, _ in told if not absent(text)]
+        out = dict(reversed(given))
+        out = {name: out[name] for name, _ in given}
+        if len(out) != len(given):
             row.aside(
                 "duplicate-id", "sources", value, "two snippets have one id; the first is used"
             )
@@ -221,6 +211,24 @@ def snippets(row: Row, value: Any) -> dict[str, str]:
     if len(dict(marked)) != len(marked):
         row.find("duplicate-id", "two snippets have one id; the last is used", field="sources")
     return {i: t.strip() for i, t in marked} or {"S1": text}
+
+
+def _pair(numbered: tuple[int, Any]) -> tuple[Any, Any]:
+    """(id, source) of an item of a list; it is called by its place where it has no id."""
+    place, item = numbered
+    fields = item if isinstance(item, Mapping) else {}
+    own = fields.get("id", fields.get("snippet_id"))
+    if len(fields) == 1 and own is None and not fields.keys() & SAYS.keys():
+        return next(iter(fields.items()))
+    return f"S{place}" if own is None else own, item
+
+
+def _told(name: Any, item: Any) -> tuple[Any, dict[str, Any]]:
+    """(text, what nothing reads) of a source, which may be an object that holds its text."""
+    if not isinstance(item, Mapping) or not item.keys() & SAYS.keys():
+        return item, {}
+    text = next((item[k] for k in SAYS if not absent(item.get(k))), None)
+    return text, {k: v for k, v in item.items() if v not in (name, text)}
 
 
 def _marked(text: str) -> list[tuple[str, str]]:
