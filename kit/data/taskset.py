@@ -93,12 +93,13 @@ class TaskSet:
         """Tasks to train on and those held out, by their split; one that asks what a held-out one
         asks is held out too. DataError where one is empty."""
         ids = held_out(self.tasks)
+        moved = len(ids) > sum(t.held_out for t in self.tasks)
         held = [t for t in self.tasks if t.id in ids]
         train = [t for t in self.tasks if t.id not in ids]
         for half, name in ((train, "to train on"), (held, "held out")):
             if not half:
                 raise DataError(
-                    f"there is no task {name}",
+                    f"there is no task {name}" + ": all ask what a held-out one asks" * moved,
                     where=str(self.path or "task set"),
                     fix='write "split": "train" or "heldout" into each row (kit.split draws)',
                 )

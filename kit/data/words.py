@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import unicodedata
 from collections.abc import Container, Sequence
@@ -10,6 +11,11 @@ from functools import lru_cache
 from ..records import Task
 
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+SIGNS = re.compile(  # operators: no hyphens or slashes between words, no marks of a layout
+    r"[-+*/<>=^](?:(?<=[\w)\]].)|(?<=[\w)\]][ \t].))(?!(?<=[ \t]\*)\**\w)"
+    r"(?!(?:(?<=[^\W\d_]{2}[-/*])|(?<=[^\W\d_]{2}[ \t][-/*]))[-/*]*[ \t]*[^\W\d_]{2})"
+    r"[-+*/<>=^]*(?=[ \t]*[-\w(\[$])|[+#%](?:(?<=\w.)|(?<=\w[ \t]%))[+#%]*|[-+](?=\d)"
+)
 _ASCII = bytes(
     ord(chr(i).lower()) if i < 128 and chr(i).isalnum() else 32 for i in range(256)
 )  # lower case, the rest as spaces
@@ -87,13 +93,18 @@ def tokens_of(text: str) -> int:
 
 
 def asked_key(task: Task) -> str:
-    """What makes two prompts one: the words of all that is asked, in order; without a word the
-    text; "" where nothing is asked.
+    """What makes two tasks ask one thing: the words of system, chat, prompt and sources, in order,
+    and the operators between them; without a word the text; "" where nothing is asked.
 
     >>> asked_key(Task(id="a", prompt="Why?  Say.")) == asked_key(Task(id="b", prompt="why, say"))
     True
+    >>> asked_key(Task(id="a", prompt="Well-known: 5 + 3, C#")), asked_key(Task(id="b", prompt="?"))
+    ('well known 5 3 c + #', '?')
     """
-    return fold(task.asked) or " ".join(task.asked.split())
+    parts = (task.system or "", task.asked, *task.sources.values())
+    text = "\n".join(parts) if task.asked.strip() else ""
+    said = " ".join((*words(text), *SIGNS.findall(unicodedata.normalize("NFKC", text))))
+    return said or " ".join(text.split())
 
 
 def together(tasks: Sequence[Task], *, groups: bool = False) -> dict[str, list[str]]:
@@ -114,10 +125,19 @@ def together(tasks: Sequence[Task], *, groups: bool = False) -> dict[str, list[s
 
 def held_out(tasks: Sequence[Task], ids: Container[str] = ()) -> set[str]:
     """The ids of the tasks that are marked as held out or named in `ids`, and of those that ask the
-    same.
+    same, of which a warning says how many they are.
 
     >>> sorted(held_out([Task(id="a", prompt="Why?", split="test"), Task(id="b", prompt="why")]))
     ['a', 'b']
     """
     side = together(tasks)
-    return {i for t in tasks if t.held_out or t.id in ids for i in side[t.id]}
+    held = {t.id for t in tasks if t.held_out or t.id in ids}
+    out = {i for own in held for i in side[own]}
+    if more := [t for t in tasks if t.id in out and t.id not in held]:
+        logging.getLogger(__name__).warning(
+            "%d tasks are not trained on, of which %d are marked for it: what they ask is held out "
+            "under another id",
+            len(more),
+            sum(t.split is not None for t in more),
+        )
+    return out

@@ -269,12 +269,6 @@ def split(
         unshared(tasks, held, f"{where}, key heldout, ")
     out = held_out([*train, *held], {t.id for t in held})
     kept = tuple(t for t in train if t.id not in out)
-    if len(kept) < len(train):
-        logger.warning(
-            "%s: %d tasks are not trained on: their prompt is held out under another id",
-            where,
-            len(train) - len(kept),
-        )
     if train and not kept:
         raise DataError(
             "every prompt to train on is held out too", where=where, fix="hold out other prompts"

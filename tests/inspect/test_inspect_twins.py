@@ -84,3 +84,40 @@ def test_rows_that_are_marked_as_held_out_are_not_dealt_anew():
     assert not splits.verify(split.manifest, [*tasks, twin])
     more = kit.split([*tasks, twin], share=0.8).parts["heldout"]
     assert set(more) > set(split.parts["heldout"]) and len(more) == 7
+
+
+ASKS = {"id": "a", "prompt": "Summarize the source."}
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "same"),
+    [
+        (ASKS | {"sources": {"S1": "x"}}, ASKS | {"sources": {"S1": "y"}}, False),
+        (ASKS | {"system": "You are Ann."}, ASKS | {"system": "You are Bob."}, False),
+        (ASKS | {"sources": {"S1": "x y"}}, ASKS | {"sources": {"S1": "X, y"}}, True),
+        *[
+            ({"prompt": a}, {"prompt": b}, same)
+            for a, b, same in [
+                ("Compute 5 + 3", "Compute 5 - 3", False),
+                ("Solve x > 3", "Solve x < 3", False),
+                ("Write it in C++", "Write it in C#", False),
+                ("Simplify a/b", "Simplify a*b", False),
+                ("What is 50% of 8?", "What is $50 of 8?", False),
+                ("Compute 5+3", "compute  5 + 3.", True),
+                ("# Task\n- A well-known poem", "Task: a well known poem", True),
+                ("Write **one** line - short", "write one line, short", True),
+            ]
+        ],
+    ],
+)
+def test_tasks_of_other_sources_systems_or_operators_are_no_twins(one, two, same, caplog):
+    """80 rows marked train were held out: all of the file shared an instruction, and each had a
+    source of its own; "5 - 3" held "5 + 3" out. Nothing said so."""
+    more = {"criteria": ["c"], "split": "train"}
+    rows = [{**one, **more, "id": "a"}, {**two, **more, "id": "b", "split": "test"}]
+    found = kit.load([*rows, {**more, "id": "c", "prompt": "Other"}])
+    assert [t.id for t in found.halves()[0]] == (["c"] if same else ["a", "c"])
+    assert ("1 tasks are not trained on, of which 1 are marked" in caplog.text) == same
+    if same:
+        with pytest.raises(DataError, match="all ask what a held-out one asks"):
+            kit.load(rows).halves()
