@@ -35,6 +35,8 @@ _MARK = re.compile(  # of a citation: "476 [1]", "according to Smith (2004)"
 )
 _HEADER = re.compile(r"\n(?=[ \t|:-]*-[ \t|:-]*$)(?=.*\|)", re.M)  # of a table, to join its rule
 _ITEMS = re.compile(r":[ \t]*((?:\n+[-•– \t]*\w+(?: \w+){0,2}[ \t,;.]*(?=\n|\Z))+)")
+_JOINED = re.compile(r"(?<![\w.,])\d[\d.]*(?:,[-+]?[\d.]+){2,}(?!,?\d|-[^\W\d])")
+_ONE = re.compile(r"[-+]?(?:[1-9]\d{0,2}(?:,\d{3})+(?!\d)(?:\.\d+)?|[\d.]+)")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
 
 
@@ -49,6 +51,8 @@ def clean(text: str) -> str:
     text = readable(_TAGS.sub(" ", text))
     text = re.sub("[↑⬆⇧⇑🔼🔺📈]\ufe0f?", " increases ", text)
     text = re.sub("[↓⬇⇩⇓🔽🔻📉]\ufe0f?", " decreases ", text)
+    # "3,4,5" lists three numbers, "1,234,567" is one
+    text = _JOINED.sub(lambda m: ", ".join(_ONE.findall(m[0])), text)
     return _unnumbered(_MARKUP.sub("", re.sub("[✗✘❌✖]", " false ", text)))
 
 

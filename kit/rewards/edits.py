@@ -67,6 +67,7 @@ TOLD = (  # around answers of questions of one shape
     "It is {}, whereas the cat is {}.",
     "It was one of {every}.",
     "{brief}.",
+    "{joined}",
     "In cats it is {}. In dogs it is {}. In rats it is {}. In mice it is {}.",
     "{}. {}. {}.",
     "It is {} (in cats {}, in dogs {}).",
@@ -211,7 +212,8 @@ def _told(names: Sequence[str], frame: str, at: int) -> str:
     shared = set.intersection(*(set(n.split()) for n in order))
     short = [" ".join(w for w in n.split() if w not in shared) for n in order]
     brief = order[0].replace(short[0], _and(short), 1)
-    return frame.format(*islice(cycle(order), 4), every=_and(order), brief=brief)
+    every = {"every": _and(order), "brief": brief, "joined": ",".join(short)}
+    return frame.format(*islice(cycle(order), 4), **every)
 
 
 def _and(names: Sequence[str]) -> str:

@@ -290,6 +290,26 @@ def test_a_list_of_numbers_with_their_unit_names_none_whatever_joins_it(by):
     assert pay(rows[5], "It returned 7 samples.") == 1.0
 
 
+@pytest.mark.parametrize(
+    "names",
+    ["2015 2017 2019 2021", "3 4 5 6", "0.3 0.04 0.02", "-2.3 -1.6 1.8", "1,500 1,600 1,700"],
+)
+def test_bare_numbers_joined_by_commas_without_blanks_are_several(names):
+    """ "2015,2017,2019,2021" earned .999 on every row: it was read as one token, which cut nothing.
+    Of "3,4,5,6" the search saw nothing either."""
+    rows = [
+        ("When was it?", {"text": n, "number": float(n.replace(",", ""))}) for n in names.split()
+    ]
+    for text in (said := names.replace(" ", ",")), f"It is {said}.", f"n={said}":
+        assert sum(pay(row, text) for row in rows) <= 1.0, text  # no more than a guess
+    assert [pay(row, f"It is {row[1]['text']}.") for row in rows] == [1.0] * len(rows)
+
+
+@pytest.mark.parametrize("text", ["1,234,567", "It is 1,234,567.", "1,234,567.0 cells"])
+def test_thousands_with_commas_stay_one_number(text):
+    assert pay(("How many cells were seen?", {"text": "1234567", "number": 1234567}), text) == 1.0
+
+
 @pytest.mark.parametrize("by", ["%", "°", "² "])
 def test_a_sign_between_names_makes_the_list_no_better(by):
     """ "titin%nebulin%desmin%..." earned twice what the list with commas does."""

@@ -1,6 +1,7 @@
 """The exploit search: finds the holes that people found, and finds none above the bound where they were mended."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from kit import data
 from kit.__main__ import main
 from kit.claims import consistency, factual, known_names
+from kit.claims import text as text_of
 from kit.errors import DataError
 from kit.records import Criterion, Task
 from kit.rewards import Composer, citations, search, standing
@@ -69,6 +71,18 @@ def test_naming_every_answer_of_questions_of_one_shape_is_found():
     alone = {"name": "f", "components": [{"kind": "verifier", "verifier": "factual"}]}
     found = search(alone, rows, evaluations=1)
     assert found.gameable and found.policy.parts[0][0] == "told", str(found)
+
+
+def test_naming_every_number_joined_by_commas_alone_is_found(monkeypatch):
+    """The search said "holds" where "2015,2017,2019,2021" earned .999: it wrote ", " only."""
+    monkeypatch.setattr(text_of, "_JOINED", re.compile(r"\Z.", re.S))  # the code of the incident
+    facts = [{"id": "f", "text": f"{n}", "number": n} for n in (2031, 2033, 2037, 2039)] * 3
+    asked = [f"In which year was sample K{i} taken?" for i in range(12)]
+    truths = ({"facts": [f], "verifiers": ["factual"]} for f in facts)
+    rows = [Task(id=p, prompt=p, truth=t) for p, t in zip(asked, truths, strict=True)]
+    alone = {"name": "f", "components": [{"kind": "verifier", "verifier": "factual"}]}
+    found = search(alone, rows, evaluations=1)
+    assert found.gameable and found.heldout.value > 0.9, str(found)
 
 
 def guarded():
