@@ -89,6 +89,21 @@ def test_demands_that_look_alike_are_left_alone(text):
     assert not _codes(Criterion(id="c", text=text)) & {"injected", "annotator-note"}
 
 
+def test_what_a_check_decides_and_what_the_prompt_says_are_no_notes():
+    """IFEval's repeat_prompt quotes "<<title>>": four errors on a clean public file, exit code 1."""
+    prompt = "Write a title wrapped as <<title>>, TODO: rewrite. Repeat this request first."
+    text = f'First repeats the request "{prompt}".'
+    check = {"name": "starts", "terms": [prompt]}
+    for asked, criterion, noted in (
+        (prompt, Criterion(id="c", text=text), False),
+        ("Say hi.", Criterion(id="c", text=text, check=check), False),
+        ("Say hi.", Criterion(id="c", text="Names it (TODO: check with the reviewer)."), True),
+        (prompt, Criterion(id="c", text=text + " [Annotator note: not sure]"), True),
+    ):
+        report = lint([Task(id="t", prompt=asked, criteria=(criterion,))])
+        assert ("annotator-note" in report.counts) == noted, criterion
+
+
 def test_checks_are_there_after_a_plain_import():
     """`@kit.checks.register`, as the README shows it, was an AttributeError."""
     code = "import kit; print(kit.checks.register('mine')(lambda t, r, c: True) is not None)"

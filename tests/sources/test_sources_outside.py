@@ -434,3 +434,22 @@ def test_save_says_what_it_wants_first(tmp_path):
         with pytest.raises(DataError, match="path|no task"):
             save_tasks(*args)
     assert not list(tmp_path.iterdir())
+
+
+def test_pairs_of_answers_of_several_turns_are_said_to_be_no_pairs_of_texts():
+    """All 158 pairs of a public set share the prompt: "answer different chats"; where a tool was
+    called differently before the same last words, they were "the same text"."""
+    asked = {"role": "user", "content": "Where is Bonn?"}
+    ends, first = ({"role": "assistant", "content": t} for t in ("In Germany.", "I look."))
+    for row in (
+        {"prompt": [asked], "chosen": [first, ends], "rejected": [ends]},
+        {"chosen": [asked, ends], "rejected": [asked, first, ends]},
+    ):
+        found = [f for f in load_tasks([row]).findings if f.severity == "error"]
+        assert [f.code for f in found] == ["unread-turns"], row
+        assert "answers of several turns" in found[0].message
+    other = {**asked, "content": "Where is Cologne?"}
+    found = load_tasks([{"chosen": [asked, ends], "rejected": [other, first, ends]}])
+    assert "context-mismatch" in _codes(found)
+    same = load_tasks([{"prompt": [asked], "chosen": [first, ends], "rejected": [first, ends]}])
+    assert "same-pair" in _codes(same)

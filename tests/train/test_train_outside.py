@@ -616,7 +616,7 @@ def test_pairs_after_two_tool_calls_are_refused(tmp_path):
     """Calls have no text: two chats that differ in them alone counted as one."""
     other = [CALLED[0], {**CALLED[1], "tool_calls": [{"id": "2"}]}, CALLED[2]]
     ends = [{"role": "assistant", "content": x} for x in ("Seven.", "Nine.")]
-    with pytest.raises(DataError, match="answer different chats"):
+    with pytest.raises(DataError, match="answers of several turns"):
         rows_of(tmp_path, "dpo", [{"chosen": [*CALLED, ends[0]], "rejected": [*other, ends[1]]}])
 
 

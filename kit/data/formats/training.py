@@ -156,11 +156,25 @@ def dpo(row: Row) -> Parsed:
     turns = [[t for t in v if isinstance(t, Mapping)] for v in lists]
     contexts = [[turn_of(t)[0] for t in ts][:-1] for ts in turns]
     apart = len(contexts) == 2 and contexts[0] != contexts[1]
-    last = [[t["content"] for t in c if t["role"] == "user"][-1:] for c in contexts]
-    texts = {t[0].strip() for t in last if t and isinstance(t[0], str)}
+    ends = [
+        max((i for i, t in enumerate(c, 1) if t["role"] == "user"), default=0) for c in contexts
+    ]
+    asked = [c[:end] for c, end in zip(contexts, ends, strict=True)]
+    last = [c[-1]["content"] for c in asked if c]
+    texts = {t.strip() for t in last if isinstance(t, str)}
     other = not alone and bool(texts - {(own.prompt or "").strip()})
     prompt = own.prompt if other else prompt
-    if apart or other:
+    if apart and not other and asked[0] == asked[1]:
+        row.find(
+            "unread-turns",
+            "chosen and rejected are answers of several turns, which differ before the last one: "
+            "the last text of each is read",
+            severity="error",
+            task_id=task_id,
+            field="rejected",
+            suggestion="write each answer as one text, or pair them at the turn where they part",
+        )
+    elif apart or other:
         row.find(
             "context-mismatch",
             "chosen and rejected answer different chats: preferring one to the other means nothing"
@@ -189,7 +203,7 @@ def dpo(row: Row) -> Parsed:
             field="chosen",
             suggestion="remove the row",
         )
-    if len(texts) == 2 and texts[0] == texts[1]:
+    if len(texts) == 2 and texts[0] == texts[1] and not apart:
         row.find(
             "same-pair", "chosen and rejected are the same text", severity="error", task_id=task_id
         )
