@@ -13,7 +13,7 @@ from collections import Counter
 
 from .text import words
 
-_STOP = {
+STOP = {
     "en": "the of and to in is that it was for on are with as his they at be this have from "
     "or had by not but what all were we when your can "
     "said there an which their if will how about then them would these her him has you my "
@@ -65,8 +65,8 @@ _SCRIPTS = {
     "HIRAGANA": "ja",
     "KATAKANA": "ja",
 }
-CODES = tuple(sorted({*_STOP, *_SCRIPTS.values(), "uk"}))
-_WORDS = {code: frozenset(text.split()) for code, text in _STOP.items()}
+CODES = tuple(sorted({*STOP, *_SCRIPTS.values(), "uk"}))
+_WORDS = {code: frozenset(text.split()) for code, text in STOP.items()}
 
 
 def _script(text: str) -> str | None:

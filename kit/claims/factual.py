@@ -311,7 +311,8 @@ def _alike(task: Task, text: str) -> bool | None:
 
     said = held(task, text)
     ways = set(said["said"].values())
-    return len(ways) == 1 if not said["silent"] and ways <= {"up", "down", "none"} else None
+    told = ways and not said["silent"] and ways <= {"up", "down", "none"}
+    return len(ways) == 1 if told else None
 
 
 def _undecided(task: Task, fact: Mapping[str, Any], sentences: Sequence[str]) -> bool:

@@ -474,11 +474,13 @@ def macro_difference(
         missing=missing,
         level=level,
     )
-    step = (span[1] - span[0]) / min(int(size[both].min(initial=1)) for size in sizes)
+    width = span[1] - span[0]
+    step = width / min(int(size[both].min(initial=1)) for size in sizes)
     if tuple(span) in SHARES and np.isin(x[known], (0.0, 1.0)).all():
         return _of_shares(out, d, min(step, 1.0))
     usual = np.unique(x[known], return_counts=True)[1].max(initial=0) >= USUAL * known.sum()
-    return _unseen(out, step, (-math.inf, math.inf)) if usual and math.isfinite(step) else out
+    room = width if np.abs(d).max(initial=0.0) <= width else math.inf  # the span may not be known
+    return _unseen(out, step if usual and math.isfinite(step) else 0.0, (-room, room))
 
 
 def _unseen(out: Estimate, step: float, bounds: tuple[float, float]) -> Estimate:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from .. import stats
+from ..errors import KitError
 from ..records import (
     Grade,
     Response,
@@ -284,7 +286,18 @@ def compare(
     tasks: Sequence[Task] = (),
     trivial: Mapping[str, Evaluation] | None = None,
 ) -> Gain:
-    """The gain from `before` to `after`, which answered the same prompts, as `trivial` did."""
+    """The gain from `before` to `after`, which answered the same prompts, as `trivial` did.
+
+    KitError where a prompt, or an answer to one, is missing: who leaves out what is bad gains.
+    """
+    counts = [Counter(e.clusters) for e in (before, after)]
+    if counts[0].keys() != counts[1].keys() or any(len({*n.values()}) > 1 for n in counts):
+        few, many = sorted(len(e.responses) for e in (before, after))
+        raise KitError(
+            f"{few} and {many} answers, not as many to each prompt, or not to the same prompts",
+            where="compare, arguments before and after",
+            fix="answer the same prompts as often; what is unknown is a grade without a score",
+        )
     paid = plain({k: e.reward().value for k, e in (trivial or {}).items()})
     best = (trivial or {}).get(_best(paid))
     rows_of = row_names(tasks)
@@ -339,9 +352,8 @@ def open_to(
 
 
 def _open(side: Sides) -> int:
-    """How many values are unknown; what is not asked is not."""
-    known, low, _ = side
-    return sum(x is None and end is not None for x, end in zip(known, low, strict=True))
+    """How many values are unknown, or a mean of some that are; what is not asked is not."""
+    return sum(low != high for low, high in zip(*side[1:], strict=True))
 
 
 def _rewards(e: Evaluation) -> Sides:

@@ -71,6 +71,15 @@ def test_both_poles_are_a_contradiction(consistent):
     assert [pay(asked, t) for t in texts] == [0.0, 0.0, float(not consistent)]
 
 
+def test_silence_says_nothing_of_consistency():
+    """Where no directions were given and the truth is "inconsistent", "" earned 1.0."""
+    for said in (True, False):
+        truth = truth_of({"is_consistent": said, "expected_confidence": "high"})
+        asked = ("Does it respond alike in all tissues?", truth)
+        texts = ("", "The sky is blue.", "I do not know.")
+        assert [pay(asked, t) for t in texts] == [0.0, 0.0, 0.0]
+
+
 def test_a_question_about_one_thing_offers_no_choice():
     asked = "What is the pH of 0.01 mol/L acid in water, and is this acid strong or weak?"
     assert offered(asked, "strong") == ("weak",) and offered(asked, "pH") == ()

@@ -277,3 +277,55 @@ def test_a_schema_of_several_types_has_a_smallest_text(kind, text):
     schema = {"type": "object", "required": ["a"], "properties": {"a": inner}}
     form = Criterion(id="c", text="Is JSON.", check={"name": "json", "schema": schema})
     assert forms([Task(id=str(i), prompt="?", criteria=(form,)) for i in range(2)]) == (text,)
+
+
+ITEM = {"type": "object", "required": ["n"], "properties": {"n": {"type": "string"}}}
+DEMANDED = [
+    ({"name": "regex", "pattern": r"^## \w+", "min": 3, "multiline": True}, "## x\n## x\n## x"),
+    ({"name": "regex", "pattern": r"^(?=.*Pros:)(?=.*Cons:)"}, "Pros:Cons:"),
+    (
+        {
+            "name": "json",
+            "schema": {
+                "type": "array",
+                "minItems": 2,
+                "items": {"$ref": "#/$defs/item"},
+                "$defs": {"item": ITEM},
+            },
+        },
+        '[{"n": "x"}, {"n": "x"}]',
+    ),
+    (
+        {
+            "name": "json",
+            "schema": {
+                "type": "object",
+                "required": ["id", "day", "n"],
+                "properties": {
+                    "id": {"type": "string", "pattern": r"^[A-Z]{2}-\d{3}$"},
+                    "day": {"type": "string", "format": "date", "minLength": 10},
+                    "n": {"anyOf": [{"type": "integer", "exclusiveMinimum": 0}, {"type": "null"}]},
+                },
+            },
+        },
+        '{"id": "AA-000", "day": "2000-01-01", "n": 1}',
+    ),
+]
+
+
+@pytest.mark.parametrize(("check", "text"), DEMANDED)
+def test_the_smallest_text_of_a_demanded_form_is_known(check, text):
+    """Each was a constant text that earned half on every row, and the search said "holds"."""
+    form = Criterion(id="c", text="Has the form.", check=check)
+    assert forms([Task(id=str(i), prompt="?", criteria=(form,)) for i in range(2)]) == (text,)
+
+
+@pytest.mark.parametrize("schema", [True, False, {"$ref": "#"}, {"$ref": "#/none"}, {"anyOf": []}])
+def test_a_schema_of_which_no_text_is_known_stops_no_search(schema):
+    form = Criterion(id="c", text="Is JSON.", check={"name": "json", "schema": schema})
+    forms([Task(id=str(i), prompt="?", criteria=(form,)) for i in range(2)])
+
+
+def test_a_text_in_the_language_that_is_asked_for_is_a_form():
+    form = Criterion(id="c", text="In German.", check={"name": "language", "code": "de"})
+    assert forms([Task(id=str(i), prompt="?", criteria=(form,)) for i in range(2)])
