@@ -240,7 +240,7 @@ def side_by_side(
     return figure(
         _straight("calibrated", dash="dot"),
         *(t for k, (name, one) in enumerate(curves.items()) for t in _one_of(k, name, one)),
-        title=f"{title}<br><sub>bands: 95% bootstrap; dotted: perfectly calibrated</sub>",
+        title=f"{title}<br><sub>bands: 95% (Wilson); dotted: perfectly calibrated</sub>",
         x=x,
         y=y,
         xaxis_range=[0, 1],
