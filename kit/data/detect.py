@@ -77,11 +77,6 @@ def own(row: Mapping[str, Any]) -> bool:
     )
 
 
-def _rubric_list(row: Mapping[str, Any], key: str) -> list[Any]:
-    value = parsed_json(row.get(key))
-    return value if isinstance(value, list) else []
-
-
 def _says(rubric: Any) -> bool:
     """True for a text, list or object that holds something."""
     held = parsed_json(rubric)
@@ -111,7 +106,8 @@ def _format_of(row: Mapping[str, Any]) -> str | None:
 
 def _each_has(row: Mapping[str, Any], key: str, name: str) -> bool:
     """True for a field that is a list with an object that has this field."""
-    return any(isinstance(x, Mapping) and name in x for x in _rubric_list(row, key))
+    held = parsed_json(row.get(key))
+    return isinstance(held, list) and any(isinstance(x, Mapping) and name in x for x in held)
 
 
 def criterion_of(has: Set[str]) -> str | None:

@@ -37,11 +37,12 @@ def encoding_of(head: bytes, where: str) -> tuple[str, Note | None]:
                 f"the file was read as {name} (by its byte order mark); save it as UTF-8",
             )
     fix = "save it as UTF-8 (iconv -f WINDOWS-1252 -t UTF-8 FILE, for example)"
-    if 3 * head.count(0) > len(head):
-        fix = fix.replace("WINDOWS-1252", "UTF-16LE or UTF-16BE")
-        raise DataError("the file is full of NUL bytes: it is not UTF-8", where=where, fix=fix)
-    if ISO_2022.search(head):
-        raise DataError("the file is ISO-2022 (escape sequences), not UTF-8", where=where, fix=fix)
+    wide = fix.replace("WINDOWS-1252", "UTF-16LE or UTF-16BE")
+    nul, iso = 3 * head.count(0) > len(head), ISO_2022.search(head)
+    DataError.first(
+        (nul, "the file is full of NUL bytes: it is not UTF-8", where, wide),
+        (iso, "the file is ISO-2022 (escape sequences), not UTF-8", where, fix),
+    )
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError as e:

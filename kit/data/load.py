@@ -109,9 +109,7 @@ def iter_tasks(
 def _levelled(p: Parsed) -> Parsed:
     """A row with its labels read by its own levels; one that the whole file would have to tell is
     unknown, and an error."""
-    if p.task is None or not p.verdicts:
-        return p
-    verdicts, findings = by_levels(p.verdicts, p.findings, [p.task])
+    verdicts, findings = by_levels(p.verdicts, p.findings, filter(None, [p.task]))
     return replace(p, verdicts=tuple(verdicts), findings=tuple(findings))
 
 
@@ -159,7 +157,7 @@ def _values(source: Source, context: Context, problem: Any) -> Iterator[tuple[st
         context.name = context.name or Path(text).name
         rows = read_values(text, problem=problem)
         typed = kind_of(text) == "parquet"
-        return ((where, plain(row, context)) for where, row in rows) if typed else rows
+        return ((where, plain(row, context.changed)) for where, row in rows) if typed else rows
     context.name, context.given = context.name or "rows", True
     name, features = context.name, getattr(source, "features", None)
     features = features.to_dict() if hasattr(features, "to_dict") else {}
@@ -171,7 +169,7 @@ def _values(source: Source, context: Context, problem: Any) -> Iterator[tuple[st
 
 def _plain(row: Any, context: Context) -> Any:
     try:
-        return plain(row, context)
+        return plain(row, context.changed)
     except RecursionError:
         return TooDeep()
 
@@ -495,12 +493,14 @@ def save_tasks(
 ) -> int:
     """Write our own JSONL (tasks, then responses, then verdicts); the number of records.
     `load_tasks` gives the same back."""
-    if not isinstance(path, (str, os.PathLike)) or not isinstance(tasks, (TaskSet, Iterable)):
-        raise DataError(
+    DataError.first(
+        (
+            not isinstance(path, (str, os.PathLike)) or not isinstance(tasks, (TaskSet, Iterable)),
             f"the path is a {type(path).__name__}, the tasks are a {type(tasks).__name__}",
-            where="kit.save(path, tasks)",
-            fix="give the path first, then what kit.load gave, or a list of tasks",
+            "kit.save(path, tasks)",
+            "give the path first, then what kit.load gave, or a list of tasks",
         )
+    )
     if isinstance(tasks, TaskSet):
         own = set(map(id, (*tasks.responses, *tasks.verdicts)))  # given beside it, they count once
         responses = [*tasks.responses, *(r for r in responses if id(r) not in own)]

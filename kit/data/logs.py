@@ -52,13 +52,13 @@ def read_log(
     DataError names file and line of a row that is none of these.
     """
     where = Path(path)
-    if not where.is_file():
-        raise MissingError("there is no such log", where=str(path), fix="give the log's file")
+    MissingError.first(
+        (not where.is_file(), "there is no such log", str(path), "give the log's file")
+    )
     read = read_inspect if is_inspect(where) else _rows
     out = read(where, tuple(criteria), tokenizer)
-    if not out.answers:
-        what = "; ".join(out.remarks) or "the log has no samples"
-        raise DataError(what, where=str(path), fix="give the log of a run that has answers")
+    what = "; ".join(out.remarks) or "the log has no samples"
+    DataError.first((not out.answers, what, str(path), "give the log of a run that has answers"))
     return out
 
 
@@ -238,19 +238,19 @@ def write_back(
     """
     source, target = Path(path), Path(out)
     form = source.suffix if is_inspect(source) else ".jsonl"
-    if target.suffix.lower() in {".eval", ".json", ".parquet", ".pq"} - {form}:
-        fix = f"give --out the ending {form}"
-        raise KitError(f"this log comes back as {form}", where=str(out), fix=fix)
-    if target.resolve() == source.resolve():
-        fix = "give --out another name"
-        raise KitError("OUT is the log, which would be lost", where=str(out), fix=fix)
+    other = target.suffix.lower() in {".eval", ".json", ".parquet", ".pq"} - {form}
+    same, place = target.resolve() == source.resolve(), str(out)
+    KitError.first(
+        (other, f"this log comes back as {form}", place, f"give --out the ending {form}"),
+        (same, "OUT is the log, which would be lost", place, "give --out another name"),
+    )
     by_place = {g.ids: g for g in grades}
     places = read_log(path, tokenizer=tokenizer).places
     found = [by_place.get(place) for place in places]
     without = found.count(None)
-    if without == len(found):
-        fix = "give the grades of the answers that `kit logs read` makes of this log as it is now"
-        raise DataError("no grade is on an answer of this log", where=str(path), fix=fix)
+    fix = "give the grades of the answers that `kit logs read` makes of this log as it is now"
+    none = without == len(found)
+    DataError.first((none, "no grade is on an answer of this log", str(path), fix))
     if form != ".jsonl":
         write_inspect(source, found, target)
     else:

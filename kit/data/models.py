@@ -154,8 +154,11 @@ def fix_tokenizer(tokenizer: object) -> None:
     )
     inner.decoder = decoders.ByteLevel()
     ids = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id)  # type: ignore[attr-defined]
-    if ids != (1, 2, 0):
-        raise MissingError(
+    MissingError.first(
+        (
+            ids != (1, 2, 0),
             f"the converted tokenizer has special ids {ids}, not (1, 2, 0)",
-            fix="another version of transformers may convert it",
+            None,
+            "another version of transformers may convert it",
         )
+    )

@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import IO, Any
 
 from .encodings import ESCAPED, HALF, mended
 from .findings import Note
@@ -22,12 +22,6 @@ BLOCK = 1 << 20  # bytes read at once
 HALVES = ("\\ud", "\\uD")  # how JSON escapes half of a surrogate pair, or a whole one
 BLANK = re.compile(r"\s*")
 LIMIT = 1 << 28  # characters of one value; beyond that the file is taken to be broken
-
-
-class Source(Protocol):
-    """Something with `read(size) -> bytes`, empty at the end."""
-
-    def read(self, size: int) -> bytes: ...
 
 
 @dataclass(frozen=True)
@@ -57,7 +51,7 @@ def decoder(note: Callable[[str], None]) -> json.JSONDecoder:
     return json.JSONDecoder(strict=False, object_pairs_hook=pairs)
 
 
-def lines(source: Source, parse: json.JSONDecoder) -> Iterator[tuple[str, Any]]:
+def lines(source: IO[bytes], parse: json.JSONDecoder) -> Iterator[tuple[str, Any]]:
     """`("line N", value)` per line that is not blank; a line that is not JSON gives a BadValue."""
     rest, n = b"", 0
     while True:
@@ -103,7 +97,7 @@ def _line(raw: bytes, parse: json.JSONDecoder) -> Iterator[Any]:
 class _Buffer:
     """Text of the file from the current value on, with the line number that it starts at."""
 
-    def __init__(self, source: Source):
+    def __init__(self, source: IO[bytes]):
         import codecs
 
         self.source, self.text, self.at, self.end = source, "", 0, False
@@ -147,7 +141,7 @@ class _Buffer:
         return self.line
 
 
-def values(source: Source, parse: json.JSONDecoder) -> Iterator[tuple[str, Any]]:
+def values(source: IO[bytes], parse: json.JSONDecoder) -> Iterator[tuple[str, Any]]:
     """`("row N (line L)", value)` per element of a top-level array, or per value of a file of
     values one after another.
 

@@ -127,12 +127,14 @@ def _json(path: Path, problem: Problem | None) -> Iterator[tuple[str, Any]]:
         damaged = _damage(raw, problem, name)
         while notes:
             _report(problem, name, notes.pop(0))
-        if not f.seen and not damaged:
-            raise DataError(
+        DataError.first(
+            (
+                not f.seen and not damaged,
                 "the file is empty",
-                where=str(path),
-                fix="check that the download or export finished",
+                str(path),
+                "check that the download or export finished",
             )
+        )
 
 
 def _sound(
@@ -362,12 +364,14 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str
             columns[n].append(value)
             if ok:
                 found.add(n)
-    if not present:
-        raise DataError(
+    DataError.first(
+        (
+            not present,
             "the file has no rows",
-            where=str(path),
-            fix="check that the download or export finished",
+            str(path),
+            "check that the download or export finished",
         )
+    )
     for n in set(names) - found:
         near = closest(n, present)
         fix = f"did you mean {near!r}? " if near else ""

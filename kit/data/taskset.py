@@ -7,7 +7,7 @@ import logging
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -81,12 +81,14 @@ class TaskSet:
 
     def __getitem__(self, i: int) -> Task:
         """A task by its place; DataError where there is none at all."""
-        if not self.tasks:
-            raise DataError(
+        DataError.first(
+            (
+                not self.tasks,
                 "there is no task in it",
-                where=str(self.path or "task set"),
-                fix="`kit inspect FILE` says what was read",
+                str(self.path or "task set"),
+                "`kit inspect FILE` says what was read",
             )
+        )
         return self.tasks[i]
 
     def halves(self) -> tuple[list[Task], list[Task]]:
@@ -96,13 +98,12 @@ class TaskSet:
         moved = len(ids) > sum(t.held_out for t in self.tasks)
         held = [t for t in self.tasks if t.id in ids]
         train = [t for t in self.tasks if t.id not in ids]
-        for half, name in ((train, "to train on"), (held, "held out")):
-            if not half:
-                raise DataError(
-                    f"there is no task {name}" + ": all ask what a held-out one asks" * moved,
-                    where=str(self.path or "task set"),
-                    fix='write "split": "train" or "heldout" into each row (kit.split draws)',
-                )
+        place = str(self.path or "task set")
+        fix = 'write "split": "train" or "heldout" into each row (kit.split draws)'
+        none = "there is no task to train on" + ": all ask what a held-out one asks" * moved
+        DataError.first(
+            (not train, none, place, fix), (not held, "there is no task held out", place, fix)
+        )
         return train, held
 
     @cached_property
@@ -190,8 +191,8 @@ class TaskSet:
         )
         tasks = [*self.tasks, *(t for t in other.tasks if t.id not in mine)]
         responses = [_both(r, again.get(r.ids, r)) for r in self.responses] + other.responses
-        same = responses == self.responses and not other.verdicts
-        if len(tasks) == len(self.tasks) and same:
+        new = len(tasks) > len(self.tasks) or other.verdicts
+        if not new and responses == self.responses:
             return self
         known = {t.id for t in tasks}
         notes = [
@@ -235,16 +236,14 @@ class TaskSet:
         name; DataError where the name is not one that the kit made."""
         mine = {r.ids: r for r in self.responses}
         theirs = {r.ids for r in other.responses}
-        names = {}
-        for r in other.responses:
-            one = names[r.ids] = unused(r.id, lambda n, r=r: _free((r.task_id, n), r, mine, theirs))
-            if one != r.id and other.format in NAMED and not MADE.fullmatch(r.id):
-                raise DataError(
-                    f"both sets have another answer {r.id!r}",
-                    where=str(other.path or "task set"),
-                    fix="rename one of them",
-                )
+        names = {
+            r.ids: unused(r.id, lambda n, r=r: _free((r.task_id, n), r, mine, theirs))
+            for r in other.responses
+        }
         moved = {old: name for old, name in names.items() if name != old[1]}
+        own = [i for _, i in moved if other.format in NAMED and not MADE.fullmatch(i)]
+        said = f"both sets have another answer {next(iter(own), None)!r}"
+        DataError.first((own, said, str(other.path or "task set"), "rename one of them"))
         note = Finding(
             code="duplicate-id",
             severity="warning",
@@ -266,7 +265,6 @@ class TaskSet:
         """The other set with its bare prompts gone that a task here asks too, and what hangs on
         them on that task; DataError where several ask it. Answers that ask what none asks are
         counted, and a row's number is no id."""
-        mine = self.by_id
         asked = grouped((t.asked.strip(), t) for t in self.tasks if t.criteria)
         bare = {t.id: t for t in other.tasks if not t.criteria}
         bare = {
@@ -295,8 +293,11 @@ class TaskSet:
             old: {"task_id": to, "id": name if first[to, name] == old else f"{name}#{old[0]}"}
             for old, (to, name) in moved.items()
         }
-        own = {t.id: (t.meta, mine[bare[t.id][0]].meta) for t in other.tasks if t.id in bare}
-        own = {i: {k: x for k, x in a.items() if b.get(k) != x} for i, (a, b) in own.items()}
+        own = {
+            t.id: _unlike(t.meta, self.by_id[bare[t.id][0]].meta)
+            for t in other.tasks
+            if t.id in bare
+        }
         on = {k: {"task_id": n["task_id"], "response_id": n["id"]} for k, n in names.items()}
         return replace(
             other,
@@ -383,6 +384,11 @@ def _free(
     return all(None in (a, b) or a == b for a, b in pairs)
 
 
+def _unlike(meta: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that the other one lacks or has otherwise."""
+    return {k: x for k, x in meta.items() if other.get(k) != x}
+
+
 def _both(a: Response, b: Response) -> Response:
     """An answer with what another set says of it, too."""
     return replace(
@@ -390,7 +396,7 @@ def _both(a: Response, b: Response) -> Response:
         source=b.source if a.source in (None, "data") else a.source,
         confidence=b.confidence if a.confidence is None else a.confidence,
         truncated=a.truncated or b.truncated,
-        meta=beside(a.meta, {k: x for k, x in b.meta.items() if a.meta.get(k) != x}),
+        meta=beside(a.meta, _unlike(b.meta, a.meta)),
     )
 
 

@@ -101,8 +101,8 @@ def asked_key(task: Task) -> str:
     >>> asked_key(Task(id="a", prompt="Well-known: 5 + 3, C#")), asked_key(Task(id="b", prompt="?"))
     ('well known 5 3 c + #', '?')
     """
-    parts = (task.system or "", task.asked, *task.sources.values())
-    text = "\n".join(parts) if task.asked.strip() else ""
+    beside = (task.system or "", *task.sources.values()) if task.asked.strip() else ()
+    text = "\n".join((task.asked, *beside))
     said = " ".join((*words(text), *SIGNS.findall(unicodedata.normalize("NFKC", text))))
     return said or " ".join(text.split())
 

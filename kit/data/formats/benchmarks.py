@@ -220,10 +220,9 @@ def flat(rows: list[Row]) -> Parsed:
     Rows with labels may stand in any order: their criteria stand by id, or by text. A row that
     stands twice counts once."""
     row = rows[0]
-    each: dict[str, Row] = {}
-    for r in rows:
-        each.setdefault(as_text(r.data), r)
-    again, rows = len(rows) - len(each), list(each.values())
+    once: dict[str, Row] = {}
+    again = [r for r in rows if once.setdefault(as_text(r.data), r) is not r]
+    rows = list(once.values())
     task_id, chat = row.task_id("task_id", "id"), ask(row, "prompt", "question", "instruction")
     said = [k for r in rows for k in signs(r.data)]  # of a criterion, not of the task
     shared = {
@@ -237,7 +236,7 @@ def flat(rows: list[Row]) -> Parsed:
     if labelled and again:
         row.find(
             "duplicate-row",
-            f"{again} rows of this task are equal to an earlier one: their labels count once",
+            f"{len(again)} rows of this task are equal to an earlier one: their labels count once",
             suggestion="remove them; labels of several people need a column rater",
         )
     for r in sorted(rows, key=_place) if labelled else rows:

@@ -3,6 +3,7 @@ negative rows with snippets."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,7 +26,7 @@ SNIPPET = re.compile(
     re.S | re.I,
 )
 TOOLS = re.compile(r"<(tool_\w+|documents)\b[^>]*>(.*?)</\1>", re.S)
-SAYS = dict.fromkeys(("text", "content", "snippet"))  # the text of a source
+SAYS = ("text", "content", "snippet")  # the text of a source
 SECTIONS = ("Answer Critical", "Valuable", "Context")
 RESPONSE_KEY = re.compile(r"response([A-Z])\Z")
 COMPLETION_KEY = re.compile(r"([a-z0-9]+)_completion_(\d+)\Z")
@@ -183,7 +184,9 @@ def snippets(row: Row, value: Any) -> dict[str, str]:
     if value is None:
         return {}
     if isinstance(value, (Mapping, list)):
-        pairs = value.items() if isinstance(value, Mapping) else map(_pair, enumerate(value, 1))
+        pairs = (
+            value.items() if isinstance(value, Mapping) else map(_pair, itertools.count(1), value)
+        )
         told = [(as_text(name), *_told(name, item)) for name, item in pairs]
         for name, _, more in told:
             if more:
@@ -213,19 +216,17 @@ def snippets(row: Row, value: Any) -> dict[str, str]:
     return {i: t.strip() for i, t in marked} or {"S1": text}
 
 
-def _pair(numbered: tuple[int, Any]) -> tuple[Any, Any]:
+def _pair(place: int, item: Any) -> tuple[Any, Any]:
     """(id, source) of an item of a list; it is called by its place where it has no id."""
-    place, item = numbered
-    fields = item if isinstance(item, Mapping) else {}
-    own = fields.get("id", fields.get("snippet_id"))
-    if len(fields) == 1 and own is None and not fields.keys() & SAYS.keys():
-        return next(iter(fields.items()))
+    own = item.get("id", item.get("snippet_id")) if isinstance(item, Mapping) else f"S{place}"
+    if own is None and len(item) == 1 and item.keys().isdisjoint(SAYS):
+        return next(iter(item.items()))
     return f"S{place}" if own is None else own, item
 
 
 def _told(name: Any, item: Any) -> tuple[Any, dict[str, Any]]:
     """(text, what nothing reads) of a source, which may be an object that holds its text."""
-    if not isinstance(item, Mapping) or not item.keys() & SAYS.keys():
+    if not isinstance(item, Mapping) or not item.keys() & set(SAYS):
         return item, {}
     text = next((item[k] for k in SAYS if not absent(item.get(k))), None)
     return text, {k: v for k, v in item.items() if v not in (name, text)}

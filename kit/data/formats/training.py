@@ -156,10 +156,10 @@ def dpo(row: Row) -> Parsed:
     turns = [[t for t in v if isinstance(t, Mapping)] for v in lists]
     contexts = [[turn_of(t)[0] for t in ts][:-1] for ts in turns]
     apart = len(contexts) == 2 and contexts[0] != contexts[1]
-    ends = [
-        max((i for i, t in enumerate(c, 1) if t["role"] == "user"), default=0) for c in contexts
+    asked = [
+        c[: max((i for i, t in enumerate(c, 1) if t["role"] == "user"), default=0)]
+        for c in contexts
     ]
-    asked = [c[:end] for c, end in zip(contexts, ends, strict=True)]
     last = [c[-1]["content"] for c in asked if c]
     texts = {t.strip() for t in last if isinstance(t, str)}
     other = not alone and bool(texts - {(own.prompt or "").strip()})
