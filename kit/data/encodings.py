@@ -38,10 +38,19 @@ def encoding_of(head: bytes, where: str) -> tuple[str, Note | None]:
             )
     fix = "save it as UTF-8 (iconv -f WINDOWS-1252 -t UTF-8 FILE, for example)"
     wide = fix.replace("WINDOWS-1252", "UTF-16LE or UTF-16BE")
-    nul, iso = 3 * head.count(0) > len(head), ISO_2022.search(head)
     DataError.first(
-        (nul, "the file is full of NUL bytes: it is not UTF-8", where, wide),
-        (iso, "the file is ISO-2022 (escape sequences), not UTF-8", where, fix),
+        (
+            3 * head.count(0) > len(head),
+            "the file is full of NUL bytes: it is not UTF-8",
+            where,
+            wide,
+        ),
+        (
+            ISO_2022.search(head),
+            "the file is ISO-2022 (escape sequences), not UTF-8",
+            where,
+            fix,
+        ),
     )
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)

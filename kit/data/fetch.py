@@ -44,8 +44,6 @@ def package(name: str, version: str, *, sha256: str, kind: str = "wheel") -> Pat
     kind : "wheel" or "sdist".
     Raises MissingError when it is not cached and cannot be fetched (no network, KIT_OFFLINE=1).
     """
-    if kind not in ("wheel", "sdist"):
-        raise ValueError(f"kind is {kind!r}; use 'wheel' or 'sdist'")
     folder = paths.home() / FOLDER / f"{name}-{version}-{kind}"
     with processes.alone(folder.parent, folder.name, progress.say):
         for path in sorted(folder.glob("*")):

@@ -84,12 +84,20 @@ def levels_of(value: Any, scores: Any = None) -> tuple[str, ...]:
     else:
         pairs = []
     texts = [t for _, t in pairs]
-    odd = len(pairs) < 2 or not all(isinstance(t, (str, int, float)) for t in texts)
     none = [t for t in texts if as_text(t).strip().casefold() in NOTHING]
-    fix = "leave it out: a judge may always say that it cannot tell"
     DataError.first(
-        (odd, "the levels cannot be read", None, TEXTS),
-        (none, f"a level is {next(iter(none), None)!r}, which is worth nothing", None, fix),
+        (
+            len(pairs) < 2 or not all(isinstance(t, (str, int, float)) for t in texts),
+            "the levels cannot be read",
+            None,
+            TEXTS,
+        ),
+        (
+            none,
+            f"a level is {next(iter(none), None)!r}, which is worth nothing",
+            None,
+            "leave it out: a judge may always say that it cannot tell",
+        ),
     )
     if any(k is not None for k, _ in pairs):
         texts = [f"{as_text(k)}: {as_text(t)}" for k, t in pairs]

@@ -57,8 +57,14 @@ def read_log(
     )
     read = read_inspect if is_inspect(where) else _rows
     out = read(where, tuple(criteria), tokenizer)
-    what = "; ".join(out.remarks) or "the log has no samples"
-    DataError.first((not out.answers, what, str(path), "give the log of a run that has answers"))
+    DataError.first(
+        (
+            not out.answers,
+            "; ".join(out.remarks) or "the log has no samples",
+            str(path),
+            "give the log of a run that has answers",
+        )
+    )
     return out
 
 
@@ -238,19 +244,32 @@ def write_back(
     """
     source, target = Path(path), Path(out)
     form = source.suffix if is_inspect(source) else ".jsonl"
-    other = target.suffix.lower() in {".eval", ".json", ".parquet", ".pq"} - {form}
-    same, place = target.resolve() == source.resolve(), str(out)
     KitError.first(
-        (other, f"this log comes back as {form}", place, f"give --out the ending {form}"),
-        (same, "OUT is the log, which would be lost", place, "give --out another name"),
+        (
+            target.suffix.lower() in {".eval", ".json", ".parquet", ".pq"} - {form},
+            f"this log comes back as {form}",
+            str(out),
+            f"give --out the ending {form}",
+        ),
+        (
+            target.resolve() == source.resolve(),
+            "OUT is the log, which would be lost",
+            str(out),
+            "give --out another name",
+        ),
     )
     by_place = {g.ids: g for g in grades}
     places = read_log(path, tokenizer=tokenizer).places
     found = [by_place.get(place) for place in places]
     without = found.count(None)
-    fix = "give the grades of the answers that `kit logs read` makes of this log as it is now"
-    none = without == len(found)
-    DataError.first((none, "no grade is on an answer of this log", str(path), fix))
+    DataError.first(
+        (
+            without == len(found),
+            "no grade is on an answer of this log",
+            str(path),
+            "give the grades of the answers that `kit logs read` makes of this log as it is now",
+        )
+    )
     if form != ".jsonl":
         write_inspect(source, found, target)
     else:

@@ -123,7 +123,6 @@ class RecordedJudges:
         for i, item in self.items.items():
             if threshold is not None:
                 mean = float(item["label"])
-                status = "met" if mean >= threshold else "unmet"
                 out.append(
                     unknown(i, "r", "c1", "abstain", judge="human")
                     if mean < 1
@@ -132,7 +131,7 @@ class RecordedJudges:
                         response_id="r",
                         criterion_id="c1",
                         judge="human",
-                        status=status,
+                        status="met" if mean >= threshold else "unmet",
                         meta={"score": mean},
                     )
                 )

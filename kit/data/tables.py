@@ -374,8 +374,7 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str
     )
     for n in set(names) - found:
         near = closest(n, present)
-        fix = f"did you mean {near!r}? " if near else ""
-        fix += f"columns: {', '.join(list(present)[:20])}"
+        fix = f"did you mean {near!r}? " * bool(near) + f"columns: {', '.join(list(present)[:20])}"
         raise DataError(f"there is no column {n!r}", where=Path(path).name, fix=fix)
     if kind_of(path) != "csv":
         return columns

@@ -95,14 +95,16 @@ class TaskSet:
         """Tasks to train on and those held out, by their split; one that asks what a held-out one
         asks is held out too. DataError where one is empty."""
         ids = held_out(self.tasks)
-        moved = len(ids) > sum(t.held_out for t in self.tasks)
         held = [t for t in self.tasks if t.id in ids]
         train = [t for t in self.tasks if t.id not in ids]
         place = str(self.path or "task set")
         fix = 'write "split": "train" or "heldout" into each row (kit.split draws)'
-        none = "there is no task to train on" + ": all ask what a held-out one asks" * moved
+        why = ": all ask what a held-out one asks" * (
+            len(ids) > sum(t.held_out for t in self.tasks)
+        )
         DataError.first(
-            (not train, none, place, fix), (not held, "there is no task held out", place, fix)
+            (not train, f"there is no task to train on{why}", place, fix),
+            (not held, "there is no task held out", place, fix),
         )
         return train, held
 
@@ -242,8 +244,14 @@ class TaskSet:
         }
         moved = {old: name for old, name in names.items() if name != old[1]}
         own = [i for _, i in moved if other.format in NAMED and not MADE.fullmatch(i)]
-        said = f"both sets have another answer {next(iter(own), None)!r}"
-        DataError.first((own, said, str(other.path or "task set"), "rename one of them"))
+        DataError.first(
+            (
+                own,
+                f"both sets have another answer {next(iter(own), None)!r}",
+                str(other.path or "task set"),
+                "rename one of them",
+            )
+        )
         note = Finding(
             code="duplicate-id",
             severity="warning",

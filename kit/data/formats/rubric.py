@@ -171,9 +171,8 @@ def _answers(row: Row, task_id: str, layout: _Layout) -> dict[str, str]:
 
 def object_of(row: Row, *names: str) -> dict[str, Any]:
     """A field that holds an object (or its JSON text); another value is kept under "value"."""
-    value = literal(row.take(*names))
-    if value is None:
-        return {}
+    found = row.take(*names)
+    value = {} if found is None else literal(found)
     return {str(k): v for k, v in value.items()} if isinstance(value, Mapping) else {"value": value}
 
 

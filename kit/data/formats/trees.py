@@ -59,13 +59,12 @@ def _walk(
         node, parent, share, spare = stack.pop()
         name = as_text(node["id"]) if node.get("id") not in (None, "") else spare
         field, text = next(
-            ((k, node[k]) for k in NODE_TEXTS if node.get(k) is not None), (None, None)
+            ((k, as_text(node[k])) for k in NODE_TEXTS if node.get(k) is not None), (None, "")
         )
         kids = node.get("sub_tasks")
         own, read = weight_of(row, node, ("weight",), name)
         read = {w for w in read if number(node[w]) is not None} | {"id", field}
         read |= {"sub_tasks"} if kids in (None, []) or isinstance(kids, list) else set()
-        text = "" if text is None else as_text(text)
         if isinstance(kids, list) and kids:
             rest = {str(k): v for k, v in node.items() if k not in read and v is not None}
             row.within("sub_tasks", {k: rest[k] for k in rest if k == "score"})  # of its parts
@@ -130,8 +129,7 @@ def _score(row: Row, task_id: str, leaf: str, node: Mapping[str, Any]) -> set[st
             reason=reason,
         )
     row.verdicts.append(verdict)
-    valid = {"valid_score"} if isinstance(node.get("valid_score"), bool) else set()
-    return {"score", "explanation"} | valid
+    return {"score", "explanation", *["valid_score"] * isinstance(node.get("valid_score"), bool)}
 
 
 def _children(
