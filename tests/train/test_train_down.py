@@ -213,11 +213,19 @@ def test_a_server_that_dies_in_a_steps_last_calls_leaves_no_panel_with_half_its_
     assert not any(v.meta.get("passing") for g in grades for v in g.verdicts)
 
 
+@pytest.fixture
+def interruptible():
+    """A shell starts what runs in its background deaf to Ctrl-C, and CI may run there."""
+    old = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, old)
+
+
 def press_ctrl_c():
     signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
 
-def test_ctrl_c_in_a_batch_stops_its_judging(tmp_path):
+def test_ctrl_c_in_a_batch_stops_its_judging(tmp_path, interruptible):
     """trl awaited the reward in a thread of its own: in a notebook calls were begun, and paid,
     behind the cell that had ended."""
     begun, ended = [], []
@@ -249,7 +257,7 @@ def test_ctrl_c_in_a_batch_stops_its_judging(tmp_path):
     assert begun == known and not ended
 
 
-def test_a_run_that_is_interrupted_ends_after_the_calls_that_it_had_begun():
+def test_a_run_that_is_interrupted_ends_after_the_calls_that_it_had_begun(interruptible):
     """Started again at once, two wrote one bill: 73 calls were paid, 67 told."""
     answered = []
 
