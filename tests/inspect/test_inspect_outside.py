@@ -91,8 +91,13 @@ def test_demands_that_look_alike_are_left_alone(text):
 
 def test_what_a_check_decides_and_what_the_prompt_says_are_no_notes():
     """IFEval's repeat_prompt quotes "<<title>>": four errors on a clean public file, exit code 1."""
-    prompt = "Write a title wrapped as <<title>>, TODO: rewrite. Repeat this request first."
-    text = f'First repeats the request "{prompt}".'
+    prompt = (
+        "Find the misspelling in the sentence, and give me the correct spelling.I didn't see her "
+        "mother yesterday because I had to spend a lot of time in the hospical.Refrain from using "
+        "commas in your response. provide a title wrapped in double angular brackets in your "
+        'response, such as <<title>>. Please also include the keywords "hospical" in the response.'
+    )
+    text = f"First repeats the request '{prompt}'."
     check = {"name": "starts", "terms": [prompt]}
     for asked, criterion, noted in (
         (prompt, Criterion(id="c", text=text), False),
