@@ -184,9 +184,41 @@ def right_numbers(sentence: str, facts: Iterable[Mapping[str, Any]]) -> set[floa
     return {q.value for q in quantities(readable(sentence)) if any(_is(q, f) for f in known)}
 
 
+_RATES = [
+    (
+        re.compile(rf"\b(?:(?:per|an?|each|every) {name}|{adverb})\b", re.I),
+        re.compile(rf"\s?(?:(?:/|\b(?:per|each|every)\b)\s?(?:{name}|{short})|\b{adverb})\b"),
+    )
+    for name, adverb, short in (
+        ("day", "daily", "d"),
+        ("hour", "hourly", "h|hr"),
+        ("week", "weekly", "wk"),
+        ("month", "monthly", "mo"),
+        ("year", "(?:yearly|annual(?:ly)?)", "y|yr"),
+        ("minute", "by the minute", "min"),
+    )
+]
+
+
+def rate(prompt: str) -> re.Pattern[str]:
+    """The unit of time that a question asks for, as an answer may say it again.
+
+    >>> rate("What daily dose?").sub("", "5 mg/kg per day"), rate("What dose?").sub("", "5 mg/d")
+    ('5 mg/kg', '5 mg/d')
+    """
+    return next((said for asked, said in _RATES if asked.search(prompt)), re.compile("(?!)"))
+
+
+def _amount(q: Quantity, fact: Mapping[str, Any]) -> Quantity:
+    """The quantity without the unit of time that the question asks for and the fact leaves out."""
+    period = fact.get("rate")
+    own = not period or period.search(wanted(fact)[2])
+    return q if own else dataclasses.replace(q, tail=period.sub("", q.tail))
+
+
 def _is(q: Quantity, fact: Mapping[str, Any]) -> bool:
     value, tolerance, unit = wanted(fact)
-    q = dataclasses.replace(q, part="" if q.part == fact.get("side") else q.part)
+    q = dataclasses.replace(_amount(q, fact), part="" if q.part == fact.get("side") else q.part)
     return agrees(q, value, tolerance, unit) or agrees(q, fact["number"], tolerance, percent=True)
 
 
@@ -250,7 +282,7 @@ def given(sentence: str, fact: Mapping[str, Any]) -> list[Quantity]:
     side: "over 5%" is not "<5%", and neither is 5%.
     """
     value, tolerance, unit = wanted(fact)
-    found = quantities(sentence)
+    found = tuple(_amount(q, fact) for q in quantities(sentence))
     if ratio := _RATIO.search(f"{unit} {fact['text']}"):
         found += _multiples(sentence, ratio[0][0] in "%p")
     if "either" in fact:  # "0% or 10%" names both

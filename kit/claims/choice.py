@@ -19,7 +19,7 @@ from typing import Any
 from ..checks.quantities import Quantity, quantities
 from . import lexicon as lx
 from .compare import comparative
-from .text import phrase, phrase_words
+from .text import norm, phrase, phrase_words, spans
 
 _LETTER = re.compile(r"^\s*(?:[-*•]|\(?[A-Ha-h\d][).:])\s+|(?<!\w)\(?[A-Ha-h\d]\)\s*", re.M)
 _OR = re.compile(r"\s*(,\s*or\b|,|;|(?<=\w{3})/(?=\w{3})|\bor\b)\s*")
@@ -38,6 +38,8 @@ _NOT = re.compile(
 )
 _DID_NOT = re.compile(r"(?: \w+){0,2} (?:did|do|does|was|were|is|are|had|has|have)(?: not|n't)\W*$")
 _LABEL = re.compile(r"[A-Z]|[ivx]+|ab|\d{1,2}")  # what follows the word for its kind: "Type A"
+_MARK = r"(?:[A-Z]|[IVX]+[AB]?)"
+_LABELLED = re.compile(rf"\b([^\W\d_]{{3,}}) ({_MARK}(?:,?(?: or)?(?: (?i:\1))? {_MARK})+)\b")
 _SIGN = re.compile(r"(?<![\w)\]%])[-+−](?=[.\d])|[<>≤≥]=?\s*(?=[$€£]?[.\d])")
 _SIGNS = dict.fromkeys("-−", "minus ") | {"+": "plus "}  # which tokens do not keep
 _SIGNS |= dict.fromkeys("<≤", "below ") | dict.fromkeys(">≥", "above ")
@@ -90,6 +92,29 @@ def offered(prompt: str, name: str) -> tuple[str, ...]:
                 if i == last:
                     out |= {" ".join(item[:n]): None for n in _ends(item, own, asks)}
     return tuple(o for o in out if o)
+
+
+def labelled(prompt: str, sentence: str) -> str:
+    """The sentence, with its kind before the one of the question's labels that stands alone.
+
+    >>> labelled("Is it Type A, B, or C?", "It is A."), labelled("Is it Type A or B?", "A cell is.")
+    ('It is Type A.', 'A cell is.')
+    """
+    asked = _LABELLED.search(prompt)
+    if not asked or asked[1].lower() in lx.FREE:
+        return sentence
+    kind, marks = asked[1], {*re.findall(rf"\b{_MARK}\b", asked[2])}
+    sentence = re.sub(  # "type a" is one of them as well
+        rf"\b(?i:{kind} ({'|'.join(marks)}))\b(?!\s\w)",
+        lambda m: f"{kind} {m[1].upper()}",
+        sentence,
+    )
+    words, places = zip(*spans(sentence), ("", 0), strict=True)
+    ends = [i for i, w in enumerate(words) if w in marks and not words[i + 1][:1].isalnum()]
+    free = lx.FREE.union("(", phrase_words(prompt)) - marks
+    if len(ends) != 1 or not all({w.lower(), norm(w)} & free for w in words[: ends[0]]):
+        return sentence
+    return f"{sentence[: places[ends[0]]]}{kind} {sentence[places[ends[0]] :]}"
 
 
 def _cut(part: str, asks: bool) -> Sequence[str]:

@@ -30,12 +30,13 @@ from .bags import (
     numbers,
     opposite,
     place,
+    rate,
     right_numbers,
     signed,
     stated,
     surplus,
 )
-from .choice import decided, guesses, offered, others
+from .choice import decided, guesses, labelled, offered, others
 from .compare import against, first, misplaced, ranked, relation
 from .confidence import without_confidence
 from .listing import rivals
@@ -51,7 +52,8 @@ _JOINT = re.compile(  # what says "and" in another way
 def statements(text: str, prompt: str = "") -> list[str]:
     """Asserted sentences without statements of confidence and what is ranked behind the first."""
     said = (
-        first(prompt, s) for s in asserted(without_confidence(_JOINT.sub(" and ", text)), prompt)
+        first(prompt, labelled(prompt, s))
+        for s in asserted(without_confidence(_JOINT.sub(" and ", text)), prompt)
     )
     return [s for s in said if s.strip()]
 
@@ -245,7 +247,10 @@ def _facts(task: Task) -> list[dict[str, Any]]:
     words = frozenset(w for n in names(task) for w in phrase_words(n))
     sisters = task.truth.get("sisters", ())
     rows = task.truth.get("facts", ())
-    return [{**_label(stated(f), task.prompt, sisters), "beside": words} for f in rows]
+    return [
+        {**_label(stated(f), task.prompt, sisters), "beside": words, "rate": rate(task.prompt)}
+        for f in rows
+    ]
 
 
 _LABEL = re.compile(r"(\D*)\b(\d+)\b(\D*)")
@@ -326,7 +331,10 @@ def _undecided(task: Task, fact: Mapping[str, Any], sentences: Sequence[str]) ->
         units = (str(f.get("unit") or "") for f in facts)
         own = {w for t in (*names(task), *units) for w in phrase_words(t)} | sides
         free = own, phrase_words(prompt), ("", *SIDES) if sides else ("",)
-        if any(guesses(s, right_numbers(s, facts), given, *free) for s in sentences):
+        if any(
+            guesses(rate(prompt).sub("", s), right_numbers(s, facts), given, *free)
+            for s in sentences
+        ):
             return True
     wrong = (
         [n for n in (*sisters, *offered(prompt, fact["text"])) if n != fact["text"]]
@@ -335,7 +343,9 @@ def _undecided(task: Task, fact: Mapping[str, Any], sentences: Sequence[str]) ->
     )
     if task.truth.get("comparison") or not (wrong or against_it):
         return False
-    rivals_of = [{**f, "either": True} for f in (*map(named, wrong), *against_it)]
+    rivals_of = [
+        {**f, "either": True, "rate": rate(prompt)} for f in (*map(named, wrong), *against_it)
+    ]
     rows = []
     every = [(n, n) for n in (*wrong, *names(task)) if "side" not in named(n)]
     for s in sentences:

@@ -319,6 +319,35 @@ def test_thousands_with_commas_stay_one_number(text):
     assert pay(("How many cells were seen?", {"text": "1234567", "number": 1234567}), text) == 1.0
 
 
+LETTERS = "{}.|{}|**{}**|({})|It is {}.|The answer is {}.|Heart is an {}.|It's {}."
+
+
+@pytest.mark.parametrize(
+    ("prompt", "kind", "marks"),
+    [
+        ("Is heart Type A, B, or C?", "Type", "ABC"),
+        ("Is heart Type A, Type B, or Type C?", "Type", "ABC"),
+        ("Is the heart grade I, grade II or grade III?", "grade", ("I", "II", "III")),
+    ],
+)
+def test_a_label_of_the_question_that_stands_alone_is_that_option(prompt, kind, marks):
+    """ "A." to "Type A, B, or C?" was read as wrong, as every other letter."""
+    rows = [(prompt, {"text": f"{kind} {m}"}) for m in marks]
+    for text in LETTERS.split("|"):
+        paid = [[pay(row, text.format(m)) for row in rows] for m in marks]
+        assert paid == [[float(m == n) for n in marks] for m in marks], text
+    for by in (", ", ". ", " or ", " and ", "\n", "; ", ". It is "):
+        for said in permutations(marks):
+            assert sum(pay(row, f"It is {by.join(said)}.") for row in rows) <= 1.0, (by, said)
+    assert pay(rows[1], f"{kind.lower()} {marks[1].lower()}") == 1.0
+    assert pay(rows[0], f"Not {marks[0]}.") == 0.0
+
+
+def test_an_article_or_a_pronoun_is_no_label():
+    assert pay(("Is heart Type A, B, or C?", {"text": "Type A"}), "A strong response.") == 0.0
+    assert pay(("Is it grade I or grade II?", {"text": "grade I"}), "I do not know.") == 0.0
+
+
 @pytest.mark.parametrize("by", ["%", "°", "² "])
 def test_a_sign_between_names_makes_the_list_no_better(by):
     """ "titin%nebulin%desmin%..." earned twice what the list with commas does."""

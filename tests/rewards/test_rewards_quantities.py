@@ -296,3 +296,27 @@ def test_any_text_is_read_without_an_error(text):
     for q in quantities(clean):
         assert clean[q.start : q.end].strip() and q.value == q.value
         agrees(q, 1.0, unit="m")
+
+
+DOSE = {"text": "50 mg/kg", "number": 50, "unit": "mg/kg"}
+
+
+@pytest.mark.parametrize("by", [" per day", "/day", "/d", " each day", " every day", " daily"])
+@pytest.mark.parametrize("prompt", ["What daily dose was given?", "How much was given per day?"])
+def test_an_amount_may_say_the_unit_of_time_that_is_asked_for(prompt, by):
+    """ "50 mg/kg per day" to "What daily dose?" was read as wrong: the key had no "per day"."""
+    task = Task(id="t", prompt=prompt, truth={"facts": [DOSE]})
+
+    def pay(text):
+        return score(task, Response(task_id="t", id="r", text=text)).value
+
+    assert pay(f"The mice received 50 mg/kg{by}.") == 1.0
+    assert pay(f"40 mg/kg{by}.") == pay(f"50 mg{by}.") == pay("50 mg/kg per hour.") == 0.0
+    assert pay(f"40 mg/kg{by}, 50 mg/kg{by}, 60 mg/kg{by}.") == 0.0
+
+
+def test_a_key_with_its_unit_of_time_is_still_read_with_it():
+    fact = {"text": "50 mg/day", "number": 50, "unit": "mg/day"}
+    task = Task(id="t", prompt="What daily dose was given?", truth={"facts": [fact]})
+    said = {x: Response(task_id="t", id="r", text=x) for x in ("50 mg per day", "50 mg per hour")}
+    assert [score(task, r).value for r in said.values()] == [1.0, 0.0]

@@ -81,8 +81,8 @@ def test_naming_every_number_joined_by_commas_alone_is_found(monkeypatch):
     truths = ({"facts": [f], "verifiers": ["factual"]} for f in facts)
     rows = [Task(id=p, prompt=p, truth=t) for p, t in zip(asked, truths, strict=True)]
     alone = {"name": "f", "components": [{"kind": "verifier", "verifier": "factual"}]}
-    found = search(alone, rows, evaluations=1)
-    assert found.gameable and found.heldout.value > 0.9, str(found)
+    found = search(alone, known_names(rows), evaluations=1)
+    assert found.gameable and "2033,2037" in found.example, str(found)
 
 
 def guarded():
