@@ -1,7 +1,7 @@
 // Scores, agreement and intervals from embedded verdicts, as kit.rewards.aggregate and kit.stats
 // compute them (equal to 1e-9: tests/browser/test_browser_recompute.py). Level .95 throughout.
 const kitStats = (() => {
-  const Z = 1.959963984540054, LEAST = 1.5, PULL = 0.25, UNSEEN = 2, TOLD = 20;
+  const Z = 1.959963984540054, LEAST = 1.5, PULL = 0.25, UNSEEN = 2, TOLD = 20, MOST = 2, NOISE = 0.5;
   const sum = xs => xs.reduce((a, b) => a + b, 0);
   const LANCZOS = [0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313,
     -176.61502916214059, 12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7];
@@ -107,25 +107,35 @@ const kitStats = (() => {
     });
     return [...by.values()];
   }
+  // what clustered rows are worth; a giant cluster counts for MOST mean sizes (kit.stats.shares)
   function effective(groups, informative) {
     const size = groups.map(g => g.length), n = sum(size), c = groups.length;
     const total = groups.map(sum), square = groups.map(g => sum(g.map(x => x * x)));
+    const part = size.map(s => Math.min(1, MOST * n / c / s)), of = xs => sum(xs.map((x, i) => part[i] * x));
+    const pairs = Math.max(of(size.map(s => s - 1)), 1e-300);
     let alike = 1;
     if (c >= 2 && n > c) {
-      const inside = sum(groups.map((_, i) => square[i] - total[i] ** 2 / size[i])) / (n - c);
-      const between = (sum(total.map((t, i) => t * t / size[i])) - sum(total) ** 2 / n) / (c - 1);
-      const typical = (n - sum(size.map(s => s * s)) / n) / (c - 1), all = between + (typical - 1) * inside;
-      alike = all <= 1e-300 ? 1 : Math.min(Math.max((between - inside) / all, 0), 1);
+      const rows = size.map((s, i) => part[i] * s), most = sum(rows), mean = of(total) / most;
+      const inside = of(size.map((s, i) => square[i] - total[i] ** 2 / s)) / pairs;
+      const between = sum(rows.map((r, i) => r * (total[i] / size[i] - mean) ** 2)) - inside * of(rows.map(r => 1 - r / most));
+      const apart = between / (most - sum(rows.map(r => r * r)) / most), whole = apart + inside;
+      alike = whole > 1e-300 ? Math.min(Math.max(apart / whole, 0), 1) : 1;
     }
+    alike += NOISE * (1 - alike) * Math.sqrt(2 * sum(size.map((s, i) => part[i] ** 2 * (1 - 1 / s)))) / pairs;
     const known = informative * c;
     alike = (known * alike + PULL) / (known + PULL);
-    const variance = size.map(s => s + alike * (s * s - s)), whole = sum(variance);
-    return { rows: n * n / whole, df: Math.max(whole ** 2 / sum(variance.map(v => v * v)) - 1, 1) };
+    const variance = size.map(s => s + alike * (s * s - s)), told = variance.map((v, i) => v / size[i]);
+    return { rows: n * n / sum(variance), df: Math.max(sum(told) ** 2 / sum(told.map(v => v * v)) - 1, 1) };
+  }
+  // how many clusters of equal size these are worth (kit.stats.shares)
+  function drawn(size) {
+    const mean = sum(size) / size.length, rows = size.map(s => Math.min(s, MOST * mean));
+    return sum(rows) ** 2 / sum(rows.map(x => x * x));
   }
   // the limits with room for clusters of one kind as a whole that were not drawn (kit.stats.shares)
   function allowing(value, [low, high], groups, kinds) {
-    const n = sum(groups.map(g => g.length)), c = groups.length;
-    if (!(TOLD < c && c < n)) return [low, high];
+    const size = groups.map(g => g.length), c = drawn(size);
+    if (!(TOLD < size.length && size.length < sum(size))) return [low, high];
     const [least, most] = kinds.map(kind => (c * value + UNSEEN * kind) / (c + UNSEEN));
     const down = Math.max(value - least, 0), up = Math.max(most - value, 0);
     return [Math.max(value - Math.hypot(value - low, down), kinds[0]), Math.min(value + Math.hypot(high - value, up), kinds[1])];
@@ -186,12 +196,20 @@ const kitStats = (() => {
       return dpo / (1 - pe) + (po - pe) * dpe / (1 - pe) ** 2;
     });
   };
+  // what a row of a cluster that was not drawn may be (kit.stats.agreement)
+  function kinds(rows, size) {
+    const total = [0, 1, 2, 3].map(k => sum(rows.map(r => r[k]))), wrong = total[1] + total[2];
+    const both = [[1, 0, 0, 0], [0, 0, 0, 1]];
+    if (!wrong) return both;
+    const uneven = size.length / drawn(size), part = Math.min(2 - 2 / uneven, 1) / wrong;
+    return [...both, [0, total[1] * part, total[2] * part, 0]].map(kind => kind.map(x => uneven * x));
+  }
   function agreement(judge, people, cluster) {
     const cells = judge.map((j, i) => (j === null || people[i] === null ? null : 2 * j + people[i]));
     const groups = grouped(cells, cluster), n = sum(groups.map(g => g.length));
     const rows = groups.map(g => [0, 1, 2, 3].map(k => g.filter(x => x === k).length));
     const size = groups.map(g => g.length), c = groups.length;
-    let kappa = estimate(cohen, cohenSlope, rows, size, n, [-1, 1], [[1, 0, 0, 0], [0, 0, 0, 1]]);
+    let kappa = estimate(cohen, cohenSlope, rows, size, n, [-1, 1], kinds(rows, size));
     if (kappa && (kappa.value === 1 || (kappa.se === 0 && kappa.value > 1 - 1e-12))) {
       const { pe } = margins([0, 1, 2, 3].map(k => sum(rows.map(r => r[k]))));
       kappa = { ...kappa, low: Math.max((c / (c + Z * Z) - pe) / (1 - pe), -1), high: 1 };
