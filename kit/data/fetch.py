@@ -88,14 +88,12 @@ def _download(folder: Path, pin: str, digest: str, kind: str) -> Path:
             "-d",
             str(staging / "out"),
         ]
-        MissingError.first(
-            (
-                importlib.util.find_spec("pip") is None,
+        if importlib.util.find_spec("pip") is None:
+            raise MissingError(
                 "this environment has no pip, which fetches the pinned packages",
-                sys.executable,
-                "run `python -m ensurepip`, then `python -m kit fetch`",
+                where=sys.executable,
+                fix="run `python -m ensurepip`, then `python -m kit fetch`",
             )
-        )
         code, said = _run(command, staging)
         found = [p for p in (staging / "out").iterdir() if p.is_file()]
         if code or len(found) != 1:
@@ -112,14 +110,12 @@ def _download(folder: Path, pin: str, digest: str, kind: str) -> Path:
                 where=str(folder),
                 fix="check the network and pip's index settings, then run `python -m kit fetch`",
             )
-        DataError.first(
-            (
-                _sha(found[0]) != digest,
+        if _sha(found[0]) != digest:
+            raise DataError(
                 f"{pin}: the fetched file has another sha256 than the pinned one",
-                found[0].name,
-                "do not use it; the index may be serving another file",
+                where=found[0].name,
+                fix="do not use it; the index may be serving another file",
             )
-        )
         target = folder / found[0].name
         os.replace(found[0], target)
         return target
@@ -152,14 +148,11 @@ def unpack(archive: Path, folder: Path, *, members: Sequence[str]) -> dict[str, 
         for wanted in members:
             name = _member(names, wanted, archive.name)
             target = folder / PurePosixPath(name).name
-            DataError.first(
-                (
-                    not zipped and not held.getmember(name).isfile(),
+            if not zipped and not held.getmember(name).isfile():
+                raise DataError(
                     f"{name!r} is not a plain file",
-                    archive.name,
-                    None,
+                    where=archive.name,
                 )
-            )
             opened = held.open if zipped else held.extractfile
             with opened(name) as source, paths.whole(target) as part, part.open("wb") as out:
                 shutil.copyfileobj(source, out, 1 << 20)
@@ -171,12 +164,10 @@ def _member(names: Sequence[str], wanted: str, where: str) -> str:
     """The one member with this name; "*/" matches one leading folder."""
     inner = wanted[2:] if wanted.startswith("*/") else None
     hits = [n for n in names if n == wanted or (inner and n.partition("/")[2] == inner)]
-    DataError.first(
-        (
-            len(hits) != 1,
+    if len(hits) != 1:
+        raise DataError(
             f"the archive has {len(hits)} members {wanted!r}",
-            where,
-            "the pinned version should hold one",
+            where=where,
+            fix="the pinned version should hold one",
         )
-    )
     return hits[0]

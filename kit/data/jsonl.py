@@ -29,14 +29,12 @@ def write_jsonl(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]])
     p, n = Path(path), 0
     named = p.with_suffix("") if p.suffix.lower() == ".gz" else p
     # a reader would go by the name
-    DataError.first(
-        (
-            named.suffix.lower() in (*OTHERS, *BINARY),
+    if named.suffix.lower() in (*OTHERS, *BINARY):
+        raise DataError(
             f"the name says {named.suffix}, and the rows are written as JSONL",
-            str(path),
-            "end the name in .jsonl or .jsonl.gz",
+            where=str(path),
+            fix="end the name in .jsonl or .jsonl.gz",
         )
-    )
     p.parent.mkdir(parents=True, exist_ok=True)
     opened = gzip.open if p.suffix == ".gz" else open
     with whole(p) as part, opened(part, "wb") as f:

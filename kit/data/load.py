@@ -493,14 +493,12 @@ def save_tasks(
 ) -> int:
     """Write our own JSONL (tasks, then responses, then verdicts); the number of records.
     `load_tasks` gives the same back."""
-    DataError.first(
-        (
-            not isinstance(path, (str, os.PathLike)) or not isinstance(tasks, (TaskSet, Iterable)),
+    if not isinstance(path, (str, os.PathLike)) or not isinstance(tasks, (TaskSet, Iterable)):
+        raise DataError(
             f"the path is a {type(path).__name__}, the tasks are a {type(tasks).__name__}",
-            "kit.save(path, tasks)",
-            "give the path first, then what kit.load gave, or a list of tasks",
+            where="kit.save(path, tasks)",
+            fix="give the path first, then what kit.load gave, or a list of tasks",
         )
-    )
     if isinstance(tasks, TaskSet):
         own = set(map(id, (*tasks.responses, *tasks.verdicts)))  # given beside it, they count once
         responses = [*tasks.responses, *(r for r in responses if id(r) not in own)]

@@ -52,19 +52,20 @@ def read_log(
     DataError names file and line of a row that is none of these.
     """
     where = Path(path)
-    MissingError.first(
-        (not where.is_file(), "there is no such log", str(path), "give the log's file")
-    )
+    if not where.is_file():
+        raise MissingError(
+            "there is no such log",
+            where=str(path),
+            fix="give the log's file",
+        )
     read = read_inspect if is_inspect(where) else _rows
     out = read(where, tuple(criteria), tokenizer)
-    DataError.first(
-        (
-            not out.answers,
+    if not out.answers:
+        raise DataError(
             "; ".join(out.remarks) or "the log has no samples",
-            str(path),
-            "give the log of a run that has answers",
+            where=str(path),
+            fix="give the log of a run that has answers",
         )
-    )
     return out
 
 
@@ -262,14 +263,12 @@ def write_back(
     places = read_log(path, tokenizer=tokenizer).places
     found = [by_place.get(place) for place in places]
     without = found.count(None)
-    DataError.first(
-        (
-            without == len(found),
+    if without == len(found):
+        raise DataError(
             "no grade is on an answer of this log",
-            str(path),
-            "give the grades of the answers that `kit logs read` makes of this log as it is now",
+            where=str(path),
+            fix="give the grades of the answers that `kit logs read` makes of this log as it is now",
         )
-    )
     if form != ".jsonl":
         write_inspect(source, found, target)
     else:

@@ -154,11 +154,8 @@ def fix_tokenizer(tokenizer: object) -> None:
     )
     inner.decoder = decoders.ByteLevel()
     ids = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id)  # type: ignore[attr-defined]
-    MissingError.first(
-        (
-            ids != (1, 2, 0),
+    if ids != (1, 2, 0):
+        raise MissingError(
             f"the converted tokenizer has special ids {ids}, not (1, 2, 0)",
-            None,
-            "another version of transformers may convert it",
+            fix="another version of transformers may convert it",
         )
-    )

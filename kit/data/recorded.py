@@ -283,14 +283,12 @@ def load() -> RecordedJudges:
 def _load(folder: Path) -> RecordedJudges:
     items = {row["item_id"]: row for _, row in read_rows(folder / "items_e1.jsonl")}
     reworded = [row for _, row in read_rows(folder / SCORES)]
-    MissingError.first(
-        (
-            not items or not reworded,
+    if not items or not reworded:
+        raise MissingError(
             "the recordings in the cache are empty",
-            str(folder),
-            "delete that folder and fetch again",
+            where=str(folder),
+            fix="delete that folder and fetch again",
         )
-    )
     return RecordedJudges(
         folder=folder,
         items=items,

@@ -127,14 +127,12 @@ def _json(path: Path, problem: Problem | None) -> Iterator[tuple[str, Any]]:
         damaged = _damage(raw, problem, name)
         while notes:
             _report(problem, name, notes.pop(0))
-        DataError.first(
-            (
-                not f.seen and not damaged,
+        if not f.seen and not damaged:
+            raise DataError(
                 "the file is empty",
-                str(path),
-                "check that the download or export finished",
+                where=str(path),
+                fix="check that the download or export finished",
             )
-        )
 
 
 def _sound(
@@ -364,14 +362,12 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str
             columns[n].append(value)
             if ok:
                 found.add(n)
-    DataError.first(
-        (
-            not present,
+    if not present:
+        raise DataError(
             "the file has no rows",
-            str(path),
-            "check that the download or export finished",
+            where=str(path),
+            fix="check that the download or export finished",
         )
-    )
     for n in set(names) - found:
         near = closest(n, present)
         fix = f"did you mean {near!r}? " * bool(near) + f"columns: {', '.join(list(present)[:20])}"

@@ -81,14 +81,12 @@ class TaskSet:
 
     def __getitem__(self, i: int) -> Task:
         """A task by its place; DataError where there is none at all."""
-        DataError.first(
-            (
-                not self.tasks,
+        if not self.tasks:
+            raise DataError(
                 "there is no task in it",
-                str(self.path or "task set"),
-                "`kit inspect FILE` says what was read",
+                where=str(self.path or "task set"),
+                fix="`kit inspect FILE` says what was read",
             )
-        )
         return self.tasks[i]
 
     def halves(self) -> tuple[list[Task], list[Task]]:
@@ -244,14 +242,12 @@ class TaskSet:
         }
         moved = {old: name for old, name in names.items() if name != old[1]}
         own = [i for _, i in moved if other.format in NAMED and not MADE.fullmatch(i)]
-        DataError.first(
-            (
-                own,
+        if own:
+            raise DataError(
                 f"both sets have another answer {next(iter(own), None)!r}",
-                str(other.path or "task set"),
-                "rename one of them",
+                where=str(other.path or "task set"),
+                fix="rename one of them",
             )
-        )
         note = Finding(
             code="duplicate-id",
             severity="warning",
