@@ -267,7 +267,7 @@ def write_back(
         raise DataError(
             "no grade is on an answer of this log",
             where=str(path),
-            fix="give the grades of the answers that `kit logs read` makes of this log as it is now",
+            fix="give the grades of the answers that `kit logs read` makes of this log as it is",
         )
     if form != ".jsonl":
         write_inspect(source, found, target)
