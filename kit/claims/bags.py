@@ -200,6 +200,7 @@ _RATES = [
 ]
 
 
+@lru_cache(maxsize=4_096)
 def rate(prompt: str) -> re.Pattern[str]:
     """The unit of time that a question asks for, as an answer may say it again.
 

@@ -205,7 +205,6 @@ def prune(
 ) -> int:
     """Delete verdicts by age, judge and cause; empty the texts of calls that then have none."""
     wrong = sorted(set(kinds) - set(FAILURES))
-    odd = days is not None and not 0 <= days < math.inf
     DataError.first(
         (
             wrong,
@@ -213,7 +212,12 @@ def prune(
             None,
             f"use any of {FAILURES}",
         ),
-        (odd, f"days is {days!r}", None, "give a number of days from 0 on"),
+        (
+            days is not None and not 0 <= days < math.inf,
+            f"days is {days!r}",
+            None,
+            "give a number of days from 0 on",
+        ),
     )
     marks = ",".join("?" * len(kinds))
     tests = {

@@ -116,9 +116,9 @@ def pay(low: float, high: float, *, max_width: float = MAX_WIDTH) -> float | Non
             where="parameter max_width",
             fix="write a number >= 0, for example 0.1",
         )
-    return (
-        None if high - low > max_width + 1e-12 else low
-    )  # a width of exactly max_width pays, whatever the rounding
+    if high - low > max_width + 1e-12:  # a width of exactly max_width pays, whatever the rounding
+        return None
+    return low
 
 
 def own(verdicts: Iterable[Verdict], task_id: str, response_id: str) -> tuple[Verdict, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import reduce
 from operator import getitem, or_
 from typing import Any
@@ -58,13 +59,11 @@ def forms(tasks: Sequence[Task]) -> tuple[str, ...]:
 
 def _fulfils(task: Task, criterion: Criterion) -> str:
     """The first text of those its check could ask for that is met; "" where there is none."""
-    try:
+    with suppress(Exception):  # whatever a check or a schema may hold: then no text is known
         for text in _texts(criterion.check or {}):
             response = Response(task_id=task.id, id="form", text=text)
             if check(task, response, criterion).status == "met":
                 return text
-    except Exception:  # whatever a check or a schema may hold: then no text is known
-        return ""
     return ""
 
 

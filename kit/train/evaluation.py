@@ -292,9 +292,9 @@ def compare(
     """
     counts = [Counter(e.clusters) for e in (before, after)]
     if counts[0].keys() != counts[1].keys() or any(len({*n.values()}) > 1 for n in counts):
-        few, many = sorted(len(e.responses) for e in (before, after))
         raise KitError(
-            f"{few} and {many} answers, not as many to each prompt, or not to the same prompts",
+            f"{len(before.responses)} and {len(after.responses)} answers, not as many to each "
+            "prompt, or not to the same prompts",
             where="compare, arguments before and after",
             fix="answer the same prompts as often; what is unknown is a grade without a score",
         )
@@ -347,8 +347,11 @@ def open_to(
         return gain
     least = paired(old[2], new[1], *clusters, span)
     most = paired(old[1], new[2], *clusters, span)
-    limits = [gain.low, least.low], [gain.high, most.high]  # one that is not known leaves none
-    return replace(gain, low=float(np.min(limits[0])), high=float(np.max(limits[1])))
+    return replace(  # of limits of which one is not known, none is
+        gain,
+        low=float(np.min([gain.low, least.low])),
+        high=float(np.max([gain.high, most.high])),
+    )
 
 
 def _open(side: Sides) -> int:
