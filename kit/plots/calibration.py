@@ -106,7 +106,7 @@ def _binned(result: Reliability) -> Traces:
         x=b.conf.tolist(),
         y=middle.tolist(),
         mode="markers",
-        marker=dict(opacity=0),
+        marker=dict(symbol="square", size=6, color=GREY),
         error_y=dict(type="data", array=half.tolist(), color=GREY, thickness=6, width=0),
         opacity=0.35,
         name="bin of a calibrated model",
