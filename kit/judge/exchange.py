@@ -291,7 +291,8 @@ def verdict_of(row: str) -> Verdict | None:
     return v if fields["value"] in (None, v.value) else None
 
 
-def call_row(c: Call, now: float) -> tuple[Any, ...]:
+def call_row(c: Call, now: float, payer: str = "") -> tuple[Any, ...]:
+    signed = {"payer": payer} if payer else {}
     return (
         c.id,
         c.judge,
@@ -306,7 +307,7 @@ def call_row(c: Call, now: float) -> tuple[Any, ...]:
         c.created or now,
         _pack(c.request),
         _pack(c.reply),
-        json.dumps(dict(c.meta)),
+        json.dumps({**c.meta, **signed}),
     )
 
 

@@ -106,6 +106,7 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
         self.path, self.readonly = Path(path).expanduser().absolute(), readonly
         self.lock, self._db, self._pid = threading.RLock(), None, -1
         self._claims = claims.Claims()
+        self.payer = ""  # signs the calls that are stored from now on
         if readonly and not self.path.exists():
             raise MissingError(
                 "there is no such ledger",
@@ -324,7 +325,7 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
             for v in verdicts
             if v.key
         ]
-        calls = [call_row(call, now) for _, call in batch if call is not None]
+        calls = [call_row(call, now, self.payer) for _, call in batch if call is not None]
         with self.transaction() as db:
             db.executemany(INSERT_CALL, calls)
             db.executemany(
@@ -373,17 +374,15 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
         rows = self._rows(f"SELECT {CALL_COLUMNS} FROM calls WHERE call=?", call_id)
         return call_of(rows[0]) if rows else None
 
-    def paid(
-        self, since: int, answers: Collection[tuple[str, str]]
-    ) -> tuple[dict[int, float], int]:
-        """Call -> US dollars of what was asked about these answers (task and response id) behind
-        the call of the number `since`; and the newest call's number.
-        """
-        sql = "SELECT c.id, cost, row FROM calls c JOIN verdicts v ON v.call=c.call WHERE c.id>?"
-        ((newest,),) = self._rows("SELECT coalesce(max(id), 0) FROM calls")
-        rows = self._rows(sql, since) if answers else []
-        said = ((i, cost, verdict_of(row)) for i, cost, row in rows)
-        return {i: cost for i, cost, v in said if v and v.ids[:2] in answers}, newest
+    def newest(self) -> int:
+        """The number of the newest call; 0 where there is none."""
+        return self._rows("SELECT coalesce(max(id), 0) FROM calls")[0][0]
+
+    def paid(self, payer: str, since: int) -> tuple[int, float]:
+        """Calls and US dollars of a payer behind the call of the number `since`."""
+        sql = """SELECT count(*), total(cost) FROM calls
+                 WHERE id > ? AND CASE WHEN json_valid(meta) THEN meta->>'payer' END = ?"""
+        return self._rows(sql, since, payer)[0]
 
     def costs(self) -> list[dict[str, Any]]:
         """The cost book, per judge, model and endpoint.

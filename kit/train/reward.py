@@ -19,8 +19,9 @@ import logging
 import math
 import random
 import time
+import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -41,9 +42,8 @@ class Bill:
     """What the judge cost so far, in this run: seconds waited, calls, US dollars; verdicts, and
     those of them that were paid before.
 
-    kept : the file that it is written to at every batch, for the process that goes on after a stop.
-    open : a batch is asked; last : the ledger's newest call when it began; since : the same of the
-    batch within which an earlier process was stopped, until it is asked again.
+    kept : the file that it is written to at every batch, for the process that goes on after a stop;
+    payer : what signs this run's calls in a ledger; last : the newest call that was counted there.
     """
 
     seconds: float = 0.0
@@ -51,23 +51,26 @@ class Bill:
     cost: float = 0.0
     verdicts: int = 0
     cached: int = 0
-    open: bool = False
+    payer: str = ""
     last: int = 0
-    since: int | None = None
     kept: Path | None = None
 
     @classmethod
     def of(cls, path: Path, resume: bool) -> Bill:
         """The bill kept in this file; an empty one where none is, or nothing is resumed."""
         found = json.loads(path.read_text("utf-8")) if resume and path.exists() else {}
-        bill = cls(**{**found, "kept": path})
-        if bill.open and bill.since is None:
-            bill.since = bill.last
-        return bill
+        known = {f.name: found[f.name] for f in fields(cls) if f.name in found}
+        return cls(**{"payer": uuid.uuid4().hex, **known, "kept": path})
 
-    def add(self, verdicts: Sequence[Verdict], seconds: float, spent: Sequence[Any] = ()) -> None:
+    def add(
+        self,
+        verdicts: Sequence[Verdict],
+        seconds: float,
+        spent: Sequence[Any] = (),
+        ledger: Ledger | None = None,
+    ) -> None:
         """Count one batch. spent : what each request to kit.judge cost; a judge of one's own that
-        counts no calls was asked once an answer.
+        counts no calls was asked once an answer. ledger : holds these calls by now.
         """
         self.seconds += seconds
         asked = {v.ids[:2] for v in verdicts if v.judge != "code" and not v.cached}
@@ -75,23 +78,20 @@ class Bill:
         self.cost += sum(s.cost for s in spent) or sum(v.cost for v in verdicts)
         self.verdicts += len(verdicts)
         self.cached += sum(v.cached for v in verdicts)
-        if any(v.judge != "code" and not v.cached for v in verdicts):
-            self.since = None  # the batch that was stopped lies behind
-        self.open = False
+        self.last = self.last if ledger is None else ledger.newest()
         self._write()
 
-    def begin(self, ledger: Ledger | None, responses: Sequence[Response]) -> None:
-        """A batch is asked from now on. What a process that was stopped within it had paid by then
-        is counted.
+    def begin(self, ledger: Ledger | None) -> None:
+        """A batch is asked from now on. What a process that was stopped within its own had paid by
+        then is counted.
         """
-        if not self.kept or ledger is None:
+        if ledger is None:
             return
-        answers = [] if self.since is None else [(r.task_id, r.id) for r in responses]
-        paid, self.last = ledger.paid(self.since or 0, answers)
-        if paid:
-            self.calls, self.cost = self.calls + len(paid), self.cost + math.fsum(paid.values())
-            self.since = None
-        self.open = True
+        ledger.payer = self.payer
+        calls, cost = ledger.paid(self.payer, self.last)
+        self.calls += calls
+        self.cost += cost
+        self.last = ledger.newest()
         self._write()
 
     def _write(self) -> None:
@@ -217,7 +217,7 @@ class Reward:
         from ..judge import ajudge
 
         started = time.monotonic()
-        self.bill.begin(ledger, responses)
+        self.bill.begin(ledger)
         more = dict(judge=self.judge or _NoJudge(), ledger=ledger, budget=self.budget)
         wanted = [self.composer.criteria(self.by_id[r.task_id], r) for r in responses]
         asked = [i for i, w in enumerate(wanted) if w]
@@ -236,7 +236,8 @@ class Reward:
         for i, verdicts in zip(asked, each, strict=True):
             found[i] = list(verdicts)
         spent = [g.spent for g in got]
-        self.bill.add([v for vs in found for v in vs], time.monotonic() - started, spent)
+        told = [v for vs in found for v in vs]
+        self.bill.add(told, time.monotonic() - started, spent, ledger)
         return found
 
 

@@ -677,42 +677,38 @@ def test_a_policy_that_is_unread_where_it_is_unsure_has_gained_nothing():
 
 
 def test_calls_of_a_batch_that_was_killed_are_in_the_bill(tmp_path):
-    """Stopped after 6 of a batch's 8 calls and resumed: 62 calls were paid, 56 were told."""
+    """Stopped after 6 of a batch's 8 calls and resumed: 62 calls were paid, 56 told. Counted by what
+    was asked about, calls of another run on the same ledger were its own: 80 told for 20."""
     from kit.judge.ledger import Ledger
     from kit.judge.records import Call
     from kit.train.reward import Bill
 
-    book = Ledger(tmp_path / "ledger.sqlite")
-    path, spent = tmp_path / "bill.json", SimpleNamespace(calls=2, cost=1.0)
+    path = tmp_path / "ledger.sqlite"
+    ours, theirs = Ledger(path), Ledger(path)
+    Bill.of(tmp_path / "theirs.json", resume=False).begin(theirs)
 
-    def answers(*ids):
-        return [Response(task_id="t", id=i, text="x") for i in ids]
-
-    def said(i, cached=False):
-        more = dict(criterion_id="c", status="met", judge="j", key=f"key of {i}", cached=cached)
-        return Verdict(task_id="t", response_id=i, **more)
-
-    def paid(*ids):
+    def paid(book, *ids):
         for i in ids:
+            row = dict(criterion_id="c", status="met", judge="j", key=f"key of {i}")
             call = Call(id=i, judge="j", model="m", endpoint="e", cost=0.5)
-            book.put([said(i)], call=call)
+            book.put([Verdict(task_id="t", response_id=i, **row)], call=call)
+        return [SimpleNamespace(calls=len(ids), cost=0.5 * len(ids))]
 
-    paid("of another run")
-    bill = Bill.of(path, resume=False)
-    bill.begin(book, answers("a", "b"))
-    paid("a", "b")
-    bill.add([said("a"), said("b")], 1.0, [spent])
-    bill.begin(book, answers("c", "d", "e", "f"))
-    paid("c", "d", "e")  # killed here
-    paid("another run that shares the ledger")
-    gone_on = Bill.of(path, resume=True)
-    for batch in ("ab", "cdef", "g"):  # from its last checkpoint on
-        gone_on.begin(book, answers(*batch))
-        new = [i for i in batch if i in "fg"]
-        paid(*new)
-        got = [said(i, i not in new) for i in batch]
-        gone_on.add(got, 1.0, [SimpleNamespace(calls=len(new), cost=0.5 * len(new))])
-    assert (gone_on.calls, gone_on.cost) == (7, 3.5) and (bill.calls, bill.cost) == (2, 1.0)
+    paid(theirs, "before")
+    bill = Bill.of(tmp_path / "bill.json", resume=False)
+    bill.begin(ours)
+    bill.add([], 1.0, paid(ours, "a", "b"), ours)
+    bill.begin(ours)
+    paid(ours, "c", "d", "e")  # killed here
+    paid(theirs, "f", "g")  # of the same batch
+    for _ in range(2):  # it goes on from its last checkpoint, and is stopped once more
+        again = Bill.of(tmp_path / "bill.json", resume=True)
+        book = Ledger(path)
+        again.begin(book)
+        assert (bill.calls, bill.cost, again.calls, again.cost) == (2, 1.0, 5, 2.5)
+    again.add([], 1.0, paid(book, "h"), book)
+    again.begin(book)
+    assert (again.calls, again.cost) == (6, 3.0)
 
 
 def test_a_start_without_a_judge_is_no_run_to_go_on_with(tmp_path, monkeypatch):
