@@ -73,7 +73,8 @@ class Bill:
         counts no calls was asked once an answer. ledger : holds these calls by now.
         """
         self.seconds += seconds
-        asked = {v.ids[:2] for v in verdicts if v.judge != "code" and not v.cached}
+        new = [v for v in verdicts if v.judge != "code" and not v.cached]
+        asked = {v.ids[:2] for v in new if v.failure != DOWN}
         self.calls += sum(s.calls for s in spent) or len(asked)
         self.cost += sum(s.cost for s in spent) or sum(v.cost for v in verdicts)
         self.verdicts += len(verdicts)

@@ -425,6 +425,18 @@ def test_calls_of_a_judge_of_ones_own_are_counted():
     assert reward.bill.calls == 2 and reward.bill.cost == 1.0
 
 
+def test_a_judge_that_was_down_is_no_call_of_the_bill():
+    """Each stop by a dead judge added the refused sign of life: 114 told of 113 paid."""
+    from kit.train.reward import Bill
+
+    bill, ids = Bill(), dict(task_id="t", response_id="r", criterion_id="c", judge="j")
+    nothing = SimpleNamespace(calls=0, cost=0.0)
+    bill.add([Verdict(**ids, status="unknown", failure="transport")], 1.0, [nothing])
+    assert bill.calls == 0
+    bill.add([Verdict(**ids, status="met")], 1.0, [nothing])
+    assert bill.calls == 1
+
+
 @pytest.mark.parametrize("stage", ["sft", "dpo"])
 @pytest.mark.parametrize("key", ["heldout", "tasks", "judge", "ask", "train_ratio"])
 def test_a_key_that_a_stage_of_rows_does_not_use_is_refused(tmp_path, stage, key):
