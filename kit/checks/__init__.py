@@ -129,7 +129,7 @@ def key(task: Task, response: Response, criterion: Criterion) -> str:
         if spec.get("name") in RULES
         else [task.id, task.asked, dict(task.truth), dict(task.sources), response.id]
     )
-    if spec.get("name") == "all_met":  # it sees what the other criteria ask for
+    if spec.get("name") in ("all_met", "number"):  # it sees what the other criteria ask for
         seen = [*seen, [(c.id, c.weight < 0, dict(c.check or {})) for c in task.criteria]]
     return fingerprint(
         ["check", VERSION, *seen, response.text, criterion.id, criterion.weight < 0, spec]

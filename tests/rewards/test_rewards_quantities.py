@@ -127,12 +127,37 @@ def test_a_factor_said_in_a_word(wanted, right, wrong):
         (1500, ["less than 1500", "between 1 and 1500", "1500 or 1600"], ["1,500", "$1500$"]),
         (7, ["7/2", "7:30", "7 million", "the 7th"], ["seven"]),
         (0.5, ["5"], ["1/2", "50%", "0,5", "5×10⁻¹"]),
-        (12, ["12 or more"], ["12%", "- 12\n- 13"]),
+        (12, ["12 or more", "- 12\n- 13"], ["12%", "- 12\n- as counted"]),
     ],
 )
 def test_the_number_check_reads_as_the_facts_do(value, unmet, met):
     """Both had a reader of their own: 5 was met by "minus 5", 7 by "7:30" and lost by "seven"."""
     assert [t for t in unmet if number(t, value)] == [t for t in met if not number(t, value)] == []
+
+
+LISTINGS = (
+    "3, 4, 5, 6|3,4,5|4 5|3; 4|3 and 4|3\n4\n5|[3, 4]|3 / 4 / 5|three, four|It is 3, 4, or 5."
+    "|The answer is 3. The answer is 4.|Maybe 4, maybe 5.|3 mice, 4 mice|4 (5)|Answer: 3, 4"
+)
+ONE = (
+    "The answer is 4 (of the 9 mice).|9 - 5 = 4|9 minus 5 is 4.|4 (44%)|It is 4, not 5.|4 [1]"
+    "|Of the 9 mice, 4 had tumours.|First 9 were bred. Then 5 stayed healthy. So 4 had tumours."
+    "|All mice: 9\nHealthy: 5\nSick: 4|1. Count all: 9.\n2. Take away 5.\nAnswer: 4|4 (9 - 5)"
+)
+
+
+def test_a_listing_of_guesses_met_the_check_for_one_number():
+    """ "3, 4, 5, 6" met it, as any row of fewer than six did: a policy listed what it could not
+    tell."""
+    assert [t for t in LISTINGS.split("|") if number(t, 4)] == []
+    assert [t for t in ONE.split("|") if not number(t, 4)] == []
+
+
+def test_two_numbers_that_two_checks_of_a_task_want_are_no_listing():
+    both = [Criterion(id=f"{n}", text="x", check={"name": "number", "value": n}) for n in (3, 4)]
+    task = Task(id="t", prompt="Which?", criteria=tuple(both))
+    said = [Response(task_id="t", id=t, text=t) for t in ("3 and 4", "3, 4 and 5")]
+    assert [[check(task, r, c).status for c in both] for r in said] == [["met"] * 2, ["unmet"] * 2]
 
 
 def test_a_tiny_value_is_not_met_by_zero():
