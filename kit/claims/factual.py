@@ -72,7 +72,17 @@ def matched(fact: Mapping[str, Any], sentences: Sequence[str], prompt: str = "")
     >>> matched({"text": "46 chromosomes", "number": 46, "tolerance": 0}, ["A body cell holds 46."])
     True
     """
-    return any(places(fact, s, prompt) for s in sentences)
+    return any(places(fact, s, prompt) or _alone(fact, s, prompt) for s in sentences)
+
+
+_ALONE = re.compile(r"(?:(?:it|that) (?:is|was|lies) )?(?:(?:at|in|on) )?(\d+)\W*")
+
+
+def _alone(fact: Mapping[str, Any], sentence: str, prompt: str) -> bool:
+    """True for the number of a name ("7" of "chromosome 7") where the question has its word."""
+    said = _ALONE.fullmatch(sentence.strip().casefold())
+    asked = phrase_words(prompt)
+    return bool(said and said[1] == fact.get("alone") and phrase_words(fact["text"])[0] in asked)
 
 
 _Marks = tuple[list[int], list[int], list[int], list[int]]
@@ -263,13 +273,14 @@ def _plain(text: str) -> str:
 def _label(fact: Mapping[str, Any], prompt: str, sisters: Sequence[str]) -> Mapping[str, Any]:
     """The fact; as a name where its number tells it from its like: "group 1 or group 2"."""
     own = _LABEL.fullmatch(fact["text"])
-    if fact.get("number") is None or opposite(fact) or not own or (own[3] and not own[1]):
+    number = fact.get("alone") if fact.get("number") is None else fact["number"]
+    if number is None or opposite(fact) or not own or (own[3] and not own[1]):
         return fact
     shape = _plain(own.expand(r"\g<1>0\3"))
     like = (*offered(prompt, fact["text"]), *(map(_plain, sisters) if own[1] else ()))
     if shape not in {_LABEL.sub(r"\g<1>0\3", o) for o in like if o != _plain(fact["text"])}:
         return fact
-    words = (w for w, n in NUMBER_WORDS.items() if n == fact["number"])
+    words = (w for w, n in NUMBER_WORDS.items() if n == float(number))
     said = (own[2], *(own[1] + w + own[3] for w in words))
     return {**fact, "number": None, "aliases": (*fact.get("aliases", ()), *said)}
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.data.load import load_tasks
 from kit.records import Part, Response, Task
 from kit.rewards import components
 from kit.rewards.composer import Composer
@@ -44,3 +45,36 @@ def test_composed_rewards(path, monkeypatch):
 
 def test_five_files_or_none():
     assert len(FILES) in (0, 5)
+
+
+NAMES_WITH_NUMBERS = (
+    (
+        "Which disease was it?",
+        "type 2 diabetes",
+        "Type II diabetes.",
+        "Fatty liver, in 2 of the mice.",
+    ),
+    ("Which strain was used?", "C57BL/6J", "The C57BL/6J strain.", "NOD, 6 mice."),
+    ("When was it collected?", "day 7", "On the 7th day.", "7 hours after dosing."),
+    ("On which date?", "May 5", "On the 5th of May.", "5 days later."),
+    ("On which date?", "May 5", "5 May", "June 5."),
+    ("Which chromosome carries it?", "chromosome 7", "It is on 7.", "Chromosome X, 7 times."),
+    ("Which mission was it?", "Apollo 11", "It was Apollo eleven.", "Soyuz, with 11 cosmonauts."),
+    ("In which week?", "week 3", "In the third week.", "Day 3."),
+    ("How many died?", "12 mice", "Twelve mice died.", "13 mice."),
+    ("How old were they?", "Age 12", "12", "13"),
+)
+
+
+@pytest.mark.parametrize(("question", "key", "right", "wrong"), NAMES_WITH_NUMBERS)
+def test_a_number_within_a_name_is_no_amount(question, key, right, wrong):
+    """The bare number of a name paid in full: 43 of 45 wrong answers to 15 questions."""
+    row = {"prompt": question, "ground_truth": {"key_facts": [key]}, "question_type": "factual"}
+    (task,) = load_tasks([row | {"applicable_verifiers": ["V2"]}]).tasks
+    composer = Composer.from_config("verifiers")
+
+    def paid(text):
+        return composer.score(task, Response(task_id=task.id, id="r", text=text), []).score
+
+    assert paid(right) == paid(key) == 1.0
+    assert paid(wrong) <= 0.1
