@@ -1,7 +1,7 @@
 // Scores, agreement and intervals from embedded verdicts, as kit.rewards.aggregate and kit.stats
 // compute them (equal to 1e-9: tests/browser/test_browser_recompute.py). Level .95 throughout.
 const kitStats = (() => {
-  const Z = 1.959963984540054, LEAST = 1.5, PULL = 0.25, UNSEEN = 2, TOLD = 20, MOST = 2, NOISE = 0.5;
+  const Z = 1.959963984540054, LEAST = 1.5, PULL = 0.25, UNSEEN = 2, MOST = 2, NOISE = 0.5;
   const sum = xs => xs.reduce((a, b) => a + b, 0);
   const LANCZOS = [0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313,
     -176.61502916214059, 12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7];
@@ -125,7 +125,7 @@ const kitStats = (() => {
     const known = informative * c;
     alike = (known * alike + PULL) / (known + PULL);
     const variance = size.map(s => s + alike * (s * s - s)), told = variance.map((v, i) => v / size[i]);
-    return { rows: n * n / sum(variance), df: Math.max(sum(told) ** 2 / sum(told.map(v => v * v)) - 1, 1) };
+    return { rows: n * n / sum(variance), alike: c < n ? alike : 0, df: Math.max(sum(told) ** 2 / sum(told.map(v => v * v)) - 1, 1) };
   }
   // how many clusters of equal size these are worth (kit.stats.shares)
   function drawn(size) {
@@ -133,18 +133,17 @@ const kitStats = (() => {
     return sum(rows) ** 2 / sum(rows.map(x => x * x));
   }
   // the limits with room for clusters of one kind as a whole that were not drawn (kit.stats.shares)
-  function allowing(value, [low, high], groups, kinds) {
-    const size = groups.map(g => g.length), c = drawn(size);
-    if (!(TOLD < size.length && size.length < sum(size))) return [low, high];
-    const [least, most] = kinds.map(kind => (c * value + UNSEEN * kind) / (c + UNSEEN));
+  function allowing(value, [low, high], groups, alike, kinds) {
+    const c = drawn(groups.map(g => g.length)), unseen = Math.min(UNSEEN, alike * c);
+    const [least, most] = kinds.map(kind => (c * value + unseen * kind) / (c + unseen));
     const down = Math.max(value - least, 0), up = Math.max(most - value, 0);
     return [Math.max(value - Math.hypot(value - low, down), kinds[0]), Math.min(value + Math.hypot(high - value, up), kinds[1])];
   }
   function share(groups, clustered) {
     const n = sum(groups.map(g => g.length)), p = sum(groups.map(sum)) / n;
-    const e = clustered ? effective(groups, 4 * p * (1 - p)) : { rows: n, df: Infinity };
+    const e = clustered ? effective(groups, 4 * p * (1 - p)) : { rows: n, df: Infinity, alike: 0 };
     const found = wilson(Math.min(p * e.rows, e.rows), e.rows, quantile(e.df));
-    return clustered ? allowing(p, found, groups, [0, 1]) : found;
+    return allowing(p, found, groups, e.alike, [0, 1]);
   }
   const ratio = t => t[0] / t[1], slope = t => [1 / t[1], -t[0] / t[1] ** 2];
   const binary = xs => xs.every(x => x === null || x === 0 || x === 1);
@@ -176,7 +175,7 @@ const kitStats = (() => {
     const middle = up - down, se = Math.sqrt((up + down - middle ** 2) / (e.rows + 2));
     const half = quantile(cluster ? e.df : Infinity) * se;
     const near = [Math.max(Math.min(middle - half, out.value), -1), Math.min(Math.max(middle + half, out.value), 1)];
-    const [low, high] = cluster ? allowing(out.value, near, groups, [-1, 1]) : near;
+    const [low, high] = allowing(out.value, near, groups, e.alike, [-1, 1]);
     return { ...out, low, high };
   }
   // cells: unmet-unmet, unmet-met, met-unmet, met-met (judge first)
@@ -204,15 +203,26 @@ const kitStats = (() => {
     const uneven = size.length / drawn(size), part = Math.min(2 - 2 / uneven, 1) / wrong;
     return [...both, [0, total[1] * part, total[2] * part, 0]].map(kind => kind.map(x => uneven * x));
   }
+  // the table at either limit of the share of rows that disagree (kit.stats.agreement)
+  function atLimits(rows, groups) {
+    const n = sum(groups.map(g => g.length)), t = [0, 1, 2, 3].map(k => sum(rows.map(r => r[k])) / n);
+    const wrong = t[1] + t[2], right = t[0] + t[3];
+    const apart = wrong ? [0, t[1] / wrong, t[2] / wrong, 0] : [0, 0.5, 0.5, 0];
+    const both = right ? [t[0] / right, 0, 0, t[3] / right] : [0.5, 0, 0, 0.5];
+    const [low, high] = share(groups.map(g => g.map(x => +(x === 1 || x === 2))), true);
+    const more = (high - wrong) / Math.max(1 - wrong, 1e-300), less = (wrong - low) / Math.max(wrong, 1e-300);
+    return [t.map((x, k) => x + more * (apart[k] - x)), t.map((x, k) => x + less * (both[k] - x))];
+  }
   function agreement(judge, people, cluster) {
     const cells = judge.map((j, i) => (j === null || people[i] === null ? null : 2 * j + people[i]));
     const groups = grouped(cells, cluster), n = sum(groups.map(g => g.length));
     const rows = groups.map(g => [0, 1, 2, 3].map(k => g.filter(x => x === k).length));
-    const size = groups.map(g => g.length), c = groups.length;
+    const size = groups.map(g => g.length);
     let kappa = estimate(cohen, cohenSlope, rows, size, n, [-1, 1], kinds(rows, size));
-    if (kappa && (kappa.value === 1 || (kappa.se === 0 && kappa.value > 1 - 1e-12))) {
-      const { pe } = margins([0, 1, 2, 3].map(k => sum(rows.map(r => r[k]))));
-      kappa = { ...kappa, low: Math.max((c / (c + Z * Z) - pe) / (1 - pe), -1), high: 1 };
+    if (kappa && kappa.low !== null) {  // no surer than the share of rows that disagree
+      const near = atLimits(rows, groups).map(cohen), same = kappa.value > 1 - 1e-12;
+      const known = near.filter(x => !Number.isNaN(x));
+      kappa = { ...kappa, low: same ? near[0] : Math.min(kappa.low, ...known), high: same ? 1 : Math.max(kappa.high, ...known) };
     }
     kappa = kappa && { ...kappa, missing: unsaid(cells) };
     return { kappa, accuracy: mean(cells.map(x => (x === null ? null : +(x === 0 || x === 3))), cluster) };

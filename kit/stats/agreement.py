@@ -25,10 +25,12 @@ from ..errors import DataError
 from .clusters import cell_sums, codes, estimate, is_unknown, same_length, unmasked
 from .columns import takes_table
 from .estimate import Estimate
-from .shares import drawn, share, wilson
+from .rates import mean
+from .shares import drawn, share
 from .vocabulary import ordered, refuse_levels, shared, unsaid
 
 Weights = str | np.ndarray | None
+SAME = "no disagreement seen: the lower limit is Wilson's for the raw agreement"
 CATEGORY = (str, Real, Decimal, NoneType, np.bool_)
 
 
@@ -311,6 +313,28 @@ def _kinds(sums: np.ndarray, w: np.ndarray) -> np.ndarray:
     return uneven * np.vstack([both, apart])
 
 
+def _drawn_up(cells: np.ndarray, instead: np.ndarray) -> np.ndarray:
+    """The cells (q, q) as shares; where they hold nothing, what stands in for them."""
+    cells = cells if cells.any() else instead
+    return cells / max(float(cells.sum()), 1e-300)
+
+
+def _at_limits(p: Pairs, w: np.ndarray, level: float) -> np.ndarray:
+    """The table (2, q, q) at either limit of the share of rows that disagree, their cells as they
+    are to each other: so a measure is no surer than that share, which knows how alike rows are and
+    of clusters that were not drawn. A disagreement by weights w counts as much as it usually costs.
+    """
+    t, cost = p.table() / p.n, 1 - w
+    apart = _drawn_up(t * cost, cost)
+    both = _drawn_up(t * (w == 1), np.eye(len(w)))
+    usual = max(float((apart * cost).sum()), 1e-300)
+    group = np.unique(p.cluster, return_inverse=True)[1]
+    d = share(cost[p.judge, p.reference] / usual, np.ones(p.n), group, level=level)
+    more = (d.high - d.value) / max(1 - d.value, 1e-300)
+    less = (d.value - d.low) / max(d.value, 1e-300)
+    return np.stack([t + more * (apart - t), t + less * (both - t)])
+
+
 def _chance_corrected(
     name: str,
     chance: Callable[[np.ndarray, np.ndarray], np.ndarray],
@@ -320,33 +344,10 @@ def _chance_corrected(
     se: str,
     given: bool = False,
 ) -> Estimate:
-    q, w = len(p.categories), weight_matrix(weights, p.categories, in_order=given)
-    sums = p.sums()
-    out = estimate(
-        lambda t: _beyond(chance, _share(t, q), w),
-        sums,
-        n=p.n,
-        method=name + weighted(weights),
-        missing=p.missing,
-        level=level,
-        se=se,
-        bounds=(-1.0, 1.0),
-        size=sums.sum(1),
-        kinds=_kinds(sums, w),
-    )
+    w = weight_matrix(weights, p.categories, in_order=given)
+    out = _of_table(name + weighted(weights), lambda s: _beyond(chance, s, w), p, w, level, se)
     if p.n and math.isnan(out.value):
         return replace(out, note="undefined: both columns always give the same category")
-    if out.value == 1 or (
-        out.se == 0 and out.value > 1 - 1e-12
-    ):  # no disagreement seen: Wilson's limit for the raw agreement
-        pe = float(chance(_share(sums.sum(0)[None], q), w)[0])
-        low = max((wilson(len(sums), len(sums), level=level).low - pe) / (1 - pe), -1.0)
-        return replace(
-            out,
-            low=low,
-            high=1.0,
-            note="no disagreement seen: the lower limit is Wilson's for the raw agreement",
-        )
     return out
 
 
@@ -409,29 +410,38 @@ def ac1(
     )
 
 
-def _plain_stat(
+def _of_table(
     name: str,
     stat: Callable[[np.ndarray], np.ndarray],
     p: Pairs,
+    w: np.ndarray,
     level: float,
     se: str,
-    low: float = 0.0,
+    low: float = -1.0,
     size: np.ndarray | None = None,
-    w: np.ndarray | None = None,
 ) -> Estimate:
-    q = len(p.categories)
-    return estimate(
+    q, sums = len(p.categories), p.sums()
+    out = estimate(
         lambda t: stat(_share(t, q)),
-        p.sums(),
+        sums,
         n=p.n,
         method=name,
         missing=p.missing,
         level=level,
         se=se,
         bounds=(low, 1.0),
-        size=p.sums().sum(1) if size is None else size,
-        kinds=_kinds(p.sums(), np.eye(q) if w is None else w),
+        size=sums.sum(1) if size is None else size,
+        kinds=_kinds(sums, w),
     )
+    if math.isnan(out.low):
+        return out
+    near = stat(_at_limits(p, w, level))
+    if out.value > 1 - 1e-12:
+        return replace(out, low=float(near[0]), high=1.0, note=SAME)
+    if se == "linear":  # the textbook's
+        return out
+    low, high = (f.reduce(near, initial=v) for f, v in ((np.fmin, out.low), (np.fmax, out.high)))
+    return replace(out, low=float(low), high=float(high))
 
 
 def _by_category(p: Pairs, *sides: int) -> np.ndarray:
@@ -463,17 +473,12 @@ def accuracy(
     """
     p = pairs(a, b, cluster=cluster, categories=categories)
     w = weight_matrix(weights, p.categories, in_order=categories is not None)
-    out = _plain_stat("raw agreement", lambda s: (s * w).sum(axis=(-1, -2)), p, level, se, w=w)
-    if (
-        weights is not None
-        or se != "jackknife"
-        or p.n == 0
-        or (cluster is not None and out.n_clusters < 2)
-    ):
-        return out
-    group = None if cluster is None else np.unique(p.cluster, return_inverse=True)[1]
-    e = share((p.judge == p.reference).astype(float), np.ones(p.n), group, level=level)
-    return replace(out, low=e.low, high=e.high, se=e.se, method=f"raw agreement, {e.method}")
+    if weights is None and se == "jackknife":
+        group = None if cluster is None else p.cluster
+        out = mean(p.judge == p.reference, cluster=group, level=level, bounds=(0.0, 1.0))
+        return replace(out, missing=p.missing, method=f"raw agreement, {out.method}")
+    name = "raw agreement" + weighted(weights)
+    return _of_table(name, lambda s: (s * w).sum(axis=(-1, -2)), p, w, level, se, 0.0)
 
 
 @takes_table("a", "b", "cluster")
@@ -490,8 +495,8 @@ def balanced_accuracy(
     categories are left out. Range [0, 1].
     """
     p = pairs(a, b, cluster=cluster, categories=categories)
-
-    out = _plain_stat("balanced accuracy", _recalls, p, level, se, size=_by_category(p, 2))
+    w = np.eye(len(p.categories))
+    out = _of_table("balanced accuracy", _recalls, p, w, level, se, 0.0, _by_category(p, 2))
     gone = [c for c, m in zip(p.categories, p.table().sum(0), strict=True) if m == 0]
     low, high = _of_recalls(p, out, level)
     return replace(
@@ -546,9 +551,5 @@ def mcc(
         return top / np.sqrt(np.where(np.abs(under) < 1e-14, np.nan, under))
 
     p = pairs(a, b, cluster=cluster, categories=categories)
-    size = _by_category(p, 1, 2)
-    out = _plain_stat("Matthews correlation", stat, p, level, se, -1.0, size)
-    if not out.value > 1 - 1e-12:
-        return out
-    same = kappa(a, b, cluster=cluster, categories=categories, level=level)
-    return replace(out, low=same.low, high=same.high, note=same.note)
+    w = np.eye(len(p.categories))
+    return _of_table("Matthews correlation", stat, p, w, level, se, size=_by_category(p, 1, 2))

@@ -25,6 +25,7 @@ from .shares import CARRIED, FEW, UNSEEN, reach, reached, wilson
 from .tails import t_quantile
 
 LEAST = 1.5  # clusters of equal size that the rows must be worth to have an interval
+UNMOVED = "no cluster changes it: no interval"
 PARTS = (0.25, 0.5, 0.75, 1.0)  # of UNSEEN clusters: what they move need not rise with them
 Stat = Callable[[np.ndarray], np.ndarray]  # sums (..., K) -> values (...)
 
@@ -314,7 +315,6 @@ def estimate(
             value, math.nan, math.nan, n, c, method, "one cluster: no interval", missing, level
         )
     psi, extra = _influence(stat, cluster_sums, value, se, left)
-    spread, df = math.sqrt(float((psi**2).sum())), effective_df(psi)
     clusters = float(c) if size is None else worth(size)
     out = of_influence(
         value,
@@ -331,7 +331,8 @@ def estimate(
     )
     if clusters < LEAST:
         return out
-    low, high, df = out.low, out.high, min(df, max(clusters - 1, 1.0))
+    low, high, spread = out.low, out.high, out.se
+    df = min(effective_df(psi), max(clusters - 1, 1.0))
     if leans:
         shift = lean(psi) * t_quantile(level, df) * spread
         low = max(low + min(shift, 0.0), bounds[0])
@@ -343,7 +344,7 @@ def estimate(
         low, high = reach(value, low, high, moved, bounds)
     words = f"{method}, cluster {'jackknife' if se == 'jackknife' else 'linearised'}-t"
     if spread <= 1e-12 * max(1.0, abs(value)):
-        extra = "no cluster changes it" + ("" if low < high else ": no interval")
+        extra = "no cluster changes it" if low < high else UNMOVED
     elif df < FEW:
         extra = extra or CARRIED
     return Estimate(
@@ -403,8 +404,10 @@ def of_influence(
     if clusters >= LEAST:
         df = min(effective_df(psi), max(clusters - 1, 1.0))
         low, high = limits(value, se, df, units or clusters, bounds=bounds, level=level)
+        why = UNMOVED if math.isnan(low) else ""
     else:
-        note = "; ".join(t for t in (note, too_few(clusters, what)) if t)
+        why = too_few(clusters, what)
+    note = "; ".join(t for t in (note, why) if t)
     return Estimate(value, low, high, n, n_clusters, method, note, missing, level, se)
 
 

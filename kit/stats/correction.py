@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
+from .arguments import share as in_unit
 from .clusters import (
     LEAST,
     codes,
@@ -27,12 +28,6 @@ from .columns import takes_table
 from .estimate import Estimate, unknown
 from .shares import share
 from .tails import t_quantile
-
-
-def _check(**rates: float) -> None:
-    for name, v in rates.items():
-        if not 0 <= v <= 1:
-            raise DataError(f"{name} is {v!r}, not in [0, 1]", where=name)
 
 
 def lang_reiczigel(
@@ -51,7 +46,8 @@ def lang_reiczigel(
     >>> print(lang_reiczigel(0.4, 1000, q1=0.9, m1=200, q0=0.7, m0=200).text(6))
     .166667 [.05635, .26274], n=1000
     """
-    _check(p=p, q1=q1, q0=q0)
+    for name, rate in (("p", p), ("q1", q1), ("q0", q0)):
+        in_unit(name, rate)
     z = t_quantile(level, math.inf)
     nt = n + z * z
     pt = (n * p + z * z / 2) / nt
@@ -206,7 +202,7 @@ def beside_labels(
     as that of the labels with a tenth of the error: of draws that hold RARE by luck, .8 covered.
     """
     few = min(len(np.unique(group[y == v])) for v in (0.0, 1.0))
-    if few >= 2 * RARE:
+    if few >= 2 * RARE or len(y) == out.n:  # the labels alone it is where all rows have one
         return out
     number = np.unique(group, return_inverse=True)[1]
     if few >= RARE:
@@ -280,6 +276,7 @@ def policy_difference(
             method="corrected difference",
             note="each policy needs labels in two prompts or more",
             missing=missing,
+            level=level,
         )
     (value_a, a1, b1, gap1), (value_b, a2, b2, gap2) = sides  # type: ignore[misc]
     base, moves = a1 - a2, np.hstack([b1, -b2])

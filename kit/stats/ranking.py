@@ -177,6 +177,7 @@ def auroc_change(
             method="change in AUROC",
             note="rows that are right and rows that are wrong, in two clusters or more, are needed",
             missing=missing,
+            level=level,
         )
     (one, psi), (two, phi) = _area(a, y), _area(b, z)
     out = of_influence(

@@ -18,11 +18,11 @@ import numpy as np
 from ..errors import DataError
 from .anytime import FIRM, betting
 from .arguments import in_bounds
-from .clusters import codes, estimate, floats, same_length, sums, worth
+from .clusters import allow_unseen, codes, estimate, floats, same_length, sums, worth
 from .columns import takes_table
 from .correction import Counts, beside_labels, lang_reiczigel, posterior
 from .estimate import Estimate, unknown
-from .shares import CARRIED, UNSEEN, reached, share, signed_share
+from .shares import CARRIED, share, signed_share
 from .tails import t_quantile
 
 SHARES = ((0.0, 1.0), (-math.inf, math.inf))  # ranges, known or not, in which 0s and 1s are shares
@@ -50,7 +50,7 @@ def mean(
         `betting` holds, and is wider.
 
     >>> print(mean([1, 0, 1, 1, None, 1], cluster=list("aabbcc")))
-    .800 [.10, 1.00], n=5 in 3 clusters, 1 unknown
+    .800 [.06, 1.00], n=5 in 3 clusters, 1 unknown
     """
     n = same_length(values=values, cluster=cluster, weights=weights)
     x, (group, _) = floats(values), codes(cluster, n)
@@ -480,15 +480,8 @@ def macro_difference(
         return _of_shares(out, d, min(step, 1.0))
     usual = np.unique(x[known], return_counts=True)[1].max(initial=0) >= USUAL * known.sum()
     room = width if np.abs(d).max(initial=0.0) <= width else math.inf  # the span may not be known
-    return _unseen(out, step if usual and math.isfinite(step) else 0.0, (-room, room))
-
-
-def _unseen(out: Estimate, step: float, bounds: tuple[float, float]) -> Estimate:
-    """The same difference with room for clusters that were not drawn, whose one row may move it by
-    `step`; nan stays nan.
-    """
-    moved = out.value + step * UNSEEN / (out.n_clusters + UNSEEN) * np.array([-1.0, 1.0])
-    return reached(out, moved, bounds)
+    step = step if usual and math.isfinite(step) else 0.0
+    return allow_unseen(out, (out.value - step, out.value + step), (-room, room))
 
 
 def _of_shares(out: Estimate, d: np.ndarray, step: float) -> Estimate:
@@ -497,4 +490,4 @@ def _of_shares(out: Estimate, d: np.ndarray, step: float) -> Estimate:
         e = signed_share(d, None, level=out.level)
         method = f"{out.method.split(',')[0]}; {e.method}"
         return replace(out, low=e.low, high=e.high, se=e.se, method=method, note="")
-    return _unseen(out, step, (-1.0, 1.0))
+    return allow_unseen(out, (out.value - step, out.value + step), (-1.0, 1.0))

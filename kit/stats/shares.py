@@ -6,8 +6,8 @@ rare outcome, that reading is noisy, and an interval that believes it is too nar
 correlation is drawn up by half its standard error and towards 1 by a quarter of an informative
 cluster, the quantile is Student's with the degrees of freedom of the clusters that tell it, and the
 interval is Wilson's. A giant cluster makes it as wide as the others say that rows are alike.
-Coverage, 8 to 200 clusters of 1 to 16 rows, correlation .1 to .8, rates .02 to .99: .93 or more
-(tests/benchmarks/bench_intervals.py).
+Coverage, 8 to 200 clusters of 1 to 16 rows, correlation .1 to .8, rates .02 to .99: .93 or more,
+also where clusters are all alike beside others that are not (tests/benchmarks/bench_intervals.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from .estimate import Estimate
 from .tails import t_quantile
 
 UNSEEN = 2.0  # clusters of one kind that may not have been drawn, as in Agresti & Coull 1998
-TOLD = 20  # clusters up to which the pull of the correlation leaves room enough for them
 FEW = 2.0  # degrees of freedom below which an interval says why it is so wide
 CARRIED = "few clusters carry all the spread: the interval is wide for that"
 MOST = 2.0  # mean sizes that a cluster counts for, at most, where the correlation is read off
@@ -128,20 +127,19 @@ def drawn(size: np.ndarray) -> float:
 
 def _allowing(
     value: float,
-    low: float,
-    high: float,
-    weight: np.ndarray,
-    group: np.ndarray | None,
-    kinds: tuple[float, ...],
+    near: tuple[float, float],
+    size: np.ndarray,
+    alike: float,
+    kinds: tuple[float, float],
 ) -> tuple[float, float]:
     """The limits of a share with room for clusters that are of one kind as a whole, where rows of
-    a cluster may be alike and none such was drawn: 80 clusters held .84 of rates of .03."""
-    size = weight if group is None else np.bincount(group, weight)
-    if not TOLD < len(size) < len(weight):
-        return low, high
+    a cluster may be alike and none such was drawn: 20 clusters held .87 of rates of .1. As many as
+    the correlation says there are, UNSEEN at most: independent rows need none.
+    """
     clusters = drawn(size)
-    moved = (clusters * value + UNSEEN * np.array(kinds)) / (clusters + UNSEEN)
-    return reach(value, low, high, moved, (min(kinds), max(kinds)))
+    more = min(UNSEEN, alike * clusters)
+    moved = (clusters * value + more * np.array(kinds)) / (clusters + more)
+    return reach(value, *near, moved, kinds)
 
 
 def effective(
@@ -168,6 +166,7 @@ def effective(
     whole = float(variance.sum())
     told = variance / np.where(own > 0, own, 1.0)  # clusters tell the correlation, not the rows
     df = float(told.sum()) ** 2 / float((told**2).sum()) - 1
+    alike *= len(size) < len(x)  # rows alone are like no other
     return Effective(float(weight.sum()) ** 2 / whole, max(df, 1.0), alike)
 
 
@@ -182,20 +181,20 @@ def share(
     group: rows are independent.
 
     >>> print(share(np.array([1.0, 0, 1, 1, 1]), np.ones(5), np.array([0, 0, 1, 1, 2])))
-    .800 [.10, 1.00], n=5 in 3 clusters
+    .800 [.06, 1.00], n=5 in 3 clusters
     """
     p = min(max(float(weight @ x / weight.sum()), 0.0), 1.0)
     if group is None:
-        rows, q, clusters = float(weight.sum() ** 2 / (weight**2).sum()), None, len(x)
+        e = Effective(float(weight.sum() ** 2 / (weight**2).sum()), math.inf, 0.0)
     else:
         e = effective(x, weight, group, informative=4 * p * (1 - p))
-        rows, q, clusters = e.rows, t_quantile(level, e.df), int(group.max()) + 1
-    w = wilson(min(p * rows, rows), rows, level=level, q=q)
+    w = wilson(min(p * e.rows, e.rows), e.rows, level=level, q=t_quantile(level, e.df))
+    size = weight if group is None else np.bincount(group, weight)
+    low, high = _allowing(p, (w.low, w.high), size, e.correlation, (0.0, 1.0))
     plain = group is None and bool((weight == weight[0]).all())
-    words = "share, Wilson" if plain else f"share, Wilson on {rows:.1f} effective rows"
-    low, high = _allowing(p, w.low, w.high, weight, group, (0.0, 1.0))
-    note = CARRIED if group is not None and e.df < FEW else ""
-    return Estimate(p, low, high, len(x), clusters, words, note, level=level, se=w.se)
+    words = "share, Wilson" if plain else f"share, Wilson on {e.rows:.1f} effective rows"
+    note = CARRIED if e.df < FEW else ""
+    return Estimate(p, low, high, len(x), len(size), words, note, level=level, se=w.se)
 
 
 def signed_share(d: np.ndarray, group: np.ndarray | None, *, level: float = 0.95) -> Estimate:
@@ -215,7 +214,7 @@ def signed_share(d: np.ndarray, group: np.ndarray | None, *, level: float = 0.95
     middle = up - down
     se = math.sqrt((up + down - middle**2) / (e.rows + 2))
     half = t_quantile(level, math.inf if group is None else e.df) * se
-    low, high = max(min(middle - half, value), -1.0), min(max(middle + half, value), 1.0)
-    low, high = _allowing(value, low, high, np.ones(n), group, (-1.0, 1.0))
+    near = max(min(middle - half, value), -1.0), min(max(middle + half, value), 1.0)
+    low, high = _allowing(value, near, np.bincount(at), e.correlation, (-1.0, 1.0))
     words = f"paired difference of shares, adjusted Wald on {e.rows:.1f} effective rows"
     return Estimate(value, low, high, n, int(at.max()) + 1, words, level=level, se=se)

@@ -29,22 +29,36 @@ class Rows:
     cluster: np.ndarray
     clusters: int
     icc: float
+    whole: bool = False  # a cluster is all alike, with chance `icc`, or rows are independent
 
     def uniform(self) -> np.ndarray:
         """A column of uniforms, correlated within clusters."""
+        if self.whole:
+            alike = (self.rng.random(self.clusters) < self.icc)[self.cluster]
+            common = self.rng.random(self.clusters)[self.cluster]
+            return np.where(alike, common, self.rng.random(len(self.cluster)))
         common = self.rng.normal(size=self.clusters)[self.cluster]
         own = self.rng.normal(size=len(self.cluster))
         return special.ndtr(np.sqrt(self.icc) * common + np.sqrt(1 - self.icc) * own)
 
 
 def rows(
-    rng: np.random.Generator, clusters: int, icc: float, *, giant: bool = False, one: bool = False
+    rng: np.random.Generator,
+    clusters: int,
+    icc: float,
+    *,
+    giant: bool = False,
+    one: bool = False,
+    whole: bool = False,
 ) -> Rows:
-    """Clusters of 2 to 16 rows each; giant : the first of 60; one : a row each."""
+    """Clusters of 2 to 16 rows each; giant : the first of 60; one : a row each; whole : of 1 or of
+    16, and all alike or not at all."""
     size = np.ones(clusters, int) if one else rng.integers(2, 17, clusters)
+    if whole:
+        size = np.where(np.arange(clusters) % 2, 16, 1)
     if giant:
         size[0] = 60
-    return Rows(rng, np.repeat(np.arange(clusters), size), clusters, icc)
+    return Rows(rng, np.repeat(np.arange(clusters), size), clusters, icc, whole)
 
 
 def alone(seed: int = 0, n: int = HUGE) -> Rows:
@@ -220,6 +234,7 @@ def kappa_change(r: Rows) -> Estimate:
 
 
 GIANT = ", one of 60"  # ends the name of a case with one giant cluster
+WHOLE = ", all alike"  # ends the name of a case of prompts of 1 or 16 rows, alike as a whole
 ALONE = ", rows alone"  # ends the name of a case of independent rows
 RARE: dict[str, Case] = {
     "Brier, 3 % wrong": brier,
@@ -242,6 +257,25 @@ HARD: dict[str, Callable[[], tuple[Case, float]]] = {
         0.03,
     ),
 }
+
+
+def levels(r: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Judge and human on five levels; the judge is wrong in 5 %, by any other level."""
+    y, off = np.floor(5 * r.uniform()).astype(int), 1 + np.floor(4 * r.uniform()).astype(int)
+    return np.where(r.uniform() < 0.95, y, (y + off) % 5), y
+
+
+FIVE = {"weights": "quadratic", "categories": range(5)}
+ALIKE: dict[str, Case] = {
+    "accuracy .95": lambda r: stats.accuracy(*judged(r, 0.05, 0.95), cluster=r.cluster),
+    "kappa, labels of 50 %": lambda r: stats.kappa(*judged(r, 0.5, 0.95), cluster=r.cluster),
+    "kappa, labels of 5 %": lambda r: stats.kappa(*judged(r, 0.05, 0.95), cluster=r.cluster),
+    "AC1, labels of 5 %": lambda r: stats.ac1(*judged(r, 0.05, 0.95), cluster=r.cluster),
+    "MCC, labels of 50 %": lambda r: stats.mcc(*judged(r, 0.5, 0.95), cluster=r.cluster),
+    "quadratic accuracy": lambda r: stats.accuracy(*levels(r), cluster=r.cluster, **FIVE),
+    "AC2": lambda r: stats.ac1(*levels(r), cluster=r.cluster, **FIVE),
+    "mean .05": lambda r: stats.mean(r.uniform() < 0.05, cluster=r.cluster),
+}
 TABLE: dict[str, tuple[Callable[[], tuple[Case, float]], float]] = {
     "accuracy .80": (lambda: accuracy(0.6, 0.8), 0.92),
     "accuracy .95": (lambda: accuracy(0.6, 0.95), 0.92),
@@ -259,6 +293,7 @@ TABLE: dict[str, tuple[Callable[[], tuple[Case, float]], float]] = {
     **{name: (make, 0.92) for name, make in HARD.items()},
     **{f"{name}{GIANT}": (make, 0.92) for name, make in HARD.items()},
     **{name: (partial(known, case, 100_000), 0.92) for name, case in RARE.items()},
+    **{f"{name}{WHOLE}": (partial(known, case, 100_000), 0.92) for name, case in ALIKE.items()},
     **{f"{name}{ALONE}": (partial(known, case, 100_000), 0.92) for name, case in RARE.items()},
 }
 LABELLED = {
@@ -300,7 +335,8 @@ def measure(
     """Coverage over `runs` draws; an unknown interval is no interval, and is counted."""
     rng = np.random.default_rng(seed)
     total = 100 if name in LABELLED else clusters
-    odd = {"giant": name.endswith(GIANT), "one": name.endswith(ALONE)}
+    ends = {"giant": GIANT, "one": ALONE, "whole": WHOLE}
+    odd = {key: name.endswith(end) for key, end in ends.items()}
     found = [case(rows(rng, total, icc, **odd)) for _ in range(runs)]
     given = [e for e in found if not (np.isnan(e.low) or np.isnan(e.high))]
     hit = [e.low - 1e-12 <= truth <= e.high + 1e-12 for e in given]
@@ -323,8 +359,8 @@ def table(
         if name in TABLE:
             make, must = TABLE[name]
             case, truth = make()
-        alone = name.endswith(ALONE)
-        for clusters in (30,) if alone else sizes:
+        alone, whole = name.endswith(ALONE), name.endswith(WHOLE)
+        for clusters in (30,) if alone else (20, 40, 100) if whole else sizes:
             if name in LABELLED:
                 if clusters > 20:
                     continue

@@ -294,3 +294,15 @@ def test_wrong_rows_that_all_have_one_score_leave_the_auroc_open():
     score = [1] * 686 + [0] * 294 + [0] * 20
     found = stats.auroc(score, [1] * 980 + [0] * 20)
     assert found.value == pytest.approx(0.85) and found.low < 0.8
+
+
+def test_what_is_unknown_keeps_the_level_that_was_asked_and_says_why():
+    """Of level .9, a change of AUROC and a difference of policies that came out unknown said .95;
+    two scores that order the rows alike gave "no interval" without a word."""
+    score, right = np.arange(40) / 40, np.ones(40)
+    assert stats.auroc_change(score, score, right, level=0.9).level == 0.9
+    sides = {"new": "a", "old": "b", "level": 0.9}
+    e = stats.policy_difference([1] * 4, [None] * 4, list("aabb"), **sides)
+    assert np.isnan(e.value) and e.level == 0.9
+    same = stats.auroc_change(score, score / 2, np.arange(40) % 3 == 0)
+    assert same.value == 0 and np.isnan(same.low) and "no cluster changes it" in same.note
