@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from ..errors import DataError
+from ..stats.arguments import whole
 from ..stats.clusters import floats
 from .inputs import CHUNK, Inputs
 
@@ -292,12 +293,7 @@ def mass(values: np.ndarray, weight: np.ndarray, k: int) -> Locator:
     """About equal weight per bin, equal confidences never split: a value goes where the middle of
     its rows ranks.
     """
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise DataError(
-            f"bins is {k!r}",
-            where="argument bins",
-            fix="use a whole number >= 1 with equal_mass=True",
-        )
+    k = whole("bins", k, 1)
     middle = (np.cumsum(weight) - weight / 2) / weight.sum()
     bins = np.minimum((middle * k).astype(int), k - 1)
     used, bins = np.unique(bins, return_inverse=True)

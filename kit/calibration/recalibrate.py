@@ -16,7 +16,7 @@ from ..stats.arguments import generator
 from ..stats.columns import takes_table
 from .ece import ECE, ece
 from .inputs import Inputs, check
-from .scores import grouped, isotonic
+from .scores import grouped, rising
 from .significance import both_classes, logit_fit
 
 METHODS = ("platt", "isotonic", "beta")
@@ -116,7 +116,7 @@ def _isotonic(
     size: np.ndarray,
     edge: float,
 ) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
-    y = isotonic(values, hits, size)
+    y = rising(hits / size, size)
     return {"x": values, "y": y}, lambda q: np.interp(q, values, y)
 
 

@@ -211,7 +211,7 @@ def reliability(
         cells = cells_of(conf, correct, cluster=cluster, weights=weights, **binning)
     else:
         x = check(conf, correct, weights=weights, cluster=cluster, missing=missing)
-        sketch, cells = Sketch.of(x), tally([x], locator(x, **binning))
+        sketch, cells = Sketch().add(x), tally([x], locator(x, **binning))
     null = resample.null_gaps(cells, n_boot, seed)
     base = cells.n[:, 1].sum() / cells.size
     calm = null if cells.units is None else resample.calm_gaps(cells, n_boot, seed)

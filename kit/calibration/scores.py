@@ -58,7 +58,7 @@ def _mean(
     if x.weights is None or x.cluster is not None:
         out = mean(values, cluster=x.cluster, weights=x.weights, level=level, bounds=bounds)
         return replace(out, n_clusters=x.n_clusters, missing=x.missing, method=words)
-    w = np.ones(x.n) if x.weights is None else x.weights
+    w = x.weights
     size = float(w.sum())
     value = float(w @ values / size)
     if size <= 1:
@@ -84,9 +84,10 @@ def brier_score(x: Inputs, level: float) -> Estimate:
 
 
 def _by_value(out: Estimate, x: Inputs, constant: float) -> Estimate:
-    """`out` with limits no nearer than those put together from Wilson's for the right rows at each
-    stated value, where there are few values and no clusters (MOVER: Zou & Donner 2008): the wrong
-    rows at one value, or none of them, tell less of their share than the spread of all says.
+    """`out` with limits put together from Wilson's for the right rows at each stated value, where
+    there are few values and no clusters (MOVER: Zou & Donner 2008): the wrong rows at one value, or
+    none of them, tell less of their share than the spread of all says, and one of 40 made its upper
+    limit 1. The lower one is no nearer than by that spread, for Wilson's of few wrong rows is.
 
     constant : how often the Brier score of the best constant is taken off.
     """
@@ -105,7 +106,9 @@ def _by_value(out: Estimate, x: Inputs, constant: float) -> Estimate:
     return replace(
         out,
         low=max(min(out.low, out.value - down), -constant),
-        high=min(max(out.high, out.value + up), 1.0),
+        high=min(out.value + up, 1.0),
+        method=f"{out.method.split(',')[0]}, Wilson's limits at each stated value",
+        note="",
     )
 
 
@@ -164,11 +167,6 @@ class Brier:
                 "CORP": self.uncertainty,
             },
         ]
-
-
-def isotonic(conf: np.ndarray, hits: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Isotonic accuracy at sorted distinct confidences (m,) from outcome sums and weights."""
-    return rising(hits / weight, weight)
 
 
 def rising(rate: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -239,8 +237,8 @@ def brier(
     rel, res, unc = murphy(cells)
     n = cells.size
     more = unc / (n - 1) if n > 1 else math.nan
-    values, y, w = grouped(x)
-    fit = isotonic(values, y, w)
+    _, y, w = grouped(x)
+    fit = rising(y / w, w)
     corp = float((y * (1 - fit) ** 2 + (w - y) * fit**2).sum() / n)
     return Brier(
         value,

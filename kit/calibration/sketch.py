@@ -51,11 +51,6 @@ class Sketch:
         self.rows = self.missing = 0
         self.brier = 0.0
 
-    @classmethod
-    def of(cls, x: Inputs) -> Sketch:
-        """A sketch of checked rows."""
-        return cls().add(x)
-
     def update(
         self,
         conf: Any,
@@ -117,6 +112,8 @@ class Sketch:
         K must divide 25200. Explicit edges and equal mass need the
         rows themselves. parts : the same rows once more, in blocks, for the sums of their clusters.
         """
+        middle, rows = self._used()[0], float(self.weight.sum())
+        number = isinstance(bins, (int, np.integer)) and not isinstance(bins, bool)
         DataError.first(
             (
                 self.rows == 0,
@@ -130,13 +127,24 @@ class Sketch:
                 "arguments edges, equal_mass",
                 "pass the rows, or a K that divides 25200",
             ),
+            (
+                bins == "distinct" and len(middle) > AUTO_DISTINCT,
+                f"the sketch saw more than {AUTO_DISTINCT} distinct values",
+                "argument bins",
+                "pass the rows, or a number of bins",
+            ),
+            (
+                bins not in ("auto", "distinct") and not (number and bins > 0 and G % bins == 0),
+                f"bins is {bins!r}, which does not divide {G}",
+                "argument bins",
+                "use 10, 15, 20, 25, 30, 50 or 100, or pass the rows",
+            ),
         )
-        middle, rows = self._used()[0], float(self.weight.sum())
         few = len(middle) <= AUTO_DISTINCT and by_value(middle, rows)
         if bins == "distinct" or (bins == "auto" and few):
-            where = self._per_value()
+            where = per_value(same(middle))
         else:
-            where = self._width(auto_bins(rows) if bins == "auto" else bins, closed)  # type: ignore[arg-type]
+            where = width(auto_bins(rows) if bins == "auto" else bins, closed)  # type: ignore[arg-type]
         if parts is not None:
             out = tally(parts, where)
             usable = np.flatnonzero(out.units.getnnz(1))  # not the clusters whose rows all miss
@@ -148,26 +156,6 @@ class Sketch:
         used = self.weight.any(1)
         w, s = self.weight[used], self.conf[used]
         return s.sum(1) / w.sum(1), w, s
-
-    def _per_value(self) -> Locator:
-        values = self._used()[0]
-        if len(values) > AUTO_DISTINCT:
-            raise DataError(
-                f"the sketch saw more than {AUTO_DISTINCT} distinct values",
-                where="argument bins",
-                fix="pass the rows, or a number of bins",
-            )
-        return per_value(same(values))
-
-    @staticmethod
-    def _width(k: int, closed: str) -> Locator:
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1 or G % k:
-            raise DataError(
-                f"bins is {k!r}, which does not divide {G}",
-                where="argument bins",
-                fix="use 10, 15, 20, 25, 30, 50 or 100, or pass the rows",
-            )
-        return width(k, closed)
 
     def _fold(self, where: Locator) -> Cells:
         at, w, sums = self._used()

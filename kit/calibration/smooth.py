@@ -94,17 +94,15 @@ def smece(conf: Any, correct: Any = None, *, weights: Any = None, missing: str =
     0.2
     """
     if not isinstance(conf, Sketch):
-        conf = Sketch.of(check(conf, correct, weights=weights, missing=missing))
+        conf = Sketch().add(check(conf, correct, weights=weights, missing=missing))
     mass, gap = nodes_of(conf)
     if mass.sum() <= 0:
         raise DataError("there are no rows", where="argument conf", fix="pass at least one row")
     gap = gap / mass.sum()
     low, high = 0.0, 1.0
-    for _ in range(40):  # smoothed_error falls with sigma, so the fixed point is unique
+    for _ in range(30):  # smoothed_error falls with sigma, so the fixed point is unique
         middle = (low + high) / 2
         low, high = (middle, high) if smoothed_error(gap, middle) > middle else (low, middle)
-        if high - low < 1e-9:
-            break
     return SmECE((low + high) / 2, conf.rows, conf.missing)
 
 

@@ -299,3 +299,22 @@ def test_the_lower_limit_knows_what_debiasing_leaves(k, per, shape):
 @pytest.mark.parametrize(("k", "per"), [(30, 5), (45, 6), (60, 6), (60, 17), (30, 500)])
 def test_the_lower_limit_holds_in_every_cell(k, per, shape):
     assert lower_limits(k, per, shape, 400) <= 0.05
+
+
+def test_one_wrong_row_of_forty_does_not_make_the_brier_score_anything():
+    """Few stated values, one or two wrong rows: limits up to 1, and wider than with no wrong row
+    and with two; .984 held at twice the width."""
+    tops = []
+    for wrong in range(4):
+        right = [0] * wrong + [1] * (100 - wrong)
+        tops.append(calibration.brier([0.9, 0.99] * 50, right).value.high)
+    assert tops == sorted(tops) and tops[-1] < 0.1
+    rng, held, wide = np.random.default_rng(7), [], []
+    says, right = np.array([0.9, 0.99]), np.array([0.97, 0.98])
+    truth = float((right * (1 - says) ** 2 + (1 - right) * says**2).mean())
+    for _ in range(300):
+        at = rng.integers(0, 2, 40)
+        e = calibration.brier(says[at], rng.random(40) < right[at]).value
+        held.append(e.low <= truth <= e.high)
+        wide.append(e.high - e.low)
+    assert np.mean(held) >= 0.94 and np.median(wide) < 0.2
