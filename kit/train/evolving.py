@@ -9,6 +9,7 @@ run goes on.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -18,12 +19,12 @@ from ..errors import KitError
 from ..judge import loop
 from ..judge.factory import endpoints
 from ..judge.keys import redact
-from ..records import Criterion, Grade, Response, grouped, is_number
+from ..records import Criterion, Grade, Response, fingerprint, grouped, is_number
 from ..rewards.components import Format
 from ..rewards.evolve import Ask, EvolvingRubrics
 from ..settings.read import COUNT, make, within
 from . import rollouts, world
-from .reward import Bill, Reward
+from .reward import Reward
 
 LOG = "evolve.jsonl"
 ROOM = 2000  # tokens of a reply with proposed criteria
@@ -94,11 +95,11 @@ def _criterion(row: Any, i: int) -> Criterion:
     return Criterion(id=f"evolve-static:{i}", text=text, weight=float(weight))
 
 
-def asker(judge: Any, bill: Bill) -> Ask:
-    """A function from a prompt to the text that an endpoint judge's model says; its cost goes onto
-    the bill.
+def asker(judge: Any, reward: Reward) -> Ask:
+    """A function from a prompt to the text that an endpoint judge's model says, through the
+    reward's ledger and onto its bill: the same question is paid once.
     """
-    judge = next(endpoints(judge), None)
+    judge, book = next(endpoints(judge), None), reward.ledger
     if judge is None:
         raise KitError(
             "evolving rubrics need a model that proposes criteria",
@@ -107,12 +108,18 @@ def asker(judge: Any, bill: Bill) -> Ask:
         )
 
     async def ask(prompt: str) -> str:
+        key = "proposal-" + fingerprint([judge.name, prompt])
+        known = book.call(key)
+        if known is not None:
+            return known.reply
+        reward.bill.begin(book)
         done = await loop.hop(judge.chat(prompt, ROOM))
         if done.data is None or done.call is None:
             raise ConnectionError(done.reason or "no reply")
-        bill.calls += 1
-        bill.cost += done.call.cost
-        return redact(str(done.data["choices"][0]["message"]["content"]))
+        said = redact(str(done.data["choices"][0]["message"]["content"]))
+        request = json.dumps({"prompt": prompt})
+        book.put(call=replace(done.call, id=key, judge="evolve", request=request, reply=said))
+        return said
 
     return ask
 

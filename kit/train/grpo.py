@@ -263,7 +263,7 @@ class _Run:
             model = judge_of(evolve.model, where="evolve, key model")
         inputs.check(self.settings, [model])
         mine = replace(self.reward, tasks=self.tasks, ranges={})
-        ask = evolving.asker(model, self.reward.bill)
+        ask = evolving.asker(model, mine)
         self.evolving = evolving.Evolving(evolve, mine, ask, self.out)
 
     def go(self) -> GRPOResult:

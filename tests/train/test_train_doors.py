@@ -8,6 +8,7 @@ import json
 import pytest
 
 from kit.errors import KitError, MissingError
+from kit.judge.ledger import Ledger
 from kit.records import Criterion, Response, Task, Verdict, fingerprint, unknown
 from kit.rewards.composer import Composer
 from kit.train import evolving, grpo, inputs, job, reward, rollouts
@@ -63,10 +64,13 @@ class FakeModel:
     async def chat(self, prompt, room):
         from types import SimpleNamespace
 
+        from kit.judge.records import Call
+
         self.asked += 1
         text = json.dumps({"criteria": [{"text": f"Trait {self.asked % 7}.", "weight": 1}]})
         data = {"choices": [{"message": {"content": text}}]}
-        return SimpleNamespace(data=data, call=SimpleNamespace(cost=0.5), reason=None)
+        call = Call(id=f"call {self.asked}", judge="j", model="m", endpoint="e", cost=0.5)
+        return SimpleNamespace(data=data, call=call, reason=None)
 
 
 @pytest.fixture
@@ -91,6 +95,8 @@ def test_evolving_rubrics_are_reached_from_a_training(tmp_path, model):
     judged = {v["id"] for row in r.rollouts() for v in row["verdicts"]}
     assert {"v", "e"} < judged and any(i.startswith("evolved:") for i in judged)
     assert model.asked == 3 * 2 and r.metrics["judge_cost"] == pytest.approx(0.5 * 6)
+    costs = {c["judge"]: c["calls"] for c in Ledger(tmp_path / "a" / "ledger.sqlite").costs()}
+    assert costs == {"evolve": 6}  # they stood in the run's bill alone
     for e in (r.before, r.after):  # held-out answers are judged as ever
         assert {v.criterion_id for g in e.grades for v in g.verdicts} == {"v", "e"}
     rows = rollouts.read(tmp_path / "a" / evolving.LOG)
@@ -112,9 +118,9 @@ def test_evolving_rubrics_go_on_where_they_stood(tmp_path, model):
 
             with pytest.raises(KeyboardInterrupt):
                 grpo.train(settings(steps=4), tasks(), on_step=stop, **options)
-            model.asked = 2 * 2
             options["resume"] = True
         r = grpo.train(settings(steps=4), tasks(), **options)
+        assert model.asked == 4 * 2  # a resumed run asked and paid for step 3 once more
         last = rollouts.read(tmp_path / name / evolving.LOG)
         kept[name] = ([(x["text"], x["reward"]) for x in r.rollouts()], last[-2:])
     assert kept["whole"] == kept["cut"]
