@@ -131,8 +131,10 @@ def _value(task: Task, response: Response, mode: str, c: float) -> tuple[float, 
 
 
 def _warranted(task: Task) -> str:
+    """The level that the truth says; else high, and low for a question without an answer."""
+    unsaid = "low" if task.truth.get("answerable") is False else "high"
     warranted = task.truth.get("warranted")
-    return warranted if warranted in RANGES else "high"
+    return warranted if warranted in RANGES else unsaid
 
 
 def _behaviour(task: Task, response: Response, c: float) -> tuple[float, dict[str, Any]]:

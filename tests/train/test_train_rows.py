@@ -93,6 +93,59 @@ def test_biorlhf_rows_are_read_by_what_they_hold(tmp_path, truth, asked, read, g
         assert pay[0] > 0.85 and pay[1] < 0.3
 
 
+TISSUE = "Which tissue showed the strongest response, liver or thymus?"
+BESIDE = [
+    {"answerable": True},
+    {"warranted": "high"},
+    {"contradictions": ["the liver responded most"]},
+    {"comparison": {"quantity": "response", "more": "thymus", "less": "liver"}},
+    {"claims": [{"subject": "hypoxia", "direction": "up", "aliases": []}]},
+]
+
+
+@pytest.mark.parametrize("ours", BESIDE, ids=lambda x: next(iter(x)))
+@pytest.mark.parametrize("theirs", [{"key_facts": ["thymus"]}, {"expected_answer": "thymus"}])
+def test_a_key_of_the_kit_beside_the_facts_of_biorlhf_leaves_them_read(ours, theirs):
+    """One such key turned the mapping off: the facts were gone, the wrong answer earned more."""
+    made = load_tasks([bio({**theirs, **ours}, ["V2", "V4"], prompt=TISSUE)])
+    (task,) = made.tasks
+    assert {f.code for f in made.findings} == {"verifier-mapped"}
+    texts = ("The thymus. Confidence: 95%", "The liver. Confidence: 95%")
+    right, wrong = (pay_of(task, t) for t in texts)
+    assert right > 0.9 > 0 > wrong
+
+
+def test_a_direction_beside_answerable_is_read():
+    (task,) = load_tasks([bio({**DIRECTED, "answerable": True}, ["V1", "V4"])]).tasks
+    assert pay_of(task, "Adipogenesis is downregulated. Confidence: 95%") > 0.9
+
+
+@pytest.mark.parametrize("sure", [{}, {"expected_confidence": "low"}, {"expected_confidence": 0.1}])
+def test_a_question_without_an_answer_pays_most_for_a_low_confidence(sure):
+    """A high one was warranted: "cannot be known. Confidence: 95%" earned .96, with 5% .60."""
+    truth, asked = {"answerable": False, **sure}, "What will the bone density be in 2060?"
+    (task,) = load_tasks([bio(truth, ["V4"], prompt=asked)]).tasks
+    said = "The bone density in 2060 cannot be known. Confidence: {}%"
+    low, half, high = (pay_of(task, said.format(c)) for c in (5, 50, 95))
+    assert low > 0.9 > half > high
+
+
+def test_two_words_for_one_thing_that_disagree_are_named():
+    truth = {
+        **{"facts": [{"text": "liver"}], "key_facts": ["eye"]},
+        **{"warranted": "low", "expected_confidence": "high"},
+    }
+    made = load_tasks([bio(truth, ["V2", "V4"])])
+    said = " ".join(f.message for f in made.findings if f.code == "field-type")
+    assert "facts and key_facts" in said and "warranted and expected_confidence" in said
+    assert made.tasks[0].truth["facts"] == [{"text": "liver"}]
+
+
+def pay_of(task, text):
+    given = Response(task_id=task.id, id="r", text=text)
+    return Composer.from_config("verifiers").score(task, given, ()).score
+
+
 def test_a_row_that_no_verifier_can_judge_is_named(tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text(

@@ -20,7 +20,6 @@ from ...checks.units import said
 from ...claims import lexicon
 
 VERIFIERS = ("factual", "direction", "consistency", "uncertainty")
-OWN = frozenset(("facts", "claims", "contradictions", "comparison", "answerable", "warranted"))
 _PREFIX = re.compile(r"^(?:HALLMARK|KEGG|REACTOME|MITOCARTA|BIOCARTA|GOBP|GO|WP)_")
 _DIRECTIONS = {
     **dict.fromkeys(lexicon.UP, "up"),
@@ -60,6 +59,12 @@ _FACT_LISTS = (
     "correct_steps",
 )
 _FACT_TEXTS = ("expected_answer", "conservation_level")
+_THEIRS = {  # the kit's key -> the row's own words for the same
+    "facts": (*_FACT_LISTS[1:], *_FACT_TEXTS, "is_consistent"),
+    "claims": ("direction", "expected_direction", "tissue_directions"),
+    "warranted": ("expected_confidence", "correct_behavior"),
+    "answerable": ("correct_behavior",),
+}
 _YES, _NO = ("yes", "true"), ("no", "false")
 _SHORT = {
     "oxidative phosphorylation": ("OXPHOS",),
@@ -86,34 +91,83 @@ _SAME = (
 )
 
 
-def is_own(truth: Mapping[str, Any]) -> bool:
-    """True for a truth in the kit's own words, which needs no mapping."""
-    plain_facts = any(isinstance(f, str) for f in _listed(truth.get("facts")))
-    return bool(OWN & truth.keys()) and not plain_facts
-
-
 def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The truth with facts, claims, warranted confidence and answerability added; the row's own
-    keys stay.
+    """The truth with facts, claims, warranted confidence and answerability added, each where it
+    has none in the kit's own form; the row's own keys stay.
 
     >>> row = {"pathway": "HALLMARK_DNA_REPAIR", "direction": "UP", "expected_confidence": "high"}
     >>> t = truth_of(row)
     >>> t["claims"][0]["aliases"], t["warranted"]
     (['HALLMARK_DNA_REPAIR', 'DNA damage repair'], 'high')
     """
-    out = dict(raw)
-    if claims := _claims(raw):
-        out["claims"] = claims
-    if facts := _facts(raw):
-        out["facts"] = facts
-    if sure := _warranted(raw.get("expected_confidence")):
-        out["warranted"] = sure
+    out = {**raw, **{k: v for k, v in _made(raw).items() if not _given(raw, k)}}
     if raw.get("correct_behavior") == "context_dependent":
-        out["answerable"] = False
         up, down = (_listed(raw.get(k)) for k in ("missions_up", "missions_down"))
         out["depends"] = dict.fromkeys(map(str, up), "up") | dict.fromkeys(map(str, down), "down")
-        out.setdefault("warranted", "low")
     return out
+
+
+def faults(raw: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What is not read of a truth, and what to do about it.
+
+    >>> faults({"pathway": "HALLMARK_DNA_REPAIR", "direction": "SIDEWAYS"})[0][0]
+    "the direction 'SIDEWAYS' is not read: nothing is paid for it"
+    >>> faults({"facts": [{"text": "liver"}], "key_facts": ["eye"]})[0][0]
+    'facts and key_facts say different things: facts is read'
+    """
+    made = _made({k: v for k, v in raw.items() if k not in _THEIRS})
+    names = [
+        (k, ", ".join(t for t in _THEIRS[k] if t in raw))
+        for k, v in made.items()
+        if _given(raw, k) and _gist(raw[k]) != _gist(v)
+    ]
+    sure = raw.get("expected_confidence")
+    unsure = [] if sure is None or _warranted(sure) or raw.get("warranted") else [sure]
+    lost = [d for _, d, _ in _directed(raw) if not _way(d)]
+    return [
+        *(
+            (
+                f"{k} and {other} say different things: {k} is read",
+                f"write the same in both, or leave {other} out",
+            )
+            for k, other in names
+        ),
+        *(
+            (
+                f"expected_confidence {sure!r} is no high, medium, low or share from 0 to 1",
+                "without it a high confidence is warranted, where nothing can be known a low one",
+            )
+            for sure in unsure
+        ),
+        *(
+            (
+                f"the direction {lost[0]!r} is not read: nothing is paid for it",
+                "write UP, DOWN or unchanged",
+            )
+            for _ in lost[:1]
+        ),
+    ]
+
+
+def _given(raw: Mapping[str, Any], key: str) -> bool:
+    """True where the truth has the key in the kit's own form: a list of texts is none."""
+    value = raw.get(key)
+    return value not in (None, [], ()) and not any(isinstance(x, str) for x in _listed(value))
+
+
+def _made(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """What the row's own words say, under the kit's keys."""
+    depends = raw.get("correct_behavior") == "context_dependent"
+    sure = _warranted(raw.get("expected_confidence")) or ("low" if depends else None)
+    made = {"claims": _claims(raw), "facts": _facts(raw), "warranted": sure}
+    return {k: v for k, v in made.items() if v} | ({"answerable": False} if depends else {})
+
+
+def _gist(value: Any) -> Any:
+    """A value for comparison: of facts the texts, of claims subjects and directions."""
+    rows = [x for x in _listed(value) if isinstance(x, Mapping)]
+    said = {str(x.get("text") or (x.get("subject"), x.get("direction"))).casefold() for x in rows}
+    return said or value
 
 
 def _warranted(value: Any) -> str | None:
@@ -132,15 +186,6 @@ def subject_of(pathway: str) -> str:
     'oxidative phosphorylation'
     """
     return _PREFIX.sub("", pathway).replace("_", " ").strip().casefold()
-
-
-def unread(raw: Mapping[str, Any]) -> list[Any]:
-    """The directions of a truth that no word here names.
-
-    >>> unread({"pathway": "HALLMARK_DNA_REPAIR", "direction": "SIDEWAYS"})
-    ['SIDEWAYS']
-    """
-    return [d for _, d, _ in _directed(raw) if not _way(d)]
 
 
 def _way(direction: Any) -> str | None:

@@ -238,28 +238,6 @@ def _role(turn: Mapping[str, Any]) -> str:
     return as_text(turn.get("role", turn.get("from", ""))).casefold()
 
 
-def _mapped(row: Row, task_id: str, theirs: Mapping[str, Any]) -> dict[str, Any]:
-    truth = biorlhf.truth_of(theirs)
-    sure = truth.get("expected_confidence")
-    if sure is not None and "warranted" not in truth:
-        row.find(
-            "field-type",
-            f"expected_confidence {sure!r} is no high, medium, low or share from 0 to 1",
-            task_id=task_id,
-            field="ground_truth",
-            suggestion="without it any confidence is warranted as high",
-        )
-    if lost := biorlhf.unread(theirs):
-        row.find(
-            "field-type",
-            f"the direction {lost[0]!r} is not read: nothing is paid for it",
-            task_id=task_id,
-            field="ground_truth",
-            suggestion="write UP, DOWN or unchanged",
-        )
-    return truth
-
-
 def verifier(row: Row) -> Parsed:
     """Verifier rows: ground truth (JSON), question type, applicable verifiers, hold-out group
     (group, or tissue), criteria where it has some."""
@@ -276,8 +254,9 @@ def verifier(row: Row) -> Parsed:
         if isinstance(asked, str)
         else list(tags_of(asked))
     )
-    if truth and not biorlhf.is_own(truth):
-        truth = _mapped(row, task_id, truth)
+    for says, do in biorlhf.faults(truth):
+        row.find("field-type", says, task_id=task_id, field="ground_truth", suggestion=do)
+    truth = biorlhf.truth_of(truth)
     read = biorlhf.verifiers(names, truth)
     for theirs, ours in read.items():
         if theirs != ours and ours in VERIFIERS:
