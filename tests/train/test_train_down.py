@@ -143,7 +143,7 @@ def test_a_judge_that_dies_in_a_batch_stops_it_and_one_that_refuses_a_text_does_
     some = [Response(task_id="t0", id=x, text=x) for x in ("fine", "odd")]
 
     class FakeJudge:
-        name, calls = "fake", 0
+        name, calls, said = "fake", 0, 0
 
         def key(self, task, response, criterion):
             return response.text
@@ -153,6 +153,7 @@ def test_a_judge_that_dies_in_a_batch_stops_it_and_one_that_refuses_a_text_does_
             ids = (task.id, response.id, "j")
             if response.text == "odd" or (self.calls > 1 and not alive):
                 return [unknown(*ids, "transport")]
+            self.said += 1
             return [Verdict(task_id=ids[0], response_id=ids[1], criterion_id="j", status="met")]
 
     composer = Composer.from_config({"components": [{"kind": "rubric"}]})
@@ -161,7 +162,7 @@ def test_a_judge_that_dies_in_a_batch_stops_it_and_one_that_refuses_a_text_does_
     if alive:
         grades = asyncio.run(reward.grade(some))
         assert [g.score is None for g in grades] == [False, True]
-        assert reward.bill.calls == more["judge"].calls
+        assert reward.bill.calls == more["judge"].said  # what did not come is not paid
         return
     for _ in range(2):  # what the ledger knows is no sign of life
         with pytest.raises(JudgeDownError, match="has not answered"):
