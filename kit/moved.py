@@ -54,6 +54,7 @@ MOVED = {
     "kit.report": "kit.runs.report",
     "kit.compare": "kit.runs.compare",
     "kit.data.published": "kit.calibration.published",
+    "kit.data.given": "kit.data.load",
     "kit.data.kinds": "kit.data.files",
     "kit.data.lists": "kit.data.values",
     "kit.rubrics.sketches": "kit.rubrics.corpus",

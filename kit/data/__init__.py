@@ -8,9 +8,8 @@
 from __future__ import annotations
 
 from .findings import Finding
-from .given import tasks_of
 from .jsonl import write_jsonl
-from .load import iter_tasks, load_tasks, save_tasks
+from .load import iter_tasks, load_tasks, save_tasks, tasks_of
 from .tables import read_columns, read_rows
 from .taskset import Parsed, TaskSet
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..records import Verdict, unknown
 from .names import spelled
-from .values import NOTHING, as_text, blank, number, parsed_json
+from .values import NOTHING, as_text, blank, literal, number
 
 READ: dict[str, tuple[str, float | None]] = {  # word -> (status, value)
     **dict.fromkeys(
@@ -316,7 +316,7 @@ def by_criterion(given: Any) -> list[tuple[str, Any]] | None:
     >>> by_criterion([{"criterion": "c1", "verdict": "met"}]), by_criterion("met")
     ([('c1', 'met')], None)
     """
-    given = parsed_json(given)
+    given = literal(given)
     if isinstance(given, Mapping):
         return [(str(k), label) for k, label in given.items()]
     if not isinstance(given, list) or not all(isinstance(x, Mapping) for x in given):

@@ -16,11 +16,10 @@ from ..errors import DataError
 from ..records import Response, Task, Verdict, fingerprint, is_held_out, to_json
 from ..settings.read import closest
 from . import detect
-from .chats import PROMPTS
 from .encodings import HALF, mended
 from .files import is_url
 from .findings import Finding, Note
-from .formats.benchmarks import LISTS, flat
+from .formats.benchmarks import flat
 from .formats.kit import kit, record_row
 from .jsonl import plain, write_jsonl
 from .labels import FIELDS, extent, scale_of
@@ -32,9 +31,6 @@ from .tables import kind_of, named, read_values
 from .taskset import Parsed, TaskSet, odd_labels
 from .values import as_text, blank
 
-ASKED = frozenset((*PROMPTS, *LISTS)).union(
-    "id task_id prompt_id answer expected_answer ground_truth system system_prompt".split()
-)
 IDENT = ("task_id", "id", "prompt", "question", "instruction")  # what tells a flat row's task
 ASKED_OF = re.compile(
     "prompt|question|instruction"
@@ -101,9 +97,11 @@ def iter_tasks(
         )
     stream = itertools.chain(head, stream)
     stream = _on_scale(source, stream, context)
-    for p in _read(stream, context, lost, auto=format == "auto"):
+    for p in _read(stream, context, auto=format == "auto"):
+        p = replace(p, findings=(*lost, *p.findings))  # those of lines before it
+        lost.clear()
         yield _together(p if context.whole else _levelled(p), context)
-    yield Parsed(row=0, where=context.name, findings=tuple(_whole_file(context)))
+    yield Parsed(row=0, where=context.name, findings=(*lost, *_whole_file(context)))
 
 
 def _levelled(p: Parsed) -> Parsed:
@@ -178,9 +176,7 @@ class TooDeep:
     """What stands for a row that is nested too deeply to be read."""
 
 
-def _read(
-    stream: Iterable[tuple[str, Any]], context: Context, lost: list[Finding], *, auto: bool
-) -> Iterator[Parsed]:
+def _read(stream: Iterable[tuple[str, Any]], context: Context, *, auto: bool) -> Iterator[Parsed]:
     reader = detect.READERS.get(context.format)
     mixed = auto and context.format != "kit"
     held: list[Row] = []  # the rows of one task of a flat table
@@ -188,8 +184,6 @@ def _read(
     for where, value in stream:
         context.rows += 1
         number = context.rows
-        while lost:
-            yield Parsed(row=0, where=where, findings=(lost.pop(0),))
         if not isinstance(value, Mapping):
             context.skipped += 1
             yield _error(number, where, f"the row is {type(value).__name__}, not an object")
@@ -198,7 +192,13 @@ def _read(
         ours = mixed and detect.own(value)
         looks = detect.format_of(row.data) if mixed and not ours else None
         if looks not in (None, "prompts", context.format):  # a prompt may lack what makes it theirs
-            context.others[looks] += 1
+            context.count(
+                "mixed-formats",
+                f"look like the format {looks!r}; all are read as {context.format!r}, which no "
+                f"other outnumbers among the first {LOOK}",
+                "warning",
+                suggestion="put them into a file of their own, or give format=",
+            )
         if reader is None:  # a flat table: consecutive rows of one task
             names = detect.columns(row.data)
             row.data = {names.get(k, k): v for k, v in row.data.items()}
@@ -212,8 +212,6 @@ def _read(
             continue
         yield _one(kit if ours else reader, row, context)
     yield from map(flat, _joined([*blocks, held] if held else []))
-    while lost:
-        yield Parsed(row=0, where=context.name, findings=(lost.pop(0),))
 
 
 def _row(value: Mapping[str, Any], number: int, where: str, context: Context) -> Row:
@@ -339,36 +337,9 @@ def _whole_file(context: Context) -> Iterator[Finding]:
             if sure
             else "where the scale ends there, write shares (50%), or give the criterion levels",
         )
-    for (wanted, here), n in sorted(context.extra.get("renamed", {}).items()):
-        yield Finding(
-            code="field-mismatch",
-            severity="warning",
-            where=context.name,
-            field=wanted,
-            message=f"{n} of {context.rows} rows have {here!r} and no {wanted!r}: an "
-            f"evaluator that reads {wanted!r} finds nothing "
-            "and marks every answer wrong",
-            suggestion=f"the kit reads {here!r}; rename the field for other readers",
-        )
-    for (theirs, ours), n in sorted(context.extra.get("verifiers", {}).items()):
-        yield Finding(
-            code="verifier-mapped",
-            severity="info",
-            where=context.name,
-            field="verifiers",
-            message=f"{n} of {context.rows} rows ask for {theirs}: by what their truth holds, "
-            f"this is the {ours} verifier",
-        )
-    for (here, other), n in context.conflicts.most_common():
-        yield Finding(
-            code="field-conflict",
-            severity="warning" if other in ASKED else "info",
-            where=context.name,
-            field=other,
-            message=f"{n} of {context.rows} rows have {here!r} and another value in {other!r}: "
-            f"{here!r} is read, {other!r} is kept in meta",
-            suggestion="join or rename the fields if the other one is meant",
-        )
+    for f, n in context.counted.most_common():
+        if n > 1 or context.rows > 1 or f.code != "missing-field":
+            yield replace(f, message=f"{n} of {context.rows} rows {f.message}")
     for (name, kind), n in context.changed.most_common(50):
         yield Finding(
             code="value-type",
@@ -376,15 +347,6 @@ def _whole_file(context: Context) -> Iterator[Finding]:
             where=context.name,
             field=name,
             message=f"{n} values of the field {name!r} are of type {kind}; they became text",
-        )
-    for other, n in context.others.most_common():
-        yield Finding(
-            code="mixed-formats",
-            severity="warning",
-            where=context.name,
-            message=f"{n} of {context.rows} rows look like the format {other!r}; all are read as "
-            f"{context.format!r}, which no other outnumbers among the first {LOOK}",
-            suggestion="put them into a file of their own, or give format=",
         )
     if context.numbered:
         where, field, text = context.numbered.get(True) or context.numbered[False]
@@ -397,16 +359,6 @@ def _whole_file(context: Context) -> Iterator[Finding]:
             text=text,
             suggestion="where they say what a criterion is worth, write it as its weight",
         )
-    for name, n in context.missing.most_common():
-        if n > 1 or context.rows > 1:
-            yield Finding(
-                code="missing-field",
-                severity="error",
-                where=context.name,
-                field=name,
-                message=f"a reader of this format expects {name!r}, which {n} of "
-                f"{context.rows} rows do not have",
-            )
     if again := len(context.first) - len(context.asked):
         yield Finding(
             code="same-prompt",
@@ -482,6 +434,31 @@ def _together(p: Parsed, context: Context) -> Parsed:
         ),
         findings=tuple(replace(f, task_id=f.task_id and own) for f in p.findings),
     )
+
+
+def tasks_of(given: Any, where: str = "tasks") -> list[Task]:
+    """Tasks out of a file, a TaskSet, Task records, or rows that `load_tasks` reads; a list.
+
+    DataError for a file or rows with errors, and for what is no task.
+
+    >>> [t.prompt for t in tasks_of([{"prompt": "Say hi.", "rubrics": ["It greets."]}])]
+    ['Say hi.']
+    """
+    given = getattr(given, "tasks", given)
+    records = [given] if isinstance(given, Task) else given
+    if isinstance(given, (str, os.PathLike)) or hasattr(given, "iloc"):
+        return load_tasks(given).sound().tasks
+    rows = list(records) if isinstance(records, Iterable) else [records]
+    if rows and all(isinstance(row, Mapping) for row in rows):
+        return load_tasks(given).sound().tasks
+    for n, row in enumerate(rows, 1):
+        if not isinstance(row, Task):
+            raise DataError(
+                f"a {type(row).__name__} is no task",
+                where=f"{where}, number {n}",
+                fix="give what kit.load returned, or rows that it reads",
+            )
+    return rows
 
 
 def save_tasks(

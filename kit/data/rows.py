@@ -12,14 +12,14 @@ from __future__ import annotations
 import itertools
 import math
 from array import array
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..records import Criterion, Response, Task, Verdict
 from . import labels
-from .chats import answer_of, is_chat, torn, turns_in, unread_in
+from .chats import PROMPTS, answer_of, is_chat, torn, turns_in, unread_in
 from .criteria import unique
 from .findings import Finding
 from .levels import UNREAD
@@ -45,6 +45,10 @@ SHARED = {  # field of a task -> fields of a row that hold it, where a reader do
     "system": ("system", "system_prompt"),
 }
 
+LISTS = ("checklist", "checklists", "rubrics", "criteria", "requirements", "rubric")
+ASKED = frozenset((*PROMPTS, *LISTS)).union(
+    "id task_id prompt_id answer expected_answer ground_truth system system_prompt".split()
+)
 READ = OWN_TASK.union(
     "messages question instruction rubrics checklist response chosen rejected ground_truth task_id "
     "output answer".split()
@@ -58,11 +62,10 @@ class Context:
     """What one file's reading gathers: ids seen, fields unread, missing, or at odds with another.
 
     scale : (lowest, highest) of the file's numeric labels; None = 0/1. extent : those that occur.
-    conflicts : (field read, field left in meta) -> in how many rows they differ.
+    counted : what is to be said of the file's rows -> of how many.
     changed : (field, type) -> in how many rows a value that JSON does not know became text.
     whole : all rows are held: those of one task of a flat table need not follow each other.
     given : the rows came from Python, not out of a file: their texts may hold anything.
-    others : other formats -> how many rows look like them.
     numbered : whether all texts of a rubric without weights hold a number, or some -> (where,
         field, text) of the first.
     first, first_rows, asked : tasks of rows without an id, the rows where they stand, and what they
@@ -83,10 +86,8 @@ class Context:
             OWN_CRITERION - {"meta"} | {"criterion", "description", "polarity"}, " of a criterion"
         )
     )
-    missing: Counter[str] = field(default_factory=Counter)
-    conflicts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    counted: Counter[Finding] = field(default_factory=Counter)
     changed: Counter[tuple[str, str]] = field(default_factory=Counter)
-    others: Counter[str] = field(default_factory=Counter)
     first: Seen = field(default_factory=Seen)
     first_rows: array[int] = field(default_factory=lambda: array("Q"))
     asked: Seen = field(default_factory=Seen)
@@ -95,7 +96,11 @@ class Context:
     whole: bool = False
     given: bool = False
     numbered: dict[bool, tuple[str, str, str]] = field(default_factory=dict)
-    extra: dict[str, Counter[Any]] = field(default_factory=lambda: defaultdict(Counter))
+
+    def count(self, code: str, message: str, severity: str, **more: Any) -> None:
+        """Count a row of which this is to be said."""
+        made = Finding(code=code, severity=severity, where=self.name, message=message, **more)
+        self.counted[made] += 1
 
 
 class Row:
@@ -212,7 +217,15 @@ class Row:
         out = {str(k): v for k, v in self.data.items() if k not in self.used}
         for name, value in out.items():
             if name in self.rivals and not asks(name, value):
-                self.context.conflicts[self.rivals[name], name] += 1
+                read = self.rivals[name]
+                self.context.count(
+                    "field-conflict",
+                    f"have {read!r} and another value in {name!r}: {read!r} is read, {name!r} is "
+                    "kept in meta",
+                    "warning" if name in ASKED else "info",
+                    field=name,
+                    suggestion="join or rename the fields if the other one is meant",
+                )
             elif self.data.get("split") or mark(name, value) is None:
                 self.context.unread.add(name, self.where, self.data, bare)
         return out
@@ -296,9 +309,10 @@ class Row:
 
     def done(self, task: Task | None) -> Parsed:
         """The finished row; what it lacks is counted."""
-        self.context.missing.update(
-            {f.field for f in self.findings if f.code == "missing-field" and not f.criterion_id}
-        )
+        lost = (f for f in self.findings if f.code == "missing-field" and not f.criterion_id)
+        for name in {f.field: None for f in lost}:
+            said = f"lack {name!r}, which a reader of this format expects"
+            self.context.count("missing-field", said, "error", field=name)
         return Parsed(
             row=self.number,
             where=self.where,

@@ -180,9 +180,10 @@ def _unpack(
             rest = {k: x for k, x in value.items() if k != held[0]}
             side = marked({"split": held[0]} | rest)
             if rest := {k: x for k, x in rest.items() if mark(k, x) is None}:
-                said = f"nothing reads {', '.join(_sized(k, x) for k, x in list(rest.items())[:8])}"
+                named = ", ".join(_sized(k, x) for k, x in list(rest.items())[:8])
+                more = f" and {len(rest) - 8} more" * (len(rest) > 8)
+                said = f"nothing reads {named}{more} beside the rows in {held[0]!r}"
                 lost = any(asks(k, x) for k, x in rest.items())
-                said = f"{said} beside the rows in {held[0]!r}"
                 _report(problem, name, Note("unread-field", said, "error" if lost else "warning"))
             for i, row in enumerate(value[held[0]], 1):
                 yield f"{name}, field {held[0]}, item {i}", {"split": side} | row if side else row

@@ -139,6 +139,19 @@ def test_what_another_language_measures_in_its_own_way_is_left_to_a_judge(name, 
     assert [f.code for f in t.findings] == ["no-check"]
 
 
+def test_an_argument_that_an_instruction_does_not_take_is_kept_and_named():
+    """It was kept, and nothing said that the check does not measure it."""
+    asked = {"num_words": 3, "relation": "at least", "language": "de", "n": None}
+    ids = ["length_constraints:number_words", "punctuation:no_comma"]
+    t = load_tasks([{"prompt": "p", "instruction_id_list": ids, "kwargs": [asked, {"max": 2}]}])
+    assert [c.meta["kwargs"] for c in t.tasks[0].criteria] == [
+        {k: v for k, v in asked.items() if v is not None},
+        {"max": 2},
+    ]
+    named = [(f.severity, f.field) for f in t.findings]
+    assert named == [("info", "kwargs: language"), ("info", "kwargs: max")]
+
+
 def test_an_empty_chat_is_no_prompt_and_roles_have_no_case():
     """The empty list was the prompt '[]', a warning; {"role": "User"} was nobody's turn."""
     rubrics = [{"criterion": "C", "points": 5}]

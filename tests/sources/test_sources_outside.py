@@ -436,6 +436,24 @@ def test_save_says_what_it_wants_first(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("named", ["Where?", ["Where?", "And?"], ["Where?"], "And?"])
+def test_a_pair_at_the_end_of_a_shared_chat_answers_that_chat(named):
+    """The row's prompt was an earlier turn, or a list of some, as in a public set: "answer another
+    prompt than the row's", and the answers stood under that prompt."""
+    said = [("user", "Where?"), ("assistant", "Bonn."), ("user", "And?")]
+    chat = [{"role": r, "content": t} for r, t in said]
+    sides = {k: [*chat, {"role": "assistant", "content": k}] for k in ("chosen", "rejected")}
+    query = named if isinstance(named, str) else json.dumps(named)
+    found = load_tasks([{"query": query, **sides}])
+    (task,) = found.tasks
+    assert (task.prompt, len(task.history)) == ("And?", 2)
+    assert [r.text for r in found.responses] == ["chosen", "rejected"]
+    assert not [f for f in found.findings if f.severity == "error"]
+    parted = [*chat[:1], {"role": "assistant", "content": "Rome."}, *sides["rejected"][2:]]
+    for other in ({"query": "When?", **sides}, {"query": query, **sides, "rejected": parted}):
+        assert "context-mismatch" in _codes(load_tasks([other]))
+
+
 def test_pairs_of_answers_of_several_turns_are_said_to_be_no_pairs_of_texts():
     """All 158 pairs of a public set share the prompt: "answer different chats"; where a tool was
     called differently before the same last words, they were "the same text"."""

@@ -1,12 +1,15 @@
 """Rows in and out of files, with their places."""
 
 import gzip
+import json
 import math
 
+import pandas
 import pytest
 
 import kit
 import kit.data.stream as stream
+from kit.data import load_tasks
 from kit.data.jsonl import write_jsonl
 from kit.data.tables import named, read_columns, read_rows
 from kit.errors import DataError, MissingError
@@ -241,3 +244,21 @@ def test_rows_with_an_id_are_joined_whatever_else_they_hold():
         for i, c in enumerate("XYX")
     ]
     assert len(kit.load(rows).tasks) == 1
+
+
+def test_more_fields_beside_the_rows_than_are_named_are_counted(tmp_path):
+    """The ninth and those behind it were not mentioned."""
+    for n in (8, 11):
+        fields = {f"f{i}": i for i in range(n)}
+        (tmp_path / "a.json").write_text(json.dumps({**fields, "data": [{"prompt": "p"}]}))
+        (found,) = load_tasks(tmp_path / "a.json").findings
+        assert "'f7'" in found.message and ("and 3 more beside" in found.message) == (n == 11)
+
+
+def test_labels_in_a_table_of_pandas_are_read(tmp_path):
+    """A cell held Python's repr: criteria there were read, labels were an info or an error."""
+    row = {"prompt": "p", "criteria": [{"id": "x", "text": "T"}], "labels": {"x": "met"}}
+    answer = {"task_id": "row-1", "response": "a", "labels": {"x": "unmet"}}
+    for given, status in (({**row, "response": "a"}, "met"), (answer, "unmet")):
+        pandas.DataFrame([given]).to_csv(tmp_path / "a.csv", index=False)
+        assert [v.status for v in load_tasks(tmp_path / "a.csv").verdicts] == [status]

@@ -12,7 +12,7 @@ from ..chats import ask
 from ..criteria import criteria_from, signs, tags_of
 from ..labels import FIELDS, SAID, by_criterion, entry, giver
 from ..names import mark, marked
-from ..rows import SHARED, Row
+from ..rows import LISTS, SHARED, Row
 from ..taskset import Parsed
 from ..values import as_text, blank, listed, parsed_json, unused
 from .rubric import object_of, snippets
@@ -22,7 +22,6 @@ ANSWERS = ("response", "answer", "output")
 APART = ("source", "model", "sample", "sample_index")  # equal texts of two are two answers
 WEIGHTS = ("weight", "points")
 OF_ONE = tuple("weight points levels scale title tags check required importance penalty".split())
-LISTS = ("checklist", "checklists", "rubrics", "criteria", "requirements", "rubric")
 
 
 def healthbench(row: Row) -> Parsed:
@@ -86,9 +85,7 @@ def _meta_evaluation(row: Row) -> Parsed:
                 "in meta",
             )
     else:
-        for field, value in (("binary_labels", given), ("anonymized_physician_ids", raters)):
-            if value is not None:
-                row.keep(field, value)
+        row.used -= {"binary_labels", "anonymized_physician_ids"}
     return row.task(
         task_id,
         chat.prompt,

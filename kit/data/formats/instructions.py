@@ -290,6 +290,8 @@ def _criterion(row: Row, name: str, instruction: Any, arguments: Any) -> Criteri
     made = MAKERS[bare](given) if bare in MAKERS and bare in alike else None
     meta = {"instruction": known, "kwargs": given if isinstance(arguments, Mapping) else arguments}
     if made is not None:
+        same = (k for k in given if MAKERS[bare]({**given, k: None}) == made)
+        row.within("kwargs", {k: given[k] for k in same})
         return Criterion(
             id=name, text=made[0], check=made[1], tags=(bare.split(":")[0],), meta=meta
         )

@@ -14,7 +14,7 @@ from ..criteria import criteria_from, tags_of
 from ..labels import FIELDS, by_criterion, giver, read_label
 from ..rows import Row
 from ..taskset import Parsed
-from ..values import absent, as_text, beside, blank, listed, number, parsed_json, unused
+from ..values import absent, as_text, beside, blank, listed, literal, number, parsed_json, unused
 from . import biorlhf
 from .biorlhf import VERIFIERS
 from .rubric import object_of, snippets
@@ -162,7 +162,10 @@ def dpo(row: Row) -> Parsed:
     ]
     last = [c[-1]["content"] for c in asked if c]
     texts = {t.strip() for t in last if isinstance(t, str)}
-    other = not alone and bool(texts - {(own.prompt or "").strip()})
+    said = literal(own.prompt)  # one turn of the user's, or a list of some
+    said = {as_text(t).strip() for t in (said if isinstance(said, list) else [said or ""])}
+    users = {as_text(t["content"]).strip() for c in asked for t in c if t["role"] == "user"}
+    other = not alone and bool(texts - said) and (apart or not said <= users)
     prompt = own.prompt if other else prompt
     if apart and not other and asked[0] == asked[1]:
         row.find(
@@ -260,7 +263,12 @@ def verifier(row: Row) -> Parsed:
     read = biorlhf.verifiers(names, truth)
     for theirs, ours in read.items():
         if theirs != ours and ours in VERIFIERS:
-            row.context.extra["verifiers"][theirs, ours] += 1
+            row.context.count(
+                "verifier-mapped",
+                f"ask for {theirs}: by what their truth holds, this is the {ours} verifier",
+                "info",
+                field="verifiers",
+            )
     meta = {**chat.meta, **({"verifiers": list(read.values())} if asked is not None else {})}
     if names != list(read.values()):
         meta["applicable_verifiers"] = names  # as the row has them
@@ -315,7 +323,14 @@ def qa(row: Row) -> Parsed:
     task_id, chat = row.task_id("id", "task_id"), ask(row, "question", "prompt", "query")
     for wanted, here in (("expected_answer", "answer"), ("category", "type")):
         if row.data.get(wanted) is None and row.data.get(here) is not None:
-            row.context.extra["renamed"][wanted, here] += 1
+            row.context.count(
+                "field-mismatch",
+                f"have {here!r} and no {wanted!r}: an evaluator that reads {wanted!r} finds nothing "
+                "and marks every answer wrong",
+                "warning",
+                field=wanted,
+                suggestion=f"the kit reads {here!r}; rename the field for other readers",
+            )
     answer = row.take("expected_answer", "answer", "expected")
     row.need(answer is not None, "the question has no answer", "answer")
     return row.task(
