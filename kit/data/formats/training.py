@@ -325,8 +325,8 @@ def qa(row: Row) -> Parsed:
         if row.data.get(wanted) is None and row.data.get(here) is not None:
             row.context.count(
                 "field-mismatch",
-                f"have {here!r} and no {wanted!r}: an evaluator that reads {wanted!r} finds nothing "
-                "and marks every answer wrong",
+                f"have {here!r} and no {wanted!r}: an evaluator that reads {wanted!r} finds "
+                "nothing and marks every answer wrong",
                 "warning",
                 field=wanted,
                 suggestion=f"the kit reads {here!r}; rename the field for other readers",
