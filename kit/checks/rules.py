@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ..records import Response, Task
+from ..records import Response, Task, leaves
 from . import text as text_of
 from .arguments import Arguments, Finding, Rule
 from .language import CODES, language
@@ -263,9 +263,8 @@ def _number(task: Task, response: Response, args: Arguments) -> Finding:
     tried = {"any": found, "first": found[:1], "last": found[-1:]}[which]
     nearest = min((q.value for q in tried), key=lambda x: abs(x - value), default=None)
     right = {q.value for q in tried if agrees(q, value, tolerance, unit, percent=not unit)}
-    checks = [c.check for c in task.criteria if c.check and c.check["name"] == "number"]
-    known = right | {x.get("value") for x in checks}
-    beside = [v for v in _rivals(text, found, right) if v not in known and which == "any"]
+    known = {c.check.get("value") for c in task.criteria if c.check and c.check["name"] == "number"}
+    beside = [v for v in _rivals(text, found, right) if which == "any" and v not in known | right]
     place = "nearest" if which == "any" else which
     shown = "no number" if nearest is None else f"{place} number is {nearest:.10g}"
     return Finding(
@@ -398,22 +397,21 @@ def _all_met(task: Task, response: Response, args: Arguments) -> Finding:
                 "of", f"there is no other criterion {missing[0]!r}", "write ids of the task"
             )
         others = [c for c in others if c.id in ids]
-    parents = {c.parent for c in task.criteria}
-    leaves = [c for c in others if c.id not in parents]
-    found = {c.id: check(task, response, c) if c.by_code else None for c in leaves}
+    judged = [c for c in leaves(task.criteria) if c in others]
+    found = {c.id: check(task, response, c) if c.by_code else None for c in judged}
     failed = [
         c.id
-        for c in leaves
+        for c in judged
         if (v := found[c.id]) is not None and v.known and (v.status == "met") != (c.weight >= 0)
     ]
     open_ = [i for i, v in found.items() if v is None or not v.known]
     if failed:
         return Finding(
-            False, f"{len(failed)} of {len(leaves)} other criteria fail: {', '.join(failed[:5])}"
+            False, f"{len(failed)} of {len(judged)} other criteria fail: {', '.join(failed[:5])}"
         )
-    if open_ or not leaves:
+    if open_ or not judged:
         return Finding(None, f"cannot tell: {', '.join(open_[:5]) or 'no other criterion'}")
-    return Finding(True, f"all {len(leaves)} other criteria hold")
+    return Finding(True, f"all {len(judged)} other criteria hold")
 
 
 def _mentions(task: Task, text: str) -> float | None:

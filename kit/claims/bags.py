@@ -171,8 +171,7 @@ def _numbers(task: Task, sentences: Sequence[str]) -> list[str]:
     beside: dict[float, None] = {}
     for s in sentences:
         said = numbers(s)
-        right = right_numbers(s, facts)
-        new = [n for n in said if n not in given and n not in right]
+        new = [n for n in said if n not in given.union(right_numbers(s, facts))]
         calculation = "=" in s and len(new) < len(said) and len(new) <= STEPS
         beside.update(dict.fromkeys([] if calculation else new))
     return [f"{n:g}" for n in beside][FREE_NUMBERS:]

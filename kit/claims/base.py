@@ -76,8 +76,8 @@ def unread(task: Task, text: str) -> str:
     global _last
     last = _last
     if last[0] is not task or last[1] != text:
-        names = {"direction", "factual"}.intersection(applicable(task))
-        read = (_module(n).unread(task, text) for n in sorted(names))
+        names = {"factual" if n == "consistency" else n for n in applicable(task)}
+        read = (_module(n).unread(task, text) for n in ("direction", "factual") if n in names)
         _last = last = task, text, next(filter(None, read), "")
     return last[2]
 

@@ -156,8 +156,8 @@ def _item(words: Sequence[str], size: int, *, first: bool) -> Sequence[str]:
         kept = words[leads[-1] + 1 :] if leads else words
         if len(kept) < size:  # "a gain of function"
             kept = [*dropwhile(lx.LEADS.__contains__, words[-size:])]
-        ends = len(kept) > LONGEST or lx.BE.intersection(words[:1])  # "is the heart sensitive"
-        return kept[-size:] if ends else kept
+        # "is the heart sensitive"
+        return kept[-size:] if len(kept) > LONGEST or lx.BE.intersection(words[:1]) else kept
     start = next((i for i, w in enumerate(words) if w not in lx.LEADS), len(words))
     end = min((i for i in leads if i > start), default=len(words))
     return (

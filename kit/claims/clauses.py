@@ -57,7 +57,7 @@ _THE_PATHWAY = re.compile(  # "In flight, the pathway is up" speaks of "this pat
     r"the(?= (?:pathway|gene set)\b)",
     re.I,
 )
-_DENIALS, _NO_CLAIM, _LIKEWISE = phrases(lx.DENIALS), phrases(lx.NO_CLAIM), phrases(lx.LIKEWISE)
+_DENIALS, NO_CLAIM, _LIKEWISE = phrases(lx.DENIALS), phrases(lx.NO_CLAIM), phrases(lx.LIKEWISE)
 _TAKES_BACK, _CAUSES = phrases(lx.TAKES_BACK), phrases(lx.CAUSES)
 _UNDONE = re.compile(  # what was to happen did not: "the rise was expected but did not occur"
     r"(?:\b(?:not|never)|n't) (?:actually |really )?(?:occur\w*|happen\w*|materiali[sz]e\w*"
@@ -192,7 +192,7 @@ class _Sentence:
             undone = bool(_UNDONE.search(" ".join(clause)))
             if undone and not (subjects and previous):
                 out = [c for c in out if c.subject not in {b.subject for b in previous}]
-            if undone or after_phrase(clause, _NO_CLAIM) >= 0 or _condition(clause):
+            if undone or after_phrase(clause, NO_CLAIM) >= 0 or _condition(clause):
                 previous = []
                 continue
             bound = self._clause(start, end, clause, subjects, previous)

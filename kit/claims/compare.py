@@ -19,8 +19,7 @@ def comparative(word: str) -> int:
     (1, -1, 0)
     """
     formed = re.fullmatch(r"[a-z]{2,}(er|est)", word) and word not in lx.NOT_COMPARATIVE
-    more = word in lx.MORE or (formed and len(word) > 4)
-    return -1 if word in lx.LESS else int(more or 0)
+    return -1 if word in lx.LESS else int(word in lx.MORE or bool(formed and len(word) > 4))
 
 
 def _names(entity: str, facts: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -173,16 +173,12 @@ def score(task: Task, response: Response, *, name: str = "consistency") -> Part:
     addressed.
     """
     against = contradictions(task, response.text)
-    covered = (
-        acknowledges(task, response.text)
-        if task.truth.get("answerable") is False
-        else coverage(task, response.text)
-    )
+    unanswerable = task.truth.get("answerable") is False
+    covered = (acknowledges if unanswerable else coverage)(task, response.text)
     right = rightness(task, response.text)
     details: dict[str, Any] = {"coverage": covered, "contradictions": against, "right": right}
-    value = 0.5 * covered + 0.5 * (not against) if covered > 0 else 0.0
-    if task.truth.get("answerable") is False:
-        value = covered * (0.5 + 0.5 * (not against))
+    whole = covered if unanswerable else float(covered > 0)
+    value = 0.5 * covered + 0.5 * whole * (not against)
     return Part.known(name, value * (1.0 if right is None else right), **details)
 
 

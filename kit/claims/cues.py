@@ -185,8 +185,8 @@ def count_negations(
     count.
     """
     if words[start] in lx.PREPOSITIONS | {"without", "despite"} and words[start + 1] != "no":
-        lead = (i for i in range(start, cue.start) if words[i] == ",")
-        start = next(lead, start)  # "without oxygen, X rises"
+        # "without oxygen, X rises"
+        start = next((i for i in range(start, cue.start) if words[i] == ","), start)
     first = max(start, cue.start - 6)
     window = ["_" if i in mute else words[i] for i in range(first, cue.start)]
     if m := _NOT_NEGATIONS.search(text := f" {' '.join(window)} "):

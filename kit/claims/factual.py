@@ -39,8 +39,10 @@ from .bags import (
 from .choice import decided, guesses, labelled, offered, others
 from .compare import against, first, misplaced, ranked, relation
 from .confidence import without_confidence
+from .direction import held
 from .listing import rivals
 from .text import affirmed, asserted, find, norm, phrase_words, spans
+from .varying import alike
 
 _JOINT = re.compile(  # what says "and" in another way
     r"\b(?:as well as|along with|together with|in addition to|plus(?= [^\W\d]))\b"
@@ -299,36 +301,28 @@ def found(task: Task, text: str) -> list[str]:
     wrong = swapped(task, sentences)
     out = []
     for i, fact in enumerate(facts):
-        given = fact.get("number") is None and bool(find(asked, [("", fact["text"])]))
-        judged = comparison and given  # "X is smaller than Y" says that Y is the larger
+        # "X is smaller than Y" says that Y is the larger
+        judged = comparison and fact.get("number") is None and find(asked, [("", fact["text"])])
         hit = related == "right" if judged else matched(fact, sentences, task.prompt)
-        shown = "alike" in fact and not hit and _alike(task, text) is fact["alike"]
-        if shown and not any(matched({"text": p}, sentences) for p in fact["poles"]):
-            out.append(str(fact["id"]))
         told = _polar(task, fact, text) == fact["text"]
-        if told or (hit and i not in wrong and not _undecided(task, fact, sentences)):
+        named = hit and "alike" not in fact and i not in wrong
+        if told or (named and not _undecided(task, fact, sentences)):
             out.append(str(fact.get("id", f"f{i + 1}")))
     return out
 
 
 def _polar(task: Task, fact: Mapping[str, Any], text: str) -> str:
-    """What an answer without the word says to a yes/no question (`kit.claims.polar`)."""
+    """What an answer without the word says to a yes/no question (`kit.claims.polar`), and of
+    whether all are alike (`kit.claims.varying`).
+    """
+    said = statements(text, task.prompt)
+    if "alike" in fact:
+        ways = held(task, text)
+        told = alike(task.prompt, said, () if ways["silent"] else ways["said"].values())
+        return fact["text"] if told == polar.POLES[fact["alike"]] else told
     poles = {"text": "yes", "aliases": ("no", "true", "false")}
-    return (
-        ""
-        if fact["text"] not in polar.POLES or matched(poles, statements(text, task.prompt))
-        else polar.said(task.prompt, text)
-    )
-
-
-def _alike(task: Task, text: str) -> bool | None:
-    """Whether the directions that are said are one and the same; None where a subject has none."""
-    from .direction import held
-
-    said = held(task, text)
-    ways = set(said["said"].values())
-    told = ways and not said["silent"] and ways <= {"up", "down", "none"}
-    return len(ways) == 1 if told else None
+    worded = fact["text"] not in polar.POLES or matched(poles, said)
+    return "" if worded else polar.said(task.prompt, text)
 
 
 def _undecided(task: Task, fact: Mapping[str, Any], sentences: Sequence[str]) -> bool:
@@ -469,7 +463,7 @@ def precision(task: Task, text: str) -> tuple[float, list[str]]:
     """(matched / (matched + rivals), the rivals); 1.0 where nothing is listed beside the facts."""
     said = statements(text, task.prompt)
     listed = rivals(
-        said,
+        () if all("alike" in f for f in _facts(task)) else said,  # cases may be listed
         is_fact=lambda s: any(matched(f, [s]) for f in _facts(task)),
         prompt=task.prompt,
         candidates=task.truth.get("candidates", ()),

@@ -25,11 +25,11 @@ _SHORT = re.compile(  # "That is correct", "Not so", "Wrong"
     r"(?:(?:that|this|it) (?:(?:is|was|(?P<no>isn't|wasn't)) )?)?(?P<not>not )?(?:indeed |quite )?"
     r"(?:correct|right|true|so|indeed|the case|(?P<false>incorrect|wrong|false|untrue))"
 )
-_CUT = re.compile(
+CUT = re.compile(
     r"[()]|\s[–—-]\s|[,;:.!](?=\s|$)|\b(?:but|because|since|while|whereas|although|though|which|as)\b",
     re.I,
 )
-_HOLDS = re.compile(  # "I think that it does" states it; "I think whether" and "I know if" do not
+HOLDS = re.compile(  # "I think that it does" states it; "I think whether" and "I know if" do not
     r"\W*\b(?:i|we) (?:firmly |strongly |also |now )?"
     r"(?:think|believe|know|expect|conclude|(?:am|are) (?:\w+ly )?(?:sure|confident|certain)"
     r"|would (?:say|expect|think)) (?:that )?(?!that\b|of\b|about\b)",
@@ -47,8 +47,7 @@ def said(prompt: str, text: str) -> str:
     >>> said(asked, "KMP restores OXPHOS.")
     'unread'
     """
-    found = [m.groups() for m in _ASKS.finditer(prompt)]
-    verb, question = found[-1] if found else ("", "or")
+    verb, question = [("", "or"), *(m.groups() for m in _ASKS.finditer(prompt))][-1]
     words = _words(question)
     # a word that the question has twice tells nothing of the order: "male mice, female mice"
     asked = tuple(w for w in words if w not in lx.POLAR_FREE and words.count(w) == 1)
@@ -57,13 +56,13 @@ def said(prompt: str, text: str) -> str:
     free = lx.POLAR_FREE.union(_words(prompt)).difference(asked)
     told = {
         _says(
-            affirmed(_words(_HOLDS.sub("", part, count=1))),
+            affirmed(_words(HOLDS.sub("", part, count=1))),
             asked,
             free,
             passive=verb.lower() not in lx.BE,
         )
         for s in sentences(without_confidence(text))
-        for part in _CUT.split(s)
+        for part in CUT.split(s)
         if not s.endswith("?")
     }
     poles = told.intersection(POLES) or told - {""}

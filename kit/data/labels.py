@@ -126,8 +126,7 @@ def read_label(label: Any, *, scale: tuple[float, float] | None = None) -> tuple
             return READ[one]
         how = HOW.fullmatch(one)
         if how and READ.get(how[3].replace("meet", "met")) == READ["met"]:
-            word = (how[1] and "unmet") or (how[2] and "partly") or "met"
-            return READ[word]
+            return READ[(how[1] and "unmet") or (how[2] and "partly") or "met"]
     if part := fraction(text):
         x, top = part
         return _number(x, scale if scale and scale[1] == top else (0.0, top))

@@ -78,8 +78,7 @@ def rubric_of(options: Mapping[str, Any], task: Task) -> tuple[Criterion, ...]:
     static = options.get("static")
     if not static or options.get("instance_rubrics_only"):
         return own
-    taken = {c.id for c in own}
-    return own + tuple(c for c in static_criteria(static) if c.id not in taken)
+    return own + tuple(c for c in static_criteria(static) if c.id not in {x.id for x in own})
 
 
 def _rubric(

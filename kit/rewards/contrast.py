@@ -142,8 +142,7 @@ def rerank(
             where="rerank, weights",
             fix=f"use some of {', '.join(known)}",
         )
-    components = {c.name for c in base.components}
-    factors = {k: v for k, v in weights.items() if k not in components}
+    factors = {k: v for k, v in weights.items() if k not in {c.name for c in base.components}}
     parts = (dataclasses.replace(c, weight=weights.get(c.name, c.weight)) for c in base.components)
     changed = dataclasses.replace(base, components=tuple(parts))
     before = grades(tasks, responses, verdicts, composer=base)

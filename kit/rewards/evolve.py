@@ -88,8 +88,7 @@ class EvolvingRubrics:
 
     def state(self, task: Task) -> dict[str, list[dict[str, Any]]]:
         """The task's buffers as JSON values; `restore` reads them back."""
-        b = self.buffers(task)
-        return {n: [to_json(c) for c in getattr(b, n).values()] for n in BUFFERS}
+        return {n: [to_json(c) for c in getattr(self.buffers(task), n).values()] for n in BUFFERS}
 
     def restore(self, task_id: str, state: Mapping[str, Any]) -> None:
         """Put buffers back as `state` gave them."""

@@ -357,8 +357,7 @@ class Workbench:
         train = sorted(train, key=self._ids.__getitem__)  # whatever the order of the file
         rows, none = [self.rows[i] for i in train], np.zeros(len(train))
         variants.examples(rows, none, k, seed)  # it refuses too many before the baseline is asked
-        shown = variants.examples(rows, self.right(BASELINE)[train], k, seed)
-        return f"{self.prompt}\n{shown}"
+        return f"{self.prompt}\n{variants.examples(rows, self.right(BASELINE)[train], k, seed)}"
 
     def cascade(self, cheap: str, strong: str, *, tolerance: float = 0.02) -> Trial:
         """A trial "cheap -> strong": the strong one decides where the cheap one's P is in doubt.

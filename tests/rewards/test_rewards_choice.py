@@ -71,6 +71,50 @@ def test_both_poles_are_a_contradiction(consistent):
     assert [pay(asked, t) for t in texts] == [0.0, 0.0, float(not consistent)]
 
 
+ALIKE = (
+    "Yes.|Yes, it is.|Yes, all four tissues respond alike.|It is the same in every tissue.|No. No tissue"
+    " differs.|The tissues agree.|There is no difference between the tissues.|Consistent."
+    "|Every tissue moves the same way, though the size differs.|It does not depend on the tissue."
+).replace("No. No", "No")
+APART = (
+    "No.|No, the tissues differ.|It isn't consistent.|Not all tissues respond alike.|It is mixed."
+    "|It is up in some tissues and down in others.|The direction depends on the tissue."
+    "|All tissues except thymus agree.|It is far from consistent.|The tissues do not agree."
+)
+NEITHER = (
+    "|The sky is blue.|I do not know.|Yes and no.|It may be consistent or not.|Yes. It is inconsistent."
+    "|Nobody can tell if it is consistent.|I do not know whether it is consistent.|Glycolysis."
+)
+
+
+@pytest.mark.parametrize("verifier", ["factual", "consistency"])
+def test_ordinary_words_for_alike_and_apart_were_read_as_wrong(verifier):
+    """ "Yes." to "Is it consistent?" earned nothing where it was right: 23 of 44 wordings did."""
+    prompt = "Is the response of Glycolysis consistent across liver, kidney, eye and thymus?"
+    for said in (True, False):
+        truth = {**truth_of({"is_consistent": said}), "verifiers": [verifier]}
+        task = Task(id="t", prompt=prompt, truth=truth)
+        paid = {
+            text: verify(verifier, task, Response(task_id="t", id="r", text=text)).low
+            for text in f"{ALIKE}|{APART}|{NEITHER}".split("|")
+        }
+        right = (ALIKE if said else APART).split("|")
+        assert paid == {t: float(t in right) for t in paid}
+
+
+def test_yes_is_alike_only_where_alike_is_asked():
+    prompt = "Do liver, kidney and eye differ in their response?"
+    asked = (prompt, truth_of({"is_consistent": False}))
+    assert [pay(asked, t) for t in ("Yes.", "Yes, they differ.", "No.")] == [1.0, 1.0, 0.0]
+
+
+def test_words_for_alike_that_nobody_listed_are_unread():
+    truth = {**truth_of({"is_consistent": True}), "verifiers": ["consistency"]}
+    task = Task(id="t", prompt="Is the response consistent across tissues?", truth=truth)
+    part = verify("consistency", task, Response(task_id="t", id="r", text="It is, in all four."))
+    assert part.value is None and part.details["unread"]
+
+
 def test_silence_says_nothing_of_consistency():
     """Where no directions were given and the truth is "inconsistent", "" earned 1.0."""
     for said in (True, False):

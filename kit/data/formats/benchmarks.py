@@ -155,8 +155,7 @@ def checklist(row: Row) -> Parsed:
     )
     given = row.take(*LISTS)
     name = next((n for n in LISTS if row.data.get(n) is given), LISTS[0])
-    items = _weighted(row, listed(row, given, name))
-    criteria = criteria_from(row, items, field_name=name)
+    criteria = criteria_from(row, _weighted(row, listed(row, given, name)), field_name=name)
     references = parsed_json(row.data.get("references"))
     if isinstance(references, Mapping):
         row.used.add("references")

@@ -81,14 +81,6 @@ _SHORT = {
     "fatty acid metabolism": ("fatty acid oxidation", "lipid metabolism"),
     "dna repair": ("DNA damage repair",),
 }
-_MIXED = (
-    *("inconsistent", "not consistent", "tissue-dependent", "differs", "varies", "depends on"),
-    *("not the same", "not uniform", "differently", "mixed", "not all tissues", "not alike"),
-)
-_SAME = (
-    *("same direction", "uniform", "uniformly", "consistently", "not tissue-specific"),
-    *("the same in all", "the same across", "does not differ", "does not depend", "does not vary"),
-)
 
 
 def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,10 +214,9 @@ def _facts(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
     texts += [str(raw[k]) for k in _FACT_TEXTS if isinstance(raw.get(k), (str, int, float))]
     out = [_fact(t, i) for i, t in enumerate(dict.fromkeys(filter(str.strip, texts)), 1)]
     if isinstance(raw.get("is_consistent"), bool):
-        poles = ["consistent", *_SAME], ["tissue-specific", *_MIXED]
-        (name, *same), other = poles if raw["is_consistent"] else poles[::-1]
-        fact = {"id": "consistency", "text": name, "aliases": same, "poles": other}
-        out.append(fact | {"alike": raw["is_consistent"]})
+        alike = raw["is_consistent"]
+        pole, other = ["consistent", "tissue-specific"][:: 1 if alike else -1]
+        out.append({"id": "consistency", "text": pole, "poles": [other], "alike": alike})
     return out
 
 

@@ -160,8 +160,7 @@ def dpo(row: Row) -> Parsed:
         c[: max((i for i, t in enumerate(c, 1) if t["role"] == "user"), default=0)]
         for c in contexts
     ]
-    last = [c[-1]["content"] for c in asked if c]
-    texts = {t.strip() for t in last if isinstance(t, str)}
+    texts = {t.strip() for c in asked if c and isinstance(t := c[-1]["content"], str)}
     said = literal(own.prompt)  # one turn of the user's, or a list of some
     said = {as_text(t).strip() for t in (said if isinstance(said, list) else [said or ""])}
     users = {as_text(t["content"]).strip() for c in asked for t in c if t["role"] == "user"}
