@@ -620,3 +620,14 @@ def test_a_letter_and_what_it_stands_for_are_one_choice():
     )
     assert earned(tasks[2:3], "B) glia") == earned(tasks[2:3], "B, the glia.") == [1.0]
     assert earned(tasks[2:3], "A and B") == [0.0]
+
+
+def test_who_cannot_tell_asserts_nothing_and_who_classes_does():
+    """ "Nobody can tell if it was below 0.05" was paid, "I would class it as Type C" was not."""
+    limit = ("Was the p value below or above 0.05?", truth_of({"key_facts": ["below 0.05"]}))
+    unsure = ("Nobody can tell if", "Nobody knows if", "I cannot say if", "I do not know if")
+    assert [pay(limit, f"{lead} it was below 0.05.") for lead in unsure] == [0.0] * 4
+    assert pay(limit, "It was below 0.05.") == 1.0
+    kind = ("Is kidney Type A, Type B, or Type C?", truth_of({"key_facts": ["Type C"]}))
+    assert pay(kind, "I would class kidney as Type C.") == 1.0
+    assert pay(kind, "I would class it as Type A.") == 0.0
