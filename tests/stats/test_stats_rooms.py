@@ -231,3 +231,36 @@ def test_a_rare_rate_is_the_same_as_a_rubric_score_of_one_criterion():
         off.append(e.value - truth.mean())
         assert 0 <= e.low <= e.value <= e.high <= 1
     assert abs(np.mean(off)) < 0.01
+
+
+def copied(rng, items, judges, copies):
+    """A panel whose second judge says what the first does on that share of the items."""
+    _, said = panel(rng, items, rng.uniform(0.65, 0.85, judges))
+    same = rng.random(items) < copies
+    said[same, 1] = said[same, 0]
+    return stats.dawid_skene(said, categories=[0, 1]).note
+
+
+def test_a_judge_that_copies_another_is_told():
+    """Two of five judges were one: the panel was surer than it may be, and said nothing of it."""
+    rng = np.random.default_rng(12)
+    assert sum("say the same" in copied(rng, 1000, 5, 1.0) for _ in range(10)) >= 9
+    assert not any("say the same" in copied(rng, 300, 5, 0.0) for _ in range(20))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("judges", "items"), [(4, 60), (4, 1000), (8, 200), (20, 60), (20, 200)])
+def test_judges_that_err_on_their_own_are_seldom_called_alike(judges, items):
+    rng = np.random.default_rng([13, judges, items])
+    assert sum("say the same" in copied(rng, items, judges, 0.0) for _ in range(100)) <= 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("judges", "items", "copies", "power"),
+    [(5, 200, 1, 0.6), (4, 1000, 1, 0.85), (8, 200, 0.5, 0.7)],
+)
+def test_judges_that_copy_are_mostly_told(judges, items, copies, power):
+    rng = np.random.default_rng([14, judges, items])
+    told = sum("say the same" in copied(rng, items, judges, copies) for _ in range(100))
+    assert told >= 100 * power
