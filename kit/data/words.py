@@ -16,6 +16,10 @@ SIGNS = re.compile(  # operators: no hyphens or slashes between words, no marks 
     r"(?!(?:(?<=[^\W\d_]{2}[-/*])|(?<=[^\W\d_]{2}[ \t][-/*]))[-/*]*[ \t]*[^\W\d_]{2})"
     r"[-+*/<>=^]*(?=[ \t]*[-\w(\[$])|[+#%](?:(?<=\w.)|(?<=\w[ \t]%))[+#%]*|[-+](?=\d)"
 )
+TOLD = re.compile(  # of what is asked: words, operators, any sign that is no end of a sentence
+    rf"{WORD.pattern}|{SIGNS.pattern}|[()\[\]{{}}|~&$]|!(?=[\w(\[])|[^\x00-\x7f\s]"
+)
+RAISED = re.compile("[²³¹⁰ⁱ⁴-ⁿ]+")
 _ASCII = bytes(
     ord(chr(i).lower()) if i < 128 and chr(i).isalnum() else 32 for i in range(256)
 )  # lower case, the rest as spaces
@@ -94,17 +98,27 @@ def tokens_of(text: str) -> int:
 
 def asked_key(task: Task) -> str:
     """What makes two tasks ask one thing: the words of system, chat, prompt and sources, in order,
-    and the operators between them; without a word the text; "" where nothing is asked.
+    and the signs between them (operators, brackets, money, emoji); without any the text; "" where
+    nothing is asked.
 
     >>> asked_key(Task(id="a", prompt="Why?  Say.")) == asked_key(Task(id="b", prompt="why, say"))
     True
-    >>> asked_key(Task(id="a", prompt="Well-known: 5 + 3, C#")), asked_key(Task(id="b", prompt="?"))
-    ('well known 5 3 c + #', '?')
+    >>> asked_key(Task(id="a", prompt="Well-known: (5 × 3)")), asked_key(Task(id="b", prompt="?"))
+    ('well known ( 5 × 3 )', '?')
     """
     beside = (task.system or "", *task.sources.values()) if task.asked.strip() else ()
     text = "\n".join((task.asked, *beside))
-    said = " ".join((*words(text), *SIGNS.findall(unicodedata.normalize("NFKC", text))))
+    plain = unicodedata.normalize("NFKC", RAISED.sub(r"^\g<0>", text)).lower()
+    said = " ".join(filter(_tells, TOLD.findall(plain)))
     return said or " ".join(text.split())
+
+
+def _tells(token: str) -> bool:
+    """Whether a word or sign makes another text: no dash, quotation mark or other punctuation."""
+    kind = "" if token.isascii() or len(token) > 1 else unicodedata.category(token)
+    return (
+        kind not in ("Cf", "Sk", "Pd", "Pi", "Pf", "Po", "Pc") and token not in "„‚「」『』\ufe0f"
+    )
 
 
 def together(tasks: Sequence[Task], *, groups: bool = False) -> dict[str, list[str]]:

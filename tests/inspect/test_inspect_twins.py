@@ -103,7 +103,33 @@ ASKS = {"id": "a", "prompt": "Summarize the source."}
                 ("Write it in C++", "Write it in C#", False),
                 ("Simplify a/b", "Simplify a*b", False),
                 ("What is 50% of 8?", "What is $50 of 8?", False),
+                ("Compute 12 × 3", "Compute 12 ÷ 3", False),
+                ("Is 3 ≤ 4?", "Is 3 ≥ 4?", False),
+                ("What is a && b?", "What is a || b?", False),
+                ("What is `[]` in JS?", "What is `{}` in JS?", False),
+                ("Compute (2+3)*4", "Compute 2+(3*4)", False),
+                ("Plot log(x) y", "Plot log x (y)", False),
+                ("Solve x² = 4", "Solve x2 = 4", False),
+                ("Is ¬p true?", "Is p true?", False),
+                ("It costs €5", "It costs $5", False),
+                ("What does 😀 say?", "What does 😡 say?", False),
+                ("की", "का", False),
+                ("Compute 12 × 3", "Compute 12 ÷ 3", False),
+                ("Is 3 ≤ 4?", "Is 3 ≥ 4?", False),
+                ("What is a && b?", "What is a || b?", False),
+                ("What is `[]` in JS?", "What is `{}` in JS?", False),
+                ("Compute (2+3)*4", "Compute 2+(3*4)", False),
+                ("Plot log(x) y", "Plot log x (y)", False),
+                ("Solve x² = 4", "Solve x2 = 4", False),
+                ("Is ¬p true?", "Is p true?", False),
+                ("It costs €5", "It costs $5", False),
+                ("What does 😀 say?", "What does 😡 say?", False),
+                ("की", "का", False),
                 ("Compute 5+3", "compute  5 + 3.", True),
+                ("Sum up “Café – 1”!", 'Sum up "Cafe\u0301, 1".', True),
+                ("Read `x` aloud ❤️", "read x aloud ❤", True),
+                ("Sum up “Café – 1”!", 'Sum up "Cafe\u0301, 1".', True),
+                ("Read `x` aloud ❤️", "read x aloud ❤", True),
                 ("# Task\n- A well-known poem", "Task: a well known poem", True),
                 ("Write **one** line - short", "write one line, short", True),
             ]
@@ -112,7 +138,7 @@ ASKS = {"id": "a", "prompt": "Summarize the source."}
 )
 def test_tasks_of_other_sources_systems_or_operators_are_no_twins(one, two, same, caplog):
     """80 rows marked train were held out: all of the file shared an instruction, and each had a
-    source of its own; "5 - 3" held "5 + 3" out. Nothing said so."""
+    source of its own; "5 - 3" held "5 + 3" out, later "12 ÷ 3" held "12 × 3" out."""
     more = {"criteria": ["c"], "split": "train"}
     rows = [{**one, **more, "id": "a"}, {**two, **more, "id": "b", "split": "test"}]
     found = kit.load([*rows, {**more, "id": "c", "prompt": "Other"}])
