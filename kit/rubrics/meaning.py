@@ -511,6 +511,7 @@ _NEEDING = frozenset(
     "diagram video audio recording map spreadsheet attachment file transcript pdf figure fig "
     "table slide slides appendix exhibit handout handouts".split()
 )
+SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
 LONGEST = 400  # characters: a longer text is a scheme for grading, which may speak of marks
 ASKED = re.compile(
     r"\s*(?:does|do|is|are|has|have|did|can|was|were)\b", re.I
@@ -553,10 +554,14 @@ def wrong_sign(c: Criterion) -> str | None:
 
 
 def injected(text: str, tokens: frozenset[str]) -> bool:
-    """True when a criterion talks to the judge instead of describing an answer."""
+    """True when a criterion talks to the judge instead of describing an answer, be it in a
+    sentence behind a question about one."""
     marked = not tokens.isdisjoint(_INJECTING) or _MARKUP.search(text)
-    spoken = marked and len(text) <= LONGEST and not ASKED.match(text)
-    return bool(spoken and INJECTED.search(_unquoted(text)))
+    if not marked or len(text) > LONGEST:
+        return False
+    plain = _unquoted(text)
+    each = [x for x in SENTENCE.split(plain) if not x.startswith("(") and not ASKED.match(x)]
+    return any(map(INJECTED.search, each if ASKED.match(plain) else [plain, *each]))
 
 
 def _unquoted(text: str) -> str:
