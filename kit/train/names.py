@@ -59,7 +59,7 @@ ALIASES: dict[str, str] = {
 }
 # names whose values change too: (the kit's name, how the value is read)
 CHANGED: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "kl_estimator": ("kl", lambda v: f"k{str(v).lower().removeprefix('kl').removeprefix('k')}"),
+    "kl_estimator": ("kl", lambda v: _estimator(str(v).lower())),
     "scale_rewards": ("advantage", lambda v: _SCALES.get(v, v)),
     "mask_truncated_completions": ("truncated", lambda v: "mask" if _on(v) else "keep"),
     "use_4bit": ("quantize", lambda v: "nf4" if _on(v) else "none"),
@@ -220,6 +220,13 @@ def _on(value: Any) -> bool:
     if value is None or isinstance(value, bool):
         return bool(value)
     raise TypeError("it is true or false, without quotation marks")
+
+
+def _estimator(value: str) -> str:
+    """Of KL: open-instruct's words begin with kl1, its numbers, of later versions, with 0."""
+    if value.isdecimal():
+        return f"k{int(value) + 1}"
+    return f"k{value.removeprefix('kl').removeprefix('k')}"
 
 
 def _number(value: Any) -> bool:

@@ -192,6 +192,9 @@ class SFTHooks:
         return -found.sum() / (wanted.sum() if num_items_in_batch is None else num_items_in_batch)
 
 
+MEANS = ("rewards/", "logps/")  # over the pairs of a micro-batch
+
+
 class DPOHooks:
     """trl's DPOTrainer, whose path without whole logits asks here for log-probabilities."""
 
@@ -204,10 +207,28 @@ class DPOHooks:
     def compute_loss(
         self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        """trl's loss; no kernel of the other library is involved."""
-        if not self.kit_packs:
-            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
-        return self._compute_loss(model, inputs, return_outputs)
+        """trl's loss; no kernel of the other library is involved.
+
+        The trainer weighs the micro-batches of a step alike; the last one of an epoch may have
+        fewer pairs, and each of these would count for more.
+        """
+        if self.kit_packs:
+            loss = self._compute_loss(model, inputs, return_outputs)
+        else:
+            loss = super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+        if return_outputs:
+            return loss
+        share = len(inputs["input_ids"]) * len(self.kit_rows) / sum(self.kit_rows)
+        for name, values in self._metrics["train"].items():
+            if name.startswith(MEANS):
+                values[-1] *= share
+        return loss * share
+
+    def get_batch_samples(self, *args: Any) -> Any:
+        """The micro-batches of a step; how many rows each has is kept."""
+        batches, items = super().get_batch_samples(*args)
+        self.kit_rows = [len(b["input_ids"]) for b in batches]
+        return batches, items
 
     def _get_per_token_logps_and_entropies(
         self, model: Any, model_kwargs: Any, input_ids: Any, completion_mask: Any

@@ -105,6 +105,17 @@ def test_open_instructs_and_trls_names(tmp_path, monkeypatch):
     assert [c["verifier"] for c in got.reward["components"]] == ["direction", "factual"]
 
 
+@pytest.mark.parametrize(
+    "value, kl", [("kl1", "k1"), ("k2", "k2"), ("KL3", "k3"), (0, "k1"), (1, "k2"), (2, "k3")]
+)
+def test_open_instructs_numbers_of_kl_begin_with_0(tmp_path, value, kl):
+    """Its default, 2, is the third estimator; it was read as k2, another loss."""
+    data = {"tasks": str(rows(tmp_path)), "model": "tiny-random", "beta": 0.1}
+    assert job.build({**data, "kl_estimator": value}).settings.kl == kl
+    with pytest.raises(KitError, match="k4"):
+        job.build({**data, "kl_estimator": 3})
+
+
 def test_all_unknown_names_are_told_at_once(tmp_path):
     wrong = {"group_sise": 4, "learning_rat": 1, "jugde": "code", "steps": 2}
     with pytest.raises(KitError) as e:

@@ -45,6 +45,23 @@ def test_dpo_prefers_the_chosen(tmp_path):
     assert r.steps()[-1]["margin"] > r.steps()[0]["margin"]
 
 
+def test_pairs_left_for_an_epochs_last_step_weigh_alike(tmp_path):
+    """Of 3 pairs in micro-batches of 2 and 1 the lone one counted twice: grad_norm .0249 for .0313."""
+    pairs = [
+        {"prompt": f"Q{i}", "chosen": "yes. " * (i + 1), "rejected": "no. " * (7 - i)}
+        for i in range(7)
+    ]
+    values = {**preset("test", "dpo"), "steps": 2, "batch": 4, "lr": 1e-2, "save_every": 0}
+    values |= {"dtype": "float32", "beta": 1.0}
+    got = {}
+    for micro in (0, 2):
+        s = build(DPOSettings, {**values, "micro_rows": micro})
+        got[micro] = stages.train(s, pairs, out=tmp_path / str(micro)).steps()
+    for whole, parts in zip(got[0], got[2], strict=True):
+        for name in ("loss", "grad_norm", "margin"):
+            assert parts[name] == pytest.approx(whole[name], rel=1e-4, abs=1e-5), name
+
+
 @pytest.mark.parametrize("stage", ["sft", "dpo"])
 def test_packed_rows_train_as_padded_ones(tmp_path, monkeypatch, stage):
     """Rows with a shared system text are packed into one; loss and gradient stay the trainer's own."""
