@@ -28,8 +28,9 @@ _NUMBERED = re.compile(  # the number of a list's item; it is what stands behind
     re.M,
 )
 _DASHED = re.compile(r"^[ \t]*[-–—][ \t]+(?=[*_~(]*\d)", re.M)  # the bullet of a number is no minus
-_MARK = re.compile(  # of a citation: "476 [1]", "according to Smith (2004)"
+_MARK = re.compile(  # of a citation: "476 [1]", "(J. Doe, 2019)", "according to Smith (2004)"
     r"(?<=[\w%.)])(?<!\b(?:is|be))(?<!\b(?:are|was))(?: ?\[\d{1,3}\](?!\())+"
+    r"| ?\((?=[^()]*(?:\bet al\b|\b[A-Z]\.))[^()]{0,120}\b(?:19|20)\d\d[a-z]?\)"
     r"|(?:(?<=[Aa]ccording to)|(?<=\bet al)\.?)(?P<who>(?: [A-Z]\w+| and| &)*),?"
     r" \((?:19|20)\d\d\)"
 )

@@ -750,3 +750,17 @@ def test_what_only_sounds_denied_is_listed():
 def test_a_thought_inside_a_thought_is_no_answer(text, left):
     """What stood between the two closing tags was read as the answer."""
     assert answered(text).strip() == left
+
+
+@pytest.mark.parametrize("key", ["thymus", "5 mg", "Cdkn1a", "7"])
+@pytest.mark.parametrize("cited", ["J. Doe, 2019", "Doe et al., 2019", "Mori and J. B. Lee, 2020a"])
+def test_a_citation_in_brackets_behind_the_answer_is_no_second_one(key, cited):
+    """ "It was thymus (J. Doe, 2019)." was read as wrong: the author was listed beside it."""
+    asked = Task(id="t", prompt="What was found?", truth=truth_of({"key_facts": [key]}))
+
+    def paid(text):
+        return factual.score(asked, Response(task_id="t", id="r", text=text)).value
+
+    assert paid(f"It was {key} ({cited}).") == 1.0
+    assert paid(f"It was the eye ({key}, says {cited}).") == 0.0
+    assert paid(f"Heart, {key}, eye, skin and lung ({cited}).") < 0.5
