@@ -12,31 +12,21 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..data.schemas import FIELD, readable
+from ..data import answered, load_tasks
 from ..errors import DataError, KitError
 from ..judge.factory import FORMS, judge_of, keyed
 from ..judge.keys import remember_all
 from ..judge.prices import Price
-from ..records import FAILURES, Response, Task, response_from_json
-from ..settings.read import closest
+from ..records import FAILURES, Response, Task
 from ..system import paths
 from . import judging
 from .common import BUDGET_USD, LEDGER, Options, Output, arg, ledger_of
 from .run import given
 
 HELP = "judge answers against their rubrics; verdicts and scores as JSONL"
-# of an answer, and by what other name they go
-FIELDS = {
-    "task_id": ("task_id",),
-    "response": ("response", "text"),
-    "response_id": ("response_id", "id"),
-}
-
-
 # how a server is asked; what is not given is the judge's own default
 OVER = "judges over HTTP (endpoint, server)"
 HTTP = (
@@ -121,7 +111,7 @@ OF_JUDGES = (
 )
 ARGS = (
     arg("tasks", help="tasks with their criteria (any format that the kit reads)"),
-    arg("responses", help="JSONL of {task_id, response, response_id?}"),
+    arg("responses", help="answers (any format that the kit reads): task_id or prompt, response"),
     arg(
         "--judge",
         default="replay",
@@ -148,7 +138,7 @@ ARGS = (
     arg(
         "--skip-bad",
         action="store_true",
-        help="judge what can be read of TASKS, although the file has errors",
+        help="judge what can be read of TASKS and RESPONSES, although they have errors",
     ),
     arg("--retry", default="", help="failure kinds in the ledger to ask again, e.g. parse,missing"),
     arg(
@@ -178,9 +168,7 @@ def run(args: Options) -> Output:
     """Judge, estimate or audit."""
     path = ledger_of(args)
     _sane(args, path)
-    tasks = _tasks(args.tasks, args.skip_bad)
-    answers = list(read_responses(args.responses, {t.id for t in tasks}))
-    _ready(args, tasks, answers)
+    tasks, answers = _read(args)
     who = make(args)
     keyed(() if args.estimate else [who])
     if args.audit:
@@ -190,13 +178,14 @@ def run(args: Options) -> Output:
     return judging.judge(args, tasks, answers, who, path, _out(args))
 
 
-def _tasks(path: str, skip_bad: bool = False) -> list[Task]:
-    from ..data import load_tasks
-
-    tasks = load_tasks(path).sound(skip_bad=skip_bad).tasks
+def _read(args: Options) -> tuple[list[Task], list[Response]]:
+    """The tasks, and the answers of the other file; DataError for what would be paid in vain."""
+    tasks = load_tasks(args.tasks).sound(skip_bad=args.skip_bad).tasks
     if not tasks:
-        raise DataError("there are no tasks", where=path)
-    return tasks
+        raise DataError("there are no tasks", where=args.tasks)
+    found = answered(tasks, args.responses).sound(skip_bad=args.skip_bad)
+    _ready(args, found.tasks, found.responses)
+    return found.tasks, found.responses
 
 
 def _out(args: Options) -> Path:
@@ -237,58 +226,6 @@ def _ready(args: Options, tasks: list[Task], answers: list[Response]) -> None:
             where=args.tasks,
             fix="give it a rubric, or pass --skip-bad (its answers get no score)",
         )
-
-
-def read_responses(path: str, tasks: set[str]) -> Iterator[Response]:
-    """Answers from JSONL (or a JSON array, CSV, Parquet).
-
-    DataError names file and line, also for an answer to no task or an id that comes twice. Ids
-    that are numbers are read as text, as they are in tasks.
-    """
-    from ..data.tables import read_rows
-
-    seen: set[tuple[str, str]] = set()
-    for where, row in read_rows(path):
-        if "record" in row or isinstance(row.get(FIELD), int):  # a text there is the user's own
-            row = readable("record", row, where=where)
-        row = {
-            k: str(v) if k in ("task_id", "response_id", "id") and isinstance(v, int) else v
-            for k, v in row.items()
-            if k != "record"
-        }
-        for name, others in FIELDS.items():
-            value = next((row[o] for o in others if row.get(o) is not None), None)
-            if value is None and name != "response_id":
-                near = closest(name, row)
-                raise DataError(
-                    f"there is no {name!r}",
-                    where=f"{where}, field {name}",
-                    fix=(f"did you mean {near!r}? " if near and near != name else "")
-                    + f"fields of the row: {', '.join(list(row)[:12]) or 'none'}",
-                )
-            if not isinstance(value, str | None):
-                raise DataError(
-                    f"{name!r} is not text",
-                    where=f"{where}, field {name}",
-                    fix="write it in quotes",
-                )
-        r = response_from_json(row, where=where)
-        if r.task_id not in tasks:
-            near = closest(r.task_id, tasks)
-            raise DataError(
-                f"there is no task {r.task_id!r}",
-                where=f"{where}, field task_id",
-                fix="give the file that has this task"
-                + (f"; the nearest is {near!r}" if near else ""),
-            )
-        if r.ids in seen:
-            raise DataError(
-                f"the answer {r.id!r} to task {r.task_id!r} comes twice",
-                where=f"{where}, field response_id",
-                fix="give every answer of a task its own response_id",
-            )
-        seen.add(r.ids)
-        yield r
 
 
 def make(args: Options) -> Any:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from .answers import answered, answers_of
 from .findings import Finding
 from .jsonl import write_jsonl
 from .load import iter_tasks, load_tasks, save_tasks, tasks_of
@@ -17,6 +18,8 @@ __all__ = [
     "Finding",
     "Parsed",
     "TaskSet",
+    "answered",
+    "answers_of",
     "iter_tasks",
     "load_tasks",
     "read_columns",

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..errors import DataError
 from ..records import Response, Task, Verdict, grouped
+from ..settings.read import closest
 from .findings import Finding
 from .labels import SAID
 from .levels import by_levels
@@ -30,6 +31,8 @@ LOSSES = (  # what is said before money or hours are spent on the rest
     "unread-turns",
     "field-type",
     "mixed-formats",
+    "encoding",
+    "quoted-lines",
 )
 HEADS = (*SAID, "human", "grade", "judgment")  # before a criterion's id in a column's name
 
@@ -195,6 +198,10 @@ class TaskSet:
         if not new and responses == self.responses:
             return self
         known = {t.id for t in tasks}
+        lost = next(
+            (x.task_id for x in (*responses, *other.verdicts) if x.task_id not in known), ""
+        )
+        near = lost and closest(lost, known)
         notes = [
             Finding(
                 code="unknown-task",
@@ -202,6 +209,7 @@ class TaskSet:
                 message=f"{n} {what} name the task {i!r}, which is not there",
                 task_id=i,
                 where=str(other.path.name if other.path else "task set"),
+                suggestion=f"the nearest is {near!r}" if near and i == lost else None,
             )
             for what in ("responses", "verdicts")
             for i, n in Counter(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from ..data import load_tasks, tasks_of
+from ..data import tasks_of
 from ..errors import DataError
-from ..records import Criterion, Response, Task, Verdict, grouped
+from ..records import Criterion, Task, Verdict, grouped
 from ..settings.read import closest
 from .labels import Key, Labels, read_labels, verdicts_of
 
@@ -175,13 +174,6 @@ def _signed(c: Criterion, by_id: Mapping[str, Criterion]) -> float:
         weight *= -1.0 if above.weight < 0 else 1.0
         above = by_id.get(above.parent or "")
     return weight
-
-
-def answers_of(answers: Any) -> Iterable[Response]:
-    """Answers out of a file, a TaskSet or a list; none of None. A file with errors is refused."""
-    if isinstance(answers, (str, os.PathLike)):
-        return load_tasks(answers).sound().responses
-    return () if answers is None else getattr(answers, "responses", answers)
 
 
 def _stranger(v: Verdict, tasks: Mapping[str, Task]) -> DataError:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from .. import stats
-from ..data import tasks_of
+from ..data import answers_of, tasks_of
 from ..data.schemas import stamped
 from ..errors import DataError
 from ..records import Response, Task, Verdict, grouped
-from .beside import answers_of, sign
+from .beside import sign
 from .labels import Key, Labels, guarded, read_labels, verdicts_of
 
 DESIGNS = ("random", "stratified")
@@ -122,7 +122,7 @@ def _pool(tasks: Any, answers: Any, design: str, verdicts: Mapping[Key, Verdict]
 
     by_id = {t.id: t for t in tasks_of(tasks)}
     asked = {i: [c.id for c in leaves(t.criteria) if not c.by_code] for i, t in by_id.items()}
-    texts = {r.ids: r for r in answers_of(answers)}
+    texts = {r.ids: r for r in answers_of(answers, by_id.values())}
     if lost := [task for task, _ in texts if task not in by_id]:
         raise DataError(
             f"there is no task {lost[0]!r}",

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from .. import page as pages
-from ..data import tasks_of
+from ..data import answers_of, tasks_of
 from ..errors import DataError
 from ..records import Criterion, Grade, Response, Task, Verdict
 from ..rewards.aggregate import PASS_AT, leaves
 from ..system.paths import write_text
-from .beside import answers_of
 from .labels import Labels, read_grades, read_labels
 
 KINDS = ("unmet", "met", "level", "unknown")  # as view.js counts them
@@ -43,7 +42,7 @@ def judgments(
     rows = read_grades(grades) if isinstance(grades, (str, os.PathLike)) else list(grades)
     by_id = {t.id: t for t in tasks_of(tasks)} if tasks is not None else {}
     given = Labels({}) if labels is None else read_labels(labels, by_id.values())
-    texts = {r.ids: r for r in answers_of(answers)}
+    texts = {r.ids: r for r in answers_of(answers, by_id.values() if by_id else None)}
     if texts and not any(g.ids in texts for g in rows):
         raise DataError(
             "none of these answers was graded",

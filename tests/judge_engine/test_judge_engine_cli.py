@@ -15,10 +15,12 @@ from pathlib import Path
 import pytest
 from judge_stub import HeldStub, StubServer, asked, completion, content
 
+import kit
 from kit.__main__ import main
 from kit.cli import gradefile
 from kit.errors import DataError
 from kit.judge.ledger import Ledger
+from kit.people.draw import draw
 from kit.system import paths
 
 
@@ -221,12 +223,9 @@ def test_explain_costs_and_export(files, capsys):
     [
         ("{nonsense", 2, "line 2"),
         ('{"task_id": "t0"}', 2, "line 2"),
-        ('{"task_id": "nowhere", "response": "x"}', 2, "no task 'nowhere'"),
-        ('{"task_id": "t0", "response": 5}', 2, "line 2"),
-        ('{"task_id": "t0", "response": "b", "response_id": 1.5}', 2, "'response_id' is not text"),
-        ('{"task_id": "t0", "response": "b", "schema": 7}', 2, "form 7 of record"),
-        ('{"record": "response", "schema": 7, "task_id": "t0", "text": "b"}', 2, "form 7"),
-        ('{"task_id": "t0", "response": "a", "response_id": "r0"}', 2, "twice"),
+        ('{"task_id": "nowhere", "response": "x"}', 2, "the task 'nowhere', which is not there"),
+        ('{"record": "response", "schema": 7, "task_id": "t0", "text": "b"}', 2, "answers.jsonl"),
+        ('{"task_id": "t0", "response": "a", "response_id": "r0"}', 2, "occurs again"),
     ],
 )
 def test_bad_answers_name_file_and_line(files, capsys, line, code, words):
@@ -235,6 +234,48 @@ def test_bad_answers_name_file_and_line(files, capsys, line, code, words):
     )
     assert main(command(files, None)) == code
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        ({"task_id": "t1", "text": "THE SOURCE", "response": "w1 THE ANSWER"}, None),
+        ({"task_id": "t1", "response_id": "gpt", "id": "row0", "response": "w1 THE ANSWER"}, "gpt"),
+        ({"prompt": "p1", "response": "w1 THE ANSWER"}, "response"),
+    ],
+)
+def test_the_answers_that_are_judged_are_those_that_python_reads(files, capsys, row, name):
+    """The text of a row was judged in the place of its response, an answer was called by its row's
+    id, and one that was named by its prompt was refused."""
+    (files / "answers.jsonl").write_text(json.dumps(row) + "\n")
+    tasks, answers = (kit.load(files / f) for f in ("tasks.jsonl", "answers.jsonl"))
+    with StubServer() as stub:
+        stub.keep = True
+        assert main(command(files, stub)) == 0
+    sent = json.dumps(stub.bodies)
+    assert "THE ANSWER" in sent and "THE SOURCE" not in sent
+    ids = [(g["task_id"], g["response_id"]) for g in grades(files)]
+    assert ids == [r.ids for r in tasks.joined(answers).responses]
+    assert ids[0][0] == "t1" and ids[0][1] == (name or ids[0][1])
+    drawn = draw(files / "tasks.jsonl", files / "answers.jsonl", n=1)
+    assert (drawn.rows[0]["task_id"], drawn.rows[0]["response_id"]) == ids[0]
+    page = files / "p.html"
+    more = ["--answers", str(files / "answers.jsonl"), "--out", str(page)]
+    assert (
+        main(["view", str(files / "grades.jsonl"), "--tasks", str(files / "tasks.jsonl"), *more])
+        == 0
+    )
+    assert "THE ANSWER" in page.read_text()
+
+
+def test_an_answer_to_another_question_under_a_tasks_id_is_not_judged(files, capsys):
+    """The prompt, the system and the sources of an answer's row went without a word."""
+    row = {"task_id": "t0", "prompt": "ANOTHER QUESTION", "response": "w1", "note": "x"}
+    (files / "answers.jsonl").write_text(json.dumps(row) + "\n")
+    with StubServer() as stub:
+        assert main(command(files, stub)) == 2
+        assert stub.calls == 0
+    assert "another task 't0'" in capsys.readouterr().err
 
 
 def test_missing_file_and_down_server(files, capsys):
