@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -24,21 +24,13 @@ from .formats.kit import kit, record_row
 from .jsonl import plain, write_jsonl
 from .labels import FIELDS, extent, scale_of
 from .levels import SCALE, by_levels
-from .names import spelled
 from .rows import Context, Row
+from .shelf import Shelf, same_task, say_ids
 from .slips import of_answer
 from .tables import kind_of, named, read_values
 from .taskset import Parsed, TaskSet, odd_labels
-from .values import as_text, blank
+from .values import as_text
 
-IDENT = ("task_id", "id", "prompt", "question", "instruction")  # what tells a flat row's task
-ASKED_OF = re.compile(
-    "prompt|question|instruction"
-)  # what makes two rows of a flat table two tasks
-TELLS = re.compile(  # the same where they have no ids: what an answer is held against, too
-    rf"{ASKED_OF.pattern}|input|history|system(?:_prompt)?|sources|code|doc_id|background"
-    r"|(?:source_)?(?:context|passage|document|article)s?"
-)
 LOOK = 50  # rows that decide the format
 Source = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 
@@ -46,8 +38,8 @@ Source = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 def iter_tasks(
     source: Source, format: str = "auto", *, context: Context | None = None
 ) -> Iterator[Parsed]:
-    """Stream `Parsed` items, one per row (one per task for flat tables); memory does not grow with
-    the file but for task ids.
+    """Stream `Parsed` items, one per row (one per task for flat tables, whose rows wait for each
+    other on disk); memory does not grow with the file but for task ids.
 
     source : a file (JSONL, JSON, CSV, Parquet), its address (https://, s3://, hf://), or rows (a
         `datasets.Dataset` too).
@@ -97,10 +89,11 @@ def iter_tasks(
         )
     stream = itertools.chain(head, stream)
     stream = _on_scale(source, stream, context)
-    for p in _read(stream, context, auto=format == "auto"):
-        p = replace(p, findings=(*lost, *p.findings))  # those of lines before it
-        lost.clear()
-        yield _together(p if context.whole else _levelled(p), context)
+    with tempfile.SpooledTemporaryFile(2**22) as file:
+        for p in _read(stream, context, Shelf(file, context), auto=format == "auto"):
+            p = replace(p, findings=(*lost, *p.findings))  # those of lines before it
+            lost.clear()
+            yield _together(p if context.whole else _levelled(p), context)
     yield Parsed(row=0, where=context.name, findings=(*lost, *_whole_file(context)))
 
 
@@ -176,11 +169,12 @@ class TooDeep:
     """What stands for a row that is nested too deeply to be read."""
 
 
-def _read(stream: Iterable[tuple[str, Any]], context: Context, *, auto: bool) -> Iterator[Parsed]:
+def _read(
+    stream: Iterable[tuple[str, Any]], context: Context, shelf: Shelf, *, auto: bool
+) -> Iterator[Parsed]:
     reader = detect.READERS.get(context.format)
     mixed = auto and context.format != "kit"
     held: list[Row] = []  # the rows of one task of a flat table
-    blocks: list[list[Row]] = []
     for where, value in stream:
         context.rows += 1
         number = context.rows
@@ -199,19 +193,19 @@ def _read(stream: Iterable[tuple[str, Any]], context: Context, *, auto: bool) ->
                 "warning",
                 suggestion="put them into a file of their own, or give format=",
             )
-        if reader is None:  # a flat table: consecutive rows of one task
+        if reader is None:  # a flat table: it may be sorted by model, by criterion or by rater
             names = detect.columns(row.data)
             row.data = {names.get(k, k): v for k, v in row.data.items()}
-            if held and not _same_task(held[0], row):
-                _say_ids(held[-1], row)
-                blocks.append(held)
+            if held and not same_task(held[0], row):
+                say_ids(held[-1], row)
+                shelf.put(held)
                 held = []
             held.append(row)
-            while blocks and not context.whole:
-                yield flat(blocks.pop())
             continue
         yield _one(kit if ours else reader, row, context)
-    yield from map(flat, _joined([*blocks, held] if held else []))
+    if held:
+        shelf.put(held)
+    yield from map(flat, shelf)
 
 
 def _row(value: Mapping[str, Any], number: int, where: str, context: Context) -> Row:
@@ -240,62 +234,6 @@ def _one(reader: Any, row: Row, context: Context) -> Parsed:
                 + _error(row.number, row.where, "the row holds nothing").findings,
             )
     return parsed
-
-
-def _joined(blocks: Iterable[list[Row]]) -> Iterable[list[Row]]:
-    """All rows of a task together, in the order of first sight: a file may be sorted by model, by
-    criterion or by rater."""
-    out: dict[str, list[list[Row]]] = {}
-    groups: dict[
-        str, dict[frozenset[str], dict[str, list[Row]]]
-    ] = {}  # by fields filled, by values
-    for rows in blocks:
-        first = rows[0].data
-        name = str(next((first[k] for k in IDENT if first.get(k) is not None), None))
-        ids = [first.get("task_id"), first.get("id")]
-        told = _told(rows[0], TELLS if ids == [None, None] else ASKED_OF)
-        alike, key = groups.setdefault(name, {}), repr((ids, told))
-        own = alike.setdefault(frozenset(told), {})
-        others = (b for g in alike.values() if g is not own for b in g.values())
-        near = itertools.chain([own[key]] if key in own else (), others)
-        known = next((b for b in near if _same_task(b[0], rows[0])), None)
-        if known is None:
-            own[key] = rows
-            out.setdefault(name, []).append(rows)
-        else:
-            known += rows
-    return itertools.chain.from_iterable(out.values())
-
-
-def _same_task(a: Row, b: Row) -> bool:
-    ids = [k for k in ("task_id", "id") if (a.data.get(k), b.data.get(k)) != (None, None)]
-    one, two = (_told(r, ASKED_OF if ids else TELLS) for r in (a, b))
-    if any(v != two.get(k, v) for k, v in one.items()):
-        return False  # one id for two prompts: the second gets an id of its own, and an error
-    if ids:
-        return a.data.get(ids[0]) == b.data.get(ids[0])
-    return any(k in one and k in two for k in IDENT)
-
-
-def _told(row: Row, names: re.Pattern[str]) -> dict[str, Any]:
-    """The filled fields of a row that are called so."""
-    return {k: v for k, v in row.data.items() if names.fullmatch(spelled(str(k))) and not blank(v)}
-
-
-def _say_ids(a: Row, b: Row) -> None:
-    """A finding where two rows have one prompt and an `id` each: it may name the row."""
-    if (
-        _told(a, ASKED_OF) == _told(b, ASKED_OF) != {}
-        and a.data.get("id") != b.data.get("id")
-        and a.data.get("task_id") is None
-    ):
-        b.find(
-            "same-prompt",
-            f"the row before has this prompt too, and another id ({a.data.get('id')!r}, "
-            f"{b.data.get('id')!r}): they are two tasks",
-            field="id",
-            suggestion="call it criterion_id or row where it does not name the task",
-        )
 
 
 def _error(number: int, where: str, message: str) -> Parsed:

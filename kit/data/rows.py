@@ -64,7 +64,7 @@ class Context:
     scale : (lowest, highest) of the file's numeric labels; None = 0/1. extent : those that occur.
     counted : what is to be said of the file's rows -> of how many.
     changed : (field, type) -> in how many rows a value that JSON does not know became text.
-    whole : all rows are held: those of one task of a flat table need not follow each other.
+    whole : all rows are held: labels are read by levels that stand anywhere in the file.
     given : the rows came from Python, not out of a file: their texts may hold anything.
     numbered : whether all texts of a rubric without weights hold a number, or some -> (where,
         field, text) of the first.

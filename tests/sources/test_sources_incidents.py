@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import pytest
 
+import kit
+from kit.__main__ import main
 from kit.calibration.files import sketch_file
 from kit.checks import check
-from kit.data import load_tasks, read_columns
+from kit.data import iter_tasks, load_tasks, read_columns
 from kit.errors import DataError
 from kit.records import Response
 
@@ -373,3 +376,32 @@ def test_a_table_calls_its_labels_verdicts_too():
         {**BESIDE, "criterion": f"Is {w}", "verdict": v} for w, v in (("a", "met"), ("b", "no"))
     ]
     assert [v.value for v in load_tasks(rows).sound().verdicts] == [1, 0]
+
+
+@pytest.mark.parametrize("order", ["model", "criterion", "label", "prompt"])
+@pytest.mark.parametrize("ids", [True, False])
+def test_a_flat_table_in_any_order_is_inspected_as_it_is_loaded(order, ids, tmp_path, capsys):
+    """Of 10 tasks the command made 20, sorted by model, with 10 errors of ids that occur again."""
+    rows = [
+        {
+            **({"task_id": f"t{i}"} if ids else {}),
+            **{"prompt": f"Which river is number {i}?", "criterion": c, "weight": w},
+            **{"response": f"{m} says {i}", "model": m, "label": ("met", "no")[(i + w) % 2]},
+        }
+        for i in range(10)
+        for c, w in (("Names the river", 1), ("Insults the reader", -2))
+        for m in ("gpt", "llama")
+    ]
+    path = tmp_path / "t.csv"
+    with path.open("w", newline="") as file:
+        table = csv.DictWriter(file, list(rows[0]))
+        table.writeheader()
+        table.writerows(sorted(rows, key=lambda r: str(r[order])))
+    found, parts = kit.load(path), list(iter_tasks(path))
+    assert [p.task for p in parts if p.task] == found.tasks and len(found.tasks) == 10
+    assert [r for p in parts for r in p.responses] == found.responses
+    assert sorted(v.ids for p in parts for v in p.verdicts) == sorted(v.ids for v in found.verdicts)
+    assert not [f for p in parts for f in p.findings if f.severity != "info"]
+    assert main(["inspect", str(path), "--lint", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["lint"]["tasks"], said["lint"]["criteria"]) == (10, 20)
