@@ -51,8 +51,7 @@ class Shelf:
 
     def put(self, rows: list[Row]) -> None:
         """Lay down a block of one task; OSError where the disk is full."""
-        n, _ = self.names.add(_name(rows[0]))
-        self.places.append(n * FAR + self.file.tell())
+        self.places.append(self.names.add(_name(rows[0]))[0] * FAR + self.file.tell())
         held = [[r.data, r.number, r.where, [asdict(f) for f in r.findings]] for r in rows]
         with naming(tempfile.gettempdir()):
             self.file.write(dumps(held) + b"\n")

@@ -242,6 +242,11 @@ def test_bad_answers_name_file_and_line(files, capsys, line, code, words):
         ({"task_id": "t1", "text": "THE SOURCE", "response": "w1 THE ANSWER"}, None),
         ({"task_id": "t1", "response_id": "gpt", "id": "row0", "response": "w1 THE ANSWER"}, "gpt"),
         ({"prompt": "p1", "response": "w1 THE ANSWER"}, "response"),
+        (
+            {"task_id": "t1", "prompt": "p1", "response_id": "gpt", "response": "w1 THE ANSWER"}
+            | {"labels": {"c1": "met"}},
+            "gpt",
+        ),
     ],
 )
 def test_the_answers_that_are_judged_are_those_that_python_reads(files, capsys, row, name):

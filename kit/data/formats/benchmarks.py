@@ -164,7 +164,7 @@ def checklist(row: Row) -> Parsed:
     for field in ("response", "output"):
         if row.data.get(field) is not None:
             row.respond(task_id, field, row.take(field), source="data")
-            _labelled(row, task_id, field)
+            labelled(row, task_id, field)
     return row.task(
         task_id,
         chat.prompt,
@@ -179,8 +179,8 @@ def checklist(row: Row) -> Parsed:
     )
 
 
-def _labelled(row: Row, task_id: str, response: str) -> None:
-    """The labels of a row whose one answer stands beside its criteria."""
+def labelled(row: Row, task_id: str, response: str) -> None:
+    """The labels of a row that holds one answer."""
     name = next((n for n in FIELDS if by_criterion(row.data.get(n)) is not None), None)
     if name and name not in row.used:
         row.label_all(task_id, response, name)

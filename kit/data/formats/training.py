@@ -16,6 +16,7 @@ from ..rows import Row
 from ..taskset import Parsed
 from ..values import absent, as_text, beside, blank, listed, literal, number, parsed_json, unused
 from . import biorlhf
+from .benchmarks import labelled
 from .biorlhf import VERIFIERS
 from .rubric import object_of, snippets
 
@@ -423,7 +424,9 @@ def prompts(row: Row) -> Parsed:
     task_id = row.task_id("task_id", "id", "prompt_id")
     chat = ask(row, "prompt", "question", "query", "instruction", "messages", "input")
     if row.data.get("response") is not None:
-        row.respond(task_id, "response", row.take("response"), source="data")
+        name = row.optional("response_id") or "response"
+        row.respond(task_id, name, row.take("response"), source="data")
+        labelled(row, task_id, name)
     return row.task(
         task_id,
         chat.prompt,
