@@ -49,13 +49,9 @@ def _registry() -> Any:
     import pint
 
     registry = pint.UnitRegistry(on_redefinition="ignore")
-    for line in (
-        "base_pair = [base]",
-        "euro = [euro]",
-        "dollar = [dollar]",
-        "pound_sterling = [gbp]",
-    ):
-        registry.define(line)
+    registry.load_definitions(
+        ["base_pair = [base]", "euro = [euro]", "dollar = [dollar]", "pound_sterling = [gbp]"]
+    )
     return registry
 
 

@@ -63,7 +63,7 @@ def alike(tasks: Iterable[Task]) -> dict[str, list[str]]:
     ['5 days', '7 days']
     """
     out: dict[str, dict[str, None]] = {}
-    facts = [(t, _facts(t)[0]) for t in tasks if len(_facts(t)) == 1]
+    facts = [(t, f) for t in tasks if len(truths(t)) == 1 for f in _facts(t)]
     one = [(t, str(f["text"])) for t, f in facts if "poles" not in f]
     kinds = grouped(  # a letter is no alternative to what it stands for
         ((kind, text.isdigit() or text in tuple("ABCDEFGH")), (t, text))
@@ -98,17 +98,45 @@ def _asked(prompt: str) -> tuple[str, ...]:
     return tuple(w for w in islice(kind, None if after[0] in lx.BE else 1) if w)
 
 
-def _facts(task: Task) -> list[Mapping[str, Any]]:
+def truths(task: Task) -> list[Mapping[str, Any]]:
+    """The expected facts, as the truth has them."""
     facts = task.truth.get("facts")
     rows = facts if isinstance(facts, (list, tuple)) else ()
-    return [stated(f) for f in rows if isinstance(f, Mapping) and "text" in f]
+    return [f for f in rows if isinstance(f, Mapping) and "text" in f]
+
+
+def _facts(task: Task) -> list[Mapping[str, Any]]:
+    return [part for f in truths(task) for part in parts(f)]
+
+
+def names(task: Task) -> list[str]:
+    """Every text that stands for an expected fact: names and aliases."""
+    return [t for f in _facts(task) for t in (f["text"], *f.get("aliases", ()))]
+
+
+_JOINED = re.compile(r"\s*(?:[,;](?:\s+and)?\s|&|\band\b)\s*")
+
+
+def parts(fact: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The limits that a fact joins, each about what it names, since all must hold; else the fact.
+
+    >>> [(f["text"], f["side"], f["about"]) for f in parts({"text": "padj < 0.05 and FC > 2"})]
+    [('padj < 0.05', 'under', ['padj']), ('FC > 2', 'over', ['FC'])]
+    """
+    limits = [stated({**fact, "text": t}) for t in _JOINED.split(fact["text"])]
+    joined = len(limits) > 1 and all("side" in f and f.get("number") is not None for f in limits)
+    if fact.get("number") is not None or not joined:
+        return [stated(fact)]
+    of = [f["of"] for f in limits]
+    return [f | {"joined": True, "about": [f["of"]] * (of.count(f["of"]) == 1)} for f in limits]
 
 
 def stated(fact: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The fact; with its number, unit and `side` ("over", "under") where its text is a limit.
+    """The fact; with its number, unit, `side` ("over", "under") and what it is a limit `of`, where
+    its text is one.
 
-    >>> stated({"text": "<5%"}), stated({"text": ">LOD"})
-    ({'text': '<5%', 'number': 5.0, 'unit': '%', 'side': 'under'}, {'text': '>LOD', 'side': 'over'})
+    >>> list(stated({"text": "p < 5%"}).values()), stated({"text": ">LOD"})
+    (['p < 5%', 5.0, '%', 'under', 'p'], {'text': '>LOD', 'side': 'over'})
     """
     return {**fact, **_limit(fact["text"])} if fact.get("number") is None else fact
 
@@ -120,7 +148,15 @@ def _limit(text: str) -> Mapping[str, Any]:
     sign = _SIGN.match(said)
     if sign and not found:
         return {"side": limit(said, sign.end(), "")[0]}
-    rows = [{"number": q.value, "unit": units.said(q.tail), "side": q.part} for q in found]
+    rows = [
+        {
+            "number": q.value,
+            "unit": units.said(q.tail),
+            "side": q.part,
+            "of": said[: limit(said, q.start, q.tail)[1]].strip() or q.tail.strip(" %"),
+        }
+        for q in found
+    ]
     return rows[0] if len(rows) == 1 and rows[0]["side"] in SIDES else {}
 
 
@@ -155,10 +191,10 @@ def surplus(task: Task, sentences: Sequence[str]) -> list[str]:
 
 def _names(task: Task, sentences: Sequence[str]) -> list[str]:
     asked = set(phrase_words(task.prompt))
-    names = {n for n in task.truth.get(FIELD, ()) if not asked.issuperset(phrase_words(n))}
-    right = {t for fact in _facts(task) for t in (fact["text"], *fact.get("aliases", ()))}
+    others = {n for n in task.truth.get(FIELD, ()) if not asked.issuperset(phrase_words(n))}
+    right = {*names(task)}
     own = {" ".join(phrase_words(t)) for t in right}
-    named = find([norm(t) for s in sentences for t in tokens(s)], [(n, n) for n in names | right])
+    named = find([norm(t) for s in sentences for t in tokens(s)], [(n, n) for n in others | right])
     said = dict.fromkeys(" ".join(phrase_words(m.of)) for m in named)
     return [name for name in said if name not in own][FREE_NAMES:]
 
@@ -224,8 +260,7 @@ def _is(q: Quantity, fact: Mapping[str, Any]) -> bool:
 
 def named_numbers(task: Task) -> set[float]:
     """The numbers of a question and of the names of its facts."""
-    names = [t for f in _facts(task) for t in (f["text"], *f.get("aliases", ()))]
-    return {n for text in (task.prompt, *names) for n in numbers(text)}
+    return {n for text in (task.prompt, *names(task)) for n in numbers(text)}
 
 
 def numbers(text: str) -> list[float]:

@@ -17,28 +17,9 @@ def applicable(task: Task) -> tuple[str, ...]:
     """The verifiers that a task asks for. The task alone decides, so that no answer can dodge
     one.
     """
-    asked = next(
-        (
-            x
-            for x in (
-                task.truth.get("verifiers"),
-                task.meta.get("verifiers"),
-                task.meta.get("applicable_verifiers"),
-            )
-            if x is not None
-        ),
-        None,
-    )
-    if asked is None:
-        asked = [
-            n
-            for n, k in (
-                ("factual", "facts"),
-                ("direction", "claims"),
-                ("uncertainty", "warranted"),
-            )
-            if task.truth.get(k)
-        ]
+    said = task.truth.get("verifiers"), *map(task.meta.get, ("verifiers", "applicable_verifiers"))
+    owns = (("factual", "facts"), ("direction", "claims"), ("uncertainty", "warranted"))
+    asked = next((x for x in said if x is not None), [n for n, k in owns if task.truth.get(k)])
     return tuple(n for n in NAMES if n in asked)
 
 

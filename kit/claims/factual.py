@@ -27,14 +27,17 @@ from .bags import (
     given,
     named,
     named_numbers,
+    names,
     numbers,
     opposite,
+    parts,
     place,
     rate,
     right_numbers,
     signed,
     stated,
     surplus,
+    truths,
 )
 from .choice import decided, guesses, labelled, offered, others
 from .compare import against, first, misplaced, ranked, relation
@@ -159,7 +162,7 @@ def _denied(words: Sequence[str], start: int) -> bool:
     """A negation within the four words before, in the same clause."""
     window = words[max(0, start - 4) : start]
     cut = max((i for i, w in enumerate(window, 1) if w in (",", ";", ":", "but", ".")), default=0)
-    text = " ".join(window[cut:])
+    text = re.sub(r"\bthan (?=\d)", "", " ".join(window[cut:]))  # of a limit, it denies no more
     for p in lx.NOT_NEGATIONS:
         text = text.replace(p, "")
     left = text.split()
@@ -255,13 +258,14 @@ def _other(after: Sequence[str], free: Container[str], of: bool) -> bool:
 
 
 def _facts(task: Task) -> list[dict[str, Any]]:
-    """The expected facts, each with the words of all of them."""
+    """The expected facts, each in its parts (`whole`: its place), with the words of all of them."""
     words = frozenset(w for n in names(task) for w in phrase_words(n))
     sisters = task.truth.get("sisters", ())
-    rows = task.truth.get("facts", ())
+    every = {"beside": words, "rate": rate(task.prompt)}
     return [
-        {**_label(stated(f), task.prompt, sisters), "beside": words, "rate": rate(task.prompt)}
-        for f in rows
+        {**_label(part, task.prompt, sisters), **every, "whole": i}
+        for i, fact in enumerate(truths(task))
+        for part in parts(fact)
     ]
 
 
@@ -299,16 +303,17 @@ def found(task: Task, text: str) -> list[str]:
     comparison = task.truth.get("comparison")
     related = relation(sentences, comparison, facts) if comparison else None
     wrong = swapped(task, sentences)
-    out = []
+    lost = set()
     for i, fact in enumerate(facts):
         # "X is smaller than Y" says that Y is the larger
         judged = comparison and fact.get("number") is None and find(asked, [("", fact["text"])])
         hit = related == "right" if judged else matched(fact, sentences, task.prompt)
         told = _polar(task, fact, text) == fact["text"]
         named = hit and "alike" not in fact and i not in wrong
-        if told or (named and not _undecided(task, fact, sentences)):
-            out.append(str(fact.get("id", f"f{i + 1}")))
-    return out
+        if not told and (not named or _undecided(task, fact, sentences)):
+            lost.add(fact["whole"])
+    rows = enumerate(truths(task))
+    return [str(f.get("id", f"f{i + 1}")) for i, f in rows if i not in lost]
 
 
 def _polar(task: Task, fact: Mapping[str, Any], text: str) -> str:
@@ -325,6 +330,9 @@ def _polar(task: Task, fact: Mapping[str, Any], text: str) -> str:
     return "" if worded else polar.said(task.prompt, text)
 
 
+_EITHER = re.compile(r"\d\D*\bor\b(?! equal)\D*\d")  # one of two limits, where both are wanted
+
+
 def _undecided(task: Task, fact: Mapping[str, Any], sentences: Sequence[str]) -> bool:
     """True where the answer names an alternative to the fact as well (`kit.claims.choice`)."""
     facts, prompt, sisters = _facts(task), task.prompt, task.truth.get("sisters", ())
@@ -338,6 +346,7 @@ def _undecided(task: Task, fact: Mapping[str, Any], sentences: Sequence[str]) ->
         free = own, phrase_words(prompt), ("", *SIDES) if sides else ("",)
         if any(
             guesses(rate(prompt).sub("", s), right_numbers(s, facts), given, *free)
+            or ("joined" in fact and _EITHER.search(s))
             for s in sentences
         ):
             return True
@@ -371,10 +380,8 @@ def _undecided(task: Task, fact: Mapping[str, Any], sentences: Sequence[str]) ->
 def swapped(task: Task, sentences: Sequence[str]) -> set[int]:
     """Indices of the facts that are asserted of something else only (`kit.claims.compare`)."""
     facts = _facts(task)
-    rows = []
-    for s in sentences:
-        at = {i: places(f, s, task.prompt) for i, f in enumerate(facts) if f.get("about")}
-        rows.append((_read(s)[1], at))
+    owned = [(i, f) for i, f in enumerate(facts) if f.get("about")]
+    rows = [(_read(s)[1], {i: places(f, s, task.prompt) for i, f in owned}) for s in sentences]
     return misplaced(rows, facts)
 
 
@@ -417,11 +424,6 @@ def unread(task: Task, text: str) -> str:
 _CLAUSES = re.compile(
     r"[,;:.()–—](?!\d)|\b(?:and|but|because|since|as|so|while|whereas|which|with|due|by)\b"
 )
-
-
-def names(task: Task) -> list[str]:
-    """Every text that stands for an expected fact: names and aliases."""
-    return [t for f in task.truth.get("facts", ()) for t in (f["text"], *f.get("aliases", ()))]
 
 
 def contradicted(task: Task, said: Sequence[str]) -> list[str]:
@@ -470,7 +472,7 @@ def precision(task: Task, text: str) -> tuple[float, list[str]]:
         names=names(task),
     )
     wrong = contradicted(task, said)
-    wrong += [f"{task.truth['facts'][i]['text']} elsewhere" for i in sorted(swapped(task, said))]
+    wrong += [f"{_facts(task)[i]['text']} elsewhere" for i in sorted(swapped(task, said))]
     beside = list(dict.fromkeys([*listed, *surplus(task, said), *wrong]))
     hits = len(found(task, text))
     return (hits / (hits + len(beside)) if beside else 1.0), beside

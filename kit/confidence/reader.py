@@ -158,11 +158,9 @@ def fit_levels(levels: Sequence[str | None], correct: Sequence[Any]) -> dict[str
             where="arguments levels, correct",
             fix="pass one outcome per level",
         )
-    out = {}
-    for level in LEVELS:
-        hits = [float(c) for lv, c in zip(levels, correct, strict=True) if lv == level]
-        out[level] = _share(sum(hits), len(hits), f"share right at {level}, Wilson")
-    return out
+    pairs = [*zip(levels, map(float, correct), strict=True)]
+    rows = {level: [c for said, c in pairs if said == level] for level in LEVELS}
+    return {k: _share(sum(v), len(v), f"share right at {k}, Wilson") for k, v in rows.items()}
 
 
 def _share(hits: float, n: int, method: str) -> Estimate:

@@ -218,12 +218,13 @@ def _foreign(tasks: dict[str, Task]) -> tuple[dict[str, Task], dict[str, Criteri
     own = [(i, c) for i, t in tasks.items() for c in t.criteria if c.weight > 0]
     last = {i: c for i, c in own if used[c.text.strip().casefold()] == 1}
     after = dict(zip(last, [*list(last)[1:], *list(last)[:1]], strict=True))
-    out = {}
-    for i, other in after.items():
-        new = replace(last[other], id=last[i].id)
-        out[i] = replace(
+    foreign = {i: replace(last[other], id=last[i].id) for i, other in after.items()}
+    out = {
+        i: replace(
             tasks[i], criteria=tuple(new if c.id == new.id else c for c in tasks[i].criteria)
         )
+        for i, new in foreign.items()
+    }
     return out, last
 
 

@@ -209,11 +209,10 @@ class Engine:
         starts = [0, *ends[:-1]]
 
         def attend(i: int, q: Any, k: Any, v: Any) -> Any:
-            out = []
-            for g, a, b in zip(groups, starts, ends, strict=True):
-                parts = (t[a:b].transpose(0, 1) for t in (q, k, v))
-                out.append(Attended.apply(*parts, g.mask[0, 0]).transpose(0, 1).flatten(1))
-            return torch.cat(out)
+            rows = zip(groups, starts, ends, strict=True)
+            cut = ((g, [t[a:b].transpose(0, 1) for t in (q, k, v)]) for g, a, b in rows)
+            seen = (Attended.apply(*own, g.mask[0, 0]) for g, own in cut)
+            return torch.cat([x.transpose(0, 1).flatten(1) for x in seen])
 
         ids = torch.cat([g.ids[0] for g in groups])
         x = self.run(ids, torch.cat([g.positions[0] for g in groups]), attend)

@@ -42,14 +42,14 @@ def evaluations(stages: Mapping[str, Any], tasks: Sequence[Task] | None = None) 
     """A kept run's held-out evaluations, graded again by the tasks' own checks."""
     tasks = tuple(tasks or _ladder())
     reward = Reward(tasks=tasks, judge=None, composer=Composer.from_config("rubric"))
-    out = []
-    for name, stage in stages.items():
-        said = [
+    said = {
+        name: [
             Response(task_id=k, id=f"{name}-{i}", text=text, source=name, confidence=sure)
             for i, (k, text, sure) in enumerate(stage["answers"])
         ]
-        out.append(graded(name, said, reward))
-    return out
+        for name, stage in stages.items()
+    }
+    return [graded(name, answers, reward) for name, answers in said.items()]
 
 
 def qualities(name: str, *, asides: Sequence[str] = ()) -> dict[tuple[int, str], quality.Quality]:

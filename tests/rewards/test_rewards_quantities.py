@@ -217,6 +217,35 @@ def test_both_sides_of_a_limit_are_no_side():
     assert paid("<LOD", "above the LOD") == paid("<LOD", "not below the LOD") == 0
 
 
+def test_two_limits_in_one_fact_were_read_in_the_words_of_the_key_alone():
+    """25 of 42 usual wordings earned nothing; all parts are wanted, each of its own thing."""
+    key = "padj < 0.05 and |log2FC| > 1"
+    right = (
+        key,
+        "|log2FC| > 1 and padj < 0.05",
+        "an adjusted p below 0.05 and an absolute log2 fold change above 1",
+        "padj less than 0.05 and |log2FC| greater than 1",
+        "padj < .05, |log2FC| > 1",
+    )
+    wrong = (
+        "padj < 0.05",
+        "|log2FC| > 1",
+        "padj > 0.05 and |log2FC| > 1",
+        "padj < 0.05 and |log2FC| < 1",
+        "padj < 0.05 or |log2FC| > 1",
+        "padj < 0.05, |log2FC| > 1 or |log2FC| < 1",
+        "padj < 1 and |log2FC| > 0.05",
+        "|log2FC| < 0.05 and padj > 1",
+        "not padj < 0.05 and |log2FC| > 1",
+        "padj < 0.05 and |log2FC| > 2",
+    )
+    assert [paid(key, x) for x in right] == [1] * len(right)
+    assert [paid(key, x) for x in wrong] == [0] * len(wrong)
+    cells = ">200 genes, <5% mitochondrial reads"
+    assert paid(cells, "less than 5% mitochondrial reads and more than 200 genes") == 1
+    assert paid(cells, "more than 5% mitochondrial reads and less than 200 genes") == 0
+
+
 def test_it_fell_by_12_percent_earned_the_maximum_where_it_rose():
     up, down = ("+12%", "up by 12%", "higher by 12%"), ("-12%", "down by 12%", "lower by 12%")
     assert [paid("+12%", x) for x in up] == [paid("-12%", x) for x in down] == [1] * 3
