@@ -14,7 +14,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import moved
 from .errors import BudgetError, DataError, JudgeDownError, KitError, MissingError
 from .front import DOORS
 from .records import Criterion, Grade, Response, Run, Task, Verdict
@@ -86,6 +85,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-moved.install()

@@ -26,7 +26,7 @@ MODULES = sorted(KIT.rglob("*.py"))
 
 # A room may import from its own layer and from those above it in this list.
 LAYERS = (
-    ("errors", "verb", "moved", "records", "settings", "system", "text", "page"),
+    ("errors", "verb", "records", "settings", "system", "text", "page"),
     ("stats", "confidence", "checks", "claims", "tables"),
     ("data",),
     ("judge", "calibration", "rubrics"),
@@ -162,7 +162,7 @@ def test_modules_form_no_circle():
 
 def test_there_are_at_most_25_rooms():
     rooms = {room(name) for name in NAMES} - {"kit", "__main__"}
-    rooms -= {"front", "verb", "moved"}  # the front door, one room with `verbs`
+    rooms -= {"front", "verb"}  # the front door, one room with `verbs`
     rooms -= {"errors", "parts"}  # one room with `records`
     assert len(rooms) <= 25, sorted(rooms)
 
