@@ -216,8 +216,9 @@ class GRPOHooks:
     def _kit_leave_out(self, output: Any) -> None:
         """An answer without a known reward is in no term of the loss, and not in its size."""
         mask = output["completion_mask"]
-        mine = self.kit_rewards.view(world.size(), len(mask), -1)[self.accelerator.process_index]
-        mask[mine.isnan().all(-1)] = 0
+        unknown = self.kit_rewards.isnan().all(-1)  # (B of all processes,)
+        mask[unknown.view(world.size(), -1)[self.accelerator.process_index]] = 0
+        output["kit_scale"] = len(unknown) / (~unknown).sum().clamp(min=1)
         output["num_items_in_batch"] = self.accelerator.gather(mask.sum()).sum()
 
     def _kit_old(self, output: Any) -> Any:
@@ -263,6 +264,11 @@ class GRPOHooks:
         return self._buffered_inputs[self._step % self.args.steps_per_generation]
 
     def _compute_loss(self, model: Any, inputs: Any) -> Any:
+        loss = self._kit_loss(model, inputs)
+        by_answer = self.loss_type in ("grpo", "dr_grpo")  # trl takes the mean over all answers
+        return loss * inputs["kit_scale"] if by_answer else loss
+
+    def _kit_loss(self, model: Any, inputs: Any) -> Any:
         live = inputs["completion_mask"].any(-1) | (world.size() > 1)  # (B,): not all masked
         if self._kit_drops():
             live = live & (inputs["advantages"] != 0)
