@@ -38,12 +38,13 @@ def mean_loss(
     method: str,
     bounds: tuple[float, float],
     level: float = 0.95,
+    more: Sequence[float] = (),
 ) -> Estimate:
     """Weighted mean loss of the rows; the limits allow for clusters of the rarer outcome that were
-    not drawn (`allow_unseen`).
+    not drawn, and of others that lose `more` (`allow_unseen`).
     """
     out = _mean(loss(x.correct), x, method, level, bounds)
-    return allow_unseen(out, np.ravel(of_each_outcome(loss, x, bounds)), bounds)
+    return allow_unseen(out, [*np.ravel(of_each_outcome(loss, x, bounds)), *more], bounds)
 
 
 def _mean(
@@ -455,4 +456,15 @@ def _less(x: Inputs, other: np.ndarray, words: str, level: float) -> Estimate:
         method=f"Brier less {words}",
         level=level,
         bounds=(-1.0, 1.0),
+        more=knows_all(x.correct, squares(x), (other - x.correct) ** 2),
     )
+
+
+def knows_all(correct: np.ndarray, new: np.ndarray, old: np.ndarray) -> list[float]:
+    """What a prompt that was not drawn changes in a loss, (n,) of each, where one of the two knows
+    all of it, and half of its rows are right.
+    """
+    least, most = (
+        sum(loss[correct == y].mean() for y in np.unique(correct)) / 2 for loss in (old, new)
+    )
+    return [-float(least), float(most)]

@@ -89,7 +89,7 @@ const kitStats = (() => {
       const skew = sum(psi.map(x => x ** 3)) / se ** 3, shift = skew * quantile(df) * se;
       [low, high] = [Math.max(low + Math.min(shift, 0), bounds[0]), Math.min(high + Math.max(shift, 0), bounds[1])];
     }
-    const more = kinds.flatMap(kind => [0.25, 0.5, 0.75, 1].map(s => kind.map(x => UNSEEN * n / c * s * x)));
+    const more = kinds.flatMap(kind => [0.25, 0.5, 0.75, 1].map(s => kind.map(x => UNSEEN * n / drawn(size) * s * x)));
     const moved = more.map(m => stat(total.map((t, k) => t + m[k]))).filter(x => !Number.isNaN(x));
     if (!moved.length) return { ...result(value, low, high, n, c), se };
     const down = value - Math.min(value, ...moved), up = Math.max(value, ...moved) - value;
@@ -139,6 +139,12 @@ const kitStats = (() => {
     const down = Math.max(value - least, 0), up = Math.max(most - value, 0);
     return [Math.max(value - Math.hypot(value - low, down), kinds[0]), Math.min(value + Math.hypot(high - value, up), kinds[1])];
   }
+  // how far apart the scores of a prompt that was not drawn may lie (kit.stats.clusters)
+  function swing(xs) {
+    const low = Math.min(...xs), high = Math.max(...xs), mean = sum(xs) / xs.length;
+    if (xs.every(x => x === low || x === high)) return high - low;
+    return Math.min(high - low, 3 * Math.sqrt(sum(xs.map(x => (x - mean) ** 2)) / xs.length));
+  }
   function share(groups, clustered) {
     const n = sum(groups.map(g => g.length)), p = sum(groups.map(sum)) / n;
     const e = clustered ? effective(groups, 4 * p * (1 - p)) : { rows: n, df: Infinity, alike: 0 };
@@ -164,11 +170,12 @@ const kitStats = (() => {
     const d = xs.map((x, i) => (x === null || ys[i] === null ? null : x - ys[i]));
     const groups = grouped(d, cluster), n = sum(groups.map(g => g.length));
     const rows = groups.map(g => [sum(g), g.length]);
-    const open = [-Infinity, Infinity];
-    const found = estimate(ratio, slope, rows, groups.map(g => g.length), n, open);
+    const open = [-Infinity, Infinity], known = zs => zs.filter((_, i) => d[i] !== null);
+    const far = n ? Math.max(swing(known(xs)), swing(known(ys))) : 0;
+    const unseen = groups.length < n ? [[far, 1], [-far, 1]] : [];
+    const found = estimate(ratio, slope, rows, groups.map(g => g.length), n, open, unseen);
     const out = found && { ...found, missing: unsaid(d) };
-    const both = xs.filter((x, i) => d[i] !== null).concat(ys.filter((y, i) => d[i] !== null));
-    if (!out || !n || !binary(both) || groups.length < 2) return out;
+    if (!out || !n || !binary([...known(xs), ...known(ys)]) || groups.length < 2) return out;
     const all = groups.flat(), differ = sum(all.map(Math.abs)) / n;
     const e = effective(groups, Math.min(1, 2 * differ));
     const [up, down] = [1, -1].map(s => (all.filter(x => x === s).length / n * e.rows + 1) / (e.rows + 2));
@@ -195,14 +202,6 @@ const kitStats = (() => {
       return dpo / (1 - pe) + (po - pe) * dpe / (1 - pe) ** 2;
     });
   };
-  // what a row of a cluster that was not drawn may be (kit.stats.agreement)
-  function kinds(rows, size) {
-    const total = [0, 1, 2, 3].map(k => sum(rows.map(r => r[k]))), wrong = total[1] + total[2];
-    const both = [[1, 0, 0, 0], [0, 0, 0, 1]];
-    if (!wrong) return both;
-    const uneven = size.length / drawn(size), part = Math.min(2 - 2 / uneven, 1) / wrong;
-    return [...both, [0, total[1] * part, total[2] * part, 0]].map(kind => kind.map(x => uneven * x));
-  }
   // the table at either limit of the share of rows that disagree (kit.stats.agreement)
   function atLimits(rows, groups) {
     const n = sum(groups.map(g => g.length)), t = [0, 1, 2, 3].map(k => sum(rows.map(r => r[k])) / n);
@@ -218,7 +217,7 @@ const kitStats = (() => {
     const groups = grouped(cells, cluster), n = sum(groups.map(g => g.length));
     const rows = groups.map(g => [0, 1, 2, 3].map(k => g.filter(x => x === k).length));
     const size = groups.map(g => g.length);
-    let kappa = estimate(cohen, cohenSlope, rows, size, n, [-1, 1], kinds(rows, size));
+    let kappa = estimate(cohen, cohenSlope, rows, size, n, [-1, 1], [[1, 0, 0, 0], [0, 0, 0, 1]]);
     if (kappa && kappa.low !== null) {  // no surer than the share of rows that disagree
       const near = atLimits(rows, groups).map(cohen), same = kappa.value > 1 - 1e-12;
       const known = near.filter(x => !Number.isNaN(x));

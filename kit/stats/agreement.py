@@ -26,7 +26,7 @@ from .clusters import cell_sums, codes, estimate, is_unknown, same_length, unmas
 from .columns import takes_table
 from .estimate import Estimate
 from .rates import mean
-from .shares import drawn, share
+from .shares import share
 from .vocabulary import ordered, refuse_levels, shared, unsaid
 
 Weights = str | np.ndarray | None
@@ -299,20 +299,6 @@ def _gwet(p: np.ndarray, w: np.ndarray) -> np.ndarray:
     return w.sum() / (q * (q - 1)) * (m * (1 - m)).sum(-1) if q > 1 else m.sum(-1) * np.nan
 
 
-def _kinds(sums: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """What a row of a cluster that was not drawn may be, from confusion sums (C, q * q), for
-    `estimate`: both name one category; and, as far as the clusters are of unequal size, a
-    disagreement, as usual as it costs (1 - w). Few clusters with most of the rows show no others
-    like them: with half of 1 row and half of 16, AC1 held .89 of 20 to 30 clusters.
-    """
-    both, apart = np.eye(w.size)[:: len(w) + 1], sums.sum(0) * (1 - w).ravel()
-    if not apart.any():
-        return both
-    uneven = len(sums) / drawn(sums.sum(1))
-    apart *= min(2 - 2 / uneven, 1.0) / apart.sum()
-    return uneven * np.vstack([both, apart])
-
-
 def _drawn_up(cells: np.ndarray, instead: np.ndarray) -> np.ndarray:
     """The cells (q, q) as shares; where they hold nothing, what stands in for them."""
     cells = cells if cells.any() else instead
@@ -431,7 +417,7 @@ def _of_table(
         se=se,
         bounds=(low, 1.0),
         size=sums.sum(1) if size is None else size,
-        kinds=_kinds(sums, w),
+        kinds=np.eye(q * q)[:: q + 1],  # both name one category
     )
     if math.isnan(out.low):
         return out

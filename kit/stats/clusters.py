@@ -21,7 +21,7 @@ import numpy as np
 from ..errors import DataError
 from .arguments import sure_level
 from .estimate import Estimate, unknown
-from .shares import CARRIED, FEW, UNSEEN, reach, reached, wilson
+from .shares import CARRIED, FEW, UNSEEN, drawn, reach, reached, wilson
 from .tails import t_quantile
 
 LEAST = 1.5  # clusters of equal size that the rows must be worth to have an interval
@@ -328,17 +328,15 @@ def estimate(
         bounds=bounds,
         units=c,
         note=note,
+        leans=leans,
     )
     if clusters < LEAST:
         return out
     low, high, spread = out.low, out.high, out.se
     df = min(effective_df(psi), max(clusters - 1, 1.0))
-    if leans:
-        shift = lean(psi) * t_quantile(level, df) * spread
-        low = max(low + min(shift, 0.0), bounds[0])
-        high = min(high + max(shift, 0.0), bounds[1])
     if kinds is not None:
-        more = UNSEEN * n / c * np.array(PARTS)[:, None, None] * kinds
+        units = c if size is None else drawn(np.atleast_2d(size).sum(0))
+        more = UNSEEN * n / units * np.array(PARTS)[:, None, None] * kinds
         with np.errstate(all="ignore"):
             moved = np.asarray(stat(cluster_sums.sum(axis=0) + more), float).ravel()
         low, high = reach(value, low, high, moved, bounds)
@@ -391,13 +389,14 @@ def of_influence(
     units: float | None = None,
     what: str = "rows",
     note: str = "",
+    leans: bool = False,
 ) -> Estimate:
     """An estimate with `limits` from the influence of each cluster (C,), whose squares sum to the
     variance.
 
     clusters : how many of equal size the rows are `worth`: they cap the degrees of freedom, and
     below LEAST there is no interval. se : where it is more than the influences say. units :
-    independent ones, where nothing varies (default: `clusters`).
+    independent ones, where nothing varies (default: `clusters`). leans : as `estimate`.
     """
     se = math.sqrt(float((psi**2).sum())) if se is None else se
     low = high = math.nan
@@ -405,6 +404,8 @@ def of_influence(
         df = min(effective_df(psi), max(clusters - 1, 1.0))
         low, high = limits(value, se, df, units or clusters, bounds=bounds, level=level)
         why = UNMOVED if math.isnan(low) else ""
+        shift = lean(psi) * t_quantile(level, df) * se if leans else 0.0
+        low, high = max(low + min(shift, 0.0), bounds[0]), min(high + max(shift, 0.0), bounds[1])
     else:
         why = too_few(clusters, what)
     note = "; ".join(t for t in (note, why) if t)
@@ -435,10 +436,25 @@ def ends(
     return out.tolist()
 
 
+def swing(values: np.ndarray) -> float:
+    """How far apart the scores (n,) of a prompt that was not drawn may lie: their range, at most
+    three standard deviations where there are more than two scores.
+
+    >>> swing(np.array([0.0, 0, 0, 1])), round(swing(np.arange(101.0)), 1)
+    (1.0, 87.5)
+    """
+    if not len(values):
+        return 0.0
+    most = 3 * float(values.std()) if len(np.unique(values)) > 2 else math.inf
+    return min(float(np.ptp(values)), most)
+
+
 def allow_unseen(
     mean: Estimate,
-    kinds: Sequence[float],
+    kinds: Sequence[float] | np.ndarray,
     bounds: tuple[float, float] = (-math.inf, math.inf),
+    *,
+    clusters: float | None = None,
 ) -> Estimate:
     """A mean whose limits allow for UNSEEN more clusters of one kind; kinds : what a row of each
     kind adds. Clusters of wrong answers may not have been drawn.
@@ -446,7 +462,7 @@ def allow_unseen(
     >>> print(allow_unseen(Estimate(0.01, 0.0, 0.02, 80, 8), [0.9]))
     .010 [.00, .19], n=80 in 8 clusters
     """
-    c = float(mean.n_clusters or mean.n)
+    c = mean.units if clusters is None else clusters
     if math.isinf(mean.value):
         return mean
     moved = (c * mean.value + UNSEEN * np.array(kinds)) / (c + UNSEEN)

@@ -12,21 +12,19 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
+from .arguments import in_bounds
 from .arguments import share as in_unit
 from .clusters import (
-    LEAST,
+    UNSEEN,
     codes,
-    effective_df,
     floats,
-    limits,
     of_influence,
     same_length,
-    too_few,
     worth,
 )
 from .columns import takes_table
 from .estimate import Estimate, unknown
-from .shares import share
+from .shares import drawn, reached, share
 from .tails import t_quantile
 
 
@@ -115,6 +113,7 @@ def ppi(
     *,
     cluster: Sequence[Any] | None = None,
     level: float = 0.95,
+    bounds: tuple[float, float] | None = None,
 ) -> Estimate:
     """PPI++ for the mean of a human score: theta = mean_L(Y) + lambda (mean_U(f) - mean_L(f)),
     lambda of least variance.
@@ -124,7 +123,12 @@ def ppi(
         var_U f), each variance from its own rows, m labelled and n not (as Angelopoulos, Duchi &
         Zrnic 2023, who pool them); with clusters all moments are of cluster sums, and the
         quantile is Student's with the labelled clusters' degrees of freedom. Rows where the judge
-        is unknown are left out.
+        is unknown are left out. bounds : the range that human scores can have, (0, 1) where all
+        scores lie in it; the limits have room for prompts at an end of it that were not labelled
+        (where it is unknown: at the least and the highest label).
+
+    >>> print(ppi([1, 0.5] * 40, [1, 0.5, 1, 0.5, 0.5, None, None, None] * 10))
+    .667 [.59, .74], n=80
     """
     size = same_length(judge=judge, human=human, cluster=cluster)
     f, y, (group, _) = (
@@ -153,23 +157,28 @@ def ppi(
     value = float(y[lab].mean() + lam * (f[~lab].mean() - f[lab].mean()))
     psi = math.sqrt(inside / (inside - 1)) * (a + lam * b)
     held = np.bincount(group, lab, c)
-    clusters = worth(held)
-    se = math.sqrt(float((psi**2).sum()) + lam**2 * extra)
-    df = min(effective_df(psi[held > 0]), max(clusters - 1, 1.0))
-    note = too_few(clusters, "labels") if clusters < LEAST else ""
-    out = Estimate(
+    shares = bool(np.isin(y[lab], (0.0, 1.0)).all())
+    out = of_influence(
         value,
-        math.nan,
-        math.nan,
-        len(f),
-        c,
-        f"PPI++ (lambda {lam:.3f}), {m} labels",
-        note,
-        missing,
-        level,
-        se,
+        psi[held > 0],
+        worth(held),
+        se=math.sqrt(float((psi**2).sum()) + lam**2 * extra),
+        units=inside,
+        n=len(f),
+        n_clusters=c,
+        method=f"PPI++ (lambda {lam:.3f}), {m} labels",
+        missing=missing,
+        level=level,
+        bounds=(0.0, 1.0) if shares else (-math.inf, math.inf),
+        what="labels",
+        leans=not shares,
     )
-    return out if note else _ppi_limits(out, y[lab], group[lab], df)
+    if shares:
+        return out if math.isnan(out.low) else beside_labels(out, y[lab], np.ones(m), group[lab])
+    within = min(f.min(), y[lab].min()) >= 0 and max(f.max(), y[lab].max()) <= 1
+    seen = (0.0, 1.0) if within else (y[lab].min(), y[lab].max())
+    in_bounds(y[lab], bounds or (-math.inf, math.inf))
+    return _beside_judge(out, bounds or seen, lam, held, np.bincount(group))
 
 
 def _unseen(b: np.ndarray, lab: np.ndarray, group: np.ndarray, ratio: float) -> float:
@@ -225,14 +234,21 @@ def beside_labels(
     )
 
 
-def _ppi_limits(out: Estimate, y: np.ndarray, group: np.ndarray, df: float) -> Estimate:
-    """With limits, on the logit where labels are 0 and 1."""
-    shares = bool(np.isin(y, (0.0, 1.0)).all())
-    bounds = (0.0, 1.0) if shares else (-math.inf, math.inf)
-    clusters = len(np.unique(group))
-    low, high = limits(out.value, out.se, df, clusters, bounds=bounds, level=out.level)
-    out = replace(out, low=low, high=high)
-    return beside_labels(out, y, np.ones(len(y)), group) if shares else out
+def _beside_judge(
+    out: Estimate,
+    ends: Sequence[float],
+    weight: float,
+    held: np.ndarray,
+    rows: np.ndarray,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> Estimate:
+    """`out` with room for prompts of one kind that were not drawn, `ends` (k,) what they are worth:
+    among the labelled ones, `held` (C,) labels of each, as far as the judge, who has this weight,
+    does not see them; among all, `rows` (C,), as far as he does.
+    """
+    unlabelled, unseen = (UNSEEN / (drawn(size[size > 0]) + UNSEEN) for size in (held, rows))
+    part = abs(1 - weight) * unlabelled + abs(weight) * unseen
+    return reached(out, out.value + part * (np.array(ends) - out.value), bounds)
 
 
 @takes_table("judge", "human", "policy", "cluster")
@@ -292,14 +308,12 @@ def policy_difference(
         f"difference corrected by {int((~np.isnan(y)).sum())} labels in {inside} prompts "
         f"(PPI++, weights {' and '.join(f'{w:.2f}' for w in weights)}), paired by prompt"
     )
-    # half a label of each policy that is as wrong as can be: few that agree are not certain
     own = [np.bincount(group, where & ~np.isnan(y)) for where in (first, ~first)]
-    room = sum((0.5 / side.sum()) ** 2 for side in own)
-    return of_influence(
+    out = of_influence(
         value,
         psi[labelled],
         min(map(worth, (held, *own))),
-        se=math.sqrt(float((psi**2).sum()) + room),
+        se=float(np.linalg.norm(psi)),
         units=inside,
         n=len(f),
         n_clusters=len(labelled),
@@ -309,6 +323,8 @@ def policy_difference(
         bounds=(-1.0, 1.0),
         what="labels",
     )
+    weight = (weights[0] + weights[len(gap1)]) / 2  # of the judge's scores, of either policy
+    return _beside_judge(out, (-1.0, 1.0), weight, held, np.bincount(group), (-1.0, 1.0))
 
 
 def _rows_of(name: Any, policy: Sequence[Any]) -> np.ndarray:

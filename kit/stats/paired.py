@@ -25,12 +25,15 @@ from .clusters import (
     known,
     same_length,
     sums,
+    swing,
     worth,
 )
 from .columns import column, takes_table
 from .estimate import Estimate, number
 from .shares import signed_share
 from .tails import t_quantile, t_two_sided
+
+CLEARED = "max-T adjusted"  # ends the method of an interval that has its clearance
 
 
 @takes_table("new", "old", "cluster")
@@ -43,11 +46,15 @@ def difference(
 ) -> Estimate:
     """Mean of new - old over the rows where both are known, with a clustered interval.
 
+    Where clusters hold several rows it has room for UNSEEN of them, not drawn, whose scores differ
+    by all that is seen (`swing`): a tenth of the prompts may carry the difference.
+
     >>> difference([1, 1, 1, 0], [0, 1, 0, 0]).value
     0.5
     """
     (x, y), inverse, c, missing = known({"new": new, "old": old}, cluster)
     columns = sums(np.column_stack([x - y, np.ones(len(x))]), inverse, c)
+    far = max(swing(x), swing(y))  # of a prompt that was not drawn
     out = estimate(
         lambda t: t[..., 0] / t[..., 1],
         columns,
@@ -56,17 +63,11 @@ def difference(
         missing=missing,
         level=level,
         size=columns[:, 1],
+        kinds=np.array([[far, 1.0], [-far, 1.0]]) if c < len(x) else None,
     )
-    if out.n and np.isin(x, (0.0, 1.0)).all() and np.isin(y, (0.0, 1.0)).all():
-        return _of_shares(out, x - y, None if cluster is None else inverse)
-    return out
-
-
-def _of_shares(out: Estimate, d: np.ndarray, group: np.ndarray | None) -> Estimate:
-    """The same difference with the interval for columns of 0s and 1s."""
-    if out.n_clusters < 2 or out.note.startswith("too few"):
+    if c < 2 or out.note.startswith("too few") or not np.isin([x, y], (0.0, 1.0)).all():
         return out
-    e = signed_share(d, group, level=out.level)
+    e = signed_share(x - y, None if cluster is None else inverse, level=level)
     return replace(out, low=e.low, high=e.high, se=e.se, method=e.method, note="")
 
 
@@ -87,7 +88,7 @@ class Comparison:
     @property
     def adjusted(self) -> Estimate:
         """The estimate with its adjusted interval."""
-        words = f"{self.estimate.method}, max-T adjusted"
+        words = f"{self.estimate.method}, {CLEARED}"
         return replace(self.estimate, low=self.low, high=self.high, method=words)
 
 
@@ -238,8 +239,18 @@ def agreement_difference(
         note=said,
         size=both.sum(1) / 2,
         bounds=(-2.0, 2.0),
-        kinds=np.tile(np.eye(q * q)[:: q + 1], 2),  # all three name the category
+        kinds=np.vstack([np.tile(np.eye(q * q)[:: q + 1], 2), _one_right(at[keep, 2], q)]),
     )
+
+
+def _one_right(human: np.ndarray, q: int) -> np.ndarray:
+    """Cells (2, 2 q q) of a prompt on which one of two judges is right throughout and the other
+    in a third of its rows, where the human says what is usual, (n,) of q categories.
+    """
+    usual = np.bincount(human, minlength=q) / max(len(human), 1)
+    right, wrong = np.diag(usual).ravel(), (1 - np.eye(q)) * usual / max(q - 1, 1)
+    seldom = (right + 2 * wrong.ravel()) / 3
+    return np.array([[*right, *seldom], [*seldom, *right]])
 
 
 def claim(
@@ -311,8 +322,8 @@ def fragile(result: Estimate) -> bool:
     """Whether prompts that collapse and were not drawn could turn the sign of a difference.
 
     Never of a betting interval. Always under 20 units of equal size, never from 100 on; between
-    them the interval must clear `clearance`. (At 100, 1 in 50 prompts that collapse are still not
-    drawn in .13 of samples.)
+    them the interval must clear `clearance`, which a row of `compare` has in it. (At 100, 1 in 50
+    prompts that collapse are still not drawn in .13 of samples.)
 
     >>> [fragile(Estimate(0.3, low, 0.4, 40, se=0.05)) for low in (0.2, 0.02)]
     [False, True]
@@ -323,6 +334,8 @@ def fragile(result: Estimate) -> bool:
     if units < MANY:
         return True
     spread = 0.0 if math.isnan(result.se) else result.se * math.sqrt(units)
+    if result.method.endswith(CLEARED):
+        return False
     return units < CLEAR and min(abs(result.low), abs(result.high)) <= clearance(units, spread)
 
 

@@ -8,9 +8,10 @@ import math
 from dataclasses import dataclass
 
 from ..errors import DataError
-from .anytime import CLEAR, MANY
+from .anytime import MANY
 from .arguments import of_numbers, whole
 from .paired import clearance
+from .shares import UNSEEN
 from .tails import t_below, t_quantile
 
 
@@ -51,7 +52,7 @@ def prompts_for(
         below 20, and below 100 with room for prompts that collapse and were not drawn.
 
     >>> prompts_for(0.05, spread=0.15), prompts_for(0.05, spread=0.1, noise=0.4, samples=4)
-    (100, 285)
+    (100, 293)
     """
     if not (
         0 < abs(gain) < math.inf
@@ -77,8 +78,9 @@ def prompts_for(
         if abs(new - n) < 1e-6:
             break
         n = new
-    n, more = max(math.ceil(n - 1e-6), MANY), {"spread": math.sqrt(variance), "alpha": alpha}
-    while n < CLEAR and power_of(n, gain, **more) < power - 1e-9:
+    n = max(math.ceil(n - 1e-6), MANY)
+    more = {"spread": spread, "samples": samples, "noise": noise, "alpha": alpha}
+    while power_of(n, gain, **more) < power - 1e-9:
         n += 1
     return n
 
@@ -108,7 +110,10 @@ def power_of(
         )
     own = math.sqrt(spread**2 + 2 * noise**2 / samples)
     se, df = own / math.sqrt(prompts), max(prompts - 1, 1)
-    return t_below((abs(gain) - clearance(prompts, own)) / se - t_quantile(1 - alpha, df), df)
+    # prompts of several answers that were not drawn (`macro_difference`)
+    room = max(1.0, 3 * own) * UNSEEN / (prompts + UNSEEN) if samples > 1 else 0.0
+    half = math.hypot(t_quantile(1 - alpha, df) * se, room)
+    return t_below((abs(gain) - clearance(prompts, own) - half) / se, df)
 
 
 @dataclass(frozen=True)

@@ -180,10 +180,11 @@ def auroc_change(
             level=level,
         )
     (one, psi), (two, phi) = _area(a, y), _area(b, z)
+    rarer = min(_rarer(v, group, c) for v in (y, z))
     out = of_influence(
         one - two,
         _by_cluster(psi - phi, group, c),
-        min(_rarer(v, group, c) for v in (y, z)),
+        rarer,
         n=len(y),
         n_clusters=c,
         missing=missing,
@@ -191,10 +192,10 @@ def auroc_change(
         what=OUTCOME,
         method="change in AUROC, clustered DeLong, paired",
     )
-    # rows of the rarer outcome that were not drawn may be as far apart as one of 20 of all rows is
-    rows = min(np.bincount(v.astype(int)).min() for v in (y, z))
-    apart = UNSEEN * np.quantile(_ranks(a, y) - _ranks(b, z), [0.05, 0.95])
-    return reached(out, (rows * out.value + apart) / (rows + UNSEEN), (-1.0, 1.0))
+    # rows of the rarer outcome that were not drawn may be as far apart as one of 20 of all rows is,
+    # and one of the two may rank those of a prompt without a fault
+    apart = np.quantile(_ranks(a, y) - _ranks(b, z), [0.05, 0.95])
+    return allow_unseen(out, [*apart, one - 1, 1 - two], (-1.0, 1.0), clusters=rarer)
 
 
 def distributions(probs: Any) -> np.ndarray:

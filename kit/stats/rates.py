@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import DataError
 from .anytime import FIRM, betting
 from .arguments import in_bounds
-from .clusters import allow_unseen, codes, estimate, floats, same_length, sums, worth
+from .clusters import allow_unseen, codes, estimate, floats, same_length, sums, swing, worth
 from .columns import takes_table
 from .correction import Counts, beside_labels, lang_reiczigel, posterior
 from .estimate import Estimate, unknown
@@ -446,7 +446,7 @@ def macro_difference(
     deceived by a few prompts that collapse, the interval is then the betting one, which no skew
     deceives. span : the range of a value; in [0, 1], or where it is unknown, columns of 0s and 1s
     have an interval within [-1, 1]: `difference`'s for shares where each cluster has one row of
-    each.
+    each. Where clusters hold several, it has the room that `difference` has.
 
     >>> ids = {"new_cluster": list("aab"), "old_cluster": list("abb")}
     >>> macro_difference([1, 1, 0], [0, 1, 0], **ids).value
@@ -474,20 +474,14 @@ def macro_difference(
         missing=missing,
         level=level,
     )
-    width = span[1] - span[0]
-    step = width / min(int(size[both].min(initial=1)) for size in sizes)
-    if tuple(span) in SHARES and np.isin(x[known], (0.0, 1.0)).all():
-        return _of_shares(out, d, min(step, 1.0))
-    usual = np.unique(x[known], return_counts=True)[1].max(initial=0) >= USUAL * known.sum()
-    room = width if np.abs(d).max(initial=0.0) <= width else math.inf  # the span may not be known
-    step = step if usual and math.isfinite(step) else 0.0
-    return allow_unseen(out, (out.value - step, out.value + step), (-room, room))
-
-
-def _of_shares(out: Estimate, d: np.ndarray, step: float) -> Estimate:
-    """The same difference, its interval within [-1, 1]."""
-    if len(d) > 1 and np.isin(d, (-1.0, 0.0, 1.0)).all():
-        e = signed_share(d, None, level=out.level)
-        method = f"{out.method.split(',')[0]}; {e.method}"
+    shares = tuple(span) in SHARES and np.isin(x[known], (0.0, 1.0)).all()
+    if shares and len(d) > 1 and np.isin(d, (-1.0, 0.0, 1.0)).all():
+        e = signed_share(d, None, level=level)
+        method = f"{method}; {e.method}"
         return replace(out, low=e.low, high=e.high, se=e.se, method=method, note="")
-    return allow_unseen(out, (out.value - step, out.value + step), (-1.0, 1.0))
+    usual = np.unique(x[known], return_counts=True)[1].max(initial=0) >= USUAL * known.sum()
+    far = max(swing(x[side]) for side in sides)  # of a prompt that was not drawn
+    kinds = (-far, far) if usual or np.max(sizes, initial=0) > 1 else (out.value,)
+    width = 1.0 if shares else span[1] - span[0]
+    room = width if np.abs(d).max(initial=0.0) <= width else math.inf  # the span may not be known
+    return allow_unseen(out, kinds, (-room, room))

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import DataError
 from .arguments import is_estimate, share
-from .clusters import estimate, floats, known, sums
+from .clusters import estimate, floats, known, sums, swing
 from .columns import takes_table
 from .estimate import Estimate, number, unknown
 from .paired import fragile
@@ -33,7 +33,8 @@ def trend(
 
     step, value : (n,), one evaluation or one prompt's score a row; unknown rows are left out and
         counted. cluster : (n,), what was measured again and again: the prompt, or the run.
-        Interval: cluster jackknife-t (of rows: HC3, which asks for no equal variances). Rows of one
+        Interval: cluster jackknife-t (of rows: HC3, which asks for no equal variances), with room
+        for prompts that were not drawn and rise, or fall, by all that is seen. Rows of one
         run are not independent of each other beyond what the cluster says.
 
     >>> e = trend([0, 10, 20, 30, 40], [0.60, 0.61, 0.60, 0.62, 0.62])
@@ -59,9 +60,17 @@ def trend(
         size, sx, sy, sxx, sxy = np.moveaxis(t, -1, 0)
         return (sxy - sx * sy / size) / (sxx - sx * sx / size)
 
+    by, kinds = sums(columns, group, c), None
+    if c < len(x):  # a prompt that was not drawn may rise, or fall, by all that is seen
+        half = swing(y) / 2 * np.sign(x)
+        kinds = np.array(
+            [[1.0, 0.0, v.mean(), x @ x / len(x), x @ v / len(x)] for v in (half, -half)]
+        )
     return estimate(
         slope,
-        sums(columns, group, c),
+        by,
+        size=by[:, 0],
+        kinds=kinds,
         n=len(x),
         method=f"slope per {per:g} steps",
         missing=missing,

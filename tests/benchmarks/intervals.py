@@ -276,6 +276,92 @@ ALIKE: dict[str, Case] = {
     "AC2": lambda r: stats.ac1(*levels(r), cluster=r.cluster, **FIVE),
     "mean .05": lambda r: stats.mean(r.uniform() < 0.05, cluster=r.cluster),
 }
+
+
+def tenth(r: Rows) -> np.ndarray:
+    """The rows (n,) of the tenth of the prompts that carries an effect."""
+    return (r.rng.random(r.clusters) < 0.1)[r.cluster]
+
+
+def follow(r: Rows, solved: np.ndarray) -> np.ndarray:
+    """Rows as their prompt is, but for a twentieth."""
+    return np.where(r.rng.random(len(solved)) < 0.95, solved, ~solved).astype(float)
+
+
+def gaining(r: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """New and old, 0 / 1: both solve most prompts, the new one alone a tenth; .09 in the mean."""
+    both = (r.rng.random(r.clusters) < 2 / 3)[r.cluster]
+    new = tenth(r)
+    return follow(r, both | new), follow(r, both & ~new)
+
+
+def policies(r: Rows) -> Estimate:
+    """The two corrected by labels of half of the prompts."""
+    y, group = np.concatenate(gaining(r)), np.tile(r.cluster, 2)
+    f = np.where(r.rng.random(len(y)) < 0.9, y, 1 - y)
+    human = np.where(group % 2, y, np.nan)
+    names = np.repeat(["new", "old"], len(r.cluster))
+    return stats.policy_difference(f, human, names, new="new", old="old", cluster=group)
+
+
+def scored(r: Rows) -> Estimate:
+    """Scores, by .3 higher in a tenth of the prompts."""
+    old, noise = r.uniform() / 2, r.rng.uniform(-0.1, 0.1, len(r.cluster))
+    return stats.difference(old + noise + 0.3 * tenth(r), old, cluster=r.cluster)
+
+
+def stars(r: Rows) -> Estimate:
+    """Stars of 0 to 1, at 1 but for a tenth of the prompts; half of the prompts labelled."""
+    u, v = r.rng.random((2, len(r.cluster)))
+    y = np.where(tenth(r), np.floor(3 * u), 4 - np.floor(1.3 * u)) / 4
+    f = np.clip(y + 0.25 * np.sign(v - 0.5) * (abs(v - 0.5) > 0.35), 0, 1)
+    return stats.ppi(f, np.where(r.cluster % 2, y, np.nan), cluster=r.cluster)
+
+
+def versions(r: Rows) -> Estimate:
+    """Two versions of a judge, right in .9 and alike but for a tenth of the rows; on a tenth of the
+    prompts the old one is right in .4.
+    """
+    y, new = r.uniform() < 0.6, r.rng.random(len(r.cluster)) < 0.9
+    old = np.where(tenth(r), r.rng.random(len(y)) < 0.4, new)
+    old = np.where(r.rng.random(len(y)) < 0.1, r.rng.random(len(y)) < 0.9, old)
+    said = (np.where(right, y, ~y).astype(int) for right in (new, old))
+    return stats.agreement_difference(*said, y.astype(int), cluster=r.cluster, measure="accuracy")
+
+
+def learning(r: Rows) -> Estimate:
+    """Four steps, at the last two of which a tenth of the prompts is solved; per 2 steps."""
+    step, learns = np.tile(np.arange(4.0), len(r.cluster)), np.repeat(tenth(r), 4)
+    value = follow(r, learns & (step > 1))
+    return stats.trend(step, value, cluster=np.repeat(r.cluster, 4), per=2.0)
+
+
+def mended(r: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A new confidence, an old one and the outcome: alike, but the new one knows all of a tenth."""
+    y, old = (r.uniform() < 0.8).astype(int), 0.4 + 0.6 * r.uniform()
+    return np.where(tenth(r), 0.1 + 0.8 * y, old + 0.02 * r.uniform() - 0.02), old, y
+
+
+def score_mended(r: Rows) -> Estimate:
+    """Its Brier score less that of the old one."""
+    new, old, y = mended(r)
+    return calibration.against_score(new, y, old, cluster=r.cluster)
+
+
+TENTH = ", a tenth of prompts"  # ends the name of a case whose effect they carry
+CARRIED: dict[str, Callable[[], tuple[Case, float]]] = {
+    "difference of 0/1": lambda: (
+        lambda r: stats.difference(*gaining(r), cluster=r.cluster),
+        0.09,
+    ),
+    "difference of scores": lambda: (scored, 0.03),
+    "difference by labels": lambda: (policies, 0.09),
+    "ppi of stars": lambda: known(stars),
+    "difference in accuracy": lambda: (versions, 0.045),
+    "trend": lambda: (learning, 0.072),
+    "change in AUROC": lambda: known(lambda r: stats.auroc_change(*mended(r), cluster=r.cluster)),
+    "less a score": lambda: known(score_mended),
+}
 TABLE: dict[str, tuple[Callable[[], tuple[Case, float]], float]] = {
     "accuracy .80": (lambda: accuracy(0.6, 0.8), 0.92),
     "accuracy .95": (lambda: accuracy(0.6, 0.95), 0.92),
@@ -295,6 +381,7 @@ TABLE: dict[str, tuple[Callable[[], tuple[Case, float]], float]] = {
     **{name: (partial(known, case, 100_000), 0.92) for name, case in RARE.items()},
     **{f"{name}{WHOLE}": (partial(known, case, 100_000), 0.92) for name, case in ALIKE.items()},
     **{f"{name}{ALONE}": (partial(known, case, 100_000), 0.92) for name, case in RARE.items()},
+    **{f"{name}{TENTH}": (make, 0.92) for name, make in CARRIED.items()},
 }
 LABELLED = {
     "ppi .70": (lambda labelled: ppi(0.7, labelled), 0.92),
@@ -359,7 +446,7 @@ def table(
         if name in TABLE:
             make, must = TABLE[name]
             case, truth = make()
-        alone, whole = name.endswith(ALONE), name.endswith(WHOLE)
+        alone, whole = name.endswith(ALONE), name.endswith((WHOLE, TENTH))
         for clusters in (30,) if alone else (20, 40, 100) if whole else sizes:
             if name in LABELLED:
                 if clusters > 20:

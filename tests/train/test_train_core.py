@@ -428,8 +428,8 @@ def _evaluation(name, table):
 
 class TestEvaluation:
     def test_a_gain_is_paired_by_prompt(self):
-        before = _evaluation("b", {"p": [0.0, 0.2], "q": [0.5, 0.7], "r": [0.1, 0.3]})
-        after = _evaluation("a", {"p": [0.2, 0.4], "q": [0.8, 1.0], "r": [0.3, 0.5]})
+        before = _evaluation("b", {"p": [0.1], "q": [0.6], "r": [0.2]})
+        after = _evaluation("a", {"p": [0.3], "q": [0.9], "r": [0.4]})
         cheap = {
             k: _evaluation(k, {p: [v] for p in "pqr"}) for k, v in (("empty", 0.0), ("parrot", 0.9))
         }
