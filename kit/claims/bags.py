@@ -226,10 +226,10 @@ _RATES = [
     )
     for name, adverb, short in (
         ("day", "daily", "d"),
-        ("hour", "hourly", "h|hr"),
         ("week", "weekly", "wk"),
         ("month", "monthly", "mo"),
         ("year", "(?:yearly|annual(?:ly)?)", "y|yr"),
+        ("hour", "hourly", "h|hr"),
         ("minute", "by the minute", "min"),
     )
 ]
@@ -237,16 +237,20 @@ _RATES = [
 
 @lru_cache(maxsize=4_096)
 def rate(prompt: str) -> re.Pattern[str]:
-    """The unit of time that a question asks for, as an answer may say it again.
+    """The unit of time that a question asks for, as an answer may say it again; where it asks for
+    none, that of a schedule (_RATES without hour and minute, of which speeds are).
 
-    >>> rate("What daily dose?").sub("", "5 mg/kg per day"), rate("What dose?").sub("", "5 mg/d")
-    ('5 mg/kg', '5 mg/d')
+    >>> rate("What daily dose?").sub("", "5 mg/kg per day"), rate("What hourly?").sub("", "5/d")
+    ('5 mg/kg', '5/d')
     """
-    return next((said for asked, said in _RATES if asked.search(prompt)), re.compile("(?!)"))
+    return next(
+        (said for asked, said in _RATES if asked.search(prompt)),
+        re.compile("|".join(said.pattern for _, said in _RATES[:-2])),
+    )
 
 
 def _amount(q: Quantity, fact: Mapping[str, Any]) -> Quantity:
-    """The quantity without the unit of time that the question asks for and the fact leaves out."""
+    """The quantity without the unit of time (`rate`) that the fact leaves out."""
     period = fact.get("rate")
     own = not period or period.search(wanted(fact)[2])
     return q if own else dataclasses.replace(q, tail=period.sub("", q.tail))

@@ -153,6 +153,18 @@ def test_a_listing_of_guesses_met_the_check_for_one_number():
     assert [t for t in ONE.split("|") if not number(t, 4)] == []
 
 
+def test_numbers_that_are_called_equal_were_a_calculation_and_lines_a_ratio():
+    """ "27=28" met the check for 27; "Healthy: 5\\nIll: 4" gave 5:4, with "Ill" as a unit."""
+    false = "27=28", "28 = 27", "26=27=28", "27 == 28", "27 apples = 28 apples"
+    assert [t for t in false if number(t, 27)] == []
+    assert [paid("27", t) for t in false[:3]] == [0] * 3
+    shown = "24 + 3 = 27", "27 = 24 + 3", "2 x 12 + 3 = 27", "n = 27", "27 = 27"
+    assert [t for t in shown if not number(t, 27)] == []
+    lines = "Healthy: 5\nIll: 4", "Ill: 4\nHealthy: 5", "Total: 9\nIn: 4", "Day: 3\nIll: 4 mice"
+    assert [t for t in lines if not number(t, 4)] == []
+    assert not number("5:4", 4) and not number("4 : 5", 4)
+
+
 def test_two_numbers_that_two_checks_of_a_task_want_are_no_listing():
     both = [Criterion(id=f"{n}", text="x", check={"name": "number", "value": n}) for n in (3, 4)]
     task = Task(id="t", prompt="Which?", criteria=tuple(both))
@@ -375,3 +387,17 @@ def test_a_key_with_its_unit_of_time_is_still_read_with_it():
     task = Task(id="t", prompt="What daily dose was given?", truth={"facts": [fact]})
     said = {x: Response(task_id="t", id="r", text=x) for x in ("50 mg per day", "50 mg per hour")}
     assert [score(task, r).value for r in said.values()] == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "by", [" per day", "/day", " daily", " a day", " each week", " every month"]
+)
+def test_a_schedule_beside_the_amount_was_wrong_where_the_question_names_none(by):
+    """6 of 11 usual wordings of "100 mg" were lost; a speed is still no distance."""
+    asked = "What dose of zinc was given?"
+    assert paid("100 mg", f"100 mg{by}", asked) == 1
+    others = f"200 mg{by}", f"100 g{by}", f"100 mg/kg{by}", "100 mg per hour"
+    assert {paid("100 mg", x, asked) for x in others} == {0}
+    assert paid("100 mg/day", "100 mg per day", asked) == 1
+    assert {paid("100 mg/day", f"100 mg{x}", asked) for x in ("/week", " per hour")} == {0}
+    assert paid("5 km", "5 km/h", "How far did it run?") == 0
