@@ -20,6 +20,7 @@ from ..checks import units
 from ..checks.quantities import Quantity, agrees, limit, limited, quantities, readable
 from ..records import Task, grouped
 from . import lexicon as lx
+from .choice import spellings
 from .text import find, norm, phrase_words, spans, tokens
 
 FREE_NUMBERS = 3
@@ -125,6 +126,9 @@ def parts(fact: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """
     limits = [stated({**fact, "text": t}) for t in _JOINED.split(fact["text"])]
     joined = len(limits) > 1 and all("side" in f and f.get("number") is not None for f in limits)
+    if fact.get("number") is None and (forms := spellings(fact["text"])):
+        also = {"aliases": [*fact.get("aliases", ()), *forms]}
+        return [fact | also | {"alone": "".join(filter(str.isdigit, forms[0]))}]
     if fact.get("number") is not None or not joined:
         return [stated(fact)]
     of = [f["of"] for f in limits]
@@ -357,12 +361,9 @@ _FACTORS = {"doubl": 2, "halv": 0.5, "tripl": 3, "quadrupl": 4} | {
 
 def _multiples(sentence: str, percent: bool) -> tuple[Quantity, ...]:
     """Factors said in a word, or the change in percent: "doubled" is 2 times, or 100 %."""
-    out: list[Quantity] = []
-    for m in _MULTIPLE.finditer(sentence):
-        factor = _FACTORS[(m[1] or m[2]).lower()]
-        value, tail = (abs(factor - 1) * 100, "%") if percent else (factor, " times")
-        out.append(limited(sentence, Quantity(value, m.start(), m.end(), value, tail, "")))
-    return tuple(out)
+    found = [(m.span(), _FACTORS[(m[1] or m[2]).lower()]) for m in _MULTIPLE.finditer(sentence)]
+    said = [(at, abs(x - 1) * 100, "%") if percent else (at, x, " times") for at, x in found]
+    return tuple(limited(sentence, Quantity(x, *at, x, tail, "")) for at, x, tail in said)
 
 
 def _move(sentence: str, q: Quantity) -> str:

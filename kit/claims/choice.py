@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from calendar import month_name
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import dropwhile, pairwise
 from typing import Any
 
-from ..checks.quantities import Quantity, quantities
+from ..checks.quantities import NUMBER_WORDS, Quantity, quantities
 from . import lexicon as lx
 from .compare import comparative
 from .text import norm, phrase, phrase_words, spans
@@ -44,8 +45,54 @@ _SIGN = re.compile(r"(?<![\w)\]%])[-+−](?=[.\d])|[<>≤≥]=?\s*(?=[$€£]?[.
 _SIGNS = dict.fromkeys("-−", "minus ") | {"+": "plus "}  # which tokens do not keep
 _SIGNS |= dict.fromkeys("<≤", "below ") | dict.fromkeys(">≥", "above ")
 LONGEST = 3  # words of an option whose end the question does not show
+_KIND = (
+    r"arm|batch|chapter|chromosome|class|cluster|cohort|complex|cycle|day|exon|factor|figure"
+    r"|generation|grade|group|intron|level|month|mission|phase|section|stage|step|table|type|visit"
+    r"|week|year"
+)
+# a number that belongs to a name: "type 2 diabetes", "day 7", "Apollo 11", "C57BL/6J"
+_PROPER = re.compile(r"([A-Z][a-z]+) (\d+)|\S*[^\W\d]/\d+[A-Z]+")
+_AMOUNT = re.compile(
+    r"\w*ly|about|above|after|ages?|almost|around|at|below|by|counts?|dose|each|for|in|just|length"
+    r"|mass|mean|median|n|of|only|over|ph|rates?|scores?|size|some|speed|sum|temperature|to|total"
+    r"|under|up|weight|with",
+    re.I,
+)
+_ROMAN = "I II III IV V VI VII VIII IX X".split()
+_ORDINAL = "first second third fourth fifth sixth seventh eighth ninth tenth".split()
+_SPELT = {w.lower(): n for n, w in enumerate(_ROMAN, 1)} | NUMBER_WORDS
+_NUMBERED = re.compile(rf"({_KIND})[ -](\d+|{'|'.join(_SPELT)})( \D*)?", re.I)
 Mark = tuple[int, bool | None]  # place, whether it is right; None where it is denied
 Row = tuple[Sequence[str], Sequence[Mark]]  # the tokens of a sentence, what they name
+
+
+def is_name(text: str) -> bool:
+    """True where a number is a part of the name: "week 3" is no amount of 3."""
+    proper = _PROPER.fullmatch(text)
+    changes = proper and str(proper[1]).lower() in lx.UP | lx.DOWN
+    amount = proper and proper[1] and (_AMOUNT.fullmatch(proper[1]) or changes)
+    return bool(_NUMBERED.fullmatch(text) or (proper and not amount))
+
+
+@lru_cache(maxsize=4_096)
+def spellings(name: str) -> tuple[str, ...]:
+    """A name with a number ("grade II") in its other forms, the one in digits first; () for others.
+
+    >>> spellings("grade II")[:6]
+    ('grade 2', 'grade 2nd', 'grade two', 'grade II', 'grade second', '2nd grade')
+    """
+    m = is_name(name) and (_NUMBERED.fullmatch(name) or re.fullmatch(r"(\w+) (\d+)(.*)", name))
+    if not m:
+        return ()
+    word, number, rest = m[1], m[2].lower(), m[3] or ""
+    n = _SPELT[number] if number in _SPELT else int(number)
+    end = "th" if n % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    names = [w for w, value in NUMBER_WORDS.items() if value == n]
+    names += [x[n - 1] for x in (_ROMAN, _ORDINAL) if 0 < n <= len(x)]
+    said = [f"{word} {x}" for x in (n, f"{n}{end}", *names)]
+    said += [f"{x} {word}" for x in (f"{n}{end}", f"{n}{end} of", *_ORDINAL[n - 1 : n])]
+    said += [f"{n} {word}"] if word.capitalize() in month_name else []
+    return tuple(x + rest for x in said)
 
 
 @lru_cache(maxsize=4_096)
@@ -316,7 +363,9 @@ def others(truth: Mapping[str, Any], prompt: str, fact: Mapping[str, Any]) -> li
     right = [phrase(t) for f in truth.get("facts", ()) for t in (f["text"], *f.get("aliases", ()))]
     out = [c for c in truth.get("candidates", ()) if asked.issuperset(phrase(c))]
     more = [o for name in (fact["text"], *fact.get("aliases", ())) for o in offered(prompt, name)]
-    out += [n for name in (*more, *truth.get("sisters", ())) for n in _short(name, right)]
+    like = [n for name in (*more, *truth.get("sisters", ())) for n in (name, *spellings(name))]
+    right += map(phrase, spellings(fact["text"]))
+    out += [n for name in like for n in _short(name, right)]
     out = [
         o for o in dict.fromkeys(out) if phrase(o) and not any(_holds(r, phrase(o)) for r in right)
     ]

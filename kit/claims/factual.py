@@ -80,14 +80,15 @@ def matched(fact: Mapping[str, Any], sentences: Sequence[str], prompt: str = "")
     return any(places(fact, s, prompt) or _alone(fact, s, prompt) for s in sentences)
 
 
-_ALONE = re.compile(r"(?:(?:it|that) (?:is|was|lies) )?(?:(?:at|in|on) )?(\d+)\W*")
+_ALONE = re.compile(r"(?:(?:it|that) (?:is|was|lies) )?(?:(?:at|in|on) )?(\w+)\W*")
 
 
 def _alone(fact: Mapping[str, Any], sentence: str, prompt: str) -> bool:
     """True for the number of a name ("7" of "chromosome 7") where the question has its word."""
     said = _ALONE.fullmatch(sentence.strip().casefold())
     asked = phrase_words(prompt)
-    return bool(said and said[1] == fact.get("alone") and phrase_words(fact["text"])[0] in asked)
+    kind = phrase_words(fact["text"])[0] if "alone" in fact else ""
+    return bool(said and kind in asked and f"{kind} {said[1]}" in map(str.lower, fact["aliases"]))
 
 
 _Marks = tuple[list[int], list[int], list[int], list[int]]

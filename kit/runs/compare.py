@@ -30,11 +30,15 @@ RANGES = {
 
 def differing(found: Found) -> dict[str, tuple[str, ...]]:
     """Per notebook, the parameters (seed and profile apart) that are not the same in all its runs."""
-    out: dict[str, tuple[str, ...]] = {}
-    for book, own in grouped((r.notebook, r.params) for _, r in found).items():
-        names = dict.fromkeys(k for p in own for k in p if k not in ("seed", "profile"))
-        out[book] = tuple(k for k in names if len({_text({k: p.get(k)}) for p in own}) > 1)
-    return out
+    books = grouped((r.notebook, r.params) for _, r in found)
+    asked = {
+        b: dict.fromkeys(k for p in own for k in p if k not in ("seed", "profile"))
+        for b, own in books.items()
+    }
+    return {
+        b: tuple(k for k in asked[b] if len({_text({k: p.get(k)}) for p in own}) > 1)
+        for b, own in books.items()
+    }
 
 
 def _text(params: Mapping[str, Any], *without: str) -> str:

@@ -141,15 +141,14 @@ def bench_html(
 
 def page(bench: Workbench) -> str:
     """The bench as one offline page: flips of every trial against its parent, with a filter."""
-    parts = [PAGE, bench_html(bench, top=LISTED)]
-    for name, trial in list(bench.trials.items())[:-1]:
-        if trial.parent:
-            parts += [
-                f"<h4>{escape(trial.parent)} &rarr; {escape(name)}</h4>",
-                diff_html(trial, bench.trials[trial.parent]),
-                flips_html(bench.flips(trial.parent, name), top=LISTED),
-            ]
-    return "".join([*parts, SCRIPT])
+    tried = [(name, t) for name, t in list(bench.trials.items())[:-1] if t.parent]
+    parts = [
+        f"<h4>{escape(t.parent)} &rarr; {escape(name)}</h4>"
+        + diff_html(t, bench.trials[t.parent])
+        + flips_html(bench.flips(t.parent, name), top=LISTED)
+        for name, t in tried
+    ]
+    return "".join([PAGE, bench_html(bench, top=LISTED), *parts, SCRIPT])
 
 
 def exported(bench: Workbench) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from kit.claims.factual import score
+from kit.data.formats.biorlhf import truth_of
 from kit.data.load import load_tasks
 from kit.records import Part, Response, Task
 from kit.rewards import components
@@ -78,3 +80,18 @@ def test_a_number_within_a_name_is_no_amount(question, key, right, wrong):
 
     assert paid(right) == paid(key) == 1.0
     assert paid(wrong) <= 0.1
+
+
+@pytest.mark.parametrize("key", ["grade II", "grade 2", "Grade two"])
+@pytest.mark.parametrize("form", ["facts", "key_facts"])
+def test_a_grade_in_another_numeral_was_another_grade(key, form):
+    """ "Grade 2" earned nothing where the key was "grade II", as 7 of 10 usual wordings did."""
+    truth = {"facts": [{"id": "f", "text": key}]} if form == "facts" else {form: [key]}
+    for asked in ("Which grade was it?", "Is it of grade I, grade II or grade III?"):
+        task = Task(id="t", prompt=asked, truth=truth_of(truth))
+        right = "Grade 2.", "grade II", "It was grade two.", "A grade 2 tumour.", "II"
+        wrong = "Grade 3", "grade III", "Grade one", "III", "not grade 2", "stage 2", "grade 12"
+        said = [Response(task_id="t", id=x, text=x) for x in (*right, *wrong)]
+        assert [score(task, r).value for r in said] == [1] * len(right) + [0] * len(wrong)
+    both = Response(task_id="t", id="r", text="Grade 2 or grade 3.")
+    assert score(task, both).value == 0

@@ -11,13 +11,13 @@ its README.
 from __future__ import annotations
 
 import re
-from calendar import month_name
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...checks.quantities import NUMBER_WORDS, quantities, readable
+from ...checks.quantities import quantities, readable
 from ...checks.units import said
 from ...claims import lexicon
+from ...claims.choice import is_name
 
 VERIFIERS = ("factual", "direction", "consistency", "uncertainty")
 _PREFIX = re.compile(r"^(?:HALLMARK|KEGG|REACTOME|MITOCARTA|BIOCARTA|GOBP|GO|WP)_")
@@ -34,22 +34,6 @@ _CHANGED = re.compile(
     r"\b(?P<before>[a-z]+)(?: (?:by|of|to|about|around|roughly|approximately))*[ ~+-]*(?=\d)"
     r"|\d(?:%| ?percent|[ -]?fold| times)? (?P<after>[a-z]+)\b"
 )
-# a number that belongs to a name: "type 2 diabetes", "day 7", "Apollo 11", "C57BL/6J"
-_NUMBERED = re.compile(
-    r"(?:arm|batch|chapter|chromosome|class|cluster|cohort|cycle|day|exon|figure|generation|grade"
-    r"|group|intron|level|month|mission|phase|section|stage|step|table|type|visit|week|year)"
-    r"[ -](\d+)(?: \D*)?",
-    re.I,
-)
-_PROPER = re.compile(r"([A-Z][a-z]+) (\d+)|\S*[^\W\d]/\d+[A-Z]+")
-_AMOUNT = re.compile(
-    r"\w*ly|about|above|after|ages?|almost|around|at|below|by|counts?|dose|each|for|in|just|length"
-    r"|mass|mean|median|n|of|only|over|ph|rates?|scores?|size|some|speed|sum|temperature|to|total"
-    r"|under|up|weight|with",
-    re.I,
-)
-_ROMAN = "I II III IV V VI VII VIII IX X".split()
-_ORDINAL = "first second third fourth fifth sixth seventh eighth ninth tenth".split()
 _RANGE = re.compile(r"(.*?\d)\s*[-–]\s*(\d.*)")
 _FACT_LISTS = (
     "facts",
@@ -242,35 +226,10 @@ def _also(text: str) -> list[str]:
         return ["unchanged", "did not change", "does not change"]
     if re.fullmatch(r"\d+:\d+", text):
         return [text.replace(":", " to ")]
-    if _is_name(text):
-        return _numbered(text)
     if re.fullmatch(r"(?:[A-Z]\.){2,}", text):
         return [text.replace(".", "")]
     names = "limit of detection", "detection limit"
     return [text.replace("LOD", name) for name in names if re.fullmatch(r"\W*LOD", text)]
-
-
-def _is_name(text: str) -> bool:
-    """True where a number is a part of the name: "week 3" is no amount of 3."""
-    proper = _PROPER.fullmatch(text)
-    amount = proper and proper[1] and (_AMOUNT.fullmatch(proper[1]) or _way(proper[1]))
-    return bool(_NUMBERED.fullmatch(text) or (proper and not amount))
-
-
-def _numbered(text: str) -> list[str]:
-    """Other forms of such a name: "week three", "week III", "3rd week", "3rd of May"."""
-    parts = re.fullmatch(r"(\w+)[ -](\d+)(.*)", text)
-    if not parts:
-        return []
-    word, digits, rest = parts.groups()
-    n = int(digits)
-    end = "th" if n % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
-    names = [w for w, value in NUMBER_WORDS.items() if value == n]
-    names += [x[n - 1] for x in (_ROMAN, _ORDINAL) if 0 < n <= len(x)]
-    said = [f"{word} {x}" for x in (n, f"{n}{end}", *names)]
-    said += [f"{x} {word}" for x in (f"{n}{end}", f"{n}{end} of", *_ORDINAL[n - 1 : n])]
-    said += [f"{n} {word}"] if word.capitalize() in month_name else []
-    return [x + rest for x in said if x != text]
 
 
 def _fact(text: str, number: int) -> dict[str, Any]:
@@ -284,10 +243,8 @@ def _fact(text: str, number: int) -> dict[str, Any]:
     if also := _also(text):
         fact["aliases"] = also
     found = quantities(readable(text))
-    if len(found) != 1 or found[0].part:
+    if len(found) != 1 or found[0].part or is_name(text):
         return fact
-    if _is_name(text):
-        return fact | {"alone": re.findall(r"\d+", text)[-1]}
     fact |= {"number": found[0].value, "tolerance": 0}
     moved = _CHANGED.search(text.casefold())
     direction = _DIRECTIONS.get(moved["before"] or moved["after"]) if moved else None
