@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 from . import units
 from .text import UNSPACED
@@ -353,3 +355,23 @@ def agrees(
     slack = tolerance + 1e-9 * abs(wanted)
     ends = [units.values(v, q.tail, unit, percent=percent) for v in (q.value, q.far)]
     return not q.part and all(any(abs(v - wanted) <= slack for v in vs) for vs in ends)
+
+
+def listed(text: str, found: Sequence[Quantity], least: int = 6) -> set[int]:
+    """Indices of the numbers that stand in a row of `least` or more, parted by commas or spaces.
+
+    One less will do where spaces alone part them.
+    """
+    rows: list[list[int]] = [[0]] if found else []
+    for i, (a, b) in enumerate(pairwise(found), 1):
+        if re.fullmatch(r"[\s,;]*", text[a.end : b.start]):
+            rows[-1].append(i)
+        else:
+            rows.append([i])
+    out: set[int] = set()
+    for row in rows:
+        first, last = found[row[0]], found[row[-1]]
+        spaced = not re.search("[,;]\\s", text[first.end : last.start])
+        if len(row) + spaced >= least:
+            out.update(row)
+    return out

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Callable
 from typing import Any
 
 from ..records import Response, Task, leaves
 from . import text as text_of
 from .arguments import Arguments, Finding, Rule
 from .language import CODES, language
-from .quantities import NUMBER_WORDS, Quantity, agrees, quantities, readable
+from .quantities import NUMBER_WORDS, agrees, listed, quantities, readable
 
 REGEX_SECONDS = 2.0
 _STOPWORDS = frozenset(
@@ -245,9 +243,9 @@ _DENIED = re.compile(r"\b(?:not|never|isn't|nor)\s+(?:exactly\s+|about\s+)?\Z", 
 def _number(task: Task, response: Response, args: Arguments) -> Finding:
     """A number of the answer, in any notation of `quantities`; "12%" is 12 and .12.
 
-    What the answer denies ("not 42") or says as a part of something else ("less than 42", "42
-    million") it does not give. "41, 42" chooses neither: another number in the same words, or in
-    none, is another answer, unless another check of the task asks for it.
+    "12 288" is 12288, or 12 and 288. What the answer denies ("not 42"), lists beside five others,
+    or says as a part of something else ("less than 42", "42 million") it does not give. An answer
+    of numbers alone ("41, 42") chooses none, unless other checks of the task ask for the others.
     unit : a number in another one is converted, one without any is taken as meant. which : any,
     first or last. Of an answer with an <answer> block or a \\boxed{} only the last one is read.
     """
@@ -258,13 +256,24 @@ def _number(task: Task, response: Response, args: Arguments) -> Finding:
     if which not in ("any", "first", "last"):
         raise args.wrong("which", f"which is {which!r}", "write any, first or last")
     unit = next(iter(args.strings("unit")), "")
-    text = _MARKS.sub(" ", readable(text_of.visible(text_of.given(response.text))))
-    found = [q for q in quantities(text) if not _DENIED.search(text, max(0, q.start - 30), q.start)]
-    tried = {"any": found, "first": found[:1], "last": found[-1:]}[which]
+    text = readable(text_of.visible(text_of.given(response.text)))
+    every = quantities(text)
+    row = listed(text, every)
+    found = [
+        q
+        for i, q in enumerate(every)
+        if i not in row and not _DENIED.search(text, max(0, q.start - 30), q.start)
+    ]
+    apart = [q for q in found if re.fullmatch(r"\d+(?: \d+)+", text[q.start : q.end])]
+    twice = [n for q in apart for n in quantities(text[q.start : q.end].replace(" ", "; "))]
+    tried = {"any": found + twice, "first": found[:1], "last": found[-1:]}[which]
     nearest = min((q.value for q in tried), key=lambda x: abs(x - value), default=None)
     right = {q.value for q in tried if agrees(q, value, tolerance, unit, percent=not unit)}
-    known = {c.check.get("value") for c in task.criteria if c.check and c.check["name"] == "number"}
-    beside = [v for v in _rivals(text, found, right) if which == "any" and v not in known | right]
+    checks = [c.check for c in task.criteria if c.check and c.check["name"] == "number"]
+    known = right | {x.get("value") for x in checks}
+    bare = which == "any" and not apart and not _said(text)
+    rivals = [q for q in found if bare and q.value not in known]
+    beside = [q.value for q in rivals if not _CITED.fullmatch(text, q.start - 1, q.end + 1)]
     place = "nearest" if which == "any" else which
     shown = "no number" if nearest is None else f"{place} number is {nearest:.10g}"
     return Finding(
@@ -275,28 +284,13 @@ def _number(task: Task, response: Response, args: Arguments) -> Finding:
     )
 
 
-def _rivals(text: str, found: Sequence[Quantity], right: set[float]) -> list[float]:
-    """The numbers around which a text has no words but those around the right one."""
-    cuts = [0, *(m.end() for m in _ITEM.finditer(text)), len(text)]
-    pieces = [_WORDS.findall(text[i:j].lower()) for i, j in pairwise(cuts)]
-    words = [{*piece} - _FRAME - NUMBER_WORDS.keys() for piece in pieces]
-    places = [(q, bisect_left(cuts, q.end) - 1) for q in found]
-    own = {i for q, i in places if q.value in right}
-    alone = [(q.value, i) for q, i in places if q.far == q.value and not q.part]
-    return [v for v, i in alone if i not in own and any(words[i] <= words[k] for k in own)]
+def _said(text: str) -> set[str]:
+    """What a text has beside numbers and the words around a guess: other words, operators."""
+    return {*_WORDS.findall(text.lower())} - _FRAME - NUMBER_WORDS.keys()
 
 
-_MARKS = re.compile(  # of a citation, of a list's item
-    r"\[\d{1,3}\](?!\()"
-    r"|(?:^[ \t]*|(?<=[.;:!?,]\s))(?:\(\d\)(?=[ \t]+\w)|\d{1,2}[.)](?=[ \t]+[^\W\d]))",
-    re.M,
-)
-_ITEM = re.compile(
-    r"(?<=\d)\s*[|/]\s*(?=\d)|[;\n!?()\[\]{}]|,(?!\d{3}\b)|\.(?=\s|$)"
-    r"|\b(?:and|or|as well as)\b|(?<=\d)\s+(?=\d)",
-    re.I,
-)
-_WORDS = re.compile(r"[^\W\d_]+|[%=]")
+_CITED = re.compile(r"\[\d{1,3}\]")
+_WORDS = re.compile(r"[^\W\d_]+|[%=+*^]|\s-\s")
 _FRAME = frozenset(
     "a an the is are was were be it its there they that this answer answers maybe perhaps possibly "
     "also either and or as well i think say one of no not".split()

@@ -179,7 +179,7 @@ def test_paragraphs_lines_items_numbers():
         ),
         (
             {"name": "number", "value": 777, "tolerance": 2},
-            "It is 776 km long, with 3 bridges.",
+            "It is 776 km long, I think 3.",
             "It is 770 km.",
         ),
         ({"name": "number", "value": 5, "which": "last"}, "first 4 then 5", "first 5 then 4"),
@@ -221,7 +221,7 @@ def test_the_reason_states_the_figure():
         ("It is not 42.", {"name": "number", "value": 42}, False),
         ("Not 41 but 42.", {"name": "number", "value": 42, "which": "first"}, True),
         ("1 2 3 4 5 6 42 7", {"name": "number", "value": 42}, False),
-        ("I count 3, 4 and 42.", {"name": "number", "value": 42}, False),
+        ("I count 3, 4 and 42.", {"name": "number", "value": 42}, True),
         (" Paris\n\n", {"name": "regex", "pattern": "^Paris$"}, True),
         ("**Paris** (I am 90% sure).", {"name": "exact", "answers": ["Paris"]}, True),
         ("So it is \\boxed{Paris}", {"name": "exact", "answers": ["paris"]}, True),

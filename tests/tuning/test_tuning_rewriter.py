@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -55,10 +56,13 @@ def test_a_model_over_http_rewrites_and_is_paid_once(tmp_path, model):
     assert FakeModel.asked[0]["max_completion_tokens"] == 1200
 
 
-def test_a_model_over_http_proposes_criteria_in_a_training(model):
-    bill = reward.Bill()
-    ask = evolving.asker(factory.judge_of({**model, "price": [1, 2]}), bill)
-    assert asyncio.run(ask("Propose.")) == FakeModel.said
+def test_a_model_over_http_proposes_criteria_in_a_training(tmp_path, model):
+    bill, book = reward.Bill.of(tmp_path / "bill.json", False), Ledger(tmp_path / "ledger.sqlite")
+    judge = factory.judge_of({**model, "price": [1, 2]})
+    ask = evolving.asker(judge, SimpleNamespace(bill=bill, ledger=book))
+    for _ in range(2):  # once it is known
+        assert asyncio.run(ask("Propose.")) == FakeModel.said
+    bill.begin(book)
     assert bill.calls == 1 and bill.cost == pytest.approx(19e-6)
 
 
