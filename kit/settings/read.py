@@ -274,8 +274,3 @@ def _wrong(cls: type, values: Mapping[str, Any], said: str, where: str) -> KitEr
         return KitError(f"{value!r} is not a number", where=place, fix="write it without quotes")
     shown = f"{value!r}: " if name else ""
     return KitError(f"{shown}{what[:1].lower()}{what[1:]}", where=place)
-
-
-def read(cls: type[T], path: str | Path, **changes: Any) -> T:
-    """`make` from a file; `changes` replace values of it."""
-    return make(cls, {**load(path), **changes}, where=str(path))

@@ -19,7 +19,7 @@ from ..errors import JudgeDownError
 from ..judge.templates import neutral
 from ..records import Response, Task
 from .reward import Reward
-from .rollouts import Log
+from .rollouts import Log, mean
 
 RISE = 0.05  # a training reward that rose by less than this needs no explanation
 logger = logging.getLogger(__name__)
@@ -68,8 +68,8 @@ class Audit:
             "step": step,
             "answers": len(pairs),
             "unknown": len(picked) - len(pairs),
-            "training": statistics.fmean(p[0] for p in pairs) if pairs else None,
-            "audit": statistics.fmean(p[1] for p in pairs) if pairs else None,
+            "training": mean(p[0] for p in pairs),
+            "audit": mean(p[1] for p in pairs),
         }
         self.rows.append(row)
         self.alarm = self.alarm or judge_rows(self.rows)

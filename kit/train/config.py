@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 from ..errors import KitError
-from ..settings.read import ABOVE_0, COUNT, SHARE, known_names, load, make, nearest, within
+from ..settings.read import ABOVE_0, COUNT, SHARE, known_names, make, nearest, within
 from .names import ALIASES, CHANGED
 from .presets import preset
 
@@ -270,15 +269,10 @@ def build(cls: type[S], values: Mapping[str, Any], *, where: str = "settings") -
     return make(cls, values, where=where)
 
 
-def read(path: str | Path, **changes: Any) -> Settings:
-    """Settings from a YAML or JSON file: its keys, plus `stage` (sft, dpo or grpo) and `preset` (a
-    name in presets.PRESETS).
-    """
-    return from_mapping({**load(path, what="training config"), **changes}, where=str(path))
-
-
 def from_mapping(values: Mapping[str, Any], *, where: str = "settings") -> Settings:
-    """Settings from a mapping with `stage` and, optionally, `preset`; see `read`."""
+    """Settings from a mapping: its keys, plus `stage` (sft, dpo or grpo) and `preset` (a name in
+    presets.PRESETS).
+    """
     values = dict(values)
     stage = values.pop("stage", "grpo")
     if str(stage) not in STAGES:

@@ -10,10 +10,6 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import KitError
-
-DTYPES = ("auto", "float32", "bfloat16", "float16")
-
 
 def import_torch() -> Any:
     """torch, loaded with passive OpenMP waiting; the first import of torch in the kit goes through
@@ -31,14 +27,13 @@ class Device:
     """What was chosen and why.
 
     kind : "cpu" or "cuda"; dtype : "float32", "bfloat16" or "float16"; why : one sentence for
-    people; threads : CPU threads.
+    people.
     """
 
     kind: str
     dtype: str
     why: str
     name: str
-    threads: int
 
     def torch_dtype(self) -> Any:
         """The torch dtype of that name."""
@@ -63,14 +58,7 @@ def choose(dtype: str = "auto") -> Device:
     "auto": bf16 where the device multiplies it in hardware, fp16 on older CUDA devices (a T4),
     float32 on other CPUs.
     """
-    if dtype not in DTYPES:
-        raise KitError(
-            f"there is no dtype {dtype!r}",
-            where="setting dtype",
-            fix=f"use one of {', '.join(DTYPES)}",
-        )
     torch = import_torch()
-    threads = torch.get_num_threads()
     if torch.cuda.is_available():
         major, minor = torch.cuda.get_device_capability(0)
         auto = "bfloat16" if major >= 8 else "float16"
@@ -80,9 +68,8 @@ def choose(dtype: str = "auto") -> Device:
             auto,
             f"compute capability {major}.{minor} {'has' if major >= 8 else 'has no'} bfloat16",
             torch.cuda.get_device_name(0),
-            threads,
         )
-    return on_cpu(threads, dtype)
+    return on_cpu(torch.get_num_threads(), dtype)
 
 
 def on_cpu(threads: int, dtype: str = "auto") -> Device:
@@ -93,14 +80,11 @@ def on_cpu(threads: int, dtype: str = "auto") -> Device:
         if native
         else "this CPU would emulate bfloat16, three times slower than float32"
     )
-    return _device(
-        "cpu", dtype, "bfloat16" if native else "float32", why, f"CPU, {threads} threads", threads
-    )
+    auto = "bfloat16" if native else "float32"
+    return _device("cpu", dtype, auto, why, f"CPU, {threads} threads")
 
 
-def _device(kind: str, asked: str, auto: str, why: str, name: str, threads: int) -> Device:
+def _device(kind: str, asked: str, auto: str, why: str, name: str) -> Device:
     if asked != "auto" and asked != auto:
         why = f"{asked} was asked for ({auto} would be chosen: {why})"
-    return Device(
-        kind=kind, dtype=auto if asked == "auto" else asked, why=why, name=name, threads=threads
-    )
+    return Device(kind=kind, dtype=auto if asked == "auto" else asked, why=why, name=name)

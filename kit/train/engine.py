@@ -120,8 +120,8 @@ class Engine:
     def __init__(self, model: Any):
         self.torch = import_torch()
         base = base_of(model)
-        self.base, self.core, self.config = base, base.model, base.config
         c = base.config
+        self.core, self.config = base.model, c
         self.heads, self.kv = c.num_attention_heads, c.num_key_value_heads
         self.dim = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
         with self.torch.no_grad():

@@ -9,7 +9,6 @@ data order, and the ledger pays no verdict twice.
 from __future__ import annotations
 
 import json
-import logging
 import sys
 import time
 from collections import Counter
@@ -53,8 +52,6 @@ from .resume import (
 )
 from .reward import Bill, Reward
 from .trainer import arguments, trainer_class
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)

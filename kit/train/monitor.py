@@ -30,18 +30,15 @@ TIMES = ("generation", "judge", "kit")
 class Bar(TrainerCallback):
     """The progress bar of a training, in the process that writes."""
 
-    title, bar = "GRPO", None
+    title = "GRPO"
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if world.main():
-            done = state.global_step
-            self.bar = progress.bar(
-                total=args.max_steps, initial=done, desc=self.title, unit="step"
-            )
+        own = {} if world.main() else {"disable": True}
+        steps, done = args.max_steps, state.global_step
+        self.bar = progress.bar(total=steps, initial=done, desc=self.title, unit="step", **own)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if self.bar is not None:
-            self.bar.close()
+        self.bar.close()
 
 
 class StepLog(Bar):
@@ -69,7 +66,7 @@ class StepLog(Bar):
         self.out, self.settings, self.bill = out, settings, bill
         self.watch, self.audit = watch, audit
         self.names = names or {}
-        self.evaluate, self.call = evaluate, on_step
+        self.evaluate, self.call = evaluate, on_step or (lambda row: None)
         self.log = rollouts.Log(out / rollouts.STEPS)
         self.trainer: Any = None  # set when it is made
         self.rows: list[dict[str, Any]] = []
@@ -118,8 +115,7 @@ class StepLog(Bar):
         row = self._row(state.global_step, args.max_steps, logs, now)
         self.log.append([row])
         self._show(row)
-        if self.call is not None:
-            self.call(row)
+        self.call(row)
         self.trainer.kit_times["kit"] += time.perf_counter() - now
 
     def _row(self, step: int, steps: int, logs: dict[str, Any], now: float) -> dict[str, Any]:
@@ -148,8 +144,6 @@ class StepLog(Bar):
         }
 
     def _show(self, row: dict[str, Any]) -> None:
-        if self.bar is None:
-            return
         self.bar.update(1)
         reward, words = row["reward"], row["words"]
         said = "reward unknown" if reward is None else f"reward {reward:.3f}, {words:.0f} words"
@@ -251,14 +245,14 @@ def summary(
         "bad": h.bad,
         "flat": h.flat,
         "groups_unknown": h.unknown,
-        "words": _mean(len(r["text"].split()) for r in rows),
-        "tokens": _mean(r["tokens"] for r in rows),
-        "truncated": _mean(float(r["truncated"]) for r in rows),
-        "unknown_verdicts": _mean(v["status"] == "unknown" for v in verdicts),
+        "words": rollouts.mean(len(r["text"].split()) for r in rows),
+        "tokens": rollouts.mean(r["tokens"] for r in rows),
+        "truncated": rollouts.mean(float(r["truncated"]) for r in rows),
+        "unknown_verdicts": rollouts.mean(v["status"] == "unknown" for v in verdicts),
         "flagged": sum(bool(r.get("sentinels")) for r in rows),
         "sentinels": audit.count(r.get("sentinels") or () for r in rows),
         "criteria": _criteria(rows, names or {}),
-        "saturated": _mean(s < NONE for s in spread),
+        "saturated": rollouts.mean(s < NONE for s in spread),
     }
 
 
@@ -268,11 +262,6 @@ def _criteria(rows: Sequence[dict[str, Any]], names: evaluation.Names) -> dict[s
     means = (evaluation.row_means(names, task, values) for task, values in said)
     found = grouped(pair for row in means for pair in row.items())
     return {k: statistics.fmean(v) for k, v in found.items()}
-
-
-def _mean(values: Any) -> float | None:
-    found = [float(v) for v in values]
-    return statistics.fmean(found) if found else None
 
 
 def _known(value: float) -> float | None:
@@ -285,7 +274,7 @@ class LossLog(Bar):
     """
 
     def __init__(self, log: rollouts.Log, on_step: Any, stage: str):
-        self.log, self.call, self.title = log, on_step, stage.upper()
+        self.log, self.call, self.title = log, on_step or (lambda row: None), stage.upper()
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         """trl logs at every step."""
@@ -302,7 +291,5 @@ class LossLog(Bar):
             "entropy": logs.get("entropy"),
         }
         self.log.append([row])
-        if self.bar is not None:
-            self.bar.update(1)
-        if self.call is not None:
-            self.call(row)
+        self.bar.update(1)
+        self.call(row)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -122,6 +123,12 @@ def row(
             for v in grade.verdicts
         ],
     }
+
+
+def mean(values: Iterable[float]) -> float | None:
+    """The mean; None where there is nothing."""
+    found = [float(v) for v in values]
+    return statistics.fmean(found) if found else None
 
 
 def span(

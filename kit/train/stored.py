@@ -27,7 +27,7 @@ from ..runs import plain
 from ..settings.read import known_names
 from ..stats.estimate import Estimate
 from ..system import paths
-from . import answers, evaluation
+from . import answers, evaluation, rollouts
 from .evaluation import Evaluation
 from .reward import Reward
 
@@ -148,11 +148,6 @@ def over_seeds(kept: Sequence[Kept], tasks: Sequence[Task]) -> OverSeeds:
     )
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [v for v in values if v is not None]
-    return sum(known) / len(known) if known else None
-
-
 def habits(kept: Sequence[Kept], tasks: Sequence[Task]) -> list[dict[str, Any]]:
     """Rows, one a kind of prompt: how often the trained answers begin with the first word that the
     prompt quotes, hold all that it quotes, and ask. Who only copies does each alike everywhere.
@@ -172,9 +167,9 @@ def habits(kept: Sequence[Kept], tasks: Sequence[Task]) -> list[dict[str, Any]]:
         rows.append(
             {
                 "prompts": kind,
-                "begins with the first quoted word": _mean(first),
-                "holds every quoted word": _mean(whole),
-                "asks": _mean(asks),
+                "begins with the first quoted word": rollouts.mean(first),
+                "holds every quoted word": rollouts.mean(whole),
+                "asks": rollouts.mean(asks),
                 "answers": len(asks),
             }
         )

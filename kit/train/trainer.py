@@ -102,7 +102,7 @@ class GRPOHooks:
         on_batch: Callable[..., None] | None = None,
     ) -> None:
         """Attach settings and log; choose the fast paths that fit this model."""
-        self.kit, self.kit_loaded = settings, loaded
+        self.kit = settings
         self.kit_log, self.kit_on_batch = log, on_batch
         self.kit_times = dict.fromkeys(("generation", "judge", "kit"), 0.0)
         self.kit_pending: list[tuple[Response, Grade, tuple[str, ...], int]] = []

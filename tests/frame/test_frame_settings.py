@@ -49,14 +49,9 @@ def test_a_broken_file_names_its_line(tmp_path):
     (tmp_path / "c.yaml").write_text("- 1\n")
     for name, said in (("a.yaml", "line 3"), ("b.json", "line 2"), ("c.yaml", "not a mapping")):
         with pytest.raises(KitError, match=said):
-            read.read(Small, tmp_path / name)
+            read.load(tmp_path / name)
     with pytest.raises(MissingError):
-        read.read(Small, tmp_path / "none.yaml")
-
-
-def test_changes_replace_values_of_the_file(tmp_path):
-    (tmp_path / "a.yaml").write_text("steps: 4\nlr: 1.0e-4\n")
-    assert read.read(Small, tmp_path / "a.yaml", steps=9) == Small(steps=9, lr=1e-4)
+        read.load(tmp_path / "none.yaml")
 
 
 def test_a_date_is_a_name_and_a_number_is_what_it_looks_like():

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kit.errors import DataError, KitError, MissingError
 from kit.records import Grade, Response, Verdict
+from kit.settings.read import load
 from kit.train import config, evaluation, rollouts, trainer
 from kit.train.config import DPOSettings, GRPOSettings, SFTSettings, build
 from kit.train.device import import_torch
@@ -331,14 +332,14 @@ class TestSettings:
     def test_files(self, tmp_path):
         path = tmp_path / "c.yaml"
         path.write_text("stage: grpo\npreset: test\nlr: 1.0e-3\n")
-        assert config.read(path).model == "tiny-random"
+        assert config.from_mapping(load(path)).model == "tiny-random"
         path.write_text("stage: grpo\nlr: 1e-3\n")
-        assert config.read(path).lr == 1e-3
+        assert config.from_mapping(load(path)).lr == 1e-3
         path.write_text("a: [")
         with pytest.raises(KitError, match="cannot be read"):
-            config.read(path)
+            load(path)
         with pytest.raises(MissingError):
-            config.read(tmp_path / "none.yaml")
+            load(tmp_path / "none.yaml")
 
     def test_three_systems_presets(self):
         r, f, b = (build(GRPOSettings, preset(n)) for n in ("rlvr", "refiner", "biorlhf"))
