@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import cycle, islice, zip_longest
 from typing import Any
 
+from ..claims import lexicon as lx
 from ..claims.bags import alike
 from ..claims.text import phrase_words
 from ..records import Task, grouped
@@ -84,6 +85,7 @@ _QUOTED = re.compile(
     r"[\"“']([^\"”'\n]{1,80})[\"”']|\b(\d[\d.,]*)\b|(?<![.?!]\s)(?<!^)\b([A-Z][\w-]+)"
 )
 _ABOUT = re.compile(r"\babout ([^.?!,;\n]{1,60})")
+_LETTERS = re.compile(r"(?<![\w.])\(?([A-H])[).:](?=\s)")
 _THINGS = re.compile(r",|;|\?|\band\b|\bor\b|\.")
 _COMMON = frozenset(
     """what which where when who why how does happen happens with from that this give name state
@@ -183,6 +185,27 @@ def things(task: Task) -> list[str]:
     pieces = map(phrase_words, _THINGS.split(task.prompt))
     short = ([w for w in words if w.lower() not in _COMMON][-3:] for words in pieces)
     return [" ".join(words) for words in short if words]
+
+
+def options(task: Task) -> list[str]:
+    """What the prompt joins by "or", or the letters of its options, in their order.
+
+    >>> options(Task(id="t", prompt="Which lost most, the heart, the skin or the left eye?"))
+    ['heart', 'skin', 'left eye']
+    >>> options(Task(id="t", prompt="Which lost most? A) heart B) skin"))
+    ['A', 'B']
+    """
+    parts = re.split(r"(?<!\b[A-Z])[.?!:](?:\s|$)", task.prompt)
+    asked = [m[0] for p in parts if (m := re.match(r".* or [^,]*", p, re.S))]
+    pieces = [phrase_words(p) for p in re.split(r",? or |, ", asked[-1])] if asked else []
+    heads = [i for i, words in enumerate(pieces[:-1]) if lx.ASKS & {*words}]
+    start = max(heads, default=0)
+    start += start < len(pieces) - 2 and bool(lx.ASKS_FOR & {*pieces[start]})
+    said = [" ".join("|" if w in lx.LEADS else w for w in words) for words in pieces[start:]]
+    cuts = [text.strip("| ").split("|") for text in said]
+    names = [c[-1].strip() for c in cuts[:-1]] + [c[0].strip() for c in cuts[-1:]]
+    letters = _LETTERS.findall(task.prompt)
+    return letters if letters[:1] == ["A"] else [n for n in names if n]
 
 
 def _tiny(task: Task, count: int, size: int) -> str:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 
 from ..records import Response, Task
-from .edits import SLOTTED, copies, slots, slotted, things, topic
+from .edits import SLOTTED, copies, options, slots, slotted, things, topic
 
 NAMES = (
     "empty",
@@ -35,6 +35,8 @@ NAMES = (
     "minimal_block",
     "slot_echo",
     "topic_frame",
+    "first_option",
+    "last_option",
 )
 MOST_CANDIDATES = 60  # names in a listing
 TRIVIAL = "trivial:"
@@ -79,6 +81,8 @@ def policy(name: str, task: Task, glossary: Sequence[str] = ()) -> str:
     prompt = task.prompt.strip()
     first = re.split(r"(?<=[.?!])\s+", prompt)[-1] if prompt else ""
     names = list(task.truth.get("candidates") or glossary or things(task))
+    choice = options(task) or ["yes", "no"]
+    sure = f"Confidence: {100 // len(choice)}%"
     text = {
         "empty": "",
         "constant": _CONSTANT,
@@ -100,6 +104,8 @@ def policy(name: str, task: Task, glossary: Sequence[str] = ()) -> str:
         "minimal_block": ".",
         "slot_echo": f"{', '.join(slots(task)) or topic(task)}.",
         "topic_frame": f"The {topic(task)} is known for its {topic(task)}, as everybody knows.",
+        "first_option": f"{choice[0]}. {sure}",
+        "last_option": f"{choice[-1]}. {sure}",
     }[name]
     if not task.sources or name in ("empty", "citation_stuffing"):
         return text

@@ -3,16 +3,18 @@
 import json
 import re
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 
-from kit import data
+from kit import data, load
 from kit.__main__ import main
 from kit.claims import consistency, factual, known_names
 from kit.claims import text as text_of
 from kit.errors import DataError
 from kit.records import Criterion, Task
 from kit.rewards import Composer, citations, search, standing
+from kit.rewards.edits import options
 from kit.rewards.exploit import BOUND
 from kit.rewards.forms import forms
 from kit.rewards.trivial import NAMES
@@ -329,3 +331,40 @@ def test_a_schema_of_which_no_text_is_known_stops_no_search(schema):
 def test_a_text_in_the_language_that_is_asked_for_is_a_form():
     form = Criterion(id="c", text="In German.", check={"name": "language", "code": "de"})
     assert forms([Task(id=str(i), prompt="?", criteria=(form,)) for i in range(2)])
+
+
+def test_a_pick_among_two_options_that_each_row_names_anew_is_found():
+    """On 60 rows, each with a pair of its own, the option named first earned .409 at 50 %, whatever
+    the truth, and the search said "holds: without skill .038 [-.12, .34]": it knew shared pairs only.
+    """
+    names = "liver kidney spleen eye skin lung heart bone thymus brain".split()
+    pairs = [p if i % 3 else p[::-1] for i, p in enumerate(combinations(names, 2))]
+    rows = [
+        {
+            "task_id": f"two-{i}",
+            "prompt": f"Which organ responded more in mission {i}, the {a} or the {b}?",
+            "ground_truth": json.dumps(
+                {"key_facts": [(a, b)[i % 2]], "expected_confidence": "high"}
+            ),
+            "question_type": "two",
+            "applicable_verifiers": '["V2", "V4"]',
+        }
+        for i, (a, b) in enumerate(pairs)
+    ]
+    found = search("verifiers", load(rows).tasks, evaluations=1)
+    assert "_option" in str(found.policy) and found.chosen_at > BOUND
+    assert not str(found).startswith("holds")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "said"),
+    [
+        ("In mission 1, was the effect stronger in kidney or in lung?", ["kidney", "lung"]),
+        ("Was it the eye, the liver or the spleen?", ["eye", "liver", "spleen"]),
+        ("Which organ in flight 3, the heart or the skin, lost more?", ["heart", "skin"]),
+        ("Which is right? (A) x (B) y (C) z", ["A", "B", "C"]),
+        ("What is it?", []),
+    ],
+)
+def test_the_options_that_a_prompt_joins_by_or(prompt, said):
+    assert options(Task(id="t", prompt=prompt)) == said
