@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from .stats.report import agree
     from .tables import each, show, table
     from .train.functions import reward_function
-    from .tuning.bench import workbench
+    from .tuning.bench import Workbench as workbench
     from .tuning.study import Study
     from .verbs import grade, only, split, train, trivial
 

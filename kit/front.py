@@ -54,7 +54,7 @@ DOORS = (
     Door("draw", "judge", "people.draw:draw", "what people should label next, and its worth"),
     Door("kappa", "judge", "stats.agreement:kappa", "agreement beyond chance, with interval"),
     Door("Study", "judge", "tuning.study:Study", "choose on dev, read the sealed test once"),
-    Door("workbench", "judge", "tuning.bench:workbench", "change a judge's prompt, see what flips"),
+    Door("workbench", "judge", "tuning.bench:Workbench", "change a judge's prompt, see what flips"),
     Door("grade", "train", "verbs:grade", "verdicts to rewards; unknown makes an interval"),
     Door("Composer", "train", "rewards.composer:Composer", "a reward: components, weights, gates"),
     Door("trivial", "train", "verbs:trivial", "what a reward pays to answers without skill"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -26,6 +27,17 @@ class Verb(ModuleType):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return importlib.import_module, (self.__name__,)
+
+
+def lazy(room: str, where: Mapping[str, str]) -> Callable[[str], Any]:
+    """A room's `__getattr__`: a name of `where` loads its module (relative to the room)."""
+
+    def attribute(name: str) -> Any:
+        if name in where:
+            return getattr(importlib.import_module(f".{where[name]}", room), name)
+        raise AttributeError(f"module {room!r} has no attribute {name!r}")
+
+    return attribute
 
 
 def verb(room: str, module: str, function: str) -> None:

@@ -7,16 +7,8 @@
 TRL, verl and open-instruct call `kit.reward_function` as it is.
 """
 
-from __future__ import annotations
-
-import importlib
-from typing import Any
+from ..verb import lazy
 
 _WHERE = {"inspect_scorer": "inspect_ai", "verifiers_reward": "verifiers"}
 __all__ = sorted(_WHERE)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _WHERE:
-        return getattr(importlib.import_module(f".{_WHERE[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazy(__name__, _WHERE)

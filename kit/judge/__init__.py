@@ -8,10 +8,7 @@ Names are imported when they are first used, so that `import kit.judge` costs no
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
-from ..verb import verb
+from ..verb import lazy, verb
 
 _WHERE = {
     "judge": "run",
@@ -42,12 +39,7 @@ _WHERE = {
     "self_consistency": "panel",
 }
 __all__ = sorted(_WHERE)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _WHERE:
-        return getattr(importlib.import_module(f".{_WHERE[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazy(__name__, _WHERE)
 
 
 def __dir__() -> list[str]:

@@ -250,10 +250,8 @@ def _short(raw: Any) -> bool:
     return not isinstance(raw, int) or raw.bit_length() < 1000
 
 
-def cleaned(reason: Any) -> str | None:
+def cleaned(reason: str) -> str | None:
     """A reason without keys and halves of surrogate pairs, cut at REASON characters."""
-    if not isinstance(reason, str):
-        return None
     reason = redact(reason)
     reason = reason if len(reason) <= REASON else reason[:REASON] + " ..."
     text = reason if reason.isascii() else reason.encode("utf-8", "replace").decode("utf-8")

@@ -5,8 +5,6 @@
 (1, None)
 """
 
-from __future__ import annotations
-
 from .agreement import AgainstPeople, agreement
 from .beside import Beside, beside, sign
 from .labels import Labels, read_grades, read_labels

@@ -8,8 +8,6 @@ exploring.
 1
 """
 
-from __future__ import annotations
-
 from . import splits
 from .explore import read, table
 from .lint import Linter, LintReport, lint

@@ -81,7 +81,6 @@ class Worker:
         )
 
     def _ask(self, job: Mapping[str, Any]) -> str:
-        assert self.process and self.process.stdin and self.process.stdout
         try:
             self.process.stdin.write(json.dumps(job) + "\n")
             self.process.stdin.flush()

@@ -15,16 +15,13 @@ NAMES = ("test", "cpu", "t4", "gpu", "cluster")
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """A resolved profile: its name, why it was chosen, and the engine it defaults to.
+    """A resolved profile: its name, and why it was chosen.
 
     name : one of NAMES; why : one sentence for the notebook's first output.
-    engine : "transformers" or "unsloth"; model : default policy model.
     """
 
     name: str
     why: str
-    engine: str
-    model: str
 
     @property
     def small(self) -> bool:
@@ -50,18 +47,7 @@ def resolve(name: str | None = None) -> Profile:
             where="parameter `profile` or KIT_PROFILE",
             fix=nearest(name, NAMES),
         )
-    return Profile(
-        name=name,
-        why=why,
-        engine="unsloth" if name in ("t4", "gpu") else "transformers",
-        model={
-            "test": "tiny-random",
-            "cpu": "SmolLM2-135M-Instruct",
-            "t4": "Qwen/Qwen3-1.7B",
-            "gpu": "Qwen/Qwen3-4B-Instruct-2507",
-            "cluster": "Qwen/Qwen3-8B",
-        }[name],
-    )
+    return Profile(name=name, why=why)
 
 
 def _detect() -> tuple[str, str]:

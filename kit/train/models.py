@@ -51,7 +51,6 @@ class Loaded:
     engine: str
     why: str
     device: Device
-    source: str
 
 
 def resolve(name: str) -> str:
@@ -95,7 +94,6 @@ def load(settings: Settings) -> Loaded:
         engine=engine,
         why=why,
         device=device,
-        source=source,
     )
 
 
@@ -162,7 +160,6 @@ def _load_unsloth(settings: Settings, why: str) -> Loaded:
         engine="unsloth",
         why=why,
         device=device,
-        source=source,
     )
 
 

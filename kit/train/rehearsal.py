@@ -60,7 +60,6 @@ def rehearse(settings: Settings, trainer: Callable[..., Any]) -> None:
         engine=engine,
         why="a rehearsal",
         device=choose("float32"),
-        source=models.TINY,
     )
     try:
         with (

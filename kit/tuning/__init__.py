@@ -2,7 +2,7 @@
 optimism reported.
 """
 
-from .bench import Workbench, workbench
+from .bench import Workbench
 from .seal import SealedError, Seals
 from .study import (
     Candidate,
@@ -28,5 +28,4 @@ __all__ = [
     "Workbench",
     "paraphrase_flips",
     "split",
-    "workbench",
 ]

@@ -44,6 +44,10 @@ FIRST = 8  # prompts asked at a time, on train, before the rest is
 class Workbench:
     """Labelled answers, a judge whose prompt is tried and changed, and what came of it.
 
+    bench = kit.workbench("labels.jsonl", judge="endpoint:my-model", ledger="ledger.db")
+    bench.try_("strict", bench.prompt.replace("met when", "met only when"))
+    bench.table; bench.flips("baseline", "strict"); bench.test()
+
     labels : a file that kit.load reads, or a TaskSet with labels of people (met or unmet).
     judge : "endpoint:MODEL", "small", a mapping with options, or a function
         prompt -> judge. ledger : the file or Ledger in which verdicts are kept (default: one in
@@ -500,13 +504,3 @@ class Workbench:
         rows = ", ".join(f"{k} {v}" for k, v in n.items())
         head = f"{len(self.rows)} labels ({rows}), trials: {', '.join(self.trials) or 'none yet'}"
         return "\n".join([head, *self.notes])
-
-
-def workbench(labels: Any, *, judge: Any, ledger: Any = None, **more: Any) -> Workbench:
-    """A judge workbench over labelled answers; see Workbench for what it takes and does.
-
-    bench = kit.workbench("labels.jsonl", judge="endpoint:my-model", ledger="ledger.db")
-    bench.try_("strict", bench.prompt.replace("met when", "met only when"))
-    bench.table; bench.flips("baseline", "strict"); bench.test()
-    """
-    return Workbench(labels, judge=judge, ledger=ledger, **more)

@@ -83,13 +83,12 @@ class Reflector:
 
     model : a judge's name or mapping, or None: the judge that `make` gives is asked in its own
     chat; or a function prompt -> text, remembered by its attribute `name` (one without is asked
-    anew each time: nothing else tells two functions apart). calls : how often it was asked and not
-    remembered. budget : a kit.Budget; of a function only the call counts, what it costs is not
-    known.
+    anew each time: nothing else tells two functions apart). budget : a kit.Budget; of a function
+    only the call counts, what it costs is not known.
     """
 
     def __init__(self, model: Any, make: MakeJudge, *, ledger: Any = None, budget: Any = None):
-        self.model, self.ledger, self.budget, self.calls = model, ledger, budget, 0
+        self.model, self.ledger, self.budget = model, ledger, budget
         if not callable(model):
             self.judge = (make if model is None else maker(model))("You rewrite prompts.")
 
@@ -99,7 +98,6 @@ class Reflector:
         known = self.ledger.call(key) if self.ledger is not None and who else None
         if known is not None:
             return known.reply
-        self.calls += 1
         reply, call, why = self._reply(prompt)
         if self.ledger is not None and who and call is not None:
             # an empty reply is paid too: it stays under its own id, and the question is asked again

@@ -11,8 +11,6 @@ from ..rewards.contrast import rerank, weight_names
 from ..tables import rows_html
 from . import live, twinned, watch
 
-__all__ = ["rerank", "table_html", "weight_explorer"]
-
 
 def table_html(
     rows: Sequence[Mapping[str, Any]],

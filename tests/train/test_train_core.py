@@ -153,7 +153,6 @@ class TestSampling:
             engine="transformers",
             why="",
             device=choose(),
-            source="",
         )
         s = GRPOSettings(
             fast=False, max_answer_tokens=9, temperature=temperature, top_k=top_k, top_p=top_p

@@ -98,9 +98,7 @@ def test_a_dead_auditor_stops_no_training(tmp_path, monkeypatch, caplog):
 def test_report_to_is_passed_through(names, want):
     from kit.train.trainer import arguments
 
-    loaded = Loaded(
-        model=None, tokenizer=None, engine="transformers", why="", device=choose(), source=""
-    )
+    loaded = Loaded(model=None, tokenizer=None, engine="transformers", why="", device=choose())
     assert arguments(GRPOSettings(report_to=names), loaded, "x").report_to == want
     assert all(c(report_to=names).report_to == names for c in (SFTSettings, DPOSettings))
 

@@ -217,7 +217,6 @@ def test_presets_fit_the_installed_trainer():
                 engine="transformers",
                 why="",
                 device=choose(),
-                source="",
             ),
             str(Path("x")),
         )
