@@ -81,10 +81,21 @@ def on_cpu(threads: int, dtype: str = "auto") -> Device:
         else "this CPU would emulate bfloat16, three times slower than float32"
     )
     auto = "bfloat16" if native else "float32"
-    return _device("cpu", dtype, auto, why, f"CPU, {threads} threads")
+    return _device(
+        "cpu",
+        dtype,
+        auto,
+        why,
+        f"CPU, {threads} threads",
+    )
 
 
 def _device(kind: str, asked: str, auto: str, why: str, name: str) -> Device:
     if asked != "auto" and asked != auto:
         why = f"{asked} was asked for ({auto} would be chosen: {why})"
-    return Device(kind=kind, dtype=auto if asked == "auto" else asked, why=why, name=name)
+    return Device(
+        kind=kind,
+        dtype=auto if asked == "auto" else asked,
+        why=why,
+        name=name,
+    )

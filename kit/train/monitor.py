@@ -34,8 +34,13 @@ class Bar(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         own = {} if world.main() else {"disable": True}
-        steps, done = args.max_steps, state.global_step
-        self.bar = progress.bar(total=steps, initial=done, desc=self.title, unit="step", **own)
+        self.bar = progress.bar(
+            total=args.max_steps,
+            initial=state.global_step,
+            desc=self.title,
+            unit="step",
+            **own,
+        )
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.bar.close()
