@@ -166,10 +166,10 @@ def assets() -> str:
     return f"<style>{style}</style><script>{numbers}\n{cards}</script>"
 
 
-def part(name: str, data: Mapping[str, Any], *, numbers: bool = True) -> str:
-    """Judgments as an element of a page that has the assets; `numbers` : with what recomputes."""
+def part(name: str, data: Mapping[str, Any]) -> str:
+    """Judgments as an element of a page that has the assets."""
     safe = html.escape(name, quote=True)
-    panel = f"kitPanel({_element(name + '-numbers')},data);" if numbers else ""
+    panel = f"kitPanel({_element(name + '-numbers')},data);"
     return (
         f'<div id="{safe}-numbers"></div><div id="{safe}"></div>'
         f'<script type="application/json" id="{safe}-data">{pages.script_json(data)}</script>'

@@ -23,7 +23,6 @@ def forest(
     title: str = "",
     x: str = "estimate",
     reference: float | None = None,
-    adjusted: bool = False,
 ) -> Any:
     """Estimates with their intervals, one line each, first on top; `reference` draws a vertical
     line (0 for differences).
@@ -41,8 +40,7 @@ def forest(
     )
     return theme.figure(
         rows,
-        title=theme.safe(title)
-        + ("<br><sub>intervals adjusted for looking at all of them</sub>" if adjusted else ""),
+        title=theme.safe(title),
         x=x,
         height=150 + 30 * len(estimates),
         yaxis_autorange="reversed",

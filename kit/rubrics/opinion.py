@@ -10,7 +10,7 @@ none.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..data.findings import Finding
@@ -61,20 +61,19 @@ def opinions(
     judge: Any,
     ledger: Any = None,
     budget: Budget | None = None,
-    questions: Collection[str] = tuple(QUESTIONS),
     progress: bool = False,
 ) -> Iterator[Finding]:
     """What a judge objects to in the criteria that no code decides, and how often it could not say.
 
     judge, ledger, budget : as in `kit.judge`. A criterion costs one call where the judge takes a
-    rubric whole; one text under one prompt is asked once. questions : names out of QUESTIONS.
+    rubric whole; one text under one prompt is asked once.
     """
     from ..judge.run import judge as ask
 
     places = [(p, c) for p in rows if p.task for c in p.task.criteria if c.check is None]
     tasks: dict[tuple[str, str], Task] = {}
     for p, c in places:
-        tasks.setdefault((p.task.asked, c.text), _task(len(tasks), p.task.asked, questions))
+        tasks.setdefault((p.task.asked, c.text), _task(len(tasks), p.task.asked))
     answers = [Response(task_id=t.id, id="criterion", text=text) for (_, text), t in tasks.items()]
     told = ask(
         list(tasks.values()), answers, judge=judge, ledger=ledger, budget=budget, progress=progress
@@ -94,11 +93,11 @@ def opinions(
         )
 
 
-def _task(number: int, asked: str, questions: Collection[str]) -> Task:
+def _task(number: int, asked: str) -> Task:
     return Task(
         id=f"lint-{number}",
         prompt=ASK + asked,
-        criteria=tuple(Criterion(id=name, text=QUESTIONS[name][0]) for name in questions),
+        criteria=tuple(Criterion(id=name, text=text) for name, (text, _) in QUESTIONS.items()),
     )
 
 

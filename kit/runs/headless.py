@@ -90,7 +90,7 @@ def run_notebook(
     given: dict[str, Any] | None = None,
     out: str | Path | None = None,
     reuse: bool = False,
-    say: Say | None = None,
+    say: Say = lambda text: None,
 ) -> tuple[Path, Run]:
     """Execute a notebook into a run folder and return (folder, record).
 
@@ -99,7 +99,6 @@ def run_notebook(
     reuse : return a finished run of the same notebook, code, data and parameters instead.
     A failing cell leaves the executed notebook, its HTML and config.json (status "failed") and is returned, not raised.
     """
-    say = say or (lambda text: None)
     book = find_notebook(str(notebook))
     values, notes, digest = plan(book, profile=profile, seed=seed, given=given or {})
     for note in notes:
@@ -133,12 +132,12 @@ def folder_of(out: str | Path | None) -> Path | None:
     return Path(out).expanduser().resolve() if out else None
 
 
-def resume(folder: str | Path, *, say: Say | None = None) -> tuple[Path, Run]:
+def resume(folder: str | Path, *, say: Say = lambda text: None) -> tuple[Path, Run]:
     """Run a failed or killed run again in its own folder: ledgers and checkpoints there are used."""
     folder = Path(folder).expanduser().resolve()
     config = runs.load(folder)
     book = find_notebook(str(config.meta.get("path") or config.notebook))
-    return _execute_alone(book, folder, runs.given(folder), say or (lambda text: None))
+    return _execute_alone(book, folder, runs.given(folder), say)
 
 
 def _execute_alone(book: Path, folder: Path, values: dict[str, Any], say: Say) -> tuple[Path, Run]:

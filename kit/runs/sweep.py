@@ -97,7 +97,7 @@ def sweep(
     retries: int = 1,
     max_cost: float | None = None,
     max_seconds: float | None = None,
-    say: Callable[[str], None] | None = None,
+    say: Callable[[str], None] = lambda text: None,
 ) -> SweepResult:
     """Run every cell; all parameters and profiles are checked before the first one starts, and a cell that is there twice runs once.
 
@@ -105,7 +105,6 @@ def sweep(
     address : a Ray cluster ("auto", "local", HOST:PORT or ray://HOST:PORT); Ray then places, retries and logs.
     max_cost (US dollars), max_seconds : no further cell starts beyond them; `stopped` of the result says so.
     """
-    say = say or (lambda text: None)
     book = headless.find_notebook(str(notebook))
     if jobs is not None and jobs < 1:
         raise KitError(f"{jobs} jobs at once cannot run", where="jobs", fix="give 1 or more")

@@ -23,17 +23,11 @@ FORMS = ("adapter", "merged", "gguf")
 SETTINGS, RECORD = "settings.json", "record of a training"
 
 
-def merge(
-    model: str,
-    adapter: str | Path,
-    out: str | Path,
-    *,
-    dtype: Literal["float32", "auto"] = "float32",
-) -> Path:
+def merge(model: str, adapter: str | Path, out: str | Path) -> Path:
     """The model with the adapter added to its weights, as a folder that `from_pretrained` loads.
 
-    The sum is made in float32; dtype : of the stored weights ("auto": the one this machine computes
-    in). The folder appears when it is complete, so that a kill leaves no half of it behind.
+    The sum is made, and stored, in float32. The folder appears when it is complete, so that a kill
+    leaves no half of it behind.
     """
     from peft import PeftModel
 
@@ -41,7 +35,7 @@ def merge(
     plain, _ = base(source, choose("float32"))
     merged = PeftModel.from_pretrained(plain, str(adapter)).merge_and_unload()
     with paths.whole_folder(out) as part:
-        merged.to(choose(dtype).torch_dtype()).save_pretrained(str(part))
+        merged.save_pretrained(str(part))
         tokenizer_of(source).save_pretrained(str(part))
     return out
 
