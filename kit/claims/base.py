@@ -23,6 +23,15 @@ def applicable(task: Task) -> tuple[str, ...]:
     return tuple(n for n in NAMES if n in asked)
 
 
+def decisive(task: Task) -> set[str]:
+    """Which of "factual" and "direction" say how right an answer is: those that the task asks for,
+    else those that its truth holds something for.
+    """
+    holds = {n for n, k in (("factual", "facts"), ("direction", "claims")) if task.truth.get(k)}
+    asked = {"factual", "direction"}.intersection(applicable(task))
+    return asked or (holds if task.truth.get("answerable") is not False else set())
+
+
 def answer(response: Response) -> Response:
     """The response without its thoughts and, of several <answer> blocks, with the last one alone.
 
@@ -57,7 +66,7 @@ def unread(task: Task, text: str) -> str:
     global _last
     last = _last
     if last[0] is not task or last[1] != text:
-        names = {"factual" if n == "consistency" else n for n in applicable(task)}
+        names = {"factual" if n == "consistency" else n for n in applicable(task)} | decisive(task)
         read = (_module(n).unread(task, text) for n in ("direction", "factual") if n in names)
         _last = last = task, text, next(filter(None, read), "")
     return last[2]

@@ -23,7 +23,7 @@ from typing import Any
 
 from ..errors import KitError
 from ..records import Part, Response, Task
-from .base import applicable
+from .base import decisive
 from .confidence import stated
 from .consistency import acknowledges, contradictions, coverage
 
@@ -85,13 +85,19 @@ def in_range(c: float, warranted: str) -> float:
 
 
 def outcome(task: Task, response: Response) -> float:
-    """How right the answer is, in [0, 1], by its facts and directions only."""
-    from . import direction, factual
+    """How right the answer is, in [0, 1], by its facts and directions; by its comparison alone
+    where the truth has no others.
+    """
+    from . import compare, direction, factual
 
-    scores = [factual.score(task, response).low] if "factual" in applicable(task) else []
-    if "direction" in applicable(task):
+    names, comparison = decisive(task), task.truth.get("comparison")
+    scores = [factual.score(task, response).low] if "factual" in names else []
+    if "direction" in names:
         n = len(task.truth.get("claims", ())) or 1
         scores.append(len(direction.held(task, response.text)["matching"]) / n)
+    if comparison and not scores:
+        said = factual.statements(response.text, task.prompt)
+        scores.append(float(compare.relation(said, comparison, ()) == "right"))
     return sum(scores) / len(scores) if scores else 0.0
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from kit import html, runs
+from kit import page as html
+from kit import runs
 from kit.errors import BudgetError, DataError, KitError, MissingError
 from kit.runs import headless, report, sweep
 

@@ -95,3 +95,31 @@ def test_a_grade_in_another_numeral_was_another_grade(key, form):
         assert [score(task, r).value for r in said] == [1] * len(right) + [0] * len(wrong)
     both = Response(task_id="t", id="r", text="Grade 2 or grade 3.")
     assert score(task, both).value == 0
+
+
+@pytest.mark.parametrize("asked", [["V3", "V4"], ["V4"]])
+@pytest.mark.parametrize(
+    ("truth", "right", "wrong"),
+    [
+        ({"key_facts": ["thymus"]}, "The thymus.", "The liver."),
+        ({"pathway": "DNA_REPAIR", "direction": "UP"}, "DNA repair is up.", "DNA repair is down."),
+        ({"is_consistent": True}, "It is consistent.", "It is tissue-specific."),
+        (
+            {"comparison": {"quantity": "mass", "more": "liver", "less": "heart"}},
+            "The mass is higher in the liver than in the heart.",
+            "The mass is higher in the heart than in the liver.",
+        ),
+    ],
+)
+def test_a_confidence_is_held_against_the_truth_where_v4_alone_is_asked(truth, right, wrong, asked):
+    """It was held against 0: the right answer earned .427 at 5 % and -.087 at 95 %."""
+    row = {"prompt": "What is it?", "ground_truth": truth, "applicable_verifiers": asked}
+    (task,) = load_tasks([row]).tasks
+    composer = Composer.from_config("verifiers")
+
+    def paid(text, sure):
+        said = Response(task_id=task.id, id="r", text=f"{text} Confidence: {sure}%")
+        return composer.score(task, said, []).score
+
+    assert paid(right, 5) < paid(right, 50) < paid(right, 99)
+    assert paid(wrong, 5) > paid(wrong, 50) > paid(wrong, 99)
