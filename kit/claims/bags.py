@@ -380,7 +380,8 @@ def as_named(sentence: str, start: int, end: int, name: str) -> bool:
     """
     own = quantities(readable(name))
     said = [q for q in quantities(sentence) if start <= q.start < end or start < q.end <= end]
-    return all(any(_same(q, n) for n in own) for q in said) if said else not own
+    joined = "-" in sentence[start:end]  # the tokens agree; "Carbon-14" is no quantity
+    return all(any(_same(q, n) for n in own) for q in said) if said else joined or not own
 
 
 def _same(q: Quantity, n: Quantity) -> bool:

@@ -51,11 +51,13 @@ _KIND = (
     r"|week|year"
 )
 # a number that belongs to a name: "type 2 diabetes", "day 7", "Apollo 11", "C57BL/6J"
-_PROPER = re.compile(r"([A-Z][a-z]+) (\d+)|\S*[^\W\d]/\d+[A-Z]+")
-_AMOUNT = re.compile(
-    r"\w*ly|about|above|after|ages?|almost|around|at|below|by|counts?|dose|each|for|in|just|length"
-    r"|mass|mean|median|n|of|only|over|ph|rates?|scores?|size|some|speed|sum|temperature|to|total"
-    r"|under|up|weight|with",
+_PROPER = re.compile(r"(?:[^\W\d_][\w'-]* )*([^\W\d_]+) (\d+)|\S*[^\W\d]/\d+[A-Z]+")
+_AMOUNT = re.compile(  # what stands before a number that is none
+    r"\w*ly|\w+ed|about|above|after|ages?|almost|area|around|at|auc|be|below|by|counts?"
+    r"|depth|distance|dose|duration|each|equal|fell|for|from|grew|in|index|is|just|length|level"
+    r"|lost|mass|mean|median|n|number|of|only|over|p|percent|percentage|ph|power|pressure|rates?"
+    r"|ratio|rose|score|size|some|speed|sum|temperature|than|to|total|under|until|up|value|volume"
+    r"|voltage|was|weight|width|with",
     re.I,
 )
 _ROMAN = "I II III IV V VI VII VIII IX X".split()
@@ -81,7 +83,7 @@ def spellings(name: str) -> tuple[str, ...]:
     >>> spellings("grade II")[:6]
     ('grade 2', 'grade 2nd', 'grade two', 'grade II', 'grade second', '2nd grade')
     """
-    m = is_name(name) and (_NUMBERED.fullmatch(name) or re.fullmatch(r"(\w+) (\d+)(.*)", name))
+    m = is_name(name) and (_NUMBERED.fullmatch(name) or re.fullmatch(r"([^\d/]+) (\d+)()", name))
     if not m:
         return ()
     word, number, rest = m[1], m[2].lower(), m[3] or ""

@@ -63,6 +63,10 @@ NAMES_WITH_NUMBERS = (
     ("Which chromosome carries it?", "chromosome 7", "It is on 7.", "Chromosome X, 7 times."),
     ("Which mission was it?", "Apollo 11", "It was Apollo eleven.", "Soyuz, with 11 cosmonauts."),
     ("In which week?", "week 3", "In the third week.", "Day 3."),
+    ("Which mission?", "Rodent Research 5", "Rodent Research-5.", "Five mice flew on Cosmos."),
+    ("Which isotope was used?", "carbon 14", "Carbon-14.", "Nitrogen 14."),
+    ("When was blood drawn?", "flight day 14", "On flight day 14.", "After 14 hours."),
+    ("Which system was it?", "Windows 10", "It was Windows 10.", "Linux, kernel 10."),
     ("How many died?", "12 mice", "Twelve mice died.", "13 mice."),
     ("How old were they?", "Age 12", "12", "13"),
 )
