@@ -100,7 +100,8 @@ def check(
         raise
     # a user's function or a pattern that takes too long: the verdict is unknown, the run goes on
     except Exception as e:
-        kind, found = "error", Finding(None, f"check {name!r} failed: {type(e).__name__}: {e}")
+        kind = "error"
+        found = Finding(None, f"check {name!r} failed: {type(e).__name__}: {e}")
     made = dict(judge="code", key=key(task, response, criterion))
     if found.met is None:
         return unknown(*ids, kind, reason=found.reason, **made)

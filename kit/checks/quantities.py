@@ -176,7 +176,8 @@ def _numerals(text: str) -> list[Quantity]:
     out: list[Quantity] = []
     at = 0
     while m := _NUMERAL.search(text, at):
-        before, at = (max(0, m.start() - 24), m.start()), m.end()
+        before = (max(0, m.start() - 24), m.start())
+        at = m.end()
         if m["version"] or (m["digits"] and _NAMED.search(text, *before)):
             continue
         value, start = _value(m), m.start()
@@ -264,7 +265,8 @@ def _fractions(text: str, found: list[Quantity]) -> list[Quantity]:
                 a.part or q.part or ("date" if "/" in text[a.start : a.end] else ""),
             )
             if whole and whole.value == int(whole.value) and 0 < value < 1 and not part:
-                start, value = out.pop().start, whole.value + math.copysign(value, whole.value)
+                start = out.pop().start
+                value = whole.value + math.copysign(value, whole.value)
             part = part or "date" * (not math.isfinite(value))
             out.append(Quantity(value, start, q.end, value, q.tail, part))
         else:

@@ -310,7 +310,8 @@ def _after(plain: str, tokens: list[Token], i: int) -> Statement | None:
     follows = [t[0].lower() for t in tokens[i + 1 : i + 2]]
     label = (inside or first) and follows and follows[0] in ("in", "about", "of", "for")
     for j in range(i + 1, min(i + 22, len(tokens))):
-        kind, word = str(tokens[j].lastgroup), tokens[j][0].lower()
+        kind = str(tokens[j].lastgroup)
+        word = tokens[j][0].lower()
         if phrase:  # inside "in any exact figure"; it ends at a copula or colon
             if word in _POINTS or (inside and word in _COPULA):
                 phrase, ends = False, True

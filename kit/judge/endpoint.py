@@ -336,7 +336,8 @@ class EndpointJudge(Asked):
         mode: str,
     ) -> list[Verdict]:
         criteria = q.criteria
-        tin, tout = _share(call.tokens_in, len(criteria)), _share(call.tokens_out, len(criteria))
+        tin = _share(call.tokens_in, len(criteria))
+        tout = _share(call.tokens_out, len(criteria))
         out = []
         for i, (c, r) in enumerate(zip(criteria, readings, strict=True)):
             meta = {

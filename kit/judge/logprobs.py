@@ -34,7 +34,8 @@ def token_p(
     if not isinstance(tokens, list) or not all(isinstance(t, Mapping) for t in tokens):
         return nothing
     words = [str(t.get("token", "")) for t in tokens]
-    text, starts = "".join(words), list(itertools.accumulate(map(len, words[:-1]), initial=0))
+    text = "".join(words)
+    starts = list(itertools.accumulate(map(len, words[:-1]), initial=0))
     ids = names(criteria)
     try:
         said = len(text) - len(spoken(text))  # no draft's words

@@ -285,7 +285,8 @@ class Escalate(Joined):
         """One verdict per criterion, in order."""
         first = await _either(self.cheap, task, response, criteria)
         open_ = [i for i, v in enumerate(first) if doubtful(v, self.low, self.high)]
-        rest, down = [criteria[i] for i in open_], all(v.failure == "transport" for v in first)
+        rest = [criteria[i] for i in open_]
+        down = all(v.failure == "transport" for v in first)
         asked = ask if down else _either  # when neither can be reached the run ends
         second = await asked(self.strong, task, response, rest) if open_ else []
         later = dict(zip(open_, second, strict=True))

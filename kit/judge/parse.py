@@ -324,7 +324,8 @@ def _statements(line: str) -> Iterator[tuple[str, str]]:
     if so and not _TOLD.search(so[0][: so.start(1)]):
         yield so[1], ""
     for m in _TAIL.finditer(sentences[-1][0][-4 * LONGEST :] if sentences else ""):
-        lead, tail = m.string[: m.start()], m.string[m.end() :]
+        lead = m.string[: m.start()]
+        tail = m.string[m.end() :]
         if len(tail) <= LONGEST and _STRONG.match(tail) and not _LED.search(lead):
             yield tail, ""
 

@@ -185,7 +185,8 @@ def _weighted(
 
     both = list(zip(judge, people, strict=True))
     keep = [i for i, pair in enumerate(both) if None not in pair]
-    cluster, weight = [rows.cluster[i] for i in keep], [weights[i] for i in keep]
+    cluster = [rows.cluster[i] for i in keep]
+    weight = [weights[i] for i in keep]
     right = [float(judge[i] == people[i]) for i in keep]
     accuracy = stats.mean(right, cluster=cluster, weights=weight, level=level)
     cell = np.array([2 * judge[i] + people[i] for i in keep], dtype=int)

@@ -227,7 +227,8 @@ def _worth(
     pool: _Pool, chosen: Sequence[Key], verdicts: Mapping[Key, Verdict], old: Labels
 ) -> tuple[list[str], float]:
     """What the pass rate's interval will be, half width, with and without the judge."""
-    n, clusters = len(chosen), len({pool.tasks[k[0]].group or k[0] for k in chosen})
+    n = len(chosen)
+    clusters = len({pool.tasks[k[0]].group or k[0] for k in chosen})
     effect = stats.design_effect(max(n / clusters, 1.0), ALIKE)
     every = [key for keys in pool.strata.values() for key in keys]
     said = {key: _stratum(verdicts.get(key)) for key in every}

@@ -101,7 +101,8 @@ def reliability(
 
 def _binned(result: Reliability) -> Traces:
     b = result.bins
-    middle, half = (b.band_low + b.band_high) / 2, (b.band_high - b.band_low) / 2
+    middle = (b.band_low + b.band_high) / 2
+    half = (b.band_high - b.band_low) / 2
     grey = dict(
         x=b.conf.tolist(),
         y=middle.tolist(),
@@ -250,7 +251,8 @@ def side_by_side(
 
 def _one_of(k: int, name: str, result: Reliability) -> Traces:
     """The k-th of several: its smooth curve and its bins in one colour."""
-    color, dash = COLORS[k % len(COLORS)], DASHES[k % len(DASHES)]
+    color = COLORS[k % len(COLORS)]
+    dash = DASHES[k % len(DASHES)]
     bins = dict(
         x=result.bins.conf.tolist(),
         y=result.bins.accuracy.tolist(),

@@ -69,7 +69,8 @@ def _lines(
     names: Sequence[str], ends: Sequence[tuple[Any, Any, Any]], hover: Sequence[str]
 ) -> list[dict[str, Any]]:
     """A mark for each (value, low, high); hollow where there is no interval."""
-    whole, color = [None not in e and e[1] == e[1] for e in ends], theme.COLORS[0]
+    whole = [None not in e and e[1] == e[1] for e in ends]
+    color = theme.COLORS[0]
     sides = ((known, [i for i, w in enumerate(whole) if w == known]) for known in (True, False))
     return [
         dict(
@@ -158,7 +159,8 @@ def forest_by_metric(rows: Sequence[Mapping[str, Any]], *, title: str = "") -> A
 def _of_run(k: int, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The metrics of the k-th run, in its colour."""
     ends = ((r["value"], r.get("low"), r.get("high")) for r in rows)
-    names, color = [theme.safe(r["metric"]) for r in rows], theme.COLORS[k % len(theme.COLORS)]
+    names = [theme.safe(r["metric"]) for r in rows]
+    color = theme.COLORS[k % len(theme.COLORS)]
     return dict(
         x=[r["value"] for r in rows],
         y=names,

@@ -42,7 +42,8 @@ def reward(steps: Steps, *, title: str = "Training reward") -> Any:
 
 def _noted(steps: Steps, key: str, marker: Any, line: Any) -> list[dict[str, Any]]:
     """A number of each step, and its running mean."""
-    x, y = [s["step"] for s in steps], [s.get(key) for s in steps]
+    x = [s["step"] for s in steps]
+    y = [s.get(key) for s in steps]
     return [
         dict(
             x=x,

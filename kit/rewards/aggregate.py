@@ -280,7 +280,8 @@ def _combine(
         lows.append(min(ends))
         highs.append(max(ends))
         parts[c.id] = ends[0] / scale if ends[0] == ends[1] else None
-    low, high = math.fsum(lows) / scale, math.fsum(highs) / scale
+    low = math.fsum(lows) / scale
+    high = math.fsum(highs) / scale
     if how == "signed":
         low, high = max(low, 0.0), max(high, 0.0)
     required = [n for n in nodes if n[0].required] if gate_to is not None else ()

@@ -117,7 +117,8 @@ def _block(text: str) -> tuple[str | None, str | None, tuple[str, str]]:
     start_tag = opens[-1]
     end = next((t for t in closes if t.start() > start_tag.end()), None)
     inner = text[start_tag.end() : end.start() if end else len(text)]
-    before, after = text[: start_tag.start()], text[end.end() :] if end else ""
+    before = text[: start_tag.start()]
+    after = text[end.end() :] if end else ""
     problems = {
         f"{len(opens)} <answer> tags, the last one is read": len(opens) > 1,
         "<answer> is not closed": end is None,

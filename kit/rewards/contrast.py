@@ -147,7 +147,8 @@ def rerank(
     changed = dataclasses.replace(base, components=tuple(parts))
     before = grades(tasks, responses, verdicts, composer=base)
     after = grades([_reweighted(t, factors) for t in tasks], responses, verdicts, composer=changed)
-    old, new = _ranks([g.score for g in before]), _ranks([g.score for g in after])
+    old = _ranks([g.score for g in before])
+    new = _ranks([g.score for g in after])
     rows = [
         {
             "rank": new[i],

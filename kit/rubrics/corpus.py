@@ -52,7 +52,8 @@ class Corpus:
         if key:
             known, new = self.prompts.add(key)
             if not new:
-                row, split = self.rows[known], list(self.splits)[self.sides[known]]
+                row = self.rows[known]
+                split = list(self.splits)[self.sides[known]]
                 across = split != task.split and None not in (split, task.split)
                 yield Finding(
                     code="split-leak" if across else "duplicate-prompt",

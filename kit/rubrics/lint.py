@@ -141,7 +141,8 @@ class LintReport:
                 f"({self.usable:.1%}), by the rules that were on"
             )
         for row in self.table():
-            rows, sure = ", ".join(map(str, row["rows"])), precision.told(row["rule"])
+            rows = ", ".join(map(str, row["rows"]))
+            sure = precision.told(row["rule"])
             more = ", ..." if row["findings"] > len(row["rows"]) else ""
             place = f"rows {rows}{more}" if rows else "the file as a whole"
             example = f" | {row['example'][:80]!r}" if row["example"] != row["message"] else ""

@@ -102,7 +102,8 @@ def verify(split: Mapping[str, Any], tasks: Iterable[Task]) -> list[str]:
 
 def _check(tasks: Iterable[Task], share: float, seed: int) -> list[Task]:
     tasks = tasks_of(tasks)
-    n, whole = len(tasks), isinstance(seed, int) and not isinstance(seed, bool)
+    n = len(tasks)
+    whole = isinstance(seed, int) and not isinstance(seed, bool)
     part = is_number(share) and 0 < share < 1
     own = len({t.id for t in tasks}) == n
     DataError.first(

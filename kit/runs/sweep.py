@@ -189,7 +189,8 @@ class Queue:
 
     def job(self, index: int) -> dict[str, Any]:
         """What a worker runs: arguments of `headless.run_notebook`."""
-        cell, where = dict(self.cells[index]), {"notebook": str(self.book), "out": str(self.base)}
+        cell = dict(self.cells[index])
+        where = {"notebook": str(self.book), "out": str(self.base)}
         return {**where, "given": cell, "profile": None if "profile" in cell else self.profile}
 
     def ended(self, index: int, status: str, reason: str) -> dict[str, Any]:

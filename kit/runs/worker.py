@@ -113,7 +113,8 @@ def main() -> None:
     processes.end_with_parent()
     progress.quiet()
     with contextlib.suppress(KeyboardInterrupt), processes.stoppable():
-        jobs, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+        jobs = os.fdopen(os.dup(0))
+        answers = os.fdopen(os.dup(1), "w")
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # nothing else reads jobs or writes answers
         os.dup2(2, 1)
         for line in jobs:

@@ -156,7 +156,8 @@ def messages(task: Task, tokenizer: Any = None, limit: int | None = None) -> lis
     whole = told(tokenizer, _chat(task, None))
     if not limit or not shows(task) or len(chat_ids(tokenizer, whole)) <= limit:
         return whole
-    low, high = 0, max(len(s.split()) for s in task.sources.values())
+    low = 0
+    high = max(len(s.split()) for s in task.sources.values())
     while high - low > 1:  # low fits, or nothing does
         middle = (low + high) // 2
         fits = len(chat_ids(tokenizer, told(tokenizer, _chat(task, middle)))) <= limit

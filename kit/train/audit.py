@@ -209,7 +209,8 @@ class Watch:
         self.recent.append(
             (step.get("answers") or 0, step.get("flagged") or 0, dict(step.get("sentinels") or {}))
         )
-        total, hits = sum(r[0] for r in self.recent), sum(r[1] for r in self.recent)
+        total = sum(r[0] for r in self.recent)
+        hits = sum(r[1] for r in self.recent)
         if (
             self.limit
             and self.alarm is None

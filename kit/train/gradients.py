@@ -53,7 +53,8 @@ class Scored(torch.autograd.Function):
     def forward(ctx: Any, hidden: Any, head: Any, labels: Any, temperature: float) -> Any:
         found, spread, falls, rises = [], [], [], []
         for at in range(0, len(labels), ROWS):
-            here, label = hidden[at : at + ROWS], labels[at : at + ROWS]
+            here = hidden[at : at + ROWS]
+            label = labels[at : at + ROWS]
             logits = torch.nn.functional.linear(here, head).float().div_(temperature)
             top = logits.amax(-1, keepdim=True)
             own = (logits.gather(-1, label[:, None]) - top)[:, 0]

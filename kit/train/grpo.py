@@ -439,8 +439,10 @@ class _Run:
             self.trainer._save_checkpoint(self.trainer.model, trial=None)
 
     def _metrics(self, gain: Gain | None, seconds: float, wall: float) -> dict[str, Any]:
-        steps, bills = rollouts.read_steps(self.out), world.gather([self.reward.bill])
-        calls, cost = sum(b.calls for b in bills), sum(b.cost for b in bills)
+        steps = rollouts.read_steps(self.out)
+        bills = world.gather([self.reward.bill])
+        calls = sum(b.calls for b in bills)
+        cost = sum(b.cost for b in bills)
         verdicts = evaluation.verdicts(self.out)
         split = {
             k: sum(s.get(f"seconds_{k}") or 0.0 for s in steps)

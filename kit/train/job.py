@@ -110,7 +110,8 @@ def build(
         _one_way(how, where)
         held = asking(_tasks(own["heldout"], beside, where), own.get("ask"))
     train, held = inputs.split(every, how, where, held)
-    file, out = own.get("rows"), Path(own.get("out") or name).expanduser()
+    file = own.get("rows")
+    out = Path(own.get("out") or name).expanduser()
     out = out if out.is_absolute() else paths.runs() / out
     inputs.place(out)
     reward = reward_of(own.get("reward", "rubric"), beside, where)

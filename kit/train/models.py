@@ -240,7 +240,8 @@ def told(tokenizer: Any, chat: list[dict[str, str]]) -> list[dict[str, str]]:
     """The chat; where the model's template refuses it or drops the turn of a tool, all its turns
     as one text of the user.
     """
-    tools, why = [t["content"].strip() for t in chat if t["role"] == "tool"], "tools are dropped"
+    tools = [t["content"].strip() for t in chat if t["role"] == "tool"]
+    why = "tools are dropped"
     try:
         text = tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
         if all(t in text for t in tools):

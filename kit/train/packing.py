@@ -42,7 +42,8 @@ def pack(input_ids: Any, attention_mask: Any, completion: int) -> list[Packed]:
     Rows whose answer is empty (masked as a whole) are left out: nothing of them is predicted.
     """
     width = input_ids.shape[1] - completion
-    prompt_mask, answer_mask = attention_mask[:, :width].bool(), attention_mask[:, width:].bool()
+    prompt_mask = attention_mask[:, :width].bool()
+    answer_mask = attention_mask[:, width:].bool()
     groups = grouped(
         (tuple(input_ids[row, :width][prompt_mask[row]].tolist()), row)
         for row in range(input_ids.shape[0])

@@ -142,7 +142,8 @@ def span(
     """
     if not ranges or not all(ranges):
         return -math.inf, math.inf
-    low, high = min(r[0] for r in ranges if r), max(r[1] for r in ranges if r)
+    low = min(r[0] for r in ranges if r)
+    high = max(r[1] for r in ranges if r)
     inside = all(low - 1e-9 <= x <= high + 1e-9 for x in rewards if x is not None)
     return (low, high) if inside and low < high else (-math.inf, math.inf)
 

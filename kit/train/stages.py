@@ -220,7 +220,8 @@ def of_file(path: Path, stage: str) -> tuple[dict[str, Any], ...]:
     serious = [f for f in found.findings if f.code not in harmless]
     given = replace(found, findings=serious).sound().responses
     each = grouped((r.task_id, (r.meta["role"], r.text)) for r in given)
-    rows, answers = [], {t.id: dict(each.get(t.id, ())) for t in found.tasks}
+    rows = []
+    answers = {t.id: dict(each.get(t.id, ())) for t in found.tasks}
     asks = {t.id: t.prompt or answers[t.id].get("demonstration", "") for t in found.tasks}
     held = held_out([replace(t, prompt=asks[t.id]) for t in found.tasks])  # a text is its own
     for t in found.tasks:

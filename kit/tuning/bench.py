@@ -359,7 +359,8 @@ class Workbench:
         """
         train = np.flatnonzero((self.part == "train") & ~np.isnan(self.labels()))
         train = sorted(train, key=self._ids.__getitem__)  # whatever the order of the file
-        rows, none = [self.rows[i] for i in train], np.zeros(len(train))
+        rows = [self.rows[i] for i in train]
+        none = np.zeros(len(train))
         variants.examples(rows, none, k, seed)  # it refuses too many before the baseline is asked
         return f"{self.prompt}\n{variants.examples(rows, self.right(BASELINE)[train], k, seed)}"
 
@@ -370,7 +371,8 @@ class Workbench:
         that lose at most `tolerance` in agreement with people. Dev audits them: `against`.
         """
         a, b = self._whole(cheap), self._whole(strong)
-        name, settings = f"{a.name} -> {b.name}", variants.cascade(self, a, b, tolerance)
+        name = f"{a.name} -> {b.name}"
+        settings = variants.cascade(self, a, b, tolerance)
         return self.try_(name, b.prompt, parent=b.name, **settings)
 
     def _whole(self, name: str) -> Trial:
@@ -449,7 +451,8 @@ class Workbench:
         """How many labelled prompts a gain of this size (in the bench's measure) needs, with as
         many trials as are here and the spread of the best one; `kit.tuning.study.plan`.
         """
-        dev, by = self.choose().dev, {c.name: c for c in self.candidates()}
+        dev = self.choose().dev
+        by = {c.name: c for c in self.candidates()}
         study, rows = self.study(), self.part != "test"
         gaps = (study.gap(by[s.name], by[BASELINE], rows) for s in dev)
         room = next(1 - s.result.value for s in dev if s.name == BASELINE)

@@ -102,7 +102,8 @@ def left_out(labels: Any) -> list[str]:
     what reading found.
     """
     means = list(map(averaged, ratings_of(labels).values()))
-    ties, between = means.count(None), sum(x not in (None, 0.0, 1.0) for x in means)
+    ties = means.count(None)
+    between = sum(x not in (None, 0.0, 1.0) for x in means)
     notes = [f"{ties} rows have no label: the raters are split evenly"] if ties else []
     notes += [f"{between} labels lie between met and unmet: .5 and more is met"] if between else []
     said = grouped((f.code, f.message) for f in labels.findings if f.code in ODD)

@@ -324,7 +324,8 @@ class Study:
         """The gap on rows that both judge; and, where one leaves rows open, with these as
         disagreements: who keeps silent where it would be wrong gains nothing.
         """
-        gains, open_ = [self.gap(a, b, pick)], [np.isnan(c.verdicts) for c in (a, b)]
+        gains = [self.gap(a, b, pick)]
+        open_ = [np.isnan(c.verdicts) for c in (a, b)]
         if (pick & (open_[0] | open_[1]) & ~np.isnan(self.human)).any():
             filled = [
                 replace(c, verdicts=np.where(gone, 1 - self.human, c.verdicts))

@@ -253,7 +253,8 @@ def keep(
     """
     folder.mkdir(parents=True, exist_ok=True)
     with alone(folder, FILE, lambda _: None):
-        there, rows = _read(folder, about), json.loads(json.dumps([t.kept() for t in trials]))
+        there = _read(folder, about)
+        rows = json.loads(json.dumps([t.kept() for t in trials]))
         rows += _others(there["trials"], rows)
         at = {_answer(d): d for d in [*there["doubts"], *doubts]}
         data = {

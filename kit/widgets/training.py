@@ -166,7 +166,8 @@ def _curve(steps: Rows, width: int = 260, height: int = 80) -> str:
     known = [(i, s["reward"]) for i, s in enumerate(steps) if s.get("reward") is not None]
     if len(known) < 2:
         return ""
-    low, high = min(r for _, r in known), max(r for _, r in known)
+    low = min(r for _, r in known)
+    high = max(r for _, r in known)
     span = (high - low) or 1.0
     points = " ".join(
         f"{4 + i / max(1, len(steps) - 1) * (width - 8):.1f},"
