@@ -102,7 +102,12 @@ def _kind(words: Sequence[str], i: int, taken: set[int]) -> str:
         )
         or (w in ("up", "down") and (after in ("to", "with") or before in lx.IDIOM_VERBS))
         or (w == "same" and before == "the" and i > 1 and words[i - 2] in lx.AS_THE_SAME)
-        or (w == "same" and words[i - 2] in lx.BE and list(words[i + 1 : i + 3]) in _IN_ALL)
+        or (
+            w == "same"
+            and i > 1
+            and words[i - 2] in lx.BE
+            and list(words[i + 1 : i + 3]) in _IN_ALL
+        )
         or (w == "equal" and after == "to")
         or (w in ("effect", "effects", "difference", "influence") and not negated)
         or (w in ("faster", "slower", "longer") and before == "no")

@@ -333,6 +333,7 @@ class _Run:
             rollouts.Log(self.out / "evals.jsonl").rewind(step - 1)  # that of `step` comes again
         world.wait()
         self.monitor.resume(step)
+        self.trainer.kit_over = bool(self.monitor.stopped)
         if self.evolving is not None:
             self.evolving.resume()
         if checkpoint:

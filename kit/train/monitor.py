@@ -92,7 +92,8 @@ class StepLog(Bar):
             self.trainer.kit_skipped += done[-1].get("skipped_rows") or 0
         for row in done:
             if row.get("batch", row["step"]) == row["step"]:
-                self.watch.check(row)
+                alarm = self.watch.check(row)
+                self._ended("sentinels", alarm, self.settings.sentinel_stop)
                 self.known += row["answers"] - row["unknown_rewards"]
         rows = rollouts.read(self.out)
         last = max((r["step"] for r in rows), default=0)
@@ -100,6 +101,7 @@ class StepLog(Bar):
         self.batch, self.summary = last, self._summary(self.rows)
         if self.audit is not None:
             self.audit.resume(rollouts.read(self.out / "audits.jsonl"))
+            self._ended("judge audit", self.audit.alarm, self.settings.audit_stop)
 
     def on_batch(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
         """The answers of a batch, as written to the rollout log."""
@@ -199,9 +201,13 @@ class StepLog(Bar):
         if text not in self.alarms:
             self.alarms.append(text)
             logger.warning("%s", text)
-        if stop:
-            self.stopped = self.stopped or text
-            control.should_training_stop = True
+        control.should_training_stop |= self._ended(name, alarm, stop)
+
+    def _ended(self, name: str, alarm: str | None, stop: bool) -> bool:
+        """Whether this alarm ends the run; kept, so that a resumed run trains no step more."""
+        if alarm and stop:
+            self.stopped = self.stopped or f"{name}: {alarm}"
+        return bool(alarm and stop)
 
 
 def reasons(rows: Sequence[dict[str, Any]]) -> str:

@@ -176,12 +176,14 @@ class Resumable:
 
     model: Any
     args: Any
+    kit_over = False  # an alarm ended the run at its checkpoint
 
     def train(self, resume_from_checkpoint: str | None = None) -> None:
         """Train; where the last step is done already, its weights are loaded: transformers would do
         one step more.
         """
-        if resume_from_checkpoint and step_of(Path(resume_from_checkpoint)) >= self.args.max_steps:
+        done = resume_from_checkpoint and step_of(Path(resume_from_checkpoint))
+        if resume_from_checkpoint and (self.kit_over or done >= self.args.max_steps):
             self._load_from_checkpoint(resume_from_checkpoint)
         else:
             super().train(resume_from_checkpoint=resume_from_checkpoint)

@@ -764,3 +764,16 @@ def test_a_citation_in_brackets_behind_the_answer_is_no_second_one(key, cited):
     assert paid(f"It was {key} ({cited}).") == 1.0
     assert paid(f"It was the eye ({key}, says {cited}).") == 0.0
     assert paid(f"Heart, {key}, eye, skin and lung ({cited}).") < 0.5
+
+
+@pytest.mark.parametrize(
+    "text", ["Same", "**Same**", "- same", "Up\n\nSame", "Same\nConfidence: 70%"]
+)
+def test_a_single_word_is_read_without_an_error(text):
+    """ "Same" without a full stop was an IndexError: a short answer ended the training."""
+    claims = [{"subject": "mass", "direction": "none"}]
+    task = Task(id="t", prompt="How did the mass change?", truth={"claims": claims})
+    grade = Composer.from_config("verifiers").score(
+        task, Response(task_id="t", id="r", text=text), []
+    )
+    assert grade.score is None or grade.score <= 1.0

@@ -162,7 +162,11 @@ def test_while_training_it_counts_warns_and_can_stop(tmp_path, monkeypatch, capl
         for i in range(4)
     ]
     s = build(
-        GRPOSettings, {**preset("test"), "steps": 5, "sentinel_alarm": 0.1, "sentinel_stop": stop}
+        GRPOSettings,
+        {
+            **preset("test"),
+            **dict(steps=5, sentinel_alarm=0.1, sentinel_stop=stop, save_every=1),
+        },
     )
     r = grpo.train(s, task, out=tmp_path)
     steps, rows = r.steps(), r.rollouts()
@@ -184,3 +188,5 @@ def test_while_training_it_counts_warns_and_can_stop(tmp_path, monkeypatch, capl
     )
     assert sum("trip a sentinel" in m for m in caplog.messages) == 1
     assert rollouts.read_steps(tmp_path) == steps
+    again = grpo.train(s, task, out=tmp_path, resume=True)  # it trained on, a step more each time
+    assert again.steps() == steps and again.metrics["stopped"] == r.metrics["stopped"]
