@@ -236,7 +236,7 @@ class _Line:
 
         def make(found: list[Response]) -> list[dict[str, str]]:
             every = [*found, *more]
-            grades = answers.wait(self.reward.grade(every))
+            grades = answers.graded("pairs", every, self.reward).grades
             return pairs_from(tasks, list(zip(every, grades, strict=True)))
 
         return self._own(source, tasks, pairs.samples, make)

@@ -88,6 +88,7 @@ class StepLog(Bar):
         """Take over what the logs of an interrupted run say, up to `step`."""
         done = [row for row in rollouts.read_steps(self.out) if row["step"] <= step]
         self.spent_before = sum(row.get("seconds") or 0.0 for row in done)
+        self.alarms = list(done[-1].get("alarms") or ()) if done else []
         if done and world.main():
             self.trainer.kit_skipped += done[-1].get("skipped_rows") or 0
         for row in done:

@@ -510,3 +510,25 @@ def test_a_value_that_cannot_be_meant_is_refused_when_the_chain_is_read(tmp_path
     with pytest.raises(KitError) as e:
         chain.read(path)
     assert e.value.where.startswith(f"{path}, {place}") and e.value.fix
+
+
+def test_a_chains_own_pairs_are_graded_by_their_text():
+    """The token probability counted as a stated confidence: 24 pairs where all answers earn 0."""
+    from types import SimpleNamespace
+
+    from kit.records import Response, Task
+    from kit.rewards.composer import Composer
+    from kit.train.line import _Line
+    from kit.train.reward import Reward
+    from kit.train.stages import OwnPairs
+
+    truth = {"facts": [{"text": "thymus"}], "warranted": "high"}
+    task = Task(id="t", prompt="Which organ?", truth=truth)
+    reward = Reward(tasks=[task], judge=None, composer=Composer.from_config("verifiers"))
+    said = [
+        Response(task_id="t", id=f"{i}", text=x, confidence=p)
+        for i, (x, p) in enumerate([("It is raining.", 0.9), ("It is late.", 0.2)])
+    ]
+    chain = SimpleNamespace(tasks=[task])
+    line = SimpleNamespace(chain=chain, reward=reward, _own=lambda *a: a[-1](said))
+    assert _Line._pairs(line, OwnPairs(), "model") == []
