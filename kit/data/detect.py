@@ -13,7 +13,7 @@ from .formats.benchmarks import LABELS, LISTS
 from .formats.instructions import instructions
 from .formats.kit import kit
 from .formats.rubric import numbered
-from .labels import FIELDS, by_criterion, by_rater
+from .labels import FIELDS, SAID, by_criterion, by_rater
 from .rows import READ, Row
 from .slips import OWN_CRITERION, OWN_TASK, slip
 from .taskset import Parsed
@@ -128,6 +128,21 @@ def columns(row: Mapping[str, Any]) -> dict[str | None, str]:
 # a format and the sign of it, the first that fits
 SIGNS: tuple[tuple[str, Callable[[Set[str], Mapping[str, Any]], Any]], ...] = (
     ("rlvr", lambda has, row: any(map(numbered, has))),
+    (  # a row a label, on what has ids
+        "answers",
+        lambda has, row: (
+            has >= {"task_id", "criterion_id"}
+            and not has.isdisjoint(SAID)
+            and "criterion" not in has
+            and not criterion_of(has)
+        ),
+    ),
+    (
+        "answers",
+        lambda has, row: (
+            has.isdisjoint({"prompt", "criterion"}) and has >= {"task_id", "response_id", "labels"}
+        ),
+    ),
     (
         "answers",
         lambda has, row: (

@@ -21,6 +21,7 @@ from .files import is_url
 from .findings import Finding, Note
 from .formats.benchmarks import flat
 from .formats.kit import kit, record_row
+from .joining import odd_labels
 from .jsonl import plain, write_jsonl
 from .labels import FIELDS, extent, scale_of
 from .levels import SCALE, by_levels
@@ -28,7 +29,7 @@ from .rows import Context, Row
 from .shelf import Shelf, same_task, say_ids
 from .slips import of_answer
 from .tables import kind_of, named, read_values
-from .taskset import Parsed, TaskSet, odd_labels
+from .taskset import Parsed, TaskSet
 from .values import as_text
 
 LOOK = 50  # rows that decide the format

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import html
 import logging
-import re
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from ..errors import DataError
 from ..records import Response, Task, Verdict, grouped
-from ..settings.read import closest
+from . import joining
 from .findings import Finding
-from .labels import SAID
-from .levels import by_levels
-from .names import spelled
-from .slips import READS
-from .values import beside, unused
 from .words import held_out
 
 LOSSES = (  # what is said before money or hours are spent on the rest
@@ -34,7 +27,6 @@ LOSSES = (  # what is said before money or hours are spent on the rest
     "encoding",
     "quoted-lines",
 )
-HEADS = (*SAID, "human", "grade", "judgment")  # before a criterion's id in a column's name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,160 +159,16 @@ class TaskSet:
         return self
 
     def joined(self, other: TaskSet) -> TaskSet:
-        """This set with another one's tasks, responses and verdicts (answers that lie in a file of
-        their own).
+        """This set with another one's tasks, responses and verdicts (answers or labels that lie in
+        a file of their own); findings, rows and skipped rows of both are kept.
 
-        Tasks or answers of both that share an id must be equal, or DataError; what is in both
-        counts once, and answers to no task become findings. Answers that the kit named (their rows
-        have no id) get another name where they differ from those here in text, source, model,
-        sample or confidence. Answers whose own task is a prompt alone are answers to the task here
-        that asks the same, of the same system and sources.
+        Tasks are the same by their id; those without one, and bare prompts, by what they ask, of
+        the same system and sources, with equal criteria or none. What one of them says is filled in
+        (held out wins), what both say must be equal, or DataError. Answers are the same by their
+        name and text; where the kit named one, by their text, of the same model and sample. What is
+        in both counts once, and what hangs on nothing becomes a finding.
         """
-        mine, other = self.by_id, self._paired(other)
-        if clash := [t.id for t in other.tasks if t.id in mine and mine[t.id] != t]:
-            raise DataError(
-                f"both sets have another task {clash[0]!r}",
-                where=str(other.path or "task set"),
-                fix="rename one of them; of answers, write the task_id of each",
-            )
-        other = self._apart(other)
-        held = {r.ids for r in self.responses}
-        again = {r.ids: r for r in other.responses if r.ids in held}
-        told = set(map(_label_of, self.verdicts)) - {None}
-        other = replace(
-            other,
-            responses=[r for r in other.responses if r.ids not in held],
-            verdicts=[v for v in other.verdicts if _label_of(v) not in told],
-        )
-        tasks = [*self.tasks, *(t for t in other.tasks if t.id not in mine)]
-        responses = [_both(r, again.get(r.ids, r)) for r in self.responses] + other.responses
-        new = len(tasks) > len(self.tasks) or other.verdicts
-        if not new and responses == self.responses:
-            return self
-        known = {t.id for t in tasks}
-        lost = next(
-            (x.task_id for x in (*responses, *other.verdicts) if x.task_id not in known), ""
-        )
-        near = lost and closest(lost, known)
-        notes = [
-            Finding(
-                code="unknown-task",
-                severity="error",
-                message=f"{n} {what} name the task {i!r}, which is not there",
-                task_id=i,
-                where=str(other.path.name if other.path else "task set"),
-                suggestion=f"the nearest is {near!r}" if near and i == lost else None,
-            )
-            for what in ("responses", "verdicts")
-            for i, n in Counter(
-                x.task_id
-                for x in (*getattr(self, what), *getattr(other, what))
-                if x.task_id not in known
-            ).items()
-        ]
-        criteria = {t.id: {c.id for c in t.criteria} for t in tasks}
-        each = [by_levels(part.verdicts, part.findings, tasks) for part in (self, other)]
-        verdicts, findings = ([*a, *b] for a, b in zip(*each, strict=True))
-        notes += odd_labels(verdicts, criteria)
-        names = set().union(*criteria.values())
-        findings = [
-            replace(f, severity="error", suggestion=COLUMN) if _column(f, names) else f
-            for f in findings
-            if f.code != "unknown-task" or f.task_id not in known
-        ]
-        return replace(
-            self,
-            tasks=tasks,
-            responses=responses,
-            verdicts=verdicts,
-            findings=list(dict.fromkeys((*findings, *notes))),
-            rows=self.rows + other.rows,
-            skipped=self.skipped + other.skipped,
-            rows_of={**other.rows_of, **self.rows_of},
-        )
-
-    def _apart(self, other: TaskSet) -> TaskSet:
-        """The other set with names of their own for answers that are others than those here of that
-        name; DataError where the name is not one that the kit made."""
-        mine = {r.ids: r for r in self.responses}
-        theirs = {r.ids for r in other.responses}
-        names = {
-            r.ids: unused(r.id, lambda n, r=r: _free((r.task_id, n), r, mine, theirs))
-            for r in other.responses
-        }
-        moved = {old: name for old, name in names.items() if name != old[1]}
-        own = [i for _, i in moved if other.format in NAMED and not MADE.fullmatch(i)]
-        if own:
-            raise DataError(
-                f"both sets have another answer {next(iter(own), None)!r}",
-                where=str(other.path or "task set"),
-                fix="rename one of them",
-            )
-        note = Finding(
-            code="duplicate-id",
-            severity="warning",
-            message=f"{len(moved)} answers have the name of another one; they are called otherwise "
-            f"({', '.join(list(moved.values())[:3])})",
-            suggestion="give every answer of a task its own response_id",
-            where=str(other.path.name if other.path else "task set"),
-        )
-        return replace(
-            other,
-            responses=[replace(r, id=names[r.ids]) for r in other.responses],
-            verdicts=[
-                replace(v, response_id=names.get(v.ids[:2], v.response_id)) for v in other.verdicts
-            ],
-            findings=[*other.findings, *[note] * bool(moved)],
-        )
-
-    def _paired(self, other: TaskSet) -> TaskSet:
-        """The other set with its bare prompts gone that a task here asks too, and what hangs on
-        them on that task; DataError where several ask it. Answers that ask what none asks are
-        counted, and a row's number is no id."""
-        asked = grouped((t.asked.strip(), t) for t in self.tasks if t.criteria)
-        bare = {t.id: t for t in other.tasks if not t.criteria}
-        bare = {
-            i: [x.id for x in asked.get(t.asked.strip(), ()) if _alike(x, t)]
-            for i, t in bare.items()
-        }
-        lost = sum(bare.get(r.task_id) == [] for r in other.responses) if asked else 0
-        unasked = Finding(
-            code="unknown-task",
-            severity="warning",
-            message=f"{lost} answers ask what no task asks: no criterion judges them",
-            suggestion="write the task_id of each answer",
-            where=str(other.path.name if other.path else "task set"),
-        )
-        made = {f"row-{n}" for n in other.rows_of.values()} if other.format != "kit" else ()
-        bare = {i: [i] if i in own and i not in made else own for i, own in bare.items() if own}
-        if several := next((i for i, own in bare.items() if len(own) > 1), None):
-            raise DataError(
-                f"the tasks {', '.join(map(repr, bare[several][:3]))} ask what {several!r} asks",
-                where=str(other.path or "task set"),
-                fix="write the task_id of each answer",
-            )
-        moved = {r.ids: (bare[r.task_id][0], r.id) for r in other.responses if r.task_id in bare}
-        first = {new: old for old, new in reversed(moved.items())}
-        names = {
-            old: {"task_id": to, "id": name if first[to, name] == old else f"{name}#{old[0]}"}
-            for old, (to, name) in moved.items()
-        }
-        own = {
-            t.id: _unlike(t.meta, self.by_id[bare[t.id][0]].meta)
-            for t in other.tasks
-            if t.id in bare
-        }
-        on = {k: {"task_id": n["task_id"], "response_id": n["id"]} for k, n in names.items()}
-        return replace(
-            other,
-            tasks=[t for t in other.tasks if t.id not in bare],
-            findings=[*other.findings, *[unasked] * bool(lost)],
-            responses=[
-                replace(r, **names.get(r.ids, {}), meta={**own.get(r.task_id, {}), **r.meta})
-                for r in other.responses
-            ],
-            verdicts=[replace(v, **on.get(v.ids[:2], {})) for v in other.verdicts],
-        )
+        return replace(self, **joining.joined(self, other))
 
     def parsed(self) -> Iterator[Parsed]:
         """The set again as a stream of one item per task, for lint and summary."""
@@ -359,96 +207,3 @@ class TaskSet:
             f"{len(self.responses)} responses, {len(self.verdicts)} labels and recorded verdicts; "
             f"findings: {notes}"
         )
-
-
-def _alike(task: Task, other: Task) -> bool:
-    """Whether the system, the sources and what else an answer is held against are the same, where
-    both tasks have them."""
-    one, two = (
-        {
-            **{k: v for k, v in t.meta.items() if READS.fullmatch(spelled(k))},
-            "": t.system,
-            "sources": t.sources,
-        }
-        for t in (task, other)
-    )
-    return all(not v or not two.get(k) or two[k] == v for k, v in one.items())
-
-
-NAMED = ("kit", "answers", "flat")  # formats of which answers may have ids
-MADE = re.compile(r"r-[0-9a-f]{12}(?:#\d+)?")  # the kit's, of an answer without one
-APART = ("model", "sample", "sample_index")
-
-
-def _told(r: Response) -> tuple[Any, ...]:
-    """What makes an answer another one; None where it is not said."""
-    source = None if r.source == "data" else r.source
-    return r.text, source, r.confidence, *map(r.meta.get, APART)
-
-
-def _free(
-    ids: tuple[str, str], r: Response, mine: dict[tuple[str, str], Response], theirs: set
-) -> bool:
-    """Whether an answer may be called so: none is, or the one here that is is the same."""
-    if ids not in mine:
-        return ids == r.ids or ids not in theirs
-    pairs = zip(_told(mine[ids]), _told(r), strict=True)
-    return all(None in (a, b) or a == b for a, b in pairs)
-
-
-def _unlike(meta: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that the other one lacks or has otherwise."""
-    return {k: x for k, x in meta.items() if other.get(k) != x}
-
-
-def _both(a: Response, b: Response) -> Response:
-    """An answer with what another set says of it, too."""
-    return replace(
-        a,
-        source=b.source if a.source in (None, "data") else a.source,
-        confidence=b.confidence if a.confidence is None else a.confidence,
-        truncated=a.truncated or b.truncated,
-        meta=beside(a.meta, _unlike(b.meta, a.meta)),
-    )
-
-
-COLUMN = "write its labels as labels: criterion's id -> label, or one row an answer and criterion"
-
-
-def _column(f: Finding, criteria: set[str]) -> bool:
-    """Whether a field that nothing read is called as a criterion: "label_c1", "c1"."""
-    named = f.code == "unread-field" and f.severity == "info" and f.field
-    head, _, tail = (named or "").partition("_")
-    return named in criteria or (tail in criteria and head.casefold() in HEADS)
-
-
-def _label_of(v: Verdict) -> tuple[Any, ...] | None:
-    """What makes two verdicts the same label of the same person; None for a judge's."""
-    return (*v.ids, v.judge, v.meta["label"]) if "label" in v.meta else None
-
-
-def odd_labels(verdicts: list[Verdict], criteria: dict[str, set[str]]) -> Iterator[Finding]:
-    """Labels on criteria that their task lacks, and two labels of one rater or verdicts of one
-    judge that differ; a judge that was asked again after an unknown verdict says nothing odd.
-    """
-    told: dict[tuple[str, ...], float | None] = {}
-    for v in verdicts:
-        place = {"task_id": v.task_id, "criterion_id": v.criterion_id, "severity": "error"}
-        if v.criterion_id not in criteria.get(v.task_id, {v.criterion_id}):
-            yield Finding(
-                code="unknown-criterion",
-                message=f"a label names the criterion {v.criterion_id!r}, "
-                "which the task does not have",
-                suggestion="correct the id",
-                **place,
-            )
-        key = (*v.ids, v.judge)
-        said_so = v.value is not None or v.judge.startswith("human")
-        if said_so and told.setdefault(key, v.value) != v.value:
-            yield Finding(
-                code="two-labels",
-                message=f"{v.judge} gives response {v.response_id!r} {told[key]} and {v.value}: "
-                "its score is not known",
-                suggestion="keep one of the two",
-                **place,
-            )

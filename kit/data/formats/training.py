@@ -11,10 +11,10 @@ from typing import Any
 from ...records import fingerprint
 from ..chats import Chat, ask, chat_of, is_chat, turn_of, turns_in, unread_in
 from ..criteria import criteria_from, tags_of
-from ..labels import FIELDS, by_criterion, giver, read_label
+from ..labels import FIELDS, SAID, by_criterion, giver, read_label
 from ..rows import Row
 from ..taskset import Parsed
-from ..values import absent, as_text, beside, blank, listed, literal, number, parsed_json, unused
+from ..values import absent, as_text, beside, blank, listed, literal, number, parsed_json
 from . import biorlhf
 from .benchmarks import labelled
 from .biorlhf import VERIFIERS
@@ -344,13 +344,16 @@ def qa(row: Row) -> Parsed:
 
 
 def answers(row: Row) -> Parsed:
-    """Our answers: `{task_id, response_id, response, source, labels: {criterion: label}}`; no
-    task."""
+    """Our answers: `{task_id, response_id, response, source, labels: {criterion: label}}`, or a row
+    a label: `{task_id, response_id, criterion_id, label}`; no task. Without its text an answer is
+    named by labels alone."""
     task_id = row.text("task_id", need=True)
     if task_id is None:
         return row.done(None)
-    value = row.take("response", "text")
-    name, again = _unique(row, task_id, value, row.take("response_id", "id"))
+    value, own = row.take("response", "text"), row.take("response_id", "id")
+    labelled = not row.data.keys().isdisjoint(SAID)
+    on = row.optional("criterion_id") if labelled else None
+    name, again = _unique(row, task_id, value, own, on)
     stated = row.take("stated_confidence", "confidence")
     sure = _chance(stated)
     if not absent(stated) and (sure is None or not 0 <= sure <= 1):
@@ -371,6 +374,11 @@ def answers(row: Row) -> Parsed:
                 severity="error",
                 field=field,
             )
+    if on is not None:
+        field, judge = giver(row.data)
+        row.used.add(field or "criterion_id")
+        row.label(task_id, name, on, row.take(*SAID), judge=judge)
+    again = again or (value is None and own is not None and bool(row.verdicts))
     meta = beside(row.leftover(), row.kept)
     if stated is not None and sure is None:
         meta["stated_confidence"] = stated  # a word ("high"), or out of range
@@ -399,15 +407,18 @@ def _chance(stated: Any) -> float | None:
     return number(stated)
 
 
-def _unique(row: Row, task_id: str, value: Any, own: Any) -> tuple[str, bool]:
-    """(id of an answer, its own or made of its text, whether another rater's labels of it stood
-    before); another answer of one id gets a number."""
+def _unique(row: Row, task_id: str, value: Any, own: Any, on: str | None) -> tuple[str, bool]:
+    """(id of an answer, its own or made of its text, whether another label of it stood before, of
+    another rater or criterion); another answer of one id gets a number."""
     base = as_text(own) if own is not None else "r-" + fingerprint([task_id, as_text(value)])[:12]
     key = [task_id, base, as_text(value), row.data.get("source"), row.data.get("model")]
-    who = giver(row.data)
-    new = [row.context.ids.add(fingerprint(k))[1] for k in (key, [*key, who])]
-    again = new == [False, True] and who[0] is not None
-    name = base if again else unused(base, lambda n: row.context.ids.add(f"{task_id}\0{n}")[1])
+    who, context = giver(row.data), row.context
+    new = [context.ids.add(fingerprint(k))[1] for k in (key, [*key, who, on])]
+    again = new == [False, True] and (who[0] is not None or on is not None)
+    name, place = base, f"{task_id}\0{base}"
+    while not again and not context.ids.add(f"{task_id}\0{name}")[1]:
+        context.again[place] += 1
+        name = f"{base}#{context.again[place] + 1}"
     if name != base:
         row.find(
             "duplicate-id",

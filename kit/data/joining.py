@@ -1,0 +1,444 @@
+"""Two task sets as one: which tasks and answers of both are the same, and what each says of them.
+
+All is found by key: time grows with the files. A place is where a record comes from: (side, ids),
+side 0 of the set that is joined to, 1 of the other one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..claims.bags import FIELD, SISTERS
+from ..errors import DataError
+from ..records import Criterion, Response, Task, Verdict, grouped
+from .findings import Finding
+from .labels import SAID
+from .levels import by_levels
+from .names import spelled
+from .slips import READS
+from .values import as_text, beside, blank
+
+if TYPE_CHECKING:
+    from .taskset import TaskSet
+
+ROW = re.compile(r"row-\d+(?:#\d+)?")  # the kit's name of a task without an id
+NAME = re.compile(  # and of an answer
+    r"(?:r-[0-9a-f]{12}|response|demonstration|undesired|chosen|rejected|completion|output|answer"
+    r"|ideal|reference-\d+)(?:#.+)?"
+)
+NUMBER = re.compile(r" \(\d+\)\Z")  # behind a name that was taken
+APART = ("model", "sample", "sample_index", "role")  # equal texts of two are two answers
+HANGS = ("unknown-task", "unknown-answer", "unknown-criterion", "two-labels")  # said anew
+HEADS = (*SAID, "human", "grade", "judgment")  # before a criterion's id in a column's name
+COLUMN = "write its labels as labels: criterion's id -> label, or one row an answer and criterion"
+RANKS = ((True, True), (True, False), (False, True), (False, False))  # criteria, an id of its own
+DERIVED = {FIELD, SISTERS}  # of a truth, by its file
+Record = TypeVar("Record", Task, Criterion, Response)
+
+
+class Alike:
+    """Things by a key and by what is said of them: found where that is equal, or said by one alone.
+
+    >>> like = Alike([("Q", {"system": "S"}, 1), ("Q", {}, 2), ("Q", {"system": "T"}, 3)])
+    >>> list(like("Q", {"system": "S"})), len(list(like("Q", {}))), list(like("P", {}))
+    ([1, 2], 3, [])
+    """
+
+    def __init__(self, things: Iterable[tuple[Any, Mapping[str, str], Any]]):
+        pairs = ((key, (frozenset(said), said, x)) for key, said, x in things)
+        self.forms = {
+            key: grouped((names, (said, x)) for names, said, x in held)
+            for key, held in grouped(pairs).items()
+        }
+        self.tables: dict[tuple, dict[tuple, deque]] = {}
+        self.gone: set[Any] = set()  # not to be found again
+
+    def __call__(self, key: Any, said: Mapping[str, str]) -> Iterator[Any]:
+        for names, held in self.forms.get(key, {}).items():
+            both = sorted(names & said.keys())
+            place = (key, names, *both)
+            if place not in self.tables:
+                table = grouped((tuple(map(x.get, both)), thing) for x, thing in held)
+                self.tables[place] = {k: deque(v) for k, v in table.items()}
+            found = self.tables[place].get(tuple(map(said.get, both)), deque())
+            while found and found[0] in self.gone:
+                found.popleft()
+            yield from found
+
+
+def joined(one: TaskSet, two: TaskSet) -> dict[str, Any]:
+    """What the joined set has in place of the first one's fields."""
+    sides, file = (one, two), str(two.path.name if two.path else "task set")
+    ends, notes = _ends(sides, file)
+    ids, tasks = _tasks(sides, ends, file)
+    by_id = {t.id: t for t in tasks}
+    moved, responses, renamed = _answers(sides, ends, ids, by_id, file)
+    there = {(to, place[2]): (to, name) for place, (to, name) in reversed(moved.items())}
+
+    def on(side: int, v: Verdict) -> Verdict:
+        here = _to(ids, side, v.task_id), v.response_id
+        here = moved.get((side, v.task_id, v.response_id), there.get(here, here))
+        return replace(v, task_id=here[0], response_id=here[1])
+
+    read = [
+        by_levels(
+            [on(n, v) for v in s.verdicts],
+            [replace(f, task_id=ids.get((n, f.task_id), f.task_id)) for f in s.findings],
+            tasks,
+        )
+        for n, s in enumerate(sides)
+    ]
+    verdicts = list({_label(v): v for v in reversed(read[0][0] + read[1][0])}.values())[::-1]
+    criteria = {t.id: {c.id for c in t.criteria} for t in tasks}
+    names = set().union(*criteria.values())
+    findings = [
+        replace(f, severity="error", suggestion=COLUMN) if _column(f, names) else f
+        for f in chain(read[0][1], read[1][1])
+        if f.code not in HANGS or f.severity != "error"
+    ]
+    hangs = (*_lost(responses, verdicts, by_id, file), *odd_labels(verdicts, criteria))
+    return {
+        "tasks": tasks,
+        "responses": responses,
+        "verdicts": verdicts,
+        "findings": list(dict.fromkeys((*findings, *notes, *renamed, *hangs))),
+        "rows": one.rows + two.rows,
+        "skipped": one.skipped + two.skipped,
+        "rows_of": {_to(ids, n, i): row for n in (1, 0) for i, row in sides[n].rows_of.items()},
+    }
+
+
+def _to(ids: Mapping[tuple, str], side: int, task_id: str) -> str:
+    """The id of the task that an answer or a verdict of this side names."""
+    return ids.get((side, task_id)) or ids.get((1 - side, task_id), task_id)
+
+
+def _ends(sides: Sequence[TaskSet], file: str) -> tuple[dict[tuple, tuple], list[Finding]]:
+    """Place of a task -> that of the same one of the other side, which stays: of the same id; else
+    the one with criteria, or with an id of its own, that asks the same."""
+    says = {(n, t.id): _says(t) for n, s in enumerate(sides) for t in s.tasks}
+    asked = [
+        Alike(((*_rank(t), t.asked.strip()), says[n, t.id], t.id) for t in s.tasks)
+        for n, s in enumerate(sides)
+    ]
+    ends, apart, lost = {}, {}, 0
+    for side, t in ((n, t) for n in (1, 0) for t in sides[n].tasks):
+        there, rank, said = 1 - side, _rank(t), says[side, t.id]
+        same = sides[there].by_id.get(t.id)
+        if same is not None and (rank[1] or same == t):
+            ends[1, t.id] = 0, t.id
+            continue
+
+        def alike(ranks: Iterable, said: Mapping, there: int = there, t: Task = t) -> list[str]:
+            each = (asked[there]((*r, t.asked.strip()), said) for r in ranks if t.asked.strip())
+            return list(islice(chain.from_iterable(each), 3))
+
+        above = [r for r in RANKS if r > rank or (side and r == rank and not r[1])]
+        found = alike((r for r in above if r[0]), said) or alike(above, said)
+        if len(found) > 1:
+            raise DataError(
+                f"the tasks {', '.join(map(repr, found))} ask what {t.id!r} asks",
+                where=file,
+                fix="write the task_id of each answer",
+            )
+        if found:
+            ends[side, t.id] = there, found[0]
+        elif not rank[0] and not (rank[1] and not side):
+            lost += len(sides[side].answers(t.id)) * any(x.criteria for x in sides[there].tasks)
+        if rank == (True, False) and not alike(RANKS[:2], said):
+            apart |= dict.fromkeys(
+                alike(RANKS[:2], {k: said[k] for k in said.keys() - {"criteria"}})
+            )
+    return ends, [
+        *_note(
+            lost,
+            "unknown-task",
+            "answers ask what no task asks: no criterion judges them",
+            "write the task_id of each answer",
+            file,
+        ),
+        *_note(
+            len(apart),
+            "same-prompt",
+            f"tasks ({', '.join(list(apart)[:3])}) are asked in both files with other criteria: "
+            "they are two tasks each",
+            "write the task's id, and the same criteria or none",
+            file,
+        ),
+    ]
+
+
+def _note(n: int, code: str, message: str, fix: str, file: str) -> list[Finding]:
+    """A warning with its count; none of nothing."""
+    message = f"{n} {message}"
+    note = Finding(code=code, severity="warning", message=message, suggestion=fix, where=file)
+    return [note] * bool(n)
+
+
+def _rank(t: Task) -> tuple[bool, bool]:
+    return bool(t.criteria), not ROW.fullmatch(t.id)
+
+
+def _says(t: Task) -> dict[str, str]:
+    """What makes tasks that ask the same two: what an answer is held against, and the criteria."""
+    said = {k: v for k, v in t.meta.items() if READS.fullmatch(spelled(k))}
+    said |= {"system": t.system, "sources": sorted(t.sources.items())}
+    own = ([as_text(x) for k, x in vars(c).items() if k != "meta"] for c in t.criteria)
+    said |= {"criteria": sorted(own)}
+    return {k: as_text(v) for k, v in said.items() if v}
+
+
+def _tasks(
+    sides: Sequence[TaskSet], ends: Mapping[tuple, tuple], file: str
+) -> tuple[dict[tuple, str], list[Task]]:
+    """Place of a task -> its id in the joined set; and the tasks there, with what both say."""
+    every = {(n, t.id): t for n, s in enumerate(sides) for t in s.tasks}
+    same: dict[tuple, list[tuple]] = {}
+    for place in every:
+        end = place
+        while end in ends:
+            end = ends[end]
+        same.setdefault(end, []).append(place)
+    held = {i: n for n, i in reversed(same)}  # an id of its own is there once
+    free = _Free((i,) for i in held)
+    ids, tasks = {}, []
+    for end, places in same.items():
+        name = end[1] if held[end[1]] == end[0] else free(end[1])
+        ids |= dict.fromkeys(places, name)
+        task = replace(every[end], id=name)
+        for n, i in places:
+            part = "flat" in (sides[n].format, sides[end[0]].format)
+            theirs = every[n, i]
+            if sides[n].answers(i) and not theirs.criteria and task.prompt:
+                theirs = replace(theirs, meta={})  # it is said of the answers
+            task = _filled_task(task, theirs, part, file)
+        tasks.append(task)
+    return ids, tasks
+
+
+class _Free:
+    """Gives names that none of these has: one that is taken gets a number."""
+
+    def __init__(self, taken: Iterable[tuple[str, ...]] = ()):
+        self.taken, self.tried = set(taken), Counter()
+
+    def __call__(self, name: str, *of: str) -> str:
+        new = name
+        while (*of, new) in self.taken:
+            self.tried[*of, name] += 1
+            new = f"{name}#{self.tried[*of, name] + 1}"
+        self.taken.add((*of, new))
+        return new
+
+
+def _filled_task(a: Task, b: Task, part: bool, file: str) -> Task:
+    """A task with what the same one of the other set says. part : a table's rows may name a part of
+    the criteria, in their labels."""
+    if a.asked.strip() == b.asked.strip():
+        b = replace(b, prompt=a.prompt, history=a.history)
+    if a.held_out != b.held_out:  # the mark wins
+        a, b = (replace(t, split=a.split if a.held_out else b.split) for t in (a, b))
+    what = f"both sets have another task {a.id!r}"
+    each = [{c.id: c for c in t.criteria} for t in (a, b)]
+    short, long = sorted((each[1], each[0]), key=len)
+    odd = short and short.keys() != long.keys() and not (part and short.keys() <= long.keys())
+    if odd:
+        raise _clash(f"{what}: its criteria are", *map(list, each), file)
+    weights = [[x[i].weight for i in short] for x in (long, short)]
+    if weights[0] != weights[1] and all(any(w != 1 for w in x) for x in weights):
+        raise _clash(f"{what}: the weights of its criteria are", *weights, file)
+    criteria = tuple(
+        _filled(c, short.get(i, c), f"{what}: of criterion {i!r} the", file)
+        for i, c in long.items()
+    )
+    return replace(
+        _filled(replace(a, criteria=()), replace(b, criteria=()), f"{what}: its", file),
+        criteria=criteria,
+    )
+
+
+def _filled(a: Record, b: Record, what: str, file: str) -> Record:
+    """A record with what the other one says: what both say must be equal, or DataError; a default
+    says nothing, and both values of a field of the meta are kept."""
+    out: dict[str, Any] = {"meta": _more(a.meta, b.meta)}
+    for f in fields(a):
+        x, y = getattr(a, f.name), getattr(b, f.name)
+        said = [z for z in (x, y) if z != f.default and not blank(z)]
+        odd = {"": (x, y)} if said[1:] and x != y else {}
+        if f.name in ("truth", "sources"):
+            odd = {f" ({k})": (x[k], y[k]) for k in x.keys() & y.keys() - DERIVED if x[k] != y[k]}
+            said = [{**y, **x}]
+        if f.name in ("id", "task_id", "meta"):
+            continue
+        for name, values in odd.items():
+            raise _clash(f"{what} {f.name}{name} is", *values, file)
+        out[f.name] = said[0] if said else x
+    return replace(a, **out)
+
+
+def _clash(what: str, one: Any, two: Any, file: str) -> DataError:
+    return DataError(
+        f"{what} {as_text(one)[:60]!r} and {as_text(two)[:60]!r}",
+        where=file,
+        fix="correct or rename one of them; of answers write the task_id, of labels the "
+        "criterion_id",
+    )
+
+
+def _more(meta: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Both; another value under a name that is taken gets a number."""
+    held = grouped((NUMBER.sub("", k), x) for k, x in meta.items())
+    new = {k: x for k, x in more.items() if x not in held.get(NUMBER.sub("", k), ())}
+    return beside(meta, new)
+
+
+def _answers(
+    sides: Sequence[TaskSet],
+    ends: Mapping[tuple, tuple],
+    ids: Mapping[tuple, str],
+    tasks: Mapping[str, Task],
+    file: str,
+) -> tuple[dict[tuple, tuple[str, str]], list[Response], list[Finding]]:
+    """Place of an answer -> its task and name in the joined set; the answers there; and a warning
+    where one is called otherwise, as one of the other side has its name."""
+    groups: dict[tuple, list] = {}  # those that an earlier join could not tell to be the same, too
+    for n, r in ((n, r) for n, s in enumerate(sides) for r in s.responses):
+        task, to = sides[n].by_id.get(r.task_id), _to(ids, n, r.task_id)
+        by_prompt = (n, r.task_id) in ends and not task.criteria
+        said = task.meta if by_prompt else {}
+        said = {k: x for k, x in said.items() if tasks[to].meta.get(k) != x}
+        new = replace(r, task_id=to, meta={**said, **r.meta})
+        by_row = bool(ROW.fullmatch(r.task_id))
+        groups.setdefault((n, by_row), []).append((new, [(n, *r.ids)]))
+    every: list[tuple[Response, list[tuple]]] = []
+    for group in groups.values():
+        same = _same([r for r, _ in every], [r for r, _ in group], file)
+        for n, (r, places) in enumerate(group):
+            if n in same:
+                one, held = every[same[n]]
+                every[same[n]] = _both(one, r), held + places
+        every += [x for n, x in enumerate(group) if n not in same]
+    free, first = _Free(), {}
+    moved, out, renamed = {}, {}, []
+    for n in sorted(range(len(every)), key=lambda n: _made(every[n][0])):  # own names first
+        r, places = every[n]
+        side, task, _ = places[0]
+        held = first.setdefault(r.ids, (side, task))
+        again = held[0] == side and held[1] != task  # of another row that asks the same
+        out[n] = replace(r, id=free(f"{r.id}#{task}" if again else r.id, r.task_id))
+        renamed += [out[n].id] * (held[0] != side)
+        moved |= dict.fromkeys(places, out[n].ids)
+    what = f"answers have the name of another one; they are called otherwise ({renamed[:3]})"
+    fix = "give every answer of a task its own response_id"
+    notes = _note(len(renamed), "duplicate-id", what, fix, file)
+    return moved, [out[n] for n in range(len(every))], notes
+
+
+def _same(mine: Sequence[Response], theirs: Sequence[Response], file: str) -> dict[int, int]:
+    """Which of their answers (its number) is which one here: of equal text, and of its name or,
+    where the kit named one of the two, of any. DataError for two of one name of their own."""
+    named = {r.ids: i for i, r in enumerate(mine)}
+    like = Alike(((r.task_id, _made(r)), _told(r), i) for i, r in enumerate(mine))
+    same: dict[int, int] = {}
+    first = sorted(enumerate(theirs), key=lambda x: (_made(x[1]), x[1].ids not in named))
+    for n, r in first:
+        i, told = named.get(r.ids), _told(r)
+        here = {} if i is None else _told(mine[i])
+        if not here or i in like.gone or any(told.get(k, x) != x for k, x in here.items()):
+            if here and not _made(r) and not _made(mine[i]):
+                raise _clash(f"both sets have another answer {r.id!r}:", here, told, file)
+            kinds = (True, False) if _made(r) else (True,)
+            found = chain.from_iterable(like((r.task_id, k), told) for k in kinds)
+            i = next(found, None)
+        if i is not None:
+            same[n] = i
+            like.gone.add(i)
+    return same
+
+
+def _made(r: Response) -> bool:
+    """Whether the kit named an answer."""
+    return r.source == "data" or bool(NAME.fullmatch(r.id))
+
+
+def _told(r: Response) -> dict[str, str]:
+    """What makes an answer another one, where it is said."""
+    said = {k: r.meta.get(k) for k in APART} | {"text": r.text, "confidence": r.confidence}
+    said |= {"source": None if r.source == "data" else r.source}
+    return {k: as_text(x) for k, x in said.items() if x is not None}
+
+
+def _both(a: Response, b: Response) -> Response:
+    """An answer with what another set says of it, too, under the name that a file gave it."""
+    name = b.id if _made(a) else a.id
+    one, two = (replace(r, source=None) if r.source == "data" else r for r in (a, b))
+    both = _filled(one, two, "the answer's", "")
+    return replace(both, id=name, source=both.source or a.source or b.source)
+
+
+def _label(v: Verdict) -> tuple[Any, ...]:
+    """What makes verdicts of two sets one: a person's label by what it means."""
+    judged = (v.p, v.reason, v.key, as_text(v.meta)) if "label" not in v.meta else ()
+    unread = as_text(v.meta.get("label")) if v.failure == "parse" else None
+    return (*v.ids, v.judge, v.status, v.value, v.failure, unread, *judged)
+
+
+def _lost(
+    responses: Sequence[Response], verdicts: Sequence[Verdict], tasks: Mapping[str, Any], file: str
+) -> Iterator[Finding]:
+    """What is said of no task; and labels on no answer."""
+    fault = {"severity": "error", "where": file}
+    named = Counter(("responses", r.task_id) for r in responses)
+    named.update(("verdicts", v.task_id) for v in verdicts)
+    for (what, i), n in named.items():
+        if i not in tasks:
+            message = f"{n} {what} name the task {i!r}, which is not there"
+            yield Finding(code="unknown-task", message=message, task_id=i, **fault)
+    there = {r.ids for r in responses}
+    labels = (v for v in verdicts if "label" in v.meta and v.task_id in tasks)
+    if lost := [f"{v.response_id!r} to {v.task_id!r}" for v in labels if v.ids[:2] not in there]:
+        yield Finding(
+            code="unknown-answer",
+            message=f"{len(lost)} labels are on answers that are not there, first {lost[0]}",
+            suggestion="join the answers too; a label's response_id is its answer's",
+            **fault,
+        )
+
+
+def _column(f: Finding, criteria: set[str]) -> bool:
+    """Whether a field that nothing read is called as a criterion: "label_c1", "c1"."""
+    named = f.code == "unread-field" and f.severity == "info" and f.field
+    head, _, tail = (named or "").partition("_")
+    return named in criteria or (tail in criteria and head.casefold() in HEADS)
+
+
+def odd_labels(verdicts: list[Verdict], criteria: dict[str, set[str]]) -> Iterator[Finding]:
+    """Labels on criteria that their task lacks, and two labels of one rater or verdicts of one
+    judge that differ; a judge that was asked again after an unknown verdict says nothing odd.
+    """
+    told: dict[tuple[str, ...], float | None] = {}
+    for v in verdicts:
+        place = {"task_id": v.task_id, "criterion_id": v.criterion_id, "severity": "error"}
+        if v.criterion_id not in criteria.get(v.task_id, {v.criterion_id}):
+            yield Finding(
+                code="unknown-criterion",
+                message=f"a label names the criterion {v.criterion_id!r}, "
+                "which the task does not have",
+                suggestion="correct the id",
+                **place,
+            )
+        key = (*v.ids, v.judge)
+        said_so = v.value is not None or v.judge.startswith("human")
+        if said_so and told.setdefault(key, v.value) != v.value:
+            yield Finding(
+                code="two-labels",
+                message=f"{v.judge} gives response {v.response_id!r} {told[key]} and {v.value}: "
+                "its score is not known",
+                suggestion="keep one of the two",
+                **place,
+            )
