@@ -1,0 +1,237 @@
+"""Two files as one set: nothing is doubled, nothing is lost, whatever shape each of them has."""
+
+import itertools
+import time
+from collections import defaultdict
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kit.data import load_tasks
+from kit.errors import DataError
+
+CRITERIA = [{"id": "a", "text": "States it."}, {"id": "b", "text": "Insults.", "weight": -2}]
+TASKS = [{"id": f"t{i}", "prompt": f"Question {i}?", "criteria": CRITERIA} for i in range(4)]
+LABELS = {"a": "met", "b": "unmet"}
+
+
+def said(i, *names, **more):
+    """A row of an answer to task i with these fields."""
+    every = {"task_id": f"t{i}", "prompt": f"Question {i}?", "criteria": CRITERIA}
+    every |= {"response_id": "gpt", "response": f"answer {i}", "labels": LABELS}
+    return {k: every[k] for k in names} | more
+
+
+def rows(*names, **more):
+    return [said(i, *names, **more) for i in range(4)]
+
+
+def joined(*files):
+    first, *rest = map(load_tasks, files)
+    for one in rest:
+        first = first.joined(one)
+    return first
+
+
+def sizes(found):
+    return len(found.tasks), len(found.responses), len(found.verdicts)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        rows("task_id", "prompt", labels={"a": "met"}, answer="x"),
+        [{"task_id": "t0", "response": None}],
+        [{"prompt": "Question 0?", "labels": {"a": "met"}}],
+    ],
+)
+def test_what_is_said_of_a_file_that_brings_nothing_new_stays(more):
+    """Answers and labels of a whole file were gone, and their errors with them: it was sound."""
+    alone, both = load_tasks(more), joined(TASKS, more)
+    assert sizes(both) == (4, 0, 0) and both.rows == 4 + len(more)
+    assert set(alone.findings) <= set(both.findings) and both.skipped == alone.skipped
+    with pytest.raises(DataError):
+        both.sound()
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_a_row_says_of_its_task_is_filled_in(order):
+    """Held-out marks, references, sources and systems of the second file were thrown away."""
+    more = {"sources": {"S": "text"}, "system": "Be brief.", "group": "g", "split": "test"}
+    both = joined(*[TASKS, rows("prompt", "response", **more)][::order])
+    task = both.tasks[0]
+    assert task.held_out and len(task.criteria) == 2 and task.id == "t0"
+    assert (task.sources, task.system, task.group) == ({"S": "text"}, "Be brief.", "g")
+    marked = [{**t, "split": "train"} for t in TASKS]
+    assert all(t.held_out for t in joined(marked, rows("prompt", split="test")).tasks)
+    asked = rows("prompt", question="x", expected_answer="ref")
+    asked = [{"question": r["prompt"], "expected_answer": "ref"} for r in asked]
+    assert joined(TASKS, asked).tasks[0].truth == {"answer": "ref"}
+
+
+def test_tasks_of_one_id_that_disagree_are_refused_by_the_field():
+    for field, value in (("group", "h"), ("prompt", "Other?"), ("system", "S2")):
+        one = [{**TASKS[0], "group": "g", "system": "S"}]
+        with pytest.raises(DataError, match=rf"another task 't0': its {field} is"):
+            joined(one, [{**one[0], field: value}])
+    with pytest.raises(DataError, match="'t0': its criteria are"):
+        joined(TASKS, [{**TASKS[0], "criteria": [{"id": "c", "text": "x"}]}])
+    with pytest.raises(DataError, match="criterion 'a' the text is"):
+        joined(TASKS, [{**TASKS[0], "criteria": [{"id": "a", "text": "x"}, CRITERIA[1]]}])
+    with pytest.raises(DataError, match="weights"):
+        joined(TASKS, [{**TASKS[0], "criteria": [CRITERIA[0], {**CRITERIA[1], "weight": -3}]}])
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_labels_beside_a_prompt_and_its_criteria_are_on_the_task_that_asks_it(order):
+    """Every task, answer and call was there twice, and means had twice as many clusters."""
+    named = rows("prompt", "criteria", "response", "labels")
+    both = joined(*[TASKS, named][::order])
+    assert sizes(both) == (4, 4, 8) and not both.findings
+    other = [{**r, "criteria": [{"id": "z", "text": "Else."}], "labels": {}} for r in named]
+    both = joined(TASKS, other)
+    assert [f.code for f in both.findings if f.severity == "warning"] == ["same-prompt"]
+    assert sizes(both) == (8, 4, 0)
+
+
+ID, TEXT = ("task_id", "response_id", "response"), ("task_id", "response")
+
+
+@pytest.mark.parametrize(
+    ("answers", "labels"),
+    [(ID, TEXT), (TEXT, ID), (("prompt", "response"), TEXT), (TEXT, TEXT), (ID, ID)],
+)
+def test_an_answer_without_a_name_of_its_own_is_the_one_of_its_text(answers, labels):
+    """It was judged and paid for twice, and its labels were on one of the two."""
+    for order in (1, -1):
+        both = joined(TASKS, *[rows(*answers), rows(*labels, "labels")][::order])
+        assert sizes(both) == (4, 4, 8) and not both.findings
+    twice = joined(TASKS, rows(*ID), rows("task_id", "response", response_id="llama"))
+    assert sizes(twice) == (4, 8, 0)
+
+
+def test_one_label_in_two_words_is_one_label():
+    both = joined(TASKS, rows(*ID, labels={"a": 1}), rows(*ID, labels={"a": "met"}))
+    assert sizes(both) == (4, 4, 4)
+
+
+def long(*names, rater=None):
+    """A table of labels, a row an answer, criterion and rater."""
+    more = {"rater": rater} if rater else {}
+    every = (
+        {**r, "criterion_id": c, "label": LABELS[c], **more} for r in rows(*names) for c in "ab"
+    )
+    return list(every)
+
+
+@pytest.mark.parametrize("names", [("task_id", "response_id"), ID, TEXT, (*ID, "prompt")])
+def test_a_row_a_label_by_ids_is_a_label_on_what_is_there(names):
+    """It was not recognised; with the text it was read as answers that occur again."""
+    people = long(*names, rater="ann") + long(*names, rater="bob")
+    both = joined(TASKS, rows(*ID), people)
+    assert sizes(both) == (4, 4, 16)
+    assert {v.judge for v in both.verdicts} == {"human:ann", "human:bob"}
+    assert {f.severity for f in both.findings} <= {"info"}
+    nested = rows("task_id", "response_id", "labels")
+    assert sizes(joined(TASKS, rows(*ID), nested)) == (4, 4, 8)
+
+
+def test_labels_on_answers_that_are_not_there_are_an_error():
+    table = long("task_id", "response_id")
+    both = joined(TASKS, table)
+    assert [f.code for f in both.findings] == ["unknown-answer"]
+    assert "8 labels" in both.findings[0].message and "'gpt' to 't0'" in both.findings[0].message
+    assert not both.joined(load_tasks(rows(*ID))).findings
+
+
+def test_what_kit_label_wrote_is_joined_to_its_tasks():
+    """A file with a part of a task's criteria, as it is drawn, was "another task"."""
+    drawn = {"design": "random", "inclusion": 0.5, "schema": 1, "scale": ""}
+    table = [
+        {**r, "criterion": "States it.", "answer": r.pop("response"), **drawn}
+        for r in long(*ID, "prompt")
+        if r["criterion_id"] == "a"
+    ]
+    for order in (1, -1):
+        both = joined(*[TASKS, table][::order])
+        assert sizes(both) == (4, 4, 4) and [len(t.criteria) for t in both.tasks] == [2] * 4
+    both.sound()
+
+
+@pytest.mark.slow
+def test_sets_are_joined_in_the_time_that_they_are_read():
+    """20,000 answers of tasks that share a prompt took eleven minutes, equal texts five."""
+    n, asked = 3000, {"prompt": "Summarize the source."}
+    tasks = [
+        {**asked, "id": f"t{i}", "sources": {"S": f"{i}"}, "criteria": ["x"]} for i in range(n)
+    ]
+    answers = [{**asked, "sources": {"S": f"{i}"}, "response": ""} for i in range(n)]
+    one, two = load_tasks(tasks), load_tasks(answers)
+    start = time.process_time()
+    assert sizes(one.joined(two)) == (n, n, 0)
+    same = load_tasks([{"task_id": "t0", "response": "", "model": f"m{i}"} for i in range(n)])
+    assert sizes(load_tasks(tasks[:1]).joined(same).joined(same)) == (1, n, 0)
+    assert time.process_time() - start < 5  # it was 20
+
+
+def split(rnd):
+    """(files, how many tasks, answers and labels they hold together): a set over three files in
+    random shapes."""
+    shared, named, models = (rnd.random() < 0.5 for _ in range(3))
+    tasks = []
+    for i in range(rnd.randint(1, 3)):
+        asked = {"prompt": "Q", "sources": {"S": f"source {i}"}} if shared else {"prompt": f"Q{i}"}
+        tasks.append({"id": f"t{i}", **asked, "criteria": CRITERIA[: rnd.randint(1, 2)]})
+    answers = [
+        {"task": t, "id": f"own{k}", "text": f"text {k}", "model": f"m{k}" if models else None}
+        for t in tasks
+        for k in range(rnd.randint(0, 3))
+    ]
+    labels = defaultdict(dict)
+    for n, c, who in itertools.product(range(len(answers)), "ab", ("ann", "bob")):
+        if c in {x["id"] for x in answers[n]["task"]["criteria"]} and rnd.random() < 0.5:
+            labels[n].setdefault(c, {})[who] = rnd.choice(([0, "no", False], [1, "met", True]))
+
+    def row(n, shape, ids, labelled):
+        answer, task = answers[n], answers[n]["task"]
+        asked = {k: x for k, x in task.items() if k in ("prompt", "sources")}
+        own = {"response_id": answer["id"]} if ids and shape == "id" else {}
+        model = {"model": answer["model"]} if models else {}
+        told = {c: {w: rnd.choice(x) for w, x in who.items()} for c, who in labels[n].items()}
+        place = {
+            "id": {"task_id": task["id"]},
+            "prompt": asked,
+            "repeated": {**asked, "criteria": task["criteria"]},
+        }[shape]
+        more = {"labels": told} if labelled and told else {}
+        return {**place, **own, **model, "response": answer["text"], **more}
+
+    shapes = ["repeated", *["id"] * named]
+    one, two = rnd.choice([*shapes, "prompt"]), rnd.choice(shapes)
+    some = [n for n in range(len(answers)) if rnd.random() < 0.7]
+    ids = [rnd.random() < 0.5 for _ in range(2)]
+    files = [
+        [t if named else {k: x for k, x in t.items() if k != "id"} for t in tasks],
+        [row(n, one, ids[0], False) for n in some],
+        [row(n, two, ids[1], True) for n in range(len(answers))],
+    ]
+    count = sum(len(who) for on in labels.values() for who in on.values())
+    return [f for f in files if f], (len(tasks), len(answers), count)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_a_set_that_lies_in_several_files_is_the_set_in_any_order(rnd):
+    files, truth = split(rnd)
+    sets = list(map(load_tasks, files))
+    for first, *rest in itertools.permutations(sets):
+        try:
+            for one in rest:
+                first = first.joined(one)
+        except DataError as e:
+            assert "ask what" in str(e)  # two tasks here, of which a third set says that it is one
+            continue
+        assert sizes(first) == truth
+        assert sizes(first.joined(first)) == truth
+        assert not [f for f in first.findings if f.severity == "error"]
