@@ -131,10 +131,12 @@ SIGNS: tuple[tuple[str, Callable[[Set[str], Mapping[str, Any]], Any]], ...] = (
     (  # a row a label, on what has ids
         "answers",
         lambda has, row: (
-            has >= {"task_id", "criterion_id"}
-            and not has.isdisjoint(SAID)
-            and "criterion" not in has
-            and not criterion_of(has)
+            has >= {"task_id", "criterion_id", "design", "inclusion"}  # `kit label` wrote it
+            or (
+                has >= {"task_id", "criterion_id"}
+                and not has.isdisjoint(SAID)
+                and not ("criterion" in has or criterion_of(has))
+            )
         ),
     ),
     (

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..claims.bags import FIELD, SISTERS
 from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict, grouped
+from ..settings.read import closest
 from .findings import Finding
 from .labels import SAID
 from .levels import by_levels
 from .names import spelled
 from .slips import READS
-from .values import as_text, beside, blank
+from .values import as_text, beside, blank, unused
 
 if TYPE_CHECKING:
     from .taskset import TaskSet
@@ -37,6 +38,7 @@ HANGS = ("unknown-task", "unknown-answer", "unknown-criterion", "two-labels")  #
 HEADS = (*SAID, "human", "grade", "judgment")  # before a criterion's id in a column's name
 COLUMN = "write its labels as labels: criterion's id -> label, or one row an answer and criterion"
 RANKS = ((True, True), (True, False), (False, True), (False, False))  # criteria, an id of its own
+MAPS = ("truth", "sources")
 DERIVED = {FIELD, SISTERS}  # of a truth, by its file
 Record = TypeVar("Record", Task, Criterion, Response)
 
@@ -126,6 +128,7 @@ def _ends(sides: Sequence[TaskSet], file: str) -> tuple[dict[tuple, tuple], list
         Alike(((*_rank(t), t.asked.strip()), says[n, t.id], t.id) for t in s.tasks)
         for n, s in enumerate(sides)
     ]
+    hubs = [any(t.criteria for t in s.tasks) for s in sides]
     ends, apart, lost = {}, {}, 0
     for side, t in ((n, t) for n in (1, 0) for t in sides[n].tasks):
         there, rank, said = 1 - side, _rank(t), says[side, t.id]
@@ -149,7 +152,7 @@ def _ends(sides: Sequence[TaskSet], file: str) -> tuple[dict[tuple, tuple], list
         if found:
             ends[side, t.id] = there, found[0]
         elif not rank[0] and not (rank[1] and not side):
-            lost += len(sides[side].answers(t.id)) * any(x.criteria for x in sides[there].tasks)
+            lost += len(sides[side].answers(t.id)) * hubs[there]
         if rank == (True, False) and not alike(RANKS[:2], said):
             apart |= dict.fromkeys(
                 alike(RANKS[:2], {k: said[k] for k in said.keys() - {"criteria"}})
@@ -205,10 +208,13 @@ def _tasks(
             end = ends[end]
         same.setdefault(end, []).append(place)
     held = {i: n for n, i in reversed(same)}  # an id of its own is there once
-    free = _Free((i,) for i in held)
-    ids, tasks = {}, []
+    ids: dict[tuple, str] = {}
+    tasks = []
     for end, places in same.items():
-        name = end[1] if held[end[1]] == end[0] else free(end[1])
+        name = end[1]
+        if held[name] != end[0]:
+            name = unused(name, lambda n: n not in held)
+            held[name] = end[0]
         ids |= dict.fromkeys(places, name)
         task = replace(every[end], id=name)
         for n, i in places:
@@ -219,21 +225,6 @@ def _tasks(
             task = _filled_task(task, theirs, part, file)
         tasks.append(task)
     return ids, tasks
-
-
-class _Free:
-    """Gives names that none of these has: one that is taken gets a number."""
-
-    def __init__(self, taken: Iterable[tuple[str, ...]] = ()):
-        self.taken, self.tried = set(taken), Counter()
-
-    def __call__(self, name: str, *of: str) -> str:
-        new = name
-        while (*of, new) in self.taken:
-            self.tried[*of, name] += 1
-            new = f"{name}#{self.tried[*of, name] + 1}"
-        self.taken.add((*of, new))
-        return new
 
 
 def _filled_task(a: Task, b: Task, part: bool, file: str) -> Task:
@@ -265,20 +256,23 @@ def _filled_task(a: Task, b: Task, part: bool, file: str) -> Task:
 def _filled(a: Record, b: Record, what: str, file: str) -> Record:
     """A record with what the other one says: what both say must be equal, or DataError; a default
     says nothing, and both values of a field of the meta are kept."""
-    out: dict[str, Any] = {"meta": _more(a.meta, b.meta)}
-    for f in fields(a):
-        x, y = getattr(a, f.name), getattr(b, f.name)
-        said = [z for z in (x, y) if z != f.default and not blank(z)]
-        odd = {"": (x, y)} if said[1:] and x != y else {}
-        if f.name in ("truth", "sources"):
-            odd = {f" ({k})": (x[k], y[k]) for k in x.keys() & y.keys() - DERIVED if x[k] != y[k]}
-            said = [{**y, **x}]
-        if f.name in ("id", "task_id", "meta"):
-            continue
-        for name, values in odd.items():
-            raise _clash(f"{what} {f.name}{name} is", *values, file)
-        out[f.name] = said[0] if said else x
-    return replace(a, **out)
+    one, two = _said(a), _said(b)
+    for field, key in one.keys() & two.keys():
+        if one[field, key] != two[field, key] and key not in DERIVED:
+            name = f"{field} {key or ''}".strip()
+            raise _clash(f"{what} {name} is", one[field, key], two[field, key], file)
+    both = two | one
+    maps = {n: {k: x for (m, k), x in both.items() if m == n} for n in MAPS if hasattr(a, n)}
+    plain = {n: x for (n, k), x in both.items() if k is None}
+    return replace(a, **plain, **maps, meta=_more(a.meta, b.meta))
+
+
+def _said(r: Task | Criterion | Response) -> dict[tuple[str, str | None], Any]:
+    """(field, None) or (field, key) -> what it says there."""
+    own = {f.name: getattr(r, f.name) for f in fields(r) if getattr(r, f.name) != f.default}
+    said = {(n, k): x for n in MAPS for k, x in own.get(n, {}).items()}
+    own = {n: x for n, x in own.items() if n not in (*MAPS, "id", "task_id", "meta")}
+    return said | {(n, None): x for n, x in own.items() if not blank(x)}
 
 
 def _clash(what: str, one: Any, two: Any, file: str) -> DataError:
@@ -323,16 +317,18 @@ def _answers(
                 one, held = every[same[n]]
                 every[same[n]] = _both(one, r), held + places
         every += [x for n, x in enumerate(group) if n not in same]
-    free, first = _Free(), {}
+    names: dict[tuple[str, str], tuple[int, str]] = {}  # task, name -> whose it is
     moved, out, renamed = {}, {}, []
     for n in sorted(range(len(every)), key=lambda n: _made(every[n][0])):  # own names first
         r, places = every[n]
         side, task, _ = places[0]
-        held = first.setdefault(r.ids, (side, task))
-        again = held[0] == side and held[1] != task  # of another row that asks the same
-        out[n] = replace(r, id=free(f"{r.id}#{task}" if again else r.id, r.task_id))
-        renamed += [out[n].id] * (held[0] != side)
-        moved |= dict.fromkeys(places, out[n].ids)
+        held = names.get(r.ids, (side, task))
+        if r.ids in names:  # a row of the same side that asks the same is named by its task
+            of = task if held[0] == side else n + 1
+            r = replace(r, id=unused(f"{r.id}#{of}", lambda x, r=r: (r.task_id, x) not in names))
+        names[r.ids], out[n] = (side, task), r
+        renamed += [r.id] * (held[0] != side)
+        moved |= dict.fromkeys(places, r.ids)
     what = f"answers have the name of another one; they are called otherwise ({renamed[:3]})"
     fix = "give every answer of a task its own response_id"
     notes = _note(len(renamed), "duplicate-id", what, fix, file)
@@ -375,7 +371,7 @@ def _told(r: Response) -> dict[str, str]:
 
 def _both(a: Response, b: Response) -> Response:
     """An answer with what another set says of it, too, under the name that a file gave it."""
-    name = b.id if _made(a) else a.id
+    name = b.id if _made(a) and not _made(b) else a.id
     one, two = (replace(r, source=None) if r.source == "data" else r for r in (a, b))
     both = _filled(one, two, "the answer's", "")
     return replace(both, id=name, source=both.source or a.source or b.source)
@@ -390,24 +386,31 @@ def _label(v: Verdict) -> tuple[Any, ...]:
 
 def _lost(
     responses: Sequence[Response], verdicts: Sequence[Verdict], tasks: Mapping[str, Any], file: str
-) -> Iterator[Finding]:
+) -> list[Finding]:
     """What is said of no task; and labels on no answer."""
-    fault = {"severity": "error", "where": file}
     named = Counter(("responses", r.task_id) for r in responses)
     named.update(("verdicts", v.task_id) for v in verdicts)
-    for (what, i), n in named.items():
-        if i not in tasks:
-            message = f"{n} {what} name the task {i!r}, which is not there"
-            yield Finding(code="unknown-task", message=message, task_id=i, **fault)
     there = {r.ids for r in responses}
-    labels = (v for v in verdicts if "label" in v.meta and v.task_id in tasks)
-    if lost := [f"{v.response_id!r} to {v.task_id!r}" for v in labels if v.ids[:2] not in there]:
-        yield Finding(
-            code="unknown-answer",
-            message=f"{len(lost)} labels are on answers that are not there, first {lost[0]}",
-            suggestion="join the answers too; a label's response_id is its answer's",
-            **fault,
+    labels = (v.ids[:2] for v in verdicts if "label" in v.meta and v.task_id in tasks)
+    lost = [ids for ids in labels if ids not in there]
+    what = f"{len(lost)} labels are on answers that are not there, first {lost[:1]} (task, answer)"
+    fix = "join the answers too; a label's response_id is its answer's"
+    odd = [(of, i, n) for (of, i), n in named.items() if i not in tasks]
+    near = closest(odd[0][1], tasks) if odd else None  # of the first: each costs a look at all
+    said = [
+        (
+            "unknown-task",
+            i,
+            f"{n} {of} name the task {i!r}, which is not there",
+            f"the nearest is {near!r}" if near and i == odd[0][1] else None,
         )
+        for of, i, n in odd
+    ]
+    said += [("unknown-answer", None, what, fix)] * bool(lost)
+    return [
+        Finding(code=c, severity="error", message=m, task_id=i, suggestion=f, where=file)
+        for c, i, m, f in said
+    ]
 
 
 def _column(f: Finding, criteria: set[str]) -> bool:

@@ -141,13 +141,14 @@ def test_labels_on_answers_that_are_not_there_are_an_error():
     table = long("task_id", "response_id")
     both = joined(TASKS, table)
     assert [f.code for f in both.findings] == ["unknown-answer"]
-    assert "8 labels" in both.findings[0].message and "'gpt' to 't0'" in both.findings[0].message
+    assert "8 labels" in both.findings[0].message and "('t0', 'gpt')" in both.findings[0].message
     assert not both.joined(load_tasks(rows(*ID))).findings
 
 
-def test_what_kit_label_wrote_is_joined_to_its_tasks():
+@pytest.mark.parametrize("scale", ["", None, "bad | fair | good"])
+def test_what_kit_label_wrote_is_joined_to_its_tasks(scale):
     """A file with a part of a task's criteria, as it is drawn, was "another task"."""
-    drawn = {"design": "random", "inclusion": 0.5, "schema": 1, "scale": ""}
+    drawn = {"design": "random", "inclusion": 0.5, "schema": 1, "scale": scale}
     table = [
         {**r, "criterion": "States it.", "answer": r.pop("response"), **drawn}
         for r in long(*ID, "prompt")
@@ -156,7 +157,16 @@ def test_what_kit_label_wrote_is_joined_to_its_tasks():
     for order in (1, -1):
         both = joined(*[TASKS, table][::order])
         assert sizes(both) == (4, 4, 4) and [len(t.criteria) for t in both.tasks] == [2] * 4
-    both.sound()
+    assert not both.findings
+
+
+def test_a_table_of_labels_may_name_a_part_of_the_criteria_without_their_weights():
+    table = [{**r, "criterion": CRITERIA[1]["text"]} for r in long(*ID, "prompt")]
+    table = [r for r in table if r["criterion_id"] == "b"]
+    for order in (1, -1):
+        both = joined(*[TASKS, table][::order])
+        assert sizes(both) == (4, 4, 4) and not both.findings
+        assert [c.weight for c in both.tasks[3].criteria] == [1, -2]
 
 
 @pytest.mark.slow

@@ -25,6 +25,8 @@ LAYOUT = re.compile(
     re.S | re.M,
 )
 ANSWERS = ("assistant", "gpt")
+# what `kit label` writes beside a label
+DRAWN = {"criterion", "scale", "prompt", "design", "inclusion", "schema"}
 SPEAKERS = {"Human": "user", "Assistant": "assistant"}
 SPEAKER = re.compile(r"\n\n(Human|Assistant):")
 INPUT = re.compile(r"\n+^\s*###\s*Input:[ \t]*\n?", re.M)
@@ -350,7 +352,10 @@ def answers(row: Row) -> Parsed:
     task_id = row.text("task_id", need=True)
     if task_id is None:
         return row.done(None)
-    value, own = row.take("response", "text"), row.take("response_id", "id")
+    drawn = {"design", "inclusion"} <= row.data.keys()
+    value = row.take("response", "text", *["answer"] * drawn)
+    own = row.take("response_id", "id")
+    row.used |= DRAWN if drawn else set()
     labelled = not row.data.keys().isdisjoint(SAID)
     on = row.optional("criterion_id") if labelled else None
     name, again = _unique(row, task_id, value, own, on)
