@@ -33,11 +33,26 @@ NAME = re.compile(  # and of an answer
     r"|ideal|reference-\d+)(?:#.+)?"
 )
 NUMBER = re.compile(r" \(\d+\)\Z")  # behind a name that was taken
-APART = ("model", "sample", "sample_index", "role")  # equal texts of two are two answers
-HANGS = ("unknown-task", "unknown-answer", "unknown-criterion", "two-labels")  # said anew
+APART = (
+    "model",
+    "sample",
+    "sample_index",
+    "role",
+)  # equal texts of two are two answers
+HANGS = (
+    "unknown-task",
+    "unknown-answer",
+    "unknown-criterion",
+    "two-labels",
+)  # said anew
 HEADS = (*SAID, "human", "grade", "judgment")  # before a criterion's id in a column's name
 COLUMN = "write its labels as labels: criterion's id -> label, or one row an answer and criterion"
-RANKS = ((True, True), (True, False), (False, True), (False, False))  # criteria, an id of its own
+RANKS = (
+    (True, True),
+    (True, False),
+    (False, True),
+    (False, False),
+)  # criteria, an id of its own
 MAPS = ("truth", "sources")
 DERIVED = {FIELD, SISTERS}  # of a truth, by its file
 Record = TypeVar("Record", Task, Criterion, Response)
@@ -227,7 +242,12 @@ def _tasks(
     return ids, tasks
 
 
-def _filled_task(a: Task, b: Task, part: bool, file: str) -> Task:
+def _filled_task(
+    a: Task,
+    b: Task,
+    part: bool,
+    file: str,
+) -> Task:
     """A task with what the same one of the other set says. part : a table's rows may name a part of
     the criteria, in their labels."""
     if a.asked.strip() == b.asked.strip():
