@@ -13,9 +13,10 @@ from typing import Any
 
 from ..claims.bags import known_names
 from ..errors import DataError
-from ..records import Response, Task, Verdict, fingerprint, is_held_out, to_json
+from ..records import Response, Task, Verdict, is_held_out
 from ..settings.read import closest
 from . import detect
+from .again import settled
 from .encodings import HALF, mended
 from .files import is_url
 from .findings import Finding, Note
@@ -27,10 +28,8 @@ from .labels import FIELDS, extent, scale_of
 from .levels import SCALE, by_levels
 from .rows import Context, Row
 from .shelf import Shelf, same_task, say_ids
-from .slips import of_answer
 from .tables import kind_of, named, read_values
 from .taskset import Parsed, TaskSet
-from .values import as_text
 
 LOOK = 50  # rows that decide the format
 Source = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
@@ -94,7 +93,7 @@ def iter_tasks(
         for p in _read(stream, context, Shelf(file, context), auto=format == "auto"):
             p = replace(p, findings=(*lost, *p.findings))  # those of lines before it
             lost.clear()
-            yield _together(p if context.whole else _levelled(p), context)
+            yield settled(p if context.whole else _levelled(p), context)
     yield Parsed(row=0, where=context.name, findings=(*lost, *_whole_file(context)))
 
 
@@ -298,13 +297,13 @@ def _whole_file(context: Context) -> Iterator[Finding]:
             text=text,
             suggestion="where they say what a criterion is worth, write it as its weight",
         )
-    if again := len(context.first) - len(context.asked):
+    if context.alike:
         yield Finding(
             code="same-prompt",
             severity="warning",
             where=context.name,
             field="id",
-            message=f"{again} rows without an id have the prompt of another row and other "
+            message=f"{context.alike} rows without an id have the prompt of another row and other "
             "criteria or fields: they are tasks of their own, and intervals by task are too narrow",
             suggestion="give the rows of one prompt one id or one group; a text that an answer "
             "needs stands in the prompt or in sources",
@@ -344,34 +343,6 @@ def load_tasks(path: Source, format: str = "auto", *, strict: bool = False) -> T
         rows=context.rows,
         skipped=context.skipped,
         rows_of=rows_of,
-    )
-
-
-def _together(p: Parsed, context: Context) -> Parsed:
-    """A row without an id that is an earlier one but for its answer and what is said of it, as an
-    answer to that one's task: as tasks of their own they would count as independent."""
-    if p.task is None or p.task.id != f"row-{p.row}" or not (p.task.criteria and p.responses):
-        return p
-    given = {k: v for k, v in sorted(p.task.meta.items()) if not of_answer(k, v)}
-    n, new = context.first.add(as_text(to_json(replace(p.task, id="", meta=given))))
-    if new:
-        context.first_rows.append(p.row)
-        context.asked.add(fingerprint([p.task.prompt, p.task.history, p.task.system]))
-        return p
-    own = f"row-{context.first_rows[n]}"
-    name = {r.id: f"{r.id}#{p.row}" for r in p.responses}
-    return replace(
-        p,
-        task=None,
-        judged=len(p.task.criteria),
-        responses=tuple(
-            replace(r, task_id=own, id=name[r.id], meta={**p.task.meta, **r.meta})
-            for r in p.responses
-        ),
-        verdicts=tuple(
-            replace(v, task_id=own, response_id=name[v.response_id]) for v in p.verdicts
-        ),
-        findings=tuple(replace(f, task_id=f.task_id and own) for f in p.findings),
     )
 
 

@@ -25,7 +25,7 @@ from .findings import Finding
 from .levels import UNREAD
 from .lines import counts
 from .names import mark, marked
-from .seen import Seen
+from .seen import Seen, Tasks
 from .slips import OWN_CRITERION, OWN_TASK, TEXTS, Unread, asks
 from .taskset import Parsed
 from .values import (
@@ -68,8 +68,10 @@ class Context:
     given : the rows came from Python, not out of a file: their texts may hold anything.
     numbered : whether all texts of a rubric without weights hold a number, or some -> (where,
         field, text) of the first.
-    first, first_rows, asked : tasks of rows without an id, the rows where they stand, and what they
-        ask.
+    tasks : where each stands first. asked, alike : what tasks of rows without an id ask, and how
+        many of them ask what another one asks.
+    again : names that are taken -> how often others wanted them.
+    answers, numbers : those that may stand again, and the number behind each one's name.
     """
 
     name: str = ""
@@ -77,9 +79,6 @@ class Context:
     scale: tuple[float, float] | None = None
     extent: tuple[float, float] = (math.inf, 0.0)
     ids: Seen = field(default_factory=Seen)
-    again: Counter[str] = field(
-        default_factory=Counter
-    )  # ids that occurred more than once: how often again
     unread: Unread = field(default_factory=lambda: Unread(READ))
     astray: Unread = field(
         default_factory=lambda: Unread(
@@ -88,9 +87,12 @@ class Context:
     )
     counted: Counter[Finding] = field(default_factory=Counter)
     changed: Counter[tuple[str, str]] = field(default_factory=Counter)
-    first: Seen = field(default_factory=Seen)
-    first_rows: array[int] = field(default_factory=lambda: array("Q"))
+    tasks: Tasks = field(default_factory=Tasks)
     asked: Seen = field(default_factory=Seen)
+    alike: int = 0
+    again: Counter[str] = field(default_factory=Counter)
+    answers: Seen = field(default_factory=Seen)
+    numbers: array[int] = field(default_factory=lambda: array("I"))
     rows: int = 0
     skipped: int = 0
     whole: bool = False
@@ -109,6 +111,7 @@ class Row:
     def __init__(self, data: Mapping[str, Any], number: int, where: str, context: Context):
         self.data, self.number, self.where, self.context = data, number, where, context
         self.used: set[str] = set()
+        self.again = "error"  # how grave it is that another row has this one's id
         self.rivals: dict[str, str] = {}  # field that was passed over -> field read in its place
         self.kept: dict[str, Any] = {}  # what no record has a place for; goes to meta
         self.findings: list[Finding] = []
@@ -191,26 +194,10 @@ class Row:
         value = self.take(*names)
         return None if value is None else as_text(value)
 
-    def task_id(self, *names: str, again: str = "error") -> str:
-        """The task's id, made unique within the file; the row number where there is none.
-        again : how grave it is that another row has it."""
+    def task_id(self, *names: str) -> str:
+        """The task's id as the row has it; the row number where there is none."""
         value = self.take(*names)
-        base = as_text(value) if value not in (None, "") else f"row-{self.number}"
-        context = self.context
-        if not context.ids.add(base)[1]:
-            context.again[base] += 1
-            n = context.again[base] + 1
-            while not context.ids.add(unique := f"{base}#{n}")[1]:
-                n += 1
-            self.find(
-                "duplicate-id",
-                f"the id {base!r} occurs again; this task is called {unique!r}",
-                severity=again,
-                task_id=unique,
-                suggestion="give every row its own id",
-            )
-            return unique
-        return base
+        return f"row-{self.number}" if value in (None, "") else as_text(value)
 
     def leftover(self, bare: bool = False) -> dict[str, Any]:
         """Fields that nothing read. bare : the row has no criterion."""
@@ -320,6 +307,7 @@ class Row:
             responses=tuple(self.responses),
             verdicts=tuple(self.verdicts),
             findings=tuple(self.findings),
+            again=self.again,
         )
 
     def task(

@@ -4,7 +4,9 @@ millions of rows fit."""
 from __future__ import annotations
 
 from array import array
+from collections.abc import Mapping
 from hashlib import blake2b
+from zlib import crc32
 
 
 class Seen:
@@ -51,3 +53,28 @@ class Seen:
             while slots[i]:
                 i = (i + 1) & mask
             slots[i] = n
+
+
+class Tasks:
+    """The row where each task stands first, in about 80 bytes a task: 32 bits of each field tell
+    what differs where it stands again.
+
+    >>> tasks = Tasks()
+    >>> [tasks.add("t", n, {"prompt": p, "system": ""}) for n, p in enumerate("aab", 1)]
+    [(1, []), (1, []), (1, ['prompt'])]
+    """
+
+    def __init__(self) -> None:
+        self._seen, self._rows, self._marks = Seen(), array("Q"), array("I")
+
+    def add(self, name: str, row: int, told: Mapping[str, str]) -> tuple[int, list[str]]:
+        """(the row where the task of this name stands first, the fields that differ there). told :
+        the task's fields, each time the same."""
+        marks = [crc32(text.encode("utf-8", "surrogatepass")) for text in told.values()]
+        n, new = self._seen.add(name)
+        if new:
+            self._rows.append(row)
+            self._marks.extend(marks)
+        first = self._marks[n * len(marks) : (n + 1) * len(marks)]
+        pairs = zip(told, marks, first, strict=True)
+        return self._rows[n], [field for field, mark, known in pairs if mark != known]

@@ -32,8 +32,11 @@ LOSSES = (  # what is said before money or hours are spent on the rest
 @dataclass(frozen=True, kw_only=True)
 class Parsed:
     """What one row of a file became. `task` is None for rows that hold only responses or verdicts,
-    or could not be read. judged : how many criteria these responses' task has, where it is an
-    earlier row's."""
+    or could not be read.
+
+    judged : how many criteria these responses' task has, where it is an earlier row's. again :
+    how grave it is that another row has its id.
+    """
 
     row: int
     where: str
@@ -42,6 +45,7 @@ class Parsed:
     verdicts: tuple[Verdict, ...] = ()
     findings: tuple[Finding, ...] = ()
     judged: int = 0
+    again: str = "error"
 
     @property
     def empty(self) -> bool:

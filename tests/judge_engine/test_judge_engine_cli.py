@@ -273,6 +273,21 @@ def test_the_answers_that_are_judged_are_those_that_python_reads(files, capsys, 
     assert "THE ANSWER" in page.read_text()
 
 
+def test_several_answers_beside_the_prompt_of_one_task_are_all_judged(files, capsys):
+    """They were refused: the id of the second row "occurs again"."""
+    rows = [{"task_id": "t1", "prompt": "p1", "response": f"w1 ANSWER {x}"} for x in "ABC"]
+    (files / "answers.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    tasks, answers = (kit.load(files / f) for f in ("tasks.jsonl", "answers.jsonl"))
+    with StubServer() as stub:
+        stub.keep = True
+        assert main(command(files, stub)) == 0
+    sent = json.dumps(stub.bodies)
+    assert all(f"ANSWER {x}" in sent for x in "ABC")
+    ids = [(g["task_id"], g["response_id"]) for g in grades(files)]
+    assert ids == [r.ids for r in tasks.joined(answers).responses]
+    assert len(set(ids)) == 3 and {task for task, _ in ids} == {"t1"}
+
+
 def test_an_answer_to_another_question_under_a_tasks_id_is_not_judged(files, capsys):
     """The prompt, the system and the sources of an answer's row went without a word."""
     row = {"task_id": "t0", "prompt": "ANOTHER QUESTION", "response": "w1", "note": "x"}

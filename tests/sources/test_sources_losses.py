@@ -581,6 +581,131 @@ def test_rows_that_differ_in_what_tells_of_the_answer_are_one_task():
     assert [r.meta["model"] for r in found.responses[1:]] == ["m1", "m2"]
 
 
+RUBRIC = [{"id": "x", "text": "Is right", "weight": 2}, {"id": "y", "text": "Is short"}]
+ASKS = {"task_id": "t", "prompt": "p", "criteria": RUBRIC}
+
+
+@pytest.mark.parametrize("door", ["rows", "jsonl", "json", "in data", "csv", "parquet", "stream"])
+@pytest.mark.parametrize("named", ["task_id", "id", "prompt_id"])
+def test_rows_of_one_id_that_differ_in_the_answer_alone_are_one_task(tmp_path, named, door):
+    """The ordinary export of several models' answers beside one rubric: a false "the id occurs
+    again", and a task of its own for each answer. In a table of pandas the labels were not read."""
+    given = [("Yes", "gpt", "met"), ("No", "llama", "unmet"), ("Yes", "mistral", "unmet")]
+    rows = [
+        {named: "t", "prompt": "p", "criteria": RUBRIC, "response": r, "model": m}
+        | {"labels": {"x": label}, "notes": {"by": [m]}}
+        for r, m, label in given
+    ]
+    frame, file = pd.DataFrame(rows), tmp_path / f"a.{door.removeprefix('in ')}"
+    if door == "csv":
+        frame.to_csv(file, index=False)
+    elif door == "parquet":
+        frame.to_parquet(file)
+    elif door == "jsonl":
+        frame.to_json(file, orient="records", lines=True)
+    else:
+        file = tmp_path / "a.json"
+        file.write_text(json.dumps({"data": rows} if door == "in data" else rows))
+    out = load_tasks(rows if door in ("rows", "stream") else file)
+    assert [t.id for t in out.tasks] == ["t"] and len(out.tasks[0].criteria) == 2
+    assert [(r.text, r.meta["model"]) for r in out.responses] == [(r, m) for r, m, _ in given]
+    names = [r.id for r in out.responses]
+    assert [(v.ids, v.status) for v in out.verdicts] == [
+        (("t", name, "x"), label) for name, (_, _, label) in zip(names, given, strict=True)
+    ]
+    assert "duplicate-id" not in {f.code for f in out.findings} and out.sound()
+    seen = list(iter_tasks(rows))
+    assert [r for p in seen for r in p.responses] == load_tasks(rows).responses
+    kit.save(tmp_path / "own.jsonl", out)
+    assert load_tasks(tmp_path / "own.jsonl").responses == out.responses
+
+
+@pytest.mark.parametrize(
+    ("field", "first", "second"),
+    [
+        ("prompt", "p", "q"),
+        ("criteria", RUBRIC, RUBRIC[:1]),
+        ("system", "Be kind.", "Be curt."),
+        ("sources", {"S1": "Rome"}, {"S1": "Oslo"}),
+        ("split", "train", "test"),
+        ("passage", "Rome", "Oslo"),
+    ],
+)
+def test_rows_of_one_id_that_ask_other_things_are_an_error_that_says_which(field, first, second):
+    """The error named neither the first row nor what differs."""
+    rows = [
+        {**ASKS, "response": r, field: x} for r, x in (("a", first), ("b", first), ("c", second))
+    ]
+    out = load_tasks(rows)
+    assert [t.id for t in out.tasks] == ["t", "t#2"]
+    assert [r.task_id for r in out.responses] == ["t", "t", "t#2"]
+    (found,) = [f for f in out.findings if f.code == "duplicate-id"]
+    said = found.message
+    assert found.severity == "error" and field in said and "row 1 " in said and "row 3" in said
+
+
+def test_people_who_label_one_answer_in_rows_of_their_own_label_one_answer():
+    """Each of two raters' rows became an answer, with the labels of one; in an answers' file the
+    second rater's label of llama's answer stood on gpt's, which has the same text."""
+    said = [("gpt", "met", "ann"), ("llama", "unmet", "ann"), ("llama", "unmet", "bob")]
+    more = [{"response": "Yes", "model": m, "labels": {"x": x}, "rater": r} for m, x, r in said]
+    for row in (ASKS, {**ASKS, "task_id": None}, {"task_id": "t"}):
+        out = load_tasks([{**row, **m} for m in more])
+        names = [r.id for r in out.responses]
+        assert [r.meta["model"] for r in out.responses] == ["gpt", "llama"]
+        given = [(names.index(v.response_id), v.judge, v.status) for v in out.verdicts]
+        assert given == [
+            (0, "human:ann", "met"),
+            (1, "human:ann", "unmet"),
+            (1, "human:bob", "unmet"),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("text", "turned"), [({}, False), ({}, True), ({"response": "Yes"}, False)]
+)
+@pytest.mark.parametrize("raters", [(None,), ("ann", "bob")])
+def test_label_rows_beside_the_answer_they_name_are_labels_of_that_answer(text, turned, raters):
+    """In one file with the answer a label by ids was the label of another answer, r1#2."""
+    named = {"task_id": "t", "response_id": "r1"}
+    label = {**named, **text, "label": "met"}
+    said = [{**label, "criterion_id": c, "rater": r} for c in "xy" for r in raters]
+    rows = [{**named, "response": "Yes"}, *said]
+    out = load_tasks(rows[::-1] if turned else rows, "answers")
+    assert [r.ids for r in out.responses] == [("t", "r1")]
+    assert not [f for f in out.findings if f.severity == "error"]
+    judges = ["human" if r is None else f"human:{r}" for r in raters]
+    assert sorted((*v.ids, v.judge) for v in out.verdicts) == [
+        ("t", "r1", c, judge) for c in "xy" for judge in judges
+    ]
+
+
+def test_an_answer_or_a_label_of_an_answers_file_that_stands_twice_is_told():
+    """An answer that said its source went without a word."""
+    own = {"task_id": "t", "response_id": "r1"}
+    twice = load_tasks([{**own, "response": "Yes", "source": "gpt"}] * 2)
+    assert [r.id for r in twice.responses] == ["r1", "r1#2"]
+    assert [f.severity for f in twice.findings if f.code == "duplicate-id"] == ["error"]
+    label = {**own, "criterion_id": "x", "label": "met"}
+    once = load_tasks([label, label])
+    assert len(once.verdicts) == 1
+    assert [f.severity for f in once.findings if f.code == "duplicate-row"] == ["warning"]
+    odd = load_tasks([label, {**label, "label": "unmet"}])
+    assert "two-labels" in {f.code for f in odd.findings}
+
+
+def test_an_answer_that_stands_twice_beside_its_rubric_is_named_and_a_reference_counts_once():
+    """Of rows without an id they were two, and nothing said so; each row repeated the reference."""
+    rows = [{**ASKS, "response": r, "references": {"gpt": "ref"}} for r in "aba"]
+    out = load_tasks(rows)
+    assert sorted(r.text for r in out.responses) == ["a", "a", "b", "ref"]
+    assert [f.severity for f in out.findings if f.code == "duplicate-id"] == ["warning"]
+    bare = load_tasks([{k: v for k, v in r.items() if k != "task_id"} for r in rows])
+    assert [f.severity for f in bare.findings if f.code == "duplicate-id"] == ["warning"]
+    again = load_tasks([ASKS, ASKS])  # the task itself
+    assert "asks the same" in next(f.message for f in again.findings if f.severity == "error")
+
+
 BLUE = {"role": "assistant", "content": "It is blue."}
 
 

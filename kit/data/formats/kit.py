@@ -117,13 +117,6 @@ def _task(row: Row, data: Mapping[str, Any]) -> Task:
                 field="text",
                 suggestion="write it or remove it",
             )
-    if not row.context.ids.add(task.id)[1]:
-        row.find(
-            "duplicate-id",
-            f"the task id {task.id!r} occurs again",
-            severity="error",
-            task_id=task.id,
-        )
     return task
 
 

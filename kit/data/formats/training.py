@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ...records import fingerprint
@@ -127,7 +126,8 @@ def dpo(row: Row) -> Parsed:
     """`{prompt, chosen, rejected}`, texts or chats; without a prompt, transcripts too
     ("Human: ... Assistant: ...")."""
     pair = any(not blank(row.data.get(k)) for k in ("id", "task_id"))  # else its prompt's id
-    task_id = row.task_id("id", "task_id", "prompt_id", again="error" if pair else "info")
+    task_id = row.task_id("id", "task_id", "prompt_id")
+    row.again = "error" if pair else "info"
     names = ("prompt", "question", "instruction", "query")
     sides = {"chosen": ("chosen",), "rejected": ("rejected", "reject")}
     chats = {k: row.take(*fields) for k, fields in sides.items()}
@@ -358,7 +358,8 @@ def answers(row: Row) -> Parsed:
     row.used |= DRAWN if drawn else set()
     labelled = not row.data.keys().isdisjoint(SAID)
     on = row.optional("criterion_id") if labelled else None
-    name, again = _unique(row, task_id, value, own, on)
+    name = "r-" + fingerprint([task_id, as_text(value)])[:12] if own is None else as_text(own)
+    row.again = "warning" if own is None else "error"
     stated = row.take("stated_confidence", "confidence")
     sure = _chance(stated)
     if not absent(stated) and (sure is None or not 0 <= sure <= 1):
@@ -383,14 +384,12 @@ def answers(row: Row) -> Parsed:
         field, judge = giver(row.data)
         row.used.add(field or "criterion_id")
         row.label(task_id, name, on, row.take(*SAID), judge=judge)
-    again = again or (value is None and own is not None and bool(row.verdicts))
+    by_name = value is None and own is not None and bool(row.verdicts)
     meta = beside(row.leftover(), row.kept)
     if stated is not None and sure is None:
         meta["stated_confidence"] = stated  # a word ("high"), or out of range
-    if again:
-        row.verdicts = [replace(v, meta={**meta, **v.meta}) for v in row.verdicts]
     row.need(
-        again or row.respond(task_id, name, value, source=source, confidence=sure, meta=meta),
+        by_name or row.respond(task_id, name, value, source=source, confidence=sure, meta=meta),
         "the field 'response' is missing or null",
         "response",
         task_id=task_id,
@@ -410,29 +409,6 @@ def _chance(stated: Any) -> float | None:
     if slash and one is not None and two:
         return one / two
     return number(stated)
-
-
-def _unique(row: Row, task_id: str, value: Any, own: Any, on: str | None) -> tuple[str, bool]:
-    """(id of an answer, its own or made of its text, whether another label of it stood before, of
-    another rater or criterion); another answer of one id gets a number."""
-    base = as_text(own) if own is not None else "r-" + fingerprint([task_id, as_text(value)])[:12]
-    key = [task_id, base, as_text(value), row.data.get("source"), row.data.get("model")]
-    who, context = giver(row.data), row.context
-    new = [context.ids.add(fingerprint(k))[1] for k in (key, [*key, who, on])]
-    again = new == [False, True] and (who[0] is not None or on is not None)
-    name, place = base, f"{task_id}\0{base}"
-    while not again and not context.ids.add(f"{task_id}\0{name}")[1]:
-        context.again[place] += 1
-        name = f"{base}#{context.again[place] + 1}"
-    if name != base:
-        row.find(
-            "duplicate-id",
-            f"the answer {base!r} to this task occurs again; this one is called {name!r}",
-            severity="warning" if own is None else "error",
-            task_id=task_id,
-            suggestion="give every answer of a task its own response_id",
-        )
-    return name, again
 
 
 def prompts(row: Row) -> Parsed:
