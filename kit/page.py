@@ -71,7 +71,8 @@ def script_json(value: Any) -> str:
 def figure_div(figure: dict[str, Any], name: str) -> str:
     """A plotly figure (its JSON) as a <div> and the call that draws it; `name` is its id."""
     safe = html.escape(re.sub(r"[^A-Za-z0-9_-]", "-", name), quote=True)
-    data, layout = script_json(figure.get("data", [])), script_json(figure.get("layout", {}))
+    data = script_json(figure.get("data", []))
+    layout = script_json(figure.get("layout", {}))
     height = int(figure.get("layout", {}).get("height") or 420)
     return (
         f'<div id="{safe}" class="kit-figure" style="height:{height}px;width:100%"></div>'
@@ -81,7 +82,8 @@ def figure_div(figure: dict[str, Any], name: str) -> str:
 
 def document(title: str, body: str) -> str:
     """One HTML page that needs no network; `title` is escaped, `body` is our own."""
-    name, head = html.escape(title), plotly_js() if "kitPlot(" in body else ""
+    name = html.escape(title)
+    head = plotly_js() if "kitPlot(" in body else ""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'

@@ -352,7 +352,8 @@ def tally(parts: Iterable[Inputs], where: Locator) -> Cells:
     Clusters are numbered alike in all blocks. Memory: one block, and clusters times cells.
     """
     m, units, rows, missing = len(where.bin), None, 0, 0
-    n, s = np.zeros(2 * m), np.zeros(2 * m)
+    n = np.zeros(2 * m)
+    s = np.zeros(2 * m)
     for x in parts:
         cells = np.empty(x.n, dtype=np.int32)
         for i in range(0, x.n, CHUNK):

@@ -120,8 +120,10 @@ def _mover(
     def reach(a: float, b: float) -> float:
         return math.sqrt(max(a * a + b * b - 2 * rho * a * b, 0.0))
 
-    down1, up1 = one[0] - one[1], one[2] - one[0]
-    down2, up2 = two[0] - two[1], two[2] - two[0]
+    down1 = one[0] - one[1]
+    up1 = one[2] - one[0]
+    down2 = two[0] - two[1]
+    up2 = two[2] - two[0]
     change = two[0] - one[0]
     return change - reach(down2, up1), change + reach(up2, down1)
 
@@ -216,7 +218,8 @@ def _scores(x: Inputs, cells: Cells, binning: dict[str, Any]) -> np.ndarray:
     """
     (size, gap), s = resample.bin_sums(cells, cells.n), gap_errors(cells)
     slope = special.erf(gap / np.maximum(size * s, 1e-12) / math.sqrt(2))
-    total, se = (slope * gap).sum() / cells.size, max(spread(cells, s), 1e-12) * cells.size
+    total = (slope * gap).sum() / cells.size
+    se = max(spread(cells, s), 1e-12) * cells.size
     if cells.units is not None:
         each = slope[cells.bin, None] * (np.array([0.0, 1.0]) - cells.mean) - total
         return np.concatenate([u @ each.reshape(-1) for u in cells.unit_blocks()]) / se

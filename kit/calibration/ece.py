@@ -149,7 +149,8 @@ def gap_errors(cells: Cells) -> np.ndarray:
     mean = np.divide(gap, size, out=np.zeros_like(gap), where=size > 0)
     if cells.units is None:
         off = cells.residual - mean[cells.bin, None]
-        square, count = cells.per_bin((cells.n * off**2).sum(-1)), size
+        square = cells.per_bin((cells.n * off**2).sum(-1))
+        count = size
     else:
         square, count = _cluster_squares(cells, mean)
     with np.errstate(all="ignore"):
@@ -196,7 +197,8 @@ def left_over(size: np.ndarray, gap: np.ndarray, s: np.ndarray) -> float:
     on average where no gap is real and 0 where it is clear.
     """
     used = (size > 0) & (s > 0)
-    m, noise = gap[used] / size[used], s[used]
+    m = gap[used] / size[used]
+    noise = s[used]
     weight = size[used] / size.sum() * np.exp(-((m / noise) ** 2) / 2)
     return (2 * math.sqrt(2) - 2) * math.sqrt(2 / math.pi) * float((weight * noise).sum())
 
@@ -298,9 +300,11 @@ def spread(cells: Cells, s: np.ndarray) -> float:
     """
     size = resample.bin_sums(cells, cells.n)[0]
     if cells.units is None:
-        count, square = cells.size, float((cells.n * row_scores(cells) ** 2).sum()) + SLACK**2
+        count = cells.size
+        square = float((cells.n * row_scores(cells) ** 2).sum()) + SLACK**2
     else:
-        count, square = float(cells.units.shape[0]), float((unit_scores(cells) ** 2).sum())
+        count = float(cells.units.shape[0])
+        square = float((unit_scores(cells) ** 2).sum())
     linear = square / cells.size**2 * (count / (count - 1) if count > 1 else 1.0)
     return math.sqrt(max(linear, float((size**2 * s**2).sum()) / cells.size**2))
 
@@ -321,7 +325,8 @@ def unit_scores(cells: Cells) -> np.ndarray:
 def row_scores(cells: Cells) -> np.ndarray:
     """The same for a row of each cell and outcome (m, 2)."""
     _, gap = resample.bin_sums(cells, cells.n)
-    sign, total = np.sign(gap)[cells.bin, None], np.abs(gap).sum() / cells.size
+    sign = np.sign(gap)[cells.bin, None]
+    total = np.abs(gap).sum() / cells.size
     return sign * cells.residual - total
 
 
@@ -345,7 +350,8 @@ def _interval(
     units = cells.size if cells.units is None else float(cells.units.shape[0])
     half = q * se if se > 1e-12 else q * q / (units + q * q)  # Wilson's reach where all is alike
     less = left_over(*resample.bin_sums(cells, cells.n), s)
-    low, high = best - less - half, (best + value) / 2 + half
+    low = best - less - half
+    high = (best + value) / 2 + half
     low, high = reach(best, low, high, best + _unseen(cells, units), (0.0, 1.0))
     return max(0.0, low), min(1.0, high)
 
@@ -460,13 +466,16 @@ def mce_of(cells: Cells, *, level: float = 0.95) -> Estimate:
     size, gap = resample.bin_sums(cells, cells.n)
     m = np.divide(np.abs(gap), size, out=np.full_like(gap, -1.0), where=size > 0)
     b = int(np.argmax(m))
-    value, rows = float(m[b]), float(size[b])
+    value = float(m[b])
+    rows = float(size[b])
     se = math.hypot(gap_errors(cells)[b], SLACK / rows)
-    df, less = freedom(cells), (1 - level) / int((size > 0).sum())
+    df = freedom(cells)
+    less = (1 - level) / int((size > 0).sum())
     # equal outcomes are no certainty; below, it is the largest of that many
     down, up = (max(t_quantile(1 - a, df) * se, 1 - a ** (1 / rows)) for a in (less, 1 - level))
     words = f"largest gap of a bin, that of {cells.lower[b]:g} to {cells.upper[b]:g}"
-    low, high = max(0.0, value - down), min(1.0, value + up)
+    low = max(0.0, value - down)
+    high = min(1.0, value + up)
     wide = 1 - (1 - level) ** (1 / np.maximum(size, 1.0))  # of bins whose outcomes are alike
     more = bool((np.where(size > 0, m + wide, 0.0) > high).any())
     note = "a bin with fewer rows may be farther off than these limits" if more else ""

@@ -97,7 +97,8 @@ def _parts(a: np.ndarray) -> Iterator[np.ndarray]:
 
 def _bad(conf: np.ndarray, correct: np.ndarray, row: int, name: str) -> DataError:
     """What is wrong with a row."""
-    p, y = float(conf[row]), float(correct[row])
+    p = float(conf[row])
+    y = float(correct[row])
     if 0 <= p <= 1:
         what = "correct is NaN" if np.isnan(y) else f"correct is {y:g}, neither 0 nor 1"
         fix = "decide what counts as correct first, for example correct = score > 0.5"

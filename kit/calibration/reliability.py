@@ -160,7 +160,8 @@ def _corp(cells: Cells, null: np.ndarray, smooth: Curve, level: float, n_iso: in
     it held .58 to .93.
     """
     pooled, fold = _pool(cells)
-    n, x = pooled.n.sum(1), pooled.s.sum(1) / pooled.n.sum(1)
+    n = pooled.n.sum(1)
+    x = pooled.s.sum(1) / pooled.n.sum(1)
     fit = rising(pooled.n[:, 1] / n, n)
     calm = np.array([rising(row, n) for row in x + (null[:n_iso] @ fold.T) / n])
     band = np.clip(np.quantile(calm, [(1 - level) / 2, (1 + level) / 2], axis=0), 0, 1)
@@ -211,7 +212,8 @@ def reliability(
         cells = cells_of(conf, correct, cluster=cluster, weights=weights, **binning)
     else:
         x = check(conf, correct, weights=weights, cluster=cluster, missing=missing)
-        sketch, cells = Sketch().add(x), tally([x], locator(x, **binning))
+        sketch = Sketch().add(x)
+        cells = tally([x], locator(x, **binning))
     null = resample.null_gaps(cells, n_boot, seed)
     base = cells.n[:, 1].sum() / cells.size
     calm = null if cells.units is None else resample.calm_gaps(cells, n_boot, seed)

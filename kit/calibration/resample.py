@@ -65,14 +65,16 @@ def calm_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) ->
     they left no room for one that is not. cells : with clusters;
     without them `null_gaps` draws so itself.
     """
-    rng, size = generator(seed), np.asarray(cells.units.sum(1)).ravel()
+    rng = generator(seed)
+    size = np.asarray(cells.units.sum(1)).ravel()
     alike = _alike(cells, np.zeros(len(cells.bin), int), 1)
     if len(size) > SHARED:
         effect = 1 + np.maximum(cells.rows_per_cluster() - 1, 0) * alike
         return null_gaps(replace(cells, units=None), n_boot, rng) * np.sqrt(effect)[cells.bin]
     alike = max(alike, _alike(cells, cells.bin, 2))  # an easy and a hard question differ anyhow
     held = (cells.units @ cells.to_bins(np.ones_like(cells.n), np.arange(len(cells.bin)))).toarray()
-    luck, same = rng.random((n_boot, len(size))), rng.random((n_boot, len(size))) < alike
+    luck = rng.random((n_boot, len(size)))
+    same = rng.random((n_boot, len(size))) < alike
     p = np.clip(cells.s.sum(1) / cells.n.sum(1), 0.0, 1.0)
     shared = [(same & (luck < q)) @ h - same @ h * q for q, h in zip(p, held.T, strict=True)]
     left = np.round(held.sum(0) - same @ held).astype(np.int64)

@@ -66,7 +66,8 @@ def _mean(
         note, nan = "one unit only: no interval", math.nan
         return Estimate(value, nan, nan, x.n, x.n_clusters, words, note, x.missing, level)
     psi = (values - value) / math.sqrt(size * (size - 1))
-    se, carry = math.sqrt(float(w @ psi**2)), float(w @ psi**4)
+    se = math.sqrt(float(w @ psi**2))
+    carry = float(w @ psi**4)
     df = min(size - 1, max(1.0, 1.5 * se**4 / carry - 1)) if carry > 0 else size - 1
     low, high = limits(value, se, df, size, bounds=bounds, level=level)
     return Estimate(value, low, high, x.n, x.n_clusters, words, "", x.missing, level, se)
@@ -95,7 +96,8 @@ def _by_value(out: Estimate, x: Inputs, constant: float) -> Estimate:
     values, hits, size = grouped(x)
     if x.cluster is not None or len(values) > AUTO_DISTINCT or not by_value(values, x.size):
         return out
-    part, q = size / size.sum(), t_quantile(out.level, math.inf)
+    part = size / size.sum()
+    q = t_quantile(out.level, math.inf)
     slope = 1 - 2 * values - constant * (1 - 2 * hits.sum() / size.sum())
     each = (wilson(min(h, m), m, level=out.level) for h, m in zip(hits, size, strict=True))
     step = np.array([(e.low - e.value, e.high - e.value) for e in each]) * part[:, None]
@@ -189,9 +191,11 @@ def grouped(x: Inputs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def murphy(cells: Cells) -> tuple[float, float, float]:
     """Murphy's reliability, resolution and uncertainty of a binning."""
     size, hits, sums = (v[cells.bins()[0] > 0] for v in cells.bins())
-    n, base = float(size.sum()), float(hits.sum() / size.sum())
+    n = float(size.sum())
+    base = float(hits.sum() / size.sum())
     f, o = sums / size, hits / size
-    reliability, resolved = size @ (f - o) ** 2 / n, size @ (o - base) ** 2 / n
+    reliability = size @ (f - o) ** 2 / n
+    resolved = size @ (o - base) ** 2 / n
     return float(reliability), float(resolved), base * (1 - base)
 
 
@@ -330,7 +334,8 @@ def against_constant(
     0.0
     """
     x = check(conf, correct, cluster=cluster, missing=missing)
-    p, one = np.asarray(x.conf, dtype=float), np.ones(x.n)
+    p = np.asarray(x.conf, dtype=float)
+    one = np.ones(x.n)
     by = sums(np.column_stack([squares(x), x.correct, one]), *codes(x.cluster, x.n))
     by_outcome = of_each_outcome(lambda y: (p - y) ** 2, x, (0.0, 1.0))
     kinds = np.array([[e, y, 1.0] for y, each in enumerate(by_outcome) for e in each])

@@ -56,7 +56,8 @@ def areas(size: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     Within a block of N rows with e errors after n0 rows with E errors the expected risk at its j-th
     row is (E + j e/N) / (n0 + j); the sum over j has the closed form below (digamma).
     """
-    after, wrong_after = np.cumsum(size, -1), np.cumsum(errors, -1)
+    after = np.cumsum(size, -1)
+    wrong_after = np.cumsum(errors, -1)
     before, wrong = after - size, wrong_after - errors
     slope = np.divide(errors, size, out=np.zeros_like(errors), where=size > 0)
     harmonic = special.digamma(after + 1) - special.digamma(before + 1)
@@ -118,7 +119,8 @@ def risk_coverage(
     x = check(conf, correct, cluster=cluster, weights=weights, missing=missing)
     falling, at = np.unique(-np.asarray(x.conf, dtype=float), return_inverse=True)
     w = np.ones(x.n) if x.weights is None else x.weights
-    size, errors = np.bincount(at, weights=w), np.bincount(at, weights=w * (1.0 - x.correct))
+    size = np.bincount(at, weights=w)
+    errors = np.bincount(at, weights=w * (1.0 - x.correct))
     keep = size > 0
     aurc, augrc = (float(v) for v in areas(size[keep], errors[keep]))
     psi = moved = np.empty((0, 2))

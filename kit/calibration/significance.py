@@ -103,7 +103,8 @@ def cox(
     """
     x = check(conf, correct, cluster=cluster, weights=weights, missing=missing)
     both_classes(x, "Cox regression")
-    p, w = np.asarray(x.conf, dtype=float), np.ones(x.n) if x.weights is None else x.weights
+    p = np.asarray(x.conf, dtype=float)
+    w = np.ones(x.n) if x.weights is None else x.weights
     edge = np.flatnonzero((p <= 0) | (p >= 1))
     if len(edge) and eps is None:
         raise DataError(
@@ -147,8 +148,10 @@ def _separated(x: Inputs, z: np.ndarray, level: float) -> Cox | None:
     """Where a threshold parts right from wrong rows the slope has no finite value: what says so;
     else None.
     """
-    right, wrong = z[x.correct == 1], z[x.correct == 0]
-    up, down = wrong.max() <= right.min(), right.max() <= wrong.min()
+    right = z[x.correct == 1]
+    wrong = z[x.correct == 0]
+    up = wrong.max() <= right.min()
+    down = right.max() <= wrong.min()
     if not (up or down):
         return None
     note = (
@@ -172,7 +175,8 @@ def _left_out(
     """How far each cluster, left out, moves the coefficients (C, 2), one Newton step; the sum of
     squares is the variance (CR3).
     """
-    mu, c = special.expit(design @ beta), x.n_clusters or 0
+    mu = special.expit(design @ beta)
+    c = x.n_clusters or 0
     score = design * (w * (x.correct - mu))[:, None]
     heavy = w * mu * (1 - mu)
     s = np.stack([np.bincount(x.cluster, score[:, k], c) for k in (0, 1)], 1)

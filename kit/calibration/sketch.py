@@ -112,7 +112,8 @@ class Sketch:
         K must divide 25200. Explicit edges and equal mass need the
         rows themselves. parts : the same rows once more, in blocks, for the sums of their clusters.
         """
-        middle, rows = self._used()[0], float(self.weight.sum())
+        middle = self._used()[0]
+        rows = float(self.weight.sum())
         number = isinstance(bins, (int, np.integer)) and not isinstance(bins, bool)
         DataError.first(
             (
@@ -159,7 +160,8 @@ class Sketch:
 
     def _fold(self, where: Locator) -> Cells:
         at, w, sums = self._used()
-        n, s = np.zeros((len(where.bin), 2)), np.zeros((len(where.bin), 2))
+        n = np.zeros((len(where.bin), 2))
+        s = np.zeros((len(where.bin), 2))
         cell = where.find(at)
         np.add.at(n, cell, w)
         np.add.at(s, cell, sums)

@@ -53,7 +53,8 @@ def nodes_of(sketch: Sketch) -> tuple[np.ndarray, np.ndarray]:
     w, s = sketch.weight[used], sketch.conf[used]
     mean = np.divide(s, w, out=np.zeros_like(s), where=w > 0)
     j = np.minimum(used // 12, NODES - 1)
-    mass, gap = np.zeros(NODES + 1), np.zeros(NODES + 1)
+    mass = np.zeros(NODES + 1)
+    gap = np.zeros(NODES + 1)
     for y in (0, 1):
         right = np.clip(mean[:, y] * NODES - j, 0.0, 1.0)
         off = w[:, y] * (y - mean[:, y])
@@ -160,7 +161,8 @@ def smooth_curve(
         .92 or more of a steep curve, on average over its points, and .86 of one with a jump.
     """
     x = np.linspace(0, 1, points)
-    weight, p = cells.n.sum(1), cells.s.sum(1) / cells.n.sum(1)
+    weight = cells.n.sum(1)
+    p = cells.s.sum(1) / cells.n.sum(1)
     width = width_of(float(weight.sum()), p)
     a = weights_at(weight, p, x, width)
     density = weight @ np.exp(-0.5 * ((p[:, None] - x[None]) / width) ** 2)
@@ -186,7 +188,8 @@ def rate_limits(
 
     a : (m, t), what a row of each cell counts in a rate. here : (m,), the rate at each cell.
     """
-    rows, df = 1 / np.maximum(cells.n.sum(1) @ (a * a), 1e-300), math.inf
+    rows = 1 / np.maximum(cells.n.sum(1) @ (a * a), 1e-300)
+    df = math.inf
     if cells.units is not None:
         rows, df = _clustered(rows, here, a, cells)
     q = np.vectorize(t_quantile)(level, df)

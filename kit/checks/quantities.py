@@ -154,7 +154,8 @@ def _spoken(words: str) -> float:
     total = here = 0.0
     for w in re.split(r"[\s,-]+", words):
         if w in _SCALES:
-            total, here = total + max(here, 1.0) * _SCALES[w], 0.0
+            total = total + max(here, 1.0) * _SCALES[w]
+            here = 0.0
         elif w == "hundred":
             here = max(here, 1.0) * 100
         else:
@@ -372,7 +373,8 @@ def listed(text: str, found: Sequence[Quantity], least: int = 6) -> set[int]:
             rows.append([i])
     out: set[int] = set()
     for row in rows:
-        first, last = found[row[0]], found[row[-1]]
+        first = found[row[0]]
+        last = found[row[-1]]
         spaced = not re.search("[,;]\\s", text[first.end : last.start])
         if len(row) + spaced >= least:
             out.update(row)

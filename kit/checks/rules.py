@@ -357,7 +357,8 @@ def _no_copy(task: Task, response: Response, args: Arguments) -> Finding:
     """No run of `words` words of the prompt (default 5) stands in the answer."""
     size = args.number("words", low=1, whole=True)
     size = 5 if size is None else int(size)
-    asked, said = text_of.parts(task.prompt), text_of.parts(response.text)
+    asked = text_of.parts(task.prompt)
+    said = text_of.parts(response.text)
     runs = {tuple(asked[i : i + size]) for i in range(len(asked) - size + 1)}
     hit = [
         said[i : i + size] for i in range(len(said) - size + 1) if tuple(said[i : i + size]) in runs

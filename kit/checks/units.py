@@ -115,7 +115,8 @@ def values(value: float, tail: str, unit: str, *, percent: bool = False) -> list
         return [value] if share else [100 * value] * (not _read(tail))
     if re.match(rf"[\s-]?{re.escape(unit)}(?!\w|\s?[/^·*]|\s+{_PER})", tail):
         return [value]
-    found, wanted = _read(tail) if said(tail) else (), _read(unit)
+    found = _read(tail) if said(tail) else ()
+    wanted = _read(unit)
     if not found:
         return [value]
     if not wanted:

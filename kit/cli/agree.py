@@ -175,7 +175,8 @@ def _confusion(
     """What the judge says, given what the human says: lines, and rows for --json."""
     from ..stats import confusion
 
-    judge, human = _cut(args, judge, args.judge), _cut(args, human, args.human)
+    judge = _cut(args, judge, args.judge)
+    human = _cut(args, human, args.human)
     found = confusion(
         judge,
         human,

@@ -133,7 +133,8 @@ def extract_all(texts: Iterable[str | None], *, scale: float | None = None) -> E
     stated = tuple(
         Stated("missing", note="no answer") if t is None else extract(t, scale=scale) for t in texts
     )
-    known, n = sum(s.known for s in stated), len(stated)
+    known = sum(s.known for s in stated)
+    n = len(stated)
     rate = _share(known, n, "share with a stated confidence, Wilson")
     counts = {k: sum(s.status == k for s in stated) for k in STATUSES}
     return Extraction(

@@ -146,7 +146,8 @@ def turn_of(turn: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     elif content is not None and not isinstance(content, str):
         readable, content = False, as_text(content)
     if calls := turn.get("tool_calls") or turn.get("function_call"):
-        readable, content = False, "\n".join(filter(None, (content, as_text(calls))))
+        readable = False
+        content = "\n".join(filter(None, (content, as_text(calls))))
     return {"role": ROLES.get(role.casefold(), role), "content": content}, readable
 
 

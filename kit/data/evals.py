@@ -188,7 +188,8 @@ def _unanswered(sample: Mapping[str, Any]) -> str:
 def _sample(
     out: Logged, sample: Mapping[str, Any], criteria: tuple[Criterion, ...], where: str
 ) -> None:
-    task_id, held = str(sample.get("id")), sample.get("attachments") or {}
+    task_id = str(sample.get("id"))
+    held = sample.get("attachments") or {}
     turns = sample.get("input")
     turns = turns if isinstance(turns, list) else [{"role": "user", "content": turns}]
     if not any(t.get("role") == "system" for t in turns):  # a solver may have said it

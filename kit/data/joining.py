@@ -90,7 +90,8 @@ class Alike:
 
 def joined(one: TaskSet, two: TaskSet) -> dict[str, Any]:
     """What the joined set has in place of the first one's fields."""
-    sides, file = (one, two), str(two.path.name if two.path else "task set")
+    sides = (one, two)
+    file = str(two.path.name if two.path else "task set")
     ends, notes = _ends(sides, file)
     ids, tasks = _tasks(sides, ends, file)
     by_id = {t.id: t for t in tasks}
@@ -322,7 +323,8 @@ def _answers(
     where one is called otherwise, as one of the other side has its name."""
     groups: dict[tuple, list] = {}  # those that an earlier join could not tell to be the same, too
     for n, r in ((n, r) for n, s in enumerate(sides) for r in s.responses):
-        task, to = sides[n].by_id.get(r.task_id), _to(ids, n, r.task_id)
+        task = sides[n].by_id.get(r.task_id)
+        to = _to(ids, n, r.task_id)
         by_prompt = (n, r.task_id) in ends and not task.criteria
         said = task.meta if by_prompt else {}
         said = {k: x for k, x in said.items() if tasks[to].meta.get(k) != x}

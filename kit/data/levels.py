@@ -313,7 +313,8 @@ def _numbered(c: Criterion) -> bool:
 
 
 def _finding(v: Verdict, c: Criterion) -> Finding:
-    scale, fix = f"0 to {_top(c):g} points", f"write points as 3/{_top(c):g}, or met or unmet"
+    scale = f"0 to {_top(c):g} points"
+    fix = f"write points as 3/{_top(c):g}, or met or unmet"
     if c.levels:
         scale = f"{len(c.levels)} levels"
         fix = f"write a level's words: {', '.join(map(repr, c.levels))[:120]}"

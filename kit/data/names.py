@@ -154,7 +154,8 @@ def mark(name: str, value: Any) -> str | None:
     >>> mark("is_test", 0), mark("subset", "web development"), mark("is_valid", True)
     ('', None, None)
     """
-    field, said = spelled(name), "" if value is None else as_text(value).strip().casefold()
+    field = spelled(name)
+    said = "" if value is None else as_text(value).strip().casefold()
     if SIDES.fullmatch(field) and (isinstance(value, str) or not said):
         part = said if "split" in field else re.sub(r"[\W\d_]+", "", said)  # no part of it
         rest = None if said and not said.startswith("train") else ""

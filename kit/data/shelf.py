@@ -82,7 +82,8 @@ def _joined(blocks: Iterable[list[Row]]) -> Iterable[list[Row]]:
         first = rows[0].data
         ids = [first.get("task_id"), first.get("id")]
         told = _told(rows[0], TELLS if ids == [None, None] else ASKED_OF)
-        key, own = repr((ids, told)), alike.setdefault(frozenset(told), {})
+        key = repr((ids, told))
+        own = alike.setdefault(frozenset(told), {})
         others = (b for g in alike.values() if g is not own for b in g.values())
         near = itertools.chain([own[key]] if key in own else (), others)
         known = next((b for b in near if same_task(b[0], rows[0])), None)

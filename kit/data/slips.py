@@ -89,7 +89,8 @@ class Unread:
         each = self.what or STEMS.search(spelled(name)) or mark(name, value)
         if (seen[3] is not None and not each) or seen[3] == "error" or blank(value):
             return  # a table's first cells may be empty
-        said, one = judged(name, value), self.what or "criterion" in there
+        said = judged(name, value)
+        one = self.what or "criterion" in there
         worth = said or weighs(name, value) or (self.what and own(name) in OWN)
         lost = (one and worth) or (not self.what and _lost(name, there))
         may = holds(name, value)

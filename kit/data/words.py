@@ -129,7 +129,8 @@ def together(tasks: Sequence[Task], *, groups: bool = False) -> dict[str, list[s
     for t in tasks:
         named = (False, t.group if groups else None), (True, asked_key(t) or None)
         for key in (k for k in named if k[1] is not None):
-            mine, other = side[t.id], side[first.setdefault(key, t.id)]
+            mine = side[t.id]
+            other = side[first.setdefault(key, t.id)]
             if mine is not other:
                 small, large = sorted((mine, other), key=len)
                 large += small

@@ -203,7 +203,8 @@ class Caller:
             if e.kind == "timeout":
                 self.limiter.told("late")
             spent = most if e.kind in ("timeout", "size") else None
-            sent, final = int(e.kind != "unreached"), e.kind == "size"
+            sent = int(e.kind != "unreached")
+            final = e.kind == "size"
             return self._bad(Outcome(reason=str(e), counts=1, final=final, spent=spent, sent=sent))
         if reply.status not in ANSWERED:
             return self._no(reply)

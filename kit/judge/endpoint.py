@@ -238,7 +238,8 @@ class EndpointJudge(Asked):
             yield [v for i, v in enumerate(got) if i not in lost], call
             if not lost:
                 return
-            before, q = [got[i] for i in lost], q.only(lost)
+            before = [got[i] for i in lost]
+            q = q.only(lost)
 
     async def _once(
         self, q: Question, mode: str | None, room: int = 1

@@ -317,7 +317,8 @@ class Address:
 def _basic(user: str | None, password: str | None) -> str | None:
     if user is None:
         return None
-    user, password = urllib.parse.unquote(user), urllib.parse.unquote(password or "")
+    user = urllib.parse.unquote(user)
+    password = urllib.parse.unquote(password or "")
     coded = base64.b64encode(f"{user}:{password}".encode()).decode()
     for secret in (user, password, coded):  # a token may be the user
         remember(secret, SHORT if secret is password else SHORTEST)

@@ -64,7 +64,8 @@ class Limiter:
         if n < max(8, int(self.limit)):
             return
         now = time.monotonic()
-        share, late = self._ends["limited"] / n, self._ends["late"] / n
+        share = self._ends["limited"] / n
+        late = self._ends["late"] / n
         rate = self._ends["ok"] / max(now - self._round, 1e-9)
         if share > 0.10 or late > 0.05:
             self.limit = max(

@@ -152,7 +152,8 @@ def combine(
     >>> v.status, round(v.p, 3), round(v.meta["disagreement"], 3)
     ('met', 0.6, 0.333)
     """
-    known, first = [v for v in votes if v.known], votes[0]
+    known = [v for v in votes if v.known]
+    first = votes[0]
     quorum = quorum if quorum is not None else len(votes) // 2 + 1
     met = sum(_value(v) >= 0.5 for v in known)
     ps = [_value(v) if v.p is None else v.p for v in known]

@@ -93,7 +93,8 @@ def read(
         for c, n in zip(criteria, ids, strict=True):
             _slips(c, said[n], ids)
     except Foreign as e:
-        how, why = how.replace("text", "none"), CUT if cut else str(e)
+        how = how.replace("text", "none")
+        why = CUT if cut else str(e)
         return [Reading(failure="parse", how=how, reason=why) for _ in criteria]
     judged = Judged(answer)
     told = Reading(failure="missing", how=how, reason=REPEATED)  # its lines are the answer's
@@ -351,8 +352,10 @@ def _clause(
         w for w in words if w not in ids and w not in LABELS and (w.isascii() or w.isalpha())
     ]
     said = " ".join(left).replace("not met", "unmet")
-    c, names = criteria[own or name], TITLES - {"criterion"} | SUBJECTS
-    asked, titled = c.text.casefold(), own or not TITLES.isdisjoint(words)
+    c = criteria[own or name]
+    names = TITLES - {"criterion"} | SUBJECTS
+    asked = c.text.casefold()
+    titled = own or not TITLES.isdisjoint(words)
     plain = said in ("met", "unmet", *(v.casefold() for v in c.levels)) and not said.isdigit()
     opinion = not OPINIONS.isdisjoint(words) and words[0] not in ("for", "to")
     wish = not MODAL.isdisjoint(words) and not opinion

@@ -279,7 +279,8 @@ def again(v: Verdict, call: Call | None, c: Criterion, response: Response) -> Ve
 
 
 def _again(v: Verdict, call: Call, c: Criterion, response: Response) -> tuple[Any, Any]:
-    data, request = json.loads(call.reply), json.loads(call.request)
+    data = json.loads(call.reply)
+    request = json.loads(call.request)
     prompt = _FENCED.sub("", request["messages"][-1]["content"])  # not the task, the answer
     rows = [(json.loads(text), text) for text in _ASKED.findall(prompt)]
     others = [_shown(row) for row, _ in rows]

@@ -239,7 +239,8 @@ def storable(given: Any, where: str) -> list[Any]:
                 where=f"{where}, number {n}",
                 fix="give Task and Response objects; kit.load reads them from a file",
             )
-        name, said = (getattr(record, "task_id", ""), record.id), getattr(record, "text", record)
+        name = (getattr(record, "task_id", ""), record.id)
+        said = getattr(record, "text", record)
         if seen.setdefault(name, said) != said:
             raise DataError(
                 f"two that differ have the id {record.id!r}",
@@ -333,7 +334,8 @@ class _Job:
             open_ = {i: self._open(i) for i in part}
             hits = self.run_.lookup([k for q in open_.values() for k in q.keys])
             for i, q in open_.items():
-                out, known = self.found[i], self.run_.known(q, hits)
+                out = self.found[i]
+                known = self.run_.known(q, hits)
                 out.update((v.criterion_id, v) for v in known.values())
                 asked = [n for n in range(len(q.criteria)) if n not in known]
                 self.bar.update(len(out))

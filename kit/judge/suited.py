@@ -202,7 +202,8 @@ def _blind(report: AuditReport) -> Iterator[Fault]:
     steps = {r.name: r for r in report.ladder if r.rate.n}
     if "whole" not in steps or len(steps) < 2:
         return
-    top, bottom = steps["whole"].rate, list(steps.values())[-1]
+    top = steps["whole"].rate
+    bottom = list(steps.values())[-1]
     if top.value == 0 and top.high < 0.2:
         shown, remedy = _shown("credit", top), "give answers that deserve credit, or another judge"
         yield Fault("never gives credit", shown, "anything", remedy)

@@ -203,7 +203,8 @@ def settled(c: Criterion, said: Said, how: str) -> Reading:
     """One reading from all that was said of one criterion; a contradiction where that disagrees."""
     if not said.verdicts:
         return Reading(failure="missing", how=how)
-    words, reason = [word(c, raw) for raw in said.verdicts], cleaned(said.reason)
+    words = [word(c, raw) for raw in said.verdicts]
+    reason = cleaned(said.reason)
     states = {w for w in words if w is not None}
     if c.scale == "binary":  # a confidence that says "unmet" is a verdict, too; true is "sure"
         told = [word(c, raw) for raw in said.confidences if raw is not True]

@@ -62,7 +62,8 @@ def lengths(summary: Any) -> Any:
 def _spread(i: int, label: str, histogram: Mapping[float, int]) -> dict[str, Any]:
     """Shares of texts by length, in steps of the root of two."""
     edges = [2 ** (k / 2) for k in range(0, 41)]
-    counts, total = [0] * len(edges), sum(histogram.values())
+    counts = [0] * len(edges)
+    total = sum(histogram.values())
     for value, n in histogram.items():
         counts[sum(e <= max(1.0, value) for e in edges) - 1] += n
     last = max(k for k, c in enumerate(counts) if c)

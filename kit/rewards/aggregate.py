@@ -186,7 +186,8 @@ class Plan:
                     fix=f"use one of {sorted(ids)[:8]}",
                 )
         children = grouped((c.parent, c) for c in criteria)
-        reached, todo = 0, [c.id for c in children.get(None, ())]
+        reached = 0
+        todo = [c.id for c in children.get(None, ())]
         while todo:
             reached += 1
             todo.extend(c.id for c in children.get(todo.pop(), ()))

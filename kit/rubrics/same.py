@@ -112,7 +112,8 @@ class Said:
         paraphrase if the wording differs too: texts made alike differ where it matters."""
         if self.negated != other.negated or self.literal != other.literal:
             return False
-        shared, more = self.key & other.key, self.key ^ other.key
+        shared = self.key & other.key
+        more = self.key ^ other.key
         enough = len(shared) >= ENOUGH and more.isdisjoint(_cores(COUNTS))
         if more and not (enough and self.acts and other.acts):
             return False

@@ -275,7 +275,8 @@ def start(notebook: str, *, profile: str | None = None, seed: int = 0, **params:
         them, and where an unfinished run's folder is gone on with.
     """
     progress.quiet()
-    given, chosen = os.environ.get("KIT_RUN_DIR"), profiles.resolve(profile or None)
+    given = os.environ.get("KIT_RUN_DIR")
+    chosen = profiles.resolve(profile or None)
     book = paths.notebooks(f"{notebook}.ipynb")
     known = declared.parameters(book) if book.is_file() and not given else {}
     for name in known.keys() & params.keys():  # plain papermill checks nothing

@@ -117,7 +117,8 @@ class Board:
         """
         ended = self.ended()
         ran = [c for c in ended if not c.reused]
-        cost, total = sum(c.cost for c in ran), len(self.cells)
+        cost = sum(c.cost for c in ran)
+        total = len(self.cells)
         took = time.monotonic() - self.began
         left = took / len(ran) * (total - len(ended)) if ran else None
         progress.line("sweep", "cell", len(ended), total, took, left=left, cost=cost)

@@ -230,7 +230,8 @@ def _fits(p: Parameter, value: Any) -> bool:
     >>> _fits(share, 1.0), _fits(share, 0.0), _fits(parse('a = "x"  # "x" or "y"')["a"], "z")
     (True, False, False)
     """
-    one_of, m = ONE_OF.search(p.comment), RANGE.search(p.comment)
+    one_of = ONE_OF.search(p.comment)
+    m = RANGE.search(p.comment)
     if p.type == "str":
         return not one_of or f'"{value}"' in one_of[0]
     if value is None or not m:

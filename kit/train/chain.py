@@ -216,7 +216,8 @@ def build(
 
 
 def _stage(row: Mapping[str, Any], number: int, settings: Any, where: str) -> Stage:
-    kind, place = str(row.get("stage", "grpo")), f"{where}, stage {number}"
+    kind = str(row.get("stage", "grpo"))
+    place = f"{where}, stage {number}"
     own = fitting(OWN, {k: row[k] for k in OWN if row.get(k)}, where=place)
     if "teach" in own and (own["teach"] not in TEACH or kind != "sft"):
         raise KitError(

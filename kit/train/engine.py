@@ -96,7 +96,8 @@ class Fused:
             end = row + _plain(m).shape[0]
             out = self.weight[row:end].copy_(_plain(m))
             for name in _lora(m):
-                a, b = m.lora_A[name].weight, m.lora_B[name].weight
+                a = m.lora_A[name].weight
+                b = m.lora_B[name].weight
                 out.addmm_(b.to(out.dtype), a.to(out.dtype), alpha=m.scaling[name])
                 self.spans.append((row, end, m.scaling[name]))
                 self.pairs += [a, b]

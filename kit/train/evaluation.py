@@ -256,7 +256,8 @@ def by_kind(before: Evaluation, after: Evaluation, tasks: Sequence[Task]) -> lis
     """Strict passes by kind of prompt: rows what, prompts, before, after, difference (paired by
     prompt).
     """
-    out, passed = [], (before.strict(tasks), after.strict(tasks))
+    out = []
+    passed = (before.strict(tasks), after.strict(tasks))
     kinds = {t.id: t.kind or "all" for t in tasks}
     for kind in ("all", *dict.fromkeys(kinds.values())):
         rows = [

@@ -154,7 +154,8 @@ def logps(model: Any, ids: Any, mask: Any, wanted: Any) -> tuple[Any, Any]:
     all_logps = logits.float().log_softmax(-1)  # (N, V)
     with torch.no_grad():
         entropy = -(all_logps.exp() * all_logps).sum(-1)
-    blank, at = torch.zeros(ids.shape), (g.rows, g.columns)
+    blank = torch.zeros(ids.shape)
+    at = (g.rows, g.columns)
     found = all_logps.gather(-1, g.labels[:, None])[:, 0]
     return blank.index_put(at, found), blank.index_put(at, entropy)
 

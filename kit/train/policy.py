@@ -31,7 +31,8 @@ def rows(
 
     by_id, out = {t.id: t for t in tasks}, []
     for r in found.responses:
-        task, stated = by_id[r.task_id], extract(r.text).value
+        task = by_id[r.task_id]
+        stated = extract(r.text).value
         right = correct(task, r)
         row = {"stage": found.name, "task_id": r.task_id, "kind": task.kind}
         numbers = {"stated": stated, "token": r.confidence, "correct": right}

@@ -57,7 +57,8 @@ class Resampling:
                 if not rows or kept is None:
                     break
                 self.kit_try = attempt
-                fresh, paid = score([inputs[i] for i in rows]), self.kit_kept
+                fresh = score([inputs[i] for i in rows])
+                paid = self.kit_kept
                 self._kit_discard([kept[i] for i in rows])
                 splice(output, fresh, rows, self.processing_class.pad_token_id)
                 for i, row in zip(rows, paid, strict=True):

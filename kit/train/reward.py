@@ -377,7 +377,8 @@ def shuffled(pay: Any, seed: int) -> Any:
 
     async def control(**batch: Any) -> list[float | None]:
         paid, ids = await pay(**batch), batch["task_id"]
-        out, key = list(paid), fingerprint([seed, batch["completion_ids"]])
+        out = list(paid)
+        key = fingerprint([seed, batch["completion_ids"]])
         for task in dict.fromkeys(ids):
             mine = [i for i, t in enumerate(ids) if t == task]
             dealt = random.Random(f"{key}/{task}").sample(mine, len(mine))

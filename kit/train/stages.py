@@ -62,7 +62,8 @@ def train(
         mark_folder(out / "settings.json", mark, resume)
         loaded = loaded or load(settings)
         data = inputs.fitting(data, loaded.tokenizer, settings)
-        log, started = rollouts.Log(out / rollouts.STEPS), time.perf_counter()
+        log = rollouts.Log(out / rollouts.STEPS)
+        started = time.perf_counter()
         checkpoint = last_checkpoint(out) if resume else None
         if resume:
             log.rewind(step_of(checkpoint) if checkpoint else 0)
@@ -225,7 +226,8 @@ def of_file(path: Path, stage: str) -> tuple[dict[str, Any], ...]:
     asks = {t.id: t.prompt or answers[t.id].get("demonstration", "") for t in found.tasks}
     held = held_out([replace(t, prompt=asks[t.id]) for t in found.tasks])  # a text is its own
     for t in found.tasks:
-        said, split = answers[t.id], "heldout" if t.id in held else None
+        said = answers[t.id]
+        split = "heldout" if t.id in held else None
         row = {**_context(t), "split": split}
         if "demonstration" in said and "layout" in t.meta:
             rows.append({"text": t.meta["layout"], "split": split})

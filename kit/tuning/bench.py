@@ -223,7 +223,8 @@ class Workbench:
 
     def right(self, name: str, trial: Trial | None = None) -> np.ndarray:
         """(n,) 1 where the trial says what people say, 0 where not, NaN where either is unknown."""
-        v, h = (trial or self._trial(name)).values, self.labels()
+        v = (trial or self._trial(name)).values
+        h = self.labels()
         return np.where(np.isnan(v) | np.isnan(h), np.nan, (v == h).astype(float))
 
     def candidates(self) -> list[Candidate]:
@@ -468,7 +469,8 @@ class Workbench:
         recorded reading when exactly this was read before. A second reading of any of its rows is
         refused unless `unseal`, and then says so.
         """
-        choice, rows = self.choose(name), np.flatnonzero(self.part == "test")
+        choice = self.choose(name)
+        rows = np.flatnonzero(self.part == "test")
         self.study().sealed(choice, seals=self.seals, unseal=unseal, replay=replay)
         names = {choice.winner.name, BASELINE}
         whole = {n: self._more(self.trials[n], rows).candidate() for n in names}

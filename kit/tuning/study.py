@@ -337,7 +337,8 @@ class Study:
 
     def _read(self, selection: Selection, pick: np.ndarray, reads: int) -> TestRead:
         a, b, dev = selection.winner, selection.baseline, selection.dev_result
-        test, base = self._score(a, "test").result, self._score(b, "test").result
+        test = self._score(a, "test").result
+        base = self._score(b, "test").result
         gain = min(self._gains(a, b, pick), key=lambda g: g.low)
         optimism = less(dev, test, "dev - test of the winner")
         if a.name == b.name:
@@ -532,7 +533,8 @@ def paraphrase_flips(
             score = r["score_direct"]
             item = sides.setdefault(r["judge"], {}).setdefault(r["item_id"], {})
             item[r["variant_type"]] = None if score is None else score >= threshold
-    groups, out = {t.id: t.group or t.id for t in tasks}, {}
+    groups = {t.id: t.group or t.id for t in tasks}
+    out = {}
     for judge, items in sides.items():
         full = {i: set(s.values()) for i, s in items.items() if len(s) == len(kinds)}
         flips = [None if None in s else float(len(s) > 1) for s in full.values()]

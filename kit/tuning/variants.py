@@ -82,7 +82,8 @@ def checked(
     if why := next((text for text, there in wrong.items() if there), None):
         raise KitError(why, where="options", fix="name others, each with what it is worth")
     _of_others(settings, name)
-    known, of = {BASELINE, *bench.trials, *coming}, settings.get("of", ())
+    known = {BASELINE, *bench.trials, *coming}
+    of = settings.get("of", ())
     known_names(of, known, where=f"trial {name!r}", what="trial")
     plain = {k: v for k, v in settings.items() if k not in OWN}
     if not of:
@@ -208,7 +209,8 @@ def with_costs(v: Verdict, of: Sequence[Verdict], **meta: Any) -> Verdict:
 def joined(bench: Workbench, settings: Mapping[str, Any], rows: Sequence[int]) -> list[Verdict]:
     """The verdicts of a panel or cascade of trials; its strong one is asked only where needed."""
     first, *others = (bench.trials[n] for n in settings["of"])
-    got, bands = bench._more(first, rows).verdicts, settings.get("bands")
+    got = bench._more(first, rows).verdicts
+    bands = settings.get("bands")
     if bands is None:
         columns = [got, *(bench._more(t, rows).verdicts for t in others)]
         votes = [[_sided(c[i]) for c in columns] for i in rows]

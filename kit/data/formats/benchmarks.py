@@ -305,7 +305,8 @@ def _flat_answer(
 ) -> None:
     """Add the answer of a row, where it is a new one, and what its label says of it. given : whose
     the answers of this task are that were named by their text."""
-    text, label = r.take(*ANSWERS), r.take(*LABELS)
+    text = r.take(*ANSWERS)
+    label = r.take(*LABELS)
     if text is None:
         if label is not None:
             r.find(

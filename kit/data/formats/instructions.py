@@ -89,7 +89,8 @@ def _times(noun: str, what: str, relation: str, count: str) -> Callable[[Argumen
     """A maker for "has the {noun} X {at least N} times"."""
 
     def make(a: Arguments) -> Made:
-        found, said = _bounds(a.get(relation), a.get(count)), a.get(what)
+        found = _bounds(a.get(relation), a.get(count))
+        said = a.get(what)
         if found is None or not isinstance(said, str) or not said:
             return None
         return f"Has the {noun} {said!r} {found[0]} times.", {
@@ -111,12 +112,14 @@ def _sections(a: Arguments) -> Made:
 
 
 def _nth_paragraph(a: Arguments) -> Made:
-    total, nth = _whole(a.get("num_paragraphs")), _whole(a.get("nth_paragraph"))
+    total = _whole(a.get("num_paragraphs"))
+    nth = _whole(a.get("nth_paragraph"))
     word = a.get("first_word")
     if not (total and nth and 1 <= nth <= total and isinstance(word, str) and word):
         return None
     block = r"(?:(?!\n\n).)+"
-    before, after = rf"(?:{block}\n\n+){{{nth - 1}}}", rf"(?:\n\n+{block}){{{total - nth}}}"
+    before = rf"(?:{block}\n\n+){{{nth - 1}}}"
+    after = rf"(?:\n\n+{block}){{{total - nth}}}"
     pattern = rf"\A\s*{before}\W*{re.escape(word)}(?!\w)(?:(?!\n\n).)*{after}\s*\Z"
     text = f"Has {total} paragraphs between blank lines; paragraph {nth} begins with {word!r}."
     return text, {"name": "regex", "pattern": pattern, "case": False, "dotall": True}
