@@ -18,7 +18,7 @@ from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict, grouped
 from ..settings.read import closest
 from .findings import Finding
-from .labels import SAID
+from .labels import is_column, odd_labels
 from .levels import by_levels
 from .names import spelled
 from .slips import READS
@@ -45,7 +45,6 @@ HANGS = (
     "unknown-criterion",
     "two-labels",
 )  # said anew
-HEADS = (*SAID, "human", "grade", "judgment")  # before a criterion's id in a column's name
 COLUMN = "write its labels as labels: criterion's id -> label, or one row an answer and criterion"
 RANKS = (
     (True, True),
@@ -115,7 +114,7 @@ def joined(one: TaskSet, two: TaskSet) -> dict[str, Any]:
     criteria = {t.id: {c.id for c in t.criteria} for t in tasks}
     names = set().union(*criteria.values())
     findings = [
-        replace(f, severity="error", suggestion=COLUMN) if _column(f, names) else f
+        replace(f, severity="error", suggestion=COLUMN) if is_column(f, names) else f
         for f in chain(read[0][1], read[1][1])
         if f.code not in HANGS or f.severity != "error"
     ]
@@ -433,37 +432,3 @@ def _lost(
         Finding(code=c, severity="error", message=m, task_id=i, suggestion=f, where=file)
         for c, i, m, f in said
     ]
-
-
-def _column(f: Finding, criteria: set[str]) -> bool:
-    """Whether a field that nothing read is called as a criterion: "label_c1", "c1"."""
-    named = f.code == "unread-field" and f.severity == "info" and f.field
-    head, _, tail = (named or "").partition("_")
-    return named in criteria or (tail in criteria and head.casefold() in HEADS)
-
-
-def odd_labels(verdicts: list[Verdict], criteria: dict[str, set[str]]) -> Iterator[Finding]:
-    """Labels on criteria that their task lacks, and two labels of one rater or verdicts of one
-    judge that differ; a judge that was asked again after an unknown verdict says nothing odd.
-    """
-    told: dict[tuple[str, ...], float | None] = {}
-    for v in verdicts:
-        place = {"task_id": v.task_id, "criterion_id": v.criterion_id, "severity": "error"}
-        if v.criterion_id not in criteria.get(v.task_id, {v.criterion_id}):
-            yield Finding(
-                code="unknown-criterion",
-                message=f"a label names the criterion {v.criterion_id!r}, "
-                "which the task does not have",
-                suggestion="correct the id",
-                **place,
-            )
-        key = (*v.ids, v.judge)
-        said_so = v.value is not None or v.judge.startswith("human")
-        if said_so and told.setdefault(key, v.value) != v.value:
-            yield Finding(
-                code="two-labels",
-                message=f"{v.judge} gives response {v.response_id!r} {told[key]} and {v.value}: "
-                "its score is not known",
-                suggestion="keep one of the two",
-                **place,
-            )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..records import Verdict, unknown
+from .findings import Finding
 from .names import spelled
 from .values import NOTHING, as_text, blank, literal, number
 
@@ -364,3 +365,40 @@ def human(
         judge=judge,
         meta=meta,
     ), True
+
+
+HEADS = (*SAID, "human", "grade", "judgment")  # before a criterion's id in a column's name
+
+
+def is_column(f: Finding, criteria: set[str]) -> bool:
+    """Whether a field that nothing read is called as a criterion: "label_c1", "c1"."""
+    named = f.code == "unread-field" and f.severity == "info" and f.field
+    head, _, tail = (named or "").partition("_")
+    return named in criteria or (tail in criteria and head.casefold() in HEADS)
+
+
+def odd_labels(verdicts: list[Verdict], criteria: dict[str, set[str]]) -> Iterator[Finding]:
+    """Labels on criteria that their task lacks, and two labels of one rater or verdicts of one
+    judge that differ; a judge that was asked again after an unknown verdict says nothing odd.
+    """
+    told: dict[tuple[str, ...], float | None] = {}
+    for v in verdicts:
+        place = {"task_id": v.task_id, "criterion_id": v.criterion_id, "severity": "error"}
+        if v.criterion_id not in criteria.get(v.task_id, {v.criterion_id}):
+            yield Finding(
+                code="unknown-criterion",
+                message=f"a label names the criterion {v.criterion_id!r}, "
+                "which the task does not have",
+                suggestion="correct the id",
+                **place,
+            )
+        key = (*v.ids, v.judge)
+        said_so = v.value is not None or v.judge.startswith("human")
+        if said_so and told.setdefault(key, v.value) != v.value:
+            yield Finding(
+                code="two-labels",
+                message=f"{v.judge} gives response {v.response_id!r} {told[key]} and {v.value}: "
+                "its score is not known",
+                suggestion="keep one of the two",
+                **place,
+            )

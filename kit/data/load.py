@@ -22,9 +22,8 @@ from .files import is_url
 from .findings import Finding, Note
 from .formats.benchmarks import flat
 from .formats.kit import kit, record_row
-from .joining import odd_labels
 from .jsonl import plain, write_jsonl
-from .labels import FIELDS, extent, scale_of
+from .labels import FIELDS, extent, odd_labels, scale_of
 from .levels import SCALE, by_levels
 from .rows import Context, Row
 from .shelf import Shelf, same_task, say_ids
