@@ -346,7 +346,8 @@ def _interval(
     .84-.95 for a bootstrap-like spread of the plug-in shifted to the debiased value (normal
     simulation, n 100 to 3000).
     """
-    q, se = t_quantile(level, freedom(cells)), spread(cells, s)
+    q = t_quantile(level, freedom(cells))
+    se = spread(cells, s)
     units = cells.size if cells.units is None else float(cells.units.shape[0])
     half = q * se if se > 1e-12 else q * q / (units + q * q)  # Wilson's reach where all is alike
     less = left_over(*resample.bin_sums(cells, cells.n), s)

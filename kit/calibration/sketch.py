@@ -155,7 +155,8 @@ class Sketch:
     def _used(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Of the cells that hold rows: mean confidence (u,), weights and sums (u, 2)."""
         used = self.weight.any(1)
-        w, s = self.weight[used], self.conf[used]
+        w = self.weight[used]
+        s = self.conf[used]
         return s.sum(1) / w.sum(1), w, s
 
     def _fold(self, where: Locator) -> Cells:

@@ -50,7 +50,8 @@ def nodes_of(sketch: Sketch) -> tuple[np.ndarray, np.ndarray]:
     """Linear binning onto 4201 nodes: weight (4201,), sum of (outcome - confidence) (4201,). Exact,
     since a cell of the sketch never crosses a node."""
     used = np.flatnonzero(sketch.weight.any(1))
-    w, s = sketch.weight[used], sketch.conf[used]
+    w = sketch.weight[used]
+    s = sketch.conf[used]
     mean = np.divide(s, w, out=np.zeros_like(s), where=w > 0)
     j = np.minimum(used // 12, NODES - 1)
     mass = np.zeros(NODES + 1)

@@ -249,7 +249,8 @@ def _number(task: Task, response: Response, args: Arguments) -> Finding:
     unit : a number in another one is converted, one without any is taken as meant. which : any,
     first or last. Of an answer with an <answer> block or a \\boxed{} only the last one is read.
     """
-    value, tolerance = args.number("value"), args.number("tolerance", low=0) or 0.0
+    value = args.number("value")
+    tolerance = args.number("tolerance", low=0) or 0.0
     if value is None:
         raise args.wrong("value", "value is missing", "write the number that the answer must give")
     which = args.get("which", "any")
@@ -298,7 +299,8 @@ _FRAME = frozenset(
 
 
 def _cites(task: Task, response: Response, args: Arguments) -> Finding:
-    least, only = args.number("min", low=0, whole=True), args.flag("only_known", True)
+    least = args.number("min", low=0, whole=True)
+    only = args.flag("only_known", True)
     least = 1 if least is None else least
     ids = list(dict.fromkeys(text_of.cited(response.text, tuple(task.sources))))
     known = [i for i in ids if i in task.sources]

@@ -101,7 +101,8 @@ def printable(text: str) -> str:
 
 def emit(args: Options, data: Any, text: str) -> None:
     """Print `data` as JSON when --json was given, else `text`."""
-    as_json, encoding = getattr(args, "json", False), sys.stdout.encoding or "utf-8"
+    as_json = getattr(args, "json", False)
+    encoding = sys.stdout.encoding or "utf-8"
     out = json.dumps(plain(data), indent=2, ensure_ascii=False) if as_json else text
     out = printable(out.rstrip() + "\n")
     try:

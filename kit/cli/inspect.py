@@ -77,7 +77,8 @@ def _opinion(args: Options) -> Any:
 
     if args.judge is None:
         return None
-    who, budget = judge_of(args.judge, where="--judge"), Budget(calls=args.budget_calls)
+    who = judge_of(args.judge, where="--judge")
+    budget = Budget(calls=args.budget_calls)
     return opinion_of(who, args.ledger, budget, True)
 
 

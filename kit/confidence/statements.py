@@ -407,7 +407,8 @@ def _closing(plain: str) -> Statement | None:
     body = plain.rstrip(" \t\n.!)]}")
     start = _begin(body, len(body))
     start += len(body[start:]) - len(body[start:].lstrip())
-    last, rest = body[start:], body[:start].rstrip()
+    last = body[start:]
+    rest = body[:start].rstrip()
     before = rest[_begin(rest, max(0, len(rest) - 1)) :]
     found = None
     if rest:

@@ -471,7 +471,8 @@ def _scale(
 
 def free_id(row: Row, name: str, seen: set[str]) -> str:
     """An id that is not among those seen, to which it is added; a change is reported."""
-    own, name = name, unused(name, lambda n: n not in seen)
+    own = name
+    name = unused(name, lambda n: n not in seen)
     if name != own:
         row.find(
             "duplicate-id",

@@ -7,8 +7,8 @@ side 0 of the set that is joined to, 1 of the other one.
 from __future__ import annotations
 
 import re
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,6 +21,7 @@ from .findings import Finding
 from .labels import is_column, odd_labels
 from .levels import by_levels
 from .names import spelled
+from .seen import Alike
 from .slips import READS
 from .values import as_text, beside, blank, unused
 
@@ -55,36 +56,6 @@ RANKS = (
 MAPS = ("truth", "sources")
 DERIVED = {FIELD, SISTERS}  # of a truth, by its file
 Record = TypeVar("Record", Task, Criterion, Response)
-
-
-class Alike:
-    """Things by a key and by what is said of them: found where that is equal, or said by one alone.
-
-    >>> like = Alike([("Q", {"system": "S"}, 1), ("Q", {}, 2), ("Q", {"system": "T"}, 3)])
-    >>> list(like("Q", {"system": "S"})), len(list(like("Q", {}))), list(like("P", {}))
-    ([1, 2], 3, [])
-    """
-
-    def __init__(self, things: Iterable[tuple[Any, Mapping[str, str], Any]]):
-        pairs = ((key, (frozenset(said), said, x)) for key, said, x in things)
-        self.forms = {
-            key: grouped((names, (said, x)) for names, said, x in held)
-            for key, held in grouped(pairs).items()
-        }
-        self.tables: dict[tuple, dict[tuple, deque]] = {}
-        self.gone: set[Any] = set()  # not to be found again
-
-    def __call__(self, key: Any, said: Mapping[str, str]) -> Iterator[Any]:
-        for names, held in self.forms.get(key, {}).items():
-            both = sorted(names & said.keys())
-            place = (key, names, *both)
-            if place not in self.tables:
-                table = grouped((tuple(map(x.get, both)), thing) for x, thing in held)
-                self.tables[place] = {k: deque(v) for k, v in table.items()}
-            found = self.tables[place].get(tuple(map(said.get, both)), deque())
-            while found and found[0] in self.gone:
-                found.popleft()
-            yield from found
 
 
 def joined(one: TaskSet, two: TaskSet) -> dict[str, Any]:
@@ -321,6 +292,8 @@ def _answers(
     """Place of an answer -> its task and name in the joined set; the answers there; and a warning
     where one is called otherwise, as one of the other side has its name."""
     groups: dict[tuple, list] = {}  # those that an earlier join could not tell to be the same, too
+    heard: dict[tuple, tuple] = {}  # an answer named by its prompt, of which several people speak
+    said_of = [grouped((v.ids[:2], (v.judge, v.criterion_id)) for v in s.verdicts) for s in sides]
     for n, r in ((n, r) for n, s in enumerate(sides) for r in s.responses):
         task = sides[n].by_id.get(r.task_id)
         to = _to(ids, n, r.task_id)
@@ -329,7 +302,16 @@ def _answers(
         said = {k: x for k, x in said.items() if tasks[to].meta.get(k) != x}
         new = replace(r, task_id=to, meta={**said, **r.meta})
         by_row = bool(ROW.fullmatch(r.task_id))
-        groups.setdefault((n, by_row), []).append((new, [(n, *r.ids)]))
+        labels = set(said_of[n].get(r.ids, ())) if by_row else set()
+        key = (n, *new.ids, *_told(new).items())
+        entry = heard.setdefault(key, (new, [])) if labels else (new, [])
+        before = {x for place in entry[1] for x in said_of[n][place[1:]]}
+        again = bool(before) and labels.isdisjoint(before)
+        if before and not again:
+            entry = new, []
+        entry[1].append((n, *r.ids))
+        if not again:
+            groups.setdefault((n, by_row), []).append(entry)
     every: list[tuple[Response, list[tuple]]] = []
     for group in groups.values():
         same = _same([r for r, _ in every], [r for r, _ in group], file)

@@ -202,7 +202,8 @@ def by_levels(
     for i, v in enumerate(out):
         if "label" not in v.meta or "level" in v.meta:
             continue
-        label, c = v.meta["label"], scaled.get(_on(v))
+        label = v.meta["label"]
+        c = scaled.get(_on(v))
         x = None if isinstance(label, bool) else number(label)
         if c is not None:
             own[i] = c
@@ -284,7 +285,8 @@ def _again(out: list[Verdict], told: list[Finding], flat: Mapping[int, float]) -
 
 def _named(label: Any, c: Criterion) -> float | None:
     """The level that a label names by its words or by the number before them; 3 points in "3/5"."""
-    said, x = as_text(label).strip().casefold(), number(label)
+    said = as_text(label).strip().casefold()
+    x = number(label)
     head, _, tail = said.partition("/")
     place, whole = fraction(said) or (None, None)
     if c.points and whole == c.points:

@@ -4,9 +4,13 @@ millions of rows fit."""
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
+from typing import Any
 from zlib import crc32
+
+from ..records import grouped
 
 
 class Seen:
@@ -78,3 +82,33 @@ class Tasks:
         first = self._marks[n * len(marks) : (n + 1) * len(marks)]
         pairs = zip(told, marks, first, strict=True)
         return self._rows[n], [field for field, mark, known in pairs if mark != known]
+
+
+class Alike:
+    """Things by a key and by what is said of them: found where that is equal, or said by one alone.
+
+    >>> like = Alike([("Q", {"system": "S"}, 1), ("Q", {}, 2), ("Q", {"system": "T"}, 3)])
+    >>> list(like("Q", {"system": "S"})), len(list(like("Q", {}))), list(like("P", {}))
+    ([1, 2], 3, [])
+    """
+
+    def __init__(self, things: Iterable[tuple[Any, Mapping[str, str], Any]]):
+        pairs = ((key, (frozenset(said), said, x)) for key, said, x in things)
+        self.forms = {
+            key: grouped((names, (said, x)) for names, said, x in held)
+            for key, held in grouped(pairs).items()
+        }
+        self.tables: dict[tuple, dict[tuple, deque]] = {}
+        self.gone: set[Any] = set()  # not to be found again
+
+    def __call__(self, key: Any, said: Mapping[str, str]) -> Iterator[Any]:
+        for names, held in self.forms.get(key, {}).items():
+            both = sorted(names & said.keys())
+            place = (key, names, *both)
+            if place not in self.tables:
+                table = grouped((tuple(map(x.get, both)), thing) for x, thing in held)
+                self.tables[place] = {k: deque(v) for k, v in table.items()}
+            found = self.tables[place].get(tuple(map(said.get, both)), deque())
+            while found and found[0] in self.gone:
+                found.popleft()
+            yield from found

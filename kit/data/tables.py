@@ -254,7 +254,8 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
             ),
             (not header, "the file is empty", str(path), "the first line must name the columns"),
         )
-        width, header = len(header), [name.strip() for name in header]
+        width = len(header)
+        header = [name.strip() for name in header]
         while header and not header[-1]:  # columns that a spreadsheet left empty
             header.pop()
         if twice := sorted({n for n in header if header.count(n) > 1}):

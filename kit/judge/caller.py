@@ -159,7 +159,8 @@ class Caller:
                     continue
             if got.final or got.refusal is not None:
                 return got
-            faults, busy = faults + got.counts, busy + got.busy
+            faults = faults + got.counts
+            busy = busy + got.busy
             if faults >= self.tries:
                 return Outcome(reason=f"{asked} attempts failed, the last with: {got.reason}")
             if busy > BUSY and time.monotonic() - started > self.patience:

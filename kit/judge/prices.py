@@ -117,7 +117,8 @@ def warning(model: str, today: datetime.date | None = None, within: int = 120) -
     >>> warning("gpt-5-mini", datetime.date(2026, 11, 21))
     'gpt-5-mini is shut down on 2026-12-11 (in 20 days); gpt-6-luna is the default now'
     """
-    day, today = shutdown(model), today or datetime.date.today()
+    day = shutdown(model)
+    today = today or datetime.date.today()
     if day is None or (day - today).days > within:
         return None
     when = (
@@ -293,7 +294,8 @@ class Budget:
                 where="Budget(usd=...)",
                 fix="give the judge its price (price=(input, output) in dollars per million tokens), or cap tokens or calls",
             )
-        after, gone = self.spent + reserved + cost, self.spent
+        after = self.spent + reserved + cost
+        gone = self.spent
         for name, cap, value, spent in (
             ("calls", self.calls, after.calls, f"{gone.calls}"),
             (

@@ -167,7 +167,8 @@ def _turned(criteria: Sequence[Criterion]) -> Iterator[Criterion]:
 
 def _signed(c: Criterion, by_id: Mapping[str, Criterion]) -> float:
     """A weight, negative where what the criterion says counts against the answer."""
-    weight, above = c.weight, by_id.get(c.parent or "")
+    weight = c.weight
+    above = by_id.get(c.parent or "")
     for _ in by_id:  # a cycle is refused elsewhere
         if above is None:
             break

@@ -347,7 +347,8 @@ def several(material: Material) -> list[Policy]:
 def edit(policy: Policy, rng: random.Random) -> Policy:
     """One random edit: a part more, less, or another; another confidence, style, or repeats."""
     kind = rng.choice(("add", "add", "drop", "swap", "confidence", "confidence", "style", "repeat"))
-    parts, at = policy.parts, rng.randrange(len(policy.parts))
+    parts = policy.parts
+    at = rng.randrange(len(policy.parts))
     name = rng.choice(list(WRITERS))
     new = (name, rng.choice(WRITERS[name][1]))
     added = rng.choice(((new, *parts), (*parts[: at + 1], new, *parts[at + 1 :])))

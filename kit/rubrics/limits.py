@@ -88,7 +88,8 @@ def _bounds(m: re.Match[str]) -> tuple[float, float] | None:
     """(least, most) of one match; None for a number alone, or one that is no limit."""
     kind = next((k for k in BEFORE if m[k]), None)
     first, second = m[7], m[8]
-    n, after = _number(first), (m["after"] or "").lower()
+    n = _number(first)
+    after = (m["after"] or "").lower()
     if second:
         rising = n <= _number(second) or kind == "least" or m["range"] in ("between", "Between")
         return None if not rising or kind in ("over", "under", "exact") else (n, _number(second))

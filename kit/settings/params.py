@@ -236,7 +236,8 @@ def _fits(p: Parameter, value: Any) -> bool:
         return not one_of or f'"{value}"' in one_of[0]
     if value is None or not m:
         return True
-    low, high = float(m[2]), float(m[3])
+    low = float(m[2])
+    high = float(m[3])
     if value == low:
         return m[1] == "["
     if value == high:

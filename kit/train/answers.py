@@ -300,7 +300,8 @@ def _generate(
 ) -> list[tuple[list[int], bool, list[float]]]:
     """Answers of the model's own `generate`: token ids, whether cut off, log-probabilities."""
     torch = import_torch()
-    width, pad = max(map(len, prompts)), loaded.tokenizer.pad_token_id
+    width = max(map(len, prompts))
+    pad = loaded.tokenizer.pad_token_id
     device = next(loaded.model.parameters()).device
     ids = torch.tensor([[pad] * (width - len(p)) + list(p) for p in prompts], device=device)
     mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=device)

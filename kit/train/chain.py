@@ -251,7 +251,8 @@ def _rows_and_pairs(
     answers, own = values.get("answers"), values.get("pairs")
     if isinstance(answers, Mapping):
         how = make(Exact, answers, where=f"{where}, key answers")
-        rows, pairs = exact_rows(train[: how.exact], where), []
+        rows = exact_rows(train[: how.exact], where)
+        pairs = []
         if how.confidence:
             rng = random.Random(f"stated/{seed}")
             rows = [sure(r, rng.choice(how.confidence)) for r in rows]

@@ -112,7 +112,8 @@ def splice(output: dict[str, Any], fresh: Mapping[str, Any], rows: Sequence[int]
         new = fresh[key]
         if value.dim() == 2:
             width = max(value.shape[1], new.shape[1])
-            left, fill = key.startswith("prompt"), pad if key.endswith("ids") else 0
+            left = key.startswith("prompt")
+            fill = pad if key.endswith("ids") else 0
             value, new = (_wide(v, width, left, fill) for v in (value, new))
         output[key] = value.index_copy(0, at, new.to(value.dtype))
     output["num_items_in_batch"] = output["completion_mask"].sum()

@@ -157,7 +157,8 @@ def habits(kept: Sequence[Kept], tasks: Sequence[Task]) -> list[dict[str, Any]]:
     for kind in dict.fromkeys(str(t.kind) for t in tasks):
         first, whole, asks = [], [], []
         for r in said:
-            task, text = by_id.get(r.task_id), r.text.strip()
+            task = by_id.get(r.task_id)
+            text = r.text.strip()
             if task is None or str(task.kind) != kind:
                 continue
             asks.append(text.endswith("?"))

@@ -245,3 +245,36 @@ def test_a_set_that_lies_in_several_files_is_the_set_in_any_order(rnd):
         assert sizes(first) == truth
         assert sizes(first.joined(first)) == truth
         assert not [f for f in first.findings if f.severity == "error"]
+
+
+@pytest.mark.parametrize("named", [{"response_id": "gpt"}, {"model": "gpt"}, {}])
+@pytest.mark.parametrize("back", [False, True])
+def test_an_answer_by_its_prompt_of_which_two_people_speak_is_one(named, back):
+    """A row a rater, named by the prompt: every answer was there, judged and paid twice."""
+    criteria = [{"id": "a", "text": "It cites a source."}, {"id": "b", "text": "It is short."}]
+    asks = [{"id": f"q{i}", "prompt": f"Question {i}?", "criteria": criteria} for i in range(3)]
+    said = [
+        {
+            **named,
+            **dict(prompt=f"Question {i}?", response=f"Answer {i}", rater=f"r{r}"),
+            "labels": {"a": "met", "b": "unmet"},
+        }
+        for i in range(3)
+        for r in range(2)
+    ]
+    sets = [load_tasks(asks), load_tasks(said)]
+    got = sets[back].joined(sets[not back]).sound()
+    assert (len(got.tasks), len(got.responses), len(got.verdicts)) == (3, 3, 12)
+    assert {v.ids[:2] for v in got.verdicts} == {r.ids for r in got.responses}
+
+
+def test_a_row_an_answer_keeps_the_name_that_it_gives():
+    """A label table by the file's own response_id was on no answer."""
+    task = {"id": "q", "prompt": "Ask?", "criteria": [{"id": "a", "text": "It is short."}]}
+    rows = [{**task, "response_id": f"m{m}", "response": f"Answer {m}"} for m in range(2)]
+    labels = [
+        dict(task_id="q", response_id=f"m{m}", rater="ann", criterion_id="a", label="met")
+        for m in range(2)
+    ]
+    got = load_tasks(rows).joined(load_tasks(labels)).sound()
+    assert [r.id for r in got.responses] == [v.response_id for v in got.verdicts] == ["m0", "m1"]

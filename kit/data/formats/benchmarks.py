@@ -161,10 +161,11 @@ def checklist(row: Row) -> Parsed:
         row.used.add("references")
         for model, text in references.items():
             row.respond(task_id, str(model), text, source=str(model))
-    for field in ("response", "output"):
-        if row.data.get(field) is not None:
-            row.respond(task_id, field, row.take(field), source="data")
-            labelled(row, task_id, field)
+    held = [field for field in ("response", "output") if row.data.get(field) is not None]
+    own = row.optional("response_id") if len(held) == 1 else None
+    for field in held:
+        row.respond(task_id, own or field, row.take(field), source="data")
+        labelled(row, task_id, own or field)
     return row.task(
         task_id,
         chat.prompt,
@@ -318,7 +319,8 @@ def _flat_answer(
             row.keep(f"label of {criterion} in row {r.number}", label)
         return
     own = "r-" + fingerprint([task_id, as_text(text)])[:12]
-    name, source = r.optional("response_id") or own, r.optional("source", "model")
+    name = r.optional("response_id") or own
+    source = r.optional("source", "model")
     known = {x.id: x for x in row.responses}
     if name in known and known[name].text != as_text(text):
         r.find(

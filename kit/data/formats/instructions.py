@@ -104,7 +104,8 @@ def _times(noun: str, what: str, relation: str, count: str) -> Callable[[Argumen
 
 
 def _sections(a: Arguments) -> Made:
-    mark, found = a.get("section_spliter"), _bounds("at least", a.get("num_sections"))
+    mark = a.get("section_spliter")
+    found = _bounds("at least", a.get("num_sections"))
     if found is None or not isinstance(mark, str) or not mark:
         return None
     pattern = {"name": "regex", "pattern": re.escape(mark) + r"\s?\d+", **found[1]}
