@@ -366,9 +366,10 @@ def _made(r: Response) -> bool:
 
 
 def _told(r: Response) -> dict[str, str]:
-    """What makes an answer another one, where it is said."""
+    """What makes an answer another one, where it is said; a table's model is the source."""
     said = {k: r.meta.get(k) for k in APART} | {"text": r.text, "confidence": r.confidence}
-    said |= {"source": None if r.source == "data" else r.source}
+    source = None if r.source in ("data", said["model"]) else r.source
+    said["model" if said["model"] is None else "source"] = source
     return {k: as_text(x) for k, x in said.items() if x is not None}
 
 

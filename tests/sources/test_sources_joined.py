@@ -278,3 +278,18 @@ def test_a_row_an_answer_keeps_the_name_that_it_gives():
     ]
     got = load_tasks(rows).joined(load_tasks(labels)).sound()
     assert [r.id for r in got.responses] == [v.response_id for v in got.verdicts] == ["m0", "m1"]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_equal_texts_of_two_models_keep_their_own_labels(turned):
+    """A table's model is an answer's source: m1's label stood on m0's "Yes.", by the order of rows."""
+    given = [{"task_id": "q", "model": m, "response": "Yes."} for m in ("m0", "m1")]
+    table = [
+        dict(task_id="q", prompt="Q?", model=m, response="Yes.", rater="r", label=label)
+        | dict(criterion_id="a", criterion="It is right.")
+        for m, label in (("m1", "unmet"), ("m0", "met"))
+    ]
+    got = load_tasks(given[::-1] if turned else given).joined(load_tasks(table))
+    whose = {r.id: r.source for r in got.responses}
+    assert all(whose[r.id] == r.meta["model"] for r in got.responses)
+    assert {whose[v.response_id]: v.status for v in got.verdicts} == {"m0": "met", "m1": "unmet"}
