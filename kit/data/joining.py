@@ -299,7 +299,7 @@ def _answers(
         to = _to(ids, n, r.task_id)
         by_prompt = (n, r.task_id) in ends and not task.criteria
         said = task.meta if by_prompt else {}
-        said = {k: x for k, x in said.items() if tasks[to].meta.get(k) != x}
+        said = {k: x for k, x in said.items() if k in APART or tasks[to].meta.get(k) != x}
         new = replace(r, task_id=to, meta={**said, **r.meta})
         by_row = bool(ROW.fullmatch(r.task_id))
         labels = set(said_of[n].get(r.ids, ())) if by_row else set()

@@ -293,3 +293,11 @@ def test_equal_texts_of_two_models_keep_their_own_labels(turned):
     whose = {r.id: r.source for r in got.responses}
     assert all(whose[r.id] == r.meta["model"] for r in got.responses)
     assert {whose[v.response_id]: v.status for v in got.verdicts} == {"m0": "met", "m1": "unmet"}
+
+
+def test_an_answer_keeps_whose_it_is_where_its_task_says_the_same():
+    """The task's own `model` took that of the answers by the same one: 2 of 4 had none."""
+    task = {"id": "q", "prompt": "Q?", "model": "gpt", "criteria": CRITERIA}
+    given = [{"prompt": "Q?", "model": m, "response": f"By {m}."} for m in ("gpt", "llama")]
+    got = load_tasks([task]).joined(load_tasks(given))
+    assert [r.meta["model"] for r in got.responses] == ["gpt", "llama"]
