@@ -9,14 +9,17 @@ asking is waited for.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Coroutine, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..records import Criterion, Response, Task, Verdict
 from . import loop
-from .records import Question, checked, question
-from .session import session
+from .keys import redact
+from .records import Call, Question, checked, question
+from .session import Session, session, using
 
 POLL = 0.2  # seconds between two looks at what another process is asking
 
@@ -145,3 +148,30 @@ async def together(work: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
         if isinstance(row, BaseException):
             raise row
     return rows
+
+
+async def chat(
+    judge: Any, prompt: str, room: int, ledger: Any = None, budget: Any = None
+) -> tuple[str, Call | None, str]:
+    """A reply of `room` tokens at most, its call (None: nothing was paid), and why the reply is
+    empty where it is. Attempts that were paid and lost go into the ledger.
+    """
+    if hasattr(judge, "ready"):
+        judge = await judge.ready()
+    with using(Session(ledger=ledger, budget=budget)) as run:
+        try:
+            done = await judge.chat(prompt, room)
+        finally:
+            run.flush()
+    choices = (done.data or {}).get("choices") or [{}]
+    text = (choices[0].get("message") or {}).get("content")
+    reply = redact(text) if isinstance(text, str) else ""
+    return reply, done.call, done.reason or "an empty reply"
+
+
+def keep(ledger: Any, call: Call, prompt: str, reply: str, *, key: str, name: str) -> None:
+    """Store a reply under its key, for whoever asks the same; name : who asked, in the cost book.
+    An empty reply is paid too: it stays under its own id, and the question is asked again.
+    """
+    kept = {"id": key, "reply": reply} if reply.strip() else {"id": call.id}
+    ledger.put(call=replace(call, judge=name, request=json.dumps({"prompt": prompt}), **kept))

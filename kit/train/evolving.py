@@ -9,7 +9,6 @@ run goes on.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,8 +16,8 @@ from typing import Any
 
 from ..errors import KitError
 from ..judge import loop
+from ..judge.asking import chat, keep
 from ..judge.factory import endpoints
-from ..judge.keys import redact
 from ..records import Criterion, Grade, Response, fingerprint, grouped, is_number
 from ..rewards.components import Format
 from ..rewards.evolve import Ask, EvolvingRubrics
@@ -113,12 +112,10 @@ def asker(judge: Any, reward: Reward) -> Ask:
         if known is not None:
             return known.reply
         reward.bill.begin(book)
-        done = await loop.hop(judge.chat(prompt, ROOM))
-        if done.data is None or done.call is None:
-            raise ConnectionError(done.reason or "no reply")
-        said = redact(str(done.data["choices"][0]["message"]["content"]))
-        request = json.dumps({"prompt": prompt})
-        book.put(call=replace(done.call, id=key, judge="evolve", request=request, reply=said))
+        said, call, why = await loop.hop(chat(judge, prompt, ROOM, book))
+        if call is None:
+            raise ConnectionError(why)
+        keep(book, call, prompt, said, key=key, name="evolve")
         return said
 
     return ask

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable
 from typing import Any
 
 from ..errors import JudgeDownError, KitError
 from ..judge import loop, templates
+from ..judge.asking import chat, keep
 from ..judge.factory import judge_of, parts
-from ..judge.keys import redact
 from ..judge.prices import Usage
 from ..judge.records import Call, Forecast
-from ..judge.session import Session, using
 from ..records import fingerprint
 
 MakeJudge = Callable[..., Any]
@@ -95,18 +93,13 @@ class Reflector:
     def __call__(self, prompt: str) -> str:
         who = self._who()
         key = "reflection-" + fingerprint([who, prompt])
-        known = self.ledger.call(key) if self.ledger is not None and who else None
+        ledger = self.ledger if who else None
+        known = None if ledger is None else ledger.call(key)
         if known is not None:
             return known.reply
         reply, call, why = self._reply(prompt)
-        if self.ledger is not None and who and call is not None:
-            # an empty reply is paid too: it stays under its own id, and the question is asked again
-            kept = {"id": key, "reply": reply} if reply.strip() else {"id": call.id}
-            self.ledger.put(
-                call=dataclasses.replace(
-                    call, judge="reflection", request=json.dumps({"prompt": prompt}), **kept
-                )
-            )
+        if ledger is not None and call is not None:
+            keep(ledger, call, prompt, reply, key=key, name="reflection")
         return _text(reply, why)
 
     def forecast(self, tokens_in: int) -> Forecast:
@@ -115,13 +108,19 @@ class Reflector:
         return Usage(tokens_in=tokens_in, tokens_out=ROOM).forecast(price)
 
     def _reply(self, prompt: str) -> tuple[str, Call | None, str]:
-        if not callable(self.model):
-            return _chat(self.judge, prompt, self.ledger, self.budget)
-        if self.budget is not None:
-            one = Forecast(calls=1, cost=0.0)
-            self.budget.settle(self.budget.reserve(one), one)
-        call = Call(id="", judge="", model=str(self._who()), endpoint="")
-        return _text(self.model(prompt), "not a text, or an empty one"), call, ""
+        if callable(self.model):
+            if self.budget is not None:
+                one = Forecast(calls=1, cost=0.0)
+                self.budget.settle(self.budget.reserve(one), one)
+            call = Call(id="", judge="", model=str(self._who()), endpoint="")
+            return _text(self.model(prompt), "not a text, or an empty one"), call, ""
+        if not hasattr(self.judge, "chat") and not hasattr(self.judge, "ready"):
+            raise KitError(
+                "this judge cannot be asked to rewrite a prompt",
+                where="reflect",
+                fix="give reflect=, a function prompt -> text, or 'endpoint:MODEL'",
+            )
+        return loop.run(chat(self.judge, prompt, ROOM, self.ledger, self.budget))
 
     def _who(self) -> Any:
         """All that shapes a reply but the question; None where nothing tells."""
@@ -135,26 +134,6 @@ def _caller(judge: Any) -> Any:
     return getattr(judge, "caller", None)
 
 
-def _chat(judge: Any, prompt: str, ledger: Any, budget: Any) -> tuple[str, Call | None, str]:
-    """One reply of the judge's model to a plain question, its call (None: nothing was paid), and
-    why the reply is empty where it is. Attempts that were paid and lost go into the ledger.
-    """
-    if not hasattr(judge, "chat") and not hasattr(judge, "ready"):
-        raise KitError(
-            "this judge cannot be asked to rewrite a prompt",
-            where="reflect",
-            fix="give reflect=, a function prompt -> text, or 'endpoint:MODEL'",
-        )
-    outcome = loop.run(_asked(judge, prompt, ledger, budget))
-    choices = (outcome.data or {}).get("choices") or [{}]
-    text = (choices[0].get("message") or {}).get("content")
-    return (
-        redact(text) if isinstance(text, str) else "",
-        outcome.call,
-        outcome.reason or "an empty reply",
-    )
-
-
 def _text(reply: Any, why: str) -> str:
     """The reply, where it is a text; JudgeDownError that says why not."""
     if isinstance(reply, str) and reply.strip():
@@ -164,13 +143,3 @@ def _text(reply: Any, why: str) -> str:
         where="reflect",
         fix="run the same again: what was judged and rewritten is kept in the ledger",
     )
-
-
-async def _asked(judge: Any, prompt: str, ledger: Any, budget: Any) -> Any:
-    if hasattr(judge, "ready"):
-        judge = await judge.ready()
-    with using(Session(ledger=ledger, budget=budget)) as run:
-        try:
-            return await judge.chat(prompt, ROOM)
-        finally:
-            run.flush()

@@ -66,6 +66,17 @@ def test_a_model_over_http_proposes_criteria_in_a_training(tmp_path, model):
     assert bill.calls == 1 and bill.cost == pytest.approx(19e-6)
 
 
+def test_a_proposal_without_a_text_is_asked_again(tmp_path, model, monkeypatch):
+    """A reply without a text stood in the ledger as "None", and a resumed run read it there."""
+    bill, book = reward.Bill.of(tmp_path / "bill.json", False), Ledger(tmp_path / "ledger.sqlite")
+    ask = evolving.asker(factory.judge_of(model), SimpleNamespace(bill=bill, ledger=book))
+    monkeypatch.setattr(FakeModel, "said", None)
+    assert asyncio.run(ask("Propose.")) == ""
+    monkeypatch.setattr(FakeModel, "said", "A criterion.")
+    assert asyncio.run(ask("Propose.")) == "A criterion."
+    assert {r["judge"]: r["calls"] for r in book.costs()} == {"evolve": 2}
+
+
 @pytest.mark.parametrize("reply", [None, "", 7, RuntimeError("401")])
 def test_a_rewriter_that_fails_ends_the_search_and_says_so(tmp_path, reply):
     """All reflections failed, and the search said that it had found nothing, with exit code 0."""
