@@ -7,11 +7,9 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any
 
-Explorer = TypeVar("Explorer", bound=Callable[..., Any])
-_STILL = ContextVar("_STILL", default=False)
+Explorer = Callable[..., Any]
 
 # A kernel draws the controls: the twin is hidden. No kernel, "model not found": the controls are.
 # Two rules: CSS allows no :has() inside another, and one bad selector undoes its whole rule.
@@ -31,24 +29,35 @@ def live() -> bool:
     widget can make nbclient wait for ever (it answers on the shell channel with the cell's own
     header, and the cell's end is lost).
     """
-    return not _STILL.get() and os.environ.get("KIT_HEADLESS", "0") in ("", "0")
+    return os.environ.get("KIT_HEADLESS", "0") in ("", "0")
 
 
-def twinned(explorer: Explorer) -> Explorer:
-    """An explorer whose controls are displayed with its static twin under them.
+def twinned(twin: Callable[..., Any]) -> Callable[[Explorer], Explorer]:
+    """An explorer whose controls are displayed with its static twin under them; headless, the twin.
 
+    twin : takes the explorer's arguments and gives a figure, or the text of a page.
     A saved notebook keeps no widget's state: without the twin JupyterLab shows "Error displaying
     widget: model not found" there, and GitHub nothing.
     """
 
-    @functools.wraps(explorer)
-    def controls(*args: Any, **options: Any) -> Any:
-        box = explorer(*args, **options)
-        if hasattr(box, "children"):
-            box._ipython_display_ = lambda **_: _display(box, _still(explorer, *args, **options))
-        return box
+    def still(*args: Any, **options: Any) -> Any:
+        from IPython.display import HTML
 
-    return controls  # type: ignore[return-value]
+        shown = twin(*args, **options)
+        return HTML(shown) if isinstance(shown, str) else shown
+
+    def of(explorer: Explorer) -> Explorer:
+        @functools.wraps(explorer)
+        def controls(*args: Any, **options: Any) -> Any:
+            if not live():
+                return still(*args, **options)
+            box = explorer(*args, **options)
+            box._ipython_display_ = lambda **_: _display(box, still(*args, **options))
+            return box
+
+        return controls
+
+    return of
 
 
 def drawn(make: Callable[[], Any], *controls: Any) -> Any:
@@ -72,15 +81,6 @@ def watch(draw: Callable[..., Any], *controls: Any) -> None:
     for control in controls:
         control.observe(draw, "value")
     draw()
-
-
-def _still(explorer: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """What the explorer returns in a headless run."""
-    before = _STILL.set(True)
-    try:
-        return explorer(*args, **options)
-    finally:
-        _STILL.reset(before)
 
 
 def _display(box: Any, still: Any) -> None:

@@ -14,20 +14,21 @@ from ..tables import dicts_html
 from ..tuning.bench import BASELINE, Workbench
 from ..tuning.pages import SHOWN, VIEWS, bench_html, diff_html, flips_html, picked
 from ..tuning.trials import Trial
-from . import live, twinned, watch
+from . import twinned, watch
 
 
-@twinned
+def _begun(bench: Workbench) -> str:
+    bench._trial(BASELINE)
+    return bench_html(bench)
+
+
+@twinned(_begun)
 def explorer(bench: Workbench) -> Any:
     """Edit the prompt, try it, filter what changed, judge one again, doubt a label, export.
 
     Headless: `bench_html`. The widget's attribute `bench` holds the bench.
     """
     bench._trial(BASELINE)
-    if not live():
-        from IPython.display import HTML
-
-        return HTML(bench_html(bench))
     return _Controls(bench).box
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..calibration import reliability
 from ..plots import calibration as plots
-from . import drawn, live, twinned
+from . import drawn, twinned
 
 COUNTS = (5, 8, 10, 15, 20, 30)
 
@@ -17,11 +17,9 @@ def at_bins(conf: Any, correct: Any, *, bins: int = 10, cluster: Any = None) -> 
     return plots.reliability(found, kind="binned", title=f"Reliability, {bins} bins")
 
 
-@twinned
+@twinned(at_bins)
 def bins_explorer(conf: Any, correct: Any, *, cluster: Any = None) -> Any:
     """A slider of the number of bins over `at_bins`; headless, ten bins."""
-    if not live():
-        return at_bins(conf, correct, cluster=cluster)
     import ipywidgets as w
 
     figures = {n: at_bins(conf, correct, bins=n, cluster=cluster) for n in COUNTS}

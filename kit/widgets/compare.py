@@ -9,7 +9,7 @@ from typing import Any
 from ..plots import compare as plots
 from ..records import Run
 from ..runs import compare
-from . import drawn, live, twinned
+from . import drawn, twinned
 
 
 def show(
@@ -30,12 +30,15 @@ def show(
     )
 
 
-@twinned
+def first(found: Sequence[tuple[Path, Run]], contains: str = "") -> Any:
+    """What `show` gives for the first notebook."""
+    return show(found, min((r.notebook for _, r in found), default="none"), contains)
+
+
+@twinned(first)
 def explorer(found: Sequence[tuple[Path, Run]], contains: str = "") -> Any:
     """A dropdown of notebooks and a filter of metrics over `show`; headless, its first figure."""
     names = sorted({r.notebook for _, r in found}) or ["none"]
-    if not live():
-        return show(found, names[0], contains)
     import ipywidgets as w
 
     book = w.Dropdown(options=names, description="notebook")

@@ -16,7 +16,7 @@ from ..records import Verdict
 from ..rubrics import explore
 from ..rubrics.lint import LintReport
 from ..tables import STYLE, rows_html
-from . import live, twinned, watch
+from . import twinned, watch
 
 MARKS = {
     "met": "&#10003;",
@@ -105,25 +105,22 @@ def task_html(task: Mapping[str, Any]) -> str:
     return "".join(parts)
 
 
-@twinned
+def first(
+    tasks: TaskSet, lint: LintReport | None = None, *, verdicts: list[Verdict] | None = None
+) -> str:
+    """The table of all tasks, and the first of them."""
+    rows = explore.table(tasks, lint=lint)
+    read = [explore.read(tasks, r["task_id"], verdicts=verdicts) for r in rows[:1]]
+    return tasks_html(rows) + "".join(map(task_html, read))
+
+
+@twinned(first)
 def browse(
     tasks: TaskSet, lint: LintReport | None = None, *, verdicts: list[Verdict] | None = None
 ) -> Any:
     """Filter tasks (text, kind, lint rule) and read one; headless, the unfiltered table and the
     first task.
     """
-    if not live():
-        from IPython.display import HTML
-
-        rows = explore.table(tasks, lint=lint)
-        return HTML(
-            tasks_html(rows)
-            + (
-                task_html(explore.read(tasks, rows[0]["task_id"], verdicts=verdicts))
-                if rows
-                else ""
-            )
-        )
     import ipywidgets as w
 
     text = w.Text(

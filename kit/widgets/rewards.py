@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..records import Response, Task, Verdict
 from ..rewards.composer import Composer
 from ..rewards.contrast import rerank, weight_names
 from ..tables import rows_html
-from . import live, twinned, watch
+from . import twinned, watch
 
 
 def table_html(
@@ -35,36 +35,34 @@ def _ranked(r: Mapping[str, Any], text: str) -> tuple[Any, ...]:
     return r["rank"] or "-", arrow, r["task_id"], who, *scores, short
 
 
-@twinned
-def weight_explorer(
-    tasks: Iterable[Task],
+def ranking(
+    tasks: Sequence[Task],
     responses: Sequence[Response],
-    verdicts: Iterable[Verdict],
+    verdicts: Sequence[Verdict],
     *,
     composer: Composer | str = "default",
-    task_id: str | None = None,
-    top: int = 20,
+    weights: Mapping[str, float] | None = None,
+) -> str:
+    """The answers ranked under these weights, as HTML."""
+    rows = rerank(tasks, responses, verdicts, weights, composer=composer)
+    return table_html(rows, texts={r.ids: r.text for r in responses})
+
+
+@twinned(ranking)
+def weight_explorer(
+    tasks: Sequence[Task],
+    responses: Sequence[Response],
+    verdicts: Sequence[Verdict],
+    *,
+    composer: Composer | str = "default",
 ) -> Any:
     """A widget: one slider per component and criterion group that weighs here, and the ranking that
     follows. Wraps `rerank`.
 
-    task_id : show one task's answers only (the ranking is then within it). Works with ipywidgets
-        7.7 and 8;
-    headless, the ranking under the given weights.
+    Works with ipywidgets 7.7 and 8; headless, the ranking under the given weights.
     """
-    tasks = [t for t in tasks if task_id in (None, t.id)]
-    ids = {t.id for t in tasks}
-    responses = [r for r in responses if r.task_id in ids]
-    verdicts = [v for v in verdicts if v.task_id in ids]
     base = Composer.from_config(composer)
     component = {c.name: c.weight for c in base.components}
-    texts = {r.ids: r.text for r in responses}
-    if not live():
-        from IPython.display import HTML
-
-        return HTML(
-            table_html(rerank(tasks, responses, verdicts, {}, composer=base), texts=texts, top=top)
-        )
     import ipywidgets as w
 
     sliders = {
@@ -82,10 +80,8 @@ def weight_explorer(
     out = w.HTML()
 
     def show(_: Any = None) -> None:
-        rows = rerank(
-            tasks, responses, verdicts, {n: s.value for n, s in sliders.items()}, composer=base
-        )
-        out.value = table_html(rows, texts=texts, top=top)
+        weights = {n: s.value for n, s in sliders.items()}
+        out.value = ranking(tasks, responses, verdicts, composer=base, weights=weights)
 
     reset = w.Button(description="Reset")
 

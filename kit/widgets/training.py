@@ -113,19 +113,16 @@ def live(total: int | None = None) -> tuple[Any, Callable[[Mapping[str, Any]], N
     return box, on_step
 
 
-@twinned
-def browser(rollouts: Rows, *, texts: Mapping[str, str] | None = None) -> Any:
+def last(rollouts: Rows) -> str:
+    """The last step's answers."""
+    return answers_html(rollouts, step=max((r["step"] for r in rollouts), default=0))
+
+
+@twinned(last)
+def browser(rollouts: Rows) -> Any:
     """A slider over steps, a choice of task and of order, over `answers_html`; headless, the last
     step's answers.
     """
-    if not widgets_live():
-        from IPython.display import HTML
-
-        return HTML(
-            answers_html(
-                rollouts, step=max((r["step"] for r in rollouts), default=0), texts=texts, top=12
-            )
-        )
     import ipywidgets as w
 
     steps = sorted({r["step"] for r in rollouts}) or [0]
@@ -145,7 +142,6 @@ def browser(rollouts: Rows, *, texts: Mapping[str, str] | None = None) -> Any:
             step=None if task.value is not None else slider.value,
             task_id=task.value,
             order=order.value,
-            texts=texts,
             top=24,
         )
 
