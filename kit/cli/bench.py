@@ -34,8 +34,8 @@ ARGS = (
 
 def run(args: Options) -> Output:
     """Measure; exit code 0: every part ran, 1: one failed or was stopped, 3: there is no GPU."""
-    from ..system import paths, progress
-    from ..train import bench, device
+    from ..system import device, paths, progress
+    from ..train import bench
 
     out, preset = Path(args.out), args.preset
     plan = bench.plan(preset, args.steps, out)

@@ -70,7 +70,7 @@ def device(load: bool) -> list[dict[str, str]]:
     load : import torch although no GPU is seen, which takes seconds on a busy machine.
     """
     try:
-        from ..train import device as dev
+        from ..system import device as dev
 
         if load or has_gpu():
             d = dev.choose()

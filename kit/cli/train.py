@@ -48,7 +48,7 @@ def run(args: Options) -> Output:
     if args.names:
         changed = {k: v[0] for k, v in names.CHANGED.items()}
         return Output({**names.ALIASES, **changed}, names.table())
-    from ..train.device import import_torch
+    from ..system.device import import_torch
 
     config = _config(args.config)
     import_torch()

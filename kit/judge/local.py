@@ -27,6 +27,7 @@ from typing import Any
 
 from ..errors import DataError, KitError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
+from ..system.device import choose
 
 VERSION = 2
 # What all criteria share is said in the prefix, which is read once; the question after it is short.
@@ -61,22 +62,6 @@ class Reading:
     best: int
 
 
-def dtype_and_why(device: str) -> tuple[Any, str]:
-    """The number format for a device, and the reason in words."""
-    import torch
-
-    if device.startswith("cuda"):
-        if torch.cuda.is_bf16_supported(including_emulation=False):
-            return torch.bfloat16, "bfloat16: this GPU computes in it"
-        return torch.float16, "float16: this GPU has no bfloat16"
-    ask = [
-        getattr(torch.cpu, n, None) for n in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    ]
-    if any(f is not None and f() for f in ask):
-        return torch.bfloat16, "bfloat16: this CPU multiplies in it"
-    return torch.float32, "float32: this CPU has no bfloat16 arithmetic"
-
-
 class LocalJudge:
     """Judge with a causal language model and its tokenizer, both already loaded.
 
@@ -107,18 +92,14 @@ class LocalJudge:
         self.identity = _identity(model)
 
     @classmethod
-    def from_pretrained(
-        cls, path: str | Path, *, device: str | None = None, **more: Any
-    ) -> LocalJudge:
-        """Load a model folder (or hub name) in the number format that suits the device."""
-        import torch
+    def from_pretrained(cls, path: str | Path, **more: Any) -> LocalJudge:
+        """Load a model folder (or hub name) to this machine's device, in its number format."""
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
-        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        model = AutoModelForCausalLM.from_pretrained(str(path), dtype=dtype_and_why(device)[0]).to(
-            device
-        )
-        return cls(model.eval(), AutoTokenizer.from_pretrained(str(path)), **more)
+        here = choose()
+        model = AutoModelForCausalLM.from_pretrained(str(path), dtype=here.torch_dtype())
+        model = model.to(here.kind).eval()
+        return cls(model, AutoTokenizer.from_pretrained(str(path)), **more)
 
     # -- the judge protocol -------------------------------------------------------------------------------------------
     def keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:

@@ -1,1 +1,1 @@
-"""The machine: where files lie, processes, progress bars."""
+"""The machine: where files lie, its device, processes, progress bars."""

@@ -15,9 +15,9 @@ from ..errors import DataError
 from ..records import Response, Task, fingerprint, grouped
 from ..rewards.trivial import TRIVIAL, policies
 from ..system import progress
+from ..system.device import import_torch
 from . import engine, sampling
 from .config import GRPOSettings
-from .device import import_torch
 from .evaluation import Evaluation
 from .inputs import chat_ids
 from .models import Loaded, eos_ids, told

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from ..runs import peak_memory
-from ..system import paths, processes
-from . import answers, config, device, grpo, inputs, models, presets, rollouts
+from ..system import device, paths, processes
+from . import answers, config, grpo, inputs, models, presets, rollouts
 
 PARTS = ("kit", "bare", "notebook")
 LIMIT = 180.0  # seconds for each part, under ten minutes together

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .device import import_torch
+from ..system.device import import_torch
 from .packing import Packed
 
 FEW = 64  # rows up to which W @ x^T is faster than x @ W^T

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from ..errors import KitError, MissingError
 from ..settings.read import load, nearest
 from ..system import paths
-from .device import choose, import_torch
+from ..system.device import choose, import_torch
 from .models import base, resolve, tokenizer_of
 
 FORMS = ("adapter", "merged", "gguf")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .device import import_torch
+from ..system.device import import_torch
 
 torch = import_torch()
 ROWS = 256  # tokens whose logits over the whole vocabulary are in memory at once

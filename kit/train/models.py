@@ -19,9 +19,9 @@ from ..errors import KitError, MissingError
 from ..records import transcript
 from ..settings.read import nearest
 from ..system import paths
+from ..system.device import Device, choose, import_torch
 from . import world
 from .config import Settings
-from .device import Device, choose, import_torch
 
 logger = logging.getLogger(__name__)
 

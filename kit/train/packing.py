@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..records import grouped
-from .device import import_torch
+from ..system.device import import_torch
 
 
 @dataclass(frozen=True, kw_only=True)

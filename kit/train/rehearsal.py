@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import KitError
+from ..system.device import choose
 from . import models, world
 from .config import GRPOSettings, Settings
-from .device import choose
 
 SAID = {"prompt": "Say yes.", "response": "yes", "chosen": "yes", "rejected": "no"}
 _TAKEN: set[str] = set()  # a chain asks before its first stage, and again at each one's turn

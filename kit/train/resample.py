@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import KitError
+from ..system.device import import_torch
 from . import rollouts, world
 from .config import GRPOSettings
-from .device import import_torch
 
 DISCARDED = "discarded.jsonl"
 

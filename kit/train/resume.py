@@ -21,8 +21,8 @@ from ..judge.records import keys_of
 from ..records import Response, Task, fingerprint, grouped, leaves
 from ..runs import plain
 from ..system import paths
+from ..system.device import import_torch
 from . import world
-from .device import import_torch
 from .reward import Reward
 
 TRAINED, REFERENCE = "default", "ref"

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .device import import_torch
+from ..system.device import import_torch
 from .engine import Engine
 
 BLOCK = 256  # places of the vocabulary that a draw sums up at once

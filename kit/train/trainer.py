@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ..records import Grade, Response
+from ..system.device import import_torch
 from . import engine, packing, resample, resume, rollouts, sampling, world
 from .config import GRPOSettings, Settings, merged
-from .device import import_torch
 from .models import Loaded, eos_ids
 
 CISPO_BOUND = 5.0  # of the ratio itself, not of its distance from 1 (ScaleRL, arXiv 2510.13786)

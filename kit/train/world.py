@@ -66,7 +66,7 @@ def whole(model: Any) -> Iterator[None]:
 
 def _together() -> Any:
     """torch.distributed with its process group: gloo on CPUs, NCCL on GPUs."""
-    from .device import import_torch
+    from ..system.device import import_torch
 
     torch = import_torch()
     if not torch.distributed.is_initialized():

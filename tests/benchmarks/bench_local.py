@@ -1,6 +1,6 @@
 """Criteria a second of the local probability judge against one prompt per criterion; a plain script.
 
-    python tests/benchmarks/bench_local.py [--criteria 20] [--words 300] [--rounds 3] [--device cpu] [--model FOLDER]
+    python tests/benchmarks/bench_local.py [--criteria 20] [--words 300] [--rounds 3] [--model FOLDER]
 
 Same model, same tokens, same readings (checked): only the prefix is shared and the questions are batched. Times are the
 median of the rounds; the two ways take turns, so that a busy neighbour hits both.
@@ -23,14 +23,13 @@ def main() -> None:
     parser.add_argument("--criteria", type=int, default=20)
     parser.add_argument("--words", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--device", default=None)
     parser.add_argument("--model", default=None)
     args = parser.parse_args()
     if args.model is None:
         from kit.data import models
 
         args.model = models.smollm2()
-    fast = LocalJudge.from_pretrained(args.model, device=args.device, least_mass=0.0)
+    fast = LocalJudge.from_pretrained(args.model, least_mass=0.0)
     slow = LocalJudge(fast.model, fast.tokenizer, way="single", least_mass=0.0)
     task = Task(id="t", prompt="Explain how tides arise and why there are two a day.")
     answer = Response(

@@ -230,7 +230,7 @@ def test_smollm2_shares_prefixes_exactly():
     folder = paths.home() / "models" / "SmolLM2-135M-Instruct"
     if not (folder / "config.json").is_file():
         pytest.skip("SmolLM2 is not in the cache: python -m kit fetch models")
-    loaded = LocalJudge.from_pretrained(folder, device="cpu")
+    loaded = LocalJudge.from_pretrained(folder)
     model = loaded.model.float()  # a processor with bf16 loads it so, and P differs by .02
     judge = LocalJudge(model, loaded.tokenizer, least_mass=0.0)
     fast = judge.read(TASK, ANSWER, CRITERIA[:4])

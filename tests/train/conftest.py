@@ -11,7 +11,7 @@ import pytest
 @pytest.fixture(scope="session", autouse=True)
 def _frozen_libraries() -> Iterator[None]:
     """accelerate collects at the end of each training: 0.35 s with the libraries' million objects, nothing without them."""
-    from kit.train.device import import_torch
+    from kit.system.device import import_torch
 
     import_torch()
     import peft  # noqa: F401

@@ -8,7 +8,8 @@ import pytest
 
 from kit import __main__ as program
 from kit.errors import MissingError
-from kit.train import bench, device
+from kit.system import device
+from kit.train import bench
 
 ROW = "| `t4` | Qwen3-1.7B, 4-bit, fp16 (Colab T4) | not yet measured | not yet measured |\n"
 KIT = {"exit": 0, "steps": 4, "step_s": 8.06, "tokens_per_s": 512.4, "memory": "11.2"}

@@ -15,9 +15,9 @@ from kit.data.tables import read_rows
 from kit.errors import DataError, KitError
 from kit.records import Grade, Response, Task
 from kit.system import paths
+from kit.system.device import choose
 from kit.train import chain, evaluation, kept, line, models, policy, quality, rehearsal, stages
 from kit.train.config import GRPOSettings, SFTSettings
-from kit.train.device import choose
 
 FOLDERS = ("2_dpo .05", "3_dpo", "4_grpo")
 CONFIG = chain.CONFIGS / "facts_chain.yaml"

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from kit.errors import DataError, KitError, MissingError
 from kit.records import Grade, Response, Verdict
 from kit.settings.read import load
+from kit.system.device import import_torch
 from kit.train import config, evaluation, rollouts, trainer
 from kit.train.config import DPOSettings, GRPOSettings, SFTSettings, build
-from kit.train.device import import_torch
 from kit.train.presets import PRESETS, preset
 
 quick = settings(max_examples=40, deadline=None, derandomize=True)
@@ -142,8 +142,8 @@ class TestSampling:
     @pytest.mark.parametrize("temperature, top_k, top_p", [(1.0, 0, 1.0), (0.7, 12, 0.9)])
     def test_confidence_off_the_fast_path_is_the_models_too(self, tiny, temperature, top_k, top_p):
         from kit.records import Task
+        from kit.system.device import choose
         from kit.train import answers
-        from kit.train.device import choose
         from kit.train.models import Loaded
 
         torch, (model, tokenizer) = import_torch(), tiny

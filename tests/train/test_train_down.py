@@ -15,9 +15,9 @@ from kit.judge import loop
 from kit.judge.panel import Panel
 from kit.records import Criterion, Response, Task, Verdict, unknown
 from kit.rewards.composer import Composer
+from kit.system.device import choose
 from kit.train import grpo, inputs, rollouts
 from kit.train.config import DPOSettings, GRPOSettings, SFTSettings, build
-from kit.train.device import choose
 from kit.train.models import Loaded
 from kit.train.presets import preset
 from kit.train.reward import Reward

@@ -168,7 +168,7 @@ def test_its_data_set_is_what_trl_reads():
 
 @pytest.mark.slow  # a real training, two steps
 def test_three_lines_under_plain_trl(tmp_path):
-    from kit.train.device import import_torch
+    from kit.system.device import import_torch
 
     import_torch()
     from trl import GRPOConfig, GRPOTrainer

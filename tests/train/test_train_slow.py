@@ -202,7 +202,7 @@ def _code_tasks():
 def test_presets_fit_the_installed_trainer():
     from trl import GRPOConfig
 
-    from kit.train.device import choose
+    from kit.system.device import choose
     from kit.train.models import Loaded
     from kit.train.presets import PRESETS
     from kit.train.trainer import arguments

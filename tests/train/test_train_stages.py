@@ -207,7 +207,7 @@ def test_own_pairs_prefer_what_the_reward_pays_more(tmp_path, monkeypatch):
 
 
 def test_merged_model_answers_like_the_adapter_and_has_a_card(tmp_path):
-    from kit.train.device import import_torch
+    from kit.system.device import import_torch
     from kit.train.models import load
 
     torch = import_torch()

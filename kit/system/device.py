@@ -1,4 +1,4 @@
-"""Where a training runs: device, number format and threads, each with the reason for the choice.
+"""Where a model runs: device, number format and threads, each with the reason for the choice.
 
 torch is imported here first, so that OMP_WAIT_POLICY is set before it loads: with a busy neighbour,
 threads that spin at barriers make a training step twenty times slower.
