@@ -190,14 +190,15 @@ def tiny_overhead(steps: int) -> dict:
 
 
 def equal(model: str) -> float:
-    """Largest difference of log-probabilities between sampler, packed pass and plain padded pass, over one batch with a random adapter."""
+    """Largest difference of log-probabilities between sampler, packed pass and plain padded pass, in float32, over one batch with
+    a random adapter (bfloat16 rounds the logits alone by .1 and more)."""
     import torch
 
     from kit.train import engine, models, packing, sampling
     from kit.train.answers import prompt_ids
     from kit.train.config import GRPOSettings
 
-    loaded = models.load(GRPOSettings(model=model, engine="transformers"))
+    loaded = models.load(GRPOSettings(model=model, engine="transformers", dtype="float32"))
     for name, p in loaded.model.named_parameters():
         if "lora_B" in name:
             torch.nn.init.normal_(p, std=0.01)
@@ -307,7 +308,7 @@ def main() -> int:
         print(
             f"  {name:8s} {mean:7.2f} s  ({base / mean:4.2f} x the first)  reward {r['reward']:.3f}, {r['tokens']:.1f} tokens, n={r['answers']}"
             + (
-                f"  split {r['split']}  log-probs equal to {r['kit_logprobs']:.1e}, overhead {r['overhead']:.3%} of the step"
+                f"  split {r['split']}  log-probs (float32) equal to {r['kit_logprobs']:.1e}, overhead {r['overhead']:.3%} of the step"
                 if "split" in r
                 else ""
             )
