@@ -14,7 +14,8 @@ def inspect_scorer(
     """A scorer for inspect-ai: the reward with its verdicts, criterion by criterion.
 
     tasks, judge, config and the rest : as kit.reward_function. A sample belongs to the task that
-    its metadata (task_id), its id or its input names. A reward that is not known is an unscored
+    its metadata (task_id), its input or its id names, in this order: inspect-ai numbers the samples
+    that have no id. A reward that is not known is an unscored
     sample (inspect-ai leaves it out of its metrics), never 0.
     """
     try:
@@ -26,7 +27,9 @@ def inspect_scorer(
     reward = reward_function(tasks, judge, config, name=name, **more)
 
     async def score(state: Any, target: Any) -> Any:
-        named = (state.metadata or {}) | {"id": state.sample_id}
+        named = state.metadata or {}
+        if reward.asking(state.input_text) is None:
+            named = {"id": state.sample_id} | named
         ids = [named[c] for c in (reward.column, *COLUMNS) if named.get(c) is not None]
         known = [i for i in ids if str(i) in reward.reward.by_id]
         answer = state.output.completion

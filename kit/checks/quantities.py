@@ -59,9 +59,23 @@ _NOTATION = [
     )
 ]
 _SIGNS = str.maketrans({"−": "-", "‐": "-", "‑": "-", "﹣": "-", "’": "'", "⁄": "/", "μ": "µ"})
+_GREEK = {  # not those that are also numbers, units or signs of change
+    "α": "alpha",
+    "β": "beta",
+    "γ": "gamma",
+    "δ": "delta",
+    "ε": "epsilon",
+    "κ": "kappa",
+    "ω": "omega",
+}
+_LETTER = "|".join(_GREEK.values())
 _PLAIN = [
     (re.compile(p, re.M), to)
     for p, to in (
+        (f"-?([{''.join(_GREEK)}])-?", lambda m: f" {_GREEK[m[1]]} "),  # "TNF-α", "TNFα"
+        (rf"(?<=[A-Z\d])-?({_LETTER})(?![a-z])-?", r" \1 "),  # "TNF-alpha", "PGC-1alpha"
+        (rf"\b({_LETTER})-?(?=[A-Z])", r"\1 "),  # "kappaB"
+        (r"\b([A-Z]{2,})-(?=\d{1,2}(?!\d|[.,]\d|\s?%))", r"\1"),  # "IL-6" is "IL6"
         (r"(?<=\d)\*\*(?=-?\d)", "^"),
         (r"(?<=\d)[ \t]*(?:[·⋅∙]|\*(?!\*))[ \t]*(?=\d)|[×✕]", " x "),
         (r"(?:\A|(?<=\S )|(?<=[(~:]))>=?\s*(?=[-$]?\.?\d)", "more than "),

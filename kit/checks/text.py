@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Iterator
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~)")
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*(?:\s\"[^\"\n]*\")?\)")
@@ -392,19 +392,25 @@ _CITE_TAG = re.compile(r"<\s*(?:snippet|cite)\b([^<>]*)>", re.I)
 _QUOTED = "\"'“”„‟‘’‚‛«»‹›"
 _IDS = re.compile(r"\bids?\s*=\s*(.*?)(?=\s[\w-]+\s*=|$)", re.I | re.S)
 _BRACKETS = re.compile(r"(?<!\w)\[([^\[\]]*)\]")
-_ID_CUTS = re.compile(r"[,;，；、\s]+")
+_BETWEEN = r",;，；、\s"
+_ID_CUTS = re.compile(f"[{_BETWEEN}]")
 
 
-def ids_of(attributes: str, known: Container[str] = ()) -> tuple[str, ...]:
+def ids_of(attributes: str, known: Collection[str] = ()) -> tuple[str, ...]:
     """The distinct ids of a tag's attribute `id` or `ids`: quotes of any kind are no part of one,
-    nor are brackets, but where a known id has them.
+    nor are brackets, and blanks and commas part them, but where a known id has them.
 
     >>> ids_of("id=“S1, S2”"), ids_of("id=[S1]"), ids_of("id=[1]", known=["[1]"])
     (('S1', 'S2'), ('S1',), ('[1]',))
+    >>> ids_of("id='Lee, 2019, S2'", known=["Lee, 2019", "S2"])
+    ('Lee, 2019', 'S2')
     """
     m = _IDS.search(attributes)
     raw = _BRACKETS.sub(r"\1", m[1]) if m else ""
-    bare = [i.strip(_QUOTED + "/") for i in _ID_CUTS.split(raw)]
+    longest = sorted(filter(_ID_CUTS.search, known), key=len, reverse=True)
+    one = "|".join(map(re.escape, longest)) or "(?!)"
+    ids = re.compile(rf"[{_QUOTED}]*(?:({one})(?=[{_QUOTED}/]*(?:[{_BETWEEN}]|$))|([^{_BETWEEN}]+))")
+    bare = [m[1] or m[2].strip(_QUOTED + "/") for m in ids.finditer(raw)]
     return tuple(dict.fromkeys(f"[{i}]" if f"[{i}]" in known else i for i in bare if i))
 
 
@@ -419,7 +425,7 @@ def cited(text: str, known: tuple[str, ...] = ()) -> list[str]:
     found = [(m.start(), i) for m in _CITE_TAG.finditer(text) for i in ids_of(m[1], known)]
     rest = _CITE_TAG.sub(lambda m: " " * len(m[0]), text)
     for m in re.finditer(r"\[([^\[\]\n]{1,200})\](?!\()", rest):
-        parts = [p.strip() for p in re.split(r"[,;]", m[1])]
+        parts = [m[1]] if m[1] in known else [p.strip() for p in re.split(r"[,;]", m[1])]
         found += [
             (m.start(), p) for p in parts if p in known or any(s.fullmatch(p) for s in shapes)
         ]

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from . import lexicon as lx
 from .confidence import without_confidence
-from .text import affirmed, norm, sentences, tokens
+from .text import affirmed, clean, norm, sentences, tokens
 
 POLES = ("no", "yes")
 UNREAD = "unread"
@@ -48,7 +48,7 @@ def said(prompt: str, text: str) -> str:
     'unread'
     """
     verb, question = [("", "or"), *(m.groups() for m in _ASKS.finditer(prompt))][-1]
-    words = _words(question)
+    words = _words(clean(question))
     # a word that the question has twice tells nothing of the order: "male mice, female mice"
     asked = tuple(w for w in words if w not in lx.POLAR_FREE and words.count(w) == 1)
     if not asked or {"or", *lx.NEGATORS, *lx.DOUBTS}.intersection(words):

@@ -159,13 +159,15 @@ def find(normed: Sequence[str], phrases: Iterable[tuple[str, str]]) -> list[Matc
     >>> [m.of for m in find(words, [("upr", "UPR"), ("ros", "ROS")])]
     ['ros']
     """
+    places = [i for i, w in enumerate(normed) if w != "/"]  # "PI3K/AKT" is "PI3K AKT"
+    words = [normed[i] for i in places]
     found = [
-        Match(i, i + len(p), name)
+        Match(places[i], places[i + len(p) - 1] + 1, name)
         for name, text in phrases
         for p in _spellings(text)
-        if p and p[0] in normed
-        for i in range(len(normed) - len(p) + 1)
-        if tuple(normed[i : i + len(p)]) == p
+        if p and p[0] in words
+        for i in range(len(words) - len(p) + 1)
+        if tuple(words[i : i + len(p)]) == p
     ]
     out: list[Match] = []
     taken: set[int] = set()

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from ..checks.text import CJK, answered, ids_of
@@ -83,11 +83,11 @@ class ParsedAnswer:
         return tuple(c for c in self.claims if not c.ids)
 
 
-def parse_answer(text: str, known: Container[str] = ()) -> ParsedAnswer:
+def parse_answer(text: str, known: Collection[str] = ()) -> ParsedAnswer:
     """Claims and problems of an answer; without an <answer> tag there is no answer to read.
 
     Several ids, quotes, spaces and "<" inside claims are read; a nested snippet cites its own ids;
-    a tag that is never closed cites nothing. known : the ids of the sources; some have brackets.
+    a tag that is never closed cites nothing. known : the ids of the sources; some have brackets, blanks or commas.
 
     >>> parse_answer('<answer><snippet id="a, b">p < .01</snippet></answer>').claims
     (CitedClaim(text='p < .01', ids=('a', 'b')),)
@@ -132,7 +132,7 @@ def _block(text: str) -> tuple[str | None, str | None, tuple[str, str]]:
     return inner, problem, (before, after)
 
 
-def _spans(block: str, known: Container[str]) -> tuple[list[CitedClaim], list[str]]:
+def _spans(block: str, known: Collection[str]) -> tuple[list[CitedClaim], list[str]]:
     tags = list(_TAG.finditer(block))
     closed, stack, problems = set(), [], []
     for i, t in enumerate(tags):

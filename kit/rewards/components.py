@@ -15,7 +15,7 @@ from ..claims import NAMES, verify
 from ..errors import KitError
 from ..records import Criterion, Part, Response, Task, Verdict, criterion_from_json
 from ..settings.read import FINITE, known_names, load, make, within
-from .aggregate import HOWS, grade, leaves
+from .aggregate import HOWS, Plan, grade, leaves
 from .citations import citation_part, claim_criteria, parse_answer
 from .presets import PRESETS
 
@@ -89,7 +89,7 @@ def _rubric(
     verdicts: Sequence[Verdict],
 ) -> Part:
     rubric = rubric_of(options, task)
-    if not any(c.weight for c in rubric):
+    if not Plan.of(rubric, where=f"task {task.id!r}").scored:
         return Part.absent(name)
     chosen = {k: options[k] for k in ("how", "use", "gate_to") if k in options}
     g = grade(task, verdicts, criteria=rubric, response_id=response.id, **chosen)

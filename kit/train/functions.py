@@ -219,9 +219,21 @@ class RewardFunction:
             found = found[0]
         return found
 
+    def asking(self, prompt: Any) -> Task | None:
+        """The one task that asks this, word for word; None where there is none, or several."""
+        return None if prompt is None else self._by_prompt.get(_key(prompt))
+
     def _task(self, task_id: Any, prompt: Any, n: int) -> Task:
-        if task_id is not None and str(task_id) in self.reward.by_id:
-            return self.reward.by_id[str(task_id)]
+        named = None if task_id is None else self.reward.by_id.get(str(task_id))
+        asks = self.asking(prompt)
+        if named and asks and named is not asks:
+            raise KitError(
+                f"row {n + 1} has the id {task_id!r} and the prompt of task {asks.id!r}",
+                where=f"reward {self.__name__!r}",
+                fix="name the column of the tasks' ids (column=), or leave the ids out",
+            )
+        if named:
+            return named
         keys = () if prompt is None else (_key(prompt), text_of(prompt, "user"))
         found = next((t for t in map(self._by_prompt.get, keys) if t is not None), None)
         if found is None:

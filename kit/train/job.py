@@ -121,7 +121,7 @@ def build(
         heldout=held,
         rows=stages.of_file(_find(file, beside, where), settings.stage) if file else (),
         judge=judge_of(own.get("judge", "none"), where),
-        audit=judge_of(own.get("audit", "none"), where),
+        audit=judge_of(own.get("audit", "none"), where, "audit"),
         reward=reward,
         evolve=settings_of(own.get("evolve"), where),
         out=out,
@@ -205,13 +205,13 @@ def reward_of(value: Any, beside: Path | None, where: str) -> Any:
     return value
 
 
-def judge_of(value: Any, where: str) -> Any:
+def judge_of(value: Any, where: str, key: str = "judge") -> Any:
     """A judge from its name or its options in a config (kit.judge.factory); None for "none"."""
     if value in (None, "none"):
         return None
     from ..judge import factory
 
-    return factory.judge_of(value, where=f"{where}, key judge")
+    return factory.judge_of(value, where=f"{where}, key {key}")
 
 
 def _find(value: Any, beside: Path | None, where: str) -> Path:

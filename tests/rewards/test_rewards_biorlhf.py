@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.claims import verify
 from kit.claims.factual import score
 from kit.data.formats.biorlhf import truth_of
 from kit.data.load import load_tasks
@@ -84,6 +85,50 @@ def test_a_number_within_a_name_is_no_amount(question, key, right, wrong):
 
     assert paid(right) == paid(key) == 1.0
     assert paid(wrong) <= 0.1
+
+
+SYMBOLS = (
+    ("TNF-alpha", ("TNF-α", "TNFα", "TNF alpha"), ("TNF-β", "TNF-beta", "IL-6")),
+    ("NF-kappaB", ("NF-κB", "NF-kappa B", "The NFκB complex"), ("AP-1", "p53")),
+    ("IL-1β", ("IL-1beta", "IL1 beta", "IL-1 β"), ("IL-1α", "IL-1alpha", "IL-6")),
+    ("HIF-1alpha", ("HIF-1α", "HIF1α"), ("HIF-2α", "HIF-1β")),
+    ("β-catenin", ("beta-catenin", "Beta catenin"), ("α-catenin", "cadherin")),
+    ("IL-6", ("IL6", "It is IL-6."), ("IL-16", "IL-8", "6 cytokines")),
+)
+
+
+@pytest.mark.parametrize(("key", "right", "wrong"), SYMBOLS)
+def test_a_greek_letter_and_its_name_are_one(key, right, wrong):
+    """ "TNF-α" earned -.33 at 95 % where the key was "TNF-alpha", as 41 of 64 usual spellings."""
+    truth = truth_of({"key_facts": [key]})
+    task = Task(id="t", prompt="Which factor does the study name?", truth=truth)
+    said = [Response(task_id="t", id=x, text=x) for x in (key, *right, *wrong)]
+    assert [score(task, r).value for r in said] == [1.0] * (1 + len(right)) + [0.0] * len(wrong)
+
+
+SETS = (
+    ("HALLMARK_P53_PATHWAY", "p53 signaling", "The p53 pathway", "p53"),
+    ("HALLMARK_PI3K_AKT_MTOR_SIGNALING", "PI3K/AKT/mTOR signaling", "The PI3K-AKT-mTOR axis"),
+    ("HALLMARK_IL6_JAK_STAT3_SIGNALING", "IL-6/JAK/STAT3 signaling"),
+    ("HALLMARK_TGF_BETA_SIGNALING", "TGF-β signaling", "TGFβ"),
+    ("HALLMARK_MYC_TARGETS_V1", "MYC targets", "MYC target genes"),
+    ("HALLMARK_KRAS_SIGNALING_DN", "KRAS signaling", "KRAS signaling (down) genes"),
+    ("HALLMARK_UV_RESPONSE_UP", "The UV response", "UV response (up) genes"),
+    ("HALLMARK_ESTROGEN_RESPONSE_EARLY", "The early estrogen response"),
+)
+
+
+@pytest.mark.parametrize("name", SETS, ids=lambda n: n[0])
+@pytest.mark.parametrize("direction", ["UP", "DOWN"])
+def test_a_gene_set_under_its_usual_name_was_silence(name, direction):
+    """174 of 540 right answers ("p53 signaling is upregulated") earned what a wrong one earns."""
+    words = {"UP": "is upregulated", "DOWN": "is downregulated"}
+    truth = truth_of({"pathway": name[0], "direction": direction})
+    task = Task(id="t", prompt="Up or down?", truth=truth | {"verifiers": ["direction"]})
+    for said in name[1:]:
+        for way, verb in words.items():
+            r = Response(task_id="t", id="r", text=f"{said} {verb} in flight.")
+            assert (verify("direction", task, r).value > 0.5) == (way == direction), r.text
 
 
 @pytest.mark.parametrize("key", ["grade II", "grade 2", "Grade two"])

@@ -69,12 +69,17 @@ def test_parser(inner, expected):
         ('id="a" title="b"', ["a"]),
         ("id=[c]", ["[c]"]),  # a source is called so
         ("id=doc[1]", ["doc[1]"]),
+        ('id="Lee 2019"', ["Lee 2019"]),  # a perfect answer was paid .4 of the maximum
+        ("id=“Lee 2019”, a", ["Lee 2019", "a"]),
+        ("id=Roe, 2020; Lee 2019", ["Roe, 2020", "Lee 2019"]),
+        ("id=Lee 2019b", ["Lee", "2019b"]),
+        ("id=[Roe, 2020]", ["Roe, 2020"]),
     ],
 )
 def test_quotes_and_brackets_are_no_part_of_an_id_at_any_door(tag, ids):
     """`id=“S1”` and `id=[S1]` were unknown ids; `cites` counted those of `id=[S1,S2]` twice, as
     known and as unknown."""
-    sources = ("a", "b", "[c]")
+    sources = ("a", "b", "[c]", "Lee 2019", "Roe, 2020")
     text = f"<answer><snippet {tag}>one two</snippet></answer>"
     assert list(parse_answer(text, sources).claims[0].ids) == cited(text, sources) == ids
 

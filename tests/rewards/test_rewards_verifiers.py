@@ -13,7 +13,7 @@ from kit.claims.direction import claims, pathway_score, settle
 from kit.claims.factual import matched
 from kit.claims.uncertainty import against_outcome, behaviour, in_range
 from kit.data.formats.biorlhf import truth_of
-from kit.records import Response, Task
+from kit.records import Criterion, Response, Task, Verdict
 from kit.rewards.composer import Composer
 from kit.rewards.trivial import policies
 from kit.train.quality import correct
@@ -307,6 +307,21 @@ def test_not_applicable_is_none_and_the_task_decides():
         Task(id="x", prompt="p"), Response(task_id="x", id="r", text="a"), []
     )
     assert g.score is None and g.meta["excluded"] == "nothing applies"
+
+
+@pytest.mark.parametrize("weights", [(None, 0, 0), (0, 1, 2), (2, 0, 0)])
+def test_a_nested_rubric_without_weight_was_paid_nothing_instead_of_left_out(weights):
+    """A switched off group was a reward of 0; the same criteria without the group are left out."""
+    group, *own = weights
+    tree = [Criterion(id="s", text="style", weight=group)] if group is not None else []
+    parent = "s" if tree else None
+    tree += [Criterion(id=f"c{i}", text="c", weight=w, parent=parent) for i, w in enumerate(own)]
+    task = Task(id="t", prompt="Q?", criteria=tuple(tree))
+    said = [Verdict(task_id="t", response_id="r", criterion_id=c.id, status="met") for c in tree]
+    composer = Composer.from_config("rubric")
+    g = composer.score(task, Response(task_id="t", id="r", text="a"), said)
+    assert g.score is None and g.meta["excluded"] == "nothing applies"
+    assert composer.limits(task) == (0.0, 0.0)
 
 
 def mission_row():

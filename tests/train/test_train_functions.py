@@ -49,6 +49,18 @@ TASKS = [
 ]
 
 
+def test_a_row_with_the_id_of_one_task_and_the_prompt_of_another_was_paid_by_the_first():
+    """Rows that a data set numbers from 1 beside tasks numbered from 0: each was scored by the next
+    task, in silence."""
+    tasks = [Task(id=str(i), prompt=t.prompt, criteria=t.criteria) for i, t in enumerate(TASKS)]
+    reward = kit.reward_function(tasks, Fake(), "rubric")
+    said = {"prompts": ["Say red.", "Say blue."], "completions": ["red", "blue"]}
+    assert reward(**said, id=[0, 1]) == reward(**said) == [1.0, 1.0]
+    with pytest.raises(KitError, match="row 1 has the id 1 and the prompt of task '0'"):
+        reward(**said, id=[1, 2])
+    assert reward(prompts=["In short: red?"], completions=["red"], id=[0]) == [1.0]
+
+
 FORM = {"mode": "gate", "answer_block": True}
 FAULT = Task(
     id="f",

@@ -54,17 +54,26 @@ _SHORT = {
     "oxidative phosphorylation": ("OXPHOS",),
     "reactive oxygen species": ("ROS",),
     "unfolded protein response": ("UPR",),
-    "epithelial mesenchymal transition": ("EMT", "epithelial-mesenchymal transition"),
-    "tnfa signaling via nfkb": ("NF-kB", "NFkB", "NF-κB", "TNF-alpha", "TNFα"),
-    "mtorc1": ("mTORC1", "mTOR"),
-    "interferon gamma": ("IFN-gamma", "IFN-γ", "IFNγ"),
-    "interferon alpha": ("IFN-alpha", "IFN-α", "IFNα"),
+    "epithelial mesenchymal transition": ("EMT", "epithelial-to-mesenchymal transition"),
+    "tnfa signaling via nfkb": ("NF-kB", "NFkB", "NF-κB", "TNFA", "TNF-α"),
+    "mtorc1": ("mTOR",),
+    "pi3k akt mtor": ("PI3K/AKT",),
+    "interferon gamma": ("IFN-γ",),
+    "interferon alpha": ("IFN-α",),
     "p53": ("TP53",),
-    "wnt beta catenin": ("Wnt", "beta-catenin", "β-catenin"),
+    "g2m": ("G2/M",),
+    "wnt beta catenin": ("Wnt", "β-catenin"),
     "inflammatory response": ("inflammation",),
+    "apoptosis": ("apoptotic",),
+    "complement": ("complement system",),
     "fatty acid metabolism": ("fatty acid oxidation", "lipid metabolism"),
     "dna repair": ("DNA damage repair",),
 }
+
+
+_KIND = re.compile(r"(?: (?:pathway|signaling|response|targets))+$")
+_WHICH = re.compile(r"(.+) (v\d|up|dn|early|late)$")  # of two sets of one name
+_SIDES = {"up": ("(up)",), "dn": ("(dn)", "down", "(down)")}
 
 
 def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,6 +173,19 @@ def subject_of(pathway: str) -> str:
     return _PREFIX.sub("", pathway).replace("_", " ").strip().casefold()
 
 
+def _shorter(subject: str) -> list[str]:
+    """What an answer calls a gene set: "p53 signaling" and "p53 genes" are the p53 pathway.
+
+    >>> _shorter("p53 pathway"), _shorter("uv response up")
+    (['p53'], ['uv response', 'uv', 'uv response (up)'])
+    """
+    which = _WHICH.fullmatch(subject)
+    name = which[1] if which else subject
+    forms = [name, _KIND.sub("", name)]
+    forms += [f"{name} {side}" for side in _SIDES.get(which[2] if which else "", ())]
+    return [f for f in dict.fromkeys(forms) if f != subject]
+
+
 def _way(direction: Any) -> str | None:
     """up, down or none, however spelled ("Down-regulated "); None for what is no direction."""
     return _DIRECTIONS.get(str(direction).casefold().strip().replace("-regulated", "regulated"))
@@ -181,7 +203,7 @@ def _directed(raw: Mapping[str, Any]) -> list[tuple[str, Any, Sequence[str]]]:
     for pathway in map(str, _listed(raw["pathway"]) or [raw["pathway"]]):
         subject = subject_of(pathway)
         short = [a for k, names in _SHORT.items() if k in subject for a in names]
-        out.append((subject, direction, (pathway, *short)))
+        out.append((subject, direction, (pathway, *_shorter(subject), *short)))
     return out
 
 
