@@ -409,7 +409,9 @@ def ids_of(attributes: str, known: Collection[str] = ()) -> tuple[str, ...]:
     raw = _BRACKETS.sub(r"\1", m[1]) if m else ""
     longest = sorted(filter(_ID_CUTS.search, known), key=len, reverse=True)
     one = "|".join(map(re.escape, longest)) or "(?!)"
-    ids = re.compile(rf"[{_QUOTED}]*(?:({one})(?=[{_QUOTED}/]*(?:[{_BETWEEN}]|$))|([^{_BETWEEN}]+))")
+    ids = re.compile(
+        rf"[{_QUOTED}]*(?:({one})(?=[{_QUOTED}/]*(?:[{_BETWEEN}]|$))|([^{_BETWEEN}]+))"
+    )
     bare = [m[1] or m[2].strip(_QUOTED + "/") for m in ids.finditer(raw)]
     return tuple(dict.fromkeys(f"[{i}]" if f"[{i}]" in known else i for i in bare if i))
 

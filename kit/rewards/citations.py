@@ -87,7 +87,8 @@ def parse_answer(text: str, known: Collection[str] = ()) -> ParsedAnswer:
     """Claims and problems of an answer; without an <answer> tag there is no answer to read.
 
     Several ids, quotes, spaces and "<" inside claims are read; a nested snippet cites its own ids;
-    a tag that is never closed cites nothing. known : the ids of the sources; some have brackets, blanks or commas.
+    a tag that is never closed cites nothing. known : the ids of the sources; some
+    have brackets, blanks or commas.
 
     >>> parse_answer('<answer><snippet id="a, b">p < .01</snippet></answer>').claims
     (CitedClaim(text='p < .01', ids=('a', 'b')),)
