@@ -5,7 +5,7 @@ Nothing here can reach a network. What was not recorded is a MissingError that n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from ..confidence import judge_score
 from ..data import recorded
 from ..data.schemas import readable
 from ..data.tables import read_rows
-from ..errors import DataError, KitError, MissingError
+from ..errors import DataError, MissingError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown, verdict_from_json
 from .ledger import Ledger
 from .records import readdress
@@ -112,40 +112,26 @@ class ReplayJudge:
         return cls(f"replay:{name}", look, key)
 
     @classmethod
-    def from_ledger(cls, ledger: Ledger | str | Path, *, judge: Any = None) -> ReplayJudge:
-        """The verdicts of a ledger, read only.
+    def from_ledger(cls, ledger: Ledger | str | Path, *, judge: str | None = None) -> ReplayJudge:
+        """The verdicts of a ledger, read only, found by the ids of task, response and criterion, which the user must have kept.
 
-        judge : the judge that was asked (never called): found by its exact key. Its name, or None when the ledger knows only one judge:
-        found by the ids of task, response and criterion, which the user must have kept.
+        judge : the name of the judge that was asked, None when the ledger knows only one.
         """
         book = ledger if isinstance(ledger, Ledger) else Ledger(ledger, readonly=True)
-        if hasattr(judge, "verdicts"):
-            if not hasattr(judge, "key"):
-                raise KitError(
-                    f"{judge.name} has no keys, so it cannot be replayed",
-                    where="ReplayJudge.from_ledger(judge=...)",
-                    fix="give its name",
-                )
-            return cls(
-                f"replay:{judge.name}", _by_key(lambda key: book.get(key), judge.key), judge.key
-            )
         return cls.from_verdicts(book.verdicts(), judge=judge, where=str(book.path))
 
     @classmethod
-    def from_jsonl(cls, path: str | Path, *, judge: Any = None) -> ReplayJudge:
+    def from_jsonl(cls, path: str | Path, *, judge: str | None = None) -> ReplayJudge:
         """The verdicts of an exported ledger or any JSONL of verdicts; `judge` as in `from_ledger`. DataError names the bad line."""
         found = [v for where, row in read_rows(path) for v in _verdict(row, where)]
         return cls.from_verdicts(found, judge=judge, where=str(path))
 
     @classmethod
     def from_verdicts(
-        cls, verdicts: Any, *, judge: Any = None, where: str = "verdicts"
+        cls, verdicts: Iterable[Verdict], *, judge: str | None = None, where: str = "verdicts"
     ) -> ReplayJudge:
         """Verdicts at hand. A name selects among several judges; two different verdicts on the same ids are a DataError."""
         rows = list(verdicts)
-        if hasattr(judge, "verdicts"):
-            by_key = {v.key: v for v in rows if v.key}
-            return cls(f"replay:{judge.name}", _by_key(by_key.get, judge.key), judge.key)
         names = sorted({v.judge for v in rows})
         if judge is None and len(names) > 1:
             raise DataError(
@@ -168,28 +154,22 @@ class ReplayJudge:
                     raise DataError(
                         f"two different verdicts on {v.task_id}/{v.response_id}/{v.criterion_id}",
                         where=where,
-                        fix="pass the judge itself, so that exact keys are used",
+                        fix="give the judge that was asked, with its ledger: what that holds is not asked again",
                     )
 
         def key(task: Task, response: Response, c: Criterion) -> str:
             return _place(who, task.id, response.id, c.id)
 
-        return cls(f"replay:{who}", _by_key(by_ids.get, key), key)
+        def look(task: Task, response: Response, c: Criterion) -> Verdict | None:
+            old = by_ids.get(key(task, response, c))
+            return None if old is None else readdress(old, task, response, c)
+
+        return cls(f"replay:{who}", look, key)
 
 
 def _place(*ids: str) -> str:
     """The key of a verdict that is found by judge, task, response and criterion."""
     return fingerprint(["replay-ids", VERSION, *ids])
-
-
-def _by_key(
-    get: Callable[[str], Verdict | None], key: Callable[[Task, Response, Criterion], str]
-) -> Look:
-    def look(task: Task, response: Response, c: Criterion) -> Verdict | None:
-        old = get(key(task, response, c))
-        return None if old is None else readdress(old, task, response, c)
-
-    return look
 
 
 def _verdict(row: Mapping[str, Any], where: str) -> list[Verdict]:

@@ -166,16 +166,6 @@ def test_parse_score(text, score):
     assert parse_score(text) == score
 
 
-class FakeJudge:
-    name = "fake"
-
-    async def verdicts(self, task, response, criteria):
-        raise AssertionError("a replay asked the live judge")
-
-    def key(self, task, response, c):
-        return f"{task.prompt}|{response.text}|{c.text}"
-
-
 def verdict(**more):
     return Verdict(
         **{
@@ -194,28 +184,22 @@ def verdict(**more):
     )
 
 
-def test_ledger_and_export_replay_by_key_and_by_ids(tmp_path):
+def test_ledger_and_export_replay_by_ids(tmp_path):
     from kit.judge import judge
 
     book = Ledger(tmp_path / "l.sqlite")
     book.put([verdict()])
     book.export(tmp_path / "l.jsonl")
     task = dataclasses.replace(TASK, criteria=(C,))
-    for who in (FakeJudge(), "fake", None):
+    for who in ("fake", None):
         for replay in (
             ReplayJudge.from_ledger(tmp_path / "l.sqlite", judge=who),
             ReplayJudge.from_jsonl(tmp_path / "l.jsonl", judge=who),
         ):
             out = judge(task, [ANSWER], judge=replay, progress=False)
             assert (out[0].status, out[0].p, out[0].cost, out[0].cached) == ("met", 0.8, 0.0, True)
-    renamed = ReplayJudge.from_ledger(book, judge=FakeJudge()).verdict(
-        Task(id="u", prompt="p"), Response(task_id="u", id="q", text="a"), C
-    )
-    assert renamed.task_id == "u"
-    with pytest.raises(MissingError, match=r"p\|other\|x"):
-        ReplayJudge.from_ledger(book, judge=FakeJudge()).verdict(
-            TASK, dataclasses.replace(ANSWER, text="other"), C
-        )
+    with pytest.raises(MissingError, match="recorded nothing under key"):
+        ReplayJudge.from_ledger(book).verdict(TASK, dataclasses.replace(ANSWER, id="other"), C)
 
 
 def test_an_export_carries_its_number_and_is_replayed_packed_too(tmp_path):
