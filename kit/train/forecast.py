@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -55,7 +56,7 @@ class Forecast:
     once: Estimate
     any_of: Estimate
     mixed: Estimate
-    health: rollouts.Health
+    health: Counter[str]
     kinds: dict[str, tuple[int, int]]
     seconds: float
     cost: float
@@ -65,30 +66,29 @@ class Forecast:
         """What to do about the groups that teach nothing; empty where most teach."""
         if self.mixed.value >= 0.5:
             return ""
-        counts = {k: getattr(self.health, k) for k in REMEDIES}
-        return REMEDIES[max(counts, key=lambda k: counts[k])]
+        return REMEDIES[max(REMEDIES, key=lambda k: self.health[k])]
 
     def check(self, where: str) -> None:
         """KitError where no group is mixed, a warning where few are."""
-        if not self.health.mixed:
+        if not self.health["mixed"]:
             raise KitError(
-                f"nothing can be learned: in none of {self.health.total} groups did two answers "
+                f"nothing can be learned: in none of {self.health.total()} groups did two answers "
                 "earn different rewards",
                 where=where,
                 fix=f"{self.remedy} (or forecast: false)",
             )
         if self.mixed.value < FEW:
             logger.warning(
-                "%d of %d groups teach: %s", self.health.mixed, self.health.total, self.remedy
+                "%d of %d groups teach: %s", self.health["mixed"], self.health.total(), self.remedy
             )
 
     def __str__(self) -> str:
-        groups = self.health.total
+        groups = self.health.total()
         lines = [
             f"{groups} prompts x {self.size} answers before training: reward {self.reward}",
             f"strict pass: {self.once} of the answers, {self.any_of} of the prompts "
             f"(one of {self.size})",
-            f"groups that teach: {self.health.mixed} of {groups} {self.mixed}",
+            f"groups that teach: {self.health['mixed']} of {groups} {self.mixed}",
             f"{self.steps} steps: about {_span(self.seconds)} for sampling and judging; the "
             f"updates "
             "come on top, on a CPU as long again",
@@ -163,7 +163,7 @@ def _found(seen: Evaluation, tasks: Sequence[Task]) -> dict[str, Any]:
     # without a pass, one unknown answer leaves the prompt unknown
     best = [max(h, key=lambda v: 0.5 if v is None else v) for h in hits.values()]
     scores = {i: [g.score for g in gs] for i, gs in groups.items()}
-    teach = {i: rollouts.health([s]).mixed for i, s in scores.items()}
+    teach = {i: rollouts.health([s])["mixed"] for i, s in scores.items()}
     ranges = [gs[0].meta.get("range") or (0.0, 1.0) for gs in groups.values()]
     kinds = grouped((t.kind or "all", teach[t.id]) for t in tasks)
     return {

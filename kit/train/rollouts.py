@@ -166,44 +166,25 @@ class Result:
         return read_steps(self.out)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Health:
-    """Groups of one step by what they can teach: mixed rewards, all at the top, all at the bottom,
-    all equal between, none known.
-
-    Only mixed groups have a gradient. good, bad : every reward at the top, at the bottom of what
-    the prompt allows.
-    """
-
-    mixed: int = 0
-    good: int = 0
-    bad: int = 0
-    flat: int = 0
-    unknown: int = 0
-
-    @property
-    def total(self) -> int:
-        """All groups."""
-        return self.mixed + self.good + self.bad + self.flat + self.unknown
-
-
 def health(
     groups: Iterable[Iterable[float | None]],
     *,
     ranges: Iterable[tuple[float, float]] | None = None,
-) -> Health:
-    """Count groups of rewards; rewards within 1e-6 are equal, unknown ones are left out.
+) -> Counter[str]:
+    """Groups of one step, counted by what they can teach: "mixed" rewards, which alone have a
+    gradient, all at the top ("good") or the bottom ("bad") of what the prompt allows, all equal
+    between ("flat"), none known ("unknown"). Rewards within 1e-6 are equal, unknown ones left out.
 
     ranges : lowest and highest reward that each group's prompt allows (default [0, 1]).
 
-    >>> health([[1, 1], [0, 1], [0, 0], [0.5, 0.5], [None, None]])
-    Health(mixed=1, good=1, bad=1, flat=1, unknown=1)
+    >>> health([[1, 1], [0, 1], [0, 0], [0.5, 0.5], [None, None]]).total()
+    5
     >>> health([[1, 1], [0, 0]], ranges=[(0, 10), (-1, 1)])
-    Health(mixed=0, good=0, bad=0, flat=2, unknown=0)
+    Counter({'flat': 2})
     """
     groups = [[r for r in g if r is not None] for g in groups]
     ends = [(0.0, 1.0)] * len(groups) if ranges is None else list(ranges)
-    return Health(**Counter(_kind(g, *e) for g, e in zip(groups, ends, strict=True)))
+    return Counter(_kind(g, *e) for g, e in zip(groups, ends, strict=True))
 
 
 def _kind(known: Sequence[float], bottom: float, top: float) -> str:

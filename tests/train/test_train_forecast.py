@@ -42,11 +42,11 @@ def test_the_forecast_counts_its_own_groups(tmp_path):
     s, some = settings(group_size=8, steps=40), tasks(SOMETIMES)
     found = forecast.of(some, s)
     health = found.health
-    assert health.total == 8 and found.size == 8
-    assert found.mixed.value == health.mixed / 8
-    assert found.any_of.value == (health.mixed + health.good) / 8
+    assert health.total() == 8 and found.size == 8
+    assert found.mixed.value == health["mixed"] / 8
+    assert found.any_of.value == (health["mixed"] + health["good"]) / 8
     assert found.once.value == found.reward.value  # one criterion: a strict pass is the reward
-    assert found.kinds == {"say": (health.mixed, 8)}
+    assert found.kinds == {"say": (health["mixed"], 8)}
     assert found.seconds > 0 and "8 prompts x 8 answers" in str(found)
 
 

@@ -227,7 +227,7 @@ def test_a_reward_that_pays_all_alike_is_refused(tmp_path, monkeypatch, reward):
 
 
 def test_a_prompt_whose_answers_earn_all_the_same_is_flat():
-    assert rollouts.health([[0.0, 0.0]], ranges=[(0.0, 0.0)]).flat == 1
+    assert rollouts.health([[0.0, 0.0]], ranges=[(0.0, 0.0)])["flat"] == 1
     assert rollouts.span([(0.0, 0.0)], [0.0]) == (-math.inf, math.inf)
 
 
