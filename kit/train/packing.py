@@ -114,22 +114,27 @@ MOST = 1536  # tokens from which attention across the packed row costs more than
 SAVES = 0.8  # packed where it has at most this share of the padded tokens
 
 
-def pack_rows(ids: Any, mask: Any, wanted: Any) -> Packed:
+def pack_rows(ids: Any, mask: Any, wanted: Any) -> Packed | None:
     """Rows (B, W) as one; wanted : (B, W), True where the token's log-probability is asked for.
+    None where that saves no work: without a long common start or much padding, or too long.
 
     rows, columns of the result say where in (B, W) each of the N wanted tokens stands.
     """
-    torch = import_torch()
+    if not bool(wanted.any(-1).all()) or bool(wanted[:, 0].any()):
+        return None
     lines = [ids[i][mask[i].bool()] for i in range(len(ids))]
     asked = [wanted[i][mask[i].bool()] for i in range(len(ids))]
     places = [mask[i].bool().nonzero()[:, 0] for i in range(len(ids))]
     p = _shared(lines, asked)
+    total = p + sum(len(line) - p for line in lines)
+    if p == 0 or total > min(MOST, SAVES * ids.numel()):
+        return None
     return together(
         lines[0][:p],
         [line[p:] for line in lines],
         range(len(lines)),
         [at[p:] for at in places],
-        torch.cat([a[p:] for a in asked]),
+        import_torch().cat([a[p:] for a in asked]),
     )
 
 
@@ -140,10 +145,9 @@ def _shared(lines: list[Any], asked: list[Any]) -> int:
     return int((heads == heads[:1]).all(0).cumprod(0).sum())
 
 
-def logps(model: Any, ids: Any, mask: Any, wanted: Any) -> tuple[Any, Any]:
-    """Log-probabilities and entropies (B, W) of the wanted tokens, 0 elsewhere."""
+def logps(model: Any, g: Packed, shape: Sequence[int]) -> tuple[Any, Any]:
+    """Log-probabilities and entropies of the wanted tokens at their places in (B, W), 0 elsewhere."""
     torch = import_torch()
-    g = pack_rows(ids, mask, wanted)
     logits = model(
         input_ids=g.ids,
         attention_mask=g.mask,
@@ -154,22 +158,10 @@ def logps(model: Any, ids: Any, mask: Any, wanted: Any) -> tuple[Any, Any]:
     all_logps = logits.float().log_softmax(-1)  # (N, V)
     with torch.no_grad():
         entropy = -(all_logps.exp() * all_logps).sum(-1)
-    blank = torch.zeros(ids.shape)
+    blank = torch.zeros(shape)
     at = (g.rows, g.columns)
     found = all_logps.gather(-1, g.labels[:, None])[:, 0]
     return blank.index_put(at, found), blank.index_put(at, entropy)
-
-
-def worth(ids: Any, mask: Any, wanted: Any) -> bool:
-    """True where packing saves work: rows with a long common start, or much padding, and not too
-    long.
-    """
-    if not bool(wanted.any(-1).all()) or bool(wanted[:, 0].any()):
-        return False
-    lines = [ids[i][mask[i].bool()] for i in range(len(ids))]
-    p = _shared(lines, [wanted[i][mask[i].bool()] for i in range(len(ids))])
-    total = p + sum(len(line) - p for line in lines)
-    return p > 0 and total <= min(MOST, SAVES * ids.numel())
 
 
 class SFTHooks:
@@ -187,9 +179,11 @@ class SFTHooks:
         """Mean over the batch's answer tokens of -log p, as trl's."""
         ids, mask = inputs["input_ids"], inputs.get("attention_mask")
         wanted = inputs["labels"] != -100
-        if not self.kit_packs or return_outputs or mask is None or not worth(ids, mask, wanted):
+        fits = self.kit_packs and not return_outputs and mask is not None
+        packed = pack_rows(ids, mask, wanted) if fits else None
+        if packed is None:
             return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
-        found, entropy = logps(model, ids, mask, wanted)
+        found, entropy = logps(model, packed, ids.shape)
         self._metrics["train"]["entropy"].append(float(entropy.sum() / wanted.sum()))
         return -found.sum() / (wanted.sum() if num_items_in_batch is None else num_items_in_batch)
 
@@ -235,10 +229,10 @@ class DPOHooks:
     def _get_per_token_logps_and_entropies(
         self, model: Any, model_kwargs: Any, input_ids: Any, completion_mask: Any
     ) -> Any:
-        wanted, mask = completion_mask.bool(), model_kwargs["attention_mask"]
-        if not worth(input_ids, mask, wanted):
+        packed = pack_rows(input_ids, model_kwargs["attention_mask"], completion_mask.bool())
+        if packed is None:
             return super()._get_per_token_logps_and_entropies(
                 model, model_kwargs, input_ids, completion_mask
             )
-        found, entropy = logps(model, input_ids, mask, wanted)
+        found, entropy = logps(model, packed, input_ids.shape)
         return found[:, 1:], entropy[:, 1:], None

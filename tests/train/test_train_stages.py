@@ -74,9 +74,9 @@ def test_packed_rows_train_as_padded_ones(tmp_path, monkeypatch, stage):
     values = {**preset("test", stage), "steps": 3, "lr": 2e-2, "save_every": 0, "batch": 4}
     s = build(cls, {**values, "dtype": "float32"})
     packed, real = [], packing.pack_rows
-    monkeypatch.setattr(packing, "pack_rows", lambda *a: packed.append(1) or real(*a))
+    monkeypatch.setattr(packing, "pack_rows", lambda *a: packed.append(real(*a)) or packed[-1])
     fast = stages.train(s, rows, out=tmp_path / "packed").steps()
-    assert packed
+    assert any(packed)
     monkeypatch.setattr(engine, "fast_ok", lambda model: "a test")
     plain = stages.train(s, rows, out=tmp_path / "padded").steps()
     names = ("loss", "grad_norm", "margin", "entropy")
