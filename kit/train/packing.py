@@ -146,7 +146,7 @@ def _shared(lines: list[Any], asked: list[Any]) -> int:
 
 
 def logps(model: Any, g: Packed, shape: Sequence[int]) -> tuple[Any, Any]:
-    """Log-probabilities and entropies of the wanted tokens at their places in (B, W), 0 elsewhere."""
+    """Log-probabilities and entropies of the wanted tokens, in (B, W); 0 elsewhere."""
     torch = import_torch()
     logits = model(
         input_ids=g.ids,
