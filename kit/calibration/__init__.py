@@ -6,7 +6,7 @@ interval.
 """
 
 from .compare import Comparison, compare
-from .ece import ECE, ece, mce, null_ece
+from .ece import ECE, classwise, ece, mce, null_ece
 from .files import parquet_blocks, sketch_file
 from .recalibrate import METHODS, Recalibrated, Recalibrator, fit, recalibrate
 from .reliability import (
@@ -26,6 +26,7 @@ from .scores import (
     underconfidence,
 )
 from .selective import RiskCoverage, risk_coverage
+from .significance import Cox, cox
 from .sketch import Sketch
 from .smooth import Curve, SmECE, smece
 
@@ -35,6 +36,7 @@ __all__ = [
     "Bins",
     "Brier",
     "Comparison",
+    "Cox",
     "Curve",
     "Recalibrated",
     "Recalibrator",
@@ -47,7 +49,9 @@ __all__ = [
     "against_lookup",
     "against_score",
     "brier",
+    "classwise",
     "compare",
+    "cox",
     "ece",
     "fit",
     "mce",

@@ -15,9 +15,10 @@ from scipy import special
 
 from ..errors import DataError
 from ..stats.arguments import sure_level, whole
-from ..stats.clusters import UNSEEN, effective_df, reach
+from ..stats.clusters import UNSEEN, effective_df, reach, unmasked
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, number
+from ..stats.ranking import distributions
 from ..stats.tails import t_quantile
 from . import resample
 from .cells import Cells, locator, tally
@@ -513,3 +514,49 @@ def null_ece(conf: Any, correct: Any = None, **binning: Any) -> float:
     if correct is None and not isinstance(conf, Sketch):
         correct = np.zeros(len(conf))
     return null_of(cells_of(conf, correct, **binning))
+
+
+def _classes(probs: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Distributions (n, k) and class numbers (n,); DataError names a row that is none."""
+    p, y = distributions(probs), np.asarray(unmasked(labels))
+    if y.shape != (len(p),):
+        raise DataError(
+            f"probs has shape {p.shape}, labels {y.shape}",
+            where="arguments probs, labels",
+            fix="pass (n, k) and (n,)",
+        )
+    gone = np.flatnonzero(np.isnan(p).any(1))
+    if len(gone):
+        raise DataError(
+            "a probability is unknown", where=f"probs, row {gone[0]}", fix="leave such rows out"
+        )
+    wrong = np.flatnonzero(~np.isin(y, np.arange(p.shape[1])))
+    if len(wrong):
+        raise DataError(
+            f"label {y[wrong[0]]!r} is no class number below {p.shape[1]}",
+            where=f"labels, row {wrong[0]}",
+            fix="use 0..k-1",
+        )
+    return p, y
+
+
+def classwise(
+    probs: Any, labels: Any, *, cluster: Any = None, n_boot: int = 1000, **binning: Any
+) -> tuple[ECE, ...]:
+    """ECE of each class (k of them) against "it is this class", with intervals that rest on
+    clusters; their plain mean is the classwise ECE of Kull et al. 2019.
+
+    probs : (n, k), rows sum to 1; labels : (n,) class numbers. A model can be calibrated at its
+        favourite class and far off at the others. Binning as in `ece`.
+
+    >>> r = classwise([[0.8, 0.2]] * 10, [0] * 8 + [1] * 2, n_boot=0)
+    >>> [round(e.value, 6) for e in r]
+    [0.0, 0.0]
+    """
+    p, y = _classes(probs, labels)
+    if p.shape[1] > 200:
+        raise DataError(f"{p.shape[1]} classes", where="probs", fix="merge classes")
+    return tuple(
+        ece(np.clip(p[:, k], 0, 1), y == k, cluster=cluster, n_boot=n_boot, **binning)
+        for k in range(p.shape[1])
+    )

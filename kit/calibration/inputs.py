@@ -74,7 +74,7 @@ def _column(values: Any, name: str) -> np.ndarray:
 LEFT_OUT = 'leave such rows out: missing="count" (--missing count)'
 FIXES = {
     "conf": "one number per row; text replies: kit.confidence.extract, digits in quotes: float(), "
-    "class probabilities: that of the class named, p.max(axis=1), and whether it was right",
+    "class probabilities: calibration.classwise(probs, labels)",
     "correct": "write True / False or 1 / 0",
 }
 

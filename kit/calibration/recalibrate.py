@@ -17,6 +17,7 @@ from ..stats.columns import takes_table
 from .ece import ECE, ece
 from .inputs import Inputs, check
 from .scores import grouped, rising
+from .significance import both_classes, logit_fit
 
 METHODS = ("platt", "isotonic", "beta")
 
@@ -62,49 +63,6 @@ def fit(
     0.6
     """
     return _fit(check(conf, correct, weights=weights, missing=missing), method)
-
-
-def logit_fit(
-    design: np.ndarray,
-    y: np.ndarray,
-    w: np.ndarray,
-    *,
-    ridge: float = 0.0,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Logistic regression by damped Newton steps: coefficients (d,), information matrix (d, d)."""
-    beta = np.zeros(design.shape[1])
-
-    def loss(b: np.ndarray) -> float:
-        eta = design @ b
-        return float(w @ (np.logaddexp(0, eta) - y * eta) + ridge / 2 * b @ b)
-
-    now = loss(beta)
-    for _ in range(100):
-        mu = special.expit(design @ beta)
-        grad = design.T @ (w * (mu - y)) + ridge * beta
-        info = (design * (w * mu * (1 - mu))[:, None]).T @ design + (ridge + 1e-12) * np.eye(
-            len(beta)
-        )
-        step, scale = np.linalg.solve(info, grad), 1.0
-        while (new := loss(beta - scale * step)) > now + 1e-12 and scale > 1e-8:
-            scale /= 2
-        beta, gain, now = beta - scale * step, now - new, new
-        if gain < 1e-12 * (1 + abs(now)):
-            break
-    mu = special.expit(design @ beta)
-    return beta, (design * (w * mu * (1 - mu))[:, None]).T @ design
-
-
-def both_classes(x: Inputs, what: str) -> None:
-    """DataError when all outcomes are equal."""
-    y = np.asarray(x.correct)
-    if len(np.unique(y)) < 2:
-        word = "correct" if y[0] else "wrong"
-        raise DataError(
-            f"{what} needs right and wrong rows; all {x.n} are {word}",
-            where=f"rows 0 to {x.n - 1}, correct",
-            fix="ece, smece and brier work with one class; for this, collect rows of the other",
-        )
 
 
 def _fit(x: Inputs, method: str) -> Recalibrator:

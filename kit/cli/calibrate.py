@@ -32,8 +32,20 @@ def _bins(text: str) -> int | str:
 
 ARGS = (
     arg("file", type=Path, help="table with one row per answer"),
-    arg("--confidence", required=True, metavar="COL", help="column of confidences in [0, 1]"),
-    arg("--correct", required=True, metavar="COL", help="column of true / false or 1 / 0"),
+    arg(
+        "--confidence",
+        required=True,
+        metavar="COL[,COL...]",
+        help="column of confidences in [0, 1]; several, parted by commas: the probabilities of "
+        "classes, the worst first",
+    ),
+    arg(
+        "--correct",
+        required=True,
+        metavar="COL",
+        help="column of true / false or 1 / 0; of classes: the true one (name of its column, or "
+        "0, 1, ...)",
+    ),
     arg(
         "--cluster", metavar="COL", help="column of cluster labels; intervals then rest on clusters"
     ),
@@ -70,6 +82,11 @@ ARGS = (
         help="also the threshold below which to abstain, so that wrong answers given stay below "
         "this share of all",
     ),
+    arg(
+        "--slope",
+        action="store_true",
+        help="also Cox's intercept and slope (0 and 1 where calibrated; below 1: too extreme)",
+    ),
     arg("--html", type=Path, metavar="OUT", help="write the reliability diagram here"),
 )
 
@@ -80,12 +97,12 @@ def _streamed(
     """The reliability of a file that is read in chunks, twice where there are clusters."""
     from .. import calibration
 
-    if args.abstain is not None or (args.cluster and not numeric):
+    if args.abstain is not None or args.slope or (args.cluster and not numeric):
         raise DataError(
-            "a table that is read in chunks has no threshold to abstain at, and clusters only in "
-            "Parquet with confidence and correctness as numbers",
+            "a table that is read in chunks has no threshold to abstain at and no slope, and "
+            "clusters only in Parquet with confidence and correctness as numbers",
             where="option --stream",
-            fix="leave out --stream, or --abstain and --cluster",
+            fix="leave out --stream, or --abstain, --slope and --cluster",
         )
     sketch = calibration.sketch_file(args.file, **columns, missing=args.missing)
     if args.cluster:
@@ -93,8 +110,38 @@ def _streamed(
     return calibration.reliability(sketch, **binning)
 
 
-def _report(args: Options) -> tuple[Any, Any]:
-    """The reliability, and the threshold of --abstain (or None)."""
+def _classes(args: Options, names: list[str]) -> Output:
+    """Per class its calibration error, and the ranked probability score of all."""
+    from .. import calibration, stats
+    from ..calibration.files import confidence_cell
+    from ..data.tables import place, read_columns
+
+    columns = read_columns(args.file, [*names, args.correct, *filter(None, [args.cluster])])
+    classes = {k: i for i, n in enumerate(names) for k in (n, str(i))}
+    said = [str(v).removesuffix(".0") for v in columns[args.correct]]
+    odd = next((i for i, v in enumerate(said) if v not in classes), None)
+    if odd is not None:
+        raise DataError(
+            f"{said[odd]!r} is none of the classes",
+            where=f"{place(args.file, odd)}, field {args.correct}",
+            fix=f"write one of {', '.join(classes)}",
+        )
+    probs = [
+        [confidence_cell(v, f"{place(args.file, i)}, field {n}") for i, v in enumerate(columns[n])]
+        for n in names
+    ]
+    rows, true = list(zip(*probs, strict=True)), [classes[v] for v in said]
+    cluster = columns.get(args.cluster)
+    found = calibration.classwise(rows, true, cluster=cluster, bins=args.bins, closed=args.closed)
+    score = stats.rps(rows, true, cluster=cluster)
+    lines = [f"{n}: {e}" for n, e in zip(names, found, strict=True)]
+    lines += [f"classwise ECE {sum(e.value for e in found) / len(found):.4f} (their mean)"]
+    data = {n: asdict(e) for n, e in zip(names, found, strict=True)} | {"rps": asdict(score)}
+    return Output(data, "\n".join([*lines, f"ranked probability score: {score}"]))
+
+
+def _report(args: Options) -> tuple[Any, dict[str, Any]]:
+    """The reliability, and what --abstain and --slope ask for."""
     from .. import calibration, stats
     from ..calibration.files import locate, numeric_parquet, parquet_cells, parquet_rows, read_cells
 
@@ -103,8 +150,8 @@ def _report(args: Options) -> tuple[Any, Any]:
     numeric = numeric_parquet(args.file, list(columns.values()))
     whole = isinstance(args.bins, str) or G % args.bins == 0
     large = numeric and whole and parquet_rows(args.file) > STREAM_ABOVE
-    if args.stream or (large and args.abstain is None):
-        return _streamed(args, columns, binning, numeric), None
+    if args.stream or (large and args.abstain is None and not args.slope):
+        return _streamed(args, columns, binning, numeric), {}
     read = parquet_cells if numeric else read_cells
     p, y, cluster = read(args.file, **columns, cluster=args.cluster)
     try:
@@ -115,9 +162,12 @@ def _report(args: Options) -> tuple[Any, Any]:
             missing=args.missing,
             **binning,
         )
-        if args.abstain is None:
-            return found, None
-        return found, stats.abstain_below(p, y, risk=args.abstain, cluster=cluster)
+        more = {}
+        if args.abstain is not None:
+            more["abstain"] = stats.abstain_below(p, y, risk=args.abstain, cluster=cluster)
+        if args.slope:
+            more["cox"] = calibration.cox(p, y, cluster=cluster, eps=1e-6, missing=args.missing)
+        return found, more
     except DataError as e:
         from ..data.tables import place
 
@@ -136,12 +186,11 @@ def _report(args: Options) -> tuple[Any, Any]:
 
 def run(args: Options) -> Output:
     """Print the report; write the diagram when asked."""
-    result, threshold = _report(args)
-    text = str(result)
-    data = result.as_dict()
-    if threshold is not None:
-        text += f"\nabstain: {threshold}"
-        data["abstain"] = asdict(threshold)
+    if len(names := args.confidence.split(",")) > 1:
+        return _classes(args, names)
+    result, more = _report(args)
+    text = "\n".join([str(result), *(f"{name}: {found}" for name, found in more.items())])
+    data = result.as_dict() | {name: asdict(found) for name, found in more.items()}
     if args.html:
         from ..plots import plot
 

@@ -315,7 +315,7 @@ def estimate_rows(tasks: Sequence[Task], answers: Sequence[Response]) -> list[di
     """
     import numpy as np
 
-    from ..calibration.recalibrate import logit_fit
+    from ..calibration.significance import logit_fit
 
     known = [k for k in _decided(tasks, answers) if k[3] is not None]
     if not known:

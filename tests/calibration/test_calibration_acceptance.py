@@ -162,12 +162,15 @@ def test_l2_is_unbiased() -> None:
     assert np.mean(values) == pytest.approx((0.1**2 + 0.2**2) / 2, abs=0.003)
 
 
-def test_the_size_of_the_test() -> None:
+def test_sizes_of_the_tests() -> None:
     rng = np.random.default_rng(3)
     p = rng.random((150, 200))
     y = rng.random((150, 200)) < p
-    found = [c.ece(a, b, n_boot=99).p_value < 0.05 for a, b in zip(p, y, strict=True)]
-    assert 0.01 <= np.mean(found) <= 0.11
+    for test in (lambda a, b: c.ece(a, b, n_boot=99), c.cox):
+        assert (
+            0.01 <= np.mean([test(a, b).p_value < 0.05 for a, b in zip(p, y, strict=True)]) <= 0.11
+        )
+    assert c.cox(p.ravel(), y.ravel()).slope.value == pytest.approx(1, abs=0.05)
 
 
 def test_a_bin_per_value_of_many_values_is_not_resampled() -> None:

@@ -24,7 +24,7 @@ BAD = [
     ([0.1, 0.2], [1], "2 rows, correct has 1", "one outcome"),
     ([-0.1, 0.2], [1, 0], "-0.1, outside(.|\n)*row 0", "clipped"),
     ([True, False], [1, 0], "not a probability", "swapped"),
-    ([[0.1, 0.9]], [1], "shape", "of the class named"),
+    ([[0.1, 0.9]], [1], "shape", "classwise"),
     ([0.1, math.inf], [1, 0], "inf, outside(.|\n)*row 1", "count"),
 ]
 
@@ -63,7 +63,7 @@ def test_one_class() -> None:
         c.ece([0.5, 0.5], [1, 1], n_boot=50).value == 0.5
         and c.smece([0.5, 0.6], [1, 1]).value > 0.3
     )
-    for call in (c.fit, c.recalibrate):
+    for call in (c.cox, c.fit, c.recalibrate):
         with pytest.raises(DataError, match="right and wrong rows; all 3 are correct"):
             call([0.5, 0.6, 0.7], [1, 1, 1], **({"k": 2} if call is c.recalibrate else {}))
 
@@ -87,6 +87,12 @@ def test_one_class() -> None:
 def test_arguments(binning, what) -> None:
     with pytest.raises(DataError, match=what):
         c.ece([0.1, 0.2], [0, 1], **binning)
+
+
+def test_cox_names_the_certain_row() -> None:
+    with pytest.raises(DataError, match="row 1"):
+        c.cox([0.2, 1.0, 0.4], [0, 1, 1])
+    assert "1 rows at 0 or 1" in c.cox([0.2, 1.0, 0.4, 0.6], [0, 1, 1, 0], eps=0.01).note
 
 
 @pytest.mark.parametrize("method", c.METHODS)

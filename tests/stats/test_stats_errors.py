@@ -71,6 +71,9 @@ def test_says_where_and_what(call):
     [
         lambda: stats.rps([["a", "b"]], [0]),
         lambda: stats.rps([[1j, 1 - 1j]], [0]),
+        lambda: calibration.classwise([["a", "b"]], [0]),
+        lambda: calibration.classwise([[0.1, 0.9], [1.0]], [0, 0]),
+        lambda: calibration.classwise([[0.5, math.nan]], [0]),
         lambda: stats.kappa([b"met", b"unmet"], [1, 0]),
         lambda: stats.kappa([1j, 2], [1, 2]),
         lambda: stats.agree([datetime(2026, 1, 1), datetime(2026, 1, 2)], [1, 0]),
@@ -391,6 +394,15 @@ def test_a_risk_that_is_met_exactly_is_kept():
     rows = [i / 100 for i in range(29)]
     found = stats.abstain_below(rows, [int(i >= 11) for i in range(29)], risk=0.4)
     assert found.at == 0.0
+
+
+def test_one_cluster_says_nothing_of_the_slope():
+    """An interval of no width, [.69, .70], said that one prompt's confidence is not calibrated."""
+    p = np.linspace(0.05, 0.95, 60)
+    y = (np.random.default_rng(0).random(60) < p).astype(int)
+    found = calibration.cox(p, y, cluster=["a"] * 60)
+    for e in (found.intercept, found.slope):
+        assert math.isnan(e.low) and math.isnan(e.high) and "one cluster" in e.note
 
 
 def test_a_claim_whose_interval_is_cut_off_at_0_does_not_stand():

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kit import stats
+from kit import calibration, stats
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import intervals
@@ -64,6 +64,31 @@ def test_comparing_twenty_columns_on_eight_clusters_finds_nothing():
         rows = stats.compare(columns, "0", cluster=group, draws=400)
         false += any(r.p_adjusted < 0.05 for r in rows)
     assert false <= 9
+
+
+def outcomes(rng, clusters, icc):
+    r = intervals.rows(rng, clusters, icc)
+    p = 0.3 + 0.65 * rng.random(len(r.cluster))
+    return p, (r.uniform() < p).astype(int), r.cluster
+
+
+def test_the_clustered_cox_test_keeps_its_level():
+    """It rejected .22 to .29 of calibrated samples of 8 clusters."""
+    rng = np.random.default_rng(1)
+    p_values = []
+    for _ in range(150):
+        p, y, cluster = outcomes(rng, 8, 0.4)
+        if 0 < y.mean() < 1:
+            p_values.append(calibration.cox(p, y, cluster=cluster).p_value)
+    assert np.mean(np.array(p_values) < 0.05) <= 0.07
+
+
+def test_separated_rows_have_no_slope_and_say_so():
+    """Separation gave a slope of [31, 36] with p=.000."""
+    p = np.r_[np.linspace(0.1, 0.4, 20), np.linspace(0.6, 0.9, 20)]
+    found = calibration.cox(p, np.r_[np.zeros(20), np.ones(20)])
+    assert np.isnan(found.slope.value) and np.isnan(found.p_value)
+    assert "separated" in str(found)
 
 
 def test_a_corrected_rubric_score_leaves_room_for_rare_labels_not_drawn():

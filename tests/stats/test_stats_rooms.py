@@ -162,6 +162,14 @@ def test_confusion_has_an_interval_for_every_cell():
     assert found["unmet", "met"].n == 0 if ("unmet", "met") in found else True
 
 
+def test_classwise_sees_what_the_top_label_hides():
+    rng = np.random.default_rng(8)
+    p = np.tile([0.6, 0.3, 0.1], (600, 1))
+    y = rng.choice(3, 600, p=[0.6, 0.1, 0.3])
+    found = calibration.classwise(p, y, n_boot=100)
+    assert found[0].value < 0.06 and found[1].value > 0.15 and found[2].low > 0.1
+
+
 def test_headline_claims_read_together():
     strong = stats.Estimate(0.3, 0.2, 0.4, 200, 50)
     weak = stats.Estimate(0.1, 0.01, 0.19, 200, 50)

@@ -158,6 +158,8 @@ def test_what_numpy_masks_is_unknown():
         calibration.brier(conf, [1, 0, 1])
     with pytest.raises(DataError, match="the cluster is unknown"):
         stats.mean([1, 0, 1], cluster=hidden)
+    with pytest.raises(DataError, match="is no class number"):
+        calibration.classwise([[0.2, 0.8]] * 3, np.ma.array([1, 1, 1], mask=mask))
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64", "int8"])
