@@ -303,7 +303,8 @@ def readdress(address: str, folder: Path | None = None) -> list[Path]:
     found = re.search(r'^ADDRESS = "(.*)"$', code, re.M)
     if not found or not re.fullmatch(r"[a-z+]+://[\w.@:/~-]+", address):
         raise ValueError(f"{address!r} is no address such as https://github.com/you/your-copy")
-    old, new = found[1], address.rstrip("/").removesuffix(".git")
+    old = found[1]
+    new = address.rstrip("/").removesuffix(".git")
     texts = {place: code.replace(f'"{old}"', f'"{new}"')}
     for book in sorted((root / "notebooks").glob("[0-9]*.ipynb")):
         texts[book] = _readdressed(book.read_text(encoding="utf-8"), old, new)

@@ -367,7 +367,8 @@ def tally(parts: Iterable[Inputs], where: Locator) -> Cells:
             cells[i : i + CHUNK] = j
         if x.cluster is not None:
             units = _add_units(units, x, cells, 2 * m)
-        rows, missing = rows + x.n, missing + x.missing
+        rows = rows + x.n
+        missing = missing + x.missing
     n = n.reshape(m, 2)
     s = where.sums(n, s.reshape(m, 2))
     out = Cells(where.bin, n, s, where.lower, where.upper, where.convention, rows, missing, units)

@@ -226,7 +226,8 @@ def ece_of(
     """`ece` from the sufficient statistics of a binning; null : resamples made elsewhere."""
     n_boot, level = whole("n_boot", n_boot), sure_level(level)
     size, gap = resample.bin_sums(cells, cells.n)
-    value, s = float(plugin(size, gap)), gap_errors(cells)
+    value = float(plugin(size, gap))
+    s = gap_errors(cells)
     best = max(0.0, debiased_l1(size, gap, s))
     p_value, low, high = math.nan, math.nan, math.nan
     notes = [note] if note else []
@@ -518,7 +519,8 @@ def null_ece(conf: Any, correct: Any = None, **binning: Any) -> float:
 
 def _classes(probs: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
     """Distributions (n, k) and class numbers (n,); DataError names a row that is none."""
-    p, y = distributions(probs), np.asarray(unmasked(labels))
+    p = distributions(probs)
+    y = np.asarray(unmasked(labels))
     if y.shape != (len(p),):
         raise DataError(
             f"probs has shape {p.shape}, labels {y.shape}",

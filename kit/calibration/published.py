@@ -144,7 +144,8 @@ def without_confidence(e: Evaluation, *, seed: int = 0) -> ECE:
 
 def claim(e: Evaluation, honest: ECE) -> str:
     """What the recomputed interval says of the published comparison, in words."""
-    before, after = e.baseline.get("sft_ece"), e.published["ece"]
+    before = e.baseline.get("sft_ece")
+    after = e.published["ece"]
     holds = "it holds" if honest.low <= before <= honest.high else "it does not hold"
     return (
         f"published: SFT {before}, GRPO {after:.3f}. With n={honest.n} the interval for GRPO is "

@@ -205,7 +205,8 @@ def reliability(
     >>> round(r.ece.value, 3), r.bins.n.tolist(), r.convention
     (0.2, [6.0, 6.0], 'one bin per distinct confidence (2 values)')
     """
-    n_boot, level = max(whole("n_boot", n_boot), LEAST), sure_level(level)
+    n_boot = max(whole("n_boot", n_boot), LEAST)
+    level = sure_level(level)
     binning: dict[str, Any] = dict(bins=bins, closed=closed, edges=edges, equal_mass=equal_mass)
     if isinstance(conf, Sketch):
         sketch = conf

@@ -130,7 +130,8 @@ def _classes(args: Options, names: list[str]) -> Output:
         [confidence_cell(v, f"{place(args.file, i)}, field {n}") for i, v in enumerate(columns[n])]
         for n in names
     ]
-    rows, true = list(zip(*probs, strict=True)), [classes[v] for v in said]
+    rows = list(zip(*probs, strict=True))
+    true = [classes[v] for v in said]
     cluster = columns.get(args.cluster)
     found = calibration.classwise(rows, true, cluster=cluster, bins=args.bins, closed=args.closed)
     score = stats.rps(rows, true, cluster=cluster)

@@ -277,7 +277,8 @@ def _row(
 ) -> AuditRow:
     """What an attack earned on criteria without credit, or how many verdicts a bias changed."""
     attack = isinstance(x, Attack)
-    kind, flips = "attack" if attack else "bias", not attack and x.flips
+    kind = "attack" if attack else "bias"
+    flips = not attack and x.flips
     try:
         runs = list(_variants(x, ask, answers, tasks))
     except MissingError as e:

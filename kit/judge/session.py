@@ -86,7 +86,8 @@ class Session:
         """
         out, mended, gone = {}, [], []
         for i, k in enumerate(q.keys):
-            v, c = found.get(k), q.criteria[i]
+            v = found.get(k)
+            c = q.criteria[i]
             if v is None:
                 continue
             if v.meta.get("reader") != READER and "mode" in v.meta:

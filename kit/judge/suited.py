@@ -144,7 +144,8 @@ def fit(report: AuditReport) -> Fit:
     blind = list(_blind(report))
     if blind:  # whatever else it does follows from this
         return Fit("nothing", tuple(blind), _missed(report))
-    empty, astray = _named(report, "empty"), _astray(report.swapped, ASTRAY)
+    empty = _named(report, "empty")
+    astray = _astray(report.swapped, ASTRAY)
     foreign = report.foreign and _astray(report.foreign, FOREIGN, loses=0.25)
     faults = [
         *(f for f in (astray, foreign) if isinstance(f, Fault)),

@@ -109,7 +109,8 @@ class EvolvingRubrics:
         except Exception as e:
             self._note(step, task, "-", "refused", f"the model did not answer: {type(e).__name__}")
             return []
-        new, said = [], [Judged(r.text) for r in responses]
+        new = []
+        said = [Judged(r.text) for r in responses]
         for c, why in read(reply, self.most):
             if c and any(judged.has(c.text) for judged in said):
                 c, why = None, f"it stands in an answer: {c.text}"

@@ -130,7 +130,8 @@ def measured(c: Criterion) -> tuple[str, float, float] | None:
     check = c.check or {}
     if str(check.get("name")) not in COUNTED or check.get("not"):
         return None
-    low, high = check.get("min") or 0, check.get("max")
+    low = check.get("min") or 0
+    high = check.get("max")
     return check["name"], low, INF if high is None else high
 
 

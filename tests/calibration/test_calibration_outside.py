@@ -674,3 +674,34 @@ def test_the_room_for_few_wrong_rows_does_not_widen_scores_of_many():
     y = (rng.random(400) < p).astype(int)
     e = c.brier(p, y).value
     assert 1 < (e.high - e.low) / (2 * 1.96 * e.se) < 1.03
+
+
+def test_several_classes_and_the_slope_have_a_door(tmp_path, capsys):
+    """Classwise calibration, the ranked probability score and Cox's slope were for Python alone."""
+    rng = np.random.default_rng(1)
+    probs = rng.dirichlet([1, 2, 3], 200).round(6)
+    probs[:, 2] = 1 - probs[:, :2].sum(1)
+    level = np.array([rng.choice(3, p=p) for p in probs])
+    names = ["bad", "fair", "good"]
+    rows = [
+        dict(zip(names, p, strict=True)) | {"is": names[k], "right": int(k == 2), "q": i // 4}
+        for i, (p, k) in enumerate(zip(probs.tolist(), level, strict=True))
+    ]
+    file = tmp_path / "classes.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    own = ["--cluster", "q", "--json"]
+    assert (
+        main(["calibrate", str(file), "--confidence", "bad,fair,good", "--correct", "is", *own])
+        == 0
+    )
+    said = json.loads(capsys.readouterr().out)
+    found = c.classwise(probs, level, cluster=np.arange(200) // 4)
+    assert [said[n]["value"] for n in names] == [e.value for e in found]
+    right = np.cumsum(probs, 1) - (np.arange(3) >= level[:, None])
+    assert said["rps"]["value"] == pytest.approx((right[:, :2] ** 2).sum(1).mean() / 2)
+    asked = ["calibrate", str(file), "--confidence", "good", "--correct", "right", "--slope", *own]
+    assert main(asked) == 0
+    slope = json.loads(capsys.readouterr().out)["cox"]["slope"]
+    assert slope["low"] < 1 < slope["high"] and slope["n_clusters"] == 50
+    assert main(["calibrate", str(file), "--confidence", "bad,fair", "--correct", "is"]) != 0
+    assert "'good' is none of the classes" in capsys.readouterr().err

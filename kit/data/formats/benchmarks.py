@@ -220,7 +220,8 @@ def flat(rows: list[Row]) -> Parsed:
     once: dict[str, Row] = {}
     again = [r for r in rows if once.setdefault(as_text(r.data), r) is not r]
     rows = list(once.values())
-    task_id, chat = row.task_id("task_id", "id"), ask(row, "prompt", "question", "instruction")
+    task_id = row.task_id("task_id", "id")
+    chat = ask(row, "prompt", "question", "instruction")
     said = [k for r in rows for k in signs(r.data)]  # of a criterion, not of the task
     shared = {
         name: row.optional(*(f for f in fields if f not in said)) for name, fields in SHARED.items()

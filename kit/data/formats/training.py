@@ -322,7 +322,8 @@ def _check_verifiers(row: Row, task_id: str, names: Sequence[str], read: Mapping
 def qa(row: Row) -> Parsed:
     """Question / answer tests: the answer goes to `truth["answer"]`; names that another reader
     would expect are reported."""
-    task_id, chat = row.task_id("id", "task_id"), ask(row, "question", "prompt", "query")
+    task_id = row.task_id("id", "task_id")
+    chat = ask(row, "question", "prompt", "query")
     for wanted, here in (("expected_answer", "answer"), ("category", "type")):
         if row.data.get(wanted) is None and row.data.get(here) is not None:
             row.context.count(
