@@ -37,34 +37,32 @@ class Cox:
 
 
 def logit_fit(
-    design: np.ndarray,
-    y: np.ndarray,
-    w: np.ndarray,
-    *,
-    ridge: float = 0.0,
+    design: np.ndarray, y: np.ndarray, w: np.ndarray, *, ridge: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Logistic regression by damped Newton steps: coefficients (d,), information matrix (d, d)."""
-    beta = np.zeros(design.shape[1])
+    """Weighted logistic regression: coefficients (d,), information matrix (d, d)."""
+    from scipy import optimize
 
     def loss(b: np.ndarray) -> float:
         eta = design @ b
         return float(w @ (np.logaddexp(0, eta) - y * eta) + ridge / 2 * b @ b)
 
-    now = loss(beta)
-    for _ in range(100):
-        mu = special.expit(design @ beta)
-        grad = design.T @ (w * (mu - y)) + ridge * beta
-        info = (design * (w * mu * (1 - mu))[:, None]).T @ design + (ridge + 1e-12) * np.eye(
-            len(beta)
-        )
-        step, scale = np.linalg.solve(info, grad), 1.0
-        while (new := loss(beta - scale * step)) > now + 1e-12 and scale > 1e-8:
-            scale /= 2
-        beta, gain, now = beta - scale * step, now - new, new
-        if gain < 1e-12 * (1 + abs(now)):
-            break
-    mu = special.expit(design @ beta)
-    return beta, (design * (w * mu * (1 - mu))[:, None]).T @ design
+    def slope(b: np.ndarray) -> np.ndarray:
+        return design.T @ (w * (special.expit(design @ b) - y)) + ridge * b
+
+    def information(b: np.ndarray) -> np.ndarray:
+        mu = special.expit(design @ b)
+        return (design * (w * mu * (1 - mu))[:, None]).T @ design
+
+    size = design.shape[1]
+    beta = optimize.minimize(
+        loss,
+        np.zeros(size),
+        jac=slope,
+        hess=lambda b: information(b) + ridge * np.eye(size),
+        method="trust-exact",
+        options={"gtol": 1e-9},
+    ).x
+    return beta, information(beta)
 
 
 def both_classes(x: Inputs, what: str) -> None:
