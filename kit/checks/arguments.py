@@ -28,9 +28,16 @@ class Arguments(dict):
             f"check {self['name']!r}: {what}", where=f"{self.where}, field check.{field}", fix=fix
         )
 
-    def number(self, field: str, *, low: float = -math.inf, whole: bool = False) -> float | None:
+    def number(
+        self,
+        field: str,
+        default: float | None = None,
+        *,
+        low: float = -math.inf,
+        whole: bool = False,
+    ) -> float | None:
         if (value := self.get(field)) is None:
-            return None
+            return default
         good = (
             isinstance(value, (int, float))
             and not isinstance(value, bool)

@@ -250,7 +250,7 @@ def _number(task: Task, response: Response, args: Arguments) -> Finding:
     first or last. Of an answer with an <answer> block or a \\boxed{} only the last one is read.
     """
     value = args.number("value")
-    tolerance = args.number("tolerance", low=0) or 0.0
+    tolerance = args.number("tolerance", 0.0, low=0)
     if value is None:
         raise args.wrong("value", "value is missing", "write the number that the answer must give")
     which = args.get("which", "any")
@@ -299,9 +299,8 @@ _FRAME = frozenset(
 
 
 def _cites(task: Task, response: Response, args: Arguments) -> Finding:
-    least = args.number("min", low=0, whole=True)
+    least = args.number("min", 1, low=0, whole=True)
     only = args.flag("only_known", True)
-    least = 1 if least is None else least
     ids = list(dict.fromkeys(text_of.cited(response.text, tuple(task.sources))))
     known = [i for i in ids if i in task.sources]
     strange = [i for i in ids if i not in task.sources]
@@ -357,8 +356,7 @@ _SENTENCE_END = re.compile(r"[.!?]\s+|\n")
 
 def _no_copy(task: Task, response: Response, args: Arguments) -> Finding:
     """No run of `words` words of the prompt (default 5) stands in the answer."""
-    size = args.number("words", low=1, whole=True)
-    size = 5 if size is None else int(size)
+    size = args.number("words", 5, low=1, whole=True)
     asked = text_of.parts(task.prompt)
     said = text_of.parts(response.text)
     runs = {tuple(asked[i : i + size]) for i in range(len(asked) - size + 1)}

@@ -72,8 +72,8 @@ Piece = tuple[int, int]  # token range
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement: subject, direction (see direction.DIRECTIONS), hedged, and the sentence that
-    makes it.
+    """One statement: subject, direction (up, down, none, not_up, not_down, unstated or UNREAD),
+    hedged, and the sentence that makes it.
     """
 
     subject: str

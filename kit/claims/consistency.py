@@ -150,8 +150,6 @@ def coverage(task: Task, text: str) -> float:
         task.truth.get("comparison"),
     )
     total = len(facts) + len(wanted) + bool(comparison)
-    if not total:
-        return 0.0
     said = statements(text, task.prompt)
     stated_subjects = {
         c.subject
@@ -165,7 +163,7 @@ def coverage(task: Task, text: str) -> float:
         + len(stated_subjects)
         + bool(comparison and relation(said, comparison, facts))
     )
-    return min(1.0, addressed / total)
+    return min(1.0, addressed / max(total, 1))
 
 
 def score(task: Task, response: Response, *, name: str = "consistency") -> Part:

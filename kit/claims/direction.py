@@ -19,8 +19,6 @@ from .confidence import without_confidence
 from .cues import CLASH
 from .text import asserted
 
-DIRECTIONS = ("up", "down", "none", "not_up", "not_down", "unstated", UNREAD)
-
 
 def claims(text: str, subjects: Mapping[str, Sequence[str]], *, prompt: str = "") -> list[Claim]:
     """The directed claims that a text makes about the given subjects (name -> aliases).

@@ -81,7 +81,6 @@ def grade(
     plan = Plan.of(task.criteria if criteria is None else criteria, where=f"task {task.id!r}")
     leaves = {i: _interval(found.get(i), use) for i in plan.leaf_ids}
     low, high, parts = plan.evaluate(leaves, how=how, gate_to=gate_to)
-    n_unknown = sum([v[0] != v[1] for v in leaves.values()])
     return Grade(
         task_id=task.id,
         response_id=response_id,
@@ -95,7 +94,7 @@ def grade(
         meta={
             "how": how,
             "range": plan.range(how=how, gate_to=gate_to),
-            "unknown": n_unknown,
+            "unknown": sum([low != high for low, high in leaves.values()]),
             "scored": len(leaves),
             "foreign": len(found.keys() - plan.ids) + len(given) - len(verdicts),
         },
@@ -186,12 +185,10 @@ class Plan:
                     fix=f"use one of {sorted(ids)[:8]}",
                 )
         children = grouped((c.parent, c) for c in criteria)
-        reached = 0
-        todo = [c.id for c in children.get(None, ())]
-        while todo:
-            reached += 1
-            todo.extend(c.id for c in children.get(todo.pop(), ()))
-        if reached != len(criteria):
+        reached = [c.id for c in children.get(None, ())]
+        for i in reached:  # it grows: each has one parent, so none comes twice
+            reached += [c.id for c in children.get(i, ())]
+        if len(reached) != len(criteria):
             raise DataError("the rubric's tree has a cycle", where=f"{where}, field parent")
         return cls(criteria, {k: tuple(v) for k, v in children.items()}, leaves(criteria))
 
@@ -251,10 +248,11 @@ class Plan:
         return self.cache[key]
 
 
-def _slope(weight: float, how: str) -> tuple[float, float]:
-    """A criterion's term as slope x value + offset."""
+def _term(weight: float, how: str, low: float, high: float) -> tuple[float, float]:
+    """What a criterion adds at both ends of its value."""
     w = float(weight > 0) - float(weight < 0) if how == "mean" else float(weight)
-    return (w, -w) if w < 0 and how in ("mean", "flip") else (w, 0.0)
+    offset = -w if w < 0 and how in ("mean", "flip") else 0.0
+    return w * low + offset, w * high + offset
 
 
 def _denominator(weights: Sequence[float], how: str) -> float:
@@ -273,16 +271,10 @@ def _combine(
     scale = _denominator([c.weight for c, _, _ in nodes], how)
     if not scale:
         return 0.0, 0.0, {}
-    lows, highs = [], []
-    parts: dict[str, float | None] = {}
-    for c, lo, hi in nodes:
-        a, b = _slope(c.weight, how)
-        ends = a * lo + b, a * hi + b
-        lows.append(min(ends))
-        highs.append(max(ends))
-        parts[c.id] = ends[0] / scale if ends[0] == ends[1] else None
-    low = math.fsum(lows) / scale
-    high = math.fsum(highs) / scale
+    terms = [(c.id, *_term(c.weight, how, lo, hi)) for c, lo, hi in nodes]
+    parts = {i: a / scale if a == b else None for i, a, b in terms}
+    low = math.fsum([min(a, b) for _, a, b in terms]) / scale
+    high = math.fsum([max(a, b) for _, a, b in terms]) / scale
     if how == "signed":
         low, high = max(low, 0.0), max(high, 0.0)
     required = [n for n in nodes if n[0].required] if gate_to is not None else ()

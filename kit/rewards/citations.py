@@ -276,9 +276,7 @@ def citation_part(
     rows = [_claim(task, c, n, found) for n, c in enumerate(parsed.claims, 1)]
     ids = {i for c in parsed.cited for i in c.ids}
     ends = [
-        _score([r for r in rows if r], ids, task, end, f1_weight, id_weight)
-        if ids
-        else (0.0, 0.0, 0.0)
+        _score([r for r in rows if r], ids, task, end, f1_weight, id_weight) if ids else (0.0, 0.0)
         for end in (0, 1)
     ]
     return Part(
@@ -340,16 +338,10 @@ def _shares(claim: str, snippet: str) -> bool:
 
 def _score(
     rows: list[_Row], ids: set[str], task: Task, end: int, f1_weight: float, id_weight: float
-) -> tuple[float, float, float]:
-    total = earned = 0.0
-    worst, backed = 1.0, set()
-    for row in rows:
-        weight = row.weight[end]
-        total += weight
-        earned += weight * row.f1(end)
-        worst = min(worst, 1 - min(weight, 1.0) * (1 - row.recall[end]))
-        if row.f1(end) > 0:
-            backed |= row.fits
-    mean = min(earned / total if total else 0.0, CAP + (1 - CAP) * worst)
-    share = len(backed) / len(ids)
-    return f1_weight * mean + id_weight * share, mean, share
+) -> tuple[float, float]:
+    total = sum(row.weight[end] for row in rows)
+    earned = sum(row.weight[end] * row.f1(end) for row in rows)
+    lost = max((min(row.weight[end], 1.0) * (1 - row.recall[end]) for row in rows), default=0.0)
+    mean = min(earned / total if total else 0.0, CAP + (1 - CAP) * (1 - lost))
+    backed = frozenset().union(*(row.fits for row in rows if row.f1(end) > 0))
+    return f1_weight * mean + id_weight * (len(backed) / len(ids)), mean

@@ -189,32 +189,26 @@ class Composer:
             steps.add(c.name, ends[0], ends[1])
         flags = self._shape(steps, task, response, parts, shut)
         steps.multiply(self.scale)
-        excluded = None if used else "nothing applies"
-        paid = (
-            None
-            if excluded
-            else pay(steps.low / self.scale, steps.high / self.scale, max_width=self.max_width)
-        )
-        if paid is None and not excluded:
-            excluded = "unknown verdicts"
-        paid = None if paid is None else steps.low
+        ends = steps.low / self.scale, steps.high / self.scale
+        pays = used and pay(*ends, max_width=self.max_width) is not None
+        why = "unknown verdicts" if used else "nothing applies"
         return Grade(
             task_id=task.id,
             response_id=response.id,
-            score=paid,
+            score=steps.low if pays else None,
             score_low=steps.low,
             score_high=steps.high,
             verdicts=verdicts,
             usage=usage(verdicts),
             cost=math.fsum(v.cost for v in verdicts),
             parts={c.name: None for c, p in parts if shut or not p.applies}
-            | steps.parts(known_only=paid is None),
+            | steps.parts(known_only=not pays),
             meta={
                 "scores": {c.name: p.value for c, p in parts},
                 "details": {c.name: dict(p.details) for c, p in parts},
                 "intervals": {c.name: (p.low, p.high) for c, p in parts if p.applies},
                 "flags": flags,
-                "excluded": excluded,
+                "excluded": None if pays else why,
                 "shut": shut,
                 "unknown": sum(not v.known for v in by_criterion(verdicts).values()),
                 "foreign": len(given) - len(verdicts),
