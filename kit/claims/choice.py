@@ -20,7 +20,7 @@ from typing import Any
 from ..checks.quantities import NUMBER_WORDS, Quantity, quantities
 from . import lexicon as lx
 from .compare import comparative
-from .text import norm, phrase, phrase_words, spans
+from .text import norm, phrase, phrase_words, spans, whole
 
 _LETTER = re.compile(r"^\s*(?:[-*•]|\(?[A-Ha-h\d][).:])\s+|(?<!\w)\(?[A-Ha-h\d]\)\s*", re.M)
 _OR = re.compile(r"\s*(,\s*or\b|,|;|(?<=\w{3})/(?=\w{3})|\bor\b)\s*")
@@ -108,7 +108,7 @@ def offered(prompt: str, name: str) -> tuple[str, ...]:
     >>> offered("What does the liver do?", "liver")
     ()
     """
-    prompt, name = (_SIGN.sub(lambda m: _SIGNS[m[0][0]], text) for text in (prompt, name))
+    prompt, name = (_SIGN.sub(lambda m: _SIGNS[m[0][0]], whole(t, prompt)) for t in (prompt, name))
     own, out = [*dropwhile(lx.LEADS.__contains__, phrase(name))] or phrase(name), {}
     asks = bool({"which", "who", "what"} & set(phrase_words(prompt)))
     letters = [w for m in _LETTER.finditer(prompt) for w in phrase(m[0].strip(" -*•().:"))]
@@ -248,7 +248,8 @@ def _concludes(piece: Sequence[str], signs: Collection[int]) -> bool:
 
 
 def _bare(piece: Sequence[str], free: Collection[str]) -> bool:
-    return all(w in free or w.lower() in free or not w[0].isalnum() for w in piece)
+    own = (w for w in piece if len(w) > 1 or w.isdigit())  # "J. liver" says no more than "liver"
+    return all(w in free or w.lower() in free or not w[0].isalnum() for w in own)
 
 
 def _chains(

@@ -411,7 +411,7 @@ def unread(task: Task, text: str) -> str:
             and not {*phrase_words(right[0])} & {*phrase_words(task.prompt)} - lx.LEADS
         ):
             return f"which number answers is not said: {m[0]}"
-    known = {w for t in (task.prompt, *names(task)) for w in phrase_words(t)}.union(
+    known = {w.lower() for t in (task.prompt, *names(task)) for w in phrase_words(t)}.union(
         lx.FREE, lx.CONCLUDES, lx.SPEECH, lx.LEAD_WORDS
     )
     parts = (c for s in statements(text, task.prompt) for c in _CLAUSES.split(s))

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from . import lexicon as lx
 from .confidence import without_confidence
-from .text import affirmed, clean, norm, sentences, tokens
+from .text import affirmed, clean, norm, sentences, tokens, whole
 
 POLES = ("no", "yes")
 UNREAD = "unread"
@@ -47,7 +47,7 @@ def said(prompt: str, text: str) -> str:
     >>> said(asked, "KMP restores OXPHOS.")
     'unread'
     """
-    verb, question = [("", "or"), *(m.groups() for m in _ASKS.finditer(prompt))][-1]
+    verb, question = [("", "or"), *(m.groups() for m in _ASKS.finditer(whole(prompt)))][-1]
     words = _words(clean(question))
     # a word that the question has twice tells nothing of the order: "male mice, female mice"
     asked = tuple(w for w in words if w not in lx.POLAR_FREE and words.count(w) == 1)
@@ -61,7 +61,7 @@ def said(prompt: str, text: str) -> str:
             free,
             passive=verb.lower() not in lx.BE,
         )
-        for s in sentences(without_confidence(text))
+        for s in sentences(whole(without_confidence(text)))
         for part in CUT.split(s)
         if not s.endswith("?")
     }

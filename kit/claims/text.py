@@ -38,6 +38,10 @@ _HEADER = re.compile(r"\n(?=[ \t|:-]*-[ \t|:-]*$)(?=.*\|)", re.M)  # of a table,
 _ITEMS = re.compile(r":[ \t]*((?:\n+[-•– \t]*\w+(?: \w+){0,2}[ \t,;.]*(?=\n|\Z))+)")
 _JOINED = re.compile(r"(?<![\w.,])\d[\d.]*(?:,[-+]?[\d.]+){2,}(?!,?\d|-[^\W\d])")
 _ONE = re.compile(r"[-+]?(?:[1-9]\d{0,2}(?:,\d{3})+(?!\d)(?:\.\d+)?|[\d.]+)")
+_INITIAL = re.compile(  # a sentence begins with no lower-case word, and "by J." ends none
+    r"(?<![^\W_])[A-Z]\. (?=[a-z])|(?<=\b(?:by|of|to) )(?:[A-Z]\. )+(?=[A-Z][a-z])"
+)
+_OPTIONS = re.compile(r"(?:^|[?:.;\n]\s*)\(?A([.)]).*\b([B-H])\1", re.S)
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
 
 
@@ -66,6 +70,29 @@ def _unnumbered(text: str) -> str:
     for start, end in reversed(marks if len(marks) > 1 else ()):
         text = f"{text[:start]}\n• {text[end:]}"
     return text
+
+
+def whole(text: str, prompt: str = "") -> str:
+    """The text with hyphens in names that an initial begins: its point ends no sentence.
+
+    What may be the label of an option of the prompt stays.
+
+    >>> whole("Was it E. coli? It was B. subtilis."), whole("B. liver", "A. eye B. liver")
+    ('Was it E-coli? It was B-subtilis.', 'B. liver')
+    """
+    kept = labels(prompt)
+    return _INITIAL.sub(lambda m: m[0] if m[0][0] in kept else m[0].replace(". ", "-"), text)
+
+
+@lru_cache(maxsize=2_048)
+def labels(prompt: str) -> frozenset[str]:
+    """The letters that label the options of a prompt.
+
+    >>> sorted(labels("Which? A) E. coli B) S. aureus")), labels("Was it A. niger or B. rapa?")
+    (['A', 'B'], frozenset())
+    """
+    found = _OPTIONS.search(prompt)
+    return frozenset(c for c in "ABCDEFGH" if found and c <= found[2])
 
 
 def sentences(text: str) -> list[str]:
@@ -255,17 +282,18 @@ def asserted(text: str, prompt: str = "") -> tuple[str, ...]:
     >>> asserted("Is it W? It is W. It is W.", "Is it W?")
     ('It is W.',)
     """
-    asked = phrase_words(prompt)
+    asked, letters = phrase_words(prompt), labels(prompt)
     out: dict[tuple[str, ...], str] = {}
     last: tuple[str, ...] | None = ()  # the sentence before; None where it takes this one back
-    for s in sentences(text):
+    for s in sentences(whole(text, prompt)):
         words = tuple(phrase_words(s))
+        echo = len(letters.intersection(words)) != 1 and echoes(words, asked)
         m = _RETRACTS.fullmatch(" ".join(words).lower())
         if m and (out or not m["bare"] or not _JUDGES.search(prompt)):
             gone = list(out) if m["all"] else [last]
             last = None if m["bare"] and not out else ()
             out = {k: v for k, v in out.items() if k not in gone}
-        elif words and last is not None and not s.endswith("?") and not echoes(words, asked):
+        elif words and last is not None and not s.endswith("?") and not echo:
             out.setdefault(words, s)
             last = words
         else:

@@ -631,3 +631,80 @@ def test_who_cannot_tell_asserts_nothing_and_who_classes_does():
     kind = ("Is kidney Type A, Type B, or Type C?", truth_of({"key_facts": ["Type C"]}))
     assert pay(kind, "I would class kidney as Type C.") == 1.0
     assert pay(kind, "I would class it as Type A.") == 0.0
+
+
+SPECIES = "E. coli|S. aureus|C. elegans|M. musculus|A. thaliana".split("|")
+
+
+def one_each(names, asked):
+    truths = [{"facts": [{"text": n}], "verifiers": ["factual"]} for n in names]
+    rows = zip(names, truths, strict=True)
+    return known_names(Task(id=n, prompt=asked.format(n), truth=t) for n, t in rows)
+
+
+def verified(task, text):
+    part = verify("factual", task, Response(task_id=task.id, id="r", text=text))
+    return "unread" if part.details["unread"] else part.value
+
+
+def test_a_name_that_begins_with_an_initial_earns_what_it_names():
+    """ "E. coli", the key itself, was cut in two at its point, and every answer read as wrong."""
+    tasks = one_each(SPECIES, "Which species was most common in the sample of {:.0}plot?")
+    others = [*SPECIES[1:], SPECIES[0]]
+    for said in ("{}", "It was {}.", "**{}**", "{} was most common.", "In all, {}, as expected."):
+        assert [verified(t, said.format(t.id)) for t in tasks] == [1.0] * 5, said
+        pairs = zip(tasks, others, strict=True)
+        assert [verified(t, said.format(o)) for t, o in pairs] == [0.0] * 5, said
+    for joint in (" and ", ", ", ". ", ". J. ", " J. ", " or "):
+        pairs = zip(tasks, others, strict=True)
+        assert [verified(t, t.id + joint + o) for t, o in pairs] == [0.0] * 5, joint
+
+
+def test_an_initial_within_an_answer_parts_no_sentence():
+    """ "According to J. Doe, it was the liver" and "The pathway of M. musculus is up" were lost."""
+    tasks = one_each(("eye", "liver", "ear"), "Which organ shrank in flight {:.0}?")
+    lead = (
+        "According to J. Doe, it was the {}.",
+        "The {} of M. musculus.",
+        "{}, says a study by K. B. Mori.",
+    )
+    assert [verified(tasks[1], s.format("liver")) for s in lead] == [1.0] * 3
+    assert [verified(tasks[1], s.format("eye")) for s in lead] == [0.0] * 3
+    hedges = (
+        "eye. E. liver",
+        "liver. E. eye",
+        "liver and J. eye",
+        "eye of E. liver",
+        "liver in J. eye",
+    )
+    assert [verified(tasks[1], s) for s in hedges] == [0.0] * 5
+    assert settle(claims("The UPR of C. elegans rises.", {"UPR": ()})) == {"UPR": "up"}
+    assert factual.polar.said("Does E. coli grow faster?", "E. coli grows faster.") == "yes"
+
+
+def test_a_question_offers_names_with_initials_whole():
+    assert offered("Was it E. coli or S. aureus?", "E. coli")[0] == "S aureus"
+    asked = ("Was it E. coli or S. aureus?", {"text": "S. aureus"})
+    said = ("S. aureus", "It was S. aureus, not E. coli.", "E. coli", "E. coli and S. aureus")
+    assert [pay(asked, s) for s in said] == [1.0, 1.0, 0.0, 0.0]
+
+
+def test_an_option_with_its_label_is_no_echo_of_the_question():
+    """ "B) slow fibers" has words of the question alone, and was read as saying nothing."""
+    forms = (
+        "Which were lost? A) fast fibers B) slow fibers",
+        "Which?\nA. fast fibers\nB. slow fibers",
+    )
+    for fact in ({"text": "B"}, {"text": "slow fibers"}):
+        for asked in ((form, fact) for form in forms):
+            right = ("B) slow fibers", "(B) slow fibers", "B. slow fibers", "B: slow fibers")
+            assert [pay(asked, s) for s in right] == [1.0] * 4
+            both = ("A) fast fibers", "A. fast fibers", "A) fast fibers B) slow fibers", asked[0])
+            assert [pay(asked, s) for s in both] == [0.0] * 4
+    named = ("Which species? A) E. coli B) S. aureus", {"text": "E. coli"})
+    assert [pay(named, s) for s in ("E. coli", "A) E. coli", "S. aureus", "B) S. aureus")] == [
+        1,
+        1,
+        0,
+        0,
+    ]
