@@ -65,12 +65,12 @@ class Chat:
         return replace(whole, meta=meta)
 
 
-def chat_of(row: Row, value: Any, *, answered: bool = False, goes_on: bool = False) -> Chat:
+def chat_of(row: Row, value: Any, *, answered: bool = False) -> Chat:
     """A chat out of a list of turns ({role, content} or {from, value}); text is a single user turn.
 
-    answered : the last turn of an assistant is an answer to learn from, which goes on from the
-    turns before it (calls and what tools gave back). goes_on : an answer that is not there goes on
-    from the turns behind the prompt, as it does wherever a tool spoke last.
+    An answer goes on from the turns behind the prompt up to a tool's last; an assistant's behind
+    them is an answer already, which nobody who answers may see. answered : it is there to learn
+    from, and goes on from all turns before it.
     """
     value = literal(value)
     if isinstance(value, str):
@@ -94,18 +94,19 @@ def chat_of(row: Row, value: Any, *, answered: bool = False, goes_on: bool = Fal
     last = max((i for i, t in enumerate(said) if t["role"] == "user"), default=None)
     if last is None:
         return Chat(system=system, meta={"messages": list(raw)})
-    shown, answer, lost = tuple(said[last + 1 :]), None, ()
+    behind = tuple(said[last + 1 :])
     off = [id(t) for (t, _), o in zip(turns, objects, strict=True) if 0 in map(o.get, OFF)]
-    ends = [i for i, t in enumerate(shown) if answered and t["role"] == "assistant"]
-    ends = [i for i in ends if id(shown[i]) not in off]
-    if ends:
-        shown, answer, lost = shown[: ends[-1]], shown[ends[-1]]["content"], shown[ends[-1] + 1 :]
-    elif not goes_on and [t["role"] for t in shown[-1:]] != ["tool"]:
-        shown, lost = (), shown
+    wanted = "assistant" if answered else None
+    ends = [i for i, t in enumerate(behind) if t["role"] == wanted and id(t) not in off]
+    tools = (i for i, t in enumerate(behind, 1) if t["role"] == "tool")
+    cut = ends[-1] if ends else max(tools, default=0)
+    shown, lost = behind[:cut], behind[cut + bool(ends) :]
+    answer = behind[cut]["content"] if ends else None
     if lost:
         row.find(
             "unread-turns",
-            f"{len(lost)} turns follow the last {'answer' if ends else 'user turn'}: "
+            f"{len(lost)} turns follow the last "
+            f"{'answer' if ends else said[last + cut]['role'] + ' turn'}: "
             "neither judge nor policy sees them",
             field="messages",
             suggestion="cut the chat before them; they are kept in meta",
@@ -211,11 +212,11 @@ def answer_of(value: Any) -> str | None:
     return one if isinstance(one, str) else None
 
 
-def ask(row: Row, *names: str, **how: bool) -> Chat:
+def ask(row: Row, *names: str) -> Chat:
     """The prompt of a row, out of the first of these fields that is filled: text or a chat.
 
     Text in `input` beside an instruction belongs to the prompt and is set below it. No prompt is an
-    error. how : as of `chat_of`.
+    error.
     """
     names = names or PROMPTS
     raw = row.take(*names)
@@ -226,7 +227,7 @@ def ask(row: Row, *names: str, **how: bool) -> Chat:
     if is_chat(value) or (
         value is not None and "messages" in names and row.data.get("messages") is raw
     ):
-        chat = chat_of(row, value, **how)
+        chat = chat_of(row, value)
     else:
         torn(row, names[0], raw)
         chat = Chat(prompt=None if raw is None else _below(row, row.text(*names) or ""))

@@ -28,16 +28,35 @@ def refiner(chat):
     return load_tasks([{"messages": chat, **rubrics, **negative}])
 
 
-@pytest.mark.parametrize("more", [[], [{"role": "assistant", "content": "Now I know."}]])
+@pytest.mark.parametrize("more", [[], [{"role": "assistant", "content": "330 m."}]])
 def test_what_a_tool_said_after_the_question_is_read_and_may_be_cited(more):
     """The refiner was trained on the question alone: no reasoning, no sources, no citations."""
     found = refiner(CHAT + more)
     task = found.tasks[0]
     assert task.prompt == "How tall is it?"
-    assert {f.severity for f in found.findings} <= {"info"}
+    said = ["1 turns follow the last tool turn: neither judge nor policy sees them"]
+    assert [f.message for f in found.findings if f.severity != "info"] == said * len(more)
     assert dict(task.sources) == {"S_1": "It is 330 m tall.", "S_2": "Opened."}
-    assert answers.messages(task, models.tiny_tokenizer(), 2000) == CHAT + more
+    assert answers.messages(task, models.tiny_tokenizer(), 2000) == CHAT
     assert TOOL in task.asked and "I should search." in task.asked
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"dataset": "gsm8k", "ground_truth": "42"},
+        {"dataset": "rubric", "ground_truth": '{"query": "6*7?", "rubrics": ["Says 42."]}'},
+        {"positive_rubrics": ["Says 42."], "negative_rubrics": ["Lies."]},
+        {"rubrics": ["Says 42."]},
+    ],
+)
+def test_the_reference_at_the_end_of_a_chat_is_never_asked(more):
+    """Trainers of RLVR cut it off; here the policy went on behind the answer, without a word."""
+    chat = [{"role": "user", "content": "6*7?"}, {"role": "assistant", "content": "It is 42."}]
+    found = load_tasks([{"messages": chat, **more}])
+    assert found.tasks[0].asked == "6*7?"
+    assert [f.code for f in found.findings if f.severity == "warning"] == ["unread-turns"]
+    assert found.tasks[0].meta["messages"] == chat
 
 
 @pytest.mark.parametrize("template", [REFUSES, DROPS])

@@ -297,7 +297,7 @@ def refiner(row: Row) -> Parsed:
 def _prompt(row: Row) -> Chat:
     chat_first = row.data.get("messages") is not None and row.data.get("prompt") is None
     names = ("prompt", "query", "question", "Question")
-    return ask(row, *(("messages", *names) if chat_first else (*names, "messages")), goes_on=True)
+    return ask(row, *(("messages", *names) if chat_first else (*names, "messages")))
 
 
 def open_instruct(row: Row) -> Parsed:
