@@ -10,7 +10,7 @@ from ..data import tasks_of
 from ..errors import DataError
 from ..records import Criterion, Task, Verdict, grouped
 from ..settings.read import closest
-from .labels import Key, Labels, read_labels, verdicts_of
+from .labels import Key, Labels, read_labels, strays, verdicts_of
 
 HALF = 0.5  # values from here on are on the side of "met"
 
@@ -32,7 +32,7 @@ class Beside:
     tree : the criterion has a parent. gate : it must be met. verdict, label : values in [0, 1],
     None unknown.
     labelled : somebody looked at the row (its label may be "unknown"). code : decided by code.
-    orphans : labels on what was not graded; blank : rows of the label file not filled in yet.
+    orphans : what is said of labels on what was not graded; blank : rows of the label file not filled in yet.
     """
 
     task: list[str] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Beside:
     labelled: list[bool] = field(default_factory=list)
     inclusion: list[float | None] = field(default_factory=list)
     design: str | None = None
-    orphans: int = 0
+    orphans: str = ""
     blank: int = 0
     ties: int = 0
     unread: str = ""
@@ -92,7 +92,7 @@ class Beside:
     def notes(self) -> list[str]:
         """What became of labels that are on no row, or are none."""
         said = {
-            f"{self.orphans} labels are on what was not graded": self.orphans,
+            self.orphans: self.orphans,
             f"{self.blank} rows of the label file are not filled in": self.blank,
             f"{self.ties} rows have no label: the raters are split evenly": self.ties,
         }
@@ -125,11 +125,15 @@ def beside(tasks: Any, labels: Any, grades: Any) -> Beside:
         if task is None:
             raise _stranger(v, by_id)
         _add(out, v, task, criteria.get((v.task_id, v.criterion_id)), given)
-    seen = {v.ids for v in verdicts}
-    out.orphans = len(given.values.keys() - seen)
-    out.ties = len(given.ties & seen)
+    out.orphans = strays(given, verdicts)
     if given.values and not any(out.labelled):
-        raise _strangers(next(iter(given.values)), verdicts)
+        raise DataError(
+            "no label is on anything that was graded",
+            where=out.orphans,
+            fix="give labels of the same answers: task_id (or prompt), response_id and criterion "
+            "ids must be equal",
+        )
+    out.ties = len(given.ties.intersection(v.ids for v in verdicts))
     return out
 
 
@@ -183,14 +187,4 @@ def _stranger(v: Verdict, tasks: Mapping[str, Task]) -> DataError:
         f"there is no task {v.task_id!r}, which was graded",
         where="TASKS",
         fix="give the tasks that were judged" + (f"; the nearest is {near!r}" if near else ""),
-    )
-
-
-def _strangers(label: Key, verdicts: Sequence[Verdict]) -> DataError:
-    first = " / ".join(map(str, verdicts[0].ids)) if verdicts else ""
-    graded = f"graded is {first}" if first else "nothing was graded"
-    return DataError(
-        "no label is on anything that was graded",
-        where=f"labelled is {' / '.join(label)}, {graded}",
-        fix="give labels of the same answers: task_id, response_id and criterion ids must be equal",
     )

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from .. import stats
-from ..data import answers_of, tasks_of
+from ..data import TaskSet, answers_of, tasks_of
 from ..data.schemas import stamped
 from ..errors import DataError
 from ..records import Response, Task, Verdict, grouped
 from .beside import sign
 from .labels import Key, Labels, guarded, read_labels, verdicts_of
 
+log = logging.getLogger(__name__)
 DESIGNS = ("random", "stratified")
 SOUND = 0.85  # sensitivity and specificity of a judge of whom no label tells
 ALIKE = 0.3  # correlation of verdicts on one prompt, as assumed where the labels do not say
@@ -74,7 +77,11 @@ def draw(
     _check(n, design, grades)
     verdicts = {v.ids: v for v in ([] if grades is None else verdicts_of(grades))}
     pool = _pool(tasks, answers, design, verdicts)
-    old = Labels({}) if labels is None else read_labels(labels, tasks_of(tasks))
+    there = TaskSet(tasks=list(pool.tasks.values()), responses=list(pool.answers.values()))
+    old = Labels({}) if labels is None else read_labels(labels, there)
+    lost = old.values.keys() - set(chain.from_iterable(pool.strata.values()))
+    if lost:
+        log.warning("%d labels are on no row that may be drawn, first %s", len(lost), min(lost))
     kept = _kept(old, pool, design)
     sizes = _allocation({s: len(u) for s, u in pool.strata.items()}, kept, n, design)
     # a second draw with the first one's numbers is no draw from what the first one left

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..data import labels, load_tasks
+from ..data import TaskSet, labels, load_tasks
 from ..data.levels import UNREAD, by_levels
 from ..data.schemas import readable
 from ..data.tables import read_rows
 from ..data.values import number
 from ..errors import DataError
-from ..records import Grade, Task, Verdict, grade_from_json
+from ..records import Grade, Verdict, grade_from_json
 from ..tables import averaged, ratings_of
 
 Key = tuple[str, str, str]  # task, answer, criterion
 KEYS = ("task_id", "response_id", "criterion_id")
+SAID = (UNREAD, "unknown-task", "unknown-answer", "unknown-criterion")  # beside what was graded
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for a formula
 
 
@@ -44,18 +45,25 @@ class Labels:
     unread: str = ""
 
 
-def read_labels(source: Any, tasks: Iterable[Task] = ()) -> Labels:
+def read_labels(source: Any, tasks: Any = ()) -> Labels:
     """Labels out of a file, a TaskSet, or verdicts by people; raters of one row are averaged.
 
-    tasks : those whose criteria have levels or points, by which labels are read.
+    tasks : those that were judged, or a TaskSet with their answers too: labels are on what they are
+    on once joined to it (`TaskSet.joined`), and read by its criteria's levels and points.
     DataError names file, line and field of what cannot be read; so does a file without any label.
     """
     if isinstance(source, Labels):
         return source
+    there = tasks if isinstance(tasks, TaskSet) else TaskSet(tasks=list(tasks))
     if not isinstance(source, (str, os.PathLike)):
-        return _joined(source, tasks)
-    drawn = {*KEYS, "label"} <= next((row.keys() for _, row in read_rows(source)), set())
-    found = _drawn(source, tasks) if drawn else _joined(load_tasks(source).sound(), tasks)
+        known = isinstance(source, TaskSet)
+        return _given(there.joined(source if known else TaskSet(tasks=[], verdicts=list(source))))
+    if {*KEYS, "label"} <= next((row.keys() for _, row in read_rows(source)), set()):
+        found = _drawn(source, there)
+    else:
+        both = there.joined(load_tasks(source))
+        replace(both, findings=[f for f in both.findings if f.code not in SAID]).sound()
+        found = _given(both)
     if not found.values and not found.blank:
         raise DataError(
             "there are no labels in the file",
@@ -65,20 +73,27 @@ def read_labels(source: Any, tasks: Iterable[Task] = ()) -> Labels:
     return found
 
 
-def _joined(source: Any, tasks: Iterable[Task]) -> Labels:
-    """Verdicts by people (judges named "human..."; all of them where none is) as labels; a level's
-    words and points are read by the criterion that has them."""
-    rows, told = by_levels(
-        getattr(source, "verdicts", source), getattr(source, "findings", ()), tasks
-    )
-    people = [v for v in rows if v.judge.startswith("human")] or rows
-    odd = [f for f in told if f.code == UNREAD]
+def _given(found: TaskSet) -> Labels:
+    """Verdicts by people (judges named "human..."; all of them where none is) as labels."""
+    people = [v for v in found.verdicts if v.judge.startswith("human")] or found.verdicts
+    odd = [f for f in found.findings if f.code == UNREAD]
     if not odd:
         return _averaged(people)
     first = f"{odd[0].message}; {odd[0].suggestion}"
     return _averaged(
         people, unread=f"labels that are not understood are left out: {len(odd)}, as: {first}"
     )
+
+
+def strays(given: Labels, verdicts: Iterable[Verdict]) -> str:
+    """What is to be said of labels that are on none of these; empty where there are none."""
+    ids = dict.fromkeys(v.ids for v in verdicts)
+    lost = [" / ".join(key) for key in given.values if key not in ids]
+    if not lost:
+        return ""
+    graded = next((f"graded is {' / '.join(key)}" for key in ids), "nothing was graded")
+    count = f"{len(lost)} of {len(given.values)} labels are on what was not graded"
+    return f"{count}: labelled is {lost[0]}, {graded}"
 
 
 def _averaged(people: Sequence[Verdict], **more: Any) -> Labels:
@@ -88,7 +103,7 @@ def _averaged(people: Sequence[Verdict], **more: Any) -> Labels:
     return Labels(values, ties=frozenset(key for key in given if values[key] is None), **more)
 
 
-def _drawn(path: Any, tasks: Iterable[Task]) -> Labels:
+def _drawn(path: Any, tasks: TaskSet) -> Labels:
     """A file of `kit label`: a row a verdict; an empty label is still to be given."""
     rows = [(where, _read(row, where)) for where, row in read_rows(path)]
     scale = labels.scale_of(*labels.extent(row["label"] for _, row in rows))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import logging
 import math
 import os
 from collections.abc import Mapping
@@ -10,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from .. import page as pages
-from ..data import answers_of, tasks_of
+from ..data import TaskSet, answers_of, tasks_of
 from ..errors import DataError
 from ..records import Criterion, Grade, Response, Task, Verdict
 from ..rewards.aggregate import PASS_AT, leaves
 from ..system.paths import write_text
-from .labels import Labels, read_grades, read_labels
+from .labels import Labels, read_grades, read_labels, strays
 
+log = logging.getLogger(__name__)
 KINDS = ("unmet", "met", "level", "unknown")  # as view.js counts them
 HERE = Path(__file__).parent
 FILES = ("view.css", "view.js", "recompute.js")
@@ -41,7 +43,6 @@ def judgments(
     """
     rows = read_grades(grades) if isinstance(grades, (str, os.PathLike)) else list(grades)
     by_id = {t.id: t for t in tasks_of(tasks)} if tasks is not None else {}
-    given = Labels({}) if labels is None else read_labels(labels, by_id.values())
     texts = {r.ids: r for r in answers_of(answers, by_id.values() if by_id else None)}
     if texts and not any(g.ids in texts for g in rows):
         raise DataError(
@@ -49,6 +50,11 @@ def judgments(
             where="--answers",
             fix="give the answers that were judged; task_id and response_id must be equal",
         )
+    read = by_id and isinstance(answers, (str, os.PathLike))
+    there = TaskSet(tasks=list(by_id.values()), responses=list(texts.values()) if read else [])
+    given = Labels({}) if labels is None else read_labels(labels, there)
+    for said in filter(None, (strays(given, (v for g in rows for v in g.verdicts)), given.unread)):
+        log.warning("%s", said)
     out: dict[str, Any] = {"tasks": [], "answers": []}
     at: dict[str, int] = {}
     for g in rows:

@@ -104,6 +104,22 @@ def test_labels_of_other_answers_are_an_error_not_an_empty_table(tmp_path):
         kit.agreement(tasks, write(tmp_path / "l.jsonl", rows), grades)
 
 
+def test_labels_named_by_their_prompt_are_on_the_tasks_that_ask_it(tmp_path, capsys):
+    """A file that kit.load(tasks).joined reads was refused: its tasks were called row-1."""
+    tasks, labels, grades = made(tmp_path)
+    asked = {t["id"]: t["prompt"] for t in rows_of(tasks)}
+    rows = [{"prompt": asked[r.pop("task_id")], **r} for r in rows_of(labels)[::-1]]
+    rows.append(rows[0] | {"prompt": "Who else?"})
+    path = write(tmp_path / "l.jsonl", rows)
+    for command in (["agree"], ["rate", "--design", "random"]):
+        said = [
+            main([*command, tasks, x, grades]) or capsys.readouterr().out for x in (labels, path)
+        ]
+        note = "4 of 164 labels are on what was not graded: labelled is row-41 / r1 / c0"
+        assert note in said[1] and note not in said[0]
+        assert [x for x in said[1].splitlines() if note not in x] == said[0].splitlines()
+
+
 def test_two_files_are_not_enough_and_columns_stay(tmp_path, capsys):
     tasks, labels, grades = made(tmp_path)
     assert main(["agree", tasks, labels]) == 2

@@ -59,7 +59,7 @@ def test_two_hundred_answers_of_five_criteria_are_under_2_mb(tmp_path):
         for v in row["verdicts"]:
             v["reason"] = "a reason of some length, as judges write them. " * 6
     paths = write(tmp_path / "g", rows), write(tmp_path / "a", answers)
-    page = kit.view(paths[0], tasks=tasks, answers=paths[1], labels=labels)
+    page = kit.view(paths[0], tasks=tasks, answers=paths[1], labels=paths[1])
     assert page.stat().st_size < 2_000_000
 
 
@@ -80,3 +80,18 @@ def test_answers_of_another_run_are_refused(tmp_path, capsys):
     other = write(tmp_path / "o.jsonl", [{"task_id": "t0", "response_id": "zz", "response": "A"}])
     assert main(["view", grades, "--answers", other]) == 2
     assert "none of these answers" in capsys.readouterr().err
+
+
+def test_labels_named_by_their_prompt_or_by_the_text_stand_beside_their_verdicts(tmp_path, caplog):
+    """No verdict of the page had a label, and nothing was said of it."""
+    tasks, labels, grades = made(tmp_path)
+    asked = {t["id"]: t["prompt"] for t in rows_of(tasks)}
+    answers = [r | {"response": f"Answer {n}."} for n, r in enumerate(rows_of(labels))]
+    by_prompt = [r | {"prompt": asked[r["task_id"]]} for r in answers]
+    by_prompt.append(by_prompt[0] | {"prompt": "Who else?"})
+    for r in by_prompt:
+        del r["task_id"], r["response_id"]
+    files = [write(tmp_path / f"{n}.jsonl", x) for n, x in enumerate((answers, by_prompt))]
+    both = [views.judgments(grades, tasks=tasks, answers=files[0], labels=x) for x in files]
+    assert both[0] == both[1] and None not in [v[5] for a in both[1]["answers"] for v in a["v"]]
+    assert "4 of 164 labels are on what was not graded: labelled is row-41 /" in caplog.text
