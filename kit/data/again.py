@@ -36,24 +36,29 @@ def settled(p: Parsed, context: Context) -> Parsed:
     fresh = context.ids.add(p.task.id)[1]
     named = not fresh or p.task.id != f"row-{p.row}"
     pair = any("role" in r.meta for r in p.responses)  # to imitate, or to prefer
-    if not named and (pair or not (p.task.criteria and p.responses)):
+    bare = not p.task.criteria  # its row is an answer, named by what it answers
+    if not named and (pair or not p.responses or (bare and not p.task.asked.strip())):
         return p
     own = {
         k: v
         for k, v in p.task.meta.items()
-        if of_answer(k, v) or (named and k not in KEPT and not READS.fullmatch(spelled(k)))
+        if of_answer(k, v)
+        or ((named or bare) and k not in KEPT and not READS.fullmatch(spelled(k)))
     }
     asked = to_json(replace(p.task, id=""))
     asked["meta"] = {k: v for k, v in p.task.meta.items() if k not in own}
     told = {k: json.dumps(v, sort_keys=True, default=str) for k, v in asked.items()}
     first, other = context.tasks.add(p.task.id if named else str(told), p.row, told)
     new = first == p.row
-    if new and not named:
+    if new and not (named or bare):
         what = told["prompt"] + told["history"] + told["system"]
         context.alike += not context.asked.add(what)[1]
     if (new and not fresh) or other or pair:
         return p if fresh else _apart(p, first, other, context)
     heard = _heard(_moved(p, p.task.id if named else f"row-{first}"), own, context)
+    if new and bare and p.responses:
+        rest = {k: v for k, v in p.task.meta.items() if k not in own}
+        return replace(heard, task=replace(p.task, meta=rest))
     if new:
         alone = [r.source for r in p.responses] in ([None], ["data"])
         return replace(p, responses=tuple(_whose(r, own if alone else {}) for r in p.responses))

@@ -206,8 +206,6 @@ def _tasks(
         for n, i in places:
             part = "flat" in (sides[n].format, sides[end[0]].format)
             theirs = every[n, i]
-            if sides[n].answers(i) and not theirs.criteria and task.prompt:
-                theirs = replace(theirs, meta={})  # it is said of the answers
             task = _filled_task(task, theirs, part, file)
         tasks.append(task)
     return ids, tasks
@@ -292,26 +290,9 @@ def _answers(
     """Place of an answer -> its task and name in the joined set; the answers there; and a warning
     where one is called otherwise, as one of the other side has its name."""
     groups: dict[tuple, list] = {}  # those that an earlier join could not tell to be the same, too
-    heard: dict[tuple, tuple] = {}  # an answer named by its prompt, of which several people speak
-    said_of = [grouped((v.ids[:2], (v.judge, v.criterion_id)) for v in s.verdicts) for s in sides]
     for n, r in ((n, r) for n, s in enumerate(sides) for r in s.responses):
-        task = sides[n].by_id.get(r.task_id)
-        to = _to(ids, n, r.task_id)
-        by_prompt = (n, r.task_id) in ends and not task.criteria
-        said = task.meta if by_prompt else {}
-        said = {k: x for k, x in said.items() if k in APART or tasks[to].meta.get(k) != x}
-        new = replace(r, task_id=to, meta={**said, **r.meta})
-        by_row = bool(ROW.fullmatch(r.task_id))
-        labels = set(said_of[n].get(r.ids, ())) if by_row else set()
-        key = (n, *new.ids, *_told(new).items())
-        entry = heard.setdefault(key, (new, [])) if labels else (new, [])
-        before = {x for place in entry[1] for x in said_of[n][place[1:]]}
-        again = bool(before) and labels.isdisjoint(before)
-        if before and not again:
-            entry = new, []
-        entry[1].append((n, *r.ids))
-        if not again:
-            groups.setdefault((n, by_row), []).append(entry)
+        entry = replace(r, task_id=_to(ids, n, r.task_id)), [(n, *r.ids)]
+        groups.setdefault((n, bool(ROW.fullmatch(r.task_id))), []).append(entry)
     every: list[tuple[Response, list[tuple]]] = []
     for group in groups.values():
         same = _same([r for r, _ in every], [r for r, _ in group], file)

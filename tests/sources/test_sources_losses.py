@@ -763,7 +763,7 @@ def test_answers_that_name_their_task_by_its_prompt_are_its_answers():
     both = tasks.joined(load_tasks(said))
     told = [(r.task_id, r.id, r.text) for r in both.responses]
     assert len(both.tasks) == 3 and not [f for f in both.findings if f.severity == "error"]
-    again = ("k2", "response#row-3", "R2")
+    again = ("k2", "response#2", "R2")
     assert told == [("k2", "response", "R2"), ("k0", "response", "R0"), again]
 
 
