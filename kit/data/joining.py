@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,6 +17,7 @@ from ..claims.bags import FIELD, SISTERS
 from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict, grouped
 from ..settings.read import closest
+from .chats import PROMPTS
 from .findings import Finding
 from .labels import is_column, odd_labels
 from .levels import by_levels
@@ -65,7 +66,7 @@ def joined(one: TaskSet, two: TaskSet) -> dict[str, Any]:
     ends, notes = _ends(sides, file)
     ids, tasks = _tasks(sides, ends, file)
     by_id = {t.id: t for t in tasks}
-    moved, responses, renamed = _answers(sides, ends, ids, by_id, file)
+    moved, responses, renamed = _answers(sides, ids, file)
     there = {(to, place[2]): (to, name) for place, (to, name) in reversed(moved.items())}
 
     def on(side: int, v: Verdict) -> Verdict:
@@ -76,7 +77,7 @@ def joined(one: TaskSet, two: TaskSet) -> dict[str, Any]:
     read = [
         by_levels(
             [on(n, v) for v in s.verdicts],
-            [replace(f, task_id=ids.get((n, f.task_id), f.task_id)) for f in s.findings],
+            [replace(f, task_id=_to(ids, n, f.task_id)) for f in _found(s, n, ids, by_id)],
             tasks,
         )
         for n, s in enumerate(sides)
@@ -104,6 +105,17 @@ def joined(one: TaskSet, two: TaskSet) -> dict[str, Any]:
 def _to(ids: Mapping[tuple, str], side: int, task_id: str) -> str:
     """The id of the task that an answer or a verdict of this side names."""
     return ids.get((side, task_id)) or ids.get((1 - side, task_id), task_id)
+
+
+def _found(
+    s: TaskSet, side: int, ids: Mapping[tuple, str], tasks: Mapping[str, Task]
+) -> Iterator[Finding]:
+    """What was found in a set; without a prompt that its rows lack and the other set has."""
+    bare = {row for i, row in s.rows_of.items() if not tasks[_to(ids, side, i)].asked}
+    for f in s.findings:
+        lacks = f.code == "missing-field" and f.field in PROMPTS
+        if not lacks or f.row in bare or (f.row is None and bare):
+            yield f
 
 
 def _ends(sides: Sequence[TaskSet], file: str) -> tuple[dict[tuple, tuple], list[Finding]]:
@@ -281,26 +293,11 @@ def _more(meta: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _answers(
-    sides: Sequence[TaskSet],
-    ends: Mapping[tuple, tuple],
-    ids: Mapping[tuple, str],
-    tasks: Mapping[str, Task],
-    file: str,
+    sides: Sequence[TaskSet], ids: Mapping[tuple, str], file: str
 ) -> tuple[dict[tuple, tuple[str, str]], list[Response], list[Finding]]:
     """Place of an answer -> its task and name in the joined set; the answers there; and a warning
     where one is called otherwise, as one of the other side has its name."""
-    groups: dict[tuple, list] = {}  # those that an earlier join could not tell to be the same, too
-    for n, r in ((n, r) for n, s in enumerate(sides) for r in s.responses):
-        entry = replace(r, task_id=_to(ids, n, r.task_id)), [(n, *r.ids)]
-        groups.setdefault((n, bool(ROW.fullmatch(r.task_id))), []).append(entry)
-    every: list[tuple[Response, list[tuple]]] = []
-    for group in groups.values():
-        same = _same([r for r, _ in every], [r for r, _ in group], file)
-        for n, (r, places) in enumerate(group):
-            if n in same:
-                one, held = every[same[n]]
-                every[same[n]] = _both(one, r), held + places
-        every += [x for n, x in enumerate(group) if n not in same]
+    every = _pairs(sides, ids, file)
     names: dict[tuple[str, str], tuple[int, str]] = {}  # task, name -> whose it is
     moved, out, renamed = {}, {}, []
     for n in sorted(range(len(every)), key=lambda n: _made(every[n][0])):  # own names first
@@ -317,6 +314,25 @@ def _answers(
     fix = "give every answer of a task its own response_id"
     notes = _note(len(renamed), "duplicate-id", what, fix, file)
     return moved, [out[n] for n in range(len(every))], notes
+
+
+def _pairs(
+    sides: Sequence[TaskSet], ids: Mapping[tuple, str], file: str
+) -> list[tuple[Response, list[tuple]]]:
+    """The answers of both sides, one that is the same once, each with its places."""
+    groups: dict[tuple, list] = {}  # those that an earlier join could not tell to be the same, too
+    for n, r in ((n, r) for n, s in enumerate(sides) for r in s.responses):
+        new = replace(r, task_id=_to(ids, n, r.task_id))
+        groups.setdefault((n, bool(ROW.fullmatch(r.task_id))), []).append((new, [(n, *r.ids)]))
+    every: list[tuple[Response, list[tuple]]] = []
+    for group in groups.values():
+        same = _same([r for r, _ in every], [r for r, _ in group], file)
+        for n, (r, places) in enumerate(group):
+            if n in same:
+                one, held = every[same[n]]
+                every[same[n]] = _both(one, r), held + places
+        every += [x for n, x in enumerate(group) if n not in same]
+    return every
 
 
 def _same(mine: Sequence[Response], theirs: Sequence[Response], file: str) -> dict[int, int]:
