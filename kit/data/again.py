@@ -57,8 +57,7 @@ def settled(p: Parsed, context: Context) -> Parsed:
         return p if fresh else _apart(p, first, other, context)
     heard = _heard(_moved(p, p.task.id if named else f"row-{first}"), own, context)
     if new and bare and p.responses:
-        rest = {k: v for k, v in p.task.meta.items() if k not in own}
-        return replace(heard, task=replace(p.task, meta=rest))
+        return replace(heard, task=replace(p.task, meta=asked["meta"]))
     if new:
         alone = [r.source for r in p.responses] in ([None], ["data"])
         return replace(p, responses=tuple(_whose(r, own if alone else {}) for r in p.responses))

@@ -311,19 +311,14 @@ def _whole_file(context: Context) -> Iterator[Finding]:
     yield from context.astray.findings(context.name, context.rows)
 
 
-def load_tasks(path: Source, format: str = "auto", *, strict: bool = False) -> TaskSet:
-    """Read a data set whole.
+def load_tasks(path: Source, format: str = "auto") -> TaskSet:
+    """Read a data set whole; for files too large for memory use `iter_tasks`.
 
-    strict : raise DataError at the first row that cannot be read; otherwise it is an error among
-    `.findings` and counted
-        in `.skipped`. For files too large for memory use `iter_tasks`.
+    A row that cannot be read is an error among `.findings` and counted in `.skipped`; `.sound()`
+    refuses it.
     """
     context = Context(whole=True)
-    held: list[Parsed] = []
-    for p in iter_tasks(path, format, context=context):
-        held.append(p)
-        if strict and (bad := next((f for f in p.findings if f.code == "unreadable-row"), None)):
-            raise DataError(bad.message, where=bad.where, fix=bad.suggestion)
+    held = list(iter_tasks(path, format, context=context))
     tasks = [p.task for p in held if p.task is not None]
     rows_of = {p.task.id: p.row for p in held if p.task is not None}
     said = [v for p in held for v in p.verdicts]

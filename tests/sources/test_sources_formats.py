@@ -472,7 +472,7 @@ def test_strict_raises_and_lenient_counts(tmp_path):
         "x.jsonl, line 3",
     ]
     with pytest.raises(DataError, match="line 2"):
-        load_tasks(path, strict=True)
+        load_tasks(path).sound()
 
 
 def test_own_jsonl_round_trip_and_writers(tmp_path):
