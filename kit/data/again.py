@@ -36,8 +36,9 @@ def settled(p: Parsed, context: Context) -> Parsed:
     fresh = context.ids.add(p.task.id)[1]
     named = not fresh or p.task.id != f"row-{p.row}"
     pair = any("role" in r.meta for r in p.responses)  # to imitate, or to prefer
-    bare = not p.task.criteria  # its row is an answer, named by what it answers
-    if not named and (pair or not p.responses or (bare and not p.task.asked.strip())):
+    # the row is an answer, named by what it answers
+    bare = bool(p.task.asked.strip()) and not (p.task.criteria or p.task.truth)
+    if not named and (pair or not p.responses or not (p.task.criteria or bare)):
         return p
     own = {
         k: v
@@ -56,8 +57,8 @@ def settled(p: Parsed, context: Context) -> Parsed:
     if (new and not fresh) or other or pair:
         return p if fresh else _apart(p, first, other, context)
     heard = _heard(_moved(p, p.task.id if named else f"row-{first}"), own, context)
-    if new and bare and p.responses:
-        return replace(heard, task=replace(p.task, meta=asked["meta"]))
+    if new and bare:
+        return replace(heard, task=p.task)
     if new:
         alone = [r.source for r in p.responses] in ([None], ["data"])
         return replace(p, responses=tuple(_whose(r, own if alone else {}) for r in p.responses))

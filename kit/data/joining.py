@@ -218,6 +218,8 @@ def _tasks(
         for n, i in places:
             part = "flat" in (sides[n].format, sides[end[0]].format)
             theirs = every[n, i]
+            if sides[n].answers(i) and not (theirs.criteria or theirs.truth) and task.prompt:
+                theirs = replace(theirs, meta={})  # its answers have it
             task = _filled_task(task, theirs, part, file)
         tasks.append(task)
     return ids, tasks
