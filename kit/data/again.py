@@ -29,7 +29,8 @@ def settled(p: Parsed, context: Context) -> Parsed:
     both without one, to which its answers are further ones (as tasks of their own they would count
     as independent); or another task of an id that occurred, which is an error.
 
-    What else stands in a row with an id tells of its answer, but for what that is held against.
+    What else stands in a row with an id, or in one that is an answer named by what is asked, tells
+    of its answer, but for what that is held against.
     """
     if p.task is None:
         return _heard(p, {}, context) if context.format == "answers" else p

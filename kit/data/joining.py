@@ -90,12 +90,12 @@ def joined(one: TaskSet, two: TaskSet) -> dict[str, Any]:
         for f in chain(read[0][1], read[1][1])
         if f.code not in HANGS or f.severity != "error"
     ]
-    hangs = (*_lost(responses, verdicts, by_id, file), *odd_labels(verdicts, criteria))
+    findings += [*notes, *renamed, *_lost(responses, verdicts, by_id, file)]
     return {
         "tasks": tasks,
         "responses": responses,
         "verdicts": verdicts,
-        "findings": list(dict.fromkeys((*findings, *notes, *renamed, *hangs))),
+        "findings": list(dict.fromkeys([*findings, *odd_labels(verdicts, criteria)])),
         "rows": one.rows + two.rows,
         "skipped": one.skipped + two.skipped,
         "rows_of": {_to(ids, n, i): row for n in (1, 0) for i, row in sides[n].rows_of.items()},
@@ -176,9 +176,8 @@ def _ends(sides: Sequence[TaskSet], file: str) -> tuple[dict[tuple, tuple], list
 
 def _note(n: int, code: str, message: str, fix: str, file: str) -> list[Finding]:
     """A warning with its count; none of nothing."""
-    message = f"{n} {message}"
-    note = Finding(code=code, severity="warning", message=message, suggestion=fix, where=file)
-    return [note] * bool(n)
+    said = {"severity": "warning", "message": f"{n} {message}", "suggestion": fix}
+    return [Finding(code=code, where=file, **said)] * bool(n)
 
 
 def _rank(t: Task) -> tuple[bool, bool]:
@@ -312,9 +311,13 @@ def _answers(
         names[r.ids], out[n] = (side, task), r
         renamed += [r.id] * (held[0] != side)
         moved |= dict.fromkeys(places, r.ids)
-    what = f"answers have the name of another one; they are called otherwise ({renamed[:3]})"
-    fix = "give every answer of a task its own response_id"
-    notes = _note(len(renamed), "duplicate-id", what, fix, file)
+    notes = _note(
+        len(renamed),
+        "duplicate-id",
+        f"answers have the name of another one; they are called otherwise ({renamed[:3]})",
+        "give every answer of a task its own response_id",
+        file,
+    )
     return moved, [out[n] for n in range(len(every))], notes
 
 
@@ -324,15 +327,14 @@ def _pairs(
     """The answers of both sides, one that is the same once, each with its places."""
     groups: dict[tuple, list] = {}  # those that an earlier join could not tell to be the same, too
     for n, r in ((n, r) for n, s in enumerate(sides) for r in s.responses):
-        new = replace(r, task_id=_to(ids, n, r.task_id))
-        groups.setdefault((n, bool(ROW.fullmatch(r.task_id))), []).append((new, [(n, *r.ids)]))
+        entry = replace(r, task_id=_to(ids, n, r.task_id)), [(n, *r.ids)]
+        groups.setdefault((n, bool(ROW.fullmatch(r.task_id))), []).append(entry)
     every: list[tuple[Response, list[tuple]]] = []
     for group in groups.values():
         same = _same([r for r, _ in every], [r for r, _ in group], file)
-        for n, (r, places) in enumerate(group):
-            if n in same:
-                one, held = every[same[n]]
-                every[same[n]] = _both(one, r), held + places
+        for n, i in same.items():
+            (one, held), (r, places) = every[i], group[n]
+            every[i] = _both(one, r), held + places
         every += [x for n, x in enumerate(group) if n not in same]
     return every
 
@@ -397,7 +399,6 @@ def _lost(
     labels = (v.ids[:2] for v in verdicts if "label" in v.meta and v.task_id in tasks)
     lost = [ids for ids in labels if ids not in there]
     what = f"{len(lost)} labels are on answers that are not there, first {lost[:1]} (task, answer)"
-    fix = "join the answers too; a label's response_id is its answer's"
     odd = [(of, i, n) for (of, i), n in named.items() if i not in tasks]
     near = closest(odd[0][1], tasks) if odd else None  # of the first: each costs a look at all
     said = [
@@ -409,6 +410,7 @@ def _lost(
         )
         for of, i, n in odd
     ]
+    fix = "join the answers too; a label's response_id is its answer's"
     said += [("unknown-answer", None, what, fix)] * bool(lost)
     return [
         Finding(code=c, severity="error", message=m, task_id=i, suggestion=f, where=file)

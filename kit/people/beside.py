@@ -32,7 +32,8 @@ class Beside:
     tree : the criterion has a parent. gate : it must be met. verdict, label : values in [0, 1],
     None unknown.
     labelled : somebody looked at the row (its label may be "unknown"). code : decided by code.
-    orphans : what is said of labels on what was not graded; blank : rows of the label file not filled in yet.
+    orphans : what is said of labels on what was not graded. blank : rows of the label file that are
+    not filled in yet.
     """
 
     task: list[str] = field(default_factory=list)
@@ -114,7 +115,7 @@ def beside(tasks: Any, labels: Any, grades: Any) -> Beside:
     DataError where no label meets a verdict: ids that differ are the usual cause.
     """
     by_id = {t.id: t for t in tasks_of(tasks)}
-    given = Labels({}) if labels is None else read_labels(labels, by_id.values())
+    given = read_labels(labels, by_id.values())
     out = Beside(design=given.design, blank=len(given.blank), unread=given.unread)
     criteria: dict[tuple[str, str], Criterion] = {
         (t.id, c.id): c for t in by_id.values() for c in _turned(t.criteria)
@@ -125,7 +126,7 @@ def beside(tasks: Any, labels: Any, grades: Any) -> Beside:
         if task is None:
             raise _stranger(v, by_id)
         _add(out, v, task, criteria.get((v.task_id, v.criterion_id)), given)
-    out.orphans = strays(given, verdicts)
+    out.orphans = "".join(strays(given, (v.ids for v in verdicts)))
     if given.values and not any(out.labelled):
         raise DataError(
             "no label is on anything that was graded",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 import random
@@ -18,9 +17,8 @@ from ..data.schemas import stamped
 from ..errors import DataError
 from ..records import Response, Task, Verdict, grouped
 from .beside import sign
-from .labels import Key, Labels, guarded, read_labels, verdicts_of
+from .labels import Key, Labels, guarded, read_labels, strays, verdicts_of
 
-log = logging.getLogger(__name__)
 DESIGNS = ("random", "stratified")
 SOUND = 0.85  # sensitivity and specificity of a judge of whom no label tells
 ALIKE = 0.3  # correlation of verdicts on one prompt, as assumed where the labels do not say
@@ -78,10 +76,7 @@ def draw(
     verdicts = {v.ids: v for v in ([] if grades is None else verdicts_of(grades))}
     pool = _pool(tasks, answers, design, verdicts)
     there = TaskSet(tasks=list(pool.tasks.values()), responses=list(pool.answers.values()))
-    old = Labels({}) if labels is None else read_labels(labels, there)
-    lost = old.values.keys() - set(chain.from_iterable(pool.strata.values()))
-    if lost:
-        log.warning("%d labels are on no row that may be drawn, first %s", len(lost), min(lost))
+    old = read_labels(labels, there)
     kept = _kept(old, pool, design)
     sizes = _allocation({s: len(u) for s, u in pool.strata.items()}, kept, n, design)
     # a second draw with the first one's numbers is no draw from what the first one left
@@ -103,6 +98,7 @@ def draw(
     answers = sorted(pool.answers.items(), key=lambda a: (a[0] not in begun, rng.random()))
     rows = _rows(pool, answers, inclusion, old, design)
     worth, half = _worth(pool, list(inclusion), verdicts, old)
+    worth += strays(old, chain.from_iterable(pool.strata.values()))
     return Draw(tuple(rows), sum(not r["label"] for r in rows), design, tuple(worth), half)
 
 

@@ -46,14 +46,15 @@ class Labels:
 
 
 def read_labels(source: Any, tasks: Any = ()) -> Labels:
-    """Labels out of a file, a TaskSet, or verdicts by people; raters of one row are averaged.
+    """Labels out of a file, a TaskSet, or verdicts by people; raters of one row are averaged;
+    none out of None.
 
     tasks : those that were judged, or a TaskSet with their answers too: labels are on what they are
     on once joined to it (`TaskSet.joined`), and read by its criteria's levels and points.
     DataError names file, line and field of what cannot be read; so does a file without any label.
     """
-    if isinstance(source, Labels):
-        return source
+    if source is None or isinstance(source, Labels):
+        return source or Labels({})
     there = tasks if isinstance(tasks, TaskSet) else TaskSet(tasks=list(tasks))
     if not isinstance(source, (str, os.PathLike)):
         known = isinstance(source, TaskSet)
@@ -85,15 +86,13 @@ def _given(found: TaskSet) -> Labels:
     )
 
 
-def strays(given: Labels, verdicts: Iterable[Verdict]) -> str:
-    """What is to be said of labels that are on none of these; empty where there are none."""
-    ids = dict.fromkeys(v.ids for v in verdicts)
+def strays(given: Labels, verdicts: Iterable[Key]) -> list[str]:
+    """What is to be said of labels that are on none of these; nothing where there are none."""
+    ids = dict.fromkeys(verdicts)
     lost = [" / ".join(key) for key in given.values if key not in ids]
-    if not lost:
-        return ""
-    graded = next((f"graded is {' / '.join(key)}" for key in ids), "nothing was graded")
-    count = f"{len(lost)} of {len(given.values)} labels are on what was not graded"
-    return f"{count}: labelled is {lost[0]}, {graded}"
+    here = next((f"a verdict is on {' / '.join(key)}" for key in ids), "there is no verdict")
+    count = f"{len(lost)} of {len(given.values)} labels are on no verdict here"
+    return [f"{count}: labelled is {lost[0]}, {here}"] if lost else []
 
 
 def _averaged(people: Sequence[Verdict], **more: Any) -> Labels:

@@ -16,7 +16,7 @@ from ..errors import DataError
 from ..records import Criterion, Grade, Response, Task, Verdict
 from ..rewards.aggregate import PASS_AT, leaves
 from ..system.paths import write_text
-from .labels import Labels, read_grades, read_labels, strays
+from .labels import Labels, read_grades, read_labels, strays, verdicts_of
 
 log = logging.getLogger(__name__)
 KINDS = ("unmet", "met", "level", "unknown")  # as view.js counts them
@@ -52,8 +52,8 @@ def judgments(
         )
     read = by_id and isinstance(answers, (str, os.PathLike))
     there = TaskSet(tasks=list(by_id.values()), responses=list(texts.values()) if read else [])
-    given = Labels({}) if labels is None else read_labels(labels, there)
-    for said in filter(None, (strays(given, (v for g in rows for v in g.verdicts)), given.unread)):
+    given = read_labels(labels, there)
+    for said in filter(None, [*strays(given, (v.ids for v in verdicts_of(rows))), given.unread]):
         log.warning("%s", said)
     out: dict[str, Any] = {"tasks": [], "answers": []}
     at: dict[str, int] = {}

@@ -115,7 +115,7 @@ def test_labels_named_by_their_prompt_are_on_the_tasks_that_ask_it(tmp_path, cap
         said = [
             main([*command, tasks, x, grades]) or capsys.readouterr().out for x in (labels, path)
         ]
-        note = "4 of 164 labels are on what was not graded: labelled is row-41 / r1 / c0"
+        note = "4 of 164 labels are on no verdict here: labelled is row-41 / r1 / c0"
         assert note in said[1] and note not in said[0]
         assert [x for x in said[1].splitlines() if note not in x] == said[0].splitlines()
 

@@ -94,4 +94,4 @@ def test_labels_named_by_their_prompt_or_by_the_text_stand_beside_their_verdicts
     files = [write(tmp_path / f"{n}.jsonl", x) for n, x in enumerate((answers, by_prompt))]
     both = [views.judgments(grades, tasks=tasks, answers=files[0], labels=x) for x in files]
     assert both[0] == both[1] and None not in [v[5] for a in both[1]["answers"] for v in a["v"]]
-    assert "4 of 164 labels are on what was not graded: labelled is row-41 /" in caplog.text
+    assert "4 of 164 labels are on no verdict here: labelled is row-41 /" in caplog.text

@@ -10,7 +10,7 @@ from typing import Any
 from ...records import fingerprint
 from ..chats import Chat, ask, chat_of, is_chat, turn_of, turns_in, unread_in
 from ..criteria import criteria_from, tags_of
-from ..labels import FIELDS, SAID, by_criterion, giver, read_label
+from ..labels import FIELDS, SAID, by_criterion, fraction, giver, read_label
 from ..rows import Row
 from ..taskset import Parsed
 from ..values import absent, as_text, beside, blank, listed, literal, number, parsed_json
@@ -404,12 +404,9 @@ def _chance(stated: Any) -> float | None:
     >>> _chance("80%"), _chance("8/10"), _chance(0.8), _chance("high")
     (0.8, 0.8, 0.8, None)
     """
-    text = stated.strip() if isinstance(stated, str) else ""
-    top, slash, base = (text[:-1], "%", "100") if text.endswith("%") else text.partition("/")
-    one, two = number(top), number(base)
-    if slash and one is not None and two:
-        return one / two
-    return number(stated)
+    share = re.sub(r"%\s*\Z", "/100", stated) if isinstance(stated, str) else stated
+    one, two = fraction(share) or (number(stated), 1)
+    return one / two if two and one is not None else None
 
 
 def prompts(row: Row) -> Parsed:
