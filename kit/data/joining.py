@@ -111,7 +111,7 @@ def _found(
     s: TaskSet, side: int, ids: Mapping[tuple, str], tasks: Mapping[str, Task]
 ) -> Iterator[Finding]:
     """What was found in a set; without a prompt that its rows lack and the other set has."""
-    bare = {row for i, row in s.rows_of.items() if not tasks[_to(ids, side, i)].asked}
+    bare = {s.rows_of.get(t.id) for t in s.tasks if not tasks[ids[side, t.id]].asked}
     for f in s.findings:
         lacks = f.code == "missing-field" and f.field in PROMPTS
         if not lacks or f.row in bare or (f.row is None and bare):

@@ -3,6 +3,7 @@
 import itertools
 import time
 from collections import defaultdict
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -309,6 +310,7 @@ def test_a_table_of_labels_by_ids_takes_its_prompts_from_the_tasks():
     ]
     for one, two in itertools.permutations([load_tasks(TASKS), load_tasks(table)]):
         assert sizes(one.joined(two).sound()) == (4, 4, 8)
-    some = load_tasks(TASKS[:2]).joined(load_tasks(table))
+    every = load_tasks(TASKS)
+    some = replace(every, tasks=every.tasks[:2]).joined(load_tasks(table))
     lacking = [f.row for f in some.findings if f.code == "missing-field"]
     assert lacking == [5, 7, None]  # the tasks of the others are not there
