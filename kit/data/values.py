@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .rows import Row
 
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for a formula
 NOTHING = frozenset(("nan", "none", "null", "n/a", "#n/a", "<na>", "na", "-", "–", "--"))
 
 
@@ -69,6 +70,24 @@ def as_text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def guarded(text: Any) -> Any:
+    """A text that no spreadsheet takes for a formula: judged text is hostile.
+
+    >>> guarded("=1+1"), guarded("plain"), unguarded(guarded("'-x")), unguarded("'tis")
+    ("'=1+1", 'plain', "'-x", "'tis")
+    """
+    return f"'{text}" if _risky(text) else text
+
+
+def unguarded(text: Any) -> Any:
+    """The text that was guarded; another value as it is."""
+    return text[1:] if _risky(text) and text[0] == "'" else text
+
+
+def _risky(text: Any) -> bool:
+    return isinstance(text, str) and text.lstrip("'").startswith(FORMULA)
 
 
 def number(value: Any) -> float | None:

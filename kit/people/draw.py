@@ -14,10 +14,11 @@ from typing import Any
 from .. import stats
 from ..data import TaskSet, answers_of, tasks_of
 from ..data.schemas import stamped
+from ..data.values import guarded
 from ..errors import DataError
 from ..records import Response, Task, Verdict, grouped
 from .beside import sign
-from .labels import Key, Labels, guarded, read_labels, strays, verdicts_of
+from .labels import Key, Labels, read_labels, strays, verdicts_of
 
 DESIGNS = ("random", "stratified")
 SOUND = 0.85  # sensitivity and specificity of a judge of whom no label tells

@@ -15,7 +15,7 @@ from ..data import TaskSet, labels, load_tasks
 from ..data.levels import UNREAD, by_levels
 from ..data.schemas import readable
 from ..data.tables import read_rows
-from ..data.values import number
+from ..data.values import as_text, number, unguarded
 from ..errors import DataError
 from ..records import Grade, Verdict, grade_from_json
 from ..tables import averaged, ratings_of
@@ -23,7 +23,6 @@ from ..tables import averaged, ratings_of
 Key = tuple[str, str, str]  # task, answer, criterion
 KEYS = ("task_id", "response_id", "criterion_id")
 SAID = (UNREAD, "unknown-task", "unknown-answer", "unknown-criterion")  # beside what was graded
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for a formula
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ def _drawn(path: Any, tasks: TaskSet) -> Labels:
     made, places = [], []
     inclusion, designs, blank = {}, set(), []
     for where, row in rows:
-        key = tuple(plain(row[k]) for k in KEYS)
+        key = tuple(as_text(unguarded(row[k])) for k in KEYS)
         designs.add(row.get("design"))
         if (share := number(row.get("inclusion"))) is not None:
             inclusion[key] = share
@@ -153,22 +152,6 @@ def _read(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     if lost:
         raise DataError(f"the row has no {lost}", where=f"{where}, field {lost}")
     return {**row, "label": row.get("label")}
-
-
-def guarded(text: Any) -> Any:
-    """A text that no spreadsheet takes for a formula: judged text is hostile.
-
-    >>> guarded("=1+1"), guarded("plain"), plain(guarded("'-x")), plain("'tis")
-    ("'=1+1", 'plain', "'-x", "'tis")
-    """
-    risky = isinstance(text, str) and text.lstrip("'").startswith(FORMULA)
-    return f"'{text}" if risky else text
-
-
-def plain(text: Any) -> str:
-    """The text that was guarded; an id that is a number as text."""
-    text = str(text)
-    return text[1:] if text[:1] == "'" and text.lstrip("'").startswith(FORMULA) else text
 
 
 NEEDED = ("task_id", "response_id", "verdicts")

@@ -13,6 +13,7 @@ from answered import made, rows_of, write
 import kit
 from kit import people
 from kit.__main__ import main
+from kit.data.values import unguarded
 from kit.errors import DataError
 from kit.records import Criterion, Response, Task, Verdict
 
@@ -211,7 +212,7 @@ def test_ids_come_back_as_they_were_written(tmp_path, ending):
     answers = [Response(task_id=i, id="3.0", text="x") for i in ids]
     drawn = kit.draw(tasks, answers, n=9)
     given = {i: ("met", "unmet")[k % 2] for k, i in enumerate(ids)}
-    rows = [r | {"label": given[people.labels.plain(r["prompt"])]} for r in drawn.rows]
+    rows = [r | {"label": given[unguarded(r["prompt"])]} for r in drawn.rows]
     path = people.draw.write(rows, tmp_path / f"l.{ending}")
     key = {"response_id": "3.0", "criterion_id": "1.0"}
     grades = [Verdict(task_id=i, **key, status=s) for i, s in given.items()]
@@ -253,3 +254,26 @@ def test_an_answer_with_a_lone_carriage_return_leaves_the_table_whole(tmp_path):
     read = list(csv.DictReader(out.open(newline="")))
     assert sorted(r["answer"] for r in read) == sorted(r.text for r in answers)
     assert people.read_labels(out, tasks)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+@pytest.mark.parametrize("named", [True, False])
+def test_answers_that_a_spreadsheet_would_take_for_formulas_are_read_back_as_they_were(
+    tmp_path, ending, named
+):
+    """A list of bullets stood twice, and its labels hung on the copy with an apostrophe."""
+    texts = ["- milk\n- eggs", "+1", "=2*3", "@ann said it", "\tit", "'-x", "'tis", "milk"]
+    ids = [{"task_id": "-t", "response_id": f"={n}"} for n in range(len(texts))]
+    names = ids if named else [{"prompt": "- what?"}] * len(texts)
+    answers = kit.load([{**n, "response": x} for n, x in zip(names, texts, strict=True)])
+    rubric = [{"id": "-c", "text": "Says milk.", "weight": 1}]
+    tasks = kit.load([{"id": "-t", "prompt": "- what?", "criteria": rubric}])
+    there = tasks.joined(answers)
+    drawn = kit.draw(tasks, there.responses, n=20)
+    rows = [r | {"label": "yes" if "milk" in r["answer"] else "no"} for r in drawn.rows]
+    path = people.draw.write(rows, tmp_path / f"l.{ending}")
+    found = there.joined(kit.load(path))
+    assert found.responses == there.responses and not found.findings
+    met = {r.id for r in there.responses if "milk" in r.text}
+    assert {v.response_id for v in found.verdicts if v.status == "met"} == met
+    assert people.read_labels(path).values == {v.ids: v.value for v in found.verdicts}

@@ -13,7 +13,7 @@ from ..criteria import criteria_from, tags_of
 from ..labels import FIELDS, SAID, by_criterion, fraction, giver, read_label
 from ..rows import Row
 from ..taskset import Parsed
-from ..values import absent, as_text, beside, blank, listed, literal, number, parsed_json
+from ..values import absent, as_text, beside, blank, listed, literal, number, parsed_json, unguarded
 from . import biorlhf
 from .benchmarks import labelled
 from .biorlhf import VERIFIERS
@@ -350,10 +350,12 @@ def answers(row: Row) -> Parsed:
     """Our answers: `{task_id, response_id, response, source, labels: {criterion: label}}`, or a row
     a label: `{task_id, response_id, criterion_id, label}`; no task. Without its text an answer is
     named by labels alone."""
+    drawn = {"design", "inclusion"} <= row.data.keys()
+    if drawn:
+        row.data = {k: unguarded(x) for k, x in row.data.items()}
     task_id = row.text("task_id", need=True)
     if task_id is None:
         return row.done(None)
-    drawn = {"design", "inclusion"} <= row.data.keys()
     value = row.take("response", "text", *["answer"] * drawn)
     own = row.take("response_id", "id")
     row.used |= DRAWN if drawn else set()
