@@ -239,7 +239,7 @@ class _Run:
             "settings": to_mapping(self.settings),
             "tasks": fingerprint([t.id for t in self.tasks]),
             **read_by(self.reward, self.tasks, self.heldout),
-            "second judge": identity(audit, self.tasks[0]),
+            "second judge": identity(audit, self.tasks),
             "evolve": plain(evolve),
         }
         mark_folder(self.out / "settings.json", mark, self.resume)

@@ -65,6 +65,7 @@ class Resampling:
                     kept[i] = row
         finally:
             self.kit_try = 0
+        self._kit_size(output)
         self._kit_put(kept)
         return output
 
@@ -116,7 +117,6 @@ def splice(output: dict[str, Any], fresh: Mapping[str, Any], rows: Sequence[int]
             fill = pad if key.endswith("ids") else 0
             value, new = (_wide(v, width, left, fill) for v in (value, new))
         output[key] = value.index_copy(0, at, new.to(value.dtype))
-    output["num_items_in_batch"] = output["completion_mask"].sum()
 
 
 def _wide(value: Any, width: int, left: bool, fill: float) -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..errors import KitError
 from ..judge.records import keys_of
-from ..records import Response, Task, fingerprint, grouped, leaves
+from ..records import Criterion, Response, Task, fingerprint, grouped, leaves
 from ..runs import plain
 from ..system import paths
 from ..system.device import import_torch
@@ -80,14 +80,18 @@ def read_by(reward: Reward, tasks: Sequence[Task], heldout: Sequence[Task]) -> d
         "text or criterion of a task": fingerprint(plain(tasks)),
         "set of held-out tasks": fingerprint(plain(heldout)),
         "reward": fingerprint(plain(reward.composer)),
-        "judge": identity(reward.judge, tasks[0]),
+        "judge": identity(reward.judge, tasks),
     }
 
 
-def identity(judge: Any, task: Task) -> list[str]:
-    """A judge's name and, where it can be cached, its ledger key of this task's first criterion."""
+def identity(judge: Any, tasks: Sequence[Task]) -> list[str]:
+    """A judge's name and, where it can be cached, its ledger key of the tasks' first criterion (of
+    one made up where they have none: rewards also ask of their own).
+    """
+    task = next((t for t in tasks if t.criteria), tasks[0])
     asked = Response(task_id=task.id, id="mark", text="")
-    keys = keys_of(judge, task, asked, leaves(task.criteria)[:1])
+    criteria = leaves(task.criteria)[:1] or (Criterion(id="mark", text="mark"),)
+    keys = keys_of(judge, task, asked, criteria)
     return [str(getattr(judge, "name", "none")), *(keys or ())]
 
 

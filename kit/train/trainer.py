@@ -214,11 +214,17 @@ class GRPOHooks:
         return self.kit_rewards
 
     def _kit_leave_out(self, output: Any) -> None:
-        """An answer without a known reward is in no term of the loss, and not in its size."""
-        mask = output["completion_mask"]
+        """An answer without a known reward is in no term of the loss."""
         unknown = self.kit_rewards.isnan().all(-1)  # (B of all processes,)
-        mask[unknown.view(world.size(), -1)[self.accelerator.process_index]] = 0
-        output["kit_scale"] = len(unknown) / (~unknown).sum().clamp(min=1)
+        here = unknown.view(world.size(), -1)[self.accelerator.process_index]
+        output["completion_mask"][here] = 0
+        self._kit_size(output)
+
+    def _kit_size(self, output: Any) -> None:
+        """What the loss is divided by: the answers, and the tokens, that are in a term of it."""
+        mask = output["completion_mask"]
+        live = self.accelerator.gather(mask.any(-1).long())  # (B of all processes,)
+        output["kit_scale"] = len(live) / live.sum().clamp(min=1)
         output["num_items_in_batch"] = self.accelerator.gather(mask.sum()).sum()
 
     def _kit_old(self, output: Any) -> Any:

@@ -262,6 +262,25 @@ def test_a_run_is_not_resumed_with_another_reward_judge_or_task(tmp_path):
     assert grpo.train(settings(), **run, resume=True).metrics["steps"] == 4
 
 
+class Warm(Counting):
+    """A judge that is known by its temperature."""
+
+    def __init__(self, temperature):
+        super().__init__()
+        self.temperature = temperature
+
+    def key(self, task, response, criterion):
+        return f"{self.temperature} {criterion.text}"
+
+
+@pytest.mark.parametrize("criteria", [(), (CODE,)])
+def test_a_judge_is_told_from_another_where_the_first_task_has_no_criterion(criteria):
+    """A task with citations alone stood first: a resumed run took a judge of another temperature."""
+    tasks = [Task(id="a", prompt="A"), Task(id="b", prompt="B", criteria=criteria)]
+    hot, cold = resume.identity(Warm(1.0), tasks), resume.identity(Warm(0.0), tasks)
+    assert hot != cold and resume.identity(Warm(0.0), tasks) == cold
+
+
 @pytest.mark.parametrize(
     ("cls", "rows", "changes"),
     [(SFTSettings, ROWS, {"lora_dropout": 0.2}), (DPOSettings, PAIRS, {"lr": 1e-3})],
