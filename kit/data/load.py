@@ -115,7 +115,7 @@ def _on_scale(source: Source, stream: Iterable[Any], context: Context) -> Iterab
         return
     rest = itertools.chain([first], stream)
     if isinstance(source, (str, os.PathLike)) and (is_url(source) or Path(source).is_file()):
-        held = read_values(source, problem=lambda *_: None)
+        held = _values(source, Context(), lambda *_: None)
     else:
         held = rest = list(rest)
     found = (detect.labels_of(row) for _, row in held if isinstance(row, Mapping))

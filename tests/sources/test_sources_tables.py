@@ -264,3 +264,28 @@ def test_labels_in_a_table_of_pandas_are_read(tmp_path):
     for given, status in (({**row, "response": "a"}, "met"), (answer, "unmet")):
         pandas.DataFrame([given]).to_csv(tmp_path / "a.csv", index=False)
         assert [v.status for v in load_tasks(tmp_path / "a.csv").verdicts] == [status]
+
+
+def test_a_map_of_arrow_is_read_as_the_object_that_it_is(tmp_path):
+    """Spark's and DuckDB's maps came as lists of pairs: a cited [doc7] was no source, a chat was
+    text, and labels were refused."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    texts = pa.map_(pa.string(), pa.string())
+    chat = [{"role": "user", "content": "U"}, {"role": "assistant", "content": "A"}]
+    chat.append({"role": "user", "content": "Why?"})
+    row = {"id": "t", "prompt": chat, "rubrics": ["It cites."], "response": "As [doc7] says."}
+    row |= {"sources": {"doc7": "one", "doc9": "two"}, "truth": {"expected_answer": "42"}}
+    row |= {"labels": {"c1": {"ann": 4, "bob": 2}}}
+    kinds = {"prompt": pa.list_(texts), "sources": texts, "truth": texts}
+    kinds["labels"] = pa.map_(pa.string(), pa.map_(pa.string(), pa.int64()))
+    pairs = {k: list(x.items()) if isinstance(x, dict) else x for k, x in row.items()}
+    pairs |= {"prompt": [list(t.items()) for t in chat]}
+    pairs |= {"labels": [("c1", list(row["labels"]["c1"].items()))]}
+    columns = {k: pa.array([x], kinds.get(k)) for k, x in pairs.items()}
+    pq.write_table(pa.table(columns), tmp_path / "m.parquet")
+    read, wanted = load_tasks(tmp_path / "m.parquet"), load_tasks([row])
+    assert read.tasks == wanted.tasks and [v.value for v in read.verdicts] == [0.75, 0.25]
+    assert {f.code for f in read.findings} == {"label-scale"}
+    assert read.tasks[0].sources["doc7"] == "one" and len(read.tasks[0].history) == 2
+    frame = pytest.importorskip("pandas").read_parquet(tmp_path / "m.parquet")
+    assert load_tasks(frame.to_dict("records")).tasks == wanted.tasks
