@@ -8,7 +8,6 @@ through it.
 from .grammar import ASK, LEVELS, STATUSES, Stated
 from .reader import (
     Extraction,
-    JudgeScore,
     extract,
     extract_all,
     extract_each,
@@ -22,7 +21,6 @@ __all__ = [
     "LEVELS",
     "STATUSES",
     "Extraction",
-    "JudgeScore",
     "Stated",
     "extract",
     "extract_all",

@@ -172,6 +172,10 @@ def _share(hits: float, n: int, method: str) -> Estimate:
     )
 
 
+_SCORES = ("1", "2", "3", "4", "5")
+_AROUND = " *\n▁Ġ"  # of a token
+
+
 def _pairs(logprobs: Any) -> list[tuple[str, float]]:
     pairs = list(logprobs.items() if isinstance(logprobs, Mapping) else logprobs)
     for token, lp in pairs:
@@ -184,56 +188,22 @@ def _pairs(logprobs: Any) -> list[tuple[str, float]]:
     return pairs
 
 
-@dataclass(frozen=True)
-class JudgeScore:
-    """Expected score at the last score position. probs : score -> probability, renormalised; mass :
-    what they captured."""
+def judge_score(positions: Sequence[tuple[str, Mapping[str, float]]]) -> dict[float, float]:
+    """The probability of each score from 1 to 5 over the tokens at the *last* position where a
+    judge wrote one, renormalised; {} where none was written, or no score has any mass.
 
-    value: float
-    mass: float
-    position: int | None
-    probs: Mapping[float, float]
+    positions : per generated token (token, top tokens -> natural log probability). What stands
+        behind "/" ("4/5") is no score. Their mean is G-Eval's score (Liu et al. 2023).
 
-
-def judge_score(
-    positions: Sequence[tuple[str, Mapping[str, float]]],
-    *,
-    scores: Sequence[float] = (1, 2, 3, 4, 5),
-    least: float = 0.5,
-) -> JudgeScore:
-    """Expectation of a judge's score over the tokens at the *last* position where it wrote one.
-
-    positions : per generated token (token, top tokens -> natural log probability). A score of
-        several tokens ("10") is not seen; what stands behind "/" ("4/5") is no score.
-    NaN when no score was written or the scores hold less than `least` of the mass. Source: G-Eval
-    (Liu et al. 2023).
-
-    >>> s = judge_score([("4", {"4": math.log(.75), "2": math.log(.25)}), (".", {".": 0.0})])
-    >>> s.value, s.position
-    (3.5, 0)
+    >>> judge_score([("4", {"4": math.log(.75), "2": math.log(.25)}), (".", {".": 0.0})])
+    {4.0: 0.75, 2.0: 0.25}
     """
-    names = {f"{s:g}": float(s) for s in scores}
-    words = [token.strip(" *\n▁Ġ") for token, _ in positions]
-    at = next(
-        (
-            i
-            for i in range(len(words) - 1, -1, -1)
-            if words[i] in names and not (i and words[i - 1].endswith("/"))
-        ),
-        None,
-    )
-    if at is None:
-        return JudgeScore(math.nan, 0.0, None, {})
+    words = [token.strip(_AROUND) for token, _ in positions]
+    behind = [False, *(w.endswith("/") for w in words[:-1])]
+    at = [i for i, w in enumerate(words) if w in _SCORES and not behind[i]]
     probs: dict[float, float] = {}
-    for token, lp in _pairs(positions[at][1]):
-        if (name := token.strip(" *\n▁Ġ")) in names:
-            probs[names[name]] = probs.get(names[name], 0.0) + math.exp(lp)
+    for token, lp in _pairs(positions[at[-1]][1]) if at else ():
+        if (name := token.strip(_AROUND)) in _SCORES:
+            probs[float(name)] = probs.get(float(name), 0.0) + math.exp(lp)
     mass = sum(probs.values())
-    if mass <= 0 or mass < least:
-        return JudgeScore(math.nan, mass, at, {})
-    return JudgeScore(
-        sum(k * v for k, v in probs.items()) / mass,
-        mass,
-        at,
-        {k: v / mass for k, v in probs.items()},
-    )
+    return {k: v / mass for k, v in probs.items()} if mass > 0 else {}

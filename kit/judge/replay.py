@@ -201,8 +201,8 @@ def from_reply(
 ) -> Verdict:
     """A verdict out of a recorded 1-5 reply; one that does not parse is unknown "parse". Tokens and cost are in meta["paid"]."""
     score = parse_score(reply.text)
-    said = judge_score(list(zip(reply.tokens, reply.top, strict=False)), least=0.0)
-    expected = said.value if said.probs else None
+    probs = judge_score(list(zip(reply.tokens, reply.top, strict=False)))
+    expected = sum(k * v for k, v in probs.items()) if probs else None
     made: dict[str, Any] = dict(
         task_id=task.id,
         response_id=response.id,
@@ -239,10 +239,10 @@ def from_reply(
             reason=shown,
             **made,
         )
-    above = sum(p for score, p in said.probs.items() if score >= threshold)
+    above = sum(p for score, p in probs.items() if score >= threshold)
     return Verdict(
         status="met" if score >= threshold else "unmet",
-        p=min(1.0, above) if said.probs else None,
+        p=min(1.0, above) if probs else None,
         reason=f"{shown}; met from {threshold:g} on",
         **made,
     )
