@@ -173,8 +173,8 @@ def by_value(values: np.ndarray | None, rows: float) -> bool:
     return values is not None and rows >= AUTO_ROWS * len(values)
 
 
-def distinct(conf: np.ndarray, limit: int = AUTO_DISTINCT) -> np.ndarray | None:
-    """Sorted distinct values (to seven decimals), or None as soon as there are more than `limit`.
+def distinct(conf: np.ndarray) -> np.ndarray | None:
+    """Sorted distinct values (to seven decimals), or None as soon as there are more than "auto" takes.
 
     >>> distinct(np.array([0.5, 0.1, 0.5])).tolist()
     [0.1, 0.5]
@@ -187,7 +187,7 @@ def distinct(conf: np.ndarray, limit: int = AUTO_DISTINCT) -> np.ndarray | None:
             part = part[seen[at] != part]
         if len(part):
             seen = np.union1d(seen, part)
-        if len(seen) > limit:
+        if len(seen) > AUTO_DISTINCT:
             return None
     return seen
 

@@ -221,7 +221,6 @@ def ece_of(
     level: float = 0.95,
     seed: int = 0,
     null: np.ndarray | None = None,
-    note: str = "",
 ) -> ECE:
     """`ece` from the sufficient statistics of a binning; null : resamples made elsewhere."""
     n_boot, level = whole("n_boot", n_boot), sure_level(level)
@@ -230,7 +229,7 @@ def ece_of(
     s = gap_errors(cells)
     best = max(0.0, debiased_l1(size, gap, s))
     p_value, low, high = math.nan, math.nan, math.nan
-    notes = [note] if note else []
+    notes = []
     if len(cells.bin) > RESAMPLED and null is None:
         notes.append(f"more than {RESAMPLED:,} bins: no interval and no test")
     elif n_boot:
@@ -482,7 +481,13 @@ def mce_of(cells: Cells, *, level: float = 0.95) -> Estimate:
     more = bool((np.where(size > 0, m + wide, 0.0) > high).any())
     note = "a bin with fewer rows may be farther off than these limits" if more else ""
     return Estimate(
-        value, low, high, round(rows), method=f"{words}; {cells.convention}", note=note, level=level
+        value,
+        low,
+        high,
+        round(rows),
+        method=f"{words}; {cells.convention}",
+        note=note,
+        level=level,
     )
 
 

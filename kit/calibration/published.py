@@ -43,12 +43,12 @@ class Evaluation:
         """
         return [r > above for r in self.reward]
 
-    def correct_without(self, drop: Sequence[str] = CIRCULAR, above: float = 0.5) -> list[float]:
+    def correct_without(self) -> list[float]:
         """Correctness from the other verifiers alone (NaN where none applies), so that it does not
         contain the confidence.
         """
-        rest = (score_without(row, drop) for row in self.scores)
-        return [math.nan if math.isnan(x) else float(x > above) for x in rest]
+        rest = map(score_without, self.scores)
+        return [math.nan if math.isnan(x) else float(x > 0.5) for x in rest]
 
 
 def score_without(row: Mapping[str, float | None], drop: Sequence[str] = CIRCULAR) -> float:

@@ -152,7 +152,7 @@ def _pool(cells: Cells, parts: int = 200) -> tuple[Cells, np.ndarray]:
     ), fold
 
 
-def _corp(cells: Cells, null: np.ndarray, smooth: Curve, level: float, n_iso: int = 200) -> Curve:
+def _corp(cells: Cells, null: np.ndarray, smooth: Curve, level: float) -> Curve:
     """Isotonic accuracy over at most 200 pooled confidences; the band from the first 200 resamples.
 
     Limits: those of the smooth curve, sorted, as accuracy is taken to rise (Chernozhukov,
@@ -163,7 +163,7 @@ def _corp(cells: Cells, null: np.ndarray, smooth: Curve, level: float, n_iso: in
     n = pooled.n.sum(1)
     x = pooled.s.sum(1) / pooled.n.sum(1)
     fit = rising(pooled.n[:, 1] / n, n)
-    calm = np.array([rising(row, n) for row in x + (null[:n_iso] @ fold.T) / n])
+    calm = np.array([rising(row, n) for row in x + (null[:LEAST] @ fold.T) / n])
     band = np.clip(np.quantile(calm, [(1 - level) / 2, (1 + level) / 2], axis=0), 0, 1)
     here = np.isfinite(smooth.low)
     low, high = (np.interp(x, smooth.x[here], np.sort(v[here])) for v in (smooth.low, smooth.high))

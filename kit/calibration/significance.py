@@ -158,7 +158,12 @@ def _separated(x: Inputs, z: np.ndarray, level: float) -> Cox | None:
         "with no interval and no test; collect more rows"
     )
     nothing = unknown(
-        x.n, n_clusters=x.n_clusters, method="Cox", note=note, missing=x.missing, level=level
+        x.n,
+        n_clusters=x.n_clusters,
+        method="Cox",
+        note=note,
+        missing=x.missing,
+        level=level,
     )
     return Cox(nothing, nothing, math.nan, x.n, note)
 

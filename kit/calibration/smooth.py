@@ -154,14 +154,13 @@ def smooth_curve(
     null: np.ndarray,
     *,
     level: float = 0.95,
-    points: int = 101,
 ) -> Curve:
     """Local linear estimate of accuracy against confidence, with pointwise limits and band.
 
     null : (B, m) sums of (outcome - confidence) under calibration. Limits: `rate_limits`. They hold
         .92 or more of a steep curve, on average over its points, and .86 of one with a jump.
     """
-    x = np.linspace(0, 1, points)
+    x = np.linspace(0, 1, 101)
     weight = cells.n.sum(1)
     p = cells.s.sum(1) / cells.n.sum(1)
     width = width_of(float(weight.sum()), p)

@@ -61,24 +61,22 @@ def answers_html(
     task_id: str | None = None,
     order: str = "reward",
     top: int = 12,
-    texts: Mapping[str, str] | None = None,
 ) -> str:
     """Sampled answers with reward, advantage and verdicts as a table; all text is escaped.
 
-    order : "reward" (best first), "advantage", or "log" (as sampled); texts : criterion id -> text,
-        shown on hover.
+    order : "reward" (best first), "advantage", or "log" (as sampled).
     """
     rows = [r for r in rollouts if step in (None, r["step"]) and task_id in (None, r["task_id"])]
     if order in ("reward", "advantage"):
         rows = sorted(rows, key=lambda r: -(r[order] if r[order] is not None else -9e9))
     head = ("step", "task", "reward", "advantage", "criteria", "answer")
-    body = [_answer(r, texts or {}) for r in rows[:top]]
+    body = [_answer(r) for r in rows[:top]]
     return rows_html(head, body, raw={4}) + f"<p>{len(body)} of {len(rows)} answers</p>"
 
 
-def _answer(r: Mapping[str, Any], texts: Mapping[str, str]) -> tuple[Any, ...]:
+def _answer(r: Mapping[str, Any]) -> tuple[Any, ...]:
     """One sampled answer as a row of `answers_html`."""
-    marks = " ".join(_mark(v, texts) for v in r["verdicts"])
+    marks = " ".join(map(_mark, r["verdicts"]))
     text = r["text"][:400] + (" (cut off)" if r.get("truncated") else "")
     return (
         r["step"],
@@ -149,12 +147,11 @@ def browser(rollouts: Rows) -> Any:
     return w.VBox([w.HBox([slider, task, order]), out])
 
 
-def _mark(v: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+def _mark(v: Mapping[str, Any]) -> str:
     sign = {"met": "&#10003;", "unmet": "&#10007;", "level": "&#9681;", "unknown": "?"}[v["status"]]
     color = {"met": "#009E73", "unmet": "#D55E00"}.get(v["status"], "#6b6b6b")
-    title = escape(
-        texts.get(v["id"], v["id"]) + (f" ({v['failure']})" if v.get("failure") else ""), quote=True
-    )
+    why = f" ({v['failure']})" if v.get("failure") else ""
+    title = escape(v["id"] + why, quote=True)
     return f"<span style='color:{color}' title='{title}'>{escape(v['id'])}{sign}</span>"
 
 

@@ -137,7 +137,7 @@ def test_gain_figure_shows_the_numbers():
 
 
 def test_text_of_answers_is_escaped_and_unknown_is_said():
-    html = widgets.answers_html(ROLLOUTS, texts={"c1": EVIL})
+    html = widgets.answers_html(ROLLOUTS)
     assert "<script>" not in html and "unknown" in html and "cut off" in html
     assert html.index("0.900") < html.index("0.500")
     assert "<script>" not in widgets.status_html([{**STEPS[0], "reward": None}])
