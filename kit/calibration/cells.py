@@ -174,7 +174,7 @@ def by_value(values: np.ndarray | None, rows: float) -> bool:
 
 
 def distinct(conf: np.ndarray) -> np.ndarray | None:
-    """Sorted distinct values (to seven decimals), or None as soon as there are more than "auto" has.
+    """Sorted distinct values (to seven decimals), or None where there are more than "auto" takes.
 
     >>> distinct(np.array([0.5, 0.1, 0.5])).tolist()
     [0.1, 0.5]
