@@ -135,7 +135,10 @@ SIGNS: tuple[tuple[str, Callable[[Set[str], Mapping[str, Any]], Any]], ...] = (
             or (
                 has >= {"task_id", "criterion_id"}
                 and not has.isdisjoint(SAID)
-                and not ("criterion" in has or criterion_of(has))
+                and not (  # what a criterion says, beside a label on an answer with an id
+                    ("criterion" in has or criterion_of(has))
+                    and ("response_id" not in has or {"prompt", "response"} & has)
+                )
             )
         ),
     ),
