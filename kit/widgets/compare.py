@@ -30,12 +30,12 @@ def show(
     )
 
 
-def first(found: Sequence[tuple[Path, Run]], contains: str = "") -> Any:
+def _first(found: Sequence[tuple[Path, Run]], contains: str = "") -> Any:
     """What `show` gives for the first notebook."""
     return show(found, min((r.notebook for _, r in found), default="none"), contains)
 
 
-@twinned(first)
+@twinned(_first)
 def explorer(found: Sequence[tuple[Path, Run]], contains: str = "") -> Any:
     """A dropdown of notebooks and a filter of metrics over `show`; headless, its first figure."""
     names = sorted({r.notebook for _, r in found}) or ["none"]

@@ -105,7 +105,7 @@ def task_html(task: Mapping[str, Any]) -> str:
     return "".join(parts)
 
 
-def first(
+def _first(
     tasks: TaskSet, lint: LintReport | None = None, *, verdicts: list[Verdict] | None = None
 ) -> str:
     """The table of all tasks, and the first of them."""
@@ -114,7 +114,7 @@ def first(
     return tasks_html(rows) + "".join(map(task_html, read))
 
 
-@twinned(first)
+@twinned(_first)
 def browse(
     tasks: TaskSet, lint: LintReport | None = None, *, verdicts: list[Verdict] | None = None
 ) -> Any:

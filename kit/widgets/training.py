@@ -111,12 +111,12 @@ def live(total: int | None = None) -> tuple[Any, Callable[[Mapping[str, Any]], N
     return box, on_step
 
 
-def last(rollouts: Rows) -> str:
+def _last(rollouts: Rows) -> str:
     """The last step's answers."""
     return answers_html(rollouts, step=max((r["step"] for r in rollouts), default=0))
 
 
-@twinned(last)
+@twinned(_last)
 def browser(rollouts: Rows) -> Any:
     """A slider over steps, a choice of task and of order, over `answers_html`; headless, the last
     step's answers.
