@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..records import Response, Task, leaves
@@ -66,6 +66,10 @@ def _shared(noun: str, measure: Callable[[Task, str], float | None]) -> Rule:
     return run
 
 
+def _terms(terms: Sequence[str]) -> str:
+    return ", ".join(map(repr, terms)) or "none"
+
+
 def _contains(task: Task, response: Response, args: Arguments) -> Finding:
     groups = {g: args.strings(g) for g in ("any", "all", "none")}
     if not any(groups.values()):
@@ -85,18 +89,12 @@ def _contains(task: Task, response: Response, args: Arguments) -> Finding:
     hit = {g: [t for t in terms if found(t, g)] for g, terms in groups.items()}
     gone = [t for t in groups["all"] if t not in hit["all"]]
     notes = {
-        "any": f"has {', '.join(map(repr, hit['any'])) or 'none'} of {len(groups['any'])} "
-        "terms; any one needed",
+        "any": f"has {_terms(hit['any'])} of {len(groups['any'])} terms; any one needed",
         "all": f"has {len(hit['all'])} of {len(groups['all'])} needed terms"
-        + (f", not {', '.join(map(repr, gone[:5]))}" if gone else ""),
-        "none": f"has {', '.join(map(repr, hit['none'][:5])) or 'none'} of {len(groups['none'])} "
-        "unwanted terms",
+        + (f", not {_terms(gone[:5])}" if gone else ""),
+        "none": f"has {_terms(hit['none'][:5])} of {len(groups['none'])} unwanted terms",
     }
-    met = (
-        (not groups["any"] or bool(hit["any"]))
-        and len(hit["all"]) == len(groups["all"])
-        and not hit["none"]
-    )
+    met = not gone and not hit["none"] and (not groups["any"] or bool(hit["any"]))
     return Finding(met, "; ".join(text for g, text in notes.items() if groups[g]))
 
 
@@ -308,7 +306,7 @@ def _cites(task: Task, response: Response, args: Arguments) -> Finding:
     return Finding(
         met,
         f"cites {len(known)} known ids; at least {least:g}"
-        + (f"; unknown ids {', '.join(map(repr, strange[:5]))}" if strange else ""),
+        + (f"; unknown ids {_terms(strange[:5])}" if strange else ""),
     )
 
 

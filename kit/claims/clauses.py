@@ -329,10 +329,8 @@ class _Sentence:
         settled.
         """
         found: dict[str, _Bound] = {}
-        process, noun = (
-            "",
-            "",
-        )  # the subject and the word of "inhibition of X", for "inhibition of X was reduced"
+        # the subject and the word of "inhibition of X", for "inhibition of X was reduced"
+        process = noun = ""
         for c in cues:
             target, behind = self._target(c, subjects)
             direction = self._direction(c, start, behind)

@@ -192,15 +192,12 @@ def misplaced(
     set()
     """
     owners = [(str(i), t) for i, f in enumerate(facts) for t in f.get("about", ())]
-    wrong: set[int] = set()
-    right: set[int] = set()
+    told: dict[bool | None, set[int]] = {True: set(), False: set(), None: set()}
     for words, places in sentences if owners else ():
         slots = [(m.start, int(m.of)) for m in find(words, owners)]
         for i, at in _events(places, facts):
-            fits = _fits(words, i, at, slots, _events(places, facts))
-            wrong |= {i} if fits is False else set()
-            right |= {i} if fits else set()
-    return wrong - right
+            told[_fits(words, i, at, slots, _events(places, facts))].add(i)
+    return told[False] - told[True]
 
 
 def _events(places: Places, facts: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:

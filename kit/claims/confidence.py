@@ -44,13 +44,10 @@ _LABEL = re.compile(
 
 @dataclass(frozen=True)
 class Stated:
-    """value in [0, 1], or None when nothing valid was stated; `problem` says why; `text` is what
-    was read.
-    """
+    """value in [0, 1], or None when nothing valid was stated; `problem` says why."""
 
     value: float | None
     problem: str | None = None
-    text: str = ""
 
 
 @lru_cache(maxsize=4_096)
@@ -83,17 +80,15 @@ def number(said: reader.Stated) -> Stated:
     0.95
     """
     if said.status == "level" and said.level is not None:
-        return Stated(
-            WORDS.get(" ".join(said.text.lower().split()), LEVELS[said.level]), None, said.text
-        )
+        return Stated(WORDS.get(" ".join(said.text.lower().split()), LEVELS[said.level]))
     if said.status == "value":
-        return Stated(said.value, None, said.text)
+        return Stated(said.value)
     problem = {
         "missing": "nothing stated",
         "invalid": f"{said.text} is out of range",
         "ambiguous": f"{said.text} is ambiguous: {said.note}",
     }
-    return Stated(None, problem[said.status], said.text)
+    return Stated(None, problem[said.status])
 
 
 @lru_cache(maxsize=4_096)

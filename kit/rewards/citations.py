@@ -115,10 +115,9 @@ def _block(text: str) -> tuple[str | None, str | None, tuple[str, str]]:
     closes = [t for t in tags if t.group(1)]
     if not opens:
         return None, "no <answer> block", ("", "")
-    start_tag = opens[-1]
-    end = next((t for t in closes if t.start() > start_tag.end()), None)
-    inner = text[start_tag.end() : end.start() if end else len(text)]
-    before = text[: start_tag.start()]
+    before, start = text[: opens[-1].start()], opens[-1].end()
+    end = next((t for t in closes if t.start() > start), None)
+    inner = text[start : end.start() if end else len(text)]
     after = text[end.end() :] if end else ""
     problems = {
         f"{len(opens)} <answer> tags, the last one is read": len(opens) > 1,
@@ -129,8 +128,7 @@ def _block(text: str) -> tuple[str | None, str | None, tuple[str, str]]:
         "text before <answer>": bool(before.strip()),
         "the answer says nothing": not _WORD.search(_TAG.sub(" ", inner)),
     }
-    problem = next((problem for problem, found in problems.items() if found), None)
-    return inner, problem, (before, after)
+    return inner, next((p for p, found in problems.items() if found), None), (before, after)
 
 
 def _spans(block: str, known: Collection[str]) -> tuple[list[CitedClaim], list[str]]:
