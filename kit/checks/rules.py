@@ -355,12 +355,8 @@ _SENTENCE_END = re.compile(r"[.!?]\s+|\n")
 def _no_copy(task: Task, response: Response, args: Arguments) -> Finding:
     """No run of `words` words of the prompt (default 5) stands in the answer."""
     size = args.number("words", 5, low=1, whole=True)
-    asked = text_of.parts(task.prompt)
-    said = text_of.parts(response.text)
-    runs = {tuple(asked[i : i + size]) for i in range(len(asked) - size + 1)}
-    hit = [
-        said[i : i + size] for i in range(len(said) - size + 1) if tuple(said[i : i + size]) in runs
-    ]
+    asked = {*text_of.runs(text_of.parts(task.prompt), size)}
+    hit = [run for run in text_of.runs(text_of.parts(response.text), size) if run in asked]
     shown = f", {' '.join(hit[0])!r}" if hit else ""
     return Finding(
         not hit, f"{len(hit)} runs of {size} words are copied from the prompt{shown}; none may be"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~)")
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*(?:\s\"[^\"\n]*\")?\)")
@@ -377,14 +377,22 @@ def items(text: str, *, numbered: bool = False) -> int:
     return sum(kind == ITEMS[numbered] for kind, _ in _lines(text))
 
 
+def runs(items: Sequence[str], n: int) -> list[tuple[str, ...]]:
+    """Each n neighbours, in order.
+
+    >>> runs(["a", "b", "c"], 2)
+    [('a', 'b'), ('b', 'c')]
+    """
+    return [tuple(items[i : i + n]) for i in range(len(items) - n + 1)]
+
+
 def repeated_share(text: str, n: int = 3) -> float:
     """Share of word n-grams that occurred before, in [0, 1]; 0 for texts of fewer than n + 1 words.
 
     >>> repeated_share("a b c a b c a b c")
     0.5714285714285714
     """
-    w = [x.casefold() for x in words(text)]
-    grams = [tuple(w[i : i + n]) for i in range(len(w) - n + 1)]
+    grams = runs([x.casefold() for x in words(text)], n)
     return 1.0 - len(set(grams)) / len(grams) if len(grams) > 1 else 0.0
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..checks.quantities import readable
+from ..checks.text import runs
 from . import lexicon as lx
 
 _TOKEN = re.compile(
@@ -193,8 +194,8 @@ def find(normed: Sequence[str], phrases: Iterable[tuple[str, str]]) -> list[Matc
         for name, text in phrases
         for p in _spellings(text)
         if p and p[0] in words
-        for i in range(len(words) - len(p) + 1)
-        if tuple(words[i : i + len(p)]) == p
+        for i, run in enumerate(runs(words, len(p)))
+        if run == p
     ]
     out: list[Match] = []
     taken: set[int] = set()
@@ -233,8 +234,8 @@ def echoes(sentence: Sequence[str], prompt: Sequence[str], *, run: int = 3) -> b
         for w in sentence
     ):
         return False
-    grams = {tuple(prompt[i : i + run]) for i in range(len(prompt) - run + 1)}
-    starts = [i for i in range(len(sentence)) if tuple(sentence[i : i + run]) in grams]
+    grams = {*runs(prompt, run)}
+    starts = [i for i, words in enumerate(runs(sentence, run)) if words in grams]
     covered = {i + k for i in starts for k in range(run)}
     long = any(covered.issuperset(range(i, i + 8)) for i in starts)
     return len(covered) >= (0.7 if long else 0.9) * len(sentence)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from ..checks.text import cited, invisible, words
+from ..checks.text import cited, invisible, runs, words
 from ..errors import JudgeDownError
 from ..judge.templates import neutral
 from ..records import Response, Task
@@ -175,8 +175,7 @@ def look(task: Task, response: Response) -> tuple[str, ...]:
         and sum(invisible(c) and c not in "\u00ad\u200d\ufe0f\ufeff" for c in text) >= 3,
         "instructions": _ORDER.search(text) is not None,
         "parroting": len(w) >= 8 and _covered(w, _grams(task.prompt, 4), 4) >= 0.8,
-        "repetition": len(w) >= 12
-        and len({tuple(w[i : i + 3]) for i in range(len(w) - 2)}) < 0.5 * (len(w) - 2),
+        "repetition": len(w) >= 12 and len({*runs(w, 3)}) < 0.5 * (len(w) - 2),
         "citation_stuffing": _stuffed(text, task.sources, len(w)),
     }
     return tuple(n for n in NAMES if found[n])
@@ -233,7 +232,7 @@ def _echoes(task: Task, w: Sequence[str]) -> bool:
     sources say them.
     """
     asked = _grams(task.prompt, 4).union(*(_grams(s, 4) for s in task.sources.values()))
-    mine = {tuple(w[i : i + 4]) for i in range(len(w) - 3)}
+    mine = {*runs(w, 4)}
     for c in task.criteria:
         grams = _grams(c.text, 4) - asked
         if len(grams) >= 3 and len(grams & mine) >= 0.6 * len(grams):
@@ -249,15 +248,14 @@ def _asked(found: str, prompt: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _grams(text: str, n: int) -> frozenset[tuple[str, ...]]:
-    w = [x.casefold() for x in words(text)]
-    return frozenset(tuple(w[i : i + n]) for i in range(len(w) - n + 1))
+    return frozenset(runs([x.casefold() for x in words(text)], n))
 
 
 def _covered(w: Sequence[str], grams: frozenset[tuple[str, ...]], n: int) -> float:
     """Share of the words that stand in an n-gram of the prompt."""
     inside = [False] * len(w)
-    for i in range(len(w) - n + 1):
-        if tuple(w[i : i + n]) in grams:
+    for i, run in enumerate(runs(w, n)):
+        if run in grams:
             inside[i : i + n] = [True] * n
     return sum(inside) / len(w)
 
