@@ -258,12 +258,12 @@ def _pieces(sentences: Sequence[str], names: Sequence[str]) -> list[tuple[str, l
     for s in (s for s in sentences if not _NUMBERING.fullmatch(s)):
         words, whole = tokens(s), [*_whole(s), *(m.span() for m in right.finditer(s))]
         counts = Counter(w.lower() for w in words)
-        often = {w for w in lx.PARTS_REPEATED if counts[w] >= LEAST and _recurs(words, w)}
+        often = (w for w in lx.PARTS_REPEATED if counts[w] >= LEAST and _recurs(words, w))
+        parts = lx.PARTS.union(often)
         cuts = [
             (w.lower(), i, at)
             for i, (w, at) in enumerate(spans(s))
-            if (w.lower() in lx.PARTS or w.lower() in often)
-            and not any(start <= at < end for start, end in whole)
+            if w.lower() in parts and not any(start <= at < end for start, end in whole)
         ]
         ends = (".", -1, -1), (".", len(words), len(s))
         for (sep, i, at), (_, j, end) in pairwise([ends[0], *cuts, ends[1]]):

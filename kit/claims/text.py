@@ -283,7 +283,8 @@ def asserted(text: str, prompt: str = "") -> tuple[str, ...]:
     >>> asserted("Is it W? It is W. It is W.", "Is it W?")
     ('It is W.',)
     """
-    asked, letters = phrase_words(prompt), labels(prompt)
+    asked = phrase_words(prompt)
+    letters = labels(prompt)
     out: dict[tuple[str, ...], str] = {}
     last: tuple[str, ...] | None = ()  # the sentence before; None where it takes this one back
     for s in sentences(whole(text, prompt)):

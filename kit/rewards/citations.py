@@ -115,7 +115,8 @@ def _block(text: str) -> tuple[str | None, str | None, tuple[str, str]]:
     closes = [t for t in tags if t.group(1)]
     if not opens:
         return None, "no <answer> block", ("", "")
-    before, start = text[: opens[-1].start()], opens[-1].end()
+    before = text[: opens[-1].start()]
+    start = opens[-1].end()
     end = next((t for t in closes if t.start() > start), None)
     inner = text[start : end.start() if end else len(text)]
     after = text[end.end() :] if end else ""
