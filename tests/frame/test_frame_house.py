@@ -43,7 +43,7 @@ AGAINST: dict[str, set[str]] = {}  # room -> rooms below it that it still import
 STATEMENTS = 18_000  # the goal; docstrings are not counted
 # today's count: joining two files and rows of one id are told apart by field (275 statements more),
 # and 155 double assignments stand on lines of their own
-STATEMENTS_NOW = 29_097
+STATEMENTS_NOW = 29_090
 PER_MODULE = 250  # statements
 DENSITY = 10.0  # AST nodes per line of code
 NESTED = 0  # conditional expressions inside conditional expressions
