@@ -429,7 +429,7 @@ def _build(cls: type, row: Mapping[str, Any], where: str) -> Any:
         data["meta"] = {**(data.get("meta") or {}), **extra}
     for name in ("id", "task_id", "response_id", "criterion_id", "text", "prompt"):
         if name in data and not isinstance(data[name], str):
-            raise DataError(f"field {name!r} is {type(data[name]).__name__}, not text", where=where)
+            raise DataError(f"field {name!r} is {type(row[name]).__name__}, not text", where=where)
     with at(where):
         return cls(**data)
 

@@ -50,18 +50,22 @@ class Chat:
         """The task's fields that a chat fills, but prompt and meta."""
         return {"history": self.history} | ({} if self.system is None else {"system": self.system})
 
+    @property
+    def turns(self) -> list[Mapping[str, str]]:
+        """All of it that an answer goes on from."""
+        system = [] if self.system is None else [{"role": "system", "content": self.system}]
+        asked = {"role": "user", "content": self.prompt or ""}
+        return [*system, *self.history, asked, *self.after]
+
     def followed(self, row: Row, turns: Any) -> Chat:
         """This chat with an answer of several turns behind it; with any other value as it is."""
         turns = literal(turns)
         if self.prompt is None or not isinstance(turns, list) or not is_chat(turns):
             return self
-        system = [] if self.system is None else [{"role": "system", "content": self.system}]
-        asked = {"role": "user", "content": self.prompt}
-        begun = [*system, *self.history, asked, *self.after]
-        whole = chat_of(row, [*begun, *turns], answered=True)
+        whole = chat_of(row, [*self.turns, *turns], answered=True)
         meta = {**self.meta, **whole.meta}
         if "messages" in meta:
-            meta["messages"] = [*self.meta.get("messages", begun), *turns]
+            meta["messages"] = [*self.meta.get("messages", self.turns), *turns]
         return replace(whole, meta=meta)
 
 
@@ -232,7 +236,7 @@ def ask(row: Row, *names: str) -> Chat:
         torn(row, names[0], raw)
         chat = Chat(prompt=None if raw is None else _below(row, row.text(*names) or ""))
     turns = literal(row.data.get("history"))
-    if not chat.history and isinstance(turns, list) and is_chat(turns):
+    if not chat.history and isinstance(turns, list) and (is_chat(turns) or not turns):
         row.used.add("history")
         said = [turn_of(t)[0] for t in turns]
         unread_in(row, turns)

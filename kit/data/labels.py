@@ -211,6 +211,7 @@ def by_rater(label: Any, judge: str = "human") -> Iterator[tuple[str, Any]]:
         rest = {spelled(k): x for k, x in beside.items() if not _gives(k)}
         more = [k for k, x in rest.items() if not MORE.fullmatch(k) and read_label(x)[0] != "?"]
         one = len(said) == 1 and not more and rest.keys().isdisjoint(SCALE)
+        one = one and _says(said[0], label[said[0]])
         yield judge if own == "human" else own, label[said[0]] if one else label
     elif isinstance(label, Mapping):
         yield from ((f"{judge}:{k}", x) for k, x in label.items() if x is not None)
@@ -290,13 +291,18 @@ def entry(label: Any) -> list[str]:
     """
     if not isinstance(label, Mapping):
         return []
-    names = {k: str(k).casefold() for k in label}
-    said = [k for k, name in names.items() if name in ANSWERS]
-    if said:
+    if said := [k for k, x in label.items() if _says(k, x)]:
         return said
+    names = {k: str(k).casefold() for k in label}
     odd = [k for k, n in names.items() if n in SCALE or MORE.fullmatch(n) or n in BY]
-    words = [k for k in names if read_label(k)[0] in ("met", "unmet")]
-    return list(label) * bool(odd or words)
+    counts = (k for k, x in label.items() if isinstance(x, bool) or number(x) is not None)
+    return list(label) * bool(odd or [k for k in counts if read_label(k)[0] in ("met", "unmet")])
+
+
+def _says(name: Any, value: Any) -> bool:
+    """True for a field that says a label: what is asked, or a word for "met", true or false."""
+    asked = str(name).casefold() in ANSWERS
+    return asked or (isinstance(value, bool) and read_label(name)[0] == "met")
 
 
 def silent(label: Any) -> dict[str, Any]:

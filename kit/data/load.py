@@ -21,7 +21,7 @@ from .encodings import HALF, mended
 from .files import is_url
 from .findings import Finding, Note
 from .formats.benchmarks import flat
-from .formats.kit import kit, record_row
+from .formats.kit import record_row
 from .jsonl import plain, write_jsonl
 from .labels import FIELDS, extent, odd_labels, scale_of
 from .levels import SCALE, by_levels
@@ -172,7 +172,7 @@ def _read(
     stream: Iterable[tuple[str, Any]], context: Context, shelf: Shelf, *, auto: bool
 ) -> Iterator[Parsed]:
     reader = detect.READERS.get(context.format)
-    mixed = auto and context.format != "kit"
+    ours = context.format == "kit"
     held: list[Row] = []  # the rows of one task of a flat table
     for where, value in stream:
         context.rows += 1
@@ -182,9 +182,9 @@ def _read(
             yield _error(number, where, f"the row is {type(value).__name__}, not an object")
             continue
         row = _row(value, number, where, context)
-        ours = mixed and detect.own(value)
-        looks = detect.format_of(row.data) if mixed and not ours else None
-        if looks not in (None, "prompts", context.format):  # a prompt may lack what makes it theirs
+        looks = detect.format_of(row.data) if auto else None
+        # a prompt may lack what makes it theirs
+        if not ours and looks not in (None, "kit", "prompts", context.format):
             context.count(
                 "mixed-formats",
                 f"look like the format {looks!r}; all are read as {context.format!r}, which no "
@@ -201,7 +201,8 @@ def _read(
                 held = []
             held.append(row)
             continue
-        yield _one(kit if ours else reader, row, context)
+        own = looks if looks == ("checklist" if ours else "kit") else context.format
+        yield _one(detect.READERS[own], row, context)
     if held:
         shelf.put(held)
     yield from map(flat, shelf)

@@ -57,9 +57,13 @@ def says_nothing(text: str) -> bool:
 
 
 def blank(value: Any) -> bool:
-    """True for what is absent or empty, and for white space."""
+    """True for what is absent or empty, and for white space; a cell says so as text.
+
+    >>> blank(" "), blank([]), blank("[]"), blank("[x]")
+    (True, True, True, False)
+    """
     if isinstance(value, str):
-        return not value.strip()
+        return value.strip() in ("", "[]", "{}")
     return absent(value) or (isinstance(value, (list, dict)) and not value)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 
+import pandas
 import pytest
 
 import kit
@@ -405,3 +406,74 @@ def test_a_flat_table_in_any_order_is_inspected_as_it_is_loaded(order, ids, tmp_
     assert main(["inspect", str(path), "--lint", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["lint"]["tasks"], said["lint"]["criteria"]) == (10, 20)
+
+
+def test_an_empty_list_in_a_cell_is_an_empty_history(tmp_path):
+    """pandas writes it beside rows that have turns: "nothing reads the field 'history'"."""
+    rows = [{"id": f"t{n}", "prompt": "p", "rubrics": ["Is kind."]} for n in range(3)]
+    given = [[USER, ANSWER], [], {}]
+    frame = pandas.DataFrame(
+        [r | {"history": h, "truth": {}} for r, h in zip(rows, given, strict=True)]
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    found = load_tasks(tmp_path / "t.csv").sound()
+    assert [len(t.history) for t in found] == [2, 0, 0]
+    assert not [f for f in found.findings if f.severity != "info"]
+
+
+@pytest.mark.parametrize("first", [1, 60])
+def test_a_chat_as_a_prompt_stands_beside_rows_that_have_a_history(first):
+    """A row of our own fields made all of the file ours: "field 'prompt' is tuple, not text"."""
+    rubric = [{"id": "c", "text": "Is kind.", "weight": 2}]
+    own = [
+        {"id": f"t{n}", "prompt": f"P{n}", "history": [USER, ANSWER], "criteria": rubric}
+        for n in range(first)
+    ]
+    chat = {"id": "x", "prompt": [USER, ANSWER, {**USER, "content": "And?"}], "criteria": rubric}
+    found = load_tasks([*own, chat])
+    assert not found.skipped and found.sound() and len(found) == first + 1
+    assert found.by_id["x"].prompt == "And?"
+    assert found.by_id["x"].history == found.by_id["t0"].history
+    with pytest.raises(DataError, match="'prompt' is list, not text"):
+        load_tasks([chat], "kit").sound()
+
+
+@pytest.mark.parametrize("prompt", ["Why?", [{"role": "system", "content": "S"}, USER]])
+def test_completions_of_several_turns_answer_the_prompt_before_them(prompt):
+    """Refused as answers to another prompt; the same completion of SFT or KTO was read."""
+    asked = {"role": "user", "content": "Really?"}
+    said = {k: [ANSWER, asked, {**ANSWER, "content": k}] for k in ("chosen", "rejected")}
+    found = load_tasks([{"prompt": prompt, **said}]).sound()
+    one = load_tasks([{"prompt": prompt, "completion": said["chosen"]}])
+    assert found.tasks[0].turns == one.tasks[0].turns == (USER, ANSWER, asked)
+    assert found.tasks[0].system == one.tasks[0].system
+    assert [r.text for r in found.responses] == ["chosen", "rejected"]
+    apart = {**said, "rejected": [{**ANSWER, "content": "No."}, *said["rejected"][1:]]}
+    assert any(f.severity == "error" for f in load_tasks([{"prompt": prompt, **apart}]).findings)
+
+
+def test_people_whose_initials_are_y_and_n_are_people():
+    """Read as a count of words "yes" and "no": one rater's label was anybody's, two were unread."""
+    labels = {"a": {"y": "partly"}, "b": {"x": "met", "y": "unmet"}, "c": {"n": "met"}}
+    ids = {"task_id": "t", "response_id": "r", "response": "x"}
+    said = {
+        (v.criterion_id, v.judge, v.value) for v in load_tasks([ids | {"labels": labels}]).verdicts
+    }
+    assert said == {
+        ("a", "human:y", 0.5),
+        ("b", "human:x", 1.0),
+        ("b", "human:y", 0.0),
+        ("c", "human:n", 1.0),
+    }
+
+
+@pytest.mark.parametrize(
+    "label", [{"no": True}, {"no": 1}, {"yes": 3, "no": 1}, {"confidence": 0.9}]
+)
+def test_an_object_that_says_no_label_is_not_read_as_one(label):
+    """{"no": true} and {"fail": 1} were "met", a confidence alone was a share."""
+    found = load_tasks(
+        [{"task_id": "t", "response_id": "r", "response": "x", "labels": {"c": label}}]
+    )
+    assert [(v.status, v.judge) for v in found.verdicts] == [("unknown", "human")]
+    assert [f.code for f in found.findings if f.severity == "warning"] == ["unreadable-label"]

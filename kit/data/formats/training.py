@@ -145,6 +145,7 @@ def dpo(row: Row) -> Parsed:
     whole = {k: v for k, v in chats.items() if isinstance(v, list)}
     chats |= {k: _answered(row, k, v) for k, v in whole.items()}
     own = Chat() if alone else ask(row, *names)
+    chats |= {k: [*own.turns, *chats[k]] for k in whole if not alone and _later(chats[k])}
     turns = chats["chosen"] if isinstance(chats["chosen"], list) else []
     asks = any(isinstance(t, Mapping) and _role(t) in ("user", "human") for t in turns)
     chat = own if asks else own.followed(row, turns)
@@ -237,6 +238,12 @@ def _answered(row: Row, name: str, turns: list[Any]) -> list[Any]:
         suggestion="end both chats with the answer; the turns are kept in meta",
     )
     return turns[: at[-1] + 1]
+
+
+def _later(turns: list[Any]) -> bool:
+    """True for turns that follow a prompt: an answer to it, and another question."""
+    roles = [turn_of(t)[0]["role"] for t in turns] if is_chat(turns) else []
+    return roles[:1] == ["assistant"] and "user" in roles
 
 
 def _role(turn: Mapping[str, Any]) -> str:
