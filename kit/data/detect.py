@@ -13,6 +13,7 @@ from .formats.benchmarks import LABELS, LISTS
 from .formats.instructions import instructions
 from .formats.kit import kit
 from .formats.rubric import numbered
+from .formats.training import drawn
 from .labels import FIELDS, SAID, by_criterion, by_rater
 from .rows import READ, Row
 from .slips import OWN_CRITERION, OWN_TASK, slip
@@ -131,7 +132,7 @@ SIGNS: tuple[tuple[str, Callable[[Set[str], Mapping[str, Any]], Any]], ...] = (
     (  # a row a label, on what has ids
         "answers",
         lambda has, row: (
-            has >= {"task_id", "criterion_id", "design", "inclusion"}  # `kit label` wrote it
+            drawn(has)
             or (
                 has >= {"task_id", "criterion_id"}
                 and not has.isdisjoint(SAID)

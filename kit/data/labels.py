@@ -295,8 +295,9 @@ def entry(label: Any) -> list[str]:
         return said
     names = {k: str(k).casefold() for k in label}
     odd = [k for k, n in names.items() if n in SCALE or MORE.fullmatch(n) or n in BY]
-    counts = (k for k, x in label.items() if isinstance(x, bool) or number(x) is not None)
-    return list(label) * bool(odd or [k for k in counts if read_label(k)[0] in ("met", "unmet")])
+    words = [k for k in label if read_label(k)[0] in ("met", "unmet")]
+    counts = [k for k in words if isinstance(label[k], bool) or number(label[k]) is not None]
+    return list(label) * bool(odd or counts)
 
 
 def _says(name: Any, value: Any) -> bool:
@@ -405,6 +406,6 @@ def odd_labels(verdicts: list[Verdict], criteria: dict[str, set[str]]) -> Iterat
                 code="two-labels",
                 message=f"{v.judge} gives response {v.response_id!r} {told[key]} and {v.value}: "
                 "its score is not known",
-                suggestion="keep one of the two",
+                suggestion="keep one of the two; labels of several people need a column rater",
                 **place,
             )

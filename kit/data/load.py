@@ -125,10 +125,9 @@ def _on_scale(source: Source, stream: Iterable[Any], context: Context) -> Iterab
 
 
 def _labelled(row: Mapping[str, Any], context: Context) -> bool:
-    names = {k for k in row if isinstance(k, str)}
     # the numbers of two formats mean nothing without their scale
-    rated = context.format in ("flat", "answers") or not names.isdisjoint(FIELDS)
-    return rated or any(map(detect.RATED.match, names))
+    rated = context.format in ("flat", "answers") or not row.keys().isdisjoint(FIELDS)
+    return rated or any(isinstance(k, str) and detect.RATED.match(k) for k in row)
 
 
 def _values(source: Source, context: Context, problem: Any) -> Iterator[tuple[str, Any]]:

@@ -14,7 +14,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..records import Criterion, Response, Task, Verdict
@@ -256,9 +256,10 @@ class Row:
         value: Any,
         *,
         judge: str = "human",
+        **more: Any,
     ) -> None:
         """Add the verdicts that one label field holds (one rater or several); numbers on the scale
-        of the file."""
+        of the file. more : for their meta."""
         self.within("labels", *map(labels.silent, value if isinstance(value, list) else [value]))
         for name, one in labels.by_rater(value, judge):
             verdict, understood = labels.human(
@@ -269,7 +270,7 @@ class Row:
                 scale=self.context.scale,
                 judge=name,
             )
-            self.verdicts.append(verdict)
+            self.verdicts.append(replace(verdict, meta={**verdict.meta, **more}))
             if not understood:
                 self.find(
                     UNREAD,

@@ -7,21 +7,20 @@ Beside them what `kit judge` wrote, read back as grades.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from ..data import TaskSet, labels, load_tasks
-from ..data.levels import UNREAD, by_levels
+from ..data import TaskSet, load_tasks
+from ..data.levels import UNREAD
 from ..data.schemas import readable
 from ..data.tables import read_rows
-from ..data.values import as_text, number, unguarded
 from ..errors import DataError
 from ..records import Grade, Verdict, grade_from_json
 from ..tables import averaged, ratings_of
 
 Key = tuple[str, str, str]  # task, answer, criterion
-KEYS = ("task_id", "response_id", "criterion_id")
 SAID = (UNREAD, "unknown-task", "unknown-answer", "unknown-criterion")  # beside what was graded
 
 
@@ -58,12 +57,13 @@ def read_labels(source: Any, tasks: Any = ()) -> Labels:
     if not isinstance(source, (str, os.PathLike)):
         known = isinstance(source, TaskSet)
         return _given(there.joined(source if known else TaskSet(tasks=[], verdicts=list(source))))
-    if {*KEYS, "label"} <= next((row.keys() for _, row in read_rows(source)), set()):
-        found = _drawn(source, there)
-    else:
-        both = there.joined(load_tasks(source))
-        replace(both, findings=[f for f in both.findings if f.code not in SAID]).sound()
-        found = _given(both)
+    read = load_tasks(source)
+    if read.format == "answers":  # a label is on the answer of its id, whatever became of the text
+        ids = {r.ids for r in there.responses}
+        read = replace(read, responses=[r for r in read.responses if r.ids not in ids])
+    both = there.joined(read)
+    replace(both, findings=[f for f in both.findings if f.code not in SAID]).sound()
+    found = _given(replace(both, path=Path(source)))
     if not found.values and not found.blank:
         raise DataError(
             "there are no labels in the file",
@@ -76,12 +76,36 @@ def read_labels(source: Any, tasks: Any = ()) -> Labels:
 def _given(found: TaskSet) -> Labels:
     """Verdicts by people (judges named "human..."; all of them where none is) as labels."""
     people = [v for v in found.verdicts if v.judge.startswith("human")] or found.verdicts
+    designs = {v.meta.get("design") for v in people}
+    named = sorted(designs - {None})
     odd = [f for f in found.findings if f.code == UNREAD]
-    if not odd:
-        return _averaged(people)
-    first = f"{odd[0].message}; {odd[0].suggestion}"
-    return _averaged(
-        people, unread=f"labels that are not understood are left out: {len(odd)}, as: {first}"
+    first = next((f"{f.message}; {f.suggestion}" for f in odd), "")
+    place = next((f.where for f in odd if f.where), found.path)
+    DataError.first(
+        (
+            len(named) > 1,
+            f"the rows have several designs: {', '.join(named)}",
+            str(found.path),
+            "keep one file per design",
+        ),
+        (
+            bool(odd and named),
+            first,
+            f"{place}, field label",
+            None,
+        ),
+    )
+    given = ratings_of(people)
+    blank = dict.fromkeys(v.ids for v in people if v.meta.get("blank"))
+    values: dict[Key, float | None] = dict.fromkeys(v.ids for v in people if v.ids not in blank)
+    values |= {key: averaged(raters) for key, raters in given.items()}
+    return Labels(
+        values,
+        design=named[0] if len(designs) == len(named) == 1 else None,
+        inclusion={v.ids: v.meta["inclusion"] for v in people if "inclusion" in v.meta},
+        ties=frozenset(key for key in given if values[key] is None),
+        blank=tuple(key for key in blank if key not in values),
+        unread=f"labels that are not understood are left out: {len(odd)}, as: {first}" * bool(odd),
     )
 
 
@@ -94,66 +118,6 @@ def strays(given: Labels, verdicts: Iterable[Key]) -> list[str]:
     return [f"{count}: labelled is {lost[0]}, {here}"] if lost else []
 
 
-def _averaged(people: Sequence[Verdict], **more: Any) -> Labels:
-    given = ratings_of(people)
-    values: dict[Key, float | None] = dict.fromkeys(v.ids for v in people)
-    values |= {key: averaged(raters) for key, raters in given.items()}
-    return Labels(values, ties=frozenset(key for key in given if values[key] is None), **more)
-
-
-def _drawn(path: Any, tasks: TaskSet) -> Labels:
-    """A file of `kit label`: a row a verdict; an empty label is still to be given."""
-    rows = [(where, _read(row, where)) for where, row in read_rows(path)]
-    scale = labels.scale_of(*labels.extent(row["label"] for _, row in rows))
-    made, places = [], []
-    inclusion, designs, blank = {}, set(), []
-    for where, row in rows:
-        key = tuple(as_text(unguarded(row[k])) for k in KEYS)
-        designs.add(row.get("design"))
-        if (share := number(row.get("inclusion"))) is not None:
-            inclusion[key] = share
-            if not 1e-9 < share <= 1:
-                raise DataError(
-                    f"the probability to be drawn is {share:g}, not in (0, 1]",
-                    where=f"{where}, field inclusion",
-                )
-        label = row["label"]
-        if label is None or not str(label).strip():
-            blank.append(key)
-        else:
-            label = label if number(label) is None else number(label)
-            made.append(labels.human(*key, label, scale=scale)[0])
-            places.append(where)
-    if len(designs) > 1:
-        named = ", ".join(sorted(map(str, designs)))
-        raise DataError(
-            f"the rows have several designs: {named}",
-            where=str(path),
-            fix="keep one file per design",
-        )
-    made, told = by_levels(made, (), tasks)
-    odd = next((i for i, v in enumerate(made) if v.failure == "parse"), None)
-    if odd is not None:
-        on = made[odd].task_id, made[odd].criterion_id
-        own = next((f"{f.suggestion}; or" for f in told if (f.task_id, f.criterion_id) == on), "")
-        raise DataError(
-            f"the label {str(made[odd].meta['label'])[:40]!r} is not understood",
-            where=f"{places[odd]}, field label",
-            fix=f"{own or 'write'} met, unmet, partly or unknown (numbers: one scale in the file)",
-        )
-    return _averaged(
-        made, design=str(designs.pop() or "") or None, inclusion=inclusion, blank=tuple(blank)
-    )
-
-
-def _read(row: Mapping[str, Any], where: str) -> dict[str, Any]:
-    row = readable("labels", row, where=where)
-    lost = next((k for k in KEYS if row.get(k) in (None, "")), None)
-    if lost:
-        raise DataError(f"the row has no {lost}", where=f"{where}, field {lost}")
-    return {**row, "label": row.get("label")}
-
-
 NEEDED = ("task_id", "response_id", "verdicts")
 
 
@@ -163,20 +127,17 @@ def read_grades(path: str | os.PathLike[str]) -> list[Grade]:
     DataError names file, line and field: a line that is no grade, one answer graded twice, a form
     newer than this kit reads.
     """
-    out: list[Grade] = []
-    seen: set[tuple[str, str]] = set()
+    out: dict[tuple[str, str], Grade] = {}
     for where, row in read_rows(path):
         grade = grade_of(row, where)
-        key = grade.ids
-        if key in seen:
+        if grade.ids in out:
             raise DataError(
-                f"the answer {key[1]!r} to task {key[0]!r} is graded twice",
+                f"the answer {grade.response_id!r} to task {grade.task_id!r} is graded twice",
                 where=where,
                 fix="take one of the lines out, or judge again into a new file",
             )
-        seen.add(key)
-        out.append(grade)
-    return out
+        out[grade.ids] = grade
+    return list(out.values())
 
 
 def grade_of(row: Any, where: str) -> Grade:

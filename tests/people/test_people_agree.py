@@ -104,6 +104,33 @@ def test_labels_of_other_answers_are_an_error_not_an_empty_table(tmp_path):
         kit.agreement(tasks, write(tmp_path / "l.jsonl", rows), grades)
 
 
+@pytest.mark.parametrize(
+    ("field", "person", "models"),
+    [
+        ("rater", "ann", ["gpt-4o", "claude-3"]),
+        ("judge_model", "human", ["gpt-4o", "claude-3"]),
+        ("rater_type", "human", ["model"]),
+    ],
+)
+def test_labels_of_models_in_a_table_of_labels_are_nobodys(tmp_path, capsys, field, person, models):
+    """Models that always said the opposite were averaged with the people: kappa -.43 for .45, in
+    every command that was given the file, and without a word."""
+    tasks, labels, grades = made(tmp_path)
+    flat = [
+        {"task_id": r["task_id"], "response_id": r["response_id"], "criterion_id": c, "label": x}
+        for r in rows_of(labels)
+        for c, x in r["labels"].items()
+    ]
+    rows = [{**r, field: person} for r in flat]
+    rows += rows[:3] if field == "rater" else []  # two exports put together: they count once
+    rows += [{**r, field: m, "label": int(not r["label"])} for r in flat for m in models]
+    path = write(tmp_path / "mixed.jsonl", rows)
+    said = [main(["agree", tasks, x, grades]) or capsys.readouterr().out for x in (labels, path)]
+    assert said[0] == said[1] and "kappa" in said[0]
+    found = kit.agreement(tasks, kit.load(path), grades)
+    assert found.overall.kappa == kit.agreement(tasks, path, grades).overall.kappa
+
+
 def test_labels_named_by_their_prompt_are_on_the_tasks_that_ask_it(tmp_path, capsys):
     """A file that kit.load(tasks).joined reads was refused: its tasks were called row-1."""
     tasks, labels, grades = made(tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -220,6 +221,29 @@ def test_ids_come_back_as_they_were_written(tmp_path, ending):
     assert found.overall.n == 7 and found.overall.accuracy.value == 1
     again = kit.draw(tasks, answers, n=9, labels=path)
     assert again.fresh == 0 and len(again.rows) == 7
+
+
+def test_a_draw_keeps_its_design_in_a_set_and_its_labels_where_a_spreadsheet_changed_a_text(
+    tmp_path,
+):
+    """A set of it was "not said how they were drawn"; the file alone said it."""
+    (tasks, answers, grades), truth = study(tmp_path)
+    drawn = kit.draw(tasks, answers, n=60, design="stratified", grades=grades)
+    rows = [r | {"answer": r["answer"] + " "} for r in filled(drawn, truth)]
+    path = write(tmp_path / "l.jsonl", [*rows[1:], {**rows[0], "label": ""}])
+    one, two = (kit.rate(tasks, x, grades) for x in (path, kit.load(path)))
+    assert one.design == two.design == "probability"
+    assert one.passed.value == two.passed.value and one.passed.n == two.passed.n
+    found = people.read_labels(kit.load(path))
+    assert found == people.read_labels(path) and len(found.blank) == 1
+    more = kit.draw(tasks, answers, n=9, design="stratified", grades=grades, labels=path)
+    assert more.fresh == 10 and len(more.rows) == 69
+    for change, said in (({"inclusion": 2}, "in (0, 1]"), ({"schema": 9}, "form 9 of labels")):
+        with pytest.raises(DataError, match=re.escape(said)):
+            people.read_labels(write(tmp_path / "b.jsonl", [rows[1], {**rows[0], **change}]))
+    other = write(tmp_path / "b.jsonl", [rows[1], {**rows[0], "design": "random"}])
+    with pytest.raises(DataError, match="several designs: random, stratified"):
+        people.read_labels(other)
 
 
 def test_levels_are_listed_and_partly_is_half_way_as_the_help_says(tmp_path, capsys):

@@ -4,7 +4,7 @@ our answers, prompts."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from ...records import fingerprint
@@ -12,6 +12,7 @@ from ..chats import Chat, ask, chat_of, is_chat, turn_of, turns_in, unread_in
 from ..criteria import criteria_from, tags_of
 from ..labels import FIELDS, SAID, by_criterion, fraction, giver, read_label
 from ..rows import Row
+from ..schemas import readable
 from ..taskset import Parsed
 from ..values import absent, as_text, beside, blank, listed, literal, number, parsed_json, unguarded
 from . import biorlhf
@@ -145,7 +146,9 @@ def dpo(row: Row) -> Parsed:
     whole = {k: v for k, v in chats.items() if isinstance(v, list)}
     chats |= {k: _answered(row, k, v) for k, v in whole.items()}
     own = Chat() if alone else ask(row, *names)
-    chats |= {k: [*own.turns, *chats[k]] for k in whole if not alone and _later(chats[k])}
+    for k in whole:
+        if not alone and _later(chats[k]):
+            chats[k] = [*own.turns, *chats[k]]
     turns = chats["chosen"] if isinstance(chats["chosen"], list) else []
     asks = any(isinstance(t, Mapping) and _role(t) in ("user", "human") for t in turns)
     chat = own if asks else own.followed(row, turns)
@@ -242,7 +245,9 @@ def _answered(row: Row, name: str, turns: list[Any]) -> list[Any]:
 
 def _later(turns: list[Any]) -> bool:
     """True for turns that follow a prompt: an answer to it, and another question."""
-    roles = [turn_of(t)[0]["role"] for t in turns] if is_chat(turns) else []
+    if not is_chat(turns):
+        return False
+    roles = [turn_of(t)[0]["role"] for t in turns]
     return roles[:1] == ["assistant"] and "user" in roles
 
 
@@ -357,15 +362,16 @@ def answers(row: Row) -> Parsed:
     """Our answers: `{task_id, response_id, response, source, labels: {criterion: label}}`, or a row
     a label: `{task_id, response_id, criterion_id, label}`; no task. Without its text an answer is
     named by labels alone."""
-    drawn = {"design", "inclusion"} <= row.data.keys()
-    if drawn:
-        row.data = {k: unguarded(x) for k, x in row.data.items()}
+    ours = drawn(row.data.keys())
+    if ours:
+        given = readable("labels", row.data, where=row.where)
+        row.data = {k: unguarded(x) for k, x in given.items()}
     task_id = row.text("task_id", need=True)
     if task_id is None:
         return row.done(None)
-    value = row.take("response", "text", *["answer"] * drawn)
+    value = row.take("response", "text", *["answer"] * ours)
     own = row.take("response_id", "id")
-    row.used |= DRAWN if drawn else set()
+    row.used |= DRAWN if ours else set()
     labelled = not row.data.keys().isdisjoint(SAID)
     on = row.optional("criterion_id") if labelled else None
     name = "r-" + fingerprint([task_id, as_text(value)])[:12] if own is None else as_text(own)
@@ -393,7 +399,11 @@ def answers(row: Row) -> Parsed:
     if on is not None:
         field, judge = giver(row.data)
         row.used.add(field or "criterion_id")
-        row.label(task_id, name, on, row.take(*SAID), judge=judge)
+        label = row.take(*SAID)
+        more = _design(row) if ours else {}
+        if blank(label):
+            more["blank"] = True
+        row.label(task_id, name, on, label, judge=judge, **more)
     by_name = value is None and own is not None and bool(row.verdicts)
     meta = beside(row.leftover(), row.kept)
     if stated is not None and sure is None:
@@ -405,6 +415,26 @@ def answers(row: Row) -> Parsed:
         task_id=task_id,
     )
     return row.done(None)
+
+
+def drawn(fields: Set[str]) -> bool:
+    """True for the fields of a row that `kit label` wrote."""
+    marks = fields & {"design", "inclusion", "schema"}
+    return len(marks) > 1 and fields >= {"task_id", "criterion_id"}
+
+
+def _design(row: Row) -> dict[str, Any]:
+    """How a row to label was drawn, and the probability of that."""
+    share = number(row.data.get("inclusion"))
+    if share is not None and not 1e-9 < share <= 1:
+        row.find(
+            "bad-inclusion",
+            f"the probability to be drawn is {share:g}, not in (0, 1]",
+            severity="error",
+            field="inclusion",
+        )
+    said = {"design": row.data.get("design"), "inclusion": share}
+    return {k: x for k, x in said.items() if x}
 
 
 def _chance(stated: Any) -> float | None:
