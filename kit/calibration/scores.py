@@ -354,11 +354,10 @@ def against_constant(
         missing=x.missing,
         level=level,
     )
-    # quadratic in the share of right rows: near its top or bottom the slope says too little
+    # quadratic in the share of right rows: beyond the slope is the square of its error
     right = mean(x.correct, cluster=x.cluster, level=level)
-    steps = (right.low - right.value, right.high - right.value)
-    moved = [d * d + 2 * d * (right.value - p.mean()) for d in steps]
-    return _by_value(replace(out, high=max(out.high, out.value + max(moved))), x, 1.0)
+    square = right.half_width**2
+    return _by_value(replace(out, high=max(out.high, out.value + square)), x, 1.0)
 
 
 @takes_table("conf", "correct", "family", "cluster")

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .clusters import cell_sums, codes, estimate, is_unknown, same_length, unmasked
+from .clusters import cell_sums, codes, estimate, is_unknown, no_surer, same_length, unmasked
 from .columns import takes_table
 from .estimate import Estimate
 from .rates import mean
@@ -299,28 +299,6 @@ def _gwet(p: np.ndarray, w: np.ndarray) -> np.ndarray:
     return w.sum() / (q * (q - 1)) * (m * (1 - m)).sum(-1) if q > 1 else m.sum(-1) * np.nan
 
 
-def _drawn_up(cells: np.ndarray, instead: np.ndarray) -> np.ndarray:
-    """The cells (q, q) as shares; where they hold nothing, what stands in for them."""
-    cells = cells if cells.any() else instead
-    return cells / max(float(cells.sum()), 1e-300)
-
-
-def _at_limits(p: Pairs, w: np.ndarray, level: float) -> np.ndarray:
-    """The table (2, q, q) at either limit of the share of rows that disagree, their cells as they
-    are to each other: so a measure is no surer than that share, which knows how alike rows are and
-    of clusters that were not drawn. A disagreement by weights w counts as much as it usually costs.
-    """
-    t, cost = p.table() / p.n, 1 - w
-    apart = _drawn_up(t * cost, cost)
-    both = _drawn_up(t * (w == 1), np.eye(len(w)))
-    usual = max(float((apart * cost).sum()), 1e-300)
-    group = np.unique(p.cluster, return_inverse=True)[1]
-    d = share(cost[p.judge, p.reference] / usual, np.ones(p.n), group, level=level)
-    more = (d.high - d.value) / max(1 - d.value, 1e-300)
-    less = (d.value - d.low) / max(d.value, 1e-300)
-    return np.stack([t + more * (apart - t), t + less * (both - t)])
-
-
 def _chance_corrected(
     name: str,
     chance: Callable[[np.ndarray, np.ndarray], np.ndarray],
@@ -407,8 +385,12 @@ def _of_table(
     size: np.ndarray | None = None,
 ) -> Estimate:
     q, sums = len(p.categories), p.sums()
+
+    def of_sums(t: np.ndarray) -> np.ndarray:
+        return stat(_share(t, q))
+
     out = estimate(
-        lambda t: stat(_share(t, q)),
+        of_sums,
         sums,
         n=p.n,
         method=name,
@@ -419,15 +401,12 @@ def _of_table(
         size=sums.sum(1) if size is None else size,
         kinds=np.eye(q * q)[:: q + 1],  # both name one category
     )
-    if math.isnan(out.low):
+    same = out.value > 1 - 1e-12
+    if math.isnan(out.low) or (se == "linear" and not same):  # the textbook's
         return out
-    near = stat(_at_limits(p, w, level))
-    if out.value > 1 - 1e-12:
-        return replace(out, low=float(near[0]), high=1.0, note=SAME)
-    if se == "linear":  # the textbook's
-        return out
-    low, high = (f.reduce(near, initial=v) for f, v in ((np.fmin, out.low), (np.fmax, out.high)))
-    return replace(out, low=float(low), high=float(high))
+    near = replace(out, low=1.0, high=1.0, note=SAME) if same else out
+    kind = p.judge * q + p.reference
+    return no_surer(near, of_sums, np.eye(q * q), 1 - w.ravel(), kind, p.cluster)
 
 
 def _by_category(p: Pairs, *sides: int) -> np.ndarray:

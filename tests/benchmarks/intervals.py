@@ -233,6 +233,30 @@ def kappa_change(r: Rows) -> Estimate:
     return stats.agreement_difference(new, old, y, cluster=r.cluster)
 
 
+def levels(r: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Judge and human on five levels; the judge is wrong in 5 %, by any other level."""
+    y, off = np.floor(5 * r.uniform()).astype(int), 1 + np.floor(4 * r.uniform()).astype(int)
+    return np.where(r.uniform() < 0.95, y, (y + off) % 5), y
+
+
+def gross(r: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Judge and human on five levels; the judge is a level off in a tenth, and at the other end of
+    the scale in 2 %.
+    """
+    y, fault = np.floor(5 * r.uniform()).astype(int), r.uniform()
+    far = np.where(y == 2, 0, 4 - y)
+    near = np.clip(y + np.where(r.uniform() < 0.5, -1, 1), 0, 4)
+    return np.where(fault < 0.02, far, np.where(fault < 0.12, near, y)), y
+
+
+FIVE = {"weights": "quadratic", "categories": range(5)}
+
+
+def of_gross(name: str, r: Rows) -> Estimate:
+    """A measure of it with quadratic weights."""
+    return getattr(stats, name)(*gross(r), cluster=r.cluster, **FIVE)
+
+
 GIANT = ", one of 60"  # ends the name of a case with one giant cluster
 WHOLE = ", all alike"  # ends the name of a case of prompts of 1 or 16 rows, alike as a whole
 ALONE = ", rows alone"  # ends the name of a case of independent rows
@@ -243,6 +267,9 @@ RARE: dict[str, Case] = {
     "alpha of three": lambda r: stats.alpha(np.column_stack(three(r)), cluster=r.cluster),
     "kappa of 90 %": lambda r: stats.kappa(*three(r)[:2], cluster=r.cluster),
     "difference of kappas": kappa_change,
+    **{
+        f"quadratic {name}, gross errors": partial(of_gross, name) for name in ("kappa", "accuracy")
+    },
 }
 HARD: dict[str, Callable[[], tuple[Case, float]]] = {
     "alpha, a class of 3 %": lambda: known(of_raters),
@@ -259,13 +286,6 @@ HARD: dict[str, Callable[[], tuple[Case, float]]] = {
 }
 
 
-def levels(r: Rows) -> tuple[np.ndarray, np.ndarray]:
-    """Judge and human on five levels; the judge is wrong in 5 %, by any other level."""
-    y, off = np.floor(5 * r.uniform()).astype(int), 1 + np.floor(4 * r.uniform()).astype(int)
-    return np.where(r.uniform() < 0.95, y, (y + off) % 5), y
-
-
-FIVE = {"weights": "quadratic", "categories": range(5)}
 ALIKE: dict[str, Case] = {
     "accuracy .95": lambda r: stats.accuracy(*judged(r, 0.05, 0.95), cluster=r.cluster),
     "kappa, labels of 50 %": lambda r: stats.kappa(*judged(r, 0.5, 0.95), cluster=r.cluster),

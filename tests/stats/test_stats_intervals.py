@@ -189,6 +189,54 @@ def test_agreement_is_no_surer_than_the_share_of_rows_that_agree(name, rate):
     assert np.mean(held) >= 0.935 and np.mean(plain) >= 0.92
 
 
+@pytest.mark.parametrize("name", ["ac1", "kappa"])
+def test_an_error_of_the_whole_scale_may_be_in_no_row_that_was_drawn(name):
+    """Five levels, quadratic weights, 200 rows: the judge is a level off in 5 %, at the other end
+    in 1 %. .87 of AC2's intervals held, .78 of those without a note."""
+    rng, held, plain = np.random.default_rng(12), [], []
+    five, weight = np.arange(5), 1 - (np.subtract.outer(np.arange(5), np.arange(5)) / 4) ** 2
+    table = np.diag(np.full(5, 0.94))
+    for y in five:
+        table[[max(y - 1, 0), min(y + 1, 4)], y] += 0.025
+        table[4 - y if y != 2 else 0, y] += 0.01
+    table *= np.array([0.05, 0.1, 0.2, 0.35, 0.3])
+    said, human = table.sum(1), table.sum(0)
+    both = (said + human) / 2
+    chance = weight.sum() / 20 * (both @ (1 - both)) if name == "ac1" else said @ weight @ human
+    truth = ((table * weight).sum() - chance) / (1 - chance)
+    for _ in range(400):
+        cell = rng.choice(25, 200, p=table.ravel())
+        e = getattr(stats, name)(cell // 5, cell % 5, weights="quadratic", categories=five)
+        held.append(e.low <= truth <= e.high)
+        if not e.note:
+            plain.append(held[-1])
+    assert np.mean(held) >= 0.94 and np.mean(plain) >= 0.92
+
+
+def test_room_for_gross_errors_costs_linear_weights_little_and_unweighted_agreement_nothing():
+    """40 prompts of 4, errors of one level: kappa had [.4404, .6443], linear AC2 [.7194, .8222]."""
+    rng, prompt = np.random.default_rng(3), np.arange(160) // 4
+    human = rng.integers(0, 5, 160)
+    judge = np.clip(human + rng.choice([-1, 0, 0, 1], 160), 0, 4)
+    rows = {"a": judge, "b": human, "cluster": prompt, "categories": range(5)}
+    linear, plain = stats.ac1(**rows, weights="linear"), stats.kappa(**rows)
+    assert linear.high - linear.low < 1.05 * (0.8222 - 0.7194)
+    assert (plain.low, plain.high) == pytest.approx((0.4404, 0.6443), abs=1e-4)
+
+
+def test_the_score_less_a_constants_counts_the_error_of_the_share_of_right_rows_once():
+    """20 prompts of 8: its upper limit was twice as far off as the spread of its draws says."""
+    rng, group, found = np.random.default_rng(13), np.arange(160) // 8, []
+    for _ in range(150):
+        r = intervals.Rows(rng, group, 20, 0.4)
+        conf = 0.5 + 0.5 * r.uniform()
+        right = r.uniform() < conf - 0.05
+        found.append(calibration.against_constant(conf, right, cluster=group))
+    value, above = (np.array(v) for v in zip(*((e.value, e.high - e.value) for e in found)))
+    held = [e.low <= value.mean() <= e.high for e in found]
+    assert above.mean() < 1.75 * 1.96 * value.std() and np.mean(held) >= 0.94
+
+
 @pytest.mark.parametrize(("prompts", "rate"), [(16, 0.2), (20, 0.1)])
 def test_a_rate_of_few_prompts_that_are_all_alike_has_room_for_more(prompts, rate):
     """20 prompts of 8 rows, rate .1: .87 held, for the room was only left above 20 prompts."""
