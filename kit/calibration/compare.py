@@ -12,12 +12,13 @@ from scipy import special
 
 from ..errors import DataError
 from ..stats.arguments import share
-from ..stats.clusters import allow_unseen, ends
+from ..stats.clusters import ends
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate
 from ..stats.paired import difference
 from ..stats.ranking import auroc, auroc_change
 from ..stats.rates import mean
+from ..stats.shares import allow_unseen
 from ..tables import rows_html
 from . import resample
 from .cells import Cells, locator, tally
@@ -120,10 +121,7 @@ def _mover(
     def reach(a: float, b: float) -> float:
         return math.sqrt(max(a * a + b * b - 2 * rho * a * b, 0.0))
 
-    down1 = one[0] - one[1]
-    up1 = one[2] - one[0]
-    down2 = two[0] - two[1]
-    up2 = two[2] - two[0]
+    (down1, up1), (down2, up2) = ((v - low, high - v) for v, low, high in (one, two))
     change = two[0] - one[0]
     return change - reach(down2, up1), change + reach(up2, down1)
 

@@ -15,10 +15,11 @@ from scipy import special
 
 from ..errors import DataError
 from ..stats.arguments import sure_level, whole
-from ..stats.clusters import UNSEEN, effective_df, reach, unmasked
+from ..stats.clusters import effective_df, unmasked
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, number
 from ..stats.ranking import distributions
+from ..stats.shares import UNSEEN, reach
 from ..stats.tails import t_quantile
 from . import resample
 from .cells import Cells, locator, tally

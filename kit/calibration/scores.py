@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from ..stats.arguments import share
-from ..stats.clusters import allow_unseen, codes, ends, estimate, limits, sums
+from ..stats.clusters import codes, ends, estimate, limits, sums
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, number, unknown
 from ..stats.rates import mean
-from ..stats.shares import wilson
+from ..stats.shares import allow_unseen, wilson
 from ..stats.tails import t_quantile
 from .cells import AUTO_DISTINCT, Cells, by_value, locator, tally
 from .ece import noise
@@ -356,8 +356,8 @@ def against_constant(
     )
     # quadratic in the share of right rows: beyond the slope is the square of its error
     right = mean(x.correct, cluster=x.cluster, level=level)
-    square = right.half_width**2
-    return _by_value(replace(out, high=max(out.high, out.value + square)), x, 1.0)
+    out = replace(out, high=max(out.high, out.value + right.half_width**2))
+    return _by_value(out, x, 1.0)
 
 
 @takes_table("conf", "correct", "family", "cluster")

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse, special
 
-from ..stats.clusters import PARTS, UNSEEN, ends, of_influence, reached, worth
+from ..stats.clusters import PARTS, UNSEEN, ends, of_influence, worth
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate
+from ..stats.shares import allow_unseen
 from .inputs import Columns, Inputs, check
 
 
@@ -93,7 +94,7 @@ def _estimate(
     if len(psi) < 2:
         return Estimate(value, math.nan, math.nan, **more)
     out = of_influence(value, psi, _most(x), bounds=(0.0, 1.0), units=len(psi), **more)
-    return reached(out, moved, (0.0, 1.0))
+    return allow_unseen(out, moved, (0.0, 1.0), part=1.0)
 
 
 @takes_table("conf", "correct", "cluster", "weights")

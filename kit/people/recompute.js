@@ -134,7 +134,7 @@ const kitStats = (() => {
   }
   // the limits with room for clusters of one kind as a whole that were not drawn (kit.stats.shares)
   function allowing(value, [low, high], groups, alike, kinds) {
-    const c = drawn(groups.map(g => g.length)), unseen = Math.min(UNSEEN, alike * c);
+    const c = drawn(groups.map(g => g.length)), unseen = Math.min(UNSEEN, 1.25 * alike * c);
     const [least, most] = kinds.map(kind => (c * value + unseen * kind) / (c + unseen));
     const down = Math.max(value - least, 0), up = Math.max(most - value, 0);
     return [Math.max(value - Math.hypot(value - low, down), kinds[0]), Math.min(value + Math.hypot(high - value, up), kinds[1])];

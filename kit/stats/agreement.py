@@ -362,9 +362,8 @@ def ac1(
 
     Give `categories` when not every possible one occurs: their number enters the chance term.
     """
-    name = "Gwet's AC1" if weights is None else "Gwet's AC2"
     return _chance_corrected(
-        name,
+        "Gwet's AC1" if weights is None else "Gwet's AC2",
         _gwet,
         pairs(a, b, cluster=cluster, categories=categories),
         weights,
@@ -405,8 +404,14 @@ def _of_table(
     if math.isnan(out.low) or (se == "linear" and not same):  # the textbook's
         return out
     near = replace(out, low=1.0, high=1.0, note=SAME) if same else out
-    kind = p.judge * q + p.reference
-    return no_surer(near, of_sums, np.eye(q * q), 1 - w.ravel(), kind, p.cluster)
+    return no_surer(
+        near,
+        of_sums,
+        np.eye(q * q),
+        1 - w.ravel(),
+        p.judge * q + p.reference,
+        p.cluster,
+    )
 
 
 def _by_category(p: Pairs, *sides: int) -> np.ndarray:
@@ -442,8 +447,15 @@ def accuracy(
         group = None if cluster is None else p.cluster
         out = mean(p.judge == p.reference, cluster=group, level=level, bounds=(0.0, 1.0))
         return replace(out, missing=p.missing, method=f"raw agreement, {out.method}")
-    name = "raw agreement" + weighted(weights)
-    return _of_table(name, lambda s: (s * w).sum(axis=(-1, -2)), p, w, level, se, 0.0)
+    return _of_table(
+        "raw agreement" + weighted(weights),
+        lambda s: (s * w).sum(axis=(-1, -2)),
+        p,
+        w,
+        level,
+        se,
+        0.0,
+    )
 
 
 @takes_table("a", "b", "cluster")

@@ -22,7 +22,7 @@ import numpy as np
 from ..errors import DataError
 from .arguments import sure_level
 from .estimate import Estimate, unknown
-from .shares import CARRIED, FEW, UNSEEN, drawn, reach, reached, share, wilson
+from .shares import CARRIED, FEW, UNSEEN, allow_unseen, drawn, share, wilson
 from .tails import t_quantile
 
 LEAST = 1.5  # clusters of equal size that the rows must be worth to have an interval
@@ -300,15 +300,13 @@ def estimate(
     if se not in ("jackknife", "linear"):
         raise DataError(f"se is {se!r}", where="se", fix='use "jackknife" or "linear"')
     c, level = len(cluster_sums), sure_level(level)
-    if c == 0:
-        return Estimate(math.nan, math.nan, math.nan, n, 0, method, "no known rows", missing, level)
     value, left = jackknife(stat, cluster_sums)
-    if math.isnan(value):
+    if c == 0 or math.isnan(value):
         return unknown(
             n,
             n_clusters=c,
             method=method,
-            note=note or "undefined for these rows",
+            note=(note or "undefined for these rows") if c else "no known rows",
             missing=missing,
             level=level,
         )
@@ -334,32 +332,20 @@ def estimate(
     )
     if clusters < LEAST:
         return out
-    low, high, spread = out.low, out.high, out.se
     df = min(effective_df(psi), max(clusters - 1, 1.0))
     if kinds is not None:
         units = c if size is None else drawn(np.atleast_2d(size).sum(0))
         more = UNSEEN * n / units * np.array(PARTS)[:, None, None] * kinds
         with np.errstate(all="ignore"):
             moved = np.asarray(stat(cluster_sums.sum(axis=0) + more), float).ravel()
-        low, high = reach(value, low, high, moved, bounds)
+        out = allow_unseen(out, moved, bounds, part=1.0)
     words = f"{method}, cluster {'jackknife' if se == 'jackknife' else 'linearised'}-t"
-    if spread <= 1e-12 * max(1.0, abs(value)):
-        extra = "no cluster changes it" if low < high else UNMOVED
+    if out.se <= 1e-12 * max(1.0, abs(value)):
+        extra = "no cluster changes it" if out.low < out.high else UNMOVED
     elif df < FEW:
         extra = extra or CARRIED
-    return Estimate(
-        value,
-        low,
-        high,
-        n=n,
-        n_clusters=c,
-        method=words,
-        note="; ".join(t for t in (note, extra) if t),
-        missing=missing,
-        level=level,
-        se=spread,
-        worth=clusters,
-    )
+    note = "; ".join(t for t in (note, extra) if t)
+    return replace(out, method=words, note=note, worth=clusters)
 
 
 def lean(psi: np.ndarray) -> float:
@@ -451,26 +437,6 @@ def swing(values: np.ndarray) -> float:
     return min(float(np.ptp(values)), most)
 
 
-def allow_unseen(
-    mean: Estimate,
-    kinds: Sequence[float] | np.ndarray,
-    bounds: tuple[float, float] = (-math.inf, math.inf),
-    *,
-    clusters: float | None = None,
-) -> Estimate:
-    """A mean whose limits allow for UNSEEN more clusters of one kind; kinds : what a row of each
-    kind adds. Clusters of wrong answers may not have been drawn.
-
-    >>> print(allow_unseen(Estimate(0.01, 0.0, 0.02, 80, 8), [0.9]))
-    .010 [.00, .19], n=80 in 8 clusters
-    """
-    c = mean.units if clusters is None else clusters
-    if math.isinf(mean.value):
-        return mean
-    moved = (c * mean.value + UNSEEN * np.array(kinds)) / (c + UNSEEN)
-    return reached(mean, moved, bounds)
-
-
 def no_surer(
     out: Estimate,
     stat: Stat,
@@ -488,12 +454,9 @@ def no_surer(
     rows more may be of the costliest kind that there is.
     """
     count, n = np.bincount(row, minlength=len(kinds)), len(row)
-
-    def usual(part: np.ndarray) -> np.ndarray:
-        part = part * count if (part * count).any() else part
-        return part / max(float(part.sum()), 1e-300)
-
-    apart, worst, both = (usual(part) for part in (cost, cost == cost.max(), cost == 0))
+    parts = np.array([cost, cost == cost.max(), cost == 0], float)
+    parts = np.where((parts @ count > 0)[:, None], parts * count, parts)
+    apart, worst, both = parts / np.maximum(parts.sum(1), 1e-300)[:, None]
     d = cost[row] / max(float(apart @ cost), 1e-300)
     e = share(d, np.ones(n), np.unique(group, return_inverse=True)[1], level=out.level)
     each = COSTLY * e.se**2  # of the variance that one row alone has
@@ -503,9 +466,14 @@ def no_surer(
         (e.value - e.low) / max(e.value, 1e-300) * (both - count / n),
         costly * (worst - apart),
     )
-    near = stat((count + n * np.array(steps)) @ kinds)
-    low, high = reach(out.value, near[0], near[1], near[2:], (-math.inf, math.inf))
-    return replace(out, low=float(np.fmin(out.low, low)), high=float(np.fmax(out.high, high)))
+    less, more, *worse = stat((count + n * np.array(steps)) @ kinds)
+    near = replace(
+        out,
+        low=np.fmin(less, out.value),
+        high=np.fmax(more, out.value),
+    )
+    near = allow_unseen(near, worse, part=1.0)
+    return replace(out, low=min(out.low, near.low), high=max(out.high, near.high))
 
 
 def worth(size: np.ndarray) -> float:

@@ -24,7 +24,7 @@ from .clusters import (
 )
 from .columns import takes_table
 from .estimate import Estimate, unknown
-from .shares import drawn, reached, share
+from .shares import allow_unseen, drawn, share
 from .tails import t_quantile
 
 
@@ -174,11 +174,11 @@ def ppi(
         leans=not shares,
     )
     if shares:
-        return out if math.isnan(out.low) else beside_labels(out, y[lab], np.ones(m), group[lab])
+        return out if math.isnan(out.low) else beside_labels(out, y, np.ones(len(y)), group, lam)
     within = min(f.min(), y[lab].min()) >= 0 and max(f.max(), y[lab].max()) <= 1
     seen = (0.0, 1.0) if within else (y[lab].min(), y[lab].max())
     in_bounds(y[lab], bounds or (-math.inf, math.inf))
-    return _beside_judge(out, bounds or seen, lam, held, np.bincount(group))
+    return allow_unseen(out, bounds or seen, part=_hidden(lam, held, np.bincount(group)))
 
 
 def _unseen(b: np.ndarray, lab: np.ndarray, group: np.ndarray, ratio: float) -> float:
@@ -204,51 +204,48 @@ def beside_labels(
     y: np.ndarray,
     weight: np.ndarray,
     group: np.ndarray,
+    told: float,
 ) -> Estimate:
-    """`out` with the limits of the labels y (m,) of 0 and 1 alone, where fewer than RARE of their
-    clusters hold the rarer of them: what the judge's errors are, and how alike the rows of a
-    prompt, can then not be read off. Up to twice as many the limit nearer the edge reaches as far
-    as that of the labels with a tenth of the error: of draws that hold RARE by luck, .8 covered.
+    """`out`, of labels y (n,) of 0 and 1, NaN where there is none, with room for prompts of one
+    kind that were not drawn (`_hidden`; told : the judge's weight).
+
+    Where fewer than RARE clusters hold the rarer label, the limits of the labels alone: what the
+    judge's errors are, and how alike the rows of a prompt, can then not be read off. Up to twice as
+    many the limit nearer the edge reaches as far as that of the labels with a tenth of the error:
+    of draws that hold RARE by luck, .8 covered.
     """
-    few = min(len(np.unique(group[y == v])) for v in (0.0, 1.0))
-    if few >= 2 * RARE or len(y) == out.n:  # the labels alone it is where all rows have one
+    has = ~np.isnan(y)
+    if has.all():  # the labels alone it is
         return out
-    number = np.unique(group, return_inverse=True)[1]
-    if few >= RARE:
-        less = 10 ** ((len(y) / out.n) ** 4 - 1)  # none where all rows are labelled
-        wide = share(y, weight, number, level=1 - (1 - out.level) * less)
-        return replace(
-            out,
-            low=min(out.low, wide.low if wide.value < EDGE else 1.0),
-            high=max(out.high, wide.high if wide.value > 1 - EDGE else 0.0),
+    few = min(len(np.unique(group[y == v])) for v in (0.0, 1.0))
+    # how much of the error: none where all rows are labelled
+    less = 10 ** (has.mean() ** 4 - 1) if few >= RARE else 1.0
+    number = np.unique(group[has], return_inverse=True)[1]
+    alone = share(y[has], weight[has], number, level=1 - (1 - out.level) * less)
+    if few < RARE:
+        said = (
+            f"the rarer label occurs in {few} labelled clusters, {RARE} are needed: "
+            "the interval is that of the labels alone"
         )
-    alone = share(y, weight, number, level=out.level)
-    said = f"the rarer label occurs in {few} labelled clusters, {RARE} are needed: "
+        low, high = min(alone.low, out.value), max(alone.high, out.value)
+        return replace(out, low=low, high=high, note="; ".join(t for t in (out.note, said) if t))
+    part = _hidden(told, np.bincount(group, has), np.bincount(group))
+    near = allow_unseen(out, (0.0, 1.0), (0.0, 1.0), part=part)
+    edge = EDGE if few < 2 * RARE else 0.0
     return replace(
-        out,
-        low=min(alone.low, out.value),
-        high=max(alone.high, out.value),
-        note="; ".join(
-            t for t in (out.note, said + "the interval is that of the labels alone") if t
-        ),
+        near,
+        low=min(near.low, alone.low if alone.value < edge else 1.0),
+        high=max(near.high, alone.high if alone.value > 1 - edge else 0.0),
     )
 
 
-def _beside_judge(
-    out: Estimate,
-    ends: Sequence[float],
-    weight: float,
-    held: np.ndarray,
-    rows: np.ndarray,
-    bounds: tuple[float, float] = (-math.inf, math.inf),
-) -> Estimate:
-    """`out` with room for prompts of one kind that were not drawn, `ends` (k,) what they are worth:
-    among the labelled ones, `held` (C,) labels of each, as far as the judge, who has this weight,
-    does not see them; among all, `rows` (C,), as far as he does.
+def _hidden(weight: float, held: np.ndarray, rows: np.ndarray) -> float:
+    """The part that prompts of one kind may have which were not drawn: among the labelled ones,
+    `held` (C,) labels of each, as far as the judge, who has this weight, does not see them; among
+    all, `rows` (C,), as far as he does.
     """
     unlabelled, unseen = (UNSEEN / (drawn(size[size > 0]) + UNSEEN) for size in (held, rows))
-    part = abs(1 - weight) * unlabelled + abs(weight) * unseen
-    return reached(out, out.value + part * (np.array(ends) - out.value), bounds)
+    return abs(1 - weight) * unlabelled + abs(weight) * unseen
 
 
 @takes_table("judge", "human", "policy", "cluster")
@@ -324,7 +321,9 @@ def policy_difference(
         what="labels",
     )
     weight = (weights[0] + weights[len(gap1)]) / 2  # of the judge's scores, of either policy
-    return _beside_judge(out, (-1.0, 1.0), weight, held, np.bincount(group), (-1.0, 1.0))
+    return allow_unseen(
+        out, (-1.0, 1.0), (-1.0, 1.0), part=_hidden(weight, held, np.bincount(group))
+    )
 
 
 def _rows_of(name: Any, policy: Sequence[Any]) -> np.ndarray:

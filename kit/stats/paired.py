@@ -331,12 +331,10 @@ def fragile(result: Estimate) -> bool:
     units = result.units
     if result.method.startswith(HOLDS):
         return False
-    if units < MANY:
-        return True
+    if units < MANY or units >= CLEAR or result.method.endswith(CLEARED):
+        return units < MANY
     spread = 0.0 if math.isnan(result.se) else result.se * math.sqrt(units)
-    if result.method.endswith(CLEARED):
-        return False
-    return units < CLEAR and min(abs(result.low), abs(result.high)) <= clearance(units, spread)
+    return min(abs(result.low), abs(result.high)) <= clearance(units, spread)
 
 
 def clearance(units: float, spread: float) -> float:

@@ -14,7 +14,6 @@ import numpy as np
 
 from ..errors import DataError
 from .clusters import (
-    allow_unseen,
     codes,
     ends,
     floats,
@@ -27,7 +26,7 @@ from .clusters import (
 from .columns import takes_table
 from .estimate import Estimate, unknown
 from .rates import mean
-from .shares import UNSEEN, reached
+from .shares import UNSEEN, allow_unseen
 from .tails import t_quantile
 
 
@@ -146,8 +145,7 @@ def auroc(
         bounds=(0.0, 1.0),
     )
     another, rows = _another(s, y, level)
-    moved = (rarer * value + rows * another) / (rarer + rows)
-    return reached(out, np.array([moved]), (0.0, 1.0))
+    return allow_unseen(out, [another], (0.0, 1.0), part=rows / (rarer + rows))
 
 
 @takes_table("new", "old", "correct", "correct_old", "cluster")
@@ -195,7 +193,9 @@ def auroc_change(
     # rows of the rarer outcome that were not drawn may be as far apart as one of 20 of all rows is,
     # and one of the two may rank those of a prompt without a fault
     apart = np.quantile(_ranks(a, y) - _ranks(b, z), [0.05, 0.95])
-    return allow_unseen(out, [*apart, one - 1, 1 - two], (-1.0, 1.0), clusters=rarer)
+    return allow_unseen(
+        out, [*apart, one - 1, 1 - two], (-1.0, 1.0), part=UNSEEN / (rarer + UNSEEN)
+    )
 
 
 def distributions(probs: Any) -> np.ndarray:

@@ -14,10 +14,12 @@ import numpy as np
 
 from ..errors import DataError
 from .agreement import numbered, pairs, said_of
-from .clusters import codes, estimate, same_length, sums
+from .clusters import codes, estimate, no_surer, same_length, sums
 from .columns import grid, takes_table
 from .estimate import Estimate, unknown
 from .tails import t_quantile
+
+METRICS = ("nominal", "ordinal", "interval", "ratio")
 
 
 def counts(
@@ -62,9 +64,17 @@ def rated(
     return numbered(columns, categories)
 
 
-def _distance(metric: str, cats: Sequence[Any]) -> np.ndarray:
+def _ranks_apart(k: np.ndarray) -> np.ndarray:
+    middle = np.cumsum(k, axis=-1) - k / 2  # rank of the middle of each category
+    return (middle[..., :, None] - middle[..., None, :]) ** 2
+
+
+def _distance(metric: str, cats: Sequence[Any], k: np.ndarray) -> np.ndarray:
+    """How far apart categories are (q, q), of which there are k (q,) ratings."""
     if metric == "nominal":
         return 1 - np.eye(len(cats))
+    if metric == "ordinal":
+        return _ranks_apart(k)
     at = np.array(cats, float)
     gap = at[:, None] - at[None, :]
     if metric == "interval":
@@ -78,10 +88,8 @@ def _distance(metric: str, cats: Sequence[Any]) -> np.ndarray:
 
 
 def _fixed_columns(
-    r: np.ndarray, d: np.ndarray
+    r: np.ndarray, d: np.ndarray, inside: np.ndarray
 ) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-    inside = (r * (r @ d)).sum(1) / (r.sum(1) - 1)
-
     def stat(t: np.ndarray) -> np.ndarray:
         k = t[..., 1:]
         n = k.sum(-1)
@@ -103,8 +111,7 @@ def _ordinal_columns(r: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], 
 
     def stat(t: np.ndarray) -> np.ndarray:
         o, k = t[..., : q * q].reshape(*t.shape[:-1], q, q), t[..., q * q :]
-        middle = np.cumsum(k, axis=-1) - k / 2  # rank of the middle of each category
-        d = (middle[..., :, None] - middle[..., None, :]) ** 2
+        d = _ranks_apart(k)
         expected = np.einsum("...i,...ij,...j->...", k, d, k)
         return 1 - (k.sum(-1) - 1) * (o * d).sum(axis=(-1, -2)) / np.where(
             np.abs(expected) < 1e-300, np.nan, expected
@@ -131,29 +138,28 @@ def alpha(
     >>> round(alpha([[1, 1], [2, 2], [3, 3], [1, 3]]).value, 4)
     0.6667
     """
-    if metric not in ("nominal", "ordinal", "interval", "ratio"):
-        raise DataError(
-            f"metric is {metric!r}", where="metric", fix="nominal, ordinal, interval or ratio"
-        )
     r, cats, missing, said = counts(ratings, categories)
     group, _ = codes(cluster, same_length(ratings=r, cluster=cluster))
-    if metric != "nominal" and categories is None and any(isinstance(c, str) for c in cats):
-        raise DataError(
+    DataError.first(
+        (metric not in METRICS, f"metric is {metric!r}", "metric", f"use one of {METRICS}"),
+        (
+            metric != "nominal" and categories is None and any(isinstance(c, str) for c in cats),
             f"{metric} alpha of text",
-            where="ratings",
-            fix="give numbers, or categories=[worst, ..., best] for ordinal",
-        )
+            "ratings",
+            "give numbers, or categories=[worst, ..., best] for ordinal",
+        ),
+    )
     use = r.sum(1) > 1
     several, n = r[use], int(use.sum())
-    alike = np.eye(len(cats)) * (several.sum() / max(n, 1))  # an item of each category
-    both = np.vstack([several, alike])
-    columns, stat = (
-        _ordinal_columns(both)
-        if metric == "ordinal"
-        else _fixed_columns(both, _distance(metric, cats))
-    )
+    one = np.eye(len(cats))
+    # an item of each category, and one that is torn between the first and the last
+    more = np.vstack([one, (one[:1] + one[-1:]) / 2]) * (several.sum() / max(n, 1))
+    both = np.vstack([several, more])
+    d = _distance(metric, cats, several.sum(0))
+    cost = (both * (both @ d)).sum(1) / (both.sum(1) - 1)
+    columns, stat = _ordinal_columns(both) if metric == "ordinal" else _fixed_columns(both, d, cost)
     inverse, c = codes(group[use], n)
-    return estimate(
+    out = estimate(
         stat,
         sums(columns[:n], inverse, c),
         n=int(use.sum()),
@@ -164,8 +170,11 @@ def alpha(
         bounds=(-1.0, 1.0),
         note=said,
         size=np.bincount(inverse, minlength=c),
-        kinds=columns[n:],
+        kinds=columns[n:-1],
     )
+    if math.isnan(out.low):
+        return out
+    return no_surer(out, stat, columns, cost, np.arange(n), inverse)
 
 
 STRENGTH = 4.0  # labels' worth of belief that a judge is right `RIGHT` of the time, per true level

@@ -18,11 +18,11 @@ import numpy as np
 from ..errors import DataError
 from .anytime import FIRM, betting
 from .arguments import in_bounds
-from .clusters import allow_unseen, codes, estimate, floats, same_length, sums, swing, worth
+from .clusters import codes, estimate, floats, same_length, sums, swing, worth
 from .columns import takes_table
 from .correction import Counts, beside_labels, lang_reiczigel, posterior
 from .estimate import Estimate, unknown
-from .shares import CARRIED, share, signed_share
+from .shares import CARRIED, allow_unseen, share, signed_share
 from .tails import t_quantile
 
 SHARES = ((0.0, 1.0), (-math.inf, math.inf))  # ranges, known or not, in which 0s and 1s are shares
@@ -50,7 +50,7 @@ def mean(
         `betting` holds, and is wider.
 
     >>> print(mean([1, 0, 1, 1, None, 1], cluster=list("aabbcc")))
-    .800 [.06, 1.00], n=5 in 3 clusters, 1 unknown
+    .800 [.04, 1.00], n=5 in 3 clusters, 1 unknown
     """
     n = same_length(values=values, cluster=cluster, weights=weights)
     x, (group, _) = floats(values), codes(cluster, n)
@@ -252,8 +252,10 @@ def _post_stratified(
         level,
         spread,
     )
-    out = _towards_labels(out, y[has], weight[has], group[has] if clustered else None)
-    return beside_labels(out, y[has], weight[has], group[has]) if clustered else out
+    if clustered:
+        told = float(soft[stratum].var()) / (centre * (1 - centre))
+        out = beside_labels(out, y, weight, group, told)
+    return _towards_labels(out, y[has], weight[has], group[has] if clustered else None)
 
 
 def _towards_labels(

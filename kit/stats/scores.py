@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .clusters import UNSEEN, allow_unseen, codes, estimate, floats, reach, same_length, sums, worth
+from .clusters import UNSEEN, codes, estimate, floats, same_length, sums, worth
 from .columns import takes_table
 from .estimate import Estimate
-from .rates import USUAL, mean
+from .rates import mean
+from .shares import allow_unseen
 from .tails import t_below, t_quantile
 
 HOW = ("signed", "positive_normalised", "flip")
@@ -123,7 +124,7 @@ def _rows(
 
 def _mean_score(r: _Rows, filled: np.ndarray, missing: int, level: float, words: str) -> Estimate:
     """The mean of the answers' scores as `rates.mean` has it, in the range that their weights
-    leave; with room for prompts that are met or unmet as a whole, where nearly all scores are one.
+    leave; with room for prompts that are met or unmet as a whole and were not drawn.
     """
     least, score, most = (
         np.round(np.bincount(r.answer, part + r.base), 12)  # .999.. is 1
@@ -131,8 +132,7 @@ def _mean_score(r: _Rows, filled: np.ndarray, missing: int, level: float, words:
     )
     bounds = float(least.min()), float(most.max())
     out = mean(score, cluster=r.owner, level=level, bounds=bounds)
-    usual = np.unique(score, return_counts=True)[1].max() >= USUAL * len(score)
-    if usual and out.se > 0 and not out.method.startswith("share"):
+    if out.se > 0 and not out.method.startswith("share"):
         out = allow_unseen(out, bounds, bounds)
     return replace(out, missing=missing, method=f"weighted rubric score{words}, {out.method}")
 
@@ -252,18 +252,16 @@ def _corrected(r: _Rows, n_unknown: int, level: float) -> RubricScore:
     se = math.sqrt(out.se**2 + _floor(r, stratum, has, size, k)) if inside > 1 else math.nan
     clusters = min(inside, worth(np.bincount(cluster, has)))
     wide = t_quantile(level, max(clusters - 1, 1)) * se
-    limits = out.value - wide, out.value + wide, stat(columns.sum(0) + added)
+    near = replace(out, low=out.value - wide, high=out.value + wide)
     bounds = [(r.base.sum() + f(r.a, 0.0).sum()) / n_answers for f in (np.minimum, np.maximum)]
-    low, high = reach(out.value, *limits, bounds)
+    out = allow_unseen(near, stat(columns.sum(0) + added), bounds, part=1.0)
     none = np.bincount(stratum, has, k) == 0
     note = f"{none.sum()} of {k} strata have no label" if none.any() else ""
     # half a label of each kind makes no empty or one-sided stratum certain; it moves no value
     value = float(stat(columns.sum(0), np.where(none, half, 0.0)))
     out = replace(
         out,
-        value=min(max(value, low), high) if low <= high else value,
-        low=low,
-        high=high,
+        value=min(max(value, out.low), out.high) if out.low <= out.high else value,
         se=se,
         note=note,
         method=f"weighted rubric score corrected by {int(has.sum())} labels in {inside} "
@@ -276,17 +274,9 @@ def _floor(r: _Rows, stratum: np.ndarray, has: np.ndarray, size: np.ndarray, k: 
     """Variance of strata whose labels all agree (the jackknife sees none there): that of Jeffreys'
     posterior.
     """
-    total = 0.0
-    for j in range(k):
-        rows = (stratum == j) & has
-        h = r.h[rows]
-        if len(h) and np.ptp(h) > 0:
-            continue
-        m = float(size[rows].sum() ** 2 / (size[rows] ** 2).sum()) if len(h) else 0.0
-        total += (
-            (float(r.a[stratum == j].sum()) / len(r.owner)) ** 2
-            * (m + 0.5)
-            * 0.5
-            / ((m + 1) ** 2 * (m + 2))
-        )
-    return total
+    held = [r.h[(stratum == j) & has] for j in range(k)]
+    alike = [not len(h) or np.ptp(h) == 0 for h in held]
+    square = np.bincount(stratum, size**2 * has, k)
+    m = np.bincount(stratum, size * has, k) ** 2 / np.where(square > 0, square, 1.0)
+    part = np.bincount(stratum, r.a, k) / len(r.owner)
+    return float((part**2 * (m + 0.5) * 0.5 / ((m + 1) ** 2 * (m + 2)))[alike].sum())

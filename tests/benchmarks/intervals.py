@@ -368,7 +368,42 @@ def score_mended(r: Rows) -> Estimate:
     return calibration.against_score(new, y, old, cluster=r.cluster)
 
 
+def failing(r: Rows) -> np.ndarray:
+    """0 / 1: rows pass in .95, on a tenth of the prompts in .1; .865 in the mean."""
+    return (r.rng.random(len(r.cluster)) < np.where(tenth(r), 0.1, 0.95)).astype(float)
+
+
+def of_labels(measure: Callable[..., Estimate], r: Rows, **how: str) -> Estimate:
+    """The rate of it from a judge who is right in .9, half of the prompts labelled."""
+    y = failing(r)
+    f = np.where(r.rng.random(len(y)) < 0.9, y, 1 - y)
+    return measure(f, np.where(r.cluster % 2, y, np.nan), cluster=r.cluster, **how)
+
+
+def right(measure: Callable[..., Estimate], r: Rows) -> Estimate:
+    """Agreement of a judge who is right where it passes; the human says either as often."""
+    human = r.rng.random(len(r.cluster)) < 0.5
+    judge = np.where(failing(r) == 1, human, ~human)
+    if measure is stats.alpha:
+        return measure(np.column_stack([judge, human]).astype(int), cluster=r.cluster)
+    return measure(judge.astype(int), human.astype(int), cluster=r.cluster)
+
+
+def rubric(r: Rows) -> Estimate:
+    """The mean score of an answer a prompt, all weights alike."""
+    y = failing(r)
+    return stats.rubric_score(y, np.ones(len(y)), answer=r.cluster).estimate
+
+
 TENTH = ", a tenth of prompts"  # ends the name of a case whose effect they carry
+FAILING: dict[str, tuple[Case, float]] = {
+    "mean": (lambda r: stats.mean(failing(r), cluster=r.cluster), 0.865),
+    "ppi of 0/1": (partial(of_labels, stats.ppi), 0.865),
+    "rate by labels": (partial(of_labels, stats.pass_rate, design="random"), 0.865),
+    "rubric score": (rubric, 0.865),
+    "kappa": (partial(right, stats.kappa), 0.73),
+    "alpha": (partial(right, stats.alpha), 0.73),
+}
 CARRIED: dict[str, Callable[[], tuple[Case, float]]] = {
     "difference of 0/1": lambda: (
         lambda r: stats.difference(*gaining(r), cluster=r.cluster),
@@ -381,6 +416,7 @@ CARRIED: dict[str, Callable[[], tuple[Case, float]]] = {
     "trend": lambda: (learning, 0.072),
     "change in AUROC": lambda: known(lambda r: stats.auroc_change(*mended(r), cluster=r.cluster)),
     "less a score": lambda: known(score_mended),
+    **{name: partial(FAILING.get, name) for name in ("ppi of 0/1", "rubric score", "alpha")},
 }
 TABLE: dict[str, tuple[Callable[[], tuple[Case, float]], float]] = {
     "accuracy .80": (lambda: accuracy(0.6, 0.8), 0.92),

@@ -39,6 +39,20 @@ def test_an_effect_that_a_tenth_of_the_prompts_carries_may_lie_in_none_that_was_
     assert found.covered >= 0.92 and found.given == 1
 
 
+@pytest.mark.parametrize("name", intervals.FAILING)
+def test_a_tenth_of_the_prompts_that_fails_as_a_whole_may_be_none_that_was_drawn(name):
+    """20 prompts of 16 rows: mean .92, ppi .79, a rate by labels .90, a rubric score, kappa and
+    alpha .81 to .90, all without a note."""
+    case, truth = intervals.FAILING[name]
+    rng, group, held, plain = np.random.default_rng(4), np.arange(320) // 16, [], []
+    for _ in range(300 if name != "rate by labels" else 150):
+        e = case(intervals.Rows(rng, group, 20, 0.4))
+        held.append(e.low <= truth <= e.high)
+        if not e.note:
+            plain.append(held[-1])
+    assert np.mean(held) >= 0.94 and np.mean(plain) >= 0.92
+
+
 @pytest.mark.slow  # 1,000 draws of each of 55 intervals at nine designs: fifteen minutes of one core
 @pytest.mark.parametrize("name", [*intervals.TABLE, *intervals.LABELLED])
 def test_the_table_holds(name):
@@ -213,7 +227,7 @@ def test_an_error_of_the_whole_scale_may_be_in_no_row_that_was_drawn(name):
     assert np.mean(held) >= 0.94 and np.mean(plain) >= 0.92
 
 
-def test_room_for_gross_errors_costs_linear_weights_little_and_unweighted_agreement_nothing():
+def test_room_for_gross_errors_costs_linear_weights_little_and_unweighted_agreement_less():
     """40 prompts of 4, errors of one level: kappa had [.4404, .6443], linear AC2 [.7194, .8222]."""
     rng, prompt = np.random.default_rng(3), np.arange(160) // 4
     human = rng.integers(0, 5, 160)
@@ -221,7 +235,7 @@ def test_room_for_gross_errors_costs_linear_weights_little_and_unweighted_agreem
     rows = {"a": judge, "b": human, "cluster": prompt, "categories": range(5)}
     linear, plain = stats.ac1(**rows, weights="linear"), stats.kappa(**rows)
     assert linear.high - linear.low < 1.05 * (0.8222 - 0.7194)
-    assert (plain.low, plain.high) == pytest.approx((0.4404, 0.6443), abs=1e-4)
+    assert plain.high - plain.low < 1.02 * (0.6443 - 0.4404)  # of prompts not drawn
 
 
 def test_the_score_less_a_constants_counts_the_error_of_the_share_of_right_rows_once():
@@ -232,7 +246,8 @@ def test_the_score_less_a_constants_counts_the_error_of_the_share_of_right_rows_
         conf = 0.5 + 0.5 * r.uniform()
         right = r.uniform() < conf - 0.05
         found.append(calibration.against_constant(conf, right, cluster=group))
-    value, above = (np.array(v) for v in zip(*((e.value, e.high - e.value) for e in found)))
+    value = np.array([e.value for e in found])
+    above = np.array([e.high for e in found]) - value
     held = [e.low <= value.mean() <= e.high for e in found]
     assert above.mean() < 1.75 * 1.96 * value.std() and np.mean(held) >= 0.94
 
