@@ -420,8 +420,14 @@ def ids_of(attributes: str, known: Collection[str] = ()) -> tuple[str, ...]:
     ids = re.compile(
         rf"[{_QUOTED}]*(?:({one})(?=[{_QUOTED}/]*(?:[{_BETWEEN}]|$))|([^{_BETWEEN}]+))"
     )
-    bare = [m[1] or m[2].strip(_QUOTED + "/") for m in ids.finditer(raw)]
+    bare = [m[1] or _unquoted(m[2], known) for m in ids.finditer(raw)]
     return tuple(dict.fromkeys(f"[{i}]" if f"[{i}]" in known else i for i in bare if i))
+
+
+def _unquoted(said: str, known: Collection[str]) -> str:
+    """An id without quotes and the slash of `<cite id=a/>`, but where a known id has them."""
+    without = said.strip(_QUOTED)
+    return next((i for i in (said, without) if i in known), without.strip(_QUOTED + "/"))
 
 
 def cited(text: str, known: tuple[str, ...] = ()) -> list[str]:

@@ -30,7 +30,7 @@ CUT = re.compile(
     re.I,
 )
 HOLDS = re.compile(  # "I think that it does" states it; "I think whether" and "I know if" do not
-    r"\b(?:i|we) (?:firmly |strongly |also |now )?"
+    r"\W*\b(?:i|we) (?:firmly |strongly |also |now )?"
     r"(?:think|believe|know|expect|conclude|(?:am|are) (?:\w+ly )?(?:sure|confident|certain)"
     r"|would (?:say|expect|think)) (?:that )?(?!that\b|of\b|about\b)",
     re.I,
@@ -89,7 +89,9 @@ def _says(words: Sequence[str], asked: Sequence[str], free: frozenset[str], pass
     turned = passive and 0 not in at[:-1] and (at[-1:] != [0] or "by" in words)
     half = {*range((len(asked) + 1) // 2)}
     short = len(words) > 1 and first in lx.POLAR_SUBJECTS
-    states = short or (ordered and half <= {*at}) or (turned and half <= {0, *at})
+    turned = turned and bool(turns or lx.BE.intersection(words))
+    says = len(at) >= min(2, len(asked)) or bool(lx.POLAR_VERBS.intersection(words))
+    states = short or (says and ((ordered and half <= {*at}) or (turned and half <= {0, *at})))
     if -1 not in at and states and (turns or ordered or lx.POLAR_VERBS.intersection(words)):
         return POLES[len(turns) % 2 == 0]
     known = {*at} - {-1}

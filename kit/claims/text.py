@@ -167,7 +167,8 @@ def phrase(text: str) -> tuple[str, ...]:
 @lru_cache(maxsize=20_000)
 def _spellings(text: str) -> set[tuple[str, ...]]:
     """A phrase with and without its punctuation: "3:1" has it, "Ca2+ (calcium)" may do without."""
-    return {phrase(text), tuple(norm(t) for t in tokens(clean(text)) if t != "/")}
+    every = phrase(text), [norm(t) for t in tokens(clean(text)) if t != "/"]
+    return {tuple(map(american, words)) for words in every}
 
 
 @dataclass(frozen=True)
@@ -179,6 +180,35 @@ class Match:
     of: str
 
 
+_BRITISH = [
+    (re.compile(p), to)
+    for p, to in (
+        ("our$", "or"),
+        ("([tb])re$", r"\1er"),
+        ("ll(?=ed$|ing$)", "l"),
+        ("[ao]e", "e"),
+        ("ph(?=[aiu])", "f"),
+        ("([iy])s(?=e$|ed$|ing$|ation$)", r"\1z"),
+        ("fence$", "fense"),
+        ("inium$", "inum"),
+        ("ogue$", "og"),
+    )
+]
+
+
+@lru_cache(maxsize=20_000)
+def american(word: str) -> str:
+    """A normalised word in one spelling, for comparison alone.
+
+    >>> american("signalling"), american("haemoglobin"), american("hour")
+    ('signaling', 'hemoglobin', 'hour')
+    """
+    if len(word) > 4:
+        for pattern, to in _BRITISH:
+            word = pattern.sub(to, word)
+    return word
+
+
 def find(normed: Sequence[str], phrases: Iterable[tuple[str, str]]) -> list[Match]:
     """Longest non-overlapping matches of (name, phrase text) pairs in normalised tokens, left to
     right.
@@ -188,7 +218,7 @@ def find(normed: Sequence[str], phrases: Iterable[tuple[str, str]]) -> list[Matc
     ['ros']
     """
     places = [i for i, w in enumerate(normed) if w != "/"]  # "PI3K/AKT" is "PI3K AKT"
-    words = [normed[i] for i in places]
+    words = [american(normed[i]) for i in places]
     found = [
         Match(places[i], places[i + len(p) - 1] + 1, name)
         for name, text in phrases

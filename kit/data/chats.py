@@ -104,7 +104,8 @@ def chat_of(row: Row, value: Any, *, answered: bool = False) -> Chat:
     ends = [i for i, t in enumerate(behind) if t["role"] == wanted and id(t) not in off]
     tools = (i for i, t in enumerate(behind, 1) if t["role"] == "tool")
     cut = ends[-1] if ends else max(tools, default=0)
-    shown, lost = behind[:cut], behind[cut + bool(ends) :]
+    shown = behind[:cut]
+    lost = behind[cut + bool(ends) :]
     answer = behind[cut]["content"] if ends else None
     if lost:
         row.find(

@@ -138,7 +138,7 @@ SIGNS: tuple[tuple[str, Callable[[Set[str], Mapping[str, Any]], Any]], ...] = (
                 and not has.isdisjoint(SAID)
                 and not (  # what a criterion says, beside a label on an answer with an id
                     ("criterion" in has or criterion_of(has))
-                    and ("response_id" not in has or {"prompt", "response"} & has)
+                    and ("response_id" not in has or "response" in has)
                 )
             )
         ),

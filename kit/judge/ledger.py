@@ -86,8 +86,8 @@ def _unwritable(path: Path, e: BaseException) -> DataError | None:
         return DataError(
             f"the ledger cannot be written ({e})",
             where=str(path),
-            fix="free some space or look at its rights, or put --ledger elsewhere; "
-            "then run the same command again",
+            fix="free some space or look at its rights, or put the ledger elsewhere (--ledger, or "
+            "--set ledger= in training); then run the same command again",
         )
     return None
 

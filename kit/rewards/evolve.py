@@ -185,7 +185,7 @@ def read(reply: str, most: int) -> list[tuple[Criterion | None, str]]:
     """
     try:
         rows: Any = json.loads(bare(reply))["criteria"]
-    except (ValueError, KeyError, TypeError, Foreign):
+    except (ValueError, KeyError, TypeError, RecursionError, Foreign):
         return [(None, "the reply is not the JSON that was asked for")]
     if not isinstance(rows, list):
         return [(None, "criteria is not a list")]

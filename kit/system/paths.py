@@ -102,16 +102,20 @@ def apart(written: Mapping[str, Any], named: Mapping[str, Any]) -> None:
                 )
 
 
+FULL = (" requested and ", "unexpected pos ")  # how numpy and torch say that a disk is full
+
+
 @contextlib.contextmanager
 def naming(path: Path | str) -> Iterator[None]:
     """Inside, an OSError that names no file (the disk is full) names this one; so does what
-    libraries raise for a full disk (safetensors, tokenizers, numpy), which is none, or unnumbered.
+    libraries raise for a full disk (safetensors, tokenizers, numpy, torch), which is none, or
+    unnumbered.
     """
     try:
         yield
     except Exception as e:
         full = os.strerror(errno.ENOSPC)
-        if full in str(e) or " requested and " in str(e):  # numpy's, of bytes written
+        if any(words in str(e) for words in (full, *FULL)):
             raise OSError(errno.ENOSPC, full, str(path)) from None
         if not isinstance(e, OSError):
             raise

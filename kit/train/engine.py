@@ -141,7 +141,8 @@ class Engine:
         """One decoder layer on x (N, H); `attend(i, q, k, v)` gets (N, heads, D) and (N, kv, D) and
         gives (N, heads * D).
         """
-        torch, block = self.torch, self.core.layers[i]
+        torch = self.torch
+        block = self.core.layers[i]
         qkv, o, gate_up, down = self.weights[i]
         y = qkv(_norm(torch, block.input_layernorm, x)).reshape(x.shape[0], -1, self.dim)
         turned, v = y.split((self.heads + self.kv, self.kv), dim=1)

@@ -318,6 +318,13 @@ def _chosen(
         if not named:
             return set()
     held = set(splits.by_group(grouped, seed=seed, share=share, heldout=named).parts["heldout"])
+    others = {t.group for t in grouped if t.id in held and t.group not in (named or [t.group])}
+    if others:
+        logger.warning(
+            "%s: held out too, since they share a prompt with what is: %s",
+            where,
+            ", ".join(sorted(others)),
+        )
     if named is None and len(held) > 1.5 * share * len(tasks):
         logger.warning(
             "%s: whole groups are held out, %d of %d tasks, more than the %.0f%% asked for",

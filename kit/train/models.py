@@ -85,7 +85,8 @@ def load(settings: Settings) -> Loaded:
     engine, why = pick_engine(settings.engine)
     if engine == "unsloth":
         return _load_unsloth(settings, why)
-    device, source = choose(settings.dtype), resolve(settings.model)
+    device = choose(settings.dtype)
+    source = resolve(settings.model)
     import_torch().manual_seed(settings.seed)
     model, tokenizer = base(source, device, quantize=settings.quantize)
     return Loaded(
@@ -131,7 +132,8 @@ def _load_unsloth(settings: Settings, why: str) -> Loaded:
             where="setting model",
             fix="save it to a folder first, or set engine: transformers",
         )
-    device, source = choose(settings.dtype), resolve(settings.model)
+    device = choose(settings.dtype)
+    source = resolve(settings.model)
     room = getattr(settings, "max_prompt_tokens", 0) + getattr(
         settings, "max_answer_tokens", 0
     ) or getattr(settings, "max_tokens", 2048)

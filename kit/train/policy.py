@@ -29,7 +29,8 @@ def rows(
     """
     from ..confidence import extract
 
-    by_id, out = {t.id: t for t in tasks}, []
+    by_id = {t.id: t for t in tasks}
+    out = []
     for r in found.responses:
         task = by_id[r.task_id]
         stated = extract(r.text).value

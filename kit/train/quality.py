@@ -104,7 +104,8 @@ def qualities(
 
     asides : names of stages that the next one does not begin from; seconds : of training, by stage.
     """
-    by_id, out = {t.id: t for t in tasks}, []
+    by_id = {t.id: t for t in tasks}
+    out = []
     marks = [[correct(by_id[r.task_id], r) for r in e.responses] for e in evaluations]
     first, before = evaluations[0], marks[0]
     kinds = [by_id[c].kind or "" for c in first.clusters]

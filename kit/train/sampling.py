@@ -120,7 +120,8 @@ class _Batch:
         self.which = torch.tensor([unique.setdefault(tuple(p), len(unique)) for p in prompts])
         lengths = torch.tensor([len(p) for p in unique])
         self.start = int(lengths.max())
-        layers, count = len(engine.core.layers), len(prompts)
+        layers = len(engine.core.layers)
+        count = len(prompts)
         dtype = engine.dtype
         shape = (count, engine.kv, self.start + room, engine.dim)
         self.keys = [torch.zeros(shape, dtype=dtype) for _ in range(layers)]

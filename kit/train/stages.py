@@ -339,7 +339,8 @@ def _decided(
     tasks: Sequence[Task], answers: Sequence[Response]
 ) -> list[tuple[Task, str, float, float | None]]:
     """Task, answer without a stated confidence, right (1.0) or wrong, and token probability."""
-    by_id, out = {t.id: t for t in tasks}, []
+    by_id = {t.id: t for t in tasks}
+    out = []
     for r in answers:
         said = without_confidence(r.text).strip().rstrip(".")
         right = correct(by_id[r.task_id], r)
@@ -370,7 +371,8 @@ def teaching(
     for a in answers:
         if a.get("task_id") not in ids:
             continue
-        text, sure = str(a["response"]), a.get("stated_confidence")
+        text = str(a["response"])
+        sure = a.get("stated_confidence")
         if isinstance(sure, (int, float)):
             said = found.setdefault((a["task_id"], a.get("source")), [])
             said.append(restate(text, float(sure)))

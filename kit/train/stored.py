@@ -152,7 +152,8 @@ def habits(kept: Sequence[Kept], tasks: Sequence[Task]) -> list[dict[str, Any]]:
     """Rows, one a kind of prompt: how often the trained answers begin with the first word that the
     prompt quotes, hold all that it quotes, and ask. Who only copies does each alike everywhere.
     """
-    by_id, rows = {t.id: t for t in tasks}, []
+    by_id = {t.id: t for t in tasks}
+    rows = []
     said = [r for k in kept if not k.control for r in k.after.responses]
     for kind in dict.fromkeys(str(t.kind) for t in tasks):
         first, whole, asks = [], [], []

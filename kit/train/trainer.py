@@ -9,6 +9,7 @@ checkpoints and distributed parts stay trl's.
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from . import engine, packing, resample, resume, rollouts, sampling, world
 from .config import GRPOSettings, Settings, merged
 from .models import Loaded, eos_ids
 
+PER_TOKEN = {"kl", "entropy"}  # what trl measures in each micro-batch, as a mean of its tokens
+CLIPPED = {"clip_ratio/region_mean", "cispo_clip_ratio"}  # per token too, or per answer
 CISPO_BOUND = 5.0  # of the ratio itself, not of its distance from 1 (ScaleRL, arXiv 2510.13786)
 
 
@@ -111,6 +114,7 @@ class GRPOHooks:
         self.kit_slow = _slow(settings, loaded, self.model)
         self.kit_kl = settings.kl if settings.beta and settings.kl != "k3" else None
         self.kit_skipped = 0
+        self.kit_tokens: dict[str, list[int]] = defaultdict(list)  # of each value of PER_TOKEN
 
     @property
     def kit_parts(self) -> int:
@@ -240,7 +244,8 @@ class GRPOHooks:
             )[0]
 
     def _kit_write(self, advantages: Sequence[float]) -> None:
-        started, step = time.perf_counter(), self.state.global_step + 1
+        started = time.perf_counter()
+        step = self.state.global_step + 1
         rows = [
             rollouts.row(
                 step,
@@ -271,13 +276,36 @@ class GRPOHooks:
 
     def _compute_loss(self, model: Any, inputs: Any) -> Any:
         loss = self._kit_loss(model, inputs)
+        self._kit_count(inputs)
         by_answer = self.loss_type in ("grpo", "dr_grpo")  # trl takes the mean over all answers
         return loss * inputs["kit_scale"] if by_answer else loss
 
+    def _kit_count(self, inputs: Any) -> None:
+        """Keep over how many tokens each mean of this micro-batch was taken."""
+        tokens = int(inputs["completion_mask"][self._kit_live(inputs)].sum())
+        each = PER_TOKEN | (CLIPPED if self.kit.importance == "token" else set())
+        for name in each & self._metrics["train"].keys():
+            known = self.kit_tokens[name]
+            known += [tokens] * (len(self._metrics["train"][name]) - len(known))
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """As trl; the means of a step are of its tokens, not of its micro-batches."""
+        if self.model.training:
+            for name, tokens in self.kit_tokens.items():
+                values = zip(self._metrics["train"][name], tokens, strict=True)
+                whole = sum(v * n for v, n in values) / max(sum(tokens), 1)
+                self._metrics["train"][name] = [whole]
+            self.kit_tokens.clear()
+        super().log(logs, start_time)
+
+    def _kit_live(self, inputs: Any) -> Any:
+        """(B,): the rows that have a term in the loss."""
+        live = inputs["completion_mask"].any(-1) | (world.size() > 1)
+        return live & (inputs["advantages"] != 0) if self._kit_drops() else live
+
     def _kit_loss(self, model: Any, inputs: Any) -> Any:
-        live = inputs["completion_mask"].any(-1) | (world.size() > 1)  # (B,): not all masked
+        live = self._kit_live(inputs)
         if self._kit_drops():
-            live = live & (inputs["advantages"] != 0)
             self.kit_skipped += int((~live).sum())
         if not bool(live.any()):  # and nothing is measured
             return sum(p.sum() for p in model.parameters() if p.requires_grad) * 0.0

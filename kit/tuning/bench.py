@@ -371,7 +371,8 @@ class Workbench:
         The bands of doubt are fitted on train, for each criterion with enough labels: the narrowest
         that lose at most `tolerance` in agreement with people. Dev audits them: `against`.
         """
-        a, b = self._whole(cheap), self._whole(strong)
+        a = self._whole(cheap)
+        b = self._whole(strong)
         name = f"{a.name} -> {b.name}"
         settings = variants.cascade(self, a, b, tolerance)
         return self.try_(name, b.prompt, parent=b.name, **settings)

@@ -106,6 +106,26 @@ def test_a_greek_letter_and_its_name_are_one(key, right, wrong):
     assert [score(task, r).value for r in said] == [1.0] * (1 + len(right)) + [0.0] * len(wrong)
 
 
+@pytest.mark.parametrize(
+    ("key", "same"),
+    [
+        ("Wnt signaling", "Wnt signalling"),
+        ("tumour", "tumor"),
+        ("haemoglobin", "hemoglobin"),
+        ("slow fibers", "slow fibres"),
+        ("oesophagus", "esophagus"),
+        ("polarization", "polarisation"),
+        ("sulphur", "sulfur"),
+    ],
+)
+def test_a_name_in_the_other_english_spelling_was_a_wrong_answer(key, same):
+    """25 of 25 pairs of spellings earned 0, in both directions."""
+    for want, text in ((key, same), (same, key)):
+        task = Task(id="t", prompt="What is named?", truth=truth_of({"key_facts": [want]}))
+        said = [Response(task_id="t", id=x, text=x) for x in (f"It is {text}.", "liver", "hours")]
+        assert [score(task, r).value for r in said] == [1.0, 0.0, 0.0]
+
+
 SETS = (
     ("HALLMARK_P53_PATHWAY", "p53 signaling", "The p53 pathway", "p53"),
     ("HALLMARK_PI3K_AKT_MTOR_SIGNALING", "PI3K/AKT/mTOR signaling", "The PI3K-AKT-mTOR axis"),

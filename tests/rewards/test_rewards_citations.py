@@ -73,13 +73,15 @@ def test_parser(inner, expected):
         ("id=“Lee 2019”, a", ["Lee 2019", "a"]),
         ("id=Roe, 2020; Lee 2019", ["Roe, 2020", "Lee 2019"]),
         ("id=Lee 2019b", ["Lee", "2019b"]),
+        ('id="https://x.org/a/"', ["https://x.org/a/"]),
+        ("id=a/", ["a"]),
         ("id=[Roe, 2020]", ["Roe, 2020"]),
     ],
 )
 def test_quotes_and_brackets_are_no_part_of_an_id_at_any_door(tag, ids):
     """`id=“S1”` and `id=[S1]` were unknown ids; `cites` counted those of `id=[S1,S2]` twice, as
     known and as unknown."""
-    sources = ("a", "b", "[c]", "Lee 2019", "Roe, 2020")
+    sources = ("a", "b", "[c]", "Lee 2019", "Roe, 2020", "https://x.org/a/")
     text = f"<answer><snippet {tag}>one two</snippet></answer>"
     assert list(parse_answer(text, sources).claims[0].ids) == cited(text, sources) == ids
 

@@ -54,6 +54,13 @@ def test_what_a_sentence_says_to_a_yes_no_question(text, pole):
     assert said(ASKED, text) == pole
 
 
+@pytest.mark.parametrize("text", [".", "...", "!", "Hm.", "x.", "The heart.", "KMP."])
+def test_nothing_said_was_yes(text):
+    """A full stop alone earned 1.0 on each question whose truth is yes."""
+    assert said(ASKED, text) in ("", UNREAD)
+    assert said("Does Bergen have a harbour?", text) in ("", UNREAD)
+
+
 def test_a_comparison_turned_round_is_not_yes():
     asked = "Do male mice lose more bone than female mice?"
     assert said(asked, "Male mice lose more bone than female mice.") == "yes"

@@ -398,30 +398,6 @@ def test_the_time_of_a_long_row_of_names_grows_with_its_words():
     assert seconds[1] < 9 * seconds[0]
 
 
-@pytest.mark.parametrize(
-    ("prompt", "truth", "signs"),
-    [
-        ("Does the liver respond?", {"text": "yes"}, "'"),
-        ("Which muscle loses most?", {"text": "soleus"}, ["9", "1,", "soleus "]),
-        ("By how much did it fall?", {"text": "fell by 12%", "number": -12}, ["½"]),
-    ],
-)
-def test_a_sign_that_is_said_20000_times_takes_no_time(prompt, truth, signs):
-    """One such answer took 5 to 80 seconds, and with 16 of them a step of training stood still."""
-    asked = Task(id="t", prompt=prompt, truth={"facts": [truth]})
-    for sign in signs:
-        started = time.process_time()
-        verify("factual", asked, Response(task_id="t", id="r", text=(sign * 20_000)[:20_000]))
-        assert time.process_time() - started < 1, sign
-
-
-def test_of_two_sentences_that_never_end_each_is_read():
-    """What runs on is cut into sentences where it is read: nothing of it is left out."""
-    asked = Task(id="t", prompt="Which muscle?", truth={"facts": [{"text": "soleus"}]})
-    for text in ("it was so " * 400 + "the soleus", "the soleus " + "as it was " * 400):
-        assert verify("factual", asked, Response(task_id="t", id="r", text=text)).value == 1
-
-
 def test_an_answer_is_looked_through_once_for_all_verifiers(monkeypatch):
     """Whether it is read was asked anew by each verifier, and again by the calibration."""
     seen = []
@@ -430,3 +406,15 @@ def test_an_answer_is_looked_through_once_for_all_verifiers(monkeypatch):
     parts = [verify(n, TISSUES, answer) for n in ("factual", "direction")]
     assert len(seen) == 1 and all(p.details["unread"] == "why" for p in parts)
     assert correct(TISSUES, answer) is None and len(seen) == 1
+
+
+def test_an_answer_of_many_numbers_is_read_in_time_that_grows_with_them():
+    """800 characters of "7 " took 9.5 s, four times as long for twice as many."""
+    truth = {"facts": [{"id": "f", "text": "12 bridges", "number": 12}]}
+    task = Task(id="t", prompt="How many bridges are there?", truth=truth)
+    seconds = []
+    for n in (100, 800):
+        begun = time.process_time()
+        verify("factual", task, Response(task_id="t", id="r", text="7 " * n))
+        seconds.append(time.process_time() - begun)
+    assert seconds[1] < 30 * seconds[0] + 0.5  # squares: 64 times as long

@@ -300,12 +300,14 @@ def test_an_answer_keeps_whose_it_is_where_its_task_says_the_same():
     assert [r.meta["model"] for r in got.responses] == ["gpt", "llama"]
 
 
-def test_labels_by_ids_were_lost_where_the_table_says_what_the_criterion_asks():
+@pytest.mark.parametrize("more", [{}, {"prompt": "Question 0?"}])
+def test_labels_by_ids_were_lost_where_the_table_says_what_the_criterion_asks(more):
     """Their column `criterion` made the table a flat one without answers: 0 labels of 4."""
     answers = [dict(task_id=f"t{i}", response_id="r", response="Yes.") for i in range(4)]
     table = [
         dict(task_id=f"t{i}", response_id="r", criterion_id="a", criterion="States it.")
         | dict(label="met" if i else "unmet")
+        | {k: v.replace("0", str(i)) for k, v in more.items()}
         for i in range(4)
     ]
     files = [load_tasks(x) for x in (TASKS, answers, table)]

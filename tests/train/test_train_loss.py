@@ -52,7 +52,7 @@ def hand_terms(x, logp, ref, i, keep, settings):
 
 
 def by_hand(model, parts, settings):
-    """Loss and gradient of one step; parts : its micro-batches."""
+    """Loss, gradient and KL of one step; parts : its micro-batches."""
     import torch
 
     tokens = int(parts[0]["num_items_in_batch"]) / settings.substeps  # of the batch, shared out
@@ -61,7 +61,7 @@ def by_hand(model, parts, settings):
     rows = sum(int(x["completion_mask"].any(-1).sum()) for x in parts)  # with a known reward
     scale = {"dapo": tokens, "cispo": tokens, "dr_grpo": rows * settings.max_answer_tokens}
     params = [p for p in model.parameters() if p.requires_grad]
-    loss, total = 0.0, [torch.zeros_like(p) for p in params]
+    loss, total, apart = 0.0, [torch.zeros_like(p) for p in params], []
     for x in parts:
         for i in range(len(x["advantages"])):
             keep = x["completion_mask"][i].bool()
@@ -72,11 +72,26 @@ def by_hand(model, parts, settings):
             with torch.no_grad(), model.disable_adapter():
                 ref = token_logps(model, *text, settings.temperature)
             terms, factor = hand_terms(x, logp.detach(), ref, i, keep, settings)
+            d = logp.detach() - ref
+            apart += {"k1": d, "k2": d**2 / 2, "k3": (-d).exp() - 1 + d}[settings.kl].tolist()
             n = scale.get(settings.loss, rows * len(terms))
             loss += float(terms.sum()) / n
             grads = torch.autograd.grad((factor * logp).sum() / n, params)
             total = [t + g for t, g in zip(total, grads, strict=True)]
-    return loss, torch.cat([t.flatten() for t in total])
+    return loss, torch.cat([t.flatten() for t in total]), sum(apart) / max(len(apart), 1)
+
+
+def leave_unknown(monkeypatch):
+    """The rewards of some answers are not known."""
+    from kit.train.reward import Reward
+
+    score = Reward._score
+
+    def some(self, response, verdicts):
+        grade = score(self, response, verdicts)
+        return replace(grade, score=None) if len(response.text) % 3 == 0 else grade
+
+    monkeypatch.setattr(Reward, "_score", some)
 
 
 def slow(*values):
@@ -88,6 +103,7 @@ def slow(*values):
     ("kl", "loss", "more"),
     [
         ("k2", "dapo", {"micro_rows": 4}),
+        ("k3", "dapo", {"micro_rows": 2, "unknown": True, "lr": 0.05}),
         ("k3", "grpo", {}),
         ("k1", "dapo", {}),
         ("k3", "cispo", {}),
@@ -108,21 +124,15 @@ def test_loss_and_gradient_are_those_of_the_formulas(tmp_path, monkeypatch, kl, 
     ratio was held at epsilon, .2, where nearly every one lies above. Answers without a known reward
     stayed in the size of dr_grpo and grpo: 6/8 of the gradient where 2 of 8 were unknown; so did
     cut ones that `truncated: mask` leaves out, and where groups were sampled anew the size was that
-    of the first sampling.
+    of the first sampling. The KL that is logged was a mean of micro-batches, not of tokens.
     """
     import torch
 
-    from kit.train.reward import Reward
     from kit.train.trainer import GRPOHooks
 
-    more, score = dict(more), Reward._score
+    more = dict(more)
     if more.pop("unknown", False):
-
-        def some(self, response, verdicts):
-            grade = score(self, response, verdicts)
-            return replace(grade, score=None) if len(response.text) % 3 == 0 else grade
-
-        monkeypatch.setattr(Reward, "_score", some)
+        leave_unknown(monkeypatch)
 
     s = build(
         GRPOSettings,
@@ -134,6 +144,7 @@ def test_loss_and_gradient_are_those_of_the_formulas(tmp_path, monkeypatch, kl, 
         },
     )
     seen, found, original = defaultdict(list), defaultdict(list), GRPOHooks._compute_loss
+    apart: dict[int, float] = {}
 
     def spy(self, model, inputs):
         out = original(self, model, inputs)
@@ -143,7 +154,7 @@ def test_loss_and_gradient_are_those_of_the_formulas(tmp_path, monkeypatch, kl, 
         seen[step].append({k: v.clone() if torch.is_tensor(v) else v for k, v in inputs.items()})
         found[step].append((float(out.detach()), torch.cat([g.flatten() for g in grads])))
         if len(seen[step]) == self.args.gradient_accumulation_steps:
-            value, gradient = by_hand(model, seen[step], s)
+            value, gradient, apart[step] = by_hand(model, seen[step], s)
             assert math.isclose(sum(v for v, _ in found[step]), value, rel_tol=1e-3, abs_tol=1e-5)
             mine = sum(g for _, g in found[step])
             assert (mine - gradient).norm() <= 1e-3 * gradient.norm() + 1e-7
@@ -153,7 +164,8 @@ def test_loss_and_gradient_are_those_of_the_formulas(tmp_path, monkeypatch, kl, 
 
     monkeypatch.setattr(GRPOHooks, "_compute_loss", spy)
     every = [Task(id=f"t{i}", prompt=f"say {i}", criteria=(CODE,)) for i in range(2)]
-    grpo.train(s, every, out=tmp_path)
+    logged = [row["kl"] or 0.0 for row in grpo.train(s, every, out=tmp_path).steps()]
+    assert logged == pytest.approx([apart[i] for i in range(4)], rel=1e-3, abs=1e-6)
     assert sorted(seen) == [0, 1, 2, 3]
     drift = [x["ref_per_token_logps"] for x in seen[3]]
     assert all(d.shape == x["completion_mask"].shape for d, x in zip(drift, seen[3], strict=True))

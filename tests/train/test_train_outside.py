@@ -282,6 +282,17 @@ def test_a_group_that_is_marked_already(tmp_path):
         built(tasks=path, holdout_by="tissue", holdout=["eye", "brain"])
 
 
+def test_a_group_that_is_held_out_for_a_shared_prompt_is_named(tmp_path, caplog):
+    """Six liver rows were held out beside "eye" without a word: one of them asks what an eye does."""
+    rows = [("P0", "eye"), ("P0", "liver"), ("P1", "liver"), ("P2", "heart"), ("P3", "heart")]
+    path = write(
+        tmp_path / "a.jsonl",
+        [{"id": f"q{i}", "prompt": p, "tissue": t} for i, (p, t) in enumerate(rows)],
+    )
+    assert len(built(tasks=path, holdout_by="tissue", holdout=["eye"]).heldout) >= 2
+    assert "held out too" in caplog.text and "liver" in caplog.text and "heart" not in caplog.text
+
+
 def test_the_words_of_the_refiners_card(file, tmp_path):
     """Its flags were unknown without a hint; [FILE, "1.0"] was no file; epochs were no word."""
     flags = {
