@@ -252,8 +252,15 @@ def _line(r: Row) -> str:
 
 
 def _cells(r: Row) -> tuple[Any, ...]:
-    name = f"{r.id}: {r.text}" if r.text else r.id
-    return name, r.n, str(r.kappa), str(r.accuracy), r.unknown, r.too_kind, r.too_strict
+    return (
+        f"{r.id}: {r.text}" if r.text else r.id,
+        r.n,
+        str(r.kappa),
+        str(r.accuracy),
+        r.unknown,
+        r.too_kind,
+        r.too_strict,
+    )
 
 
 def _table(rows: Sequence[Row]) -> list[str]:

@@ -72,10 +72,12 @@ class Beside:
 
     def criteria(self) -> dict[tuple[str, str], Beside]:
         """The rows of each criterion, by its id and text."""
-        groups = grouped(
-            (key, i) for i, key in enumerate(zip(self.criterion, self.text, strict=True))
-        )
-        return {key: self.rows(at) for key, at in groups.items()}
+        return {
+            key: self.rows(at)
+            for key, at in grouped(
+                (key, i) for i, key in enumerate(zip(self.criterion, self.text, strict=True))
+            ).items()
+        }
 
     def judged(self) -> Beside:
         """Without the rows that code decided: they say nothing of the judge."""
@@ -100,8 +102,17 @@ class Beside:
         return [*(text for text, there in said.items() if there), *filter(None, [self.unread])]
 
     def weights(self) -> list[float] | None:
-        """Inverse probabilities to be drawn; None where all labelled rows are alike."""
+        """Inverse probabilities to be drawn; None where all labelled rows are alike. DataError
+        where a stratified draw does not say them."""
         drawn = {x for x, seen in zip(self.inclusion, self.labelled, strict=True) if seen}
+        DataError.first(
+            (
+                self.design == "stratified" and None in drawn,
+                "the labels were drawn stratified, and do not say their probability",
+                "labels, field inclusion",
+                "give the file with the column `inclusion` that `kit label` wrote",
+            )
+        )
         if len(drawn) < 2 or None in drawn:
             return None
         return [1 / x if x else 0.0 for x in self.inclusion]

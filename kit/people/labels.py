@@ -114,8 +114,11 @@ def strays(given: Labels, verdicts: Iterable[Key]) -> list[str]:
     ids = dict.fromkeys(verdicts)
     lost = [" / ".join(key) for key in given.values if key not in ids]
     here = next((f"a verdict is on {' / '.join(key)}" for key in ids), "there is no verdict")
-    count = f"{len(lost)} of {len(given.values)} labels are on no verdict here"
-    return [f"{count}: labelled is {lost[0]}, {here}"] if lost else []
+    return [
+        f"{len(lost)} of {len(given.values)} labels are on no verdict here: "
+        f"labelled is {name}, {here}"
+        for name in lost[:1]
+    ]
 
 
 NEEDED = ("task_id", "response_id", "verdicts")

@@ -101,6 +101,27 @@ def test_stratified_draws_are_weighted_back(tmp_path):
     assert held >= 10 and sum(r.low <= rate <= r.high for r in rates) >= 10
 
 
+def test_a_probability_that_a_spreadsheet_wrote_anew_is_read_or_an_error_of_its_cell(tmp_path):
+    """A decimal comma, a percentage or one empty cell, and all weights were left out in silence."""
+    (tasks, answers, grades), truth = study(tmp_path, prompts=30)
+    drawn = kit.draw(tasks, answers, n=20, design="stratified", grades=grades)
+    rows, path = filled(drawn, truth), tmp_path / "l.jsonl"
+    wanted = kit.agreement(tasks, write(path, rows), grades).overall.accuracy.value
+    for form in (lambda x: str(x).replace(".", ","), lambda x: f"{100 * x} %"):
+        changed = [r | {"inclusion": form(r["inclusion"])} for r in rows]
+        found = kit.agreement(tasks, write(path, changed), grades).overall.accuracy
+        assert found.value == pytest.approx(wanted)
+    for cell in (None, "", "01. Jan"):
+        write(path, [*rows[:3], rows[3] | {"inclusion": cell}, *rows[4:]])
+        with pytest.raises(DataError, match=r"probability(?s:.*)line 4, inclusion"):
+            kit.agreement(tasks, path, grades)
+    bare = [{k: x for k, x in r.items() if k != "inclusion"} for r in rows]
+    with pytest.raises(DataError, match="do not say their probability"):
+        kit.agreement(tasks, write(path, bare), grades)
+    # a new draw needs no more than their labels
+    assert kit.draw(tasks, answers, n=400, labels=path).fresh == 100
+
+
 def test_what_it_promises_comes_true(tmp_path):
     (tasks, answers, grades), truth = study(tmp_path)
     drawn = kit.draw(tasks, answers, n=100, grades=grades)

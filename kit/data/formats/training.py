@@ -425,15 +425,18 @@ def drawn(fields: Set[str]) -> bool:
 
 def _design(row: Row) -> dict[str, Any]:
     """How a row to label was drawn, and the probability of that."""
-    share = number(row.data.get("inclusion"))
-    if share is not None and not 1e-9 < share <= 1:
+    stated = row.data.get("inclusion")
+    share = _chance(as_text(stated).replace(",", "."))  # a spreadsheet's decimal comma
+    said = {"design": row.data.get("design"), "inclusion": share}
+    needed = "inclusion" in row.data and said["design"] == "stratified"
+    if (needed or not blank(stated)) and not 1e-9 < (share or 0) <= 1:
         row.find(
             "bad-inclusion",
-            f"the probability to be drawn is {share:g}, not in (0, 1]",
+            f"the probability to be drawn is {as_text(stated)[:40]}, not in (0, 1]",
             severity="error",
             field="inclusion",
+            suggestion="write the number that `kit label` wrote there",
         )
-    said = {"design": row.data.get("design"), "inclusion": share}
     return {k: x for k, x in said.items() if x}
 
 
