@@ -249,7 +249,9 @@ def _places(
     ends = ((numbers[i], len(own[i].levels)) for i in left if own[i].levels)
     starts = {x == 0 for x, n in ends if x in (0, n)}
     for i in left:
-        places[i] = _place(numbers[i], own[i], starts, points)
+        top = _top(own[i])
+        stated = {top} if out[i].meta.get("scale") == f"0 to {top:g} points" else set()
+        places[i] = _place(numbers[i], own[i], starts, points | stated)
     return places
 
 
@@ -257,7 +259,8 @@ def _place(x: float, c: Criterion, starts: set[bool], points: set[float]) -> flo
     """The level or points that a number means; None where that is not clear.
 
     starts : whether levels are counted from 0, as the labels of the set show. points : its numbers
-    on points; shares where none exceeds 1, and 0 and 1 alone may be either.
+    on points, and the most where the row says it; shares where none exceeds 1, and 0 and 1 alone
+    may be either.
     """
     if c.levels:
         place = x - (True not in starts)

@@ -194,8 +194,10 @@ def _score(
         return None, "no rubric score: labels of one verdict were drawn with several probabilities"
     if any(rows.tree):
         return None, "no rubric score: the rubric is a tree, no sum of its criteria"
-    gates = zip(rows.gate, rows.verdict, rows.label, strict=True)
-    if any(gate and (v is None or v < 1 or (y is not None and y < 1)) for gate, v, y in gates):
+    if any(
+        gate and (v is None or v < 1 or (y is not None and y < 1))
+        for gate, v, y in zip(rows.gate, rows.verdict, rows.label, strict=True)
+    ):
         return (
             None,
             "no rubric score: must-haves that are not met decide it (`kit judge` scores it)",
@@ -216,8 +218,11 @@ def _score(
 
 def _within_verdicts(rows: Beside) -> bool:
     """True where all labelled rows of one verdict had one probability to be drawn."""
-    columns = zip(rows.verdict, rows.inclusion, rows.label, strict=True)
-    drawn = {(v, p) for v, p, label in columns if label is not None}
+    drawn = {
+        (v, p)
+        for v, p, label in zip(rows.verdict, rows.inclusion, rows.label, strict=True)
+        if label is not None
+    }
     return len(drawn) == len({v for v, _ in drawn})
 
 

@@ -290,6 +290,24 @@ def test_levels_are_listed_and_partly_is_half_way_as_the_help_says(tmp_path, cap
     assert "'Poor', 'Fair', 'Good'" in capsys.readouterr().err
 
 
+def test_points_of_the_kits_own_form_are_points_where_nobody_gave_more_than_one(tmp_path):
+    """On "0 to 4 points" a 1 was all four and 0.5 the half of them; 0 and 1 alone were refused."""
+    rubric = [{"id": "c", "text": "It greets.", "scale": "points", "points": 4}]
+    answers = [{"task_id": "t", "response_id": f"r{i}", "response": f"Hi {i}"} for i in range(3)]
+    files = [
+        write(tmp_path / "t.jsonl", [{"id": "t", "prompt": "p", "criteria": rubric}]),
+        write(tmp_path / "a.jsonl", answers),
+    ]
+    tasks, rows = kit.load(files[0]).tasks, kit.draw(*files, n=3).rows
+    for said in (["0", "0.5", "1"], ["1", "0", "1"], ["1", "1", "50%"]):
+        given = [{**r, "label": x} for r, x in zip(rows, said, strict=True)]
+        wanted = [0.5 if x == "50%" else float(x) / 4 for x in said]
+        path = write(tmp_path / "l.jsonl", given)
+        assert list(people.read_labels(path, tasks).values.values()) == wanted
+        both = kit.load(files[0]).joined(kit.load(files[1])).joined(kit.load(path))
+        assert [v.value for v in both.verdicts] == wanted
+
+
 def test_an_answer_with_a_lone_carriage_return_leaves_the_table_whole(tmp_path):
     """ "10%\\r20%", a progress bar: csv writes it without quotes, readers end the line there."""
     tasks = [Task(id="t", prompt="p", criteria=(Criterion(id="c", text="Is good"),))]

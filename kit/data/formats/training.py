@@ -424,10 +424,10 @@ def drawn(fields: Set[str]) -> bool:
 
 
 def _design(row: Row) -> dict[str, Any]:
-    """How a row to label was drawn, and the probability of that."""
+    """How a row to label was drawn, the probability of that, and the scale of its label."""
     stated = row.data.get("inclusion")
     share = _chance(as_text(stated).replace(",", "."))  # a spreadsheet's decimal comma
-    said = {"design": row.data.get("design"), "inclusion": share}
+    said = {k: row.data.get(k) for k in ("design", "scale")} | {"inclusion": share}
     needed = "inclusion" in row.data and said["design"] == "stratified"
     if (needed or not blank(stated)) and not 1e-9 < (share or 0) <= 1:
         row.find(
