@@ -341,9 +341,8 @@ def locator(
         if by_value(values, x.size):
             return per_value(values if x.weights is None else np.unique(same(x.conf)))
         return width(auto_bins(x.size), closed)
-    if bins == "distinct":
-        return per_value(np.unique(same(x.conf)))
-    return width(bins, closed)  # type: ignore[arg-type]
+    every = bins == "distinct"
+    return per_value(np.unique(same(x.conf))) if every else width(bins, closed)  # type: ignore[arg-type]
 
 
 def tally(parts: Iterable[Inputs], where: Locator) -> Cells:

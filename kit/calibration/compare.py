@@ -12,7 +12,7 @@ from scipy import special
 
 from ..errors import DataError
 from ..stats.arguments import share
-from ..stats.clusters import ends
+from ..stats.clusters import ends, farthest
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate
 from ..stats.paired import difference
@@ -29,7 +29,6 @@ from .scores import (
     against_lookup,
     against_score,
     brier_score,
-    knows_all,
     overconfidence,
     resolution,
     squares,
@@ -157,16 +156,15 @@ def _brier_change(x: Inputs, y: Inputs, how: _How) -> Estimate:
     """Change in the Brier score, with room for clusters of the rarer outcome not drawn."""
     if not how.paired:
         return _apart(*(brier_score(v, how.level) for v in (x, y)), "mean")
-    out = mean(squares(y) - squares(x), cluster=x.cluster, level=how.level, bounds=(-1.0, 1.0))
+    change = squares(y) - squares(x)
+    out = mean(change, cluster=x.cluster, level=how.level, bounds=(-1.0, 1.0))
     outcomes = [(a, b) for a in (0.0, 1.0) for b in (0.0, 1.0) if a == b or not how.same]
     old, new = (np.asarray(v.conf, float) for v in (x, y))
     changes = (((new - b) ** 2 - (old - a) ** 2, a, b) for a, b in outcomes)
     kinds = [
-        ends(change, (x.correct == a) & (y.correct == b), x.group, (-1.0, 1.0))
-        for change, a, b in changes
+        ends(d, (x.correct == a) & (y.correct == b), x.group, (-1.0, 1.0)) for d, a, b in changes
     ]
-    kinds.append(knows_all(y.correct, squares(y), squares(x)))
-    return allow_unseen(out, np.ravel(kinds), (-1.0, 1.0))
+    return allow_unseen(out, np.ravel([*kinds, farthest(change, x.group)]), (-1.0, 1.0))
 
 
 @dataclass(frozen=True)

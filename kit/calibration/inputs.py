@@ -86,9 +86,8 @@ def _in_range(a: np.ndarray) -> bool:
 
 def _binary(a: np.ndarray) -> bool:
     """True when every value is 0 or 1."""
-    if a.dtype.kind in "bui":
-        return _in_range(a)
-    return all(((p == 0) | (p == 1)).all() for p in _parts(a))
+    whole = a.dtype.kind in "bui"
+    return _in_range(a) if whole else all(((p == 0) | (p == 1)).all() for p in _parts(a))
 
 
 def _parts(a: np.ndarray) -> Iterator[np.ndarray]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..stats.arguments import share
-from ..stats.clusters import codes, ends, estimate, limits, sums
+from ..stats.clusters import codes, ends, estimate, farthest, limits, sums
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, number, unknown
 from ..stats.rates import mean
@@ -38,13 +38,14 @@ def mean_loss(
     method: str,
     bounds: tuple[float, float],
     level: float = 0.95,
-    more: Sequence[float] = (),
 ) -> Estimate:
-    """Weighted mean loss of the rows; the limits allow for clusters of the rarer outcome that were
-    not drawn, and of others that lose `more` (`allow_unseen`).
+    """Weighted mean loss of the rows; the limits allow for clusters that were not drawn
+    (`allow_unseen`): of the rarer outcome, or of the least or the greatest mean loss drawn.
     """
-    out = _mean(loss(x.correct), x, method, level, bounds)
-    return allow_unseen(out, [*np.ravel(of_each_outcome(loss, x, bounds)), *more], bounds)
+    values = loss(x.correct)
+    out = _mean(values, x, method, level, bounds)
+    kinds = [*of_each_outcome(loss, x, bounds), farthest(values, x.group)]
+    return allow_unseen(out, np.ravel(kinds), bounds)
 
 
 def _mean(
@@ -460,15 +461,4 @@ def _less(x: Inputs, other: np.ndarray, words: str, level: float) -> Estimate:
         method=f"Brier less {words}",
         level=level,
         bounds=(-1.0, 1.0),
-        more=knows_all(x.correct, squares(x), (other - x.correct) ** 2),
     )
-
-
-def knows_all(correct: np.ndarray, new: np.ndarray, old: np.ndarray) -> list[float]:
-    """What a prompt that was not drawn changes in a loss, (n,) of each, where one of the two knows
-    all of it, and half of its rows are right.
-    """
-    least, most = (
-        sum(loss[correct == y].mean() for y in np.unique(correct)) / 2 for loss in (old, new)
-    )
-    return [-float(least), float(most)]

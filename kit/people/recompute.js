@@ -139,12 +139,6 @@ const kitStats = (() => {
     const down = Math.max(value - least, 0), up = Math.max(most - value, 0);
     return [Math.max(value - Math.hypot(value - low, down), kinds[0]), Math.min(value + Math.hypot(high - value, up), kinds[1])];
   }
-  // how far apart the scores of a prompt that was not drawn may lie (kit.stats.clusters)
-  function swing(xs) {
-    const low = Math.min(...xs), high = Math.max(...xs), mean = sum(xs) / xs.length;
-    if (xs.every(x => x === low || x === high)) return high - low;
-    return Math.min(high - low, 3 * Math.sqrt(sum(xs.map(x => (x - mean) ** 2)) / xs.length));
-  }
   function share(groups, clustered) {
     const n = sum(groups.map(g => g.length)), p = sum(groups.map(sum)) / n;
     const e = clustered ? effective(groups, 4 * p * (1 - p)) : { rows: n, df: Infinity, alike: 0 };
@@ -171,8 +165,8 @@ const kitStats = (() => {
     const groups = grouped(d, cluster), n = sum(groups.map(g => g.length));
     const rows = groups.map(g => [sum(g), g.length]);
     const open = [-Infinity, Infinity], known = zs => zs.filter((_, i) => d[i] !== null);
-    const far = n ? Math.max(swing(known(xs)), swing(known(ys))) : 0;
-    const unseen = groups.length < n ? [[far, 1], [-far, 1]] : [];
+    const each = groups.map(g => sum(g) / g.length);  // what prompts drawn differ by (farthest)
+    const unseen = [Math.min, Math.max].map(f => [each.reduce((x, y) => f(x, y), each[0]), 1]);
     const found = estimate(ratio, slope, rows, groups.map(g => g.length), n, open, unseen);
     const out = found && { ...found, missing: unsaid(d) };
     if (!out || !n || !binary([...known(xs), ...known(ys)]) || groups.length < 2) return out;

@@ -109,6 +109,5 @@ def share(name: str, value: Any) -> float:
 
 def generator(seed: Any) -> np.random.Generator:
     """Random numbers from a seed, a whole number of 0 or more, or from a generator."""
-    if isinstance(seed, np.random.Generator):
-        return seed
-    return np.random.default_rng(whole("seed", seed))
+    made = isinstance(seed, np.random.Generator)
+    return seed if made else np.random.default_rng(whole("seed", seed))

@@ -194,13 +194,11 @@ def known(
 
 
 def _integers(array: np.ndarray) -> tuple[np.ndarray, int]:
-    """Codes of numbers; those already 0..C-1 without a gap are taken as they are, unsorted."""
+    """Codes of numbers; those not far from 0..C-1 are not sorted."""
     top = int(array.max(initial=0)) + 1 if array.dtype.kind in "iu" else 0
     if 0 < top <= 2 * len(array) and array.min() >= 0:
         array = array.astype(np.int64)
         used = np.bincount(array, minlength=top) > 0
-        if used.all():
-            return array, top
         return (np.cumsum(used) - 1)[array], int(used.sum())
     _, inverse = np.unique(array, return_inverse=True)
     return inverse, int(inverse.max(initial=-1)) + 1
@@ -293,7 +291,11 @@ def estimate(
         textbook standard error). size : (C,) rows of each cluster, or (..., C) of each kind of them
         that must be seen; the fewest `worth` caps the degrees of freedom. kinds : (u, K), what a
         row of each kind adds to the sums: the limits have room for up to UNSEEN more clusters of
-        one, since a rare kind may lie in clusters that were not drawn (`reach`). leans : the limit
+        one, since a rare kind may lie in clusters that were not drawn (`reach`). For numbers the
+        extreme kind is that of the most extreme cluster drawn (`farthest`), by the quantity itself:
+        a cluster's mean difference, never one column's range, and alike for one row or many in a
+        cluster. What no cluster drawn shows has room where the range of the numbers is given, and
+        only there. leans : the limit
         on the side of the longer tail is farther off (`lean`).
     Source: Efron & Tibshirani 1993, chapter 11; interval `limits` with `effective_df`.
     """
@@ -424,17 +426,18 @@ def ends(
     return out.tolist()
 
 
-def swing(values: np.ndarray) -> float:
-    """How far apart the scores (n,) of a prompt that was not drawn may lie: their range, at most
-    three standard deviations where there are more than two scores.
+def farthest(
+    values: np.ndarray, group: np.ndarray, bounds: tuple[float, float] = (-math.inf, math.inf)
+) -> list[float]:
+    """What a prompt that was not drawn may be worth, at least and at most: an end of the range
+    that is known, else the most extreme mean of those drawn; of values (n,) in (n,) `group`.
 
-    >>> swing(np.array([0.0, 0, 0, 1])), round(swing(np.arange(101.0)), 1)
-    (1.0, 87.5)
+    >>> farthest(np.array([0.0, 0.5, -1.0]), np.array([0, 0, 1]), (-math.inf, 1.0))
+    [-1.0, 1.0]
     """
-    if not len(values):
-        return 0.0
-    most = 3 * float(values.std()) if len(np.unique(values)) > 2 else math.inf
-    return min(float(np.ptp(values)), most)
+    means = np.bincount(group, values) / np.bincount(group)
+    ends = (float(f.reduce(means, initial=math.nan)) for f in (np.fmin, np.fmax))
+    return [b if math.isfinite(b) else end for b, end in zip(bounds, ends, strict=True)]
 
 
 def no_surer(

@@ -150,6 +150,5 @@ def _is_name(value: Any) -> bool:
 def _picked(table: Any, value: Any, name: str) -> Any:
     if _is_name(value):
         return column(table, value, name)
-    if isinstance(value, tuple) and all(_is_name(v) for v in value):
-        return tuple(column(table, v, name) for v in value)
-    return value
+    names = isinstance(value, tuple) and all(map(_is_name, value))
+    return tuple(column(table, v, name) for v in value) if names else value

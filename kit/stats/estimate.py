@@ -20,9 +20,7 @@ def number(value: float | None, digits: int = 3) -> str:
         return "unknown"
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
-    text = f"{value:.{digits}f}"
-    if float(text) == 0:
-        text = text.lstrip("-")
+    text = f"{value:z.{digits}f}"  # -.000 is .000
     return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
 
 

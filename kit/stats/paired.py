@@ -14,18 +14,18 @@ import numpy as np
 from ..errors import DataError
 from .agreement import numbered, table_stat
 from .anytime import CLEAR, FIRM, HOLDS, MANY
-from .arguments import generator, is_estimate, whole
+from .arguments import generator, in_bounds, is_estimate, whole
 from .clusters import (
     cell_sums,
     codes,
     effective_df,
     estimate,
+    farthest,
     floats,
     jackknife,
     known,
     same_length,
     sums,
-    swing,
     worth,
 )
 from .columns import column, takes_table
@@ -43,18 +43,24 @@ def difference(
     *,
     cluster: Sequence[Any] | None = None,
     level: float = 0.95,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> Estimate:
     """Mean of new - old over the rows where both are known, with a clustered interval.
 
-    Where clusters hold several rows it has room for UNSEEN of them, not drawn, whose scores differ
-    by all that is seen (`swing`): a tenth of the prompts may carry the difference.
+    It has room for UNSEEN prompts that were not drawn, of the kind that differs most among those
+    that were (`farthest`): a tenth of the prompts may carry the difference. A kind that no drawn
+    prompt shows is in no interval, and what makes up fewer than 3 / n of the prompts may not have
+    been drawn (rule of three); bounds : the range that scores can have, with which there is room
+    for prompts that differ by all of it. Columns of 0s and 1s have it as they are.
 
     >>> difference([1, 1, 1, 0], [0, 1, 0, 0]).value
     0.5
     """
     (x, y), inverse, c, missing = known({"new": new, "old": old}, cluster)
+    in_bounds(np.append(x, y), bounds)
     columns = sums(np.column_stack([x - y, np.ones(len(x))]), inverse, c)
-    far = max(swing(x), swing(y))  # of a prompt that was not drawn
+    most = bounds[1] - bounds[0]
+    far = farthest(x - y, inverse, (-most, most))
     out = estimate(
         lambda t: t[..., 0] / t[..., 1],
         columns,
@@ -63,7 +69,8 @@ def difference(
         missing=missing,
         level=level,
         size=columns[:, 1],
-        kinds=np.array([[far, 1.0], [-far, 1.0]]) if c < len(x) else None,
+        bounds=(-most, most),
+        kinds=np.column_stack([far, [1.0, 1.0]]),
     )
     if c < 2 or out.note.startswith("too few") or not np.isin([x, y], (0.0, 1.0)).all():
         return out
@@ -136,9 +143,9 @@ def compare(
     clusters = [worth(np.bincount(at[~np.isnan(d)])) for d in gaps]
     psi = np.column_stack(columns) if columns else np.zeros((n, 0))
     rows = _adjust(names, baseline, estimates, psi, clusters, level, draws, seed)
-    if not np.isin(np.nan_to_num([old, *(old + d for d in gaps)]), (0, 1)).all():
-        return rows
-    return [replace(r, low=max(r.low, -1.0), high=min(r.high, 1.0)) for r in rows]  # of shares
+    shares = np.isin(np.nan_to_num([old, *(old + d for d in gaps)]), (0, 1)).all()
+    most = 1.0 if shares else math.inf
+    return [replace(r, low=max(r.low, -most), high=min(r.high, most)) for r in rows]
 
 
 def _cluster_influence(d: np.ndarray, group: np.ndarray) -> np.ndarray:
@@ -308,10 +315,8 @@ def claim(
             f"independent units, fewer than {CLEAR}, a few that collapse and were not drawn would "
             f"turn it."
         )
-    if e.low > 0:
-        return f"{new} beats {old} in {what}: {text}."
-    if e.high < 0:
-        return f"{new} is worse than {old} in {what}: {text}."
+    if not e.low <= 0 <= e.high:
+        return f"{new} {'beats' if e.low > 0 else 'is worse than'} {old} in {what}: {text}."
     return (
         f"No gain shown: the difference in {what} of {new} to {old} is {text}, and the "
         f"interval holds 0."

@@ -14,6 +14,8 @@ from .paired import clearance
 from .shares import UNSEEN
 from .tails import t_below, t_quantile
 
+WORSE = "correcting by sensitivity and specificity needs more labels than using no judge at all"
+
 
 @of_numbers
 def design_effect(rows_per_cluster: float, correlation: float) -> float:
@@ -48,11 +50,11 @@ def prompts_for(
         true gain of a prompt.
     samples : answers of each policy to a prompt; noise : standard deviation of one answer's score
         within a prompt. The variance of a prompt's difference is spread^2 + 2 noise^2 / samples;
-        Student's t by iteration, so it holds for few. The gain is to be claimed (`claim`): never
+        Student's t, so it holds for few. The gain is to be claimed (`claim`): never
         below 20, and below 100 with room for prompts that collapse and were not drawn.
 
     >>> prompts_for(0.05, spread=0.15), prompts_for(0.05, spread=0.1, noise=0.4, samples=4)
-    (100, 293)
+    (100, 291)
     """
     if not (
         0 < abs(gain) < math.inf
@@ -71,14 +73,8 @@ def prompts_for(
             "power in (.5, 1), alpha in (0, 1)",
         )
     variance = spread**2 + 2 * noise**2 / samples
-    n = 2.0
-    for _ in range(50):
-        z = t_quantile(1 - alpha, max(n - 1, 1)) + t_quantile(2 * power - 1, max(n - 1, 1))
-        new = variance * (z / gain) ** 2
-        if abs(new - n) < 1e-6:
-            break
-        n = new
-    n = max(math.ceil(n - 1e-6), MANY)
+    z = t_quantile(1 - alpha, math.inf) + t_quantile(2 * power - 1, math.inf)
+    n = max(math.ceil(variance * (z / gain) ** 2), MANY)  # of known deviations: at most too few
     more = {"spread": spread, "samples": samples, "noise": noise, "alpha": alpha}
     while power_of(n, gain, **more) < power - 1e-9:
         n += 1
@@ -99,7 +95,7 @@ def power_of(
     `prompts_for`.
 
     >>> round(power_of(73, 0.05, spread=0.15), 2), round(power_of(110, 0.05, spread=0.15), 2)
-    (0.07, 0.93)
+    (0.06, 0.92)
     """
     prompts = whole("prompts", prompts, 1)
     if min(spread, noise) < 0 or spread + noise <= 0 or samples < 1:
@@ -110,8 +106,9 @@ def power_of(
         )
     own = math.sqrt(spread**2 + 2 * noise**2 / samples)
     se, df = own / math.sqrt(prompts), max(prompts - 1, 1)
-    # prompts of several answers that were not drawn (`macro_difference`)
-    room = max(1.0, 3 * own) * UNSEEN / (prompts + UNSEEN) if samples > 1 else 0.0
+    room = (
+        3 * own * UNSEEN / (prompts + UNSEEN)
+    )  # as for the most extreme prompt drawn (`farthest`)
     half = math.hypot(t_quantile(1 - alpha, df) * se, room)
     return t_below((abs(gain) - clearance(prompts, own) - half) / se, df)
 
@@ -166,12 +163,8 @@ def labels_needed(
     gain = q1 + q0 - 1
     errors = (1 - rate) * q0 * (1 - q0) + rate * q1 * (1 - q1)
     rogan = math.ceil(scale * errors / gain**2 - 1e-9) if gain > 0 else None
-    note = ""
-    if rogan is None or rogan > human:
-        note = (
-            "correcting by sensitivity and specificity needs more labels than using no judge at all"
-        )
-    return LabelPlan(human, post, rogan, half_width, note)
+    worse = rogan is None or rogan > human
+    return LabelPlan(human, post, rogan, half_width, WORSE * worse)
 
 
 @of_numbers

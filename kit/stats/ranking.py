@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..errors import DataError
+from .anytime import FIRM
 from .clusters import (
     codes,
     ends,
@@ -26,8 +27,7 @@ from .clusters import (
 from .columns import takes_table
 from .estimate import Estimate, unknown
 from .rates import mean
-from .shares import UNSEEN, allow_unseen
-from .tails import t_quantile
+from .shares import UNSEEN, allow_unseen, drawn
 
 
 def _outcome(correct: Sequence[Any]) -> np.ndarray:
@@ -69,6 +69,7 @@ def _one_kind(y: np.ndarray) -> bool:
 
 
 OUTCOME = "rows of the rarer outcome"
+SELDOM = "few clusters: a kind that one in 20 is may be in none of them, and not in the interval"
 
 
 def _rarer(y: np.ndarray, group: np.ndarray, c: int) -> float:
@@ -76,16 +77,14 @@ def _rarer(y: np.ndarray, group: np.ndarray, c: int) -> float:
     return worth(np.stack([np.bincount(group[y == v], minlength=c) for v in (0, 1)]))
 
 
-def _another(s: np.ndarray, y: np.ndarray, level: float) -> tuple[float, float]:
-    """The area that rows of the rarer outcome may have which were not drawn, and how many: .5, they
-    tell nothing apart; where all that were drawn have one score, that of rows at the other end, as
-    many as in Wilson's limit for none seen.
+def _pulls(psi: np.ndarray, y: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """How far UNSEEN prompts more like each of those drawn would move an area (C,): the influence
+    of their rows, less what more rows of an outcome take from it.
     """
-    rare = y == (y.mean() <= 0.5)
-    if np.ptp(s[rare]) > 0:
-        return 0.5, UNSEEN
-    end = s[~rare].max() if y.mean() > 0.5 else s[~rare].min()
-    return float((s[~rare] == end).mean()) / 2, t_quantile(level, math.inf) ** 2
+    size = np.bincount(group)
+    more = UNSEEN * len(y) / drawn(size) / size
+    sums = [[np.bincount(group, v * here) for v in (psi, 1)] for here in (y == 0, y == 1)]
+    return sum(more * pull / (1 + more * rows / rows.sum()) for pull, rows in sums)
 
 
 def _ranks(s: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -96,6 +95,17 @@ def _ranks(s: np.ndarray, y: np.ndarray) -> np.ndarray:
     other = np.sort(s[~rare])
     below = (np.searchsorted(other, s) + np.searchsorted(other, s, "right")) / (2 * len(other))
     return below if y.mean() <= 0.5 else 1 - below
+
+
+def _with_room(
+    out: Estimate, moved: np.ndarray, bounds: tuple[float, float], group: np.ndarray
+) -> Estimate:
+    """With room for the values it could have (`allow_unseen`), and a note where a kind of prompts
+    of several rows may well be in none drawn.
+    """
+    few = len(np.unique(group)) < len(group) and drawn(np.bincount(group)) < FIRM
+    wide = allow_unseen(out, moved, bounds, part=1.0)
+    return replace(wide, note=out.note or SELDOM * few)
 
 
 def _by_cluster(psi: np.ndarray, group: np.ndarray, c: int) -> np.ndarray:
@@ -144,8 +154,9 @@ def auroc(
         method="AUROC, clustered DeLong, t on the logit",
         bounds=(0.0, 1.0),
     )
-    another, rows = _another(s, y, level)
-    return allow_unseen(out, [another], (0.0, 1.0), part=rows / (rarer + rows))
+    # rows of the rarer outcome that were not drawn may stand on the wrong side of all others
+    far = (rarer * value + UNSEEN * np.array([0.0, 1.0])) / (rarer + UNSEEN)
+    return _with_room(out, np.append(far, value + _pulls(psi, y, group)), (0.0, 1.0), group)
 
 
 @takes_table("new", "old", "correct", "correct_old", "cluster")
@@ -191,11 +202,17 @@ def auroc_change(
         method="change in AUROC, clustered DeLong, paired",
     )
     # rows of the rarer outcome that were not drawn may be as far apart as one of 20 of all rows is,
-    # and one of the two may rank those of a prompt without a fault
-    apart = np.quantile(_ranks(a, y) - _ranks(b, z), [0.05, 0.95])
-    return allow_unseen(
-        out, [*apart, one - 1, 1 - two], (-1.0, 1.0), part=UNSEEN / (rarer + UNSEEN)
-    )
+    # and below FIRM prompts one of the two may rank those of a prompt without a fault (all pairs)
+    value, units = out.value, drawn(np.bincount(group))
+    apart = np.quantile(_ranks(a, y) - _ranks(b, z), [0.05, 0.95]) - value
+    faultless = (np.array([one - 1, 1 - two]) - value) * (1 - (units / (units + UNSEEN)) ** 2)
+    pulls = _pulls(psi, y, group) - _pulls(phi, z, group)
+    moved = [
+        *pulls,
+        *(UNSEEN / (rarer + UNSEEN) * apart),
+        *(faultless * (units < FIRM)),
+    ]
+    return _with_room(out, value + np.array(moved), (-1.0, 1.0), group)
 
 
 def distributions(probs: Any) -> np.ndarray:

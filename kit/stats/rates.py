@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import DataError
 from .anytime import FIRM, betting
 from .arguments import in_bounds
-from .clusters import codes, estimate, floats, same_length, sums, swing, worth
+from .clusters import codes, estimate, farthest, floats, same_length, sums, worth
 from .columns import takes_table
 from .correction import Counts, beside_labels, lang_reiczigel, posterior
 from .estimate import Estimate, unknown
@@ -45,9 +45,9 @@ def mean(
     values : (n,) numbers or True / False. Only 0s and 1s, and no other `bounds`: Wilson on the
         effective number of rows (`shares.share`). Otherwise cluster jackknife-t; give `bounds`, the
         range that the values can have, where it is known. What no drawn prompt shows is not in the
-        interval: where scores in a known range may collapse as a prompt, or skewed ones are from 8
-        prompts (coverage .86),
-        `betting` holds, and is wider.
+        interval, and a kind that fewer than 3 / n of the prompts are of may not have been drawn
+        (rule of three): where scores in a known range may collapse as a prompt, or skewed ones are
+        from 8 prompts (coverage .86), `betting` holds, and is wider.
 
     >>> print(mean([1, 0, 1, 1, None, 1], cluster=list("aabbcc")))
     .800 [.04, 1.00], n=5 in 3 clusters, 1 unknown
@@ -446,9 +446,9 @@ def macro_difference(
     The two need not have the same rows, nor as many of a cluster. n : known rows of both. bounds :
     the range of a difference, such as (-1, 1). With fewer than 60 clusters, where a t interval is
     deceived by a few prompts that collapse, the interval is then the betting one, which no skew
-    deceives. span : the range of a value; in [0, 1], or where it is unknown, columns of 0s and 1s
-    have an interval within [-1, 1]: `difference`'s for shares where each cluster has one row of
-    each. Where clusters hold several, it has the room that `difference` has.
+    deceives. It has the room that `difference` has. span : the range of a value, of use where no
+    value lies outside it; in [0, 1], or where it is unknown, columns of 0s and 1s have an interval
+    within [-1, 1]: `difference`'s for shares where each cluster has one row of each.
 
     >>> ids = {"new_cluster": list("aab"), "old_cluster": list("abb")}
     >>> macro_difference([1, 1, 0], [0, 1, 0], **ids).value
@@ -481,9 +481,12 @@ def macro_difference(
         e = signed_share(d, None, level=level)
         method = f"{method}; {e.method}"
         return replace(out, low=e.low, high=e.high, se=e.se, method=method, note="")
+    kinds = farthest(d, np.arange(len(d)), bounds or (-math.inf, math.inf))
     usual = np.unique(x[known], return_counts=True)[1].max(initial=0) >= USUAL * known.sum()
-    far = max(swing(x[side]) for side in sides)  # of a prompt that was not drawn
-    kinds = (-far, far) if usual or np.max(sizes, initial=0) > 1 else (out.value,)
+    if usual or (shares and np.max(sizes) > 1):  # another value may be in neither of a prompt's
+        low, high = farthest(x[known], np.arange(n))
+        kinds = [low - high, high - low]
     width = 1.0 if shares else span[1] - span[0]
-    room = width if np.abs(d).max(initial=0.0) <= width else math.inf  # the span may not be known
+    within = (span[0] <= x[known]) & (x[known] <= span[1])
+    room = width if within.all() else math.inf
     return allow_unseen(out, kinds, (-room, room))

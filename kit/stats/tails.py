@@ -101,6 +101,7 @@ def f_above(x: float, top: float, under: float) -> float:
     >>> round(f_above(4.7374, 2, 7), 3)
     0.05
     """
-    if math.isinf(under):
-        return chi2_above(x * top, top)
-    return float(_special().fdtrc(top, under, max(x, 0.0)))
+    open_ended = math.isinf(under)
+    return (
+        chi2_above(x * top, top) if open_ended else float(_special().fdtrc(top, under, max(x, 0)))
+    )

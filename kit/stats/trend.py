@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .arguments import is_estimate, share
-from .clusters import estimate, floats, known, sums, swing
+from .arguments import in_bounds, is_estimate, share
+from .clusters import estimate, floats, jackknife, known, sums
 from .columns import takes_table
 from .estimate import Estimate, number, unknown
 from .paired import fragile
@@ -28,14 +28,17 @@ def trend(
     cluster: Sequence[Any] | None = None,
     per: float = 100.0,
     level: float = 0.95,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> Estimate:
     """Least-squares slope of a value over steps, per `per` steps.
 
     step, value : (n,), one evaluation or one prompt's score a row; unknown rows are left out and
         counted. cluster : (n,), what was measured again and again: the prompt, or the run.
         Interval: cluster jackknife-t (of rows: HC3, which asks for no equal variances), with room
-        for prompts that were not drawn and rise, or fall, by all that is seen. Rows of one
-        run are not independent of each other beyond what the cluster says.
+        for prompts that were not drawn and pull the slope as far as the most extreme drawn. A kind
+        that no drawn prompt shows is in no interval, and what makes up fewer than 3 / n of the
+        prompts may not have been drawn (rule of three). bounds : the range that values can have,
+        (0, 1) of 0s and 1s; there is then room for prompts that rise, or fall, by all of it.
 
     >>> e = trend([0, 10, 20, 30, 40], [0.60, 0.61, 0.60, 0.62, 0.62])
     >>> round(e.value, 4), e.low < e.value < e.high
@@ -53,20 +56,23 @@ def trend(
             missing=missing,
             level=level,
         )
+    in_bounds(y, bounds)
+    most = 1.0 if np.isin(y, (0.0, 1.0)).all() else bounds[1] - bounds[0]
     x, y = x - x.mean(), y - y.mean()
     columns = np.column_stack([np.ones(len(x)), x, y, x * x, x * y])
+    by = sums(columns, group, c)
 
     def slope(t: np.ndarray) -> np.ndarray:
         size, sx, sy, sxx, sxy = np.moveaxis(t, -1, 0)
-        return (sxy - sx * sy / size) / (sxx - sx * sx / size)
+        spread = sxx - sx * sx / size
+        # of one step there is none; sums leave round-off of it
+        return (sxy - sx * sy / size) / np.where(spread.real > 1e-12 * (x @ x), spread, math.nan)
 
-    by, kinds = sums(columns, group, c), None
-    if c < len(x):  # a prompt that was not drawn may rise, or fall, by all that is seen
-        half = swing(y) / 2 * np.sign(x)
-        kinds = np.array(
-            [[1.0, 0.0, v.mean(), x @ x / len(x), x @ v / len(x)] for v in (half, -half)]
-        )
-    return estimate(
+    pull = (by[:, 4] - (x @ y) / (x @ x) * by[:, 3]) / by[:, 0]  # of each prompt on the slope
+    rise = [s * most / 2 * np.abs(x).mean() for s in (-1, 1) if most < math.inf]
+    ends = ([1.0, 0.0, 0.0, x @ x / len(x), v] for v in rise)
+    kinds = np.vstack([(by / by[:, :1])[[pull.argmin(), pull.argmax()]], *ends])
+    out = estimate(
         slope,
         by,
         size=by[:, 0],
@@ -76,6 +82,15 @@ def trend(
         missing=missing,
         level=level,
     )
+    if c > 1 and np.isnan(jackknife(slope, by)[1]).any():
+        return replace(
+            out,
+            low=math.nan,
+            high=math.nan,
+            se=math.nan,
+            note="without one cluster all rows are of one step: no interval",
+        )
+    return out
 
 
 def holm(claims: Mapping[str, Estimate], *, null: float = 0.0) -> dict[str, float]:

@@ -1,0 +1,137 @@
+"""Room for kinds of prompts that were not drawn: as far as the most extreme drawn, or as the range
+that is given.
+"""
+
+import numpy as np
+import pytest
+
+from kit import calibration, stats
+from kit.errors import DataError
+
+
+def _close_scores(prompts=100, rows=8, seed=0):
+    """Scores in [0, 1] before and after, (prompts, rows): nearly alike, on prompts that are not."""
+    rng = np.random.default_rng(seed)
+    hard, gain = rng.beta(2, 2, (prompts, 1)), 0.008 + rng.normal(0, 0.02, (prompts, 1))
+    old = np.clip(hard + rng.normal(0, 0.02, (prompts, rows)), 0, 1)
+    return old, np.clip(old + gain + rng.normal(0, 0.02, (prompts, rows)), 0, 1)
+
+
+def _paired(old, new, cluster, **bounds):
+    """The difference, the trend over two steps and the difference of prompts' means."""
+    twice = {"new_cluster": cluster, "old_cluster": cluster}
+    step, both = np.repeat([0.0, 100.0], len(old)), np.tile(cluster, 2)
+    return [
+        stats.difference(new, old, cluster=cluster, **bounds),
+        stats.trend(step, np.r_[old, new], cluster=both, **bounds),
+        stats.macro_difference(new, old, **twice),
+    ]
+
+
+def test_more_answers_to_a_prompt_do_not_widen_a_difference_of_scores():
+    """A second answer to each of 100 prompts made the interval 2.2 times wider, by the range of the
+    scores, and "beats" became "No gain shown"."""
+    old, new = _close_scores()
+    for rows in (1, 2, 8):
+        before, after = old[:, :rows], new[:, :rows]
+        plain = 1.984 * (after - before).mean(1).std(ddof=1) / 10
+        prompt = np.repeat(np.arange(100), rows)
+        for e in _paired(before.ravel(), after.ravel(), prompt):
+            assert plain < e.half_width < 1.15 * plain, (rows, e)
+            assert "beats" in stats.claim(e)
+    for e, mean in zip(
+        _paired(old.ravel(), new.ravel(), prompt),
+        _paired(old.mean(1), new.mean(1), np.arange(100)),
+        strict=True,
+    ):
+        assert e.half_width == pytest.approx(mean.half_width, rel=1e-6)
+
+
+def test_a_score_beside_one_that_is_nearly_the_same_is_told_as_closely_as_they_are_alike():
+    """The interval of the change in Brier scores was 3 to 5 times the honest one at 100 prompts."""
+    rng, cluster = np.random.default_rng(0), np.repeat(np.arange(100), 16)
+    right = (rng.random(1600) < rng.beta(4, 1, 100)[cluster]).astype(int)
+    old = np.clip(np.where(right == 1, 0.8, 0.6) + rng.normal(0, 0.15, 1600), 0, 1)
+    new = np.clip(old + rng.normal(0, 0.03, 1600), 0, 1)
+    loss = (new - right) ** 2 - (old - right) ** 2
+    plain = 1.984 * np.bincount(cluster, loss).std(ddof=1) / 160
+    change = calibration.compare((old, right), (new, right), paired=True, cluster=cluster, n_boot=0)
+    for e in (change.brier, calibration.against_score(new, right, old, cluster=cluster)):
+        assert e.half_width < 1.3 * plain
+
+
+@pytest.mark.parametrize("rows", [4, 0])
+def test_a_kind_of_prompt_drawn_once_has_room_for_more_and_the_range_for_one_not_drawn(rows):
+    """Where 1 prompt in 20 goes from .1 to 1, intervals of 40 prompts held .84 to .90 without a
+    note: a kind was believed to move no more than three deviations of the scores."""
+    rng, seen, known = np.random.default_rng(rows), [], []
+    for _ in range(150):
+        cluster = np.repeat(np.arange(40), rows or rng.choice([1, 16], 40))
+        kind = rng.random(40) < 0.05
+        usual = rng.beta(6, 2, 40)[cluster] + rng.normal(0, 0.08, (2, len(cluster)))
+        usual[1] += rng.normal(0.03, 0.05, 40)[cluster]
+        old, new = np.where(kind[cluster], [[0.1], [1.0]], usual.clip(0, 1))
+        truth = 0.0704  # of 200,000 prompts
+        for e in _paired(old, new, cluster):
+            seen += [e.low <= truth <= e.high] if kind.any() else []
+        within = _paired(old, new, cluster, bounds=(0.0, 1.0))[:2]
+        known += [e.low <= truth <= e.high for e in within]
+    assert np.mean(seen) >= 0.93 and np.mean(known) >= 0.93
+    with pytest.raises(DataError, match="outside"):
+        stats.difference(new + 1, old, bounds=(0.0, 1.0))
+
+
+def test_a_difference_of_ratings_is_not_cut_where_a_difference_of_shares_would_be():
+    """Four ratings of 1 to 5 gave .625 [-.19, 1.00]; ten times the ratings were not cut."""
+    prompt = {"new_cluster": range(4), "old_cluster": range(4)}
+    ratings = np.array([3.0, 4, 2.5, 4]), np.array([2, 3.5, 1.5, 4])
+    e, tens = (stats.macro_difference(*(k * x for x in ratings), **prompt) for k in (1, 10))
+    assert e.high > 1.3 and tens.high == pytest.approx(10 * e.high)
+
+
+@pytest.mark.parametrize("origin", [0.0, 0.1, 1.0, 33.3])
+def test_a_slope_that_one_prompt_alone_makes_has_no_interval_from_any_first_step(origin):
+    """One prompt was at a later step: round-off of the slope of one step gave intervals from .04 to
+    24 wide, by where steps begin and in what unit values are; true slopes were in .58 of those
+    that were linearised."""
+    step, value = origin + np.array([0, 0, 0, 0, 0, 100.0]), np.array([0.1, 0.3, 0.25, 0.4, 0.2, 1])
+    for unit in (1.0, 3.0):
+        e = stats.trend(step, unit * value)
+        assert e.value == pytest.approx(0.75 * unit) and np.isnan(e.low)
+        assert "all rows are of one step" in e.note
+    twice = stats.trend(np.repeat(step, 2), np.repeat(value, 2), cluster=np.repeat(range(6), 2))
+    assert twice.note == e.note and np.isfinite(stats.trend([*step, step[-1]], [*value, 0.9]).low)
+
+
+def _fooled(rng, prompts, sizes):
+    """Two confidences, what is right and the prompt; 1 prompt in 20 fools the first as a whole."""
+    cluster = np.repeat(np.arange(prompts), rng.choice(sizes, prompts))
+    kind = rng.random(prompts) < 0.05
+    fools, n = kind[cluster], len(cluster)
+    right = (rng.random(n) < np.where(fools, 0.05, rng.beta(9, 1, prompts)[cluster])).astype(int)
+    new = np.where(fools, 0.95, np.where(right == 1, 0.85, 0.6)) + rng.normal(0, 0.12, n)
+    old = np.where(right == 1, 0.8, 0.65) + rng.normal(0, 0.12, n)
+    return new.clip(0, 1), old.clip(0, 1), right, cluster, kind.any()
+
+
+def test_prompts_that_fool_a_judge_have_room_to_rank_below_all_others():
+    """Confidently wrong prompts were to be no worse than chance: AUROC and its change held .66 and
+    .73 of 40 prompts of 1 or 16 rows, no note."""
+    rng, held = np.random.default_rng(0), []
+    truth = 0.7155, -0.0963  # of 200,000 prompts
+    for _ in range(120):
+        new, old, right, cluster, seen = _fooled(rng, 40, [1, 16])
+        found = [stats.auroc(new, right, cluster=cluster)]
+        found.append(stats.auroc_change(new, old, right, cluster=cluster))
+        if seen and all(np.isfinite(e.low) for e in found):
+            held += [e.low <= t <= e.high for e, t in zip(found, truth, strict=True)]
+            assert all("few clusters" in e.note for e in found)
+    assert np.mean(held) >= 0.92
+
+
+def test_an_area_read_from_the_other_end_has_the_mirrored_interval():
+    """Where the wrong rows tied below the right ones: [.009, .806], mirrored [.009, 1.0]."""
+    score, right = [0.2, 0.5, 0.9, 0.4, 0.7, 0.3, 0.8, 0.6], [0, 1, 1, 1, 1, 0, 1, 1]
+    score[5] = score[0]
+    one, two = stats.auroc(score, right), stats.auroc([-s for s in score], right)
+    assert (one.low, one.high) == pytest.approx((1 - two.high, 1 - two.low))
