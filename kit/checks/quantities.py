@@ -370,7 +370,7 @@ def agrees(
     [True, True, False, True]
     """
     slack = tolerance + 1e-9 * abs(wanted)
-    ends = [units.values(v, q.tail, unit, percent=percent) for v in (q.value, q.far)]
+    ends = (units.values(v, q.tail, unit, percent=percent) for v in {q.value, q.far})
     return not q.part and all(any(abs(v - wanted) <= slack for v in vs) for vs in ends)
 
 

@@ -210,9 +210,8 @@ def _numbers(task: Task, sentences: Sequence[str]) -> list[str]:
     given = named_numbers(task)
     beside: dict[float, None] = {}
     for s in sentences:
-        said = numbers(s)
-        free = given.union(right_numbers(s, facts))
-        new = [n for n in said if n not in free]
+        said, known = numbers(s), given.union(right_numbers(s, facts))
+        new = [n for n in said if n not in known]
         calculation = "=" in s and len(new) < len(said) and len(new) <= STEPS
         beside.update(dict.fromkeys([] if calculation else new))
     return [f"{n:g}" for n in beside][FREE_NUMBERS:]
@@ -258,7 +257,13 @@ def _amount(q: Quantity, fact: Mapping[str, Any]) -> Quantity:
     """The quantity without the unit of time (`rate`) that the fact leaves out."""
     period = fact.get("rate")
     own = not period or period.search(wanted(fact)[2])
-    return q if own else dataclasses.replace(q, tail=period.sub("", q.tail))
+    tail = q.tail if own else _timeless(q.tail, period)
+    return q if tail == q.tail else dataclasses.replace(q, tail=tail)
+
+
+@lru_cache(maxsize=20_000)  # of every number, for each fact and each verifier
+def _timeless(tail: str, period: re.Pattern[str]) -> str:
+    return period.sub("", tail)
 
 
 def _is(q: Quantity, fact: Mapping[str, Any]) -> bool:
@@ -369,8 +374,13 @@ def _multiples(sentence: str, percent: bool) -> tuple[Quantity, ...]:
 
 def _move(sentence: str, q: Quantity) -> str:
     """The word of direction that is nearest to a quantity; "" where there is none."""
-    words = [(max(q.start - at - len(w), at - q.end), w.lower()) for w, at in spans(sentence)]
-    return min((x for x in words if x[1] in lx.SIGNED), default=(0, ""))[1]
+    rows = ((max(q.start - at - len(w), at - q.end), w) for w, at in _signed_words(sentence))
+    return min(rows, default=(0, ""))[1]
+
+
+@lru_cache(maxsize=2_048)
+def _signed_words(sentence: str) -> list[tuple[str, int]]:
+    return [(w.lower(), at) for w, at in spans(sentence) if w.lower() in lx.SIGNED]
 
 
 def as_named(sentence: str, start: int, end: int, name: str) -> bool:

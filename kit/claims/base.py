@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -32,16 +33,24 @@ def decisive(task: Task) -> set[str]:
     return asked or (holds if task.truth.get("answerable") is not False else set())
 
 
+_SENTENCE = re.compile(r"(?:(?![.!?]\s)[^\n])+")
+_ENDLESS = re.compile(r".{800}\S{0,40}")
+
+
 def answer(response: Response) -> Response:
     """The response without its thoughts and, of several <answer> blocks, with the last one alone.
+
+    What runs on for 800 characters is cut there into sentences: the time to read one grows with
+    its square.
 
     >>> r = Response(task_id="t", id="r", text="<think>up?</think><answer>down</answer>")
     >>> answer(r).text.strip()
     '<answer>down</answer>'
     """
-    text = answered(response.text)
-    first, *blocks = BLOCK.split(text)
-    return replace(response, text=f"{first}<answer>{blocks[-1]}" if blocks else text)
+    first, *blocks = BLOCK.split(answered(response.text))
+    text = f"{first}<answer>{blocks[-1]}" if blocks else first
+    cut = _SENTENCE.sub(lambda m: _ENDLESS.sub("\\g<0>.\n", m[0]), text)
+    return replace(response, text=cut)
 
 
 def verify(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain
+from operator import itemgetter
 from typing import Any
 
 from . import lexicon as lx
@@ -23,13 +24,13 @@ def comparative(word: str) -> int:
 
 
 def _names(entity: str, facts: Sequence[Mapping[str, Any]]) -> list[str]:
-    key = [norm(t) for t in tokens(entity)]
-    out = [entity]
-    for f in facts:
-        texts = [f["text"], *f.get("aliases", ())]
-        if any([norm(t) for t in tokens(t0)] == key for t0 in texts) and f.get("number") is None:
-            out += texts
-    return out
+    named = ([f["text"], *f.get("aliases", ())] for f in facts if f.get("number") is None)
+    own = (texts for texts in named if any(_plain(t) == _plain(entity) for t in texts))
+    return [entity, *chain.from_iterable(own)]
+
+
+def _plain(text: str) -> list[str]:
+    return [norm(t) for t in tokens(text)]
 
 
 def _superlative(word: str) -> int:
@@ -146,27 +147,25 @@ def relation(
     result: str | None = None
     picked: str | None = None
     for s in sentences:
-        words = [norm(t) for t in tokens(s)]
         raw = [t.lower() for t in tokens(s)]
-        entities = find(words, names)
+        entities = find(_plain(s), names)
         if entities and picked is None:
             picked = _choice(raw, entities)
         for i, w in enumerate(raw):
             sign = comparative(w)
             if not sign or any(m.start <= i < m.end for m in entities):
                 continue
-            before = [m for m in entities if m.end <= i]
-            after = [m for m in entities if m.start > i and "than" not in raw[i : m.start]]
-            than = [m for m in entities if m.start > i and "than" in raw[i : m.start]]
-            if before or after:
-                who = before[-1].of if before else after[0].of
-            elif than:
-                who = {"more": "less", "less": "more"}[than[0].of]
-            else:
-                continue
+            nearest = [(m.of, False) for m in entities if m.end <= i][-1:]
+            behind = sorted(
+                ((m.of, "than" in raw[i : m.start]) for m in entities if m.start > i),
+                key=itemgetter(1),
+            )
             denied = any(x in lx.NEGATORS or x.endswith("n't") for x in raw[max(0, i - 4) : i])
-            result = "right" if (who == "more") == ((sign > 0) != denied) else "wrong"
-            break
+            for who, than in (nearest or behind)[:1]:
+                more = (who == "more") != than
+                result = "right" if more == ((sign > 0) != denied) else "wrong"
+            if nearest or behind:
+                break
     if result is None and picked is not None:
         result = "right" if picked == "more" else "wrong"
     return result

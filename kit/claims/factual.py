@@ -444,7 +444,8 @@ def contradicted(task: Task, said: Sequence[str]) -> list[str]:
 def _halves(words: list[str]) -> list[list[str]]:
     """The words, and without one half of each pair: "kills bacteria and the virus" says both."""
     at = [i for i, w in enumerate(words) if w in ("and", "or")]
-    return [words, *(words[:j] + words[i + 1 :] for i in at for j in (i - 1, i - 2) if j > 0)]
+    ends = ((i, j) for i in at for j in (i - 1, i - 2) if j > 0)
+    return [words, *(words[max(0, i - LONG) : j] + words[i + 1 : i + LONG] for i, j in ends)]
 
 
 def _opening(task: Task, said: Sequence[str]) -> set[str]:

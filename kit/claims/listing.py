@@ -256,14 +256,15 @@ def _pieces(sentences: Sequence[str], names: Sequence[str]) -> list[tuple[str, l
     right = re.compile("|".join(map(re.escape, names)) or r"\Z")
     out: list[tuple[str, list[str], str]] = []
     for s in (s for s in sentences if not _NUMBERING.fullmatch(s)):
-        words, whole = tokens(s), [*_whole(s), *(m.span() for m in right.finditer(s))]
+        words, wholes = tokens(s), [*_whole(s), *(m.span() for m in right.finditer(s))]
+        whole = {at for start, end in wholes for at in range(start, end)}
         counts = Counter(w.lower() for w in words)
         often = (w for w in lx.PARTS_REPEATED if counts[w] >= LEAST and _recurs(words, w))
         parts = lx.PARTS.union(often)
         cuts = [
             (w.lower(), i, at)
             for i, (w, at) in enumerate(spans(s))
-            if w.lower() in parts and not any(start <= at < end for start, end in whole)
+            if w.lower() in parts and at not in whole
         ]
         ends = (".", -1, -1), (".", len(words), len(s))
         for (sep, i, at), (_, j, end) in pairwise([ends[0], *cuts, ends[1]]):

@@ -30,7 +30,7 @@ CUT = re.compile(
     re.I,
 )
 HOLDS = re.compile(  # "I think that it does" states it; "I think whether" and "I know if" do not
-    r"\W*\b(?:i|we) (?:firmly |strongly |also |now )?"
+    r"\b(?:i|we) (?:firmly |strongly |also |now )?"
     r"(?:think|believe|know|expect|conclude|(?:am|are) (?:\w+ly )?(?:sure|confident|certain)"
     r"|would (?:say|expect|think)) (?:that )?(?!that\b|of\b|about\b)",
     re.I,

@@ -398,6 +398,30 @@ def test_the_time_of_a_long_row_of_names_grows_with_its_words():
     assert seconds[1] < 9 * seconds[0]
 
 
+@pytest.mark.parametrize(
+    ("prompt", "truth", "signs"),
+    [
+        ("Does the liver respond?", {"text": "yes"}, "'"),
+        ("Which muscle loses most?", {"text": "soleus"}, ["9", "1,", "soleus "]),
+        ("By how much did it fall?", {"text": "fell by 12%", "number": -12}, ["½"]),
+    ],
+)
+def test_a_sign_that_is_said_20000_times_takes_no_time(prompt, truth, signs):
+    """One such answer took 5 to 80 seconds, and with 16 of them a step of training stood still."""
+    asked = Task(id="t", prompt=prompt, truth={"facts": [truth]})
+    for sign in signs:
+        started = time.process_time()
+        verify("factual", asked, Response(task_id="t", id="r", text=(sign * 20_000)[:20_000]))
+        assert time.process_time() - started < 1, sign
+
+
+def test_of_two_sentences_that_never_end_each_is_read():
+    """What runs on is cut into sentences where it is read: nothing of it is left out."""
+    asked = Task(id="t", prompt="Which muscle?", truth={"facts": [{"text": "soleus"}]})
+    for text in ("it was so " * 400 + "the soleus", "the soleus " + "as it was " * 400):
+        assert verify("factual", asked, Response(task_id="t", id="r", text=text)).value == 1
+
+
 def test_an_answer_is_looked_through_once_for_all_verifiers(monkeypatch):
     """Whether it is read was asked anew by each verifier, and again by the calibration."""
     seen = []
