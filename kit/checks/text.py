@@ -197,9 +197,9 @@ def _classify(line: str) -> tuple[str, str]:
     for kind, marker in zip(ITEMS, (_BULLET, _NUMBERED), strict=True):
         if marker.match(line):
             return kind, _unmark(marker.sub("", line)).strip()
-    if line.lstrip().startswith("|"):
-        return "table", _unmark(line.replace("|", " ")).strip()
-    return "text", _unmark(line.lstrip(" \t>")).strip()
+    table = line.lstrip().startswith("|")
+    shown = line.replace("|", " ") if table else line.lstrip(" \t>")
+    return "table" if table else "text", _unmark(shown).strip()
 
 
 def plain(text: str) -> str:
@@ -316,9 +316,8 @@ def _ends(before: str, mark: str, after: str, cased: bool) -> bool:
         return False
     if last in _BEFORE_NUMBER:
         return not head.isdigit()
-    if last in _MAYBE_END or re.fullmatch(r"(?:[^\W\d_]\.)*[^\W\d_]", last):
-        return starter and cased
-    return True
+    initial = re.fullmatch(r"(?:[^\W\d_]\.)*[^\W\d_]", last)
+    return (starter and cased) or not (last in _MAYBE_END or initial)
 
 
 def sentences(text: str) -> list[str]:

@@ -314,9 +314,9 @@ class _Sentence:
             return named or left[0] == 0
         if link == ":":  # "TSH: rises" says what "TSH rises" does
             return named and self._only_named(*left)
-        if link == "but" and self.words[right[0] + 1 : right[0] + 2] == ["not"]:
-            return named
-        return link == "but" and "not" in words and named and not within(self.subjects, *right)
+        denies = self.words[right[0] + 1 : right[0] + 2] == ["not"]
+        corrects = "not" in words and not within(self.subjects, *right)
+        return link == "but" and named and (denies or corrects)
 
     def _only_named(self, start: int, end: int) -> bool:
         """True when the piece is nothing but names of subjects."""

@@ -166,9 +166,7 @@ def relation(
                 result = "right" if more == ((sign > 0) != denied) else "wrong"
             if nearest or behind:
                 break
-    if result is None and picked is not None:
-        result = "right" if picked == "more" else "wrong"
-    return result
+    return result or {"more": "right", "less": "wrong"}.get(picked or "")
 
 
 Places = Mapping[int, Sequence[int]]  # fact -> where a sentence asserts it (token indices)

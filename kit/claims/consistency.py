@@ -21,7 +21,7 @@ from .clauses import together
 from .compare import relation
 from .confidence import stated_values
 from .cues import CLASH
-from .direction import claims, held, wanted_claims
+from .direction import held, told, wanted_claims
 from .factual import contradicted, found, precision, statements
 from .text import find, phrase_words
 from .varying import ACROSS, varying
@@ -130,8 +130,7 @@ def contradictions(task: Task, text: str) -> list[str]:
     """What the answer says against itself or against truth["contradictions"]: one sentence each."""
     said = statements(text, task.prompt)
     out = [f"says {bad!r}" for bad in contradicted(task, said)]
-    subjects = {c["subject"]: c.get("aliases", ()) for c in task.truth.get("claims", ())}
-    ways = together(claims(text, subjects, prompt=task.prompt))
+    ways = together(told(task, text, task.truth.get("claims", ())))
     out += [f"{s} goes both ways" for s, way in ways.items() if way == CLASH]
     comparison = task.truth.get("comparison")
     if comparison and relation(said, comparison, task.truth.get("facts", ())) == "wrong":
@@ -151,13 +150,7 @@ def coverage(task: Task, text: str) -> float:
     )
     total = len(facts) + len(wanted) + bool(comparison)
     said = statements(text, task.prompt)
-    stated_subjects = {
-        c.subject
-        for c in claims(
-            text, {c["subject"]: c.get("aliases", ()) for c in wanted}, prompt=task.prompt
-        )
-        if c.direction != "unstated"
-    }
+    stated_subjects = {c.subject for c in told(task, text, wanted) if c.direction != "unstated"}
     addressed = (
         len(found(task, text))
         + len(stated_subjects)

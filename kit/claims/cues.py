@@ -10,6 +10,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from ..checks.quantities import NUMBER_WORDS
 from . import lexicon as lx
 from .text import Match, norm
 
@@ -30,6 +31,38 @@ _NOT_NEGATIONS = phrases(lx.NOT_NEGATIONS)
 _EXCLUDERS = [p.split() for p in lx.EXCLUDERS]
 _IN_ALL = [["in", "all"], ["across", "all"], ["across", "tissues"]]  # alike, not unchanged
 _INSTEAD = [["rather", "than"], ["instead", "of"]]
+PARTED = re.compile(  # said of the cases by a sentence as a whole
+    r"\b(?:most(?! likely)|some|few|half|partly|except|apart from|(?:all|every\w*|anything) but)\b",
+    re.I,
+)
+_OTHERS = re.compile(  # some of them are meant; "the same in all tissues" gives no direction
+    r"\b(?:not|never|than|of|but|only|both"
+    r"|almost|nearly|virtually|practically|hardly|rarely|seldom"
+    r"|same|alike|similar|identical|consistent|uniform|equal)"
+    r"(?: (?:in|across|for|among))?\s*$",
+    re.I,
+)
+_COUNTS = {w: str(n) for w, n in NUMBER_WORDS.items() if n > 1} | {"both": "2"}
+_MANY = rf"(?:{'|'.join(_COUNTS)}|\d+)"
+_LISTED = r"(?:(?:listed|named|given|mentioned|examined|tested|studied|measured) )?"
+_KINDS = rf"(?:(?:{_MANY} )?{_LISTED}(?:tissues|organs)|{_MANY} (?:muscles|sites))"
+_EVERY = re.compile(  # what stands for all of the tissues that are asked about
+    r"(?:"
+    rf"\b(?:all|both|each|every one|each one)(?: of)? (?:(?:the|these|those|your) )?{_KINDS}"
+    rf"|\b(?:each|every(?: single)?) {_LISTED}(?:tissue|organ)"
+    rf"|(?<=\bacross )(?:the )?{_KINDS}"
+    rf"|(?<=\bin )the {_MANY} {_LISTED}(?:tissues|organs)"
+    r"|\b(?:"
+    rf"all {_MANY}"
+    r"|both(?: of them)?"
+    rf"|(?:all|each|every one|each one) of (?:them|the {_MANY}|these|those)"
+    r")(?=\s*(?:$|[.,;:!)])| (?:are|is|ha(?:ve|s)|go(?:es)?|so"
+    r"|shows?|exhibits?|displays?|falls?|rises?|\w+creases?)\b)"
+    r"|(?P<where>\b(?:everywhere|throughout))"
+    r")\b"
+    r"(?! (?:types?|groups?|of|from|other|besides|excluding|without|minus|save|but)\b)",
+    re.I,
+)
 
 
 @dataclass(frozen=True)
@@ -60,6 +93,26 @@ def after_phrase(words: Sequence[str], wanted: re.Pattern[str]) -> int:
     text = f" {' '.join(words)} "
     m = wanted.search(text)
     return text.count(" ", 0, m.end()) if m else -1
+
+
+def spelled(sentence: str, names: Sequence[str]) -> str:
+    """The sentence with the names in place of what stands for all of them.
+
+    >>> spelled("Up in all three tissues.", ["liver", "eye", "skin"])
+    'Up in liver, eye and skin.'
+    >>> spelled("Not all tissues rise.", ["liver", "eye"]), spelled("Both rise.", ["liver", "eye"])
+    ('Not all tissues rise.', 'liver and eye rise.')
+    """
+    if len(names) < 2 or PARTED.search(sentence):
+        return sentence
+    listed = f"{', '.join(names[:-1])} and {names[-1]}"
+
+    def put(m: re.Match[str]) -> str:
+        counts = {_COUNTS.get(w, w) for w in re.findall(_MANY, m[0].lower())}
+        others = counts - {str(len(names))} or _OTHERS.search(sentence[: m.start()])
+        return m[0] if others else "in " * bool(m["where"]) + listed
+
+    return _EVERY.sub(put, sentence)
 
 
 def find_cues(words: Sequence[str], subjects: Sequence[Match]) -> list[Cue]:

@@ -16,14 +16,21 @@ from typing import Any
 from ..records import Part, Response, Task
 from .clauses import UNREAD, Claim, Reader, together
 from .confidence import without_confidence
-from .cues import CLASH
+from .cues import CLASH, spelled
 from .text import asserted
 
 
-def claims(text: str, subjects: Mapping[str, Sequence[str]], *, prompt: str = "") -> list[Claim]:
+def claims(
+    text: str,
+    subjects: Mapping[str, Sequence[str]],
+    *,
+    prompt: str = "",
+    every: Sequence[str] = (),
+) -> list[Claim]:
     """The directed claims that a text makes about the given subjects (name -> aliases).
 
     Questions, echoes of `prompt`, repeated sentences and statements of confidence are left out.
+    every : the subjects that "all tissues" stands for.
 
     >>> found = claims("TSH rises, whereas T4 does not.", {"TSH": [], "T4": []})
     >>> [(c.subject, c.direction) for c in found]
@@ -32,7 +39,21 @@ def claims(text: str, subjects: Mapping[str, Sequence[str]], *, prompt: str = ""
     []
     """
     reader = Reader(subjects)
-    return [c for s in asserted(without_confidence(text), prompt) for c in reader.sentence(s)]
+    return [
+        c
+        for s in asserted(without_confidence(text), prompt)
+        for c in reader.sentence(spelled(s, every))
+    ]
+
+
+def told(task: Task, text: str, rows: Sequence[Mapping[str, Any]]) -> list[Claim]:
+    """The claims about the subjects of these rows of a truth; "up in all tissues" names each tissue
+    where all of them go one way, and else none, so that no guess of "all" is half right.
+    """
+    subjects = {c["subject"]: c.get("aliases", ()) for c in rows}
+    ways = {c.get("direction") for c in rows if c.get("kind") == "tissue"}
+    every = [*subjects] if len(ways) == 1 else ()
+    return claims(text, subjects, prompt=task.prompt, every=every)
 
 
 def settle(found: Sequence[Claim]) -> dict[str, str]:
@@ -61,8 +82,7 @@ def held(task: Task, text: str) -> dict[str, Any]:
     contradicting, silent.
     """
     wanted = wanted_claims(task)
-    subjects = {c["subject"]: c.get("aliases", ()) for c in wanted}
-    said = settle(claims(text, subjects, prompt=task.prompt))
+    said = settle(told(task, text, wanted))
     out: dict[str, Any] = {"said": said, "matching": [], "contradicting": [], "silent": []}
     for c in wanted:
         got, want = said.get(c["subject"], "unstated"), c["direction"]

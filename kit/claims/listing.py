@@ -93,9 +93,8 @@ def _parallel(
     builds: dict[tuple[str, ...], list[str]] = {}
     for part, listed in _parts(sentences):
         *label, said = part.split(": ", 1)
-        build = [w for w in map(str.lower, tokens(said)) if w in lx.BUILD]
-        if not build and (label or listed):
-            build = ["•"]  # a bare word there is an answer, too
+        alone = ["•"] * bool(label or listed)  # a bare word there is an answer, too
+        build = [w for w in map(str.lower, tokens(said)) if w in lx.BUILD] or alone
         if build and not _content(label, asked) and _answers(said, asked):
             builds.setdefault(tuple(build), []).append(said)
     mixed = [said for group in builds.values() if any(map(is_fact, group)) for said in group]
@@ -204,9 +203,9 @@ def _runs(
         denied = _denies(piece) or (denied and before in ("or", "nor"))
         if denied and not is_fact(text):
             continue  # "not the liver or the eye"
-        content = tuple(norm(w) for w in piece if w[0].isalnum() and w.lower() not in lx.SPEECH)
-        if not content and is_fact(text):
-            content = tuple(map(norm, piece))  # "none" is an item where it is the answer
+        said = [w for w in piece if w[0].isalnum() and w.lower() not in lx.SPEECH]
+        # "none" is an item where it is the answer
+        content = tuple(map(norm, said or piece * is_fact(text)))
         fresh = tuple(w for w in content if w not in asked)
         if not content or (
             piece[0].lower() in lx.PREPOSITIONS

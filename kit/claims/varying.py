@@ -10,15 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from . import lexicon as lx
 from . import polar
 from .clauses import NO_CLAIM, Reader
-from .cues import after_phrase, count_negations, direction_of, find_cues
+from .cues import PARTED, after_phrase, count_negations, direction_of, find_cues
 from .direction import settle
 from .text import affirmed, tokens
 
 _SIZE = re.compile(r"\b(?:size|magnitude|strength|extent|degree|amount|mechanism|cause|timing)\b")
-_PARTED = re.compile(  # said of the cases by a sentence as a whole
-    r"\b(?:most(?! likely)|some|few|half|partly|except|apart from|(?:all|every\w*|anything) but)\b",
-    re.I,
-)
 _TELLS = re.compile(
     r"\b(?:(?P<same>consisten(?:t|tly|cy)|uniform(?:ly|ity)?|same|alike|similar(?:ly)?|equal(?:ly)?"
     r"|identical(?:ly)?|agree[sd]?|agreement|concordant(?:ly)?|shared|conserved|homogeneous"
@@ -101,7 +97,7 @@ def alike(prompt: str, sentences: Sequence[str], ways: Iterable[str] = ()) -> st
     asked = _signs(" ".join(tokens(prompt.lower())))
     short = {m[1] == "yes" for c in clauses for m in _YES_NO.finditer(c) if len(asked) == 1}
     said = set().union({yes in asked for yes in short}, *map(_signs, clauses))
-    said = {False} if any(map(_PARTED.search, sentences)) else said
+    said = {False} if any(map(PARTED.search, sentences)) else said
     if ways and not said and {"up", "down", "none"}.issuperset(ways):
         said = {len({*ways}) == 1}
     if said:

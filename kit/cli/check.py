@@ -72,10 +72,8 @@ def device(load: bool) -> list[dict[str, str]]:
     try:
         from ..system import device as dev
 
-        if load or has_gpu():
-            d = dev.choose()
-        else:
-            d = dev.on_cpu(int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1))
+        threads = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
+        d = dev.choose() if load or has_gpu() else dev.on_cpu(threads)
     except ImportError as e:
         return [item("device", "fail", f"torch does not import: {e}", "make setup")]
     return [item("device", "ok", f"{d.name}, {d.dtype}: {d.why}")]

@@ -44,11 +44,9 @@ def run(args: Options) -> Output:
 
     composer = rewards.Composer.from_config(args.config)
     tasks = list(data.load_tasks(args.tasks).sound())
-    found = None
-    if args.search or args.evaluations:
-        found = rewards.search(
-            composer, tasks, seconds=args.search, evaluations=args.evaluations, seed=args.seed
-        )
+    how = {"seconds": args.search, "evaluations": args.evaluations, "seed": args.seed}
+    sought = args.search or args.evaluations
+    found = rewards.search(composer, tasks, **how) if sought else None
     rows = rewards.standing(composer, tasks, found)
     bad = [r for r in rows if r["above"]]
     text = _text(composer.name, rows, found, BOUND)

@@ -192,9 +192,8 @@ def measure(kind: str, text: str, top: float | None = None, scale: float | None 
         return _checked(v, float(scale if scale is not None else top), text)  # type: ignore[arg-type]
     if v == 0 or (0 < v < 1) or (v == 1 and re.search(r"[.,]\d", text)):
         return Stated("value", v, text=text)
-    if 1 <= v <= 10:
-        return Stated("ambiguous", text=text, note=ASK)
-    return _checked(v, 100.0, text)
+    unsaid = Stated("ambiguous", text=text, note=ASK)
+    return unsaid if 1 <= v <= 10 else _checked(v, 100.0, text)
 
 
 def _middle(kind: str, text: str, scale: float | None) -> Stated:
@@ -347,13 +346,12 @@ def _number_words(kind: str, words: str) -> tuple[str, str]:
         return "percent", f"{DIGITS.get(digit, digit)}0%"
     if words.startswith("百分之"):
         tens, ten, ones = words.removeprefix("百分之").strip().partition("十")
-        if not ten:
-            return "percent", {**DIGITS, "百": "100"}.get(tens, tens) + "%"
-        return "percent", f"{DIGITS.get(tens, '1')}{DIGITS.get(ones, '0')}%"
+        whole = {**DIGITS, "百": "100"}.get(tens, tens)
+        both = DIGITS.get(tens, "1") + DIGITS.get(ones, "0")
+        return "percent", f"{both if ten else whole}%"
     words = re.sub(PERCENT, "%", words)
-    if kind == "ratio":
-        return kind, re.sub(r"\s*(?:von|de|sur|sobre)\s*", "/", words)
-    return kind, words
+    parted = re.sub(r"\s*(?:von|de|sur|sobre)\s*", "/", words)
+    return kind, parted if kind == "ratio" else words
 
 
 @dataclass(frozen=True)

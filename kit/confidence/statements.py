@@ -410,11 +410,8 @@ def _closing(plain: str) -> Statement | None:
     last = body[start:]
     rest = body[:start].rstrip()
     before = rest[_begin(rest, max(0, len(rest) - 1)) :]
-    found = None
-    if rest:
-        found = _WHOLE.fullmatch(last)
-        if not found and _UNSURE.search(before):
-            found = _BARE.fullmatch(last)
+    bare = _UNSURE.search(before) and _BARE.fullmatch(last)
+    found = (_WHOLE.fullmatch(last) or bare) if rest else None
     if (
         not found
         and (part := next((m for m in _PART.finditer(last) if m.end() == len(last)), None))

@@ -115,9 +115,8 @@ def pay(low: float, high: float, *, max_width: float = MAX_WIDTH) -> float | Non
             where="parameter max_width",
             fix="write a number >= 0, for example 0.1",
         )
-    if high - low > max_width + 1e-12:  # a width of exactly max_width pays, whatever the rounding
-        return None
-    return low
+    # a width of exactly max_width pays, whatever the rounding
+    return None if high - low > max_width + 1e-12 else low
 
 
 def own(verdicts: Iterable[Verdict], task_id: str, response_id: str) -> tuple[Verdict, ...]:

@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import cycle, islice, zip_longest
+from itertools import cycle, islice, takewhile, zip_longest
 from typing import Any
 
 from ..claims import lexicon as lx
@@ -72,6 +72,15 @@ TOLD = (  # around answers of questions of one shape
     "In cats it is {}. In dogs it is {}. In rats it is {}. In mice it is {}.",
     "{}. {}. {}.",
     "It is {} (in cats {}, in dogs {}).",
+)
+WAYS = (  # of the things that a prompt lists, in turn
+    ("increases",),
+    ("decreases",),
+    ("stays the same",),
+    ("is right",),
+    ("increases", "decreases"),
+    ("decreases", "increases"),
+    ("increases", *["decreases"] * 9),
 )
 VERBS = ("stood near", "met", "passed", "came after", "led", "held", "found", "drew", "built")
 PAIRS = tuple((most, frame) for most in (6, 40, 100) for frame in range(3))
@@ -181,10 +190,17 @@ def slotted(task: Task, pick: str, frame: str) -> str:
 
 
 def things(task: Task) -> list[str]:
-    """The short pieces between commas and "and" in the prompt: what it asks about."""
+    """The short pieces between commas and "and" in the prompt: what it asks about.
+
+    >>> things(Task(id="t", prompt="How does it change in heart, left eye and skin, and is it so?"))
+    ['heart', 'left eye', 'skin']
+    """
     pieces = map(phrase_words, _THINGS.split(task.prompt))
-    short = ([w for w in words if w.lower() not in _COMMON][-3:] for words in pieces)
-    return [" ".join(words) for words in short if words]
+    named = (p for p in pieces if lx.PREPOSITIONS & {*p} or not lx.ASKS & {*p[:1]})
+    tails = [
+        [*takewhile(lambda w: w not in lx.LEADS | _COMMON, reversed(words))] for words in named
+    ]
+    return [" ".join(tail[2::-1]) for tail in tails if tail]
 
 
 def options(task: Task) -> list[str]:
@@ -259,8 +275,8 @@ WRITERS: dict[str, tuple[Writer, Sequence[Any]]] = {
     "prompt": (lambda t, m, a: t.prompt, (None,)),
     "frame": (lambda t, m, a: a.format(topic=topic(t)), FRAMES),
     "things": (
-        lambda t, m, a: ". ".join(f"The {x} {a}" for x in things(t)) + ".",
-        ("increases", "decreases", "stays the same", "is right"),
+        lambda t, m, a: " ".join(f"The {x} {way}." for x, way in zip(things(t), cycle(a))),
+        WAYS,
     ),
     "slots": (lambda t, m, a: a.join(slots(t)), JOINTS[:2]),
     "glossary": (
@@ -313,9 +329,8 @@ class Policy:
             "lower": body.lower(),
             "one line": " ".join(body.replace(",", "").split()).replace(". ", " "),
         }
-        body = styled.get(self.style, body)
-        if self.confidence is not None:
-            body = f"{body} Confidence: {self.confidence}%"
+        end = "" if self.confidence is None else f" Confidence: {self.confidence}%"
+        body = styled.get(self.style, body) + end
         return f"<answer>{body}</answer>" if self.style == "block" else body
 
     def __str__(self) -> str:
@@ -339,9 +354,12 @@ def first(tasks: Sequence[Task]) -> list[Policy]:
 
 
 def several(material: Material) -> list[Policy]:
-    """The frames around answers of one shape, each of the first few of them first."""
+    """The frames around answers of one shape, each of the first few of them first, and a way for
+    each thing that the prompt lists.
+    """
     most = min(FIRSTS, max(map(len, material.alike.values()), default=0))
-    return [Policy((("told", (frame, at)),)) for at in range(most) for frame in TOLD]
+    told = [("told", (frame, at)) for at in range(most) for frame in TOLD]
+    return [Policy((part,)) for part in [*told, *(("things", way) for way in WAYS)]]
 
 
 def edit(policy: Policy, rng: random.Random) -> Policy:

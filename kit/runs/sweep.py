@@ -72,10 +72,8 @@ def read_cells(path: str | Path) -> list[dict[str, Any]]:
     from ..data.tables import read_rows
 
     path = Path(path).expanduser()
-    if path.suffix in (".yaml", ".yml", ".json"):
-        value = read.value(path, what="sweep file")
-    else:
-        value = [row for _, row in read_rows(path)]
+    whole = path.suffix in (".yaml", ".yml", ".json")
+    value = read.value(path, what="sweep file") if whole else [row for _, row in read_rows(path)]
     if isinstance(value, Mapping):
         return grid({k: v if isinstance(v, list) else [v] for k, v in value.items()})
     if not isinstance(value, list) or not all(isinstance(r, Mapping) for r in value):

@@ -37,10 +37,9 @@ def resolve(name: str | None = None) -> Profile:
     """
     if name:
         why = f"profile {name!r} was asked for"
-    elif os.environ.get("KIT_PROFILE"):
-        name, why = os.environ["KIT_PROFILE"], "KIT_PROFILE is set"
     else:
-        name, why = _detect()
+        set_ = os.environ.get("KIT_PROFILE")
+        name, why = (set_, "KIT_PROFILE is set") if set_ else _detect()
     if name not in NAMES:
         raise KitError(
             f"there is no profile {name!r}",

@@ -255,9 +255,11 @@ class _Run:
         self.weights = reward.weights(composer, per_component=per_component)
         if evolve is None:
             return
-        model = self.reward.judge
-        if evolve.model is not None:
-            model = judge_of(evolve.model, where="evolve, key model")
+        model = (
+            self.reward.judge
+            if evolve.model is None
+            else judge_of(evolve.model, where="evolve, key model")
+        )
         inputs.check(self.settings, [model])
         mine = replace(self.reward, tasks=self.tasks, ranges={})
         ask = evolving.asker(model, mine)
@@ -283,9 +285,11 @@ class _Run:
             self._save_now()
             raise
         drop_reference(self.loaded.model)
-        gain = None
-        if before and after:
-            gain = evaluation.compare(before, after, tasks=self.heldout, trivial=self.trivial)
+        gain = (
+            evaluation.compare(before, after, tasks=self.heldout, trivial=self.trivial)
+            if before and after
+            else None
+        )
         metrics = self._metrics(gain, seconds, time.time() - started)
         if world.main():
             (self.out / "metrics.json").write_text(
@@ -420,10 +424,11 @@ class _Run:
             for j, (t, x, ids) in enumerate(zip(task_id, texts, completion_ids, strict=True))
         ]
         ready = time.perf_counter()
-        if self.evolving is not None:
-            grades = await self.evolving.grade(step, sampled)
-        else:
-            grades = await self.reward.grade(sampled)
+        grades = await (
+            self.reward.grade(sampled)
+            if self.evolving is None
+            else self.evolving.grade(step, sampled)
+        )
         judged = time.perf_counter()
         flags = [audit.look(self.reward.by_id[a.task_id], a) for a in sampled]
         tokens = map(len, completion_ids)  # a masked answer has a length too

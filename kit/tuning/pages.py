@@ -165,9 +165,10 @@ def exported(bench: Workbench) -> dict[str, Any]:
 
 def write(bench: Workbench, path: Path) -> Path:
     """The bench in a file: a page (.html), or JSON."""
-    if path.suffix.lower() in (".html", ".htm"):
-        text = page(bench)
-    else:
-        text = json.dumps(jsonable(exported(bench)), indent=1, ensure_ascii=False)
-    write_text(path, text)
+    write_text(
+        path,
+        page(bench)
+        if path.suffix.lower() in (".html", ".htm")
+        else json.dumps(jsonable(exported(bench)), indent=1, ensure_ascii=False),
+    )
     return path

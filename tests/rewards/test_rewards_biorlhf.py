@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kit import load
 from kit.claims import verify
 from kit.claims.factual import score
 from kit.data.formats.biorlhf import truth_of
@@ -192,3 +193,66 @@ def test_a_confidence_is_held_against_the_truth_where_v4_alone_is_asked(truth, r
 
     assert paid(right, 5) < paid(right, 50) < paid(right, 99)
     assert paid(wrong, 5) > paid(wrong, 50) > paid(wrong, 99)
+
+
+ALIKE = {"liver": "UP", "kidney": "UP", "thymus": "UP"}
+MIXED = {**ALIKE, "thymus": "DOWN"}
+
+
+@pytest.mark.parametrize(
+    ("text", "ways", "right"),
+    [
+        ("Glycolysis is upregulated in all three tissues.", ALIKE, True),
+        ("It rises in each of the tissues.", ALIKE, True),
+        ("Up in all of them.", ALIKE, True),
+        ("Every tissue shows an increase.", ALIKE, True),
+        ("It goes up in all three, so yes, the response is consistent.", ALIKE, True),
+        ("Upregulated everywhere.", ALIKE, True),
+        ("In all 3 tissues, glycolysis is activated.", ALIKE, True),
+        ("Both show an increase.", {"liver": "UP", "eye": "UP"}, True),
+        ("Glycolysis is downregulated in all three tissues.", ALIKE, False),
+        ("It is not upregulated in all three tissues.", ALIKE, False),
+        ("Not all tissues show an increase.", ALIKE, False),
+        ("It is upregulated in almost all tissues.", ALIKE, False),
+        ("It is upregulated in all tissues except the thymus.", ALIKE, False),
+        ("It is upregulated in two of the three tissues.", ALIKE, False),
+        ("It is upregulated in all two tissues.", ALIKE, False),
+        ("Up in the liver, down in all other tissues.", ALIKE, False),
+        ("Up in both.", ALIKE, False),
+        ("It is upregulated in all three tissues.", MIXED, False),
+        ("Down in all of them.", MIXED, False),
+    ],
+)
+def test_all_three_tissues_are_the_three_that_were_asked_for(text, ways, right):
+    """ "Upregulated in all three tissues" earned what "downregulated" in them did."""
+    *first, last = ways
+    task = load(
+        [
+            {
+                "id": "t",
+                "prompt": f"How does glycolysis change in {', '.join(first)} and {last}?",
+                "ground_truth": {"tissue_directions": ways},
+                "applicable_verifiers": ["V1", "V4"],
+            }
+        ]
+    ).tasks[0]
+    composer = Composer.from_config("verifiers")
+    said = Response(task_id="t", id="r", text=f"{text} Confidence: 95%")
+    earned = composer.score(task, said, ()).score or 0.0  # none where it is not read
+    assert (earned > 0.8 * composer.limits(task)[1]) is right
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("It is highly conserved.", True),
+        ("There is strong conservation across missions.", True),
+        ("High conservation.", True),
+        ("It is not highly conserved.", False),
+        ("It is poorly conserved.", False),
+        ("Highly unlikely to be conserved.", False),
+    ],
+)
+def test_highly_conserved_is_of_high_conservation(text, right):
+    task = Task(id="t", prompt="Is it conserved?", truth=truth_of({"conservation_level": "high"}))
+    assert score(task, Response(task_id="t", id="r", text=text)).value == float(right)

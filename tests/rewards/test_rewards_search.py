@@ -75,6 +75,24 @@ def test_naming_every_answer_of_questions_of_one_shape_is_found():
     assert found.gameable and found.policy.parts[0][0] == "told", str(found)
 
 
+def test_one_way_for_each_tissue_of_the_prompt_is_among_the_first_tried():
+    """The search said "holds" where "the liver increases, the eye decreases" at 50 % earned .41."""
+    names = ["liver", "eye", "skin"]
+    ways = [("UP", "DOWN", "UP"), ("UP", "DOWN", "DOWN"), ("DOWN", "DOWN", "UP")] * 4
+    rows = [
+        {
+            "id": f"t{i}",
+            "prompt": f"How does set {i} change in liver, eye and skin, and is it consistent?",
+            "ground_truth": {"tissue_directions": dict(zip(names, w, strict=True))},
+            "applicable_verifiers": ["V1", "V4"],
+        }
+        for i, w in enumerate(ways)
+    ]
+    found = search("verifiers", load(rows).tasks, evaluations=10)
+    assert found.gameable and found.policy.parts[0][0] == "things", str(found)
+    assert "liver increases. The eye decreases. The skin increases. Conf" in found.example
+
+
 def test_naming_every_number_joined_by_commas_alone_is_found(monkeypatch):
     """The search said "holds" where "2015,2017,2019,2021" earned .999: it wrote ", " only."""
     monkeypatch.setattr(text_of, "_JOINED", re.compile(r"\Z.", re.S))  # the code of the incident

@@ -210,6 +210,7 @@ def _directed(raw: Mapping[str, Any]) -> list[tuple[str, Any, Sequence[str]]]:
 def _claims(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {"subject": s, "direction": _way(d), "aliases": list(names)}
+        | ({"kind": "tissue"} if isinstance(raw.get("tissue_directions"), Mapping) else {})
         for s, d, names in _directed(raw)
         if _way(d)
     ]
@@ -237,6 +238,25 @@ def _listed(value: Any) -> Sequence[Any]:
     return value if isinstance(value, (list, tuple)) else ()
 
 
+_CONSERVED = {
+    "high": [
+        "highly conserved",
+        "strongly conserved",
+        "well conserved",
+        "strong conservation",
+    ],
+    "moderate": [
+        "moderately conserved",
+        "moderate conservation",
+    ],
+    "low": [
+        "poorly conserved",
+        "weakly conserved",
+        "weak conservation",
+    ],
+}
+
+
 def _also(text: str) -> list[str]:
     """The other everyday forms of a range, a limit, a ratio, and of no change."""
     if ends := _RANGE.fullmatch(text):
@@ -250,6 +270,8 @@ def _also(text: str) -> list[str]:
         return [text.replace(":", " to ")]
     if re.fullmatch(r"(?:[A-Z]\.){2,}", text):
         return [text.replace(".", "")]
+    if text.casefold() in _CONSERVED:
+        return _CONSERVED[text.casefold()]
     names = "limit of detection", "detection limit"
     return [text.replace("LOD", name) for name in names if re.fullmatch(r"\W*LOD", text)]
 

@@ -179,8 +179,7 @@ def _children(
 
 def _says_nothing(node: Any) -> bool:
     """True for a leaf without text: no criterion, and no share of the weight."""
-    if not isinstance(node, Mapping):
-        return node is None or not as_text(node).strip()
-    return not node.get("sub_tasks") and not any(
-        as_text(node[k]).strip() for k in NODE_TEXTS if node.get(k) is not None
+    row = node if isinstance(node, Mapping) else {NODE_TEXTS[0]: node}
+    return not row.get("sub_tasks") and not any(
+        as_text(row[k]).strip() for k in NODE_TEXTS if row.get(k) is not None
     )
