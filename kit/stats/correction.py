@@ -20,6 +20,7 @@ from .clusters import (
     floats,
     of_influence,
     same_length,
+    sums,
     worth,
 )
 from .columns import takes_table
@@ -157,6 +158,9 @@ def ppi(
     value = float(y[lab].mean() + lam * (f[~lab].mean() - f[lab].mean()))
     psi = math.sqrt(inside / (inside - 1)) * (a + lam * b)
     held = np.bincount(group, lab, c)
+    apart = y[lab] - y[lab].mean()
+    # what he moves goes along with the labels so far, whatever his units
+    told = lam * (f[lab] @ apart) / max(apart @ apart, 1e-300)
     shares = bool(np.isin(y[lab], (0.0, 1.0)).all())
     out = of_influence(
         value,
@@ -174,11 +178,11 @@ def ppi(
         leans=not shares,
     )
     if shares:
-        return out if math.isnan(out.low) else beside_labels(out, y, np.ones(len(y)), group, lam)
-    within = min(f.min(), y[lab].min()) >= 0 and max(f.max(), y[lab].max()) <= 1
+        return out if math.isnan(out.low) else beside_labels(out, y, np.ones(len(y)), group, told)
+    within = y[lab].min() >= 0 and y[lab].max() <= 1
     seen = (0.0, 1.0) if within else (y[lab].min(), y[lab].max())
     in_bounds(y[lab], bounds or (-math.inf, math.inf))
-    return allow_unseen(out, bounds or seen, part=_hidden(lam, held, np.bincount(group)))
+    return allow_unseen(out, bounds or seen, part=_hidden(told, held, np.bincount(group)))
 
 
 def _unseen(b: np.ndarray, lab: np.ndarray, group: np.ndarray, ratio: float) -> float:
@@ -207,7 +211,7 @@ def beside_labels(
     told: float,
 ) -> Estimate:
     """`out`, of labels y (n,) of 0 and 1, NaN where there is none, with room for prompts of one
-    kind that were not drawn (`_hidden`; told : the judge's weight).
+    kind that were not drawn (`_hidden`; told : the share of them that the judge sees).
 
     Where fewer than RARE clusters hold the rarer label, the limits of the labels alone: what the
     judge's errors are, and how alike the rows of a prompt, can then not be read off. Up to twice as
@@ -239,13 +243,14 @@ def beside_labels(
     )
 
 
-def _hidden(weight: float, held: np.ndarray, rows: np.ndarray) -> float:
+def _hidden(told: float, held: np.ndarray, rows: np.ndarray) -> float:
     """The part that prompts of one kind may have which were not drawn: among the labelled ones,
-    `held` (C,) labels of each, as far as the judge, who has this weight, does not see them; among
-    all, `rows` (C,), as far as he does.
+    `held` (C,) labels of each, as far as the judge does not see them; among all, `rows` (C,), as
+    far as he does. told : the share of them that he sees, cut to [0, 1].
     """
     unlabelled, unseen = (UNSEEN / (drawn(size[size > 0]) + UNSEEN) for size in (held, rows))
-    return abs(1 - weight) * unlabelled + abs(weight) * unseen
+    told = min(max(told, 0.0), 1.0)
+    return (1 - told) * unlabelled + told * unseen
 
 
 @takes_table("judge", "human", "policy", "cluster")
@@ -301,29 +306,30 @@ def policy_difference(
     spent = 1 + rank if inside > 2 + rank else 1  # the mean and the weights
     psi = math.sqrt(inside / (inside - spent)) * (base + moves @ weights)
     value = float(np.clip(value_a - value_b + np.append(gap1, -gap2) @ weights, -1.0, 1.0))
-    words = (
-        f"difference corrected by {int((~np.isnan(y)).sum())} labels in {inside} prompts "
-        f"(PPI++, weights {' and '.join(f'{w:.2f}' for w in weights)}), paired by prompt"
-    )
-    own = [np.bincount(group, where & ~np.isnan(y)) for where in (first, ~first)]
     out = of_influence(
         value,
         psi[labelled],
-        min(map(worth, (held, *own))),
+        worth(
+            [
+                held,
+                np.bincount(group, first & ~np.isnan(y)),
+                np.bincount(group, ~first & ~np.isnan(y)),
+            ]
+        ),
         se=float(np.linalg.norm(psi)),
         units=inside,
         n=len(f),
         n_clusters=len(labelled),
-        method=words,
+        method=f"difference corrected by {int((~np.isnan(y)).sum())} labels in {inside} prompts "
+        f"(PPI++, weights {' and '.join(f'{w:.2f}' for w in weights)}), paired by prompt",
         missing=missing,
         level=level,
         bounds=(-1.0, 1.0),
         what="labels",
     )
-    weight = (weights[0] + weights[len(gap1)]) / 2  # of the judge's scores, of either policy
-    return allow_unseen(
-        out, (-1.0, 1.0), (-1.0, 1.0), part=_hidden(weight, held, np.bincount(group))
-    )
+    # labelled prompts of a kind that the judge is blind to may not have been drawn
+    part = UNSEEN / (drawn(held[labelled]) + UNSEEN)
+    return allow_unseen(out, (-1.0, 1.0), (-1.0, 1.0), part=part)
 
 
 def _rows_of(name: Any, policy: Sequence[Any]) -> np.ndarray:
@@ -356,11 +362,10 @@ def _side(
     mean = float(y[lab].mean())
     a = np.bincount(group[lab], y[lab] - mean, c) / lab.sum()
     # what the judge cannot say is a stratum of its own, with the labels that it holds
-    told = [np.nan_to_num(f), *([np.isnan(f).astype(float)] if np.isnan(f).any() else [])]
-    moves, gaps = [], []
-    for x in told:
-        there, here = float(x[where].mean()), float(x[lab].mean())
-        whole = np.bincount(group[where], x[where] - there, c) / where.sum()
-        moves.append(whole - np.bincount(group[lab], x[lab] - here, c) / lab.sum())
-        gaps.append(there - here)
-    return mean, a, np.column_stack(moves), np.array(gaps)
+    silent = np.isnan(f)
+    told = np.column_stack([np.nan_to_num(f), silent])[:, : 1 + silent.any()]
+    there = told[where].mean(0)
+    here = told[lab].mean(0)
+    whole = sums(told[where] - there, group[where], c) / where.sum()
+    moves = whole - sums(told[lab] - here, group[lab], c) / lab.sum()
+    return mean, a, moves, there - here

@@ -228,22 +228,15 @@ def _post_stratified(
         )
     low, high, spread = posterior(model, effect, level)
     empty = int((label_w == 0).sum())
-    if empty:
-        note = "; ".join(
-            t
-            for t in (
-                note,
-                f"{empty} of {k} verdict levels have no label: nothing is known of them",
-            )
-            if t
-        )
+    said = f"{empty} of {k} verdict levels have no label: nothing is known of them"
+    note = "; ".join(t for t in (note, said * (empty > 0)) if t)
     words = "post-stratified by verdict" + (
         "" if np.all(weight[has] == 1) else ", inverse-probability weights"
     )
     out = Estimate(
-        theta if has.all() else min(max(theta, low), high),
-        low,
-        high,
+        theta,
+        min(low, theta),
+        max(high, theta),
         n,
         len(np.unique(group)),
         f"{words}, {int(has.sum())} labels, design effect {effect:.2f}",

@@ -71,7 +71,12 @@ def trend(
     pull = (by[:, 4] - (x @ y) / (x @ x) * by[:, 3]) / by[:, 0]  # of each prompt on the slope
     rise = [s * most / 2 * np.abs(x).mean() for s in (-1, 1) if most < math.inf]
     ends = ([1.0, 0.0, 0.0, x @ x / len(x), v] for v in rise)
-    kinds = np.vstack([(by / by[:, :1])[[pull.argmin(), pull.argmax()]], *ends])
+    kinds = np.vstack(
+        [
+            (by / by[:, :1])[[pull.argmin(), pull.argmax()]],
+            *ends,
+        ]
+    )
     out = estimate(
         slope,
         by,

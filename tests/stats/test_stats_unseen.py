@@ -135,3 +135,32 @@ def test_an_area_read_from_the_other_end_has_the_mirrored_interval():
     score[5] = score[0]
     one, two = stats.auroc(score, right), stats.auroc([-s for s in score], right)
     assert (one.low, one.high) == pytest.approx((1 - two.high, 1 - two.low))
+
+
+def test_the_units_of_a_judge_move_no_interval_that_his_scores_are_corrected_in():
+    """Scores of .45 to .55 made the difference of two policies 6 times as wide, a loss 1.6 times:
+    the weight of the judge's scores was taken for the share of the labels that they tell."""
+    rng, prompt = np.random.default_rng(0), np.repeat(np.arange(60), 4)
+    quality = rng.beta(2, 2, 60)[prompt]
+    human, judge = (np.clip(quality + rng.normal(0, 0.1, 240), 0, 1) for _ in range(2))
+    human[prompt >= 30] = np.nan
+    policy = np.where(rng.random(240) < 0.5, "new", "old")
+    for unit, origin in ((1, 0), (-1, 1), (0.1, 0.45)):
+        said = unit * judge + origin
+        both = stats.policy_difference(said, human, policy, new="new", old="old", cluster=prompt)
+        found = [both, stats.ppi(said, human, cluster=prompt)]
+        if unit == 1:
+            first = [(e.low, e.high) for e in found]
+        assert np.allclose([(e.low, e.high) for e in found], first)
+    assert found[0].half_width < 1.5 * 2.05 * found[0].se
+    points = stats.ppi(100 * judge, human, cluster=prompt)
+    assert (points.low, points.high) == pytest.approx(first[1])
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_a_rate_whose_labels_are_all_alike_is_that_label(label):
+    """Ten prompts with 20 labels, all 0: a rate of .002, the lower end of what was drawn."""
+    judge, human = [1, 0, 1, 0] * 10, [label] * 20 + [None] * 20
+    for cluster in (None, np.repeat(range(10), 4)):
+        e = stats.pass_rate(judge, human, design="random", cluster=cluster)
+        assert e.value == label and e.low <= label <= e.high
