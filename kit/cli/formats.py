@@ -68,9 +68,12 @@ def _record(kind: type) -> dict[str, Any]:
     for f in dataclasses.fields(kind):
         needed = f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
         default = f.default if f.default is not dataclasses.MISSING else "empty"
-        kept = str(f.type).replace("|", "or")
         rows.append(
-            {"name": f.name, "type": kept, "default": "needed" if needed else repr(default)}
+            {
+                "name": f.name,
+                "type": str(f.type).replace("|", "or"),
+                "default": "needed" if needed else repr(default),
+            }
         )
     return {"name": kind.__name__, "about": _first(kind), "fields": rows}
 

@@ -7,7 +7,7 @@ import gzip
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -63,12 +63,12 @@ Changed = Counter[tuple[str, str]]  # (field, type) -> rows
 
 
 def plain(row: Any, changed: Changed) -> Any:
-    """A row with values of JSON alone; a mapping keeps its keys (Arrow and pandas write a map as
-    pairs), a value that is changed is counted under its field.
+    """A row with values of JSON alone; a mapping keeps its keys, a value that is changed is counted
+    under its field.
 
     >>> seen = Counter()
-    >>> plain({"on": datetime.date(2024, 5, 1), "map": [("a", 1)]}, seen), dict(seen)
-    ({'on': '2024-05-01', 'map': {'a': 1}}, {('on', 'date'): 1})
+    >>> plain({"on": datetime.date(2024, 5, 1), "n": 1}, seen), dict(seen)
+    ({'on': '2024-05-01', 'n': 1}, {('on', 'date'): 1})
     """
     if not isinstance(row, Mapping) or all(type(v) in JSON for v in row.values()):
         return row
@@ -78,8 +78,6 @@ def plain(row: Any, changed: Changed) -> Any:
 def _value(value: Any, name: str, changed: Changed) -> Any:
     if type(value) in JSON:
         return value
-    pairs = isinstance(value, list) and value and all(map(_pair, value))
-    value = dict(value) if pairs else value
     if isinstance(value, Mapping):
         return {_key(k, value, name, changed): _value(v, name, changed) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -92,8 +90,20 @@ def _value(value: Any, name: str, changed: Changed) -> Any:
     return text_of(value)
 
 
-def _pair(item: Any) -> bool:
-    return isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], JSON)
+def mapped(value: Any, kind: Any) -> Any:
+    """A value out of Arrow with its maps, which Arrow gives as pairs, as objects; one that names a
+    key twice stays pairs. kind : the value's Arrow type.
+    """
+    if isinstance(value, Mapping):
+        return {k: mapped(x, kind.field(k).type) for k, x in value.items()}
+    if not isinstance(value, list):
+        return value
+    if not hasattr(kind, "item_type"):
+        return [mapped(x, kind.value_type) for x in value]
+    named = {k if isinstance(k, Hashable) else str(k): x for k, x in value}
+    if len(named) < len(value):
+        return value
+    return {k: mapped(x, kind.item_type) for k, x in named.items()}
 
 
 def _key(key: Any, beside: Mapping[Any, Any], name: str, changed: Changed) -> str:

@@ -25,6 +25,7 @@ from .chats import PROMPTS, is_chat
 from .encodings import ESCAPED, Recoded, encoding_of
 from .files import delimiter_of, kind_of, local, open_bytes
 from .findings import Note
+from .jsonl import mapped
 from .names import mark, marked
 from .slips import asks
 from .stream import BadValue, decoder, lines, values
@@ -163,8 +164,11 @@ def _unpack(
                 where=name,
                 fix='write one object a row: frame.to_json(path, orient="records")',
             )
-        lists = {k: x for k, x in value.items() if isinstance(x, list) and x}
-        lists = {k: x for k, x in lists.items() if all(isinstance(row, dict) for row in x)}
+        lists = {
+            k: x
+            for k, x in value.items()
+            if x and isinstance(x, list) and all(isinstance(row, dict) for row in x)
+        }
         held = [k for k in CONTAINERS if k in lists]
         if len(held) == 1:  # another part of the same rows
             names = lists[held[0]][0].keys()
@@ -220,10 +224,8 @@ class _text:
 
     def read(self, size: int) -> bytes:
         """The next block; empty at the end."""
-        if self.head:
-            out, self.head = self.head, b""
-            return out
-        return self.raw.read(size)
+        head, self.head = self.head, b""
+        return head or self.raw.read(size)
 
 
 def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -241,8 +243,14 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
         first = start.decode(encoding, "replace").lstrip().partition("\n")[0].rstrip("\r")
         delimiter = "\t" if tab else delimiter_of(first)
         if delimiter != "," and not tab:
-            said = f"the cells are divided by {delimiter!r}, going by the first line"
-            _report(problem, path.name, Note("delimiter", said))
+            _report(
+                problem,
+                path.name,
+                Note(
+                    "delimiter",
+                    f"the cells are divided by {delimiter!r}, going by the first line",
+                ),
+            )
         rows = records(f, delimiter)
         header = next(rows, (1, []))[1]
         DataError.first(
@@ -272,8 +280,14 @@ def _csv(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[str, A
                 _report(problem, where, *wrong)
                 continue
             if swallowed(cells, delimiter):
-                said = "a quoted cell holds lines that look like rows: is its quote a stray one?"
-                _report(problem, where, Note("quoted-lines", said))
+                _report(
+                    problem,
+                    where,
+                    Note(
+                        "quoted-lines",
+                        "a quoted cell holds lines that look like rows: is its quote a stray one?",
+                    ),
+                )
             yield where, {h: (c if c != "" else None) for h, c in zip(header, cells, strict=False)}
         _damage(raw, problem, path.name)
 
@@ -311,10 +325,12 @@ def _parquet(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[st
                 )
             known = json.loads((f.schema_arrow.metadata or {}).get(b"huggingface", b"{}"))
             features = known.get("info", {}).get("features", {})
-            for batch in f.iter_batches(batch_size=512):
-                for row in batch.to_pylist():
-                    n += 1
-                    yield f"{path.name}, row {n}", named(row, features)
+            maps = {c.name: c.type for c in f.schema_arrow if "map<" in str(c.type)}
+            batches = f.iter_batches(batch_size=512)
+            rows = itertools.chain.from_iterable(batch.to_pylist() for batch in batches)
+            for n, row in enumerate(rows, 1):
+                row |= {k: mapped(row[k], kind) for k, kind in maps.items()}
+                yield f"{path.name}, row {n}", named(row, features)
     except (pa.ArrowException, OSError) as e:
         _report(
             problem,

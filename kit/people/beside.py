@@ -89,8 +89,10 @@ class Beside:
 
     def favourable(self, values: Sequence[float | None]) -> list[float | None]:
         """The values as credit: turned round where the weight is negative."""
-        both = zip(values, self.weight, strict=True)
-        return [1.0 - v if v is not None and w < 0 else v for v, w in both]
+        return [
+            1.0 - v if v is not None and w < 0 else v
+            for v, w in zip(values, self.weight, strict=True)
+        ]
 
     def notes(self) -> list[str]:
         """What became of labels that are on no row, or are none."""

@@ -55,8 +55,11 @@ def read_labels(source: Any, tasks: Any = ()) -> Labels:
         return source or Labels({})
     there = tasks if isinstance(tasks, TaskSet) else TaskSet(tasks=list(tasks))
     if not isinstance(source, (str, os.PathLike)):
-        known = isinstance(source, TaskSet)
-        return _given(there.joined(source if known else TaskSet(tasks=[], verdicts=list(source))))
+        return _given(
+            there.joined(
+                source if isinstance(source, TaskSet) else TaskSet(tasks=[], verdicts=list(source))
+            )
+        )
     read = load_tasks(source)
     if read.format == "answers":  # a label is on the answer of its id, whatever became of the text
         ids = {r.ids for r in there.responses}

@@ -309,10 +309,12 @@ def _kernel_manager(log: Any) -> Any:
 
 
 def _title(cells: list[Any], index: int) -> str:
-    for c in reversed(cells[: index + 1]):
-        if c.cell_type == "markdown" and (m := re.search(r"^#+\s*(.+)$", c.source, re.M)):
-            return m.group(1).strip()
-    return "start"
+    heads = (
+        re.search(r"^#+\s*(.+)$", c.source, re.M)
+        for c in reversed(cells[: index + 1])
+        if c.cell_type == "markdown"
+    )
+    return next((m[1].strip() for m in heads if m), "start")
 
 
 class _Tee:

@@ -287,5 +287,34 @@ def test_a_map_of_arrow_is_read_as_the_object_that_it_is(tmp_path):
     assert read.tasks == wanted.tasks and [v.value for v in read.verdicts] == [0.75, 0.25]
     assert {f.code for f in read.findings} == {"label-scale"}
     assert read.tasks[0].sources["doc7"] == "one" and len(read.tasks[0].history) == 2
-    frame = pytest.importorskip("pandas").read_parquet(tmp_path / "m.parquet")
-    assert load_tasks(frame.to_dict("records")).tasks == wanted.tasks
+
+
+def test_an_empty_map_of_arrow_is_an_empty_object(tmp_path):
+    """Spark's usual empty map was "list, not an object", and its task was skipped."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    texts = pa.map_(pa.string(), pa.string())
+    given = [[("expected_answer", "42")], [], None]
+    columns = {"id": list("abc"), "prompt": list("PQR"), "criteria": [[{"text": "It says."}]] * 3}
+    more = {
+        "truth": pa.array(given, texts),
+        "sources": pa.array([[("d", "1"), ("d", "2")]] * 3, texts),
+    }
+    pq.write_table(pa.table(columns | more), tmp_path / "m.parquet")
+    rows = [row for _, row in read_rows(tmp_path / "m.parquet")]
+    assert [row["truth"] for row in rows] == [{"expected_answer": "42"}, {}, None]
+    # an object would lose the first
+    assert rows[0]["sources"] == [("d", "1"), ("d", "2")]
+    pq.write_table(pa.table(columns | {"truth": more["truth"]}), tmp_path / "m.parquet")
+    read = load_tasks(tmp_path / "m.parquet")
+    assert [t.truth for t in read.tasks] == [{"expected_answer": "42"}, {}, {}]
+    assert not read.findings and not read.skipped
+
+
+def test_pairs_of_python_are_no_map_and_lose_nothing():
+    """A chat of LangChain's pairs lost all but the last turn of a speaker, without a word."""
+    chat = [("system", "S"), ("human", "U1"), ("ai", "A1"), ("human", "U2")]
+    row = {"id": "a", "prompt": chat, "criteria": [{"text": "Says."}]}
+    row |= {"notes": [("ann", "good"), ("ann", "bad")]}
+    task = load_tasks([row]).tasks[0]
+    assert all(text in task.prompt for _, text in chat)
+    assert task.meta["notes"] == [["ann", "good"], ["ann", "bad"]]
