@@ -37,6 +37,30 @@ C1, C2 = Criterion(id="c1", text="names Paris"), Criterion(id="c2", text="names 
 UNREAD = ("parse", "contradiction")
 
 
+@contextlib.contextmanager
+def serving(answer):
+    """A server of raw bytes in a loop of its own, which is closed with all that was begun in it."""
+
+    async def connected(reader, writer):
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            await answer(reader, writer)  # until the client is gone
+        writer.close()
+
+    async def begin():
+        return await asyncio.start_server(connected, "127.0.0.1", 0)
+
+    with asyncio.Runner() as runner:
+        server, loop = runner.run(begin()), runner.get_loop()
+        thread = threading.Thread(target=loop.run_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(10)
+            server.close()
+
+
 def state(text, criteria=(C1,), **more):
     r = read(text, list(criteria), **more)[0]
     return r.failure or r.status
@@ -714,19 +738,15 @@ def test_a_reply_that_nobody_asked_for_answers_no_later_question():
             await asyncio.sleep(0.01)
             writer.write(reply(word))
 
-    loop = asyncio.new_event_loop()
-    server = loop.run_until_complete(asyncio.start_server(served, "127.0.0.1", 0))
-    threading.Thread(target=loop.run_forever, daemon=True).start()
-    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
     task = Task(id="t", prompt="p", criteria=(Criterion(id="c1", text="is good"),))
-    who = EndpointJudge("m", base_url=url, concurrency=1)
-    for i in range(6):
-        word = ("good", "bad")[i % 2]
-        answer = Response(task_id="t", id=f"r{i}", text=f"The answer is {word}.")
-        (v,) = judge(task, [answer], judge=who, progress=False)
-        assert v.status == ("met", "unmet")[i % 2]
-        time.sleep(0.05)
-    loop.call_soon_threadsafe(loop.stop)
+    with serving(served) as url:
+        who = EndpointJudge("m", base_url=url, concurrency=1)
+        for i in range(6):
+            word = ("good", "bad")[i % 2]
+            answer = Response(task_id="t", id=f"r{i}", text=f"The answer is {word}.")
+            (v,) = judge(task, [answer], judge=who, progress=False)
+            assert v.status == ("met", "unmet")[i % 2]
+            time.sleep(0.05)
 
 
 @pytest.mark.parametrize("lag", [0.005, 0.06])
@@ -754,23 +774,19 @@ def test_a_reply_that_comes_late_answers_no_later_question(lag, kind):
             gone = raw("cannot_tell", status="504 Gateway Time-out")
             writer.write(gone if kind == "504" and first else raw(word))
             if first:
-                loop.call_later(lag, writer.write, late)
+                asyncio.get_running_loop().call_later(lag, writer.write, late)
 
-    loop = asyncio.new_event_loop()
-    server = loop.run_until_complete(asyncio.start_server(serve, "127.0.0.1", 0))
-    threading.Thread(target=loop.run_forever, daemon=True).start()
-    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
     task = Task(id="t", prompt="p", criteria=(Criterion(id="c1", text="is good"),))
     words = [("good", "bad")[i % 3 == 1] for i in range(8 if kind != "504" else 3)]
     answers = [
         Response(task_id="t", id=f"r{i}", text=f"{i}: the answer is {w}.")
         for i, w in enumerate(words)
     ]
-    who = EndpointJudge("m", base_url=url, concurrency=1)
-    got = judge(task, answers, judge=who, progress=False)
+    with serving(serve) as url:
+        who = EndpointJudge("m", base_url=url, concurrency=1)
+        got = judge(task, answers, judge=who, progress=False)
     assert [v.status for v in got] == [{"good": "met", "bad": "unmet"}[w] for w in words]
     assert len(asked) == len(words)
-    loop.call_soon_threadsafe(loop.stop)
 
 
 @pytest.mark.parametrize("own", ["", None])
