@@ -116,14 +116,23 @@ def _classes(args: Options, names: list[str]) -> Output:
     from ..calibration.files import confidence_cell
     from ..data.tables import place, read_columns
 
+    given = dict(stream=args.stream, abstain=args.abstain, slope=args.slope, html=args.html)
+    given["missing"] = args.missing != "raise"
+    odd = [f"--{k}" for k, v in given.items() if v is not None and v is not False]
+    if odd:
+        raise DataError(
+            "classes have a calibration error each, and no more",
+            where=f"option {odd[0]}",
+            fix="leave it out, or name one column of confidences",
+        )
     columns = read_columns(args.file, [*names, args.correct, *filter(None, [args.cluster])])
     classes = {k: i for i, n in enumerate(names) for k in (n, str(i))}
     said = [str(v).removesuffix(".0") for v in columns[args.correct]]
-    odd = next((i for i, v in enumerate(said) if v not in classes), None)
-    if odd is not None:
+    at = next((i for i, v in enumerate(said) if v not in classes), None)
+    if at is not None:
         raise DataError(
-            f"{said[odd]!r} is none of the classes",
-            where=f"{place(args.file, odd)}, field {args.correct}",
+            f"{said[at]!r} is none of the classes",
+            where=f"{place(args.file, at)}, field {args.correct}",
             fix=f"write one of {', '.join(classes)}",
         )
     probs = [

@@ -11,11 +11,11 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..records import Criterion, Response, Task, Verdict
+from ..records import Criterion, Response, Task, Verdict, fingerprint
 from . import loop
 from .keys import redact
 from .records import Call, Question, checked, question
@@ -24,6 +24,7 @@ from .session import Session, session, using
 POLL = 0.2  # seconds between two looks at what another process is asking
 
 Answers = dict[str, Verdict]  # by key
+Reply = tuple[str, Call | None, str]  # the text, its call, why there is none
 _FLIGHT: dict[str, asyncio.Future[Answers]] = {}
 
 
@@ -150,9 +151,7 @@ async def together(work: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
     return rows
 
 
-async def chat(
-    judge: Any, prompt: str, room: int, ledger: Any = None, budget: Any = None
-) -> tuple[str, Call | None, str]:
+async def chat(judge: Any, prompt: str, room: int, ledger: Any = None, budget: Any = None) -> Reply:
     """A reply of `room` tokens at most, its call (None: nothing was paid), and why the reply is
     empty where it is. Attempts that were paid and lost go into the ledger.
     """
@@ -169,9 +168,20 @@ async def chat(
     return reply, done.call, done.reason or "an empty reply"
 
 
-def keep(ledger: Any, call: Call, prompt: str, reply: str, *, key: str, name: str) -> None:
-    """Store a reply under its key, for whoever asks the same; name : who asked, in the cost book.
-    An empty reply is paid too: it stays under its own id, and the question is asked again.
+async def once(
+    reply: Callable[[], Awaitable[Reply]], prompt: str, *, who: Any, name: str, ledger: Any = None
+) -> Reply:
+    """A reply through the ledger, so that the same question to the same model is paid once.
+
+    reply : asks, as `chat` does; who : all that shapes a reply but the prompt; name : who asked, in
+    the cost book. An empty reply is paid too: it stays under its own id, and is asked for again.
     """
-    kept = {"id": key, "reply": reply} if reply.strip() else {"id": call.id}
-    ledger.put(call=replace(call, judge=name, request=json.dumps({"prompt": prompt}), **kept))
+    key = f"{name}-{fingerprint([who, prompt])}"
+    known = None if ledger is None else ledger.call(key)
+    if known is not None:
+        return known.reply, known, ""
+    said, call, why = await reply()
+    if ledger is not None and call is not None:
+        kept = {"id": key, "reply": said} if said.strip() else {"id": call.id}
+        ledger.put(call=replace(call, judge=name, request=json.dumps({"prompt": prompt}), **kept))
+    return said, call, why

@@ -9,16 +9,16 @@ run goes on.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import KitError
 from ..judge import loop
-from ..judge.asking import chat, keep
+from ..judge.asking import Reply, chat, once
 from ..judge.factory import endpoints
-from ..records import Criterion, Grade, Response, fingerprint, grouped, is_number
+from ..records import Criterion, Grade, Response, grouped, is_number
 from ..rewards.components import Format
 from ..rewards.evolve import Ask, EvolvingRubrics
 from ..settings.read import COUNT, make, within
@@ -96,7 +96,7 @@ def _criterion(row: Any, i: int) -> Criterion:
 
 def asker(judge: Any, reward: Reward) -> Ask:
     """A function from a prompt to the text that an endpoint judge's model says, through the
-    reward's ledger and onto its bill: the same question is paid once.
+    reward's ledger and budget and onto its bill: the same question is paid once.
     """
     judge, book = next(endpoints(judge), None), reward.ledger
     if judge is None:
@@ -107,15 +107,13 @@ def asker(judge: Any, reward: Reward) -> Ask:
         )
 
     async def ask(prompt: str) -> str:
-        key = "proposal-" + fingerprint([judge.name, prompt])
-        known = book.call(key)
-        if known is not None:
-            return known.reply
+        def reply() -> Awaitable[Reply]:
+            return loop.hop(chat(judge, prompt, ROOM, book, reward.budget))
+
         reward.bill.begin(book)
-        said, call, why = await loop.hop(chat(judge, prompt, ROOM, book))
+        said, call, why = await once(reply, prompt, who=judge.name, name="evolve", ledger=book)
         if call is None:
             raise ConnectionError(why)
-        keep(book, call, prompt, said, key=key, name="evolve")
         return said
 
     return ask

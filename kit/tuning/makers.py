@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 from ..errors import JudgeDownError, KitError
 from ..judge import loop, templates
-from ..judge.asking import chat, keep
+from ..judge.asking import Reply, chat, once
 from ..judge.factory import judge_of, parts
 from ..judge.prices import Usage
 from ..judge.records import Call, Forecast
@@ -92,14 +93,9 @@ class Reflector:
 
     def __call__(self, prompt: str) -> str:
         who = self._who()
-        key = "reflection-" + fingerprint([who, prompt])
         ledger = self.ledger if who else None
-        known = None if ledger is None else ledger.call(key)
-        if known is not None:
-            return known.reply
-        reply, call, why = self._reply(prompt)
-        if ledger is not None and call is not None:
-            keep(ledger, call, prompt, reply, key=key, name="reflection")
+        asked = once(lambda: self._reply(prompt), prompt, who=who, name="reflection", ledger=ledger)
+        reply, _, why = loop.run(asked)
         return _text(reply, why)
 
     def forecast(self, tokens_in: int) -> Forecast:
@@ -107,20 +103,21 @@ class Reflector:
         price = None if callable(self.model) else getattr(_caller(self.judge), "price", None)
         return Usage(tokens_in=tokens_in, tokens_out=ROOM).forecast(price)
 
-    def _reply(self, prompt: str) -> tuple[str, Call | None, str]:
+    async def _reply(self, prompt: str) -> Reply:
         if callable(self.model):
             if self.budget is not None:
                 one = Forecast(calls=1, cost=0.0)
                 self.budget.settle(self.budget.reserve(one), one)
             call = Call(id="", judge="", model=str(self._who()), endpoint="")
-            return _text(self.model(prompt), "not a text, or an empty one"), call, ""
+            said = await asyncio.to_thread(self.model, prompt)  # it may ask a judge of its own
+            return _text(said, "not a text, or an empty one"), call, ""
         if not hasattr(self.judge, "chat") and not hasattr(self.judge, "ready"):
             raise KitError(
                 "this judge cannot be asked to rewrite a prompt",
                 where="reflect",
                 fix="give reflect=, a function prompt -> text, or 'endpoint:MODEL'",
             )
-        return loop.run(chat(self.judge, prompt, ROOM, self.ledger, self.budget))
+        return await chat(self.judge, prompt, ROOM, self.ledger, self.budget)
 
     def _who(self) -> Any:
         """All that shapes a reply but the question; None where nothing tells."""

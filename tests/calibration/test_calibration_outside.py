@@ -705,3 +705,16 @@ def test_several_classes_and_the_slope_have_a_door(tmp_path, capsys):
     assert slope["low"] < 1 < slope["high"] and slope["n_clusters"] == 50
     assert main(["calibrate", str(file), "--confidence", "bad,fair", "--correct", "is"]) != 0
     assert "'good' is none of the classes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "option", [["--html", "o.html"], ["--abstain", "0"], ["--slope"], ["--missing", "count"]]
+)
+def test_what_classes_do_not_have_is_refused(option, tmp_path, capsys):
+    """--html, --abstain, --slope and --missing were taken and did nothing, without a word."""
+    file = tmp_path / "classes.csv"
+    file.write_text("bad,good,is\n" + ".4,.6,good\n.7,.3,bad\n" * 20)
+    asked = ["calibrate", str(file), "--confidence", "bad,good", "--correct", "is"]
+    assert main(asked) == 0
+    assert main([*asked, *option]) != 0
+    assert f"option {option[0]}" in capsys.readouterr().err

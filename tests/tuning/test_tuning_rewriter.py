@@ -59,17 +59,46 @@ def test_a_model_over_http_rewrites_and_is_paid_once(tmp_path, model):
 def test_a_model_over_http_proposes_criteria_in_a_training(tmp_path, model):
     bill, book = reward.Bill.of(tmp_path / "bill.json", False), Ledger(tmp_path / "ledger.sqlite")
     judge = factory.judge_of({**model, "price": [1, 2]})
-    ask = evolving.asker(judge, SimpleNamespace(bill=bill, ledger=book))
+    ask = evolving.asker(judge, SimpleNamespace(bill=bill, ledger=book, budget=None))
     for _ in range(2):  # once it is known
         assert asyncio.run(ask("Propose.")) == FakeModel.said
     bill.begin(book)
     assert bill.calls == 1 and bill.cost == pytest.approx(19e-6)
 
 
+def test_proposals_count_in_the_budget_of_a_training(tmp_path, model):
+    """kit.Budget(calls=1) was passed by every proposal: only the judge's own calls counted."""
+    bill, book = reward.Bill.of(tmp_path / "bill.json", False), Ledger(tmp_path / "ledger.sqlite")
+    of = SimpleNamespace(bill=bill, ledger=book, budget=kit.Budget(calls=1))
+    ask = evolving.asker(factory.judge_of(model), of)
+    assert asyncio.run(ask("Propose.")) == asyncio.run(ask("Propose.")) == FakeModel.said
+    with pytest.raises(BudgetError):
+        asyncio.run(ask("Propose another."))
+    assert len(FakeModel.asked) == 1 == of.budget.spent.calls
+
+
+def test_a_rewriting_function_may_ask_a_judge(tmp_path, model):
+    """It is not called in the kit's own loop, which it would wait for and stop."""
+
+    def rewrite(prompt):
+        (v,) = kit.judge(
+            [kit.Task(id="t", prompt="p", criteria=(kit.Criterion(id="c", text="is short"),))],
+            [kit.Response(task_id="t", id="r", text=prompt)],
+            judge=model,
+            progress=False,
+        )
+        return v.status
+
+    with Ledger(tmp_path / "ledger.sqlite") as book:
+        assert Reflector(rewrite, None, ledger=book)("A prompt.") == "unknown"
+
+
 def test_a_proposal_without_a_text_is_asked_again(tmp_path, model, monkeypatch):
     """A reply without a text stood in the ledger as "None", and a resumed run read it there."""
     bill, book = reward.Bill.of(tmp_path / "bill.json", False), Ledger(tmp_path / "ledger.sqlite")
-    ask = evolving.asker(factory.judge_of(model), SimpleNamespace(bill=bill, ledger=book))
+    ask = evolving.asker(
+        factory.judge_of(model), SimpleNamespace(bill=bill, ledger=book, budget=None)
+    )
     monkeypatch.setattr(FakeModel, "said", None)
     assert asyncio.run(ask("Propose.")) == ""
     monkeypatch.setattr(FakeModel, "said", "A criterion.")
