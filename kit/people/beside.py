@@ -105,17 +105,19 @@ class Beside:
 
     def weights(self) -> list[float] | None:
         """Inverse probabilities to be drawn; None where all labelled rows are alike. DataError
-        where a stratified draw does not say them."""
-        drawn = {x for x, seen in zip(self.inclusion, self.labelled, strict=True) if seen}
-        DataError.first(
-            (
-                self.design == "stratified" and None in drawn,
-                "the labels were drawn stratified, and do not say their probability",
-                "labels, field inclusion",
-                "give the file with the column `inclusion` that `kit label` wrote",
+        where rows of a stratified draw, or some beside it, do not say theirs."""
+        seen = [i for i, looked in enumerate(self.labelled) if looked]
+        unsaid = [i for i in seen if self.inclusion[i] is None]
+        drawn = {self.inclusion[i] for i in seen} - {None}
+        if unsaid and (self.design == "stratified" or len(drawn) > 1):
+            raise DataError(
+                "a stratified draw, and labels that do not say their probability to be drawn",
+                where=f"labels, response {self.response[unsaid[0]]!r} to task "
+                f"{self.task[unsaid[0]]!r}, field inclusion",
+                fix="give the file with the column `inclusion` that `kit label` wrote, and leave "
+                "out labels that were not drawn",
             )
-        )
-        if len(drawn) < 2 or None in drawn:
+        if len(drawn) < 2:
             return None
         return [1 / x if x else 0.0 for x in self.inclusion]
 

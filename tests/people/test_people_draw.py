@@ -118,6 +118,12 @@ def test_a_probability_that_a_spreadsheet_wrote_anew_is_read_or_an_error_of_its_
     bare = [{k: x for k, x in r.items() if k != "inclusion"} for r in rows]
     with pytest.raises(DataError, match="do not say their probability"):
         kit.agreement(tasks, write(path, bare), grades)
+    # a label beside the draw, a row by hand: all others had lost their weights
+    chosen = {tuple(r[k] for k in ("task_id", "response_id")) for r in rows}
+    task, response = next(at for at in truth if at not in chosen)
+    more = {"task_id": task, "response_id": response, "criterion_id": "c", "label": "met"}
+    with pytest.raises(DataError, match="do not say their probability"):
+        kit.agreement(tasks, write(tmp_path / "m.jsonl", [*rows, more]), grades)
     # a new draw needs no more than their labels
     assert kit.draw(tasks, answers, n=400, labels=path).fresh == 100
 
