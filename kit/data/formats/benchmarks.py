@@ -161,11 +161,7 @@ def checklist(row: Row) -> Parsed:
         row.used.add("references")
         for model, text in references.items():
             row.respond(task_id, str(model), text, source=str(model))
-    held = [field for field in ("response", "output") if row.data.get(field) is not None]
-    own = row.optional("response_id") if len(held) == 1 else None
-    for field in held:
-        row.respond(task_id, own or field, row.take(field), source="data")
-        labelled(row, task_id, own or field)
+    given_answers(row, task_id, "response", "output")
     return row.task(
         task_id,
         chat.prompt,
@@ -180,11 +176,16 @@ def checklist(row: Row) -> Parsed:
     )
 
 
-def labelled(row: Row, task_id: str, response: str) -> None:
-    """The labels of a row that holds one answer."""
-    name = next((n for n in FIELDS if by_criterion(row.data.get(n)) is not None), None)
-    if name and name not in row.used:
-        row.label_all(task_id, response, name)
+def given_answers(row: Row, task_id: str, *fields: str) -> None:
+    """Add the answers that these fields hold, with the row's labels on the first; an only one has
+    the row's response_id."""
+    held = [field for field in fields if row.data.get(field) is not None]
+    own = row.optional("response_id") if len(held) == 1 else None
+    labels = next((n for n in FIELDS if by_criterion(row.data.get(n)) is not None), None)
+    for field in held:
+        row.respond(task_id, own or field, row.take(field), source="data")
+        if labels and labels not in row.used:
+            row.label_all(task_id, own or field, labels)
 
 
 def _weighted(row: Row, items: Any) -> Any:

@@ -16,7 +16,7 @@ from ..schemas import readable
 from ..taskset import Parsed
 from ..values import absent, as_text, beside, blank, listed, literal, number, parsed_json, unguarded
 from . import biorlhf
-from .benchmarks import labelled
+from .benchmarks import given_answers
 from .biorlhf import VERIFIERS
 from .rubric import object_of, snippets
 
@@ -455,10 +455,7 @@ def prompts(row: Row) -> Parsed:
     """Prompts alone."""
     task_id = row.task_id("task_id", "id", "prompt_id")
     chat = ask(row, "prompt", "question", "query", "instruction", "messages", "input")
-    if row.data.get("response") is not None:
-        name = row.optional("response_id") or "response"
-        row.respond(task_id, name, row.take("response"), source="data")
-        labelled(row, task_id, name)
+    given_answers(row, task_id, "response")
     return row.task(
         task_id,
         chat.prompt,
