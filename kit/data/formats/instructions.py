@@ -168,17 +168,11 @@ def _edge(text: str, name: str, argument: str) -> Callable[[Arguments], Made]:
     def make(a: Arguments) -> Made:
         said = a.get(argument)
         usable = isinstance(said, str) and said.strip()
-        return (f"{text} {said!r}.", {"name": name, "text": said}) if usable else None
+        # a quotation mark may follow an end
+        asked = [said, f'{said}"'] if name == "ends" else said
+        return (f"{text} {said!r}.", {"name": name, "text": asked}) if usable else None
 
     return make
-
-
-def _end(a: Arguments) -> Made:
-    made = _edge("Ends with", "ends", "end_phrase")(a)
-    if made is None:
-        return None
-    said = made[1]["text"]
-    return made[0], {"name": "ends", "text": [said, f'{said}"']}  # a quotation mark may follow
 
 
 def _language(a: Arguments) -> Made:
@@ -228,7 +222,7 @@ MAKERS: dict[str, Callable[[Arguments], Made]] = {
         "num_placeholders",
     ),
     "detectable_content:postscript": _postscript,
-    "startend:end_checker": _end,
+    "startend:end_checker": _edge("Ends with", "ends", "end_phrase"),
     "startend:quotation": _fixed(
         "Stands in double quotation marks, all of it.",
         name="regex",
