@@ -321,8 +321,6 @@ def _with_parts(
 def parts_of(item: Mapping[str, Any]) -> str | None:
     """The field of an item that holds criteria of its own, or None. Texts under "items" are none:
     they may be what an answer is to list."""
-    if item.keys().isdisjoint(PARTS):
-        return None
     held = ((n, item[n]) for n in PARTS if isinstance(item.get(n), list) and item[n])
     return next((n for n, x in held if n != "items" or isinstance(x[0], Mapping)), None)
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..records import Verdict, unknown
+from ..records import Verdict
 from .findings import Finding
 from .names import spelled
 from .values import NOTHING, as_text, blank, literal, number
@@ -358,20 +358,17 @@ def human(
         if isinstance(label, (str, int, float, bool)) or label is None
         else json.dumps(label, ensure_ascii=False, default=str)
     }
-    if status in ("unknown", "?"):
-        failure = "abstain" if status == "unknown" else "parse"
-        return unknown(
-            task_id, response_id, criterion_id, failure, judge=judge, meta=meta
-        ), status != "?"
-    return Verdict(
+    verdict = Verdict(
         task_id=task_id,
         response_id=response_id,
         criterion_id=criterion_id,
-        status=status,
+        status="unknown" if status == "?" else status,
         value=value,
+        failure={"unknown": "abstain", "?": "parse"}.get(status),
         judge=judge,
         meta=meta,
-    ), True
+    )
+    return verdict, status != "?"
 
 
 HEADS = (*SAID, "human", "grade", "judgment")  # before a criterion's id in a column's name

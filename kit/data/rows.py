@@ -140,9 +140,8 @@ class Row:
         """
         data = self.data
         there = [n for n in names if n in data]
-        if len(there) < 2:
-            self.used.update(there)
-            return None if not there or absent(data[there[0]]) else data[there[0]]
+        if not there:
+            return None
         filled = [n for n in there if not absent(data[n])]
         chosen = next((n for n in filled if not blank(data[n])), filled[0] if filled else None)
         for n in there:

@@ -63,9 +63,7 @@ def _found(text: str) -> list[str]:
     )  # what WORD finds, five times faster
 
 
-@lru_cache(maxsize=16)  # several rules read the words of one prompt
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(_found(text))
+_words = lru_cache(maxsize=16)(_found)  # several rules read the words of one prompt
 
 
 @lru_cache(maxsize=50_000)
