@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from calendar import month_name
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -90,16 +91,65 @@ _PLAIN = [
     )
 ]
 
+_MONTHS = {
+    said: m for m in month_name[1:] for form in (m, m[:3], m[:4]) for said in (form, form.upper())
+}
+_month = rf"(?P<month>{'|'.join(sorted(_MONTHS, key=len)[::-1])})\b"
+_dot = r"(?:(?<=\b\w{3})(?<!May)\.|(?<=Sept)\.)?"
+_day = r"(?P<day>0?[1-9]|[12]\d|3[01])"
+_year = r"(?P<year>1\d{3}|20\d\d)(?!\d|[.,]\d)"
+_of = r"(?:,?\s+(?:of\s+)?|,|-)"
+_DATES = [
+    re.compile(p)
+    for p in (
+        rf"\b(?:the\s+)?{_day}(?:st|nd|rd|th)?(?:\s+of\s+|[\s-]){_month}(?:{_dot}{_of}{_year})?",
+        rf"(?<!\d )\b{_month}{_dot}\s+(?:the\s+)?{_day}(?:st|nd|rd|th)?\b(?![.:,]?\d|\s?[–-]\s?\d)"
+        rf"(?:{_of}{_year})?",
+        rf"\b{_month}{_dot}{_of}{_year}",
+        rf"(?<![\w/.-]){_year}(?P<by>[-/.])(?P<month>0?[1-9]|1[0-2])(?P=by){_day}(?!\d|[-/.]\d)"
+        r"(?:T\d[\d:.]*Z?)?",
+    )
+]
+_SLASHED = re.compile(r"(?<![\w/.-])(\d\d?)([-/.])(\d\d?)\2([12]\d{3})(?!\d|[-/.]\d)")
+
+
+def _dated(m: re.Match[str]) -> str:
+    found = {"day": "", **m.groupdict(default="")}
+    month = _MONTHS.get(found["month"]) or month_name[int(found["month"])]
+    return " ".join(filter(None, (found["day"].lstrip("0"), month, found["year"])))
+
+
+def _days(m: re.Match[str]) -> list[str]:
+    one, two = int(m[1]), int(m[3])
+    ways = sorted({(one, two), (two, one)})
+    dates = [(day, month) for day, month in ways if 0 < month < 13 and 0 < day < 32]
+    return [f"{day} {month_name[month]} {m[4]}" for day, month in dates]
+
+
+def datings(text: str) -> list[str]:
+    """The two days that a date may be where its day or its month may be first.
+
+    >>> datings("03/04/2015"), datings("14/03/2019")
+    (['3 April 2015', '4 March 2015'], [])
+    """
+    return [day for m in _SLASHED.finditer(text) if len(_days(m)) == 2 for day in _days(m)]
+
 
 def readable(text: str) -> str:
-    """The text in NFKC with plain signs: LaTeX unwrapped, powers as ^n, fractions as a/b.
+    """The text in NFKC with plain signs: LaTeX unwrapped, powers as ^n, fractions as a/b, each date
+    as "3 January 2015"; where day or month may be first ("03/04/2015") it stays.
 
     >>> readable("$343\\\\,\\\\mathrm{m/s}$, 1.6 × 10⁻¹⁹ C, 2½"), readable("−5")
     ('343 m/s, 1.6  x  10^-19 C, 2 1/2', '-5')
+    >>> readable("on the 3rd of January, 2015"), readable("2015-01-03"), readable("Jan. 3, 2015")
+    ('on 3 January 2015', '3 January 2015', '3 January 2015')
     """
     for pattern, to in _NOTATION:
         text = pattern.sub(to, text)
     text = unicodedata.normalize("NFKC", text).translate(_SIGNS)
+    for date in _DATES:
+        text = date.sub(_dated, text)
+    text = _SLASHED.sub(lambda m: _days(m)[0] if len(_days(m)) == 1 else m[0], text)
     for pattern, to in _PLAIN:
         text = pattern.sub(to, text)
     return text

@@ -32,15 +32,23 @@ _PROSE = frozenset(
 )
 _NAME = r"[^\W\d_]+|°(?:\s?[CF]\b)?|[%$€£]"
 _POWER = r"(?:\^?-?\d(?!\d))?"
-_PER = r"\b(?:per|each|every|in (?:a|an|one))\b"
+_EACH = r"\b(?:once )?(?:per|each|every|in (?:a|an|one))\b"
+_TIMES = {
+    **{"minute": "minutely", "hour": "hourly", "day": "daily", "week": "weekly"},
+    **{"month": "monthly", "year": "yearly|annually"},
+}
+_PER = rf"(?:{_EACH}|\b(?:once )?an?(?= (?:second|{'|'.join(_TIMES)})\b))"
 _JOIN = rf"\s?(?:/|·|⋅|\*|{_PER})\s?"
+_RATE = re.compile(
+    "|".join(rf"(?P<{t}>(?:/|{_PER})\s?{t}\b|\b(?:once )?(?:{w})\b)" for t, w in _TIMES.items())
+)
 _WORDS = "|".join(
     sorted(map(re.escape, (k for k in _SPOKEN if " " in k or "-" in k)), key=len)[::-1]
 )
 _FIRST = rf"(?:(?:{_WORDS})\b|(?:(?:square|cubic)\s)?(?:{_NAME}){_POWER})"
 _SAID = re.compile(
     rf"[\s-]?({_FIRST}(?:{_JOIN}(?:\((?:{_NAME}){_POWER}(?:[ ·*](?:{_NAME}){_POWER})*\)|{_FIRST})"
-    rf"|[ ·](?:{_NAME})\^?-\d)*)"
+    rf"|[ ·](?:{_NAME})\^?-\d| (?:once )?(?:{'|'.join(_TIMES.values())})\b)*)"
 )
 
 
@@ -58,7 +66,7 @@ def _registry() -> Any:
 @lru_cache(maxsize=4_096)
 def _unit(text: str) -> Any:
     """The unit that a word or an expression names, or None."""
-    text = _SPOKEN.get(text, text)
+    text = _RATE.sub(lambda m: f"/{m.lastgroup}", _SPOKEN.get(text, text))
     text = re.sub(r"\b(square|cubic)\s+(\w+)", lambda m: f"{m[2]}^{2 + (m[1] == 'cubic')}", text)
     text = re.sub(r"(?<=[^\W\d_])(-?\d)", r"^\1", re.sub(_PER, "/", text))
     text = re.sub(
@@ -111,9 +119,12 @@ def values(value: float, tail: str, unit: str, *, percent: bool = False) -> list
     share = _PERCENT.match(tail)
     if not unit:
         return [value / 100, value][: 1 + percent] if share else [value]
+    periods = {m.lastgroup for m in map(_RATE.search, (said(tail), unit)) if m}
+    if len(periods) > 1 and not (_unit(unit) and "%" not in unit):
+        return []
     if _PERCENT.match(unit):
         return [value] if share else [100 * value] * (not _read(tail))
-    if re.match(rf"[\s-]?{re.escape(unit)}(?!\w|\s?[/^·*]|\s+{_PER})", tail):
+    if re.match(rf"[\s-]?{re.escape(unit)}(?!\w|\s?[/^·*]|\s+{_EACH})", tail):
         return [value]
     found = _read(tail) if said(tail) else ()
     wanted = _read(unit)

@@ -226,7 +226,9 @@ def right_numbers(sentence: str, facts: Iterable[Mapping[str, Any]]) -> set[floa
 _RATES = [
     (
         re.compile(rf"\b(?:(?:per|an?|each|every) {name}|{adverb})\b", re.I),
-        re.compile(rf"\s?(?:(?:/|\b(?:per|each|every)\b)\s?(?:{name}|{short})|\b{adverb})\b"),
+        re.compile(
+            rf"\s?(?:once )?(?:(?:/|\b(?:per|each|every|an?)\b)\s?(?:{name}|{short})|\b{adverb})\b"
+        ),
     )
     for name, adverb, short in (
         ("day", "daily", "d"),

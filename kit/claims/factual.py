@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import accumulate, takewhile
 from typing import Any
 
-from ..checks.quantities import NUMBER_WORDS, limit
+from ..checks.quantities import NUMBER_WORDS, datings, limit, readable
 from ..records import Part, Response, Task
 from . import lexicon as lx
 from . import polar
@@ -402,6 +402,8 @@ def unread(task: Task, text: str) -> str:
     """
     if [_polar(task, f, text) for f in _facts(task)] == [polar.UNREAD]:
         return "whether it is yes or no is not said plainly"
+    if days := [d for f in _facts(task) for d in _datable(f["text"], text)]:
+        return f"whether the day or the month comes first is not said: {days[0]}"
     # what is not paid is known: if a wrong guess were unknown, guessing would cost nothing
     facts = [f for f in _facts(task) if not f.get("about") and found(task, text)]
     for m in (m for s in statements(text, task.prompt) for m in _PARALLEL.finditer(s)):
@@ -420,6 +422,14 @@ def unread(task: Task, text: str) -> str:
     free = (ranked(task.prompt, c) or known.issuperset(words) for c, words in rows)
     told = not said or any(free) or precision(task, text)[1]  # a listing costs
     return "" if told else f"what comes first is not said plainly: {said[0]}"
+
+
+def _datable(fact: str, text: str) -> list[str]:
+    """The days that both may be, where one of them may have its day or its month first."""
+    wanted, told = datings(fact), readable(text)
+    said = [d for d in datings(text) if d in (readable(fact), *wanted)]
+    both = said + [d for d in wanted if re.search(rf"\b{d}\b", told)]
+    return both if fact not in text else []
 
 
 _CLAUSES = re.compile(

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kit.checks import check
 from kit.checks.quantities import agrees, quantities, readable
+from kit.claims import verify
 from kit.claims.factual import matched, score
 from kit.claims.text import sentences
 from kit.data.formats.biorlhf import truth_of
@@ -401,3 +402,55 @@ def test_a_schedule_beside_the_amount_was_wrong_where_the_question_names_none(by
     assert paid("100 mg/day", "100 mg per day", asked) == 1
     assert {paid("100 mg/day", f"100 mg{x}", asked) for x in ("/week", " per hour")} == {0}
     assert paid("5 km", "5 km/h", "How far did it run?") == 0
+
+
+DAYS = """January 3, 2015|3 January 2015|the 3rd of January 2015|3 Jan 2015|Jan. 3rd, 2015|2015-01-03
+|January 3 2015|3-Jan-2015|2015/01/03|January the 3rd, 2015|3 JAN 2015|2015-01-03T10:30:00Z"""
+DAYS = DAYS.replace("\n", "").split("|")
+
+
+def dated(key, text):
+    """What a text earns, None where it is not read."""
+    truth = {**truth_of({"expected_answer": key}), "verifiers": ["factual"]}
+    task = Task(id="t", prompt="When was sample 4 taken?", truth=truth)
+    part = verify("factual", task, Response(task_id="t", id="r", text=text))
+    return None if part.details["unread"] else part.low
+
+
+@pytest.mark.parametrize("key", DAYS[:-1])
+def test_a_date_in_another_notation_than_the_keys_earned_what_a_wrong_one_does(key):
+    """215 of 288 right dates were read as wrong: "January 3, 2015" for "3 January 2015"."""
+    assert [d for d in DAYS if dated(key, f"It was taken on {d}.") != 1] == []
+    wrong = "4 January 2015|January 3, 2014|2015-03-01|3 February 2015|2015|January 2015|13/01/2015"
+    assert {dated(key, f"{d}.") for d in wrong.split("|")} == {0}
+    assert dated(key, "It was not taken on January 3, 2015.") == 0
+    assert dated(key, "03/01/2015.") is dated(key, "It was 1.3.2015.") is None
+    assert dated(key, "03/02/2015.") == 0
+
+
+def test_a_day_or_a_month_may_be_first_in_the_key_too():
+    assert [dated("03/04/2015", x) for x in ("03/04/2015", "4 March 2015")] == [1, None]
+    assert dated("14/03/2019", "March 14, 2019.") == dated("03/14/2019", "14.3.2019") == 1
+    assert dated("liver", "03/04/2015.") == dated("14 March", "15/03/2019") == 0
+
+
+def test_what_only_looks_like_a_date_stays():
+    same = "It is 3.5|in May. 3 mice died|In March 2,500 mice|version 1.2.2015|3/4|GLDS-2015-01-03"
+    assert [t for t in same.split("|") if readable(t) != t] == []
+    assert [q.value for q in quantities(readable("2015-01-03"))] == [3, 2015]
+
+
+OFTEN = " daily| once a day| a day| once daily| per day| every day|/day| once per day".split("|")
+
+
+@pytest.mark.parametrize("by", OFTEN)
+def test_once_a_day_and_daily_are_per_day(by):
+    """ "5 mg/kg daily" was wrong where the key is "5 mg/kg/day"; a year was as good as a month."""
+    asked = "What did group 4 get?"
+    assert paid("5 mg/kg/day", f"5 mg/kg{by}.", asked) == paid(f"5 mg/kg{by}", "5 mg/kg/day.") == 1
+    wrong = f"50 mg/kg{by}|5 µg/kg{by}|5 mg/kg weekly|5 mg/kg an hour|5 mg/kg twice daily"
+    assert {paid("5 mg/kg/day", x, asked) for x in wrong.split("|")} == {0}
+    of = "How fast is bone lost?"
+    assert [paid("1.5% per month", f"1.5% {x}", of) for x in ("monthly", "a year")] == [1, 0]
+    assert [paid("3 times per week", f"3 times {x}") for x in ("weekly", "a day")] == [1, 0]
+    assert [paid("2 mL/h", f"2 mL {x}") for x in ("an hour", "hourly", "a minute")] == [1, 1, 0]
