@@ -292,15 +292,13 @@ class Caller:
 
     def _look(self) -> None:
         """Let those that were refused go on, or end the run when nobody else is being tried."""
-        if self._held is None:
-            return
         if self._answered:
             self._tell(True)
-        elif not self._active:
+        elif self._held is not None and not self._active:
             asyncio.get_running_loop().call_later(GRACE, self._give_up)
 
     def _give_up(self) -> None:
-        if self._held is not None and not self._active and not self._answered:
+        if not self._active and not self._answered:
             self._tell(False)
 
     def _tell(self, answered: bool) -> None:

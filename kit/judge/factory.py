@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from ..errors import KitError, MissingError
-from ..records import Criterion, Response, Task, Verdict, unknown
+from ..records import Criterion, Response, Task, Verdict
 from ..settings.read import fitting, known_names, nearest
 from .keys import missing, veiled
+from .records import Question
 
 FORMS = (
     "code, replay:NAME, local, small, server, endpoint:MODEL, "
@@ -38,8 +39,8 @@ class CodeOnly:
         self, task: Task, response: Response, criteria: Sequence[Criterion]
     ) -> list[Verdict]:
         """Unknown, all of them."""
-        more = dict(judge="code", reason="no judge was asked")
-        return [unknown(task.id, response.id, c.id, "abstain", **more) for c in criteria]
+        asked = Question(task, response, criteria)
+        return asked.unknowns("abstain", judge="code", reason="no judge was asked")
 
 
 def judge_of(value: Any, *, where: str = "judge") -> Any:

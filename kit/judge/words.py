@@ -29,6 +29,10 @@ LONGEST = 64  # characters of a number in text: more is none (and would keep a p
 REASON = 4000  # characters of a reason that are kept
 SHORT = 2  # words in the place of a verdict that may be a slip; more are a text of their own
 _WORDS = re.compile(r"[\w.-]*\w")
+_POINTS = re.compile(
+    r"(\d+(?:\.\d+)?)(?:\s*(?:/|(?:out )?of)\s*(\d+(?:\.\d+)?))?(?:\s*(?:points?|pts))?"
+)
+_PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)\s*(?:%|percent|(?:/|out of)\s*(100))?")
 
 
 class Foreign(ValueError):
@@ -134,23 +138,15 @@ def _bare(text: str) -> str:
     return text
 
 
-def _number(raw: Any, top: float) -> float | None:
-    """Points in [0, top]; anything outside is not a verdict (never clamped)."""
+def _number(raw: Any, top: float, form: re.Pattern[str] = _POINTS) -> float | None:
+    """A number in [0, top], as one or in a short text; anything outside is none (never clamped)."""
     if isinstance(raw, str):
-        m = _matched(
-            r"(\d+(?:\.\d+)?)(?:\s*(?:/|(?:out )?of)\s*(\d+(?:\.\d+)?))?(?:\s*(?:points?|pts))?",
-            raw,
-        )
+        text = _bare(raw)
+        m = form.fullmatch(text) if len(text) <= LONGEST else None
         if not m or (m[2] and float(m[2]) != top):
             return None
         raw = float(m[1])
     return float(raw) if _plausible(raw, top) else None
-
-
-def _matched(pattern: str, raw: str) -> re.Match[str] | None:
-    """The match of a cell as a whole, where it is short."""
-    text = _bare(raw)
-    return re.fullmatch(pattern, text) if len(text) <= LONGEST else None
 
 
 def _plausible(raw: Any, top: float) -> bool:
@@ -166,22 +162,14 @@ def percent(raw: Any) -> float | None:
     >>> percent("85%"), percent(90), percent(250), percent(None), percent(1), percent(10**400)
     (0.85, 0.9, None, None, None, None)
     """
-    number = _share(raw)
+    number = _number(raw, 100, _PERCENT)
     return None if number is None or 0 < number <= 10 else number / 100
-
-
-def _share(raw: Any) -> float | None:
-    """A number from 0 to 100, as one or in text; None for what is none."""
-    if isinstance(raw, str):
-        m = _matched(r"(\d{1,3}(?:\.\d+)?)\s*(?:%|percent|(?:/|out of)\s*100)?", raw)
-        raw = float(m[1]) if m else None
-    return raw if _plausible(raw, 100) else None
 
 
 def _sure(raw: Any) -> bool:
     """True for what may stand in the place of a confidence: a number, true, nothing."""
     empty = raw is None or raw is True or (isinstance(raw, str) and not raw.strip())
-    return empty or _plausible(raw, math.inf) or _share(raw) is not None
+    return empty or _plausible(raw, math.inf) or _number(raw, 100, _PERCENT) is not None
 
 
 def slip(raw: Any, ids: Iterable[str]) -> bool:
