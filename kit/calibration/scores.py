@@ -109,7 +109,7 @@ def _by_value(out: Estimate, x: Inputs, constant: float) -> Estimate:
     down, up = (math.sqrt(float(v @ v) + mixed) for v in ends)
     return replace(
         out,
-        low=max(min(out.low, out.value - down), -constant),
+        low=max(min(out.low, out.value - down), -constant / 4),
         high=min(out.value + up, 1.0),
         method=f"{out.method.split(',')[0]}, Wilson's limits at each stated value",
         note="",
@@ -354,11 +354,13 @@ def against_constant(
         method="Brier less that of the best constant",
         missing=x.missing,
         level=level,
+        bounds=(-math.inf, math.inf),
     )
     # quadratic in the share of right rows: beyond the slope is the square of its error
     right = mean(x.correct, cluster=x.cluster, level=level)
-    out = replace(out, high=max(out.high, out.value + right.half_width**2))
-    return _by_value(out, x, 1.0)
+    high = max(out.high, out.value + right.half_width**2)
+    # the best constant has .25 at most
+    return _by_value(replace(out, low=max(out.low, -0.25), high=min(high, 1.0)), x, 1.0)
 
 
 @takes_table("conf", "correct", "family", "cluster")

@@ -411,6 +411,7 @@ def _of_table(
         1 - w.ravel(),
         p.judge * q + p.reference,
         p.cluster,
+        (low, 1.0),
     )
 
 

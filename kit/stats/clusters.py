@@ -274,10 +274,10 @@ def estimate(
     *,
     n: int,
     method: str,
+    bounds: tuple[float, float],
     missing: int = 0,
     level: float = 0.95,
     se: str = "jackknife",
-    bounds: tuple[float, float] = (-math.inf, math.inf),
     note: str = "",
     size: np.ndarray | None = None,
     kinds: np.ndarray | None = None,
@@ -372,9 +372,9 @@ def of_influence(
     n: int,
     n_clusters: int | None,
     method: str,
+    bounds: tuple[float, float],
     missing: int = 0,
     level: float = 0.95,
-    bounds: tuple[float, float] = (-math.inf, math.inf),
     se: float | None = None,
     units: float | None = None,
     what: str = "rows",
@@ -447,6 +447,7 @@ def no_surer(
     cost: np.ndarray,
     row: np.ndarray,
     group: np.ndarray,
+    bounds: tuple[float, float],
 ) -> Estimate:
     """A measure of agreement with limits no nearer than those of the share of rows that disagree:
     `share` knows how alike rows are, and of clusters that were not drawn.
@@ -475,7 +476,7 @@ def no_surer(
         low=np.fmin(less, out.value),
         high=np.fmax(more, out.value),
     )
-    near = allow_unseen(near, worse, part=1.0)
+    near = allow_unseen(near, worse, bounds, part=1.0)
     return replace(out, low=min(out.low, near.low), high=max(out.high, near.high))
 
 

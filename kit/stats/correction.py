@@ -17,6 +17,7 @@ from .arguments import share as in_unit
 from .clusters import (
     UNSEEN,
     codes,
+    farthest,
     floats,
     of_influence,
     same_length,
@@ -125,8 +126,9 @@ def ppi(
         Zrnic 2023, who pool them); with clusters all moments are of cluster sums, and the
         quantile is Student's with the labelled clusters' degrees of freedom. Rows where the judge
         is unknown are left out. bounds : the range that human scores can have, (0, 1) where all
-        scores lie in it; the limits have room for prompts at an end of it that were not labelled
-        (where it is unknown: at the least and the highest label).
+        labels lie in it: value and limits stay in it, and have room for prompts at an end of it
+        that were not labelled (where that is unknown: at the least or the highest label). Labels
+        of 0 and 1 in no wider range are a rate.
 
     >>> print(ppi([1, 0.5] * 40, [1, 0.5, 1, 0.5, 0.5, None, None, None] * 10))
     .667 [.59, .74], n=80
@@ -137,9 +139,12 @@ def ppi(
         floats(human, name="human"),
         codes(cluster, size),
     )
+    in_bounds(y, bounds or (-math.inf, math.inf))
     keep = ~np.isnan(f)
     f, y, group = f[keep], y[keep], np.unique(group[keep], return_inverse=True)[1]
     lab, missing = ~np.isnan(y), int((~keep).sum())
+    within = ((y[lab] >= 0) & (y[lab] <= 1)).all()
+    span = bounds or ((0.0, 1.0) if within else (-math.inf, math.inf))
     m, n, c = int(lab.sum()), int((~lab).sum()), int(group.max(initial=-1)) + 1
     inside = len(np.unique(group[lab]))
     if inside < 2 or n == 0:
@@ -155,13 +160,18 @@ def ppi(
     extra = _unseen(b, lab, group, m / n)
     spread = float(b @ b) + extra
     lam = 0.0 if not spread > 0 else -float(a @ b) / spread
-    value = float(y[lab].mean() + lam * (f[~lab].mean() - f[lab].mean()))
+    value = float(
+        np.clip(
+            y[lab].mean() + lam * (f[~lab].mean() - f[lab].mean()),  # may lead out of the range
+            *span,
+        )
+    )
     psi = math.sqrt(inside / (inside - 1)) * (a + lam * b)
     held = np.bincount(group, lab, c)
     apart = y[lab] - y[lab].mean()
     # what he moves goes along with the labels so far, whatever his units
     told = lam * (f[lab] @ apart) / max(apart @ apart, 1e-300)
-    shares = bool(np.isin(y[lab], (0.0, 1.0)).all())
+    shares = tuple(span) == (0.0, 1.0) and bool(np.isin(y[lab], span).all())
     out = of_influence(
         value,
         psi[held > 0],
@@ -173,16 +183,14 @@ def ppi(
         method=f"PPI++ (lambda {lam:.3f}), {m} labels",
         missing=missing,
         level=level,
-        bounds=(0.0, 1.0) if shares else (-math.inf, math.inf),
+        bounds=span if shares else (-math.inf, math.inf),
         what="labels",
         leans=not shares,
     )
     if shares:
         return out if math.isnan(out.low) else beside_labels(out, y, np.ones(len(y)), group, told)
-    within = y[lab].min() >= 0 and y[lab].max() <= 1
-    seen = (0.0, 1.0) if within else (y[lab].min(), y[lab].max())
-    in_bounds(y[lab], bounds or (-math.inf, math.inf))
-    return allow_unseen(out, bounds or seen, part=_hidden(told, held, np.bincount(group)))
+    kinds = farthest(y[lab], np.arange(m), span)
+    return allow_unseen(out, kinds, span, part=_hidden(told, held, np.bincount(group)))
 
 
 def _unseen(b: np.ndarray, lab: np.ndarray, group: np.ndarray, ratio: float) -> float:

@@ -30,7 +30,7 @@ from .clusters import (
 )
 from .columns import column, takes_table
 from .estimate import Estimate, number
-from .shares import signed_share
+from .shares import are_shares, signed_share
 from .tails import t_quantile, t_two_sided
 
 CLEARED = "max-T adjusted"  # ends the method of an interval that has its clearance
@@ -51,7 +51,8 @@ def difference(
     that were (`farthest`): a tenth of the prompts may carry the difference. A kind that no drawn
     prompt shows is in no interval, and what makes up fewer than 3 / n of the prompts may not have
     been drawn (rule of three); bounds : the range that scores can have, with which there is room
-    for prompts that differ by all of it. Columns of 0s and 1s have it as they are.
+    for prompts that differ by all of it. Columns of 0s and 1s, with no other `bounds`, have it
+    as they are.
 
     >>> difference([1, 1, 1, 0], [0, 1, 0, 0]).value
     0.5
@@ -72,7 +73,7 @@ def difference(
         bounds=(-most, most),
         kinds=np.column_stack([far, [1.0, 1.0]]),
     )
-    if c < 2 or out.note.startswith("too few") or not np.isin([x, y], (0.0, 1.0)).all():
+    if c < 2 or out.note.startswith("too few") or not are_shares(np.append(x, y), bounds):
         return out
     e = signed_share(x - y, None if cluster is None else inverse, level=level)
     return replace(out, low=e.low, high=e.high, se=e.se, method=e.method, note="")
@@ -234,6 +235,7 @@ def agreement_difference(
     at, cats, said = numbered({"new": new, "old": old, "human": human}, whole_rows=True)
     keep = (at >= 0).all(1)
     q, stat = len(cats), table_stat(measure, len(cats))
+    most = 2.0 if measure in ("kappa", "ac1") else 1.0
     sides = (at[keep, k] * q + at[keep, 2] for k in (0, 1))
     both = np.column_stack([cell_sums(cell, q * q, group[keep]) for cell in sides])
     return estimate(
@@ -245,7 +247,7 @@ def agreement_difference(
         level=level,
         note=said,
         size=both.sum(1) / 2,
-        bounds=(-2.0, 2.0),
+        bounds=(-most, most),
         kinds=np.vstack([np.tile(np.eye(q * q)[:: q + 1], 2), _one_right(at[keep, 2], q)]),
     )
 

@@ -200,6 +200,7 @@ def auroc_change(
         level=level,
         what=OUTCOME,
         method="change in AUROC, clustered DeLong, paired",
+        bounds=(-math.inf, math.inf),
     )
     # rows of the rarer outcome that were not drawn may be as far apart as one of 20 of all rows is,
     # and below FIRM prompts one of the two may rank those of a prompt without a fault (all pairs)

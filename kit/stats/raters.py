@@ -174,7 +174,7 @@ def alpha(
     )
     if math.isnan(out.low):
         return out
-    return no_surer(out, stat, columns, cost, np.arange(n), inverse)
+    return no_surer(out, stat, columns, cost, np.arange(n), inverse, (-1.0, 1.0))
 
 
 STRENGTH = 4.0  # labels' worth of belief that a judge is right `RIGHT` of the time, per true level

@@ -22,10 +22,9 @@ from .clusters import codes, estimate, farthest, floats, same_length, sums, wort
 from .columns import takes_table
 from .correction import Counts, beside_labels, lang_reiczigel, posterior
 from .estimate import Estimate, unknown
-from .shares import CARRIED, allow_unseen, share, signed_share
+from .shares import CARRIED, allow_unseen, are_shares, share, signed_share
 from .tails import t_quantile
 
-SHARES = ((0.0, 1.0), (-math.inf, math.inf))  # ranges, known or not, in which 0s and 1s are shares
 USUAL = 0.8  # share of the rows with one value, from which another may not have been drawn
 DESIGNS = ("random", "by_label", "shifted", "probability")
 
@@ -81,8 +80,7 @@ def mean(
     if (
         math.isnan(out.value)
         or (cluster is not None and (out.n_clusters < 2 or out.note.startswith("too few")))
-        or tuple(bounds) not in SHARES  # a loss, or a reward
-        or not np.isin(x[keep], (0.0, 1.0)).all()
+        or not are_shares(x[keep], bounds)
     ):
         return out
     e = share(x[keep], w[keep], None if cluster is None else inverse, level=level)
@@ -458,6 +456,8 @@ def macro_difference(
     sums = [np.bincount(group[side], x[side], c) for side in sides]
     one, two = (s[both] / size[both] for s, size in zip(sums, sizes, strict=True))
     d, n, missing = one - two, int(known.sum()), int((~known).sum())
+    given = bounds or (-math.inf, math.inf)
+    in_bounds(d, given)
     if bounds is not None and 1 < len(d) < FIRM:
         e = betting(d, bounds=bounds, horizon=len(d), level=level)
         return replace(e, n=n, n_clusters=len(d), missing=missing, method=f"{e.method}; {method}")
@@ -468,13 +468,14 @@ def macro_difference(
         method=method,
         missing=missing,
         level=level,
+        bounds=(-math.inf, math.inf),
     )
-    shares = tuple(span) in SHARES and np.isin(x[known], (0.0, 1.0)).all()
+    shares = tuple(bounds or (-1.0, 1.0)) == (-1.0, 1.0) and are_shares(x[known], span)
     if shares and len(d) > 1 and np.isin(d, (-1.0, 0.0, 1.0)).all():
         e = signed_share(d, None, level=level)
         method = f"{method}; {e.method}"
         return replace(out, low=e.low, high=e.high, se=e.se, method=method, note="")
-    kinds = farthest(d, np.arange(len(d)), bounds or (-math.inf, math.inf))
+    kinds = farthest(d, np.arange(len(d)), given)
     usual = np.unique(x[known], return_counts=True)[1].max(initial=0) >= USUAL * known.sum()
     if usual or (shares and np.max(sizes) > 1):  # another value may be in neither of a prompt's
         low, high = farthest(x[known], np.arange(n))
@@ -482,4 +483,4 @@ def macro_difference(
     width = 1.0 if shares else span[1] - span[0]
     within = (span[0] <= x[known]) & (x[known] <= span[1])
     room = width if within.all() else math.inf
-    return allow_unseen(out, kinds, (-room, room))
+    return allow_unseen(out, kinds, bounds or (-room, room))

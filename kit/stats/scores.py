@@ -245,6 +245,7 @@ def _corrected(r: _Rows, n_unknown: int, level: float) -> RubricScore:
         method="weighted rubric score corrected by labels",
         missing=n_unknown,
         level=level,
+        bounds=(-math.inf, math.inf),
     )
     # labelled prompts of the rarer outcome may not have been drawn: room for UNSEEN more of each
     more = UNSEEN * columns.sum(0)[2 + 2 * k :] / inside

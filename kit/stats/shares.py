@@ -31,6 +31,20 @@ NOISE = 0.5  # standard errors of independent rows' correlation by which it is d
 PULL = 0.25  # informative clusters that say "all rows of a cluster are alike"
 
 
+SHARES = ((0.0, 1.0), (-math.inf, math.inf))  # ranges, known or not, in which 0s and 1s are shares
+
+
+def are_shares(x: np.ndarray, bounds: tuple[float, float]) -> bool:
+    """Whether values (n,) are all 0 or 1 and `bounds`, their range, does not say that they are a
+    loss, a reward or a rating of which no other value was drawn.
+
+    >>> ones = np.array([1.0, 0, 1])
+    >>> are_shares(ones, (0, 1)), are_shares(ones, (-1, 1))
+    (True, False)
+    """
+    return tuple(bounds) in SHARES and bool(np.isin(x, (0.0, 1.0)).all())
+
+
 def wilson(k: float, n: float, *, level: float = 0.95, q: float | None = None) -> Estimate:
     """Wilson's interval for k of n (Wilson 1927). k and n may be effective counts; q replaces the
     normal quantile.
@@ -123,7 +137,7 @@ def drawn(size: np.ndarray) -> float:
 def allow_unseen(
     mean: Estimate,
     kinds: Sequence[float] | np.ndarray,
-    bounds: tuple[float, float] = (-math.inf, math.inf),
+    bounds: tuple[float, float],
     *,
     part: float | None = None,
 ) -> Estimate:
@@ -131,7 +145,7 @@ def allow_unseen(
     each kind adds; part : of all clusters, those that may be of it (default: UNSEEN more than there
     are). Clusters of wrong answers may not have been drawn.
 
-    >>> print(allow_unseen(Estimate(0.01, 0.0, 0.02, 80, 8), [0.9]))
+    >>> print(allow_unseen(Estimate(0.01, 0.0, 0.02, 80, 8), [0.9], (0, 1)))
     .010 [.00, .19], n=80 in 8 clusters
     """
     part = UNSEEN / (mean.units + UNSEEN) if part is None else part

@@ -17,6 +17,7 @@ from .clusters import estimate, floats, jackknife, known, sums
 from .columns import takes_table
 from .estimate import Estimate, number, unknown
 from .paired import fragile
+from .shares import are_shares
 from .tails import t_quantile, t_two_sided
 
 
@@ -38,7 +39,8 @@ def trend(
         for prompts that were not drawn and pull the slope as far as the most extreme drawn. A kind
         that no drawn prompt shows is in no interval, and what makes up fewer than 3 / n of the
         prompts may not have been drawn (rule of three). bounds : the range that values can have,
-        (0, 1) of 0s and 1s; there is then room for prompts that rise, or fall, by all of it.
+        (0, 1) where all are 0 or 1 and it is not given; there is then room for prompts that rise,
+        or fall, by all of it.
 
     >>> e = trend([0, 10, 20, 30, 40], [0.60, 0.61, 0.60, 0.62, 0.62])
     >>> round(e.value, 4), e.low < e.value < e.high
@@ -57,7 +59,7 @@ def trend(
             level=level,
         )
     in_bounds(y, bounds)
-    most = 1.0 if np.isin(y, (0.0, 1.0)).all() else bounds[1] - bounds[0]
+    most = 1.0 if are_shares(y, bounds) else bounds[1] - bounds[0]
     x, y = x - x.mean(), y - y.mean()
     columns = np.column_stack([np.ones(len(x)), x, y, x * x, x * y])
     by = sums(columns, group, c)
@@ -69,12 +71,12 @@ def trend(
         return (sxy - sx * sy / size) / np.where(spread.real > 1e-12 * (x @ x), spread, math.nan)
 
     pull = (by[:, 4] - (x @ y) / (x @ x) * by[:, 3]) / by[:, 0]  # of each prompt on the slope
-    rise = [s * most / 2 * np.abs(x).mean() for s in (-1, 1) if most < math.inf]
-    ends = ([1.0, 0.0, 0.0, x @ x / len(x), v] for v in rise)
+    rise = (most if most < math.inf else math.nan) / 2 * np.abs(x).mean()
     kinds = np.vstack(
         [
             (by / by[:, :1])[[pull.argmin(), pull.argmax()]],
-            *ends,
+            [1.0, 0.0, 0.0, x @ x / len(x), -rise],
+            [1.0, 0.0, 0.0, x @ x / len(x), rise],
         ]
     )
     out = estimate(
@@ -84,6 +86,7 @@ def trend(
         kinds=kinds,
         n=len(x),
         method=f"slope per {per:g} steps",
+        bounds=(-math.inf, math.inf),
         missing=missing,
         level=level,
     )

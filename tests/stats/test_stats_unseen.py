@@ -164,3 +164,106 @@ def test_a_rate_whose_labels_are_all_alike_is_that_label(label):
     for cluster in (None, np.repeat(range(10), 4)):
         e = stats.pass_rate(judge, human, design="random", cluster=cluster)
         assert e.value == label and e.low <= label <= e.high
+
+
+def _few(seed):
+    """Verdicts, scores near 1 and labels of a half, of 3 to 8 prompts with 1 to 3 rows."""
+    rng = np.random.default_rng(seed)
+    prompts = int(rng.integers(3, 9))
+    g = np.repeat(np.arange(prompts), rng.integers(1, 4))
+    near = rng.beta(8, 1, prompts)[g]
+    human = np.clip(near + 0.05 * rng.normal(size=len(g)), 0, 1)
+    judge = np.clip(human + 0.05 * rng.normal(size=len(g)), 0, 1)
+    labels = np.where(np.isin(g, rng.permutation(prompts)[: max(2, prompts // 2)]), human, np.nan)
+    bits = rng.random((3, len(g))) < rng.beta(1, 1, prompts)[g]
+    return {"g": g, "j": judge, "h": labels, "bits": bits.astype(int)}
+
+
+RANGES = {
+    "corrected score": (lambda d: stats.ppi(d["j"], d["h"], cluster=d["g"]), 0, 1),
+    "corrected score in a range": (
+        lambda d: stats.ppi(d["j"], 10 * d["h"], cluster=d["g"], bounds=(0, 10)),
+        0,
+        10,
+    ),
+    "corrected score with one end": (
+        lambda d: stats.ppi(d["j"], 10 - 10 * d["h"], cluster=d["g"], bounds=(0, np.inf)),
+        0,
+        30,
+    ),
+    "corrected rate": (
+        lambda d: stats.ppi([0.4, 0.7, 0.6, 0.2, 0.1], [0, 1, 0, None, None]),
+        0,
+        1,
+    ),
+    **{
+        f"difference in {name}": (
+            lambda d, name=name: stats.agreement_difference(
+                *d["bits"], cluster=d["g"], measure=name
+            ),
+            -most,
+            most,
+        )
+        for name, most in (("accuracy", 1), ("balanced_accuracy", 1), ("kappa", 2), ("ac1", 2))
+    },
+    "weighted kappa": (
+        lambda d: stats.kappa(
+            [1, 2, 0, 2, 2, 0, 2, 2],
+            [2, 1, 0, 2, 2, 0, 2, 2],
+            cluster=[1, 2, 2, 2, 2, 2, 2, 3],
+            weights="quadratic",
+            categories=range(3),
+        ),
+        -1,
+        1,
+    ),
+    "difference of 61 prompts": (
+        lambda d: stats.macro_difference(
+            [5] * 60 + [0],
+            [0] * 60 + [5],
+            new_cluster=range(61),
+            old_cluster=range(61),
+            bounds=(-5, 5),
+        ),
+        -5,
+        5,
+    ),
+    "Brier less a constant's": (
+        lambda d: calibration.against_constant(d["j"], d["bits"][0], cluster=d["g"]),
+        -0.25,
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_limits_of_few_prompts_stay_in_the_range_of_what_they_are_of(name):
+    """Scores near 1 of 5 prompts had limits of .49 to 1.30 with bounds=(0, 1), a rate was -.23, and
+    a difference of accuracies [-1.57, 1.57]."""
+    measure, low, high = RANGES[name]
+    for seed in range(40):
+        e = measure(_few(seed))
+        assert not (e.value < low or e.value > high), e
+        assert not (e.low < low - 1e-9 or e.high > high + 1e-9), e
+        assert not (e.low > e.value or e.high < e.value), e
+
+
+def test_values_that_all_happen_to_be_0_or_1_have_the_room_of_the_range_that_is_given():
+    """Rewards from -1 to 1 of which no other value was drawn were read as shares: of 20 to 100
+    prompts the interval of their difference held .86 to .88, and that of ratings up to 10 ended
+    at 1."""
+    new, old = [1] * 69 + [0], [1] * 70
+    both, step = np.r_[old, new], np.repeat([0, 100], 70)
+    twice, prompts = {"new_cluster": range(70), "old_cluster": range(70)}, [*range(70)] * 2
+    for most in (2, 10):
+        around = (-most, most)
+        assert stats.difference(new, old, bounds=around).low < -most / 20
+        assert stats.trend(step, both, cluster=prompts, bounds=around).low < -0.2
+        assert stats.macro_difference(new, old, **twice, bounds=around).low < -most / 100
+        assert stats.ppi([1, 2, 1, 3] * 2, [0, 1, 0, 1] + [None] * 4, bounds=(0, most)).high > 1
+    for bounds in ({}, {"bounds": (0, 1)}):
+        assert stats.difference(new, old, **bounds).low > -0.1
+        assert stats.trend(step, both, cluster=prompts, **bounds).low > -0.2
+        assert stats.ppi([1, 2, 1, 3] * 2, [0, 1, 0, 1] + [None] * 4, **bounds).high <= 1
+    with pytest.raises(DataError, match="outside"):
+        stats.macro_difference(new, old, **twice, bounds=(-0.5, 0.5))
