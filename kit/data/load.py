@@ -218,28 +218,21 @@ def _one(reader: Any, row: Row, context: Context) -> Parsed:
     try:
         parsed = reader(row)
     except (DataError, RecursionError) as e:
-        parsed = Parsed(
-            row=row.number,
-            where=row.where,
-            findings=tuple(row.findings) + _error(row.number, row.where, str(e)).findings,
-        )
+        parsed = _error(row.number, row.where, str(e), row.findings)
     if parsed.empty:
         context.skipped += 1
         if not any(f.severity == "error" for f in parsed.findings):
-            parsed = Parsed(
-                row=row.number,
-                where=row.where,
-                findings=parsed.findings
-                + _error(row.number, row.where, "the row holds nothing").findings,
-            )
+            parsed = _error(row.number, row.where, "the row holds nothing", parsed.findings)
     return parsed
 
 
-def _error(number: int, where: str, message: str) -> Parsed:
+def _error(number: int, where: str, message: str, before: Iterable[Finding] = ()) -> Parsed:
+    """A row of which nothing is read. before : what was found until then."""
     return Parsed(
         row=number,
         where=where,
         findings=(
+            *before,
             Finding(
                 code="unreadable-row",
                 severity="error",

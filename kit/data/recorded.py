@@ -75,8 +75,6 @@ class RecordedJudges:
             for j in self.models
             if name in (j, j.removeprefix("claude-"), j.partition("-")[0], self.models[j])
         ]
-        if name in self.models:
-            return name
         if len(hits) != 1:
             raise DataError(
                 f"no recorded judge is called {name!r}",

@@ -56,7 +56,7 @@ def lines(source: IO[bytes], parse: json.JSONDecoder) -> Iterator[tuple[str, Any
     rest, n = b"", 0
     while True:
         block = source.read(BLOCK)
-        parts = (rest + block).split(b"\n") if rest else block.split(b"\n")
+        parts = (rest + block).split(b"\n")
         rest = parts.pop() if block else b""
         for raw in parts:
             n += 1
@@ -127,9 +127,7 @@ class _Buffer:
         while True:
             while self.at < len(self.text) and self.text[self.at] in chars:
                 self.at += 1
-            if self.at < len(self.text):
-                return self.text[self.at]
-            if not self.more():
+            if self.at < len(self.text) or not self.more():
                 return self.text[self.at : self.at + 1]
 
     def line_of(self, position: int) -> int:

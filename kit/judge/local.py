@@ -88,7 +88,7 @@ class LocalJudge:
             name or f"local:{Path(str(getattr(model.config, '_name_or_path', '') or 'model')).name}"
         )
         self._lock = threading.Lock()
-        self._options: dict[str, list[list[int]]] = {}
+        self._options: dict[str, list[int]] = {}
         self.identity = _identity(model)
 
     @classmethod
@@ -286,8 +286,8 @@ class LocalJudge:
                     where=f"tokenizer of {self.name}",
                     fix="use another model",
                 )
-            self._options[word] = [ids]
-        return self._options[word][0]
+            self._options[word] = ids
+        return self._options[word]
 
 
 def _reading(logp: Any, options: list[list[int]]) -> Reading:

@@ -101,7 +101,13 @@ class LocalServer:
         threading.Thread(target=self._listen, args=(self._process, ready), daemon=True).start()
         try:  # llama.cpp listens when the model is loaded
             if not ready.wait(self.wait) or not self.base_url:
-                raise self._down("did not start")
+                tail = "; ".join(list(self._said)[-3:])
+                raise JudgeDownError(
+                    "the local server did not start" + (f": {tail[:400]}" if tail else ""),
+                    where=str(self.gguf),
+                    fix="is it a GGUF model that llama.cpp reads, and is there memory for it? "
+                    "`wait=` gives it more time",
+                )
         except BaseException:
             self.stop()
             raise
@@ -115,14 +121,6 @@ class LocalServer:
             else:
                 self._said.append(line.rstrip())
         ready.set()  # the process has ended: nobody need wait longer
-
-    def _down(self, what: str) -> JudgeDownError:
-        tail = "; ".join(list(self._said)[-3:])
-        return JudgeDownError(
-            f"the local server {what}" + (f": {tail[:400]}" if tail else ""),
-            where=str(self.gguf),
-            fix="is it a GGUF model that llama.cpp reads, and is there memory for it? `wait=` gives it more time",
-        )
 
     @property
     def running(self) -> bool:

@@ -139,7 +139,13 @@ def beside(tasks: Any, labels: Any, grades: Any) -> Beside:
     for v in verdicts:
         task = by_id.get(v.task_id)
         if task is None:
-            raise _stranger(v, by_id)
+            near = closest(v.task_id, by_id)
+            raise DataError(
+                f"there is no task {v.task_id!r}, which was graded",
+                where="TASKS",
+                fix="give the tasks that were judged"
+                + (f"; the nearest is {near!r}" if near else ""),
+            )
         _add(out, v, task, criteria.get((v.task_id, v.criterion_id)), given)
     out.orphans = "".join(strays(given, (v.ids for v in verdicts)))
     if given.values and not any(out.labelled):
@@ -195,12 +201,3 @@ def _signed(c: Criterion, by_id: Mapping[str, Criterion]) -> float:
         weight *= -1.0 if above.weight < 0 else 1.0
         above = by_id.get(above.parent or "")
     return weight
-
-
-def _stranger(v: Verdict, tasks: Mapping[str, Task]) -> DataError:
-    near = closest(v.task_id, tasks)
-    return DataError(
-        f"there is no task {v.task_id!r}, which was graded",
-        where="TASKS",
-        fix="give the tasks that were judged" + (f"; the nearest is {near!r}" if near else ""),
-    )
