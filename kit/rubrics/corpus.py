@@ -76,18 +76,17 @@ class Corpus:
                     self.groups[task.group] = -1
             else:
                 self.n["lost"] += 1
-        counts = self.criteria
         for c in task.criteria:
             self.n["scored"] += c.weight != 0
             self.n["negative"] += c.weight < 0
             digest = blake2b(
                 c.text.strip().lower().encode("utf-8", "surrogatepass"), digest_size=8
             ).digest()
-            seen = counts.get(digest, 0)
-            if not seen and len(counts) >= KEEP:
+            seen = self.criteria.get(digest, 0)
+            if not seen and len(self.criteria) >= KEEP:
                 self.n["dropped"] += 1
                 continue
-            counts[digest] = seen + 1
+            self.criteria[digest] = seen + 1
             if seen == 1:
                 self.texts[digest] = c.text[:200]
 

@@ -46,12 +46,8 @@ def table(
         for t in tasks.tasks
         if kind in (None, t.kind)
         and (code is None or code in found.get(t.id, ()))
-        and (not text or text.casefold() in _words(t).casefold())
+        and any(text.casefold() in x.casefold() for x in (t.asked, *(c.text for c in t.criteria)))
     ]
-
-
-def _words(t: Task) -> str:
-    return "\n".join([t.asked, *(c.text for c in t.criteria)])
 
 
 def task_of(tasks: TaskSet, task_id: str) -> Task:

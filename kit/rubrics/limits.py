@@ -55,7 +55,8 @@ COUNTED = {
 # What an answer may be, or a part of it: two that differ are two things.
 PIECES = frozenset(
     "poem story essay email letter summary list code function article post title slogan haiku card "
-    "note message tweet caption headline joke review report speech limerick toast memo".split()
+    "note message tweet caption headline joke review report speech limerick toast memo "
+    "description".split()
 )
 # Words that speak of the whole answer, whatever it is.
 WHOLE = frozenset(
@@ -75,13 +76,33 @@ EXACT = re.compile(
     r"(word|sentence|paragraph|line|verse|stanza|page|character|chapter|slide)s?(?:\s+long)?[\s.]*\Z",
     re.I,
 )
+# Ways of which a whole text has one: alternatives by what they are of.
+MANNERS = {
+    w: (k, float(i))
+    for k, v in {
+        "language": "english spanish french german italian portuguese dutch russian chinese "
+        "japanese korean arabic hindi turkish polish swedish danish norwegian finnish greek hebrew "
+        "latin czech hungarian ukrainian romanian vietnamese thai indonesian",
+        "person": "first-person second-person third-person",
+        "tense": "past-tense present-tense future-tense",
+        "tone": "formal-tone informal-tone",
+    }.items()
+    for i, w in enumerate(v.split())
+}
+MANNER = re.compile(
+    r"\b(?:(?:is|are|be|written|told|narrated|answers?|responds?|repl(?:y|ies)|stays|remains)\s+"
+    r"(?:(?:entirely|completely|fully|only|wholly|exclusively|all|written|told|narrated)\s+)*in\s+"
+    r"(?:the\s+|an?\s+|(?:fluent|correct|good|plain|simple|proper)\s+)?|(?:uses|has|keeps)\s+an?\s+"
+    rf"|language\s+is\s+|uses\s+only\s+)({'|'.join(w.replace('-', '[ -]') for w in MANNERS)})"
+    r"(?:\s+(?:only|throughout))?[\s.!]*\Z",
+    re.I,
+)
 QUOTE = re.compile(r"[\"“]([^\"”]{2,80})[\"”]")
 NEGATED = re.compile(r"\b(?:not|never|no|without|avoids?|isn't|doesn't)\b", re.I)
 
 
 def _number(text: str) -> float:
-    digits = text.replace(",", "")
-    return float(digits) if digits.isdigit() else float(NUMBER[text.lower()])
+    return float(NUMBER.get(text.lower(), text.replace(",", "")))
 
 
 def _bounds(m: re.Match[str]) -> tuple[float, float] | None:
@@ -115,6 +136,9 @@ def limits(text: str) -> list[tuple[str, float, float]]:
     """
     if m := EXACT.match(text):
         return [(m[3].lower(), _number(m[2]), _number(m[2]))]
+    if m := MANNER.search(text):
+        name, n = MANNERS[m[1].lower().replace(" ", "-")]
+        return [(name, n, n)]
     low = text.lower()
     if not (any(w in low for w in LIMITING) or RANGE.search(low)):
         return []

@@ -268,14 +268,11 @@ def opinion_of(
     judge: Any, ledger: Any = None, budget: Any = None, progress: bool = False
 ) -> Opinion | None:
     """What asks this judge; None without one."""
-    ask = partial(
-        opinions,
-        judge=judge,
-        ledger=ledger,
-        budget=budget,
-        progress=progress,
+    return (
+        None
+        if judge is None
+        else partial(opinions, judge=judge, ledger=ledger, budget=budget, progress=progress)
     )
-    return None if judge is None else ask
 
 
 def lint(

@@ -168,7 +168,16 @@ BAD = re.compile(
         |assigns
         |reports|produces
         |presents|shows)\s+(?:(?!{_ANY})\w+\s+)?{_ILL}
-    ) | {_ANYTHING}(?:
+    | (?:confuses|mixes\s+up)\s | copies\s[^.]*\bword\s+for\s+word\b
+    ) | \s*(?:too|overly|excessively)\s+\w+
+    | \s*there\s+(?:is|are)\s+(?:(?!{_ANY})\w+\s+){{1,2}}?{_FAULTS}
+    | \s*(?:(?:the|its|some|many|several|most|all|half|of|important|key|required|needed)\s+)+
+        (?:(?!that|which|who|not|no\b)[\w'’-]+\s+){{1,4}}?(?:is|are)\s+(?:\w+ly\s+)?
+        (?:missing|left\s+out|omitted|wrong|misspelled|broken|dead|{_ILL})(?=\W*(?:\Z|and\b|or\b|,))
+    | \s*no\s+(?:\w+\s+){{0,2}}?(?:sources?|evidence|reasons?|explanations?|examples?|warnings?
+        |units?|steps?|answers?|figures)\s+(?:is|are)\s+(?:given|provided|cited|named
+        |included|mentioned|shown)\b
+    | {_ANYTHING}(?:
     (?:contains?|has|have|includes?|makes|introduces|uses|resorts\s+to|re(?:lies|sts)\s+on
         |is\s+(?:full\s+of|riddled\s+with|littered\s+with|based\s+on))\s+
         (?:(?!{_ANY})\w+\s+){{0,2}}?(?:{_FAULTS}|{_ILL})
@@ -216,6 +225,11 @@ GOOD = re.compile(
     | (?:makes|keeps)\s[^.]*\s(?:interesting|engaging|accessible|clear|memorable|relatable|simple
         |readable|understandable|easy\s+to\s+\w+|safe|exciting)\b
     | \w+s\s+(?:\w+\s+){{0,3}}?the\s+(?:correct|right|proper|accurate)\s+\w+\b
+    | (?:all|every|each)\s+(?:of\s+)?(?:the\s+|its\s+)?(?:(?!that|which)[\w'’-]+\s+){{1,3}}?(?:is
+        |are)\s+(?:\w+ly\s+)?(?:{_WELL}|{_FINE}|explained|supported|backed|justified|cited|sourced
+        |labell?ed)
+    | {_FINE}(?:\s*(?:,|and|,\s+and)\s+\w+)*\W*\Z | (?:compiles|runs\s+without)\b
+    | (?:is|are)\s+right\W*\Z
     | points\s+out\b | takes\s+(?:full\s+)?responsibility\b | takes\s[^.]+\sinto\s+account\b
     | asks\s+(?:about|clarifying|follow-up)\b
     | (?:shows|expresses|demonstrates|conveys|displays|offers)\s+(?:\w+\s+)?
@@ -235,7 +249,8 @@ GOOD = re.compile(
     | (?:validates|sanitizes|sanitises)\s
     | (?:includes|has|adds|contains)\s+(?:\w+\s+)?(?:error\s+handling|type\s+hints|docstrings?
         |unit\s+tests)\b
-    | (?:cites|gives|provides|names|includes)\s+(?:(?!no\b)\S+\s+){{0,2}}?(?:sources|evidence
+    | (?:cites|gives|provides|names|includes)\s+
+        (?:at\s+least\s+)?(?:(?!no\b|with)\S+\s+){{0,2}}?(?:sources|evidence
         |citations)\b
     | (?:thanks|greets|apologi[sz]es)\b(?!\s+(?:for\s+asking|\w*ly\b|too\b|more\b))
     | answers\s+the\s+(?:user['’]s\s+)?question\b(?!\s+in\b)
@@ -288,8 +303,18 @@ SPARED = re.compile(
     | (?:contains?|has|have|includes?|makes|introduces|uses)\s+(?:no|zero|neither)\s+
         (?:\w+\s+){{0,2}}?(?:{_FAULTS}|{_ILL})
     | \w+s\s[^.]*\b(?:without|with\s+no)\s+(?:any\s+)?(?:\w+\s+)?{_FAULTS}
+    | free\s+(?:of|from)\b | (?:there\s+(?:is|are)\s+)?no\s+(?:\w+\s+){{0,2}}?{_FAULTS}
+    | (?:no|none|nothing)\s+(?:[\w'’]+\s+){{0,5}}?(?:is|are)\s+(?:\w+ly\s+)?
+        (?:{_ILL}|missing|left\s+out|omitted|misspelled|forgotten|misspelt)
+    | without\s+(?:any\s+)?(?:\w+\s+){{0,2}}?{_FAULTS}
     )""",
     re.I | re.X,
+)
+# A verb that is denied: what stands without the denial tells what it is.
+DENIED = re.compile(
+    rf"({_SUBJECT})(?:(?:does\s+not|doesn['’]t|do\s+not)\s+(?:ever\s+)?(\w+)|never\s+(\w+s)"
+    r"|(is|are)(?:\s+(?:not|never)|n['’]t))\b",
+    re.I,
 )
 # A turn that takes the head back: "Gives accurate advice but ...", "Clearly states a false date".
 TURN = re.compile(
@@ -392,7 +417,8 @@ UNVERIFIABLE = re.compile(
         |visited|studied|researched|measured|consulted|thought|read|knew|understood|meant)\b
     | \A(?:the\s+)?(?:\w+\s+)?{_PEOPLE}\s+(?:is|are)\s+
         (?:moved|satisfied|convinced|impressed|happy|amused|pleased|touched|grateful|reassured)\b
-    | \b(?:was|were|is)\s+(?:written|composed|created|produced|drafted|made|translated)\s+(?:
+    | \b(?:was|were|is)\s+(?:written|composed|created|produced|generated|drafted|made
+        |translated)\s+(?:
         (?:in|within)\s+(?:less|under|fewer|\d+|\w+\s+(?:minutes|seconds|hours))
         | without\s+(?:help|looking|(?:using\s+)?(?:a|any|the)\s+(?:tool|model|source|internet
         |dictionary))
@@ -407,7 +433,8 @@ UNVERIFIABLE = re.compile(
     | \A(?:the\s+)?[^.,]{1, 60}\s(?:again\s+)?(?:afterwards|after\s+(?:reading|receiving|using
         |following)\s+(?:it|this|the\s+\w+))\s*\.?\s*\Z
     | \b(?:does|will|do)\s+not\s+feel\b
-    | \bmakes?\s+(?:{_PEOPLE}|(?:\w+\s+){{1,2}})\s*(?:buy|laugh|cry|click|subscribe|weep)\b
+    | \bmakes?\s+(?:{_PEOPLE}|(?:every(?:one|body)|people)\s+in\s+\w+\s+\w+|(?:\w+\s+){{1,2}})\s*
+        (?:buy|laugh|cry|click|subscribe|weep)\b
     | \A(?:nobody|no\s+one)\s+(?:gets|is|feels|will)\b
     | \b(?:changes|wins|moves|touches)\s+the\s+(?:mind|heart|hearts|minds)\s+of\b
     | \b(?:author|writer|model|assistant)\s+(?:spent|took)\s+(?:\w+\s+){{0,2}}?
@@ -421,6 +448,22 @@ UNVERIFIABLE = re.compile(
     | \A(?:the\s+)?(?:{_ONE}|model|assistant)\s[^.]*\s(?:before|while)\s+writing\b
     | \A(?:the\s+(?:{_NOUN}))?(?:will|would)\s+(?:win|increase|boost|raise|convince|persuade
         |attract|impress|please|delight|entertain|change|inspire|move)\b
+    | (?:\A(?:the\s+|its\s+)?|\b(?:model|assistant|AI|LLM|response|answer|system)(?:['’]s)?\s+)
+        (?:hidden|internal|private|inner|unspoken)\s+
+        (?:reasoning|thoughts?|thinking|monologue|deliberation|chain|scratch\s?pad)\b
+    | \A(?:the\s+)?(?:(?:model|assistant|AI|LLM|response|answer|system)['’]s\s+)?
+        (?:chain[\s-]of[\s-]thought|reasoning\s+trace|scratch\s?pad|thinking)\s+
+        (?:\w+ly\s+)?(?:is|was
+        |has|had|did|does|(?:consider|weigh|mention|contain|include|explore|show|check|think|plan
+        |acknowledge|verifie|examine|recall|address)(?:s|e?d)?)\b
+    | \b(?:model|assistant|AI|LLM)\s+(?:is|was|seems|feels)\s+(?:\w+ly\s+)?(?:confident|certain|sure
+        |aware|honest|sincere|conscious|motivated)\b
+    | \A(?:the\s+)?(?:model|assistant|AI|LLM)\s+(?:did\s+not|didn['’]t|has\s+not|had)\s
+    | \A(?:the\s+)?(?:response|answer|generation|answering|inference)\s+(?:time|latency)\s+(?:is|was
+        |stays|must|does)\b
+    | \A(?:it\s+|(?:the\s+)?(?:answer|response|reply|text|poem|story|essay|letter|code)\s+)?(?:took
+        |needed)\s+(?:[\w'’-]+\s+){{1,7}}?to\s+
+        (?:write|produce|generate|answer|respond|compose|create|complete)\b
     | \b(?:will|would)\s+(?:go\s+viral|sell\s+well|be\s+remembered|stand\s+the\s+test)\b
     """,
     re.I | re.X,
@@ -460,6 +503,8 @@ REFERENCE = re.compile(
 ATTACHED = re.compile(
     rf"""
     \b(?:attached|enclosed|uploaded)\s+({_THING}|document|article|table|text|report|data|letter)s?\b
+    | \b({_THING}|document|article|table|text|report|letter|graph|figure)s?\s+(?:that|which)\s+
+        (?:is|was|are|were)\s+(?:attached|enclosed|uploaded|included|provided|shown|supplied|sent)\b
     | (?<=\bthe\s)(?:attached|enclosed|uploaded|linked)\s+(?:\w+\s+)?(\w+)
     | \b(?:in|from|(?:consistent|agrees?|compare[sd]?)\s+with|match(?:es)?|based\s+on
         |according\s+to)\s+
@@ -521,9 +566,22 @@ _HIDDEN = frozenset(_ONES) | {f"{w}s" for w in _ONES}
 _HIDDEN |= set(
     "nobody makes afterwards after written changes wins no feel audience people children families "
     "was "
-    "were is model assistant will would".split()
+    "were is model assistant will would reasoning thought thoughts thinking chain took needed "
+    "ai llm latency monologue deliberation scratchpad scratch".split()
 )
 TIMES = 20.0  # a weight this many times the median of its row decides alone, or counts for nothing
+_POINTS = (
+    r"\s*(?:worth\s+|max\w*\.?\s+|up\s+to\s+)?"
+    r"([+-]?\d+(?:\.\d+)?)\s*(?:points?|pts?|marks?)\b\.?\s*"
+)
+# A weight that a text names, once: of several each is of a part.
+POINTS = re.compile(
+    rf"\A(?!.*{_POINTS}.*{_POINTS})(?:\s*[(\[]{_POINTS}[)\]]|{_POINTS}[:–—-]\s"
+    rf"|.*(?:[(\[:;–—-]|\bworth){_POINTS}[)\]]?[\s.]*\Z"
+    r"|.*[(\[]\s*(?:weight|points?|score)(?:\s*[:=]\s*|\s+)([+-]?\d+(?:\.\d+)?)\s*[)\]][\s.]*\Z"
+    rf"|\s*(?:award|give|grant|assign|deduct|subtract|take\s+off)s?{_POINTS}(?:for|if|when|off)\b)",
+    re.I | re.S,
+)
 BEST = re.compile(
     r"(excellent|outstanding|very good|good|great|yes|always|full|fully|complete|completely"
     r"|correct|strong|high|best|met|exceeds)\b",
@@ -548,9 +606,27 @@ def wrong_sign(c: Criterion) -> str | None:
         return None
     head = c.text.split(".")[0][:160]
     if c.weight > 0:
-        return "it names a fault, and meeting it is rewarded" if BAD.match(head) else None
-    good = SPARED.match(head) or (GOOD.match(head) and not TURN.search(c.text))
+        bad = BAD.match(head) or (
+            GOOD.match(_undenied(head)) and not TURN.search(_undenied(c.text))
+        )
+        return "it names a fault, and meeting it is rewarded" if bad else None
+    denied = BAD.match(_undenied(head))
+    good = SPARED.match(head) or denied or (GOOD.match(head) and not TURN.search(c.text))
     return "it names something good, and meeting it is punished" if good else None
+
+
+def _undenied(head: str) -> str:
+    """The head of a criterion without its denial; "" where nothing is denied.
+
+    >>> _undenied("Does not invent sources"), _undenied("It never misses a step"), _undenied("Is")
+    ('invents sources', 'It misses a step', '')
+    """
+    m = DENIED.match(head)
+    if m is None:
+        return ""
+    root = re.sub(r"(?<=[^aeiou])y\Z", "ie", m[2] or "")
+    verb = m[3] or m[4] or re.sub(r"(s|sh|ch|x|z|o)\Z", r"\1e", root) + "s"
+    return f"{m[1]}{verb}{head[m.end() :]}"
 
 
 def injected(text: str, tokens: frozenset[str]) -> bool:
@@ -656,6 +732,22 @@ def extreme_weights(criteria: Sequence[Criterion]) -> list[tuple[Criterion, str]
             n = math.ceil(1 / times)
             out.append((c, f"its weight is 1/{n:.3g} of the median of the row: it hardly counts"))
     return out
+
+
+def other_points(criteria: Sequence[Criterion]) -> list[tuple[Criterion, str]]:
+    """Criteria whose text names another weight than they have ("Names the lake (5 points)"); a row
+    whose weights are all told, on another scale, is sound."""
+    told = [
+        (c, float(next(filter(None, m.groups())))) for c in criteria if (m := POINTS.match(c.text))
+    ]
+    times = {round(n / c.weight, 3) for c, n in told if c.weight}
+    if len(told) == len(criteria) > 1 and len(times) == 1:
+        return []
+    return [
+        (c, f"the text says {n:g} points, its weight is {c.weight:g}")
+        for c, n in told
+        if abs(n) != abs(c.weight)
+    ]
 
 
 def best_first(levels: Sequence[str]) -> str | None:

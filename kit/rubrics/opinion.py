@@ -112,7 +112,6 @@ def _objects(name: str, weight: float, value: float | None) -> bool:
 
 def _finding(p: Parsed, c: Criterion, name: str, v: Any) -> Finding:
     what, fix = QUESTIONS[name]
-    sure = 0.5 if v.p is None else max(v.p, 1 - v.p)
     says = "yes" if v.value is not None and v.value >= 0.5 else "no"
     because = f": {v.reason[:200]}" if v.reason else ""
     return Finding(
@@ -124,6 +123,6 @@ def _finding(p: Parsed, c: Criterion, name: str, v: Any) -> Finding:
         criterion_id=c.id,
         text=c.text[:200],
         message=f"{v.judge or 'the judge'} says {says} to {what!r}{because}",
-        confidence=sure,
+        confidence=0.5 if v.p is None else max(v.p, 1 - v.p),
         suggestion=fix,
     )

@@ -19,6 +19,7 @@ from .meaning import (
     extreme_weights,
     injected,
     missing_reference,
+    other_points,
     unattached,
     unverifiable,
     wrong_sign,
@@ -30,6 +31,7 @@ from .wording import (
     given,
     several,
     subjective,
+    unfinished,
 )
 
 
@@ -91,11 +93,6 @@ def _check_fault(at: At) -> Said:
     return None
 
 
-def _vague(at: At) -> Said:
-    found = () if at.c.levels else subjective(at.r.set, at.c.text)[:3]
-    return _found(", ".join(map(repr, found)), "nothing to measure {} by")
-
-
 RULES = (
     Rule(
         "check-mismatch",
@@ -107,7 +104,12 @@ RULES = (
     Rule(
         "subjective",
         "info",
-        judged(_vague),
+        judged(
+            lambda at: _found(
+                "" if at.c.levels else ", ".join(map(repr, subjective(at.r.set, at.c.text)[:3])),
+                "nothing to measure {} by",
+            )
+        ),
         "say what an outsider would look for, with a number or an example",
     ),
     Rule(
@@ -174,6 +176,12 @@ RULES = (
             "it needs {!r}, which the task does not hold",
         ),
         "put it into the sources or the truth, or into the criterion itself",
+    ),
+    Rule(
+        "unfinished",
+        "warning",
+        judged(lambda at: _found(unfinished(at.c.text, at.task.asked), "the criterion {}")),
+        "write the rest of it",
     ),
     Rule(
         "encoding",
@@ -269,6 +277,10 @@ def _weights(task: Task, found: Found) -> None:
         found("one-signed", "warning", said, suggestion="add what the answer must do")
     for c, why in extreme_weights(task.criteria):
         found("extreme-weight", "warning", why, c, suggestion="check the decimal point")
+    for c, why in other_points(task.criteria):
+        found(
+            "points-in-text", "warning", why, c, suggestion="give it as the weight, or take it out"
+        )
 
 
 def _labels(p: Parsed, task: Task, found: Found) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ..data.words import stem, words
 from ..records import Criterion, grouped
-from .limits import EXACT, LIMIT, NEGATED, NUMBER, PIECES, WHOLE, limits, measured
+from .limits import EXACT, LIMIT, MANNER, NEGATED, NUMBER, PIECES, WHOLE, limits, measured
 from .wording import NEGATION_WORDS
 
 Found = Callable[..., None]  # (code, severity, message, **more): note a finding on the row
@@ -79,9 +79,8 @@ def synonyms() -> dict[str, str]:
 
 @lru_cache(maxsize=10_000)
 def _core(word: str) -> str:
-    known = synonyms()
     root = stem(word).rstrip("e")
-    return known.get(word) or known.get(root) or root
+    return synonyms().get(word) or synonyms().get(root) or root
 
 
 @lru_cache(maxsize=4)
@@ -263,6 +262,15 @@ def _limits(criteria: list[Criterion], found: Found) -> None:
                 suggestion="keep one of the two",
             )
             return
+        implied = o is not c and (low2 <= low and high <= high2) != (low <= low2 and high2 <= high)
+        if implied:
+            found(
+                "implied-limit",
+                "warning",
+                f"{o.id!r} sets a limit for {noun} too: one of the two is met with the other",
+                c,
+                suggestion="keep one, unless steps of one scale are meant",
+            )
 
 
 def _one_thing(a: frozenset[str], b: frozenset[str]) -> bool:
@@ -283,7 +291,7 @@ def _bounds(c: Criterion) -> list[tuple[str, frozenset[str], float, float, bool]
         or NEGATED.search(LIMIT.sub("", c.text))
     ):
         return []
-    rest = EXACT.sub(r"\1", LIMIT.sub(" ", c.text))
+    rest = MANNER.sub(" ", EXACT.sub(r"\1", LIMIT.sub(" ", c.text)))
     # what a limit is on is told by the words that are left without it
     thing = said(rest).key - (_cores(WHOLE) - _cores(PIECES))
     return [(noun + "s", thing, low, high, False) for noun, low, high in found]

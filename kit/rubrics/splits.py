@@ -36,10 +36,9 @@ class Split:
 
 def hash_of(task: Task) -> str:
     """Fingerprint of everything in a task but its split."""
-    held = {k: v for k, v in to_json(task).items() if k != "split"}
-    if not task.history:  # splits were recorded before tasks had turns
-        del held["history"]
-    return fingerprint(_tidy(held))
+    # splits were recorded before tasks had turns
+    left = {"split"} if task.history else {"split", "history"}
+    return fingerprint(_tidy({k: v for k, v in to_json(task).items() if k not in left}))
 
 
 def _tidy(value: Any) -> Any:
@@ -211,8 +210,7 @@ def marked(tasks: Sequence[Task], make: Callable[..., Split], *, seed: int, shar
     more = share * len(tasks) - len(held)
     if more >= 1:
         held.update(make(left, seed=seed, share=more / len(left)).parts["heldout"])
-    rows = list(tasks)
-    return _finish(rows, held, rows, method="marked", seed=seed, share=share)
+    return _finish(list(tasks), held, list(tasks), method="marked", seed=seed, share=share)
 
 
 def as_dict(split: Split) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 """Rules on the wording of one criterion: several requirements, subjective words, leaked answers,
-encoding."""
+encoding, what was left to be filled in or cut off."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence, Set
 
 from ..data.words import STOP, words
+from .notes import QUOTES
 
 VAGUE = frozenset(
     "good nice great appealing engaging interesting compelling beautiful elegant "
@@ -131,6 +132,48 @@ def given(prompt: str) -> frozenset[str]:
     """
     m = GIVEN.search(prompt) if len(prompt) < 1000 else None
     return frozenset(words(m[1])) - STOP if m else frozenset()
+
+
+# What a template or an annotator left to be filled in.
+BLANK = re.compile(
+    r"\{\{\s*[a-z]\w*\s*\}\}|(?<![\w\\^$}])\{\s*(?:\d|[A-Za-z][A-Za-z_ ]{2,30})\}(?![\w^{])"
+    r"|\$\{[a-z]\w{2,}\}|%s|<(?:[A-Z]{3,}(?:[ _][A-Z]+)*|[a-z]+(?:[ _][a-z]+)+"
+    r"|(?i:insert|your|name|enter|add)\b[^<>]{0,40})>"
+    r"|\[(?:(?i:insert|add|your|enter|fill\s+in)\b[^\]]{0,40}|[A-Z]{3,}(?:[ _][A-Z]+)*"
+    r"|(?!sic\b)[A-Za-z]{3,}(?:\s[a-z]+){0,4})\](?!\()"
+    r"|(?<![\w.-])(?:TODO|FIXME|TBD|TBA|XXX+)\b(?![-.]\w)|(?<!\w)_{3,}(?!\w)"
+    r"|\b(?i:lorem\s+ipsum)\b"
+)
+# A criterion may speak of such blanks, and code or a formula is full of them.
+ON_BLANKS = re.compile(
+    r"\b(?:placeholders?|templates?|brackets?|bracketed|braces|variables?|tags?|tokens?|blanks?"
+    r"|comments?|markers?|markup|html|xml|json|latex|f-strings?|syntax|fields?|headings?|sections?"
+    r"|labels?|format\w*)\b|\\",
+    re.I,
+)
+# A sentence that cannot end so; a word that is spoken of may ("the word the").
+CUT = re.compile(
+    r"(?<!\bword)(?<!\bwords)(?<!\barticle)(?<!\bwith)(?<!\bletter)\s(?:the|an|and|or|but|because"
+    r"|its|their|your|my|whose|than|between|nor|including|such\s+as|as\s+well\s+as|due\s+to|which"
+    r"|if|while|although|whether|(?<!\bis\s)(?<!\boption\s)(?<!\bvitamin\s)(?<!\btype\s)a"
+    r")\s*[,(]?\s*\Z|(?<=\w):\s*\Z|(?<=\w\s)\([^()\[\]\\]{0,60}\Z"
+    r"|\A(?!.*\b(?:what|which|who|whom|whose|where|how|that|to\s+\w+)\b)(?s:.*)\s"
+    r"(?:of|from|into|with|for|during|towards?|against|among|within)\s*\Z"
+)
+
+
+def unfinished(text: str, asked: str) -> str | None:
+    """What of a criterion was left to be filled in, or where it breaks off; None for a whole one.
+
+    >>> unfinished("Names {topic} first.", "Write."), unfinished("Says that it is in the", "Write.")
+    ("holds '{topic}', which was left to be filled in", "breaks off after 'the'")
+    """
+    own = QUOTES.sub(" ", text)
+    m = BLANK.search(own)
+    if m and m[0] not in asked and not ON_BLANKS.search(own):
+        return f"holds {m[0]!r}, which was left to be filled in"
+    m = CUT.search(text) if text.count(" ") > 2 else None
+    return f"breaks off after {m[0].split()[-1]!r}" if m else None
 
 
 NEGATION_WORDS = frozenset(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from planted import FIFTH, FIRST, FOURTH, SECOND, SIXTH, THIRD
+from planted import FIFTH, FIRST, FOURTH, SECOND, SEVENTH, SIXTH, THIRD
 
 from kit.cli.inspect import listed
 from kit.data import load_tasks
@@ -53,7 +53,7 @@ def test_rules_that_are_wrong_too_often_are_off_and_none_below_nine_in_ten_is_an
     assert precision.severity("empty-prompt", "error") == "error"
 
 
-@pytest.mark.parametrize("faults", [FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH])
+@pytest.mark.parametrize("faults", [FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH])
 def test_planted_faults_are_named(faults):
     """8 of 22 were; the wanted is 18 of 22, with no alarm on the criteria beside them."""
     missed, beside = [], []
@@ -64,6 +64,49 @@ def test_planted_faults_are_named(faults):
         beside += [f for f in found if f.criterion_id not in (None, f"c{i}")]
     assert len(faults) >= 21 and len(missed) <= len(faults) * 4 / 22, missed
     assert len(beside) <= 1, beside
+
+
+def test_a_fault_that_is_denied_costs_and_an_omission_may():
+    """ "Does not invent any sources." at -2 had no finding; HealthBench punishes omissions so."""
+    for text in ("Does not invent any sources.", "It never misses a step.", "Is not misleading."):
+        assert lint([task("Name it.", ["Names it.", (text, -2)])]).counts["sign"] == 1, text
+    for text in ("Does not mention a doctor.", "Never asks for the age.", "Doesn't name a dose."):
+        assert "sign" not in lint([task("Name it.", ["Names it.", (text, -5)])]).counts, text
+
+
+def test_texts_that_speak_of_blanks_or_end_in_a_quoted_word_are_whole():
+    for text in (
+        "Leaves a placeholder such as [NAME] for the name.",
+        "Uses the code L97.XXX for the ulcer.",
+        "Contains no TODO comments.",
+        "Gives \\frac{part}{whole} of it.",
+        "Says that the word is used with the",
+        'Begins every line with "and the"',
+        "Concludes that the right one is option a",
+    ):
+        assert "unfinished" not in lint([task("Write it.", [text])]).counts, text
+    for text in ("Praises <PRODUCT> first.", "Names [INSERT CITY].", "Says that it lies in the"):
+        assert lint([task("Write it.", [text])]).counts["unfinished"] == 1, text
+
+
+def test_points_in_a_text_are_called_where_the_weight_is_another():
+    """ "Names Lima (5 points)." of weight 1 had no finding."""
+    other, same = ("Names it (5 points).", 1), ("Names it (5 points).", 5)
+    parts = ("Names it (1 point) and the other (1 point).", 2)
+    scaled = [("Names it [5 points].", 0.5), ("Is short [2 points].", 0.2)]
+    found = [lint([task("Name it.", t)]).counts for t in ([other], [same], [parts], scaled)]
+    assert [c.get("points-in-text", 0) for c in found] == [1, 0, 0, 0]
+
+
+def test_a_text_has_one_language_and_a_limit_that_holds_with_another_is_named():
+    two = ["Answers in Spanish.", "The reply is written in English."]
+    assert lint([task("Greet me.", two)]).counts["contradiction"] == 1
+    parts = ["The summary is in French.", "The letter is in English."]
+    assert "contradiction" not in lint([task("Greet me.", parts)]).counts
+    few, many = "Names at least two cities.", "Names at least three cities."
+    assert lint([task("Name it.", [few, many])]).counts["implied-limit"] == 1
+    hotels = ["Names at least two cities.", "Names at least three hotels."]
+    assert "implied-limit" not in lint([task("Name it.", hotels)]).counts
 
 
 def test_too_long_and_too_short_may_both_cost():
