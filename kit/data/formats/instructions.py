@@ -45,16 +45,17 @@ LATIN = ALIKE.union(
 CAPITAL = r"(?<!\w)[A-Z](?:[A-Z0-9'’.-]*[A-Z0-9])?(?!\w)"
 
 
-def _bounds(relation: Any, count: Any) -> tuple[str, dict[str, int]] | None:
-    """("at least 3", {"min": 3}); None for a relation or count that is none."""
-    n = _whole(count)
+def _bounds(a: Arguments, relation: str, count: str) -> tuple[str, dict[str, int]] | None:
+    """("at least 3", {"min": 3}); None for a relation or count that is none. relation : the name of
+    its argument, or the relation itself."""
+    n, stated = _whole(a.get(count)), a.get(relation, relation)
     if n is None:
         return None
-    if relation == "at least":
+    if stated == "at least":
         return f"at least {n}", {"min": n}
-    if relation == "less than" and n > 0:
+    if stated == "less than" and n > 0:
         return f"fewer than {n}", {"max": n - 1}
-    return (f"exactly {n}", {"min": n, "max": n}) if relation == "exactly" else None
+    return (f"exactly {n}", {"min": n, "max": n}) if stated == "exactly" else None
 
 
 def _whole(count: Any) -> int | None:
@@ -66,14 +67,10 @@ def _whole(count: Any) -> int | None:
 def _counted(
     noun: str, check: dict[str, Any], count: str, relation: str = "at least"
 ) -> Callable[[Arguments], Made]:
-    """A maker for "has {at least N} {noun}". relation : the name of its argument, or the relation
-    itself."""
+    """A maker for "has {at least N} {noun}"."""
 
     def make(a: Arguments) -> Made:
-        found = _bounds(
-            a.get(relation, relation if " " in relation or relation == "exactly" else None),
-            a.get(count),
-        )
+        found = _bounds(a, relation, count)
         if found is None:
             return None
         return f"Has {found[0]} {noun}.", {**check, **found[1]}
@@ -85,31 +82,21 @@ def _fixed(text: str, **check: Any) -> Callable[[Arguments], Made]:
     return lambda a: (text, check)
 
 
-def _times(noun: str, what: str, relation: str, count: str) -> Callable[[Arguments], Made]:
-    """A maker for "has the {noun} X {at least N} times"."""
+def _times(
+    text: str, what: str, relation: str, count: str, behind: str = "", **how: bool
+) -> Callable[[Arguments], Made]:
+    """A maker for "has X {at least N} times". text : the criterion, with the places {what} and
+    {often}; behind : a pattern that follows X."""
 
     def make(a: Arguments) -> Made:
-        found = _bounds(a.get(relation), a.get(count))
+        found = _bounds(a, relation, count)
         said = a.get(what)
         if found is None or not isinstance(said, str) or not said:
             return None
-        return f"Has the {noun} {said!r} {found[0]} times.", {
-            "name": "regex",
-            "pattern": re.escape(said),
-            "case": False,
-            **found[1],
-        }
+        pattern = {"name": "regex", "pattern": re.escape(said) + behind, **how, **found[1]}
+        return text.format(what=repr(said), often=found[0]), pattern
 
     return make
-
-
-def _sections(a: Arguments) -> Made:
-    mark = a.get("section_spliter")
-    found = _bounds("at least", a.get("num_sections"))
-    if found is None or not isinstance(mark, str) or not mark:
-        return None
-    pattern = {"name": "regex", "pattern": re.escape(mark) + r"\s?\d+", **found[1]}
-    return f"Has {found[0]} sections marked {mark!r} with a number.", pattern
 
 
 def _nth_paragraph(a: Arguments) -> Made:
@@ -196,8 +183,16 @@ MAKERS: dict[str, Callable[[Arguments], Made]] = {
     "length_constraints:nth_paragraph_first_word": _nth_paragraph,
     "keywords:existence": _words("Has the words", "all", "keywords", whole=False),
     "keywords:forbidden_words": _words("Has none of the words", "none", "forbidden_words"),
-    "keywords:frequency": _times("word", "keyword", "relation", "frequency"),
-    "keywords:letter_frequency": _times("letter", "letter", "let_relation", "let_frequency"),
+    "keywords:frequency": _times(
+        "Has the word {what} {often} times.", "keyword", "relation", "frequency", case=False
+    ),
+    "keywords:letter_frequency": _times(
+        "Has the letter {what} {often} times.",
+        "letter",
+        "let_relation",
+        "let_frequency",
+        case=False,
+    ),
     "detectable_format:number_highlighted_sections": _counted(
         "parts highlighted by asterisks",
         {"name": "regex", "pattern": HIGHLIGHT},
@@ -206,7 +201,13 @@ MAKERS: dict[str, Callable[[Arguments], Made]] = {
     "detectable_format:number_bullet_lists": _counted(
         "bullet points", {"name": "bullets"}, "num_bullets", "exactly"
     ),
-    "detectable_format:multiple_sections": _sections,
+    "detectable_format:multiple_sections": _times(
+        "Has {often} sections marked {what} with a number.",
+        "section_spliter",
+        "at least",
+        "num_sections",
+        behind=r"\s?\d+",
+    ),
     "detectable_format:title": _fixed(
         "Has a title in double angle brackets, <<title>>.",
         name="regex",
