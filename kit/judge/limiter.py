@@ -18,8 +18,6 @@ class Limiter:
     """An adaptive semaphore for one endpoint. `ceiling`: never more; `start`: the first guess (default: the ceiling)."""
 
     def __init__(self, ceiling: int = 256, start: int | None = None):
-        if ceiling < 1 or (start is not None and start < 1):
-            raise ValueError("a limit must be at least 1")
         self.ceiling = ceiling
         self.limit = float(min(start or ceiling, ceiling))
         self.used, self.slow_start = 0, True

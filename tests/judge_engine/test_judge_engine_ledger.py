@@ -483,11 +483,6 @@ def test_slots_are_never_exceeded_or_lost_when_waiters_are_cancelled():
     assert asyncio.run(go()) == (3, 0, 3)
 
 
-def test_a_limit_below_one_is_refused():
-    with pytest.raises(ValueError):
-        Limiter(0)
-
-
 def test_explain_through_the_endpoint(tmp_path):
     with StubServer() as stub:
         book = Ledger(tmp_path / "l.sqlite")

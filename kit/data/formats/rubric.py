@@ -115,9 +115,8 @@ def rlvr(row: Row) -> Parsed:
             row.blank(task_id, f"c{holes.pop(0)}")
         rated = {f"rating{letter}": answer for letter, answer in answers.items()}
         criteria.append(_numbered(row, n, fields, rated))
-        for name in (n for n in rated if n in fields):
-            if not absent(fields[name]):
-                row.label(task_id, rated[name], f"c{n}", fields[name])
+        for name in (k for k in rated if not absent(fields.get(k))):
+            row.label(task_id, rated[name], f"c{n}", fields[name])
     row.numbers(criteria, "criterion", any("weight" in names for _, names in layout.rubrics))
     return row.task(
         task_id,
