@@ -108,7 +108,7 @@ def levels_of(value: Any, scores: Any = None) -> tuple[str, ...]:
     if not all(ends):
         return tuple(texts)
     falls = ends == sorted(ends, reverse=True) and all(k is None for k, _ in pairs)
-    if falls and any(number(t) is None for t in texts):
+    if falls and any(isinstance(t, str) for _, t in pairs):
         raise DataError(
             f"the levels fall from {texts[0][:30]!r} to {texts[-1][:30]!r}: which is the best?",
             fix="write them worst first, or as an object number -> text",
@@ -185,7 +185,7 @@ def by_levels(
     numbers on other criteria then have a scale without these.
     """
     every = {(t.id, c.id): c for t in tasks for c in t.criteria}
-    scaled = {key: c for key, c in every.items() if c.levels or (c.points or 0) > 1}
+    scaled = {key: c for key, c in every.items() if c.levels or (c.points or 1) != 1}
     asked = {task for task, _ in every}
     # a null on another task's criterion is no label: Parquet fills objects so
     out = [
@@ -245,32 +245,31 @@ def _places(
     places = {i: _named(out[i].meta["label"], c) for i, c in own.items()}
     unread = (i for i, place in places.items() if place is None and not _numbered(own[i]))
     left = [i for i in unread if i in numbers]
-    points = {numbers[i] for i in left if not own[i].levels}
+    points = [(numbers[i], _top(own[i])) for i in left if not own[i].levels]
+    # shares where no number exceeds 1, unless all are points of criteria that are worth less
+    small = all(x <= 1 for x, _ in points)
+    shares = small and any(top > 1 or x > top for x, top in points)
+    either = all(x in (0, 1) and top > 1 for x, top in points)
     ends = ((numbers[i], len(own[i].levels)) for i in left if own[i].levels)
     starts = {x == 0 for x, n in ends if x in (0, n)}
     for i in left:
-        top = _top(own[i])
-        stated = {top} if out[i].meta.get("scale") == f"0 to {top:g} points" else set()
-        places[i] = _place(numbers[i], own[i], starts, points | stated)
+        top = 1.0 if own[i].levels else _top(own[i])
+        stated = out[i].meta.get("scale") == f"0 to {top:g} points"
+        unit = top if shares and not stated else 1.0
+        if not (either and unit > 1 and numbers[i]):
+            places[i] = _place(numbers[i] * unit, own[i], starts)
     return places
 
 
-def _place(x: float, c: Criterion, starts: set[bool], points: set[float]) -> float | None:
+def _place(x: float, c: Criterion, starts: set[bool]) -> float | None:
     """The level or points that a number means; None where that is not clear.
 
-    starts : whether levels are counted from 0, as the labels of the set show. points : its numbers
-    on points, and the most where the row says it; shares where none exceeds 1, and 0 and 1 alone
-    may be either.
+    starts : whether levels are counted from 0, as the labels of the set show.
     """
     if c.levels:
         place = x - (True not in starts)
         return place if len(starts) == 1 and place in range(len(c.levels)) else None
-    top = _top(c)
-    if max(points) <= 1:
-        if x and not points - {0, 1}:
-            return None
-        x *= top
-    return x if 0 <= x <= top else None
+    return x if 0 <= x <= _top(c) else None
 
 
 def _again(out: list[Verdict], told: list[Finding], flat: Mapping[int, float]) -> list[Finding]:

@@ -116,13 +116,14 @@ LABEL = re.compile(  # before an item's colon
 )
 # a line that is no criterion: a table, a mark-up, a heading without a colon, a note
 OTHER = re.compile(
-    r"\s*(?:\||```|[\[{]\s*[\"'{]|<(\w+)[^>]*>.*</\1>|(?:total|notes?|nb|instructions?)\s*:"
+    r"\s*(?:\||```|~~~|[\[{]\s*[\"'{]|<(\w+)[^>]*>.*</\1>|(?:total|notes?|nb|instructions?)\s*:"
     r"|[#*\s]*(?:must not|should not|do not|don't|avoid|negative|pitfall|penalt)[^.]*:?[*\s]*\Z)"
     r"|.*\|\s*:?-{3,}",
     re.I,
 )
 
 
+FENCE = re.compile(r"\s*(?:```|~~~)")
 NUMBER = re.compile(  # digits of any script, and what a word or a CJK numeral counts
     rf"[\d\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2079\u2150-\u2182\u2460-\u249b]"
     rf"|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|half|double|partial|full)\s+{_UNIT}"
@@ -145,7 +146,9 @@ def counts(text: str, place: int) -> bool:
 def lines_of(row: Row, text: str, field_name: str) -> list[Any]:
     """The criteria of a text: the items of its list, or its lines; one with levels where lines are
     its scores. None where a line has no role that is known: that is an error."""
-    lines = [x.rstrip() for x in text.expandtabs().split("\n") if re.search(r"\w|\|", x)]
+    lines = [x.rstrip() for x in text.expandtabs().split("\n") if re.search(r"[\w|]|```|~~~", x)]
+    if len(lines) > 2 and FENCE.match(lines[0]) and FENCE.match(lines[-1]):
+        lines = lines[1:-1]
     lines = lines or [text.strip()]
     steps = [m for line in lines if (m := SCORE.match(line))]
     if len(steps) > 1:
@@ -188,7 +191,8 @@ def _items(lines: list[str]) -> tuple[list[str], list[str], list[str]]:
     for line in lines:
         mark = marks.get(line)
         said = line[mark.end() :] if mark else line.strip()
-        roles.append((_role(line, mark, first, bool(items)), line))
+        begun = bool(items) and (first is not None or not items[0][0].islower())
+        roles.append((_role(line, mark, first, begun), line))
         if roles[-1][0] == "item":
             items.append(said)
         elif roles[-1][0] == "more":
@@ -210,7 +214,9 @@ def _items(lines: list[str]) -> tuple[list[str], list[str], list[str]]:
 def _role(line: str, mark: Any, first: Any, begun: bool) -> str:
     """What a line is: "item", "head", "more" of the item before, or "". first : the mark of the
     text's first item, None where it has no list."""
-    fits = {"item": first is None and not HEADING.match(line) and not OTHER.match(line)}
+    goes_on = begun and line.lstrip()[0].islower()  # with the sentence of the line before
+    plain = first is None and not goes_on
+    fits = {"item": plain and not HEADING.match(line) and not OTHER.match(line)}
     if mark:
         alike = mark.group(1, 2) == first.group(1, 2) and (not mark[3]) == (not first[3])
         turned = LABEL.match(line[mark.end() :]) or mark[2] in tuple("✗✘❌")

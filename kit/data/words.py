@@ -19,6 +19,7 @@ SIGNS = re.compile(  # operators: no hyphens or slashes between words, no marks 
 TOLD = re.compile(  # of what is asked: words, operators, any sign that is no end of a sentence
     rf"{WORD.pattern}|{SIGNS.pattern}|[()\[\]{{}}|~&$]|!(?=[\w(\[])|[^\x00-\x7f\s]"
 )
+ALIKE = str.maketrans("’ʼ−", "''-")
 RAISED = re.compile("[²³¹⁰ⁱ⁴-ⁿ]+")
 _ASCII = bytes(
     ord(chr(i).lower()) if i < 128 and chr(i).isalnum() else 32 for i in range(256)
@@ -106,7 +107,8 @@ def asked_key(task: Task) -> str:
     """
     beside = (task.system or "", *task.sources.values()) if task.asked.strip() else ()
     text = "\n".join((task.asked, *beside))
-    plain = unicodedata.normalize("NFKC", RAISED.sub(r"^\g<0>", text)).lower()
+    plain = unicodedata.normalize("NFKC", RAISED.sub(r"^\g<0>", text)).lower().translate(ALIKE)
+    plain = re.sub(r"(?<=\d)–(?=\d)", "-", plain)
     said = " ".join(filter(_tells, TOLD.findall(plain)))
     return said or " ".join(text.split())
 

@@ -120,6 +120,8 @@ ASKS = {"id": "a", "prompt": "Summarize the source."}
                 ("Sum up “Café – 1”!", 'Sum up "Cafe\u0301, 1".', True),
                 ("Read `x` aloud ❤️", "read x aloud ❤", True),
                 ("# Task\n- A well-known poem", "Task: a well known poem", True),
+                ("What’s up in 1914–1918?", "What's up in 1914-1918?", True),
+                ("Compute 5 − 3", "Compute 5 - 3", True),
                 ("Write **one** line - short", "write one line, short", True),
             ]
         ],

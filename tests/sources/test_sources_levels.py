@@ -53,7 +53,7 @@ def test_levels_that_cannot_be_paid_in_equal_steps_are_an_error_and_stay_in_meta
     assert errors == {"bad-levels"} and made.meta["levels"] == levels and made.scale == "binary"
 
 
-@pytest.mark.parametrize("levels", [[5, 4, 3], ["5", "4", "3"], [3.0, 5.0, 4.0]])
+@pytest.mark.parametrize("levels", [[5, 4, 3], ["4", "3", "5"], [3.0, 5.0, 4.0]])
 def test_levels_that_are_numbers_are_put_in_order(levels):
     """The label 5 was worth 0 and the label 3 was worth 1, without a word."""
     made, errors = one({"levels": levels})
@@ -316,6 +316,7 @@ def test_a_number_in_a_levels_words_is_its_number(levels, label, read):
         ["1", "1"],
         ["2: great", "1: ok", "0: bad"],
         ["3. many errors", "2. some errors", "1. no errors"],
+        ["6", "5", "4", "3", "2", "1"],  # German marks, worst first as the README asks
     ],
 )
 def test_levels_that_are_worth_nothing_or_fall_are_an_error(levels):
@@ -380,11 +381,15 @@ def test_labels_beside_their_criteria_are_held_against_them(labels, read, codes)
         ([0.5, 1, 0], [0.5, 1, 0]),
         (["met", 5, 6], [1, 1, None]),
         ([1, 0], [None, 0]),
+        ([0, 0.1, 0.5], [0, 0.2, 1, 0.5]),  # of half a point: all of it was the half
+        ([0, 0.8, 0.5], [0, 0.8, 0.5, 0.5]),
     ],
 )
 def test_labels_on_points_are_read_by_the_points(labels, values):
     """4 of 5 points was .75, or not understood as soon as somebody gave a 0."""
-    scale = {"scale": "points", "points": 5}
+    worth = 5 if len(values) == len(labels) else values[-1]
+    values = values[: len(labels)]
+    scale = {"scale": "points", "points": worth}
     task = {"id": "t", "prompt": "p", "criteria": [{"id": "b", "text": "c", **scale}]}
     answers = [
         {"task_id": "t", "response_id": f"r{i}", "response": "r", "labels": {"b": x}}

@@ -112,6 +112,9 @@ def test_no_list_pays_because_of_a_heading_that_is_not_understood(heading):
         "✓ A\n✗ B",
         "- A\n- Pitfall: B",
         "<criterion>A</criterion><criterion>B</criterion>",
+        "It names Paris and the\nriver Seine, and does not say that London is\nthe capital.",
+        "- A list such as\n```\n- apples\n- pears\n```\n- B",
+        "1. A call as in\n~~~\n1. login\n~~~\n2. B",
     ],
 )
 def test_a_line_of_a_rubric_without_a_known_role_is_no_criterion(text):
@@ -131,6 +134,8 @@ def test_a_line_of_a_rubric_without_a_known_role_is_no_criterion(text):
         ("a. A\n   goes on\nb. B", ["A goes on", "B"]),
         ("1. **Accuracy**: A\n2. Error handling: B", ["**Accuracy**: A", "Error handling: B"]),
         ("Criteria:\nA.\nB: b.", ["A.", "B: b."]),
+        ("names Paris\ngives a date", ["names Paris", "gives a date"]),
+        ("```\n- A\n- B\n```", ["A", "B"]),
     ],
 )
 def test_titles_sections_and_lists_of_a_rubric_are_read(text, texts):
