@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, KitError, MissingError
-from ..records import Criterion, Grade, fingerprint
+from ..records import Criterion, Grade, fingerprint, is_number
 from .evals import CUT, Logged, is_inspect, read_inspect, task_of, text_of, write_inspect
 from .jsonl import write_jsonl
 from .tables import read_rows
@@ -187,11 +187,7 @@ def _scores(row: Mapping[str, Any]) -> dict[str, Any]:
     open-instruct keeps token ids in ground_truth, text in older versions: kept as it is.
     """
     skip = {"id", "example_id", "step", "sample_idx", "prompt_idx", *TIMES}
-    numbers = {
-        k: v
-        for k, v in row.items()
-        if k not in skip and isinstance(v, (int, float)) and not isinstance(v, bool)
-    }
+    numbers = {k: v for k, v in row.items() if k not in skip and is_number(v)}
     kept = {ours: row[name] for name, ours in NAMED.items() if row.get(name) not in (None, "")}
     return {"scores": numbers, **kept}
 

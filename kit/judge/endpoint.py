@@ -253,8 +253,7 @@ class EndpointJudge(Asked):
             outcome = await self._ask(q, mode := "text", room, outcome.doubt)
         if outcome.call is None or outcome.data is None:
             return q.unknowns("transport", judge=self.name, reason=outcome.reason), None, mode
-        reply = outcome.call.reply
-        readings, probs = await large(len(reply), self._read, outcome.data, q, mode)
+        readings, probs = await large(len(outcome.call.reply), self._read, outcome.data, q, mode)
         got = self._verdicts(q, readings, probs, outcome.call, mode)
         if any(r.reason == CUT for r in readings):
             return [_narrow(v, self.max_tokens) for v in got], outcome.call, mode

@@ -153,7 +153,6 @@ def combine(
     ('met', 0.6, 0.333)
     """
     known = [v for v in votes if v.known]
-    first = votes[0]
     quorum = quorum if quorum is not None else len(votes) // 2 + 1
     met = sum(_value(v) >= 0.5 for v in known)
     ps = [_value(v) if v.p is None else v.p for v in known]
@@ -167,7 +166,7 @@ def combine(
         cached=all(v.cached for v in votes),
         meta=_record(votes, met, len(known), ps),
     )
-    ids = (first.task_id, first.response_id, first.criterion_id)
+    ids = votes[0].ids
     if len(known) < quorum:
         cause = (
             Counter(v.failure for v in votes if not v.known).most_common(1)[0][0]

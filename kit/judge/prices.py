@@ -244,9 +244,7 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("calls", "tokens", "usd", "seconds"):
             cap = getattr(self, name)
-            if cap is not None and (
-                isinstance(cap, bool) or not isinstance(cap, (int, float)) or not cap >= 0
-            ):
+            if cap is not None and not (is_number(cap) and cap >= 0):
                 raise KitError(
                     f"a cap must be a number >= 0, got {cap!r}", where=f"Budget({name}=...)"
                 )
