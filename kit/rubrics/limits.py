@@ -28,7 +28,8 @@ LIMIT = re.compile(
     rf"\b(?:(?P<least>{_LEAST})|(?P<over>more\s+than|over|longer\s+than|exceeds)|(?P<most>{_MOST})"
     rf"|(?P<under>fewer\s+than|less\s+than|under|below|shorter\s+than)|(?P<exact>exactly|precisely)"
     rf"|(?P<range>between|from))?\s*\b{_N}"
-    rf"(?:\s*(?:-|–|to|and|and\s+(?:{_MOST}))\s*{_N})?\s+(?:(?:consecutive|different|separate"
+    rf"(?:\s*(?:-|–|to|and|and\s+(?:{_MOST}))\s*{_N})?"
+    r"(?:\s+(?P<early>or\s+(?:more|fewer|less)))?\s+(?:(?:consecutive|different|separate"
     rf"|distinct|main|full|short|"
     r"long|key|unique|specific|relevant|complete)\s+)?(?P<noun>[a-z]{3,})"
     r"(?!\s+(?:per|each|every|in\s+(?:each|every)|for\s+(?:each|every))\b)"
@@ -110,7 +111,7 @@ def _bounds(m: re.Match[str]) -> tuple[float, float] | None:
     kind = next((k for k in BEFORE if m[k]), None)
     first, second = m[7], m[8]
     n = _number(first)
-    after = (m["after"] or "").lower()
+    after = (m["after"] or m["early"] or "").lower()
     if second:
         rising = n <= _number(second) or kind == "least" or m["range"] in ("between", "Between")
         return None if not rising or kind in ("over", "under", "exact") else (n, _number(second))

@@ -63,7 +63,8 @@ _SINS = r"""(?:conf(?:uses|lates|ounds)|muddles|muddies|omits|neglects|forgets|o
     |flouts|wastes|worsens|impersonates)"""
 _MEND = r"(?:seek|see|call|ask|consult|contact|get|visit)(?:ing)?"
 _FOE = (
-    r"(?:user|customer|reader|patient|victim|person|author|writer|client|student|people|employee)s?"
+    r"(?:user|customer|reader|patient|victim|person|author|writer|client|student|people|employee"
+    r"|staff|worker|colleague)s?"
 )
 # What nobody wants, at the head of a criterion: with a positive weight it pays.
 BAD = re.compile(
@@ -414,7 +415,8 @@ UNVERIFIABLE = re.compile(
     | \A(?:the\s+)?\w+\s+will\b[^.]*\b(?:because\s+of|thanks\s+to|after)\s+(?:reading\s+)?
         (?:this|the)\s+(?:letter|answer|response|text|email|post)\b
     | \A(?:the\s+)?(?:{_ONE}|assistant|model)\s+(?:\w+ly\s+)?(?:tested|tried|checked|verified
-        |visited|studied|researched|measured|consulted|thought|read|knew|understood|meant)\b
+        |visited|studied|researched|measured|consulted
+        |weighed|considered|looked\s+up|searched|googled|thought|read|knew|understood|meant)\b
     | \A(?:the\s+)?(?:\w+\s+)?{_PEOPLE}\s+(?:is|are)\s+
         (?:moved|satisfied|convinced|impressed|happy|amused|pleased|touched|grateful|reassured)\b
     | \b(?:was|were|is)\s+(?:written|composed|created|produced|generated|drafted|made

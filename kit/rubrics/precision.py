@@ -17,6 +17,12 @@ that the rule was not written on it found 110 of 139 notes (recall .79) and noth
 they were: 119 of 123 (most of them "Should ..." with a negative weight) and 12 of 14 were right.
 With every sign there turned, "sign" names 42 % of the faults that then pay and 16 % of the merits
 that cost: most of the rest only an expert can tell. These are not among the labels.
+
+"unfinished", "points-in-text" and "implied-limit" came last, with denied faults in "sign". Over
+30,000 criteria of public rubrics they add 4 findings, all right: 2 of "sign", 2 of "unfinished";
+too few for a share. Of 30 faults planted afterwards the default rules named 21 at first sight (13
+before), of 30 planted before, 16 and then 28; on 196 sound criteria none of the four rules
+spoke.
 """
 
 from __future__ import annotations

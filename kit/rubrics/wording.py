@@ -155,10 +155,11 @@ ON_BLANKS = re.compile(
 CUT = re.compile(
     r"(?<!\bword)(?<!\bwords)(?<!\barticle)(?<!\bwith)(?<!\bletter)\s(?:the|an|and|or|but|because"
     r"|its|their|your|my|whose|than|between|nor|including|such\s+as|as\s+well\s+as|due\s+to|which"
-    r"|if|while|although|whether|(?<!\bis\s)(?<!\boption\s)(?<!\bvitamin\s)(?<!\btype\s)a"
+    r"|if|while|although|whether|for\s+example|e\.g\.|i\.e\."
+    r"|(?<!\bis\s)(?<!\boption\s)(?<!\bvitamin\s)(?<!\btype\s)a"
     r")\s*[,(]?\s*\Z|(?<=\w):\s*\Z|(?<=\w\s)\([^()\[\]\\]{0,60}\Z"
     r"|\A(?!.*\b(?:what|which|who|whom|whose|where|how|that|to\s+\w+)\b)(?s:.*)\s"
-    r"(?:of|from|into|with|for|during|towards?|against|among|within)\s*\Z"
+    r"(?:of|from|into|with|for|by|during|towards?|against|among|within)\s*\Z"
 )
 
 

@@ -105,8 +105,14 @@ def test_a_text_has_one_language_and_a_limit_that_holds_with_another_is_named():
     assert "contradiction" not in lint([task("Greet me.", parts)]).counts
     few, many = "Names at least two cities.", "Names at least three cities."
     assert lint([task("Name it.", [few, many])]).counts["implied-limit"] == 1
+    assert lint([task("Name it.", ["Names four or more cities.", few])]).counts["implied-limit"]
     hotels = ["Names at least two cities.", "Names at least three hotels."]
     assert "implied-limit" not in lint([task("Name it.", hotels)]).counts
+
+
+def test_advice_to_see_a_doctor_is_one_thing_in_two_wordings():
+    same = ["Advises to see a doctor about the rash.", "Urges visiting a physician for a rash."]
+    assert lint([task("What is it?", same)]).counts["near-duplicate"] == 1
 
 
 def test_too_long_and_too_short_may_both_cost():
