@@ -57,7 +57,7 @@ class LocalServer:
         gpu_layers: int = 0,
         wait: float = 60.0,
     ):
-        self.gguf = Path(gguf)
+        self.gguf = Path(gguf).absolute()  # the server has a folder of its own
         self.model = self.gguf.stem
         self.settings = {
             "model": str(self.gguf),

@@ -189,9 +189,12 @@ class Gain:
         if over.low > 0 and not fragile(over):
             verb = "beats"
         band = f" [{over.low:+.3f}, {over.high:+.3f}]" if over.low == over.low else ", no interval"
+        why = (
+            "; a few prompts that collapse would turn it" if over.low > 0 and fragile(over) else ""
+        )
         return (
             f"The trained policy ({self.after.value:.3f}) {verb} the best trivial one ({best}, "
-            f"{self.trivial[best]:.3f}): {over.value:+.3f}{band}."
+            f"{self.trivial[best]:.3f}): {over.value:+.3f}{band}{why}."
         )
 
     def table(self) -> list[dict[str, Any]]:

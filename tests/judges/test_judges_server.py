@@ -23,6 +23,13 @@ def test_a_missing_file_is_named(tmp_path):
         LocalServer(tmp_path / "nothing.gguf").start()
 
 
+def test_a_file_below_the_folder_of_the_caller_is_found(tmp_path, monkeypatch):
+    """The server starts in another folder: `--model judge.gguf` was "is it a GGUF model ...?"."""
+    (tmp_path / "judge.gguf").write_bytes(b"a model")
+    monkeypatch.chdir(tmp_path)
+    assert LocalServer("judge.gguf").settings["model"] == str(tmp_path / "judge.gguf")
+
+
 def test_verdicts_are_found_again_although_the_port_is_another(tmp_path):
     """Keys held the random port, so that every restart of the server judged everything anew."""
     files = {n: tmp_path / n for n in ("a.gguf", "b.gguf")}

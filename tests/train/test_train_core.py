@@ -455,6 +455,15 @@ class TestEvaluation:
         gain = evaluation.compare(before, after, trivial={"empty": empty})
         assert "beats the best trivial one (empty, 0.000): +0.58" in gain.sentence
 
+    def test_an_interval_above_zero_that_shows_nothing_says_why(self):
+        """ "+0.271 [+0.067, +0.458]" was "not shown to beat" the trivial policy, and no more."""
+        rewards = (0.0, 0.1, 0.1, 0.6)
+        after = _evaluation("a", {f"p{i}": [rewards[i % 4]] for i in range(24)})
+        empty = _evaluation("e", {f"p{i}": [0.0] for i in range(24)})
+        gain = evaluation.compare(empty, after, trivial={"empty": empty})
+        assert gain.over.low > 0 and "not shown to beat" in gain.sentence
+        assert gain.sentence.endswith("; a few prompts that collapse would turn it.")
+
     def test_a_few_lucky_prompts_beat_nothing(self):
         """ "beats" stood beside rewards dealt out at random, with no interval behind it."""
         after = _evaluation("a", {f"p{i}": [1.0 if i < 2 else 0.0] for i in range(24)})
