@@ -26,8 +26,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, KitError
-from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
+from ..records import Criterion, Response, Task, Verdict, fingerprint
 from ..system.device import choose
+from .records import Question
 
 VERSION = 2
 # What all criteria share is said in the prefix, which is read once; the question after it is short.
@@ -134,22 +135,17 @@ class LocalJudge:
         """The same, from plain code."""
         if not criteria:
             return []
-        keys = self.keys(task, response, criteria)
+        q = Question(task, response, criteria, self.keys(task, response, criteria))
         try:
             readings = self.read(task, response, criteria)
         except (
             KitError,
             RuntimeError,
         ) as e:  # too long for the model, out of memory: the judge's fault, not the answer's
-            return [
-                unknown(
-                    task.id, response.id, c.id, "error", reason=str(e)[:300], judge=self.name, key=k
-                )
-                for c, k in zip(criteria, keys, strict=True)
-            ]
+            return q.unknowns("error", reason=str(e)[:300], judge=self.name)
         return [
             self._verdict(task, response, c, k, r)
-            for c, k, r in zip(criteria, keys, readings, strict=True)
+            for c, k, r in zip(criteria, q.keys, readings, strict=True)
         ]
 
     def _verdict(

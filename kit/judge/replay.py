@@ -222,14 +222,7 @@ def from_reply(
         },
     )
     if score is None:
-        return unknown(
-            made.pop("task_id"),
-            made.pop("response_id"),
-            made.pop("criterion_id"),
-            "parse",
-            reason=f"no score in {reply.text[:60]!r}",
-            **made,
-        )
+        return unknown(failure="parse", reason=f"no score in {reply.text[:60]!r}", **made)
     shown = f"score {score:g} of 5" + ("" if expected is None else f", expected {expected:.2f}")
     if threshold is None:
         return Verdict(

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from ...records import Criterion
+from ...records import Criterion, grouped
 from ..chats import Chat, ask
 from ..criteria import criteria_from, criterion_of, tags_of
 from ..names import sign
@@ -191,8 +191,7 @@ def snippets(row: Row, value: Any) -> dict[str, str]:
                 row.within("sources", more)
                 row.keep(f"source {name}", more)
         given = [(name, as_text(text)) for name, text, _ in told if not absent(text)]
-        out = dict(reversed(given))
-        out = {name: out[name] for name, _ in given}
+        out = {name: texts[0] for name, texts in grouped(given).items()}
         if len(out) != len(given):
             row.aside(
                 "duplicate-id", "sources", value, "two snippets have one id; the first is used"
