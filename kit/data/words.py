@@ -40,15 +40,6 @@ STOP = frozenset(
 )
 
 
-def fold(text: str) -> str:
-    """Text for comparison: compatibility forms, lower case, words only, one space.
-
-    >>> fold("  The Title,  is “Short”. ")
-    'the title is short'
-    """
-    return " ".join(words(text))
-
-
 def words(text: str) -> list[str]:
     """Words in order, lower case."""
     return list(_words(text)) if len(text) > 200 else _found(text)
