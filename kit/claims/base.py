@@ -10,6 +10,7 @@ from typing import Any
 
 from ..checks.text import BLOCK, answered
 from ..records import Part, Response, Task
+from .persons import called
 
 NAMES = ("factual", "direction", "consistency", "uncertainty")
 
@@ -37,20 +38,21 @@ _SENTENCE = re.compile(r"(?:(?![.!?]\s)[^\n])+")
 _ENDLESS = re.compile(r".{800}\S{0,40}")
 
 
-def answer(response: Response) -> Response:
-    """The response without its thoughts and, of several <answer> blocks, with the last one alone.
+def answer(task: Task, response: Response) -> Response:
+    """The response without its thoughts and, of several <answer> blocks, with the last one alone;
+    persons have their names of the key (`claims.persons`).
 
     What runs on for 800 characters is cut there into sentences: the time to read one grows with
     its square.
 
     >>> r = Response(task_id="t", id="r", text="<think>up?</think><answer>down</answer>")
-    >>> answer(r).text.strip()
+    >>> answer(Task(id="t", prompt="Up?"), r).text.strip()
     '<answer>down</answer>'
     """
     first, *blocks = BLOCK.split(answered(response.text))
     text = f"{first}<answer>{blocks[-1]}" if blocks else first
     cut = _SENTENCE.sub(lambda m: _ENDLESS.sub("\\g<0>.\n", m[0]), text)
-    return replace(response, text=cut)
+    return replace(response, text=called(task, cut))
 
 
 def verify(
@@ -63,7 +65,7 @@ def verify(
     name = name or verifier
     if verifier not in applicable(task):
         return Part.absent(name)
-    read = answer(response)
+    read = answer(task, response)
     part = _module(verifier).score(task, read, name=name, **options)
     why = unread(task, read.text)
     low, high = part.range if why else (part.low, part.high)
@@ -76,7 +78,8 @@ def unread(task: Task, text: str) -> str:
     last = _last
     if last[0] is not task or last[1] != text:
         names = {"factual" if n == "consistency" else n for n in applicable(task)} | decisive(task)
-        read = (_module(n).unread(task, text) for n in ("direction", "factual") if n in names)
+        readers = ("direction", "direction"), ("factual", "unclear")
+        read = (_module(reader).unread(task, text) for n, reader in readers if n in names)
         _last = last = task, text, next(filter(None, read), "")
     return last[2]
 

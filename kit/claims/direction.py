@@ -10,14 +10,32 @@ direction and "UPR" is not in "upregulated". Scores follow BioRLHF's pathway ver
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from ..records import Part, Response, Task
+from . import lexicon as lx
 from .clauses import UNREAD, Claim, Reader, together
 from .confidence import without_confidence
 from .cues import CLASH, spelled
-from .text import asserted
+from .text import asserted, clean, tokens
+
+WAYS = {
+    **dict.fromkeys(lx.UP, "up"),
+    **dict.fromkeys(lx.DOWN, "down"),
+    **dict.fromkeys(lx.NONE, "none"),
+    **dict.fromkeys(("up", "upregulated", "activated", "increased", "positive"), "up"),
+    **dict.fromkeys(("down", "downregulated", "suppressed", "decreased", "negative"), "down"),
+    **dict.fromkeys(("none", "ns", "n.s.", "unchanged", "no change"), "none"),
+    **{"↑": "up", "↓": "down"},
+}
+
+
+def way(direction: Any) -> str | None:
+    """up, down or none, however spelled ("Down-regulated "); None for what is no direction."""
+    return WAYS.get(str(direction).casefold().strip().replace("-regulated", "regulated"))
 
 
 def claims(
@@ -54,6 +72,25 @@ def told(task: Task, text: str, rows: Sequence[Mapping[str, Any]]) -> list[Claim
     ways = {c.get("direction") for c in rows if c.get("kind") == "tissue"}
     every = [*subjects] if len(ways) == 1 else ()
     return claims(text, subjects, prompt=task.prompt, every=every)
+
+
+@lru_cache(maxsize=2_048)
+def asked(prompt: str, text: str) -> str:
+    """The direction that a text gives to what a question asks about, whose words stand for it: up,
+    down, none; CLASH where a sentence gives it both, UNREAD and "not_up" as `settle` does; else "".
+
+    >>> asked("Does MSTN rise or fall?", "Its expression went down."), asked("What?", "A rise.")
+    ('down', 'up')
+    """
+    no_names = lx.SMALL | lx.EVERY | lx.LEADS | lx.LEAD_WORDS | lx.ASKS_FOR
+    names = [w for w in tokens(clean(prompt)) if w[0].isalnum() and w.lower() not in no_names]
+    before = "|".join(re.escape(w) for w in names if w in prompt.split(" than ")[0]) or "$^"
+    if re.search(rf"\bthan (?:\w+ ){{0,2}}(?:{before})\b", text):
+        return UNREAD  # "lower on the ground than in flight"
+    found = claims(text, {"": names}, prompt=prompt)
+    ways = {(c.sentence, c.direction) for c in found}
+    both = any({(s, "up"), (s, "down")} <= ways for s, _ in ways)
+    return CLASH if both else settle(found).get("", "")
 
 
 def settle(found: Sequence[Claim]) -> dict[str, str]:

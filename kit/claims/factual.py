@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import accumulate, takewhile
 from typing import Any
 
-from ..checks.quantities import NUMBER_WORDS, datings, limit, readable
+from ..checks.quantities import NUMBER_WORDS, limit
 from ..records import Part, Response, Task
 from . import lexicon as lx
 from . import polar
@@ -40,9 +40,10 @@ from .bags import (
     truths,
 )
 from .choice import decided, guesses, labelled, offered, others
-from .compare import against, first, misplaced, ranked, relation
+from .compare import against, first, misplaced, relation
 from .confidence import without_confidence
-from .direction import held
+from .cues import CLASH, OPPOSITE
+from .direction import asked, held, way
 from .listing import rivals
 from .text import affirmed, asserted, find, norm, phrase_words, spans
 from .varying import alike
@@ -258,7 +259,7 @@ def _other(after: Sequence[str], free: Container[str], of: bool) -> bool:
     return 0 < len(said) <= 2 and not known and rest[0][-2:] not in ("ed", "en")
 
 
-def _facts(task: Task) -> list[dict[str, Any]]:
+def facts_of(task: Task) -> list[dict[str, Any]]:
     """The expected facts, each in its parts (`whole`: its place), with the words of all of them."""
     words = frozenset(w for n in names(task) for w in phrase_words(n))
     sisters = task.truth.get("sisters", ())
@@ -298,7 +299,7 @@ def found(task: Task, text: str) -> list[str]:
     In a comparison, a thing that the question itself names counts only when the answer relates it
     rightly.
     """
-    facts = _facts(task)
+    facts = facts_of(task)
     sentences = statements(text, task.prompt)
     asked = phrase_words(task.prompt)
     comparison = task.truth.get("comparison")
@@ -309,18 +310,23 @@ def found(task: Task, text: str) -> list[str]:
         # "X is smaller than Y" says that Y is the larger
         judged = comparison and fact.get("number") is None and find(asked, [("", fact["text"])])
         hit = related == "right" if judged else matched(fact, sentences, task.prompt)
-        told = _polar(task, fact, text) == fact["text"]
-        named = hit and "alike" not in fact and i not in wrong
-        if not told and (not named or _undecided(task, fact, sentences)):
+        told = polar_of(task, fact, text)
+        named = hit and "alike" not in fact and i not in wrong and told != AGAINST
+        if told != fact["text"] and (not named or _undecided(task, fact, sentences)):
             lost.add(fact["whole"])
     rows = enumerate(truths(task))
     return [str(f.get("id", f"f{i + 1}")) for i, f in rows if i not in lost]
 
 
-def _polar(task: Task, fact: Mapping[str, Any], text: str) -> str:
+def polar_of(task: Task, fact: Mapping[str, Any], text: str) -> str:
     """What an answer without the word says to a yes/no question (`kit.claims.polar`), and of
     whether all are alike (`kit.claims.varying`).
     """
+    if want := way(fact["text"]):
+        said = asked(task.prompt, text)
+        moves = fact["text"].casefold() in (lx.UP | lx.DOWN) - lx.SIZES and len(truths(task)) == 1
+        against = moves and said in (CLASH, OPPOSITE.get(want))
+        return {want: fact["text"], polar.UNREAD: said}.get(said, AGAINST * against)
     said = statements(text, task.prompt)
     if "alike" in fact:
         ways = held(task, text)
@@ -331,12 +337,13 @@ def _polar(task: Task, fact: Mapping[str, Any], text: str) -> str:
     return "" if worded else polar.said(task.prompt, text)
 
 
+AGAINST = "against"
 _EITHER = re.compile(r"\d\D*\bor\b(?! equal)\D*\d")  # one of two limits, where both are wanted
 
 
 def _undecided(task: Task, fact: Mapping[str, Any], sentences: Sequence[str]) -> bool:
     """True where the answer names an alternative to the fact as well (`kit.claims.choice`)."""
-    facts, prompt, sisters = _facts(task), task.prompt, task.truth.get("sisters", ())
+    facts, prompt, sisters = facts_of(task), task.prompt, task.truth.get("sisters", ())
     counted = fact.get("number") is not None
     against_it = opposite(fact)
     sides = lx.LIMITS if "side" in fact else frozenset()
@@ -380,61 +387,10 @@ def _undecided(task: Task, fact: Mapping[str, Any], sentences: Sequence[str]) ->
 
 def swapped(task: Task, sentences: Sequence[str]) -> set[int]:
     """Indices of the facts that are asserted of something else only (`kit.claims.compare`)."""
-    facts = _facts(task)
+    facts = facts_of(task)
     owned = [(i, f) for i, f in enumerate(facts) if f.get("about")]
     rows = [(_read(s)[1], {i: places(f, s, task.prompt) for i, f in owned}) for s in sentences]
     return misplaced(rows, facts)
-
-
-_PARALLEL = re.compile(
-    r"(?P<one>\d[\d.,]*(?: \w+)? (?P<by>for|in|with|under|on|at|of) [^,;]*?),? "
-    r"(?:and|but|while|whereas) (?P<two>\d[\d.,]*(?: \w+)? (?P=by) [^,;]*)"
-)
-
-
-def unread(task: Task, text: str) -> str:
-    """Why the right number may be one of something else: another stands beside it in the same way,
-    and the question's words do not tell them apart; "" elsewhere.
-
-    >>> t = Task(id="t", prompt="How many legs?", truth={"facts": [{"text": "6", "number": 6}]})
-    >>> unread(t, "It is 6 for flies and 8 for spiders.")
-    'which number answers is not said: 6 for flies and 8 for spiders.'
-    """
-    if [_polar(task, f, text) for f in _facts(task)] == [polar.UNREAD]:
-        return "whether it is yes or no is not said plainly"
-    if days := [d for f in _facts(task) for d in _datable(f["text"], text)]:
-        return f"whether the day or the month comes first is not said: {days[0]}"
-    # what is not paid is known: if a wrong guess were unknown, guessing would cost nothing
-    facts = [f for f in _facts(task) if not f.get("about") and found(task, text)]
-    for m in (m for s in statements(text, task.prompt) for m in _PARALLEL.finditer(s)):
-        right = [m[k] for k in ("one", "two") if right_numbers(m[k], facts)]
-        if (
-            len(right) == 1
-            and not {*phrase_words(right[0])} & {*phrase_words(task.prompt)} - lx.LEADS
-        ):
-            return f"which number answers is not said: {m[0]}"
-    known = {w.lower() for t in (task.prompt, *names(task)) for w in phrase_words(t)}.union(
-        lx.FREE, lx.CONCLUDES, lx.SPEECH, lx.LEAD_WORDS
-    )
-    parts = (c for s in statements(text, task.prompt) for c in _CLAUSES.split(s))
-    said = [c for c in parts if any(matched(f, [c], task.prompt) for f in facts)]
-    rows = ((c, (w.lower() for w in phrase_words(c) if w.isalpha())) for c in said)
-    free = (ranked(task.prompt, c) or known.issuperset(words) for c, words in rows)
-    told = not said or any(free) or precision(task, text)[1]  # a listing costs
-    return "" if told else f"what comes first is not said plainly: {said[0]}"
-
-
-def _datable(fact: str, text: str) -> list[str]:
-    """The days that both may be, where one of them may have its day or its month first."""
-    wanted, told = datings(fact), readable(text)
-    said = [d for d in datings(text) if d in (readable(fact), *wanted)]
-    both = said + [d for d in wanted if re.search(rf"\b{d}\b", told)]
-    return both if fact not in text else []
-
-
-_CLAUSES = re.compile(
-    r"[,;:.()–—](?!\d)|\b(?:and|but|because|since|as|so|while|whereas|which|with|due|by)\b"
-)
 
 
 def contradicted(task: Task, said: Sequence[str]) -> list[str]:
@@ -463,7 +419,7 @@ def _opening(task: Task, said: Sequence[str]) -> set[str]:
     compares = not said or task.truth.get("comparison")
     return (
         set()
-        if compares or any(matched(f, said[:1]) for f in _facts(task))
+        if compares or any(matched(f, said[:1]) for f in facts_of(task))
         else _new(re.split("[,;:.(–—]", said[0])[0], task)
     )
 
@@ -477,14 +433,16 @@ def precision(task: Task, text: str) -> tuple[float, list[str]]:
     """(matched / (matched + rivals), the rivals); 1.0 where nothing is listed beside the facts."""
     said = statements(text, task.prompt)
     listed = rivals(
-        () if all("alike" in f for f in _facts(task)) else said,  # cases may be listed
-        is_fact=lambda s: any(matched(f, [s]) for f in _facts(task)),
+        () if all("alike" in f for f in facts_of(task)) else said,  # cases may be listed
+        is_fact=lambda s: any(
+            matched(f, [s]) or asked(task.prompt, s) == way(f["text"]) for f in facts_of(task)
+        ),
         prompt=task.prompt,
         candidates=task.truth.get("candidates", ()),
         names=names(task),
     )
     wrong = contradicted(task, said)
-    wrong += [f"{_facts(task)[i]['text']} elsewhere" for i in sorted(swapped(task, said))]
+    wrong += [f"{facts_of(task)[i]['text']} elsewhere" for i in sorted(swapped(task, said))]
     beside = list(dict.fromkeys([*listed, *surplus(task, said), *wrong]))
     hits = len(found(task, text))
     return (hits / (hits + len(beside)) if beside else 1.0), beside

@@ -82,8 +82,8 @@ def correct(task: Task, response: Response) -> float | None:
         for n, k in (("factual", "facts"), ("direction", "claims"))
         if n in applicable(task) and task.truth.get(k)
     ]
-    known = asked and not unread(task, answer(response).text)
-    return float(outcome(task, answer(response)) >= 0.5) if known else None
+    known = asked and not unread(task, answer(task, response).text)
+    return float(outcome(task, answer(task, response)) >= 0.5) if known else None
 
 
 def _fulfilled(task: Task, response: Response) -> float | None:

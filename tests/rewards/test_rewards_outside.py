@@ -571,7 +571,11 @@ def test_tags_without_an_end_take_no_time():
     """A pattern tried every opening tag up to the end: 100,000 of them took minutes."""
     for tag in ("<think>", "</think>", "<answer>", "<think></think>"):
         started = time.process_time()
-        text = answered(answer(Response(task_id="t", id="r", text=f"x {tag * 50_000} y")).text)
+        text = answered(
+            answer(
+                Task(id="t", prompt="p"), Response(task_id="t", id="r", text=f"x {tag * 50_000} y")
+            ).text
+        )
         assert time.process_time() - started < 1 and text.endswith("y")
     assert answered("<think>a <think>b</think> c") == " c", "a template opened it once more"
     assert answered("so <think>a</think> b <think>c</think> d").split() == ["so", "b", "d"]

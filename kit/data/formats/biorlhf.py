@@ -16,20 +16,11 @@ from typing import Any
 
 from ...checks.quantities import quantities, readable
 from ...checks.units import said
-from ...claims import lexicon
 from ...claims.choice import is_name
+from ...claims.direction import WAYS, way
 
 VERIFIERS = ("factual", "direction", "consistency", "uncertainty")
 _PREFIX = re.compile(r"^(?:HALLMARK|KEGG|REACTOME|MITOCARTA|BIOCARTA|GOBP|GO|WP)_")
-_DIRECTIONS = {
-    **dict.fromkeys(lexicon.UP, "up"),
-    **dict.fromkeys(lexicon.DOWN, "down"),
-    **dict.fromkeys(lexicon.NONE, "none"),
-    **dict.fromkeys(("up", "upregulated", "activated", "increased", "positive"), "up"),
-    **dict.fromkeys(("down", "downregulated", "suppressed", "decreased", "negative"), "down"),
-    **dict.fromkeys(("none", "ns", "n.s.", "unchanged", "no change"), "none"),
-    **{"↑": "up", "↓": "down"},
-}
 _CHANGED = re.compile(
     r"\b(?P<before>[a-z]+)(?: (?:by|of|to|about|around|roughly|approximately))*[ ~+-]*(?=\d)"
     r"|\d(?:%| ?percent|[ -]?fold| times)? (?P<after>[a-z]+)\b"
@@ -108,7 +99,7 @@ def faults(raw: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
     sure = raw.get("expected_confidence")
     unsure = [] if sure is None or _warranted(sure) or raw.get("warranted") else [sure]
-    lost = [d for _, d, _ in _directed(raw) if not _way(d)]
+    lost = [d for _, d, _ in _directed(raw) if not way(d)]
     return [
         *(
             (
@@ -186,11 +177,6 @@ def _shorter(subject: str) -> list[str]:
     return [f for f in dict.fromkeys(forms) if f != subject]
 
 
-def _way(direction: Any) -> str | None:
-    """up, down or none, however spelled ("Down-regulated "); None for what is no direction."""
-    return _DIRECTIONS.get(str(direction).casefold().strip().replace("-regulated", "regulated"))
-
-
 def _directed(raw: Mapping[str, Any]) -> list[tuple[str, Any, Sequence[str]]]:
     """Subject, direction as it is written, and aliases of each directed claim."""
     by_tissue = raw.get("tissue_directions")
@@ -209,10 +195,10 @@ def _directed(raw: Mapping[str, Any]) -> list[tuple[str, Any, Sequence[str]]]:
 
 def _claims(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
-        {"subject": s, "direction": _way(d), "aliases": list(names)}
+        {"subject": s, "direction": way(d), "aliases": list(names)}
         | ({"kind": "tissue"} if isinstance(raw.get("tissue_directions"), Mapping) else {})
         for s, d, names in _directed(raw)
-        if _way(d)
+        if way(d)
     ]
 
 
@@ -264,7 +250,7 @@ def _also(text: str) -> list[str]:
         unit = high.lstrip("0123456789.,")
         joints = "{} to {}", "{}-{}", "{}–{}", "between {} and {}"
         return [j.format(lower, high) for j in joints for lower in dict.fromkeys((low, low + unit))]
-    if _DIRECTIONS.get(text.casefold()) == "none":
+    if WAYS.get(text.casefold()) == "none":
         return ["unchanged", "did not change", "does not change"]
     if re.fullmatch(r"\d+:\d+", text):
         return [text.replace(":", " to ")]
@@ -291,7 +277,7 @@ def _fact(text: str, number: int) -> dict[str, Any]:
         return fact
     fact |= {"number": found[0].value, "tolerance": 0}
     moved = _CHANGED.search(text.casefold())
-    direction = _DIRECTIONS.get(moved["before"] or moved["after"]) if moved else None
+    direction = WAYS.get(moved["before"] or moved["after"]) if moved else None
     if direction not in ("up", "down"):
         return fact
     size = abs(found[0].value)

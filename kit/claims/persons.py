@@ -1,0 +1,66 @@
+"""Persons: whom an answer means by a surname, an initial, a title or a name more than the key has.
+
+The surname tells who it is where no other answer of the data set has it; another first name is
+another person.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from ..records import Task
+from . import lexicon as lx
+from .bags import FIELD, SISTERS, names
+
+_ASKED = re.compile(
+    r"\b(?:whom?|whose)\b|\b(?:which|what) (?:\w+ ){0,2}?(?:\w+(?:naut|ist|ian)|person|doctor"
+    r"|researcher|engineer|author|inventor|(?:wo)?man|president|laureate|winner)s?\b",
+    re.I,
+)
+_TITLES = r"(?:(?:Drs?|Doctor|Prof|Professor|Sir|Dame|Lord|Lady|Mr|Mrs|Ms|Madame|Mme|St)\.? )*"
+_WORD = r"(?:(?:[A-Z]\.)+|[A-Z][^\W\d_]*(?:['’-][^\W\d_]+)*)"
+_NAME = re.compile(rf"{_TITLES}({_WORD})(?: (?:{_WORD}|d[aei]|v[ao]n|der?))* ([A-Z][\w-]+[^\W\d])")
+_AND = re.compile(r"\s*,\s*(?:and\s+)?|\s+(?:and|&)\s+")
+_BEFORE = re.compile(rf"({_WORD}) \Z")
+
+
+@lru_cache(maxsize=4_096)
+def _pattern(name: str) -> re.Pattern[str]:
+    first, last = _NAME.fullmatch(name).groups()  # type: ignore[union-attr]
+    full = first if len(first) > 2 else rf"{first[0]}[a-z]+"  # "A. Fleming" may be Alexander
+    given = rf"(?P<given>{first[0]}(?:\.[A-Z])*\.?|{full}) (?:{_WORD} )*"
+    return re.compile(rf"(?<![\w-]){_TITLES}(?:{given})?{last}\b(?!-)")
+
+
+def _meant(task: Task, text: str) -> Iterable[tuple[re.Match[str], str]]:
+    """Where a text means a person of the key, and the name; "" where it may mean another one."""
+    keys = names(task) if _ASKED.search(task.prompt) else []
+    own = [part for key in keys for part in _AND.split(key) if _NAME.fullmatch(part)]
+    others = (*own, *task.truth.get(FIELD, ()), *task.truth.get(SISTERS, ()))
+    for name in own:
+        found, last = _pattern(name), name.split()[-1]
+        shared = any(n.endswith(f" {last}") and not found.fullmatch(n) for n in others)
+        for m in found.finditer(text):
+            before = _BEFORE.search(text[: m.start()])
+            if not before or before[1].lower() in lx.SMALL | lx.LEADS:
+                yield m, name.replace(".", "") if m["given"] or not shared else ""
+
+
+def called(task: Task, text: str) -> str:
+    """The text with the key's name for each person whom it means.
+
+    >>> asked = Task(id="t", prompt="Who?", truth={"facts": [{"text": "Alexander Fleming"}]})
+    >>> called(asked, "Dr. Fleming, not J. Fleming"), called(asked, "Not A. J. Fleming")
+    ('Alexander Fleming, not J. Fleming', 'Not Alexander Fleming')
+    """
+    found = sorted((m.span(), name or m[0]) for m, name in _meant(task, text))
+    for (start, end), name in reversed(found):
+        text = text[:start] + name + text[end:]
+    return text
+
+
+def unread(task: Task, text: str) -> str:
+    """The surname that several answers of the data set have, where it stands alone; else ""."""
+    return next((m[0] for m, name in _meant(task, text) if not name), "")

@@ -1,0 +1,109 @@
+"""Answers that are read neither as right nor as wrong: they may be right, in a form not known.
+
+What is wrong for certain stays wrong: were a wrong guess unknown, guessing would cost nothing.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..checks.quantities import datings, readable
+from ..records import Task
+from . import lexicon as lx
+from . import persons, polar
+from .bags import names, right_numbers
+from .choice import others
+from .compare import ranked
+from .direction import way
+from .factual import facts_of, found, matched, polar_of, precision, statements
+from .text import find, phrase_words
+
+_PARALLEL = re.compile(
+    r"(?P<one>\d[\d.,]*(?: \w+)? (?P<by>for|in|with|under|on|at|of) [^,;]*?),? "
+    r"(?:and|but|while|whereas) (?P<two>\d[\d.,]*(?: \w+)? (?P=by) [^,;]*)"
+)
+
+
+def unread(task: Task, text: str) -> str:
+    """Why the right number may be one of something else: another stands beside it in the same way,
+    and the question's words do not tell them apart; "" elsewhere.
+
+    >>> t = Task(id="t", prompt="How many legs?", truth={"facts": [{"text": "6", "number": 6}]})
+    >>> unread(t, "It is 6 for flies and 8 for spiders.")
+    'which number answers is not said: 6 for flies and 8 for spiders.'
+    """
+    hit = found(task, text)
+    if [polar_of(task, f, text) for f in facts_of(task)] == [polar.UNREAD] and not hit:
+        return "whether it is yes or no, up or down, is not said plainly"
+    if days := [d for f in facts_of(task) for d in _datable(f["text"], text)]:
+        return f"whether the day or the month comes first is not said: {days[0]}"
+    if surname := not hit and persons.unread(task, text):
+        return f"which person is meant is not said: {surname}"
+    if kin := not hit and _kin(task, text):
+        return f"whether this is {kin!r} is not known: its words are there in other forms"
+    # what is not paid is known: if a wrong guess were unknown, guessing would cost nothing
+    facts = [f for f in facts_of(task) if not f.get("about") and hit]
+    for m in (m for s in statements(text, task.prompt) for m in _PARALLEL.finditer(s)):
+        right = [m[k] for k in ("one", "two") if right_numbers(m[k], facts)]
+        if (
+            len(right) == 1
+            and not {*phrase_words(right[0])} & {*phrase_words(task.prompt)} - lx.LEADS
+        ):
+            return f"which number answers is not said: {m[0]}"
+    known = {w.lower() for t in (task.prompt, *names(task)) for w in phrase_words(t)}.union(
+        lx.FREE, lx.CONCLUDES, lx.SPEECH, lx.LEAD_WORDS
+    )
+    parts = (c for s in statements(text, task.prompt) for c in _CLAUSES.split(s))
+    said = [c for c in parts if any(matched(f, [c], task.prompt) for f in facts)]
+    rows = ((c, (w.lower() for w in phrase_words(c) if w.isalpha())) for c in said)
+    free = (ranked(task.prompt, c) or known.issuperset(words) for c, words in rows)
+    told = not said or any(free) or precision(task, text)[1]  # a listing costs
+    return "" if told else f"what comes first is not said plainly: {said[0]}"
+
+
+_ENDING = re.compile(
+    r"(?<=\w{4})(?:ations?|ions?|ing|ed|es|al|ar|ic|ive|ly|ity|us|um|on|is|[aeiys])$"
+)
+
+
+def _stems(text: str) -> set[str]:
+    """The words of a text that name something, without their endings; of a direction, the way."""
+    words = {w.lower() for w in phrase_words(text)} - (lx.SMALL - lx.SIGNED) - lx.LEADS
+    return {way(w) or _ENDING.sub("", w) for w in words}
+
+
+def _kin(task: Task, text: str) -> str:
+    """The one fact where an answer has its words in other forms or in another order, denies nothing
+    beside them and names no alternative; else "".
+
+    >>> t = Task(id="t", prompt="Which lobe?", truth={"facts": [{"text": "occipital lobe"}]})
+    >>> _kin(t, "Occipital."), _kin(t, "Not occipital."), _kin(t, "The frontal lobe.")
+    ('occipital lobe', '', '')
+    """
+    said, facts = statements(text, task.prompt), facts_of(task)
+    worded = len(facts) == 1 and not way(facts[0]["text"])
+    own = _stems(facts[0]["text"]) - _stems(task.prompt) if worded else set()
+    denying = lx.NEGATORS | lx.DOUBTS | {"than", "unlike", "instead", "except"}
+    plain = (_stems(s) for s in said if denying.isdisjoint(phrase_words(s)))
+    if (
+        not any(map(str.isalpha, own))
+        or facts[0].get("number") is not None
+        or not any(own <= s for s in plain)
+    ):
+        return ""
+    named = *names(task), *others(task.truth, task.prompt, facts[0])
+    told = any(find(phrase_words(s), [(n, n) for n in named]) for s in said)
+    return "" if told or precision(task, text)[1] else facts[0]["text"]
+
+
+def _datable(fact: str, text: str) -> list[str]:
+    """The days that both may be, where one of them may have its day or its month first."""
+    wanted, told = datings(fact), readable(text)
+    said = [d for d in datings(text) if d in (readable(fact), *wanted)]
+    both = said + [d for d in wanted if re.search(rf"\b{d}\b", told)]
+    return both if fact not in text else []
+
+
+_CLAUSES = re.compile(
+    r"[,;:.()–—](?!\d)|\b(?:and|but|because|since|as|so|while|whereas|which|with|due|by)\b"
+)

@@ -1,0 +1,130 @@
+"""Right answers in other ordinary words than the key's: right or not read, never wrong; and wrong
+ones that look like them."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from kit.claims import known_names, verify
+from kit.data.formats.biorlhf import truth_of
+from kit.records import Response, Task
+from kit.rewards.trivial import NAMES, policy
+
+TABLE = Path(__file__).with_name("ordinary_wordings.tsv")  # written before the readers
+ROWS = [line.split("\t") for line in TABLE.read_text("utf-8").splitlines()]
+
+
+def task(prompt, *keys, id="t", **more):
+    truth = {**truth_of({"key_facts": [*keys]}), "verifiers": ["factual"]}
+    return Task(id=id, prompt=prompt, truth=truth | more)
+
+
+def read(asked, text):
+    """What a text earns, None where it is not read."""
+    part = verify("factual", asked, Response(task_id=asked.id, id="r", text=text))
+    return None if part.details["unread"] else part.low
+
+
+def test_ordinary_answers_were_read_as_wrong_and_other_periods_as_right():
+    """55 of 97 right answers earned what the wrong ones do; 4 of 92 wrong ones earned all."""
+    said = Counter((kind, read(task(p, key), text)) for kind, p, key, text in ROWS)
+    assert said["right", 0.0] <= 2 and said["right", 1.0] >= 89, said
+    assert said["wrong", 0.0] == sum(kind == "wrong" for kind, *_ in ROWS) == 92, said
+
+
+WAYS = {
+    "decrease": ("It decreased.", "It went down.", "MSTN expression fell.", "A decrease.", "Down."),
+    "increased": ("An increase.", "It is upregulated.", "Expression of MSTN rose.", "Up."),
+    "up": ("Upregulation.", "MSTN goes up.", "It was increased.", "Flight raises MSTN."),
+    "SUPPRESSION": ("It is suppressed.", "MSTN is reduced.", "Down-regulation is seen."),
+    "upregulated": ("Up-regulated.", "It increases in flight.", "MSTN is elevated."),
+}
+
+
+@pytest.mark.parametrize("key", WAYS)
+def test_a_direction_was_read_by_its_own_word_alone(key):
+    """180 of 288 right answers earned nothing: "It decreased." for the truth "decrease"."""
+    asked = task("What happens to MSTN expression in flight?", key)
+    assert [t for t in WAYS[key] if read(asked, t) != 1] == []
+    down = key in ("decrease", "SUPPRESSION")
+    other = [x for k, ts in WAYS.items() if (k in ("decrease", "SUPPRESSION")) != down for x in ts]
+    assert [t for t in other if read(asked, t) != 0] == []
+    way, turned = ("fall", "higher") if down else ("rise", "lower")
+    assert read(asked, f"It did not {way}.") == read(asked, "It increased and decreased.") == 0
+    assert read(asked, "It may vary.") == 0
+    assert not read(asked, f"It is {turned} on the ground than in flight.")
+
+
+def test_a_direction_with_another_thing_that_goes_the_other_way_stays_right():
+    asked = task("Does X1 activate or inhibit Y2?", "inhibit")
+    assert read(asked, "X1 inhibits Y2, which increases Z.") == read(asked, "It inhibits Y2.") == 1
+    assert read(asked, "X1 activates Y2.") == read(asked, "It activates and inhibits Y2.") == 0
+    of = task("Which falls faster, the hammer or the feather?", "same")
+    assert read(of, "They fall at the same speed.") == 1
+    sizes = task("Is A larger or smaller than B?", "larger")
+    assert read(sizes, "A is larger than B.") == 1
+
+
+def test_no_constant_answer_does_well_on_directions():
+    rows = [task(f"What happens to G{i} in flight?", k) for i, k in enumerate([*WAYS] * 2)]
+    for name in NAMES:
+        said = [read(t, policy(name, t)) for t in rows]
+        assert None not in said, name
+        assert sum(said) <= 6, name  # 6 of 10 go up
+
+
+WHO = "Who discovered penicillin?"
+
+
+def test_a_person_by_surname_initial_or_title_was_another_person():
+    """60 of 72 right answers earned nothing: "Fleming." for "Alexander Fleming"."""
+    asked = task(WHO, "Alexander Fleming")
+    right = (
+        "Fleming.|It was Fleming.|Dr. Fleming.|A. Fleming.|Alexander J. Fleming.|Sir A.J. Fleming"
+    )
+    right += "|Penicillin was discovered by Fleming in 1928.|Prof. Fleming did.|It is Fleming's."
+    assert [t for t in right.split("|") if read(asked, t) != 1] == []
+    wrong = "Howard Fleming.|J. Fleming.|It was Joseph Fleming.|Florey.|Not Fleming.|Fleming-Smith."
+    wrong += "|It was not Fleming but Florey.|Dr. Florey."
+    assert [t for t in wrong.split("|") if read(asked, t) != 0] == []
+    assert read(asked, "Fleming, Florey, Chain or Pasteur.") < 0.5
+    assert read(task(WHO, "A. Fleming"), "Alexander Fleming.") == 1
+    two = task("Who found it?", "James Watson and Francis Crick")
+    assert read(two, "Watson and Crick.") == 1 and read(two, "Crick and Watson.") is None
+    assert read(two, "Watson and Wilkins.") == read(two, "Watson.") == 0
+    assert read(task("Which gas is it?", "Carbon Dioxide"), "Dioxide.") == 0
+
+
+def test_a_surname_that_two_answers_share_is_not_read():
+    keys = ["Marie Curie", "Pierre Curie", "Henri Becquerel", "Ernest Rutherford"]
+    tasks = known_names([task(f"Who found {i}?", k, id=str(i)) for i, k in enumerate(keys)])
+    said = [read(tasks[0], x) for x in ("Curie.", "Marie Curie", "M. Curie", "Pierre Curie.")]
+    assert said == [None, 1, 1, 0]
+    assert read(tasks[3], "Rutherford.") == 1
+
+
+STEMS = [
+    (
+        "Which lobe?",
+        "occipital lobe",
+        "Occipital.|The occipital cortex.",
+        "Frontal.|Not occipital.",
+    ),
+    (
+        "What is it?",
+        "loss of collagen IV",
+        "Collagen IV loss.|Type IV collagen is lost.",
+        "Loss of VI",
+    ),
+    ("Where?", "mitochondrial matrix", "The matrix of mitochondria.", "Extracellular matrix."),
+    ("What?", "activation of caspase-3", "Caspase-3 is activated.", "Caspase-8 is activated."),
+    ("What filters?", "glomerulus", "Glomeruli.", "Tubules.|Glomeruli, tubules, ducts and loops."),
+    ("Myosin or actin?", "myosin", "Myosins do.", "Actin.|Myosin and actin."),
+]
+
+
+@pytest.mark.parametrize(("asked", "key", "same", "other"), STEMS)
+def test_the_words_of_the_key_in_other_forms_are_not_wrong(asked, key, same, other):
+    assert [t for t in same.split("|") if read(task(asked, key), t) == 0] == []
+    assert [t for t in other.split("|") if read(task(asked, key), t) != 0] == []
