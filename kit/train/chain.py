@@ -173,7 +173,7 @@ def build(
     every = sorted({f.name for c in STAGES.values() for f in fields(c)})
     changes = translate(changes, every, where=where)
     known_names(changes, every, where=where)
-    known_names(values, KEYS, where=where, what="key of a chain")
+    known_names(values, KEYS, where=where, what="key")
     texts(values, ("tasks", "ask", "system", "out"), where=where)
     fitting(TYPES, {k: values[k] for k in TYPES if k in values}, where=where)
     rows = values.get("stages") or ()
@@ -186,8 +186,11 @@ def build(
 
     def settings(own: Mapping[str, Any], place: str) -> Settings:
         kind = STAGES.get(str(own.get("stage", "grpo")), Settings)
-        mine = {k: v for k, v in changes.items() if k in {f.name for f in fields(kind)}}
-        return from_mapping({**(values.get("settings") or {}), **own, **mine}, where=place)
+        known = {"stage", "preset", *(f.name for f in fields(kind))}
+        shared = translate(values.get("settings") or {}, known, where=f"{where}, key settings")
+        own = translate(own, known, where=place)
+        mine = {k: v for k, v in changes.items() if k in known}
+        return from_mapping({**shared, **own, **mine}, where=place)
 
     made = tuple(_stage(s, i, settings, where) for i, s in enumerate(rows, 1))
     names = [s.name for s in made]

@@ -122,13 +122,15 @@ def asker(judge: Any, reward: Reward) -> Ask:
 class Evolving:
     """The training reward with evolving rubrics: proposals, then verdicts, then what goes.
 
-    reward : of the training tasks alone; the evaluation has one of its own.
+    reward : of the training tasks alone; the evaluation has one of its own. rewards : it, and that
+    of a judge audit, which looks at the same criteria.
     """
 
     def __init__(self, settings: Evolve, reward: Reward, ask: Ask, out: Path):
         if world.size() > 1:
             raise KitError("evolving rubrics train in one process", where="evolve")
         self.settings, self.reward, self.ask = settings, reward, ask
+        self.rewards = [reward]
         self.rubrics, self.log = settings.rubrics(), rollouts.Log(out / LOG)
         self.own = dict(reward.by_id)
         _check(reward)
@@ -146,8 +148,9 @@ class Evolving:
             )
             await asyncio.gather(*asked)
         for t in groups:
-            task = self.own[t]
-            self.reward.put(replace(task, criteria=self.rubrics.criteria(task)))
+            task = replace(self.own[t], criteria=self.rubrics.criteria(self.own[t]))
+            for graded in self.rewards:
+                graded.put(task)
         grades = await self.reward.grade(responses)
         for t in groups:
             seen = [v for g in grades if g.task_id == t for v in g.verdicts]

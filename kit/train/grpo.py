@@ -137,6 +137,8 @@ def train(
                 share=settings.audit_share,
                 seed=settings.seed,
             )
+            if run.evolving is not None:
+                run.evolving.rewards.append(run.audit.reward)
         run.loaded = loaded or load(settings)
         answers.fitting([*tasks, *filter(answers.shows, heldout)], run.loaded.tokenizer, settings)
         return run.go()

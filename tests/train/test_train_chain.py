@@ -532,3 +532,19 @@ def test_a_chains_own_pairs_are_graded_by_their_text():
     chain = SimpleNamespace(tasks=[task])
     line = SimpleNamespace(chain=chain, reward=reward, _own=lambda *a: a[-1](said))
     assert _Line._pairs(line, OwnPairs(), "model") == []
+
+
+def test_another_systems_names_are_read_in_a_chain():
+    """`--set learning_rate=1e-3` was read beside a chain, and its own `settings:` refused it."""
+    values = {
+        "tasks": "facts.jsonl",
+        "settings": {"model_name": "m", "lora_r": 4},
+        "stages": [{"stage": "sft", "learning_rate": 1e-3, "max_length": 120}, {"stage": "grpo"}],
+        "evaluate": {"max_completion_length": 7},
+    }
+    job = chain.build(values)
+    sft, last = (s.settings for s in job.stages)
+    assert (sft.model, sft.lora_rank, sft.lr, sft.max_tokens) == ("m", 4, 1e-3, 120)
+    assert (last.model, last.lora_rank, job.sampler.max_answer_tokens) == ("m", 4, 7)
+    with pytest.raises(KitError, match="lernrate"):
+        chain.build({**values, "settings": {"lernrate": 1}})

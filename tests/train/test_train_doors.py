@@ -126,6 +126,22 @@ def test_evolving_rubrics_go_on_where_they_stood(tmp_path, model):
     assert kept["whole"] == kept["cut"]
 
 
+def test_an_audit_looks_at_the_criteria_that_a_training_has_by_then(tmp_path, model):
+    """The same judge twice: .036 in training, .429 in its audit, which knew no evolved criterion;
+    one that was dropped was a rise of the training alone, and an alarm."""
+    grpo.train(
+        settings(steps=4, audit_every=1, audit_share=1.0),
+        tasks(),
+        judge=FakeJudge(),
+        audit=FakeJudge(),
+        out=tmp_path,
+        evolve={"model": "endpoint:m", "static": [{"text": "pads", "weight": -3}]},
+    )
+    rows = rollouts.read(tmp_path / "audits.jsonl")
+    assert [r["audit"] for r in rows] == [pytest.approx(r["training"]) for r in rows]
+    assert not any(r["alarm"] for r in rows) and len(rows) == 4
+
+
 def test_evolve_that_would_change_nothing_is_refused(tmp_path, model):
     verifiers = [Task(id="t", prompt="p", truth={"facts": [{"text": "a"}]})]
     with pytest.raises(KitError, match="reads no rubric"):
