@@ -348,7 +348,9 @@ def _linked(text: str, a: Quantity, b: Quantity) -> tuple[Quantity, Quantity]:
     if kind in ("product", "sum") and _SHOWN.match(text, b.end):
         kind = ""  # "140 / 15 = 9.33" shows its numbers
     if kind == "interval":
-        return replace(a, far=a.value + b.value), replace(b, part=kind)
+        small = abs(b.value) <= abs(a.value) / 4  # "21 ± 1.2 g" is a mean of 21 g
+        tail = a.tail if units.said(a.tail) else b.tail
+        return replace(a, far=a.value + b.value * (not small), tail=tail), replace(b, part=kind)
     if kind in ("range", "choice"):
         return replace(a, far=b.value), replace(b, far=a.value)
     return (replace(a, part=a.part or kind), replace(b, part=b.part or kind)) if kind else (a, b)

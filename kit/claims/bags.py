@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import dropwhile, islice, takewhile
+from itertools import dropwhile, islice, pairwise, takewhile
 from typing import Any
 
 from ..checks import units
@@ -218,9 +218,15 @@ def _numbers(task: Task, sentences: Sequence[str]) -> list[str]:
 
 
 def right_numbers(sentence: str, facts: Iterable[Mapping[str, Any]]) -> set[float]:
-    """The numbers of a sentence that are the number of a fact."""
+    """The numbers of a sentence that are the number of a fact, and the counts that a percentage is
+    of: "128 of 200 patients (64%)".
+    """
     known = [f for f in facts if f.get("number") is not None]
-    return {q.value for q in quantities(readable(sentence)) if any(_is(q, f) for f in known)}
+    found = quantities(readable(sentence))
+    right = {q.value for q in found if any(_is(q, f) for f in known)}
+    pairs = ((a, b) for a, b in pairwise(found) if "of" in sentence[a.end : b.start].split())
+    shares = (({a.value, b.value}, 100 * a.value / b.value) for a, b in pairs if b.value)
+    return right.union(*(two for two, x in shares if any(abs(x - n) <= 0.5 for n in right)))
 
 
 _RATES = [

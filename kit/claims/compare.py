@@ -99,6 +99,38 @@ def _kept(sentence: str, m: re.Match[str]) -> str:
     return lead if named or m["lead"] is None else m[0]
 
 
+_THAN = re.compile(r"\bthan\b([^.;,]*)")
+_HOW = re.compile(r"\b(?:more|less) (\w+ly)\b.*?\bthan\b")
+
+
+def _asked(prompt: str) -> set[int]:
+    """The sides that a question with "which" asks for by a comparative."""
+    which = re.search(r"\b(?:which|who|what)\b", prompt, re.I) and not _extremes(prompt)
+    return {comparative(t.lower()) for t in tokens(prompt) if which} - {0}
+
+
+def turned(prompt: str, sentence: str) -> str:
+    """The sentence, with what stands behind its "than" alone where the question asks for that side.
+
+    >>> turned("Which lost more?", "The eye lost less than the liver."), turned("Why?", "Less than")
+    (' the liver.', 'Less than')
+    """
+    asked, m = _asked(prompt), _THAN.search(sentence)
+    lead = re.split("[.;:]", sentence[: m.start()])[-1] if m else ""
+    words = [t.lower() for t in tokens(lead)]
+    said = {comparative(w) for w in words} - {0}
+    plain = lx.NEGATORS.isdisjoint(words) and not any(w[0].isdigit() or "n't" in w for w in words)
+    if not (m and plain and len(asked) == 1 and said == {-x for x in asked}):
+        return sentence
+    return sentence[: m.start() - len(lead)] + m[1] + sentence[m.end() :]
+
+
+def unsure(prompt: str, text: str) -> str:
+    """A comparison by a word whose side is not known: "more slowly than"."""
+    m = _HOW.search(text)
+    return m[0] if m and _asked(prompt) and m[1] not in prompt else ""
+
+
 def against(prompt: str, raw: Sequence[str], start: int, end: int) -> bool:
     """True when the prompt asks for one extreme and the clause around raw[start:end] names the
     other.

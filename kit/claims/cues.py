@@ -135,9 +135,9 @@ def _kind(words: Sequence[str], i: int, taken: set[int]) -> str:
         return ""
     before = words[i - 1] if i else ""
     after = words[i + 1] if i + 1 < len(words) else ""
-    if w in lx.SIGNS and any(
-        x.startswith("enrich") for x in (*words[max(0, i - 1) : i], *words[i + 1 : i + 3])
-    ):
+    near = *words[max(0, i - 1) : i], *words[i + 1 : i + 3]
+    score = "nes" in words[max(0, i - 6) : i] or any(x.startswith(("enrich", "nes")) for x in near)
+    if w in lx.SIGNS and score:
         return "up" if w.startswith("pos") else "down"
     lists = {"up": lx.UP, "down": lx.DOWN, "change": lx.CHANGE, "none": lx.NONE}
     kind = next((name for name, words_of in lists.items() if w in words_of), "")

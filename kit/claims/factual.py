@@ -40,7 +40,7 @@ from .bags import (
     truths,
 )
 from .choice import decided, guesses, labelled, offered, others
-from .compare import against, first, misplaced, relation
+from .compare import against, first, misplaced, relation, turned
 from .confidence import without_confidence
 from .cues import CLASH, OPPOSITE
 from .direction import asked, held, way
@@ -58,7 +58,7 @@ _JOINT = re.compile(  # what says "and" in another way
 def statements(text: str, prompt: str = "") -> list[str]:
     """Asserted sentences without statements of confidence and what is ranked behind the first."""
     said = (
-        first(prompt, labelled(prompt, s))
+        first(prompt, labelled(prompt, turned(prompt, s)))
         for s in asserted(without_confidence(_JOINT.sub(" and ", text)), prompt)
     )
     return [s for s in said if s.strip()]

@@ -13,7 +13,7 @@ from . import lexicon as lx
 from . import persons, polar
 from .bags import names, right_numbers
 from .choice import others
-from .compare import ranked
+from .compare import ranked, unsure
 from .direction import way
 from .factual import facts_of, found, matched, polar_of, precision, statements
 from .text import find, phrase_words
@@ -33,6 +33,8 @@ def unread(task: Task, text: str) -> str:
     'which number answers is not said: 6 for flies and 8 for spiders.'
     """
     hit = found(task, text)
+    if how := unsure(task.prompt, text):
+        return f"which of the two is the one asked for is not said plainly: {how}"
     if [polar_of(task, f, text) for f in facts_of(task)] == [polar.UNREAD] and not hit:
         return "whether it is yes or no, up or down, is not said plainly"
     if days := [d for f in facts_of(task) for d in _datable(f["text"], text)]:

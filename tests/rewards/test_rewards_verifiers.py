@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from kit.claims import NAMES, applicable, factual, verify
+from kit.claims import NAMES, applicable, unclear, verify
 from kit.claims.compare import relation
 from kit.claims.confidence import stated
 from kit.claims.consistency import acknowledges
@@ -425,7 +425,7 @@ def test_of_two_sentences_that_never_end_each_is_read():
 def test_an_answer_is_looked_through_once_for_all_verifiers(monkeypatch):
     """Whether it is read was asked anew by each verifier, and again by the calibration."""
     seen = []
-    monkeypatch.setattr(factual, "unread", lambda task, text: seen.append(text) or "why")
+    monkeypatch.setattr(unclear, "unread", lambda task, text: seen.append(text) or "why")
     answer = Response(task_id="t", id="r", text="It rises in the liver, so I say.")
     parts = [verify(n, TISSUES, answer) for n in ("factual", "direction")]
     assert len(seen) == 1 and all(p.details["unread"] == "why" for p in parts)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kit.claims import known_names, verify
+from kit.claims.direction import claims
 from kit.data.formats.biorlhf import truth_of
 from kit.records import Response, Task
 from kit.rewards.trivial import NAMES, policy
@@ -128,3 +129,66 @@ STEMS = [
 def test_the_words_of_the_key_in_other_forms_are_not_wrong(asked, key, same, other):
     assert [t for t in same.split("|") if read(task(asked, key), t) == 0] == []
     assert [t for t in other.split("|") if read(task(asked, key), t) != 0] == []
+
+
+LESS = [
+    ("Which organ lost more mass, the eye or the liver?", "lost less mass than"),
+    ("Which organ was heavier, the eye or the liver?", "was lighter than"),
+    ("Which organ had more changed genes?", "had fewer changed genes than"),
+    ("Which organ recovered first?", "recovered later than"),
+    ("Which organ is smaller, the eye or the liver?", "is larger than"),
+]
+
+
+@pytest.mark.parametrize(("asked", "form"), LESS)
+def test_the_lesser_of_two_was_paid_as_the_greater(asked, form):
+    """ "The eye lost less mass than the liver." paid the eye in full, to "which lost more?"."""
+    said = [read(task(asked, "liver"), f"The {x} {form} the {y}.") for x, y in (TWO, TWO[::-1])]
+    assert said == [1, 0]
+    assert read(task(asked, "liver"), f"The eye did not {form} the liver.") in (0, None)
+
+
+TWO = ("eye", "liver")
+
+
+def test_a_comparison_by_a_word_whose_side_is_not_known_is_not_read():
+    asked = task("Which organ recovered faster, the eye or the liver?", "liver")
+    assert read(asked, "The eye recovered more slowly than the liver.") is None
+    assert read(asked, "The liver recovered faster than the eye.") == 1
+    assert read(asked, "The eye recovered faster than the liver.") == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Overall, 128 of 200 patients (64%) responded.",
+        "64% (128 of 200).",
+        "128 of 200 patients responded, i.e. 64%.",
+        "64 ± 3%.",
+        "64% ± 3%.",
+    ],
+)
+def test_counts_and_a_spread_beside_a_percentage_made_it_wrong(text):
+    """9 of 12 rows each lost the usual form of a result in a paper."""
+    asked = "What percentage of patients responded?"
+    assert read(task(asked, "64%"), text) == 1
+    assert read(task(asked, "46%"), text) == read(task(asked, "128%"), text) == 0
+    assert read(task(asked, "64%"), "90 of 200 patients, 64%.") == 0
+    assert read(task(asked, "64%"), "64 ± 40%.") == 0
+
+
+def test_a_mean_with_its_spread_is_the_mean():
+    asked = "What was the mean weight?"
+    forms = "21 ± 1.2 g.|The mean weight was 21 ± 1.2 g.|The mice weighed 21 g ± 1.2 g.|21 +/- 1 g"
+    assert [t for t in forms.split("|") if read(task(asked, "21 g"), t) != 1] == []
+    wrong = "21 ± 1.2 kg.|22 ± 1 g.|1.2 ± 21 g.|21 ± 15 g."
+    assert [t for t in wrong.split("|") if read(task(asked, "21 g"), t) != 0] == []
+
+
+def test_the_sign_of_an_nes_is_a_direction():
+    """ "X has a positive NES." was wrong on every row; "positive enrichment score" is read."""
+    forms = "{0} has a {1} NES.|The NES of {0} is {1}.|The {0} gene set has a {1} NES in the liver."
+    for sign, way in (("positive", "up"), ("negative", "down")):
+        for text in (f.format("DNA repair", sign) for f in forms.split("|")):
+            found = claims(text, {"DNA repair": []})
+            assert [c.direction for c in found] == [way], text
