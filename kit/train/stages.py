@@ -18,7 +18,7 @@ from ..checks.rules import without_confidence
 from ..data import load_tasks
 from ..data.words import held_out
 from ..errors import DataError
-from ..records import AFTER, Response, Task, fingerprint, grouped, is_held_out
+from ..records import AFTER, Response, Task, fingerprint, grouped, is_held_out, is_number
 from ..runs import plain
 from ..settings.read import COUNT, within
 from . import engine, inputs, packing, rollouts, world
@@ -363,24 +363,29 @@ def teaching(
     against bad, on these tasks alone.
 
     Every answer ends with its stated confidence in the same words, "Confidence: 97%"; those without
-    a number are left out, with a warning, or a DataError where all are. Of several good answers of
-    a task each is a row; the first makes the pair with the first bad one.
+    a number, or of another source than good, bad and middling (of no use here), are left out, with
+    a warning, or a DataError where all are. Of several good answers of a task each is a row; the
+    first makes the pair with the first bad one.
     """
     ids, bare = {t.id for t in tasks}, 0
     found: dict[tuple[Any, Any], list[str]] = {}
     for a in answers:
         if a.get("task_id") not in ids:
             continue
-        text = str(a["response"])
-        sure = a.get("stated_confidence")
-        if isinstance(sure, (int, float)):
-            said = found.setdefault((a["task_id"], a.get("source")), [])
-            said.append(restate(text, float(sure)))
-        else:
+        text, kind, sure = str(a["response"]), a.get("source"), a.get("stated_confidence")
+        place = f"answers, of task {a['task_id']!r}"
+        if kind not in ("good", "middling", "bad") or not is_number(sure):
             bare += 1
-    why = f"{bare} answers have no stated_confidence, a number from 0 to 1"
+            continue
+        if not 0 <= sure <= 1:
+            fix = "write a number from 0 to 1: 80 percent are 0.8"
+            raise DataError(f"the stated_confidence is {sure!r}", where=place, fix=fix)
+        found.setdefault((a["task_id"], kind), []).append(restate(text, float(sure)))
+    why = f"{bare} answers have no source, good or bad, or no stated_confidence, from 0 to 1"
     if bare and not found:
-        raise DataError(why, where="answers", fix="add it to each: the answer's text ends with it")
+        raise DataError(
+            why, where="answers", fix="add both: the answer's text ends with the latter"
+        )
     if bare:
         logger.warning("%s: they are not trained on", why)
     rows, pairs = [], []

@@ -307,9 +307,18 @@ def test_every_good_answer_is_taught_and_what_is_left_out_is_said(caplog):
     found, pairs = teaching([task], rows)
     assert [r["response"] for r in found] == ["a Confidence: 90%", "b Confidence: 80%"]
     assert [p["chosen"] for p in pairs] == ["a Confidence: 90%"]
-    assert "1 answers have no stated_confidence" in caplog.text
-    with pytest.raises(DataError, match="1 answers have no stated_confidence"):
-        teaching([task], rows[2:3])
+    assert "1 answers have no source, good or bad, or no stated_confidence" in caplog.text
+    for left_out in (rows[2], rows[0] | {"source": "me"}):
+        with pytest.raises(DataError, match="1 answers have no source"):
+            teaching([task], [left_out])
+
+
+@pytest.mark.parametrize("stated", [80, -0.2, float("nan")])
+def test_a_stated_confidence_in_percent_is_not_taught(stated):
+    """80 was taught as "Confidence: 8000%", and nan as "nan%"."""
+    row = {"task_id": "t", "source": "good", "response": "a", "stated_confidence": stated}
+    with pytest.raises(DataError, match="80 percent are 0.8"):
+        teaching([Task(id="t", prompt="?")], [row])
 
 
 def test_a_reward_file_lies_beside_its_config(tmp_path):
