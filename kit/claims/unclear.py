@@ -33,7 +33,8 @@ def unread(task: Task, text: str) -> str:
     'which number answers is not said: 6 for flies and 8 for spiders.'
     """
     hit = found(task, text)
-    if how := unsure(task.prompt, text):
+    named = find(phrase_words(text), [(n, n) for n in names(task)])
+    if how := named and unsure(task.prompt, text):
         return f"which of the two is the one asked for is not said plainly: {how}"
     if [polar_of(task, f, text) for f in facts_of(task)] == [polar.UNREAD] and not hit:
         return "whether it is yes or no, up or down, is not said plainly"

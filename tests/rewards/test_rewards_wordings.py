@@ -154,6 +154,7 @@ TWO = ("eye", "liver")
 def test_a_comparison_by_a_word_whose_side_is_not_known_is_not_read():
     asked = task("Which organ recovered faster, the eye or the liver?", "liver")
     assert read(asked, "The eye recovered more slowly than the liver.") is None
+    assert read(asked, "It recovered more slowly than expected.") == 0
     assert read(asked, "The liver recovered faster than the eye.") == 1
     assert read(asked, "The eye recovered faster than the liver.") == 0
 
