@@ -38,7 +38,8 @@ def _meant(task: Task, text: str) -> Iterable[tuple[re.Match[str], str]]:
     """Where a text means a person of the key, and the name; "" where it may mean another one."""
     keys = names(task) if _ASKED.search(task.prompt) else []
     own = [part for key in keys for part in _AND.split(key) if _NAME.fullmatch(part)]
-    others = (*own, *task.truth.get(FIELD, ()), *task.truth.get(SISTERS, ()))
+    texts = *keys, *task.truth.get(FIELD, ()), *task.truth.get(SISTERS, ())
+    others = [part for text in texts for part in _AND.split(text)]
     for name in own:
         found, last = _pattern(name), name.split()[-1]
         shared = any(n.endswith(f" {last}") and not found.fullmatch(n) for n in others)

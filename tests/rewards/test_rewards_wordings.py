@@ -103,6 +103,9 @@ def test_a_surname_that_two_answers_share_is_not_read():
     said = [read(tasks[0], x) for x in ("Curie.", "Marie Curie", "M. Curie", "Pierre Curie.")]
     assert said == [None, 1, 1, 0]
     assert read(tasks[3], "Rutherford.") == 1
+    keys = ["James Watson and Francis Crick", "Max Perutz", "Linus Pauling", "Jonas Salk"]
+    tasks = known_names([task(f"Who found {i}?", k, id=str(i)) for i, k in enumerate(keys)])
+    assert read(tasks[0], "Watson and Crick.") == 1
 
 
 STEMS = [
