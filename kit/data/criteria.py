@@ -11,10 +11,10 @@ from ..errors import DataError
 from ..records import Criterion
 from .labels import read_label
 from .levels import ends_of, levels_of, unread_of
-from .lines import COUNTED, LABEL, PAID, POINTS, PRICED, RANK, lines_of
+from .lines import COUNTED, LABEL, PAID, POINTS, PRICED, RANK, doubt, lines_of
 from .names import MUCH, against, pitfall, sign
 from .slips import PARTS
-from .values import absent, as_text, listed, number, parsed_json, unused
+from .values import absent, as_text, listed, literal, number, parsed_json, unused
 
 if TYPE_CHECKING:
     from .rows import Row
@@ -123,7 +123,7 @@ def ranked(row: Row, item: Mapping[str, Any], criterion_id: str, used: Any) -> N
 
 
 def warded(row: Row, item: Mapping[str, Any], weight: Any, criterion_id: str) -> None:
-    """Say that a criterion is called a pitfall and pays."""
+    """Say that a criterion, or the group that it is in, is called a pitfall and pays."""
     field = next((str(k) for k, v in item.items() if pitfall(f"criterion_{k}", v)), None)
     if field and (number(weight) or 0) > 0:
         row.find(
@@ -138,6 +138,7 @@ def warded(row: Row, item: Mapping[str, Any], weight: Any, criterion_id: str) ->
 
 BINARY = ("binary", "boolean", "bool", "yes/no", "yes_no", "met/unmet", "pass/fail", "true/false")
 TITLES = ("name", "title", "category", "group", "section", "dimension")
+HEADS = (*TITLES, "heading", "label", "id", "type", "kind")  # what may say what a group is
 
 
 def flag(row: Row, item: Mapping[str, Any], criterion_id: str) -> bool | None:
@@ -222,8 +223,8 @@ def _items(row: Row, value: Any, field_name: str) -> list[Any]:
     named = said.keys().isdisjoint(TEXT_FIELDS)
     signed = named and kinds <= {str, list, dict} and any(against({"polarity": k}) for k in said)
     if signed or kinds == {list}:
-        each = ((_group(k), x) for k, v in said.items() for x in _items(row, v, field_name))
-        return [{**g, **(x if isinstance(x, Mapping) else {"text": x})} for g, x in each]
+        each = ((k, _items(row, v, field_name)) for k, v in said.items())
+        return [x for k, held in each for x in _group(row, k, held, field_name)]
     if kinds == {dict}:
         return [{"id": k, **v} for k, v in said.items()]
     if "levels" not in value and "levels" in (laid := _laid_out(value)):
@@ -272,11 +273,14 @@ def _priced(row: Row, items: list[Any], field_name: str) -> list[Any]:
     return items
 
 
-def _group(name: str) -> dict[str, Any]:
-    """What a list's name says of its criteria: a tag, and that they must not be met."""
-    if against({"polarity": name}):
-        return {"tags": [name], "polarity": "negative"}
-    return {"tags": [name], **signs({"category": name})}
+def _group(row: Row, name: str, held: list[Any], field_name: str) -> list[dict[str, Any]]:
+    """The criteria of a list as objects, with what its name says of them: a tag, and that they must
+    not be met."""
+    items = [x if isinstance(x, Mapping) else {"text": x} for x in held]
+    doubt(row, name, field_name, sure=any(x.keys() & {"weight", "points"} for x in items))
+    turned = against({"polarity": name})
+    said = {"polarity": "negative"} if turned else signs({"category": name})
+    return [{"tags": [name], **said, **x} for x in items]
 
 
 def signs(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -315,6 +319,10 @@ def _with_parts(
         names=names,
         field_name=field,
     )
+    weights = {c.weight for c in below} or {0}
+    for said in dict.fromkeys(as_text(own.get(k)) for k in HEADS) | {as_text(title): None}:
+        warded(row, {"group": said}, max(weights), default_id)
+        doubt(row, said, field, sure=weights != {1.0})
     return [replace(c, tags=(*tags_of(title), *c.tags)) for c in below]
 
 
@@ -334,13 +342,7 @@ def criterion_of(
 ) -> Criterion:
     """One criterion out of a text or an object; what the record has no place for goes to `meta`."""
     if not isinstance(item, Mapping):
-        if not isinstance(item, str) and not absent(item):
-            row.find(
-                "field-type",
-                "a criterion should be text or an object",
-                severity="error",
-                criterion_id=default_id,
-            )
+        _no_object(row, item, default_id)
         text = "" if absent(item) else as_text(item)
         weight = -1.0 if negative else 1.0
         pointed(row, text, weight, default_id)
@@ -348,6 +350,7 @@ def criterion_of(
     item = _laid_out(item)
     field_name = next((n for n in TEXT_FIELDS if isinstance(item.get(n), str)), None)
     text = item[field_name] if field_name else ""
+    _no_object(row, text, default_id)
     if not text.strip():
         row.find(
             "missing-field",
@@ -410,6 +413,17 @@ def criterion_of(
         points=points,
         meta=meta,
     )
+
+
+def _no_object(row: Row, said: Any, criterion_id: str) -> None:
+    """Say that what should be a criterion's text is none, or an object or a list as text."""
+    if not absent(said) and not isinstance(literal(said), str):
+        row.find(
+            "field-type",
+            "a criterion should be text or an object",
+            severity="error",
+            criterion_id=criterion_id,
+        )
 
 
 def scale_of(item: Mapping[str, Any]) -> str | None:

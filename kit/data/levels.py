@@ -14,11 +14,14 @@ from .findings import Finding
 from .labels import extent, fraction, human, scale_of
 from .values import absent, as_text, number, parsed_json
 
+# a number or a range that names a level, and what it counts
+STEP = (
+    r"(-?\d+(?:\.\d+)?)(?:\s*[-–]\s*(\d+(?:\.\d+)?))?(?:\s*(?:%|points?|pts?|marks?|stars?)(?!\w))?"
+)
 # the number that a level begins with: "2", "1-2: weak", "3 - fair", "Score 4", "2 points", "50%"
 OWN = re.compile(
-    r"\s*[(\[]?(?:score|level|rating|grade)?\s*(-?\d+(?:\.\d+)?)"
-    r"(?:\s*[-–]\s*(\d+(?:\.\d+)?))?"
-    r"\s*(?:%|points?|pts?|stars?)?\s*(?:\Z|[:=)\].]\s+|[-–—]\s+(?=\D))",
+    r"\s*[(\[]?(?:score|level|rating|grade)?\s*"
+    rf"{STEP}\s*(?:\Z|[:=)\].]\s+|[-–—]\s+(?=\D))",
     re.IGNORECASE,
 )
 SCORED = (

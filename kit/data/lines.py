@@ -7,6 +7,9 @@ import re
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from .levels import STEP
+from .names import pitfall
+
 if TYPE_CHECKING:
     from .rows import Row
 
@@ -61,12 +64,15 @@ MARK = re.compile(  # the mark of a line in a list; lines that say their points 
     re.I,
 )
 SCORE = re.compile(
-    r"(?:[-*•]\s+)?[\s*]*(?:score|level|rating)\s+(\d+)[\s*]*[:=–-][\s*]*(\S.*)", re.I
+    rf"(?:[-*•]\s+)?[\s*]*(?:score|level|rating)\s+({STEP})[\s*]*(?:[:=]|[–-](?!\s*\d))"
+    r"[\s*]*(?P<said>\S.*)",
+    re.I,
 )
+SCORED = re.compile(r"\W*(?:score|level|rating)\s+\W?\d", re.I)  # a step, however it goes on
 LADDER = re.compile(  # a step of a scale that is called by its number, a grade or its worth
-    rf"\W*(?:\d\d?(?:\s*(?:stars?|{_UNIT}))?|[A-F][+-]?|excellent|outstanding|(?:very )?good|fair"
-    r"|ok|average|adequate|poor|bad|(?:un)?satisfactory|exemplary|proficient|advanced|developing"
-    r"|emerging|beginning|basic"
+    rf"\W*(?:(?!\d{{4}}|[1-9]\d*\.\d){STEP}(?:\s*{_UNIT})?|[A-F][+-]?|excellent|outstanding"
+    r"|(?:very )?good|fair|ok|average|adequate|poor|bad|(?:un)?satisfactory|exemplary|proficient"
+    r"|advanced|developing|emerging|beginning|basic"
     r"|(?:full|half|partial|no) (?:credit|points|marks))"
     r"[\s*]*(?:[:=]|\s[-–—])[\s*]*[^\W\d]",
     re.I,
@@ -90,9 +96,9 @@ TITLE = re.compile(
 AGAINST = re.compile(  # of a heading, or of what stands before a line's colon: it must not be
     r"\b(?:(?:must|should|do|does|is|are)?(?: not|n['’]t)\b|not\b|never|avoid|negativ|pitfall|penal"
     r"|deduct|weak|red flag|mistake|error|forbid|prohibit|undesir|unaccept|unwanted|disqualif|fail"
-    r"|minus|los[es]|cons\b|wrong|bad|poor|worst|violat|harm|lack|missing|against|reject|exclude"
-    r"|omit|without|un(?!der|i[tqv]|til)\w{4}|mis(?!sion)\w{4}|dis(?:allow|courag)|irrelev|off.topic"
-    r"|in(?:accura|correct|complet|consist|appropriat|sufficien|valid)|don['’]?ts?\b)|\A\W*no\b",
+    r"|minus|los[es]|cons\b|wrong|bad|poor|worst|violat|harm(?!less|on)|lack|missing|against|reject"
+    r"|exclude|omit|without|un(?!der|i[tqv]|til)\w{4}|mis(?!sion)\w{4}|dis(?:allow|courag)"
+    r"|irrelev|off.topic|in(?:accura|correct|complet|consist|appropriat|sufficien|valid)|don['’]?ts?\b)|\A\W*no\b",
     re.I,
 )
 KNOWN = re.compile(  # of a heading: what stands there is asked for
@@ -112,6 +118,11 @@ RANKS = re.compile(  # of a heading: what stands there counts more, or less, tha
 LABEL = re.compile(  # before an item's colon
     r"\W*(?:pitfalls?|negatives?|penalt(?:y|ies)|avoid|(?:must|should|do) not|don['’]?ts?|bad"
     r"|red flags?|forbidden|prohibited|deductions?|minus)(?: criteri(?:a|on)| points?)?[\s*_]*:",
+    re.I,
+)
+BARRED = re.compile(  # the name of a group that must not be: no topic
+    r"(?:\S+ ){0,5}(?:(?:must|should|shall|may|can|do|to) ?(?:not|never|n['’]t)\b(?: \S+){0,3}"
+    r"|not|never|avoid(?:ed)?|not allowed)\W*",
     re.I,
 )
 # a line that is no criterion: a table, a mark-up, a heading without a colon, a note
@@ -153,21 +164,19 @@ def lines_of(row: Row, text: str, field_name: str) -> list[Any]:
     steps = [m for line in lines if (m := SCORE.match(line))]
     if len(steps) > 1:
         asked = lines[: lines.index(steps[0].string)]
-        last = {m[1]: m.string for m in steps}
-        wrong = [x for x in lines[len(asked) :] if x not in last.values()]
-        made: list[Any] = [{"text": " ".join(asked), "levels": {m[1]: m[2] for m in steps}}]
+        last = {m[1]: m for m in steps}
+        fine = {m.string for m in last.values()}.union(x for x in asked if not SCORED.match(x))
+        wrong = [x for x in lines if x not in fine]
+        made: list[Any] = [
+            {"text": " ".join(asked), "levels": {n: m["said"] for n, m in last.items()}}
+        ]
     else:
         made, heads, wrong = _items(lines)
         wrong += [x for x in heads if AGAINST.search(x)]
         for title in heads:
             row.keep(f"heading of {field_name}", title)
         if heads and not (wrong or KNOWN.search(heads[-1])):
-            row.find(
-                "rubric-text",
-                f"what stands below the line {heads[-1].strip()[:60]!r} is read as asked for",
-                field=field_name,
-                suggestion="where it must not be, write objects, each with a weight below 0",
-            )
+            _asked(row, heads[-1], field_name)
     if not wrong:
         return made
     row.aside(
@@ -180,6 +189,25 @@ def lines_of(row: Row, text: str, field_name: str) -> list[Any]:
         suggestion="write the criteria as a list of objects, each with its weight and levels",
     )
     return []
+
+
+def doubt(row: Row, group: str, field_name: str, *, sure: bool) -> None:
+    """Say that the name of a group of criteria is or may be against them, unless they say by their
+    own weights what they count (sure)."""
+    if sure or pitfall("criterion_group", group) or not AGAINST.search(group):
+        return
+    barred = LABEL.match(f"{group}:") or BARRED.fullmatch(group) or pitfall("criterion_type", group)
+    _asked(row, group, field_name, "error" if barred else "warning")
+
+
+def _asked(row: Row, head: str, field_name: str, severity: str = "warning") -> None:
+    row.find(
+        "rubric-text",
+        f"what stands below {head.strip()[:60]!r} is read as asked for",
+        severity=severity,
+        field=field_name,
+        suggestion="where it must not be, write objects, each with a weight below 0",
+    )
 
 
 def _items(lines: list[str]) -> tuple[list[str], list[str], list[str]]:

@@ -326,3 +326,77 @@ def test_steps_of_a_scale_in_words_are_no_criteria():
     assert (
         load_tasks([{"prompt": "p", "rubrics": "- Not repetitive\n- Very concise"}]).criteria == 2
     )
+
+
+@pytest.mark.parametrize("held", [json.dumps, repr, lambda x: json.dumps(json.dumps(x))])
+def test_texts_of_a_list_that_are_objects_are_read_as_objects(held, tmp_path):
+    """Parquet's list<string> of objects: the judge was shown the JSON, and an insult paid 1."""
+    texts = [held({"criterion": "States A", "weight": 3}), held({"text": "Insults", "weight": -2})]
+    pq = pytest.importorskip("pyarrow.parquet")
+    table = pytest.importorskip("pyarrow").table({"id": ["t"], "prompt": ["Q"], "rubrics": [texts]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    (tmp_path / "t.json").write_text(json.dumps([{"id": "t", "prompt": "Q", "rubrics": texts}]))
+    for name in ("t.parquet", "t.json"):
+        found = load_tasks(tmp_path / name).sound()
+        assert not found.findings
+        pairs = [(c.text, c.weight) for c in found.tasks[0].criteria]
+        assert pairs == [("States A", 3), ("Insults", -2)]
+    assert [c.weight for c in criteria({"A": texts[:1], "B": texts[1:]})] == [3, -2]
+
+
+@pytest.mark.parametrize(
+    "rubric",
+    [
+        ['{"criterion": "States A", "weig', "B"],
+        ["B", '[{"text": "A", "weight": -1}]'],
+        {"one": '{"criterion": "A", "weight": -1}', "two": "B"},
+        [{"name": "g", "criteria": '[{"text": "A", "weight": -1}]'}],
+    ],
+)
+def test_an_object_as_text_that_is_not_read_is_an_error(rubric):
+    """The JSON itself was a criterion of weight 1."""
+    with pytest.raises(DataError):
+        load_tasks([{"prompt": "p", "rubrics": rubric}]).sound()
+    plain = ['{"answer": <n>} is the form', "[Your name] is gone", 'Says {"a": 1}', "{x} is there"]
+    found = load_tasks([{"prompt": "p", "rubrics": plain}]).sound()
+    assert [c.text for c in found.tasks[0].criteria] == plain
+
+
+@pytest.mark.parametrize(
+    "head", ["Pitfalls", "Negative criteria", "Deductions", "Red flags", "The answer must not:"]
+)
+def test_a_group_is_read_by_its_name_as_a_heading_is(head):
+    """What stood below "The answer must not:" paid 1, and nothing was said."""
+    groups = [{key: head, "criteria": ["Insults"]} for key in ("name", "description", "heading")]
+    for rubric in (*([g] for g in groups), {"Content": ["States A"], head: ["Insults"]}):
+        found = load_tasks([{"prompt": "p", "rubrics": rubric}])
+        told = any(f.severity == "error" for f in found.findings)
+        assert told or found.tasks[0].criteria[-1].weight == -1
+    costs = {"name": head, "criteria": [{"text": "Insults", "weight": -1}]}
+    for fine in (costs, {"name": "Harmlessness", "criteria": ["States A"]}):
+        assert not load_tasks([{"prompt": "p", "rubrics": [fine]}]).findings
+    maybe = load_tasks([{"prompt": "p", "rubrics": [{"name": "Mistakes", "criteria": ["A"]}]}])
+    assert [(f.code, f.severity) for f in maybe.findings] == [("rubric-text", "warning")]
+
+
+@pytest.mark.parametrize(
+    ("steps", "levels"),
+    [
+        ("Score 1-2: no\nScore 3-4: so\nScore 5: yes", ("1-2: no", "3-4: so", "5: yes")),
+        ("Score -1: no\nScore 0: so\nScore 1: yes", ("-1: no", "0: so", "1: yes")),
+        ("Score 0: no\nScore 0.5: so\nScore 1: yes", ("0: no", "0.5: so", "1: yes")),
+        ("Score 0%: no\nScore 50%: so\nScore 100%: yes", ("0%: no", "50%: so", "100%: yes")),
+        ("Score 0,5: no\nScore 1: so\nScore 2: yes", None),
+        ("Score 1-2 no\nScore 3: so\nScore 4: yes", None),
+        ("1-2: no\n3–4: so\n5: yes", None),
+        ("0%: no\n50%: so\n100%: yes", None),
+        ("1-3 points: no\n4-7 points: yes", None),
+    ],
+)
+def test_steps_of_a_scale_are_levels_whatever_their_numbers_or_an_error(steps, levels):
+    """ "Score 1-2: unclear" was the level "1: 2: unclear", "Score -1" part of the question, and
+    "1-2: bad" a criterion that paid."""
+    found = load_tasks([{"prompt": "p", "rubric": f"Is it clear?\n{steps}"}])
+    made = [(c.text, c.levels) for c in found.tasks[0].criteria]
+    assert made == ([("Is it clear?", levels)] if levels else [])
+    assert "rubric-text" in {f.code for f in found.findings} or levels
