@@ -70,7 +70,8 @@ def _mean(
     se = math.sqrt(float(w @ psi**2))
     carry = float(w @ psi**4)
     df = min(size - 1, max(1.0, 1.5 * se**4 / carry - 1)) if carry > 0 else size - 1
-    low, high = limits(value, se, df, size, bounds=bounds, level=level)
+    most = float(np.abs(psi).max())
+    low, high = limits(value, se, df, size, bounds=bounds, level=level, most=most)
     return Estimate(value, low, high, x.n, x.n_clusters, words, "", x.missing, level, se)
 
 

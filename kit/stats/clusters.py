@@ -329,25 +329,22 @@ def estimate(
         level=level,
         bounds=bounds,
         units=c,
-        note=note,
+        note="; ".join(t for t in (note, extra) if t),
         leans=leans,
     )
     if clusters < LEAST:
         return out
-    df = min(effective_df(psi), max(clusters - 1, 1.0))
     if kinds is not None:
         units = c if size is None else drawn(np.atleast_2d(size).sum(0))
         more = UNSEEN * n / units * np.array(PARTS)[:, None, None] * kinds
         with np.errstate(all="ignore"):
             moved = np.asarray(stat(cluster_sums.sum(axis=0) + more), float).ravel()
         out = allow_unseen(out, moved, bounds, part=1.0)
-    words = f"{method}, cluster {'jackknife' if se == 'jackknife' else 'linearised'}-t"
-    if out.se <= 1e-12 * max(1.0, abs(value)):
-        extra = "no cluster changes it" if out.low < out.high else UNMOVED
-    elif df < FEW:
-        extra = extra or CARRIED
-    note = "; ".join(t for t in (note, extra) if t)
-    return replace(out, method=words, note=note, worth=clusters)
+    return replace(
+        out,
+        method=f"{method}, cluster {'jackknife' if se == 'jackknife' else 'linearised'}-t",
+        worth=clusters,
+    )
 
 
 def lean(psi: np.ndarray) -> float:
@@ -392,10 +389,22 @@ def of_influence(
     low = high = math.nan
     if clusters >= LEAST:
         df = min(effective_df(psi), max(clusters - 1, 1.0))
-        low, high = limits(value, se, df, units or clusters, bounds=bounds, level=level)
-        why = UNMOVED if math.isnan(low) else ""
-        shift = lean(psi) * t_quantile(level, df) * se if leans else 0.0
-        low, high = max(low + min(shift, 0.0), bounds[0]), min(high + max(shift, 0.0), bounds[1])
+        low, high = limits(
+            value,
+            se,
+            df,
+            units or clusters,
+            bounds=bounds,
+            level=level,
+            leaning=lean(psi) if leans else 0.0,
+            most=math.inf if leans and math.inf in bounds else float(np.abs(psi).max()),
+        )
+        if math.isnan(low):
+            why = UNMOVED
+        elif se <= 1e-12 * max(1.0, abs(value)):
+            why = "no cluster changes it"
+        else:
+            why = CARRIED * (df < FEW)
     else:
         why = too_few(clusters, what)
     note = "; ".join(t for t in (note, why) if t)
@@ -526,12 +535,16 @@ def limits(
     *,
     bounds: tuple[float, float] = (-math.inf, math.inf),
     level: float = 0.95,
+    leaning: float = 0.0,
+    most: float = math.inf,
 ) -> tuple[float, float]:
     """Limits value +- t(df) se; where the range is bounded, on the logit of it (Fisher's z for
-    -1..1), so that they stay inside.
+    -1..1), so that they stay inside. leaning : the part of it by which one is farther off (`lean`).
 
     No spread at all is no certainty: with bounds the limits are then Wilson's for the clusters,
-    without bounds there are none.
+    without bounds there are none. Nor is it no knowledge that one cluster of 1,000 made all of it:
+    no limit is farther off than Wilson's would be, were it made by rare clusters that each count
+    for the range, or for `most`, what one was seen to. The logit had it at -1 of -1..1.
 
     >>> [round(v, 3) for v in limits(0.9, 0.05, 19, 20, bounds=(0, 1))]
     [0.738, 0.966]
@@ -548,9 +561,17 @@ def limits(
         )
         return low + edge.low * (high - low), low + edge.high * (high - low)
     half = t_quantile(level, df) * se
-    if open_ended or not 0 < at < 1:
-        return max(value - half, low), min(value + half, high)
-    step = half / (high - low) / (at * (1 - at))
-    middle = math.log(at / (1 - at))
-    one, two = (0.5 * (1 + math.tanh((middle + s * step) / 2)) for s in (-1, 1))
-    return low + one * (high - low), low + two * (high - low)
+    ends = value - half, value + half
+    if 0 < at < 1:
+        step = half / (high - low) / (at * (1 - at))
+        middle = math.log(at / (1 - at))
+        one, two = (0.5 * (1 + math.tanh((middle + s * step) / 2)) for s in (-1, 1))
+        ends = low + one * (high - low), low + two * (high - low)
+    q = t_quantile(level, max(clusters - 1, 1))
+    each = most if open_ended else max(most, (high - low) / clusters)
+    room = q * q / 2 * each
+    farthest_off = room + math.hypot(room, q * se)
+    return (
+        max(ends[0] + min(leaning * half, 0.0), value - farthest_off, low),
+        min(ends[1] + max(leaning * half, 0.0), value + farthest_off, high),
+    )

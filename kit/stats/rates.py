@@ -25,7 +25,6 @@ from .estimate import Estimate, unknown
 from .shares import CARRIED, allow_unseen, are_shares, share, signed_share
 from .tails import t_quantile
 
-USUAL = 0.8  # share of the rows with one value, from which another may not have been drawn
 DESIGNS = ("random", "by_label", "shifted", "probability")
 
 
@@ -476,10 +475,13 @@ def macro_difference(
         method = f"{method}; {e.method}"
         return replace(out, low=e.low, high=e.high, se=e.se, method=method, note="")
     kinds = farthest(d, np.arange(len(d)), given)
-    usual = np.unique(x[known], return_counts=True)[1].max(initial=0) >= USUAL * known.sum()
-    if usual or (shares and np.max(sizes) > 1):  # another value may be in neither of a prompt's
-        low, high = farthest(x[known], np.arange(n))
-        kinds = [low - high, high - low]
+    if shares and np.max(sizes) > 1:  # another value may be in neither of a prompt's
+        kinds = [-1.0, 1.0]
+    elif (sizes[0] != sizes[1])[both].any():  # one row of the fewer counts for more than was drawn
+        mean_of = [s / np.maximum(size, 1) for s, size in zip(sums, sizes, strict=True)]
+        apart = np.abs(x - np.where(first, mean_of[1][group], mean_of[0][group]))
+        far = apart[known & both[group]].max() / np.minimum(*sizes)[both].min()
+        kinds = [min(kinds[0], -far), max(kinds[1], far)]
     width = 1.0 if shares else span[1] - span[0]
     within = (span[0] <= x[known]) & (x[known] <= span[1])
     room = width if within.all() else math.inf

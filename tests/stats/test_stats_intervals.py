@@ -123,7 +123,7 @@ def test_a_rubric_score_near_its_end_leaves_room_for_prompts_that_fail_as_a_whol
     answer = np.repeat(np.arange(20), 5)
     found = stats.rubric_score(verdicts, [1] * 100, answer=answer).estimate
     same = stats.mean(own, bounds=(0, 1))
-    assert found.value == same.value and 0 <= found.low <= same.low < 0.5 and found.high <= 1
+    assert found.value == same.value and 0 <= found.low <= same.low < 0.75 and found.high <= 1
     rng, held, unknown = np.random.default_rng(4), [], []
     prompt, answer = np.repeat(np.arange(100), 10), np.repeat(np.arange(200), 5)
     for _ in range(150):
@@ -265,3 +265,67 @@ def test_a_rate_of_few_prompts_that_are_all_alike_has_room_for_more(prompts, rat
     assert np.mean(held) >= 0.935
     alone = stats.mean(np.arange(160) % 5 == 0, cluster=np.arange(160) // 8)
     assert alone.high - alone.low < 0.16  # as before: independent rows need no room
+
+
+def _one_apart(n):
+    """Every measure that is perfect but for one of n prompts: the estimate, and its worst value."""
+    human, near = np.arange(n) % 2, np.linspace(0.99, 1, n)
+    judge, p, right, sure = human.copy(), np.where(human, 0.97, 0.03), np.ones(n), 0.9 + near / 20
+    judge[0], p[0], right[0], near[0] = 1 - human[0], 1 - p[0], 0, 0
+    levels, said = np.arange(n) % 4, np.arange(n) % 4
+    said[0] = 3
+    area = calibration.risk_coverage(sure, right)
+    return {
+        "kappa": (stats.kappa(judge, human), -1),
+        "AC1": (stats.ac1(judge, human), -1),
+        "MCC": (stats.mcc(judge, human), -1),
+        "weighted": (stats.kappa(said, levels, weights="quadratic"), -1),
+        "alpha": (stats.alpha(np.column_stack([judge, human]).tolist()), -1),
+        "mean": (stats.mean(near, bounds=(0, 1)), 0),
+        "reward": (stats.mean(right, bounds=(-1, 1)), -1),
+        "gain": (stats.difference(near, np.zeros(n), bounds=(0, 1)), -1),
+        "open gain": (stats.difference(near, np.zeros(n)), 0),
+        "AUROC": (stats.auroc(p, human), 0),
+        "Brier": (calibration.brier(p, human).value, 1),
+        "AURC": (area.aurc, 1),
+        "AUGRC": (area.augrc, 1),
+    }
+
+
+@pytest.mark.parametrize("n", [100, 1000])
+def test_one_prompt_of_many_does_not_leave_the_whole_range_open(n):
+    """One disagreement in 1,000 rows gave kappa the interval [-1, 1], and AURC [0, 1]: one degree
+    of freedom on the logit, where the step did not fall with n."""
+    found = _one_apart(n)
+    for name, (e, worst) in found.items():
+        off = abs((e.low if worst < e.value else e.high) - e.value)
+        assert 1.7 / n * abs(worst - e.value) < off < 12 / n * abs(worst - e.value), (name, e)
+    for name in ("AUROC", "AURC", "AUGRC", "kappa"):
+        assert "few clusters" in found[name][0].note
+
+
+def test_full_marks_in_most_prompts_do_not_widen_a_difference_of_prompts():
+    """With 80 % of the scores at 1 the interval of 100 prompts was six times that with 79 %."""
+    rng, prompts = np.random.default_rng(6), np.arange(100)
+    noise = 0.02 * rng.normal(size=(2, 100)).clip(-2, 2)
+    for full in (79, 80, 90):
+        new, old = np.where(prompts < full, 1.0, np.array([[0.96], [0.95]]) + noise)
+        new[-1] = old[-1] = 0.0
+        e = stats.macro_difference(new, old, new_cluster=prompts, old_cluster=prompts)
+        same = stats.difference(new, old)
+        assert (e.low, e.high) == pytest.approx((same.low, same.high))
+
+
+def test_one_of_eight_columns_of_a_hundred_prompts_gains_nothing_by_prompts_not_drawn():
+    """Where 4 % of the prompts collapse, .12 to .14 of such tables showed a gain: one of the
+    columns had none of them. At 99 prompts it was .04."""
+    rng = np.random.default_rng(8)
+    columns = {"base": rng.random(100)}
+    for j in range(8):
+        kind = np.arange(100) < 4 * (j > 0)
+        gain = np.where(kind, -1, 0.04 / 0.96) + 0.05 * rng.normal(size=100)
+        columns[str(j)] = columns["base"] + gain
+    lucky = stats.compare(columns, "base", draws=500)[0]
+    assert lucky.estimate.low > 0 > lucky.low
+    alone = stats.compare({k: columns[k] for k in ("base", "0")}, "base", draws=500)[0]
+    assert alone.low > 0

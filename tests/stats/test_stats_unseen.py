@@ -258,7 +258,7 @@ def test_values_that_all_happen_to_be_0_or_1_have_the_room_of_the_range_that_is_
     for most in (2, 10):
         around = (-most, most)
         assert stats.difference(new, old, bounds=around).low < -most / 20
-        assert stats.trend(step, both, cluster=prompts, bounds=around).low < -0.2
+        assert stats.trend(step, both, cluster=prompts, bounds=around).low < -most / 20
         assert stats.macro_difference(new, old, **twice, bounds=around).low < -most / 100
         assert stats.ppi([1, 2, 1, 3] * 2, [0, 1, 0, 1] + [None] * 4, bounds=(0, most)).high > 1
     for bounds in ({}, {"bounds": (0, 1)}):
