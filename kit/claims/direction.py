@@ -22,21 +22,6 @@ from .confidence import without_confidence
 from .cues import CLASH, spelled
 from .text import asserted, clean, tokens
 
-WAYS = {
-    **dict.fromkeys(lx.UP, "up"),
-    **dict.fromkeys(lx.DOWN, "down"),
-    **dict.fromkeys(lx.NONE, "none"),
-    **dict.fromkeys(("up", "upregulated", "activated", "increased", "positive"), "up"),
-    **dict.fromkeys(("down", "downregulated", "suppressed", "decreased", "negative"), "down"),
-    **dict.fromkeys(("none", "ns", "n.s.", "unchanged", "no change"), "none"),
-    **{"↑": "up", "↓": "down"},
-}
-
-
-def way(direction: Any) -> str | None:
-    """up, down or none, however spelled ("Down-regulated "); None for what is no direction."""
-    return WAYS.get(str(direction).casefold().strip().replace("-regulated", "regulated"))
-
 
 def claims(
     text: str,

@@ -43,7 +43,7 @@ from .choice import decided, guesses, labelled, offered, others
 from .compare import against, first, misplaced, relation, turned
 from .confidence import without_confidence
 from .cues import CLASH, OPPOSITE
-from .direction import asked, held, way
+from .direction import asked, held
 from .listing import rivals
 from .text import affirmed, asserted, find, norm, phrase_words, spans
 from .varying import alike
@@ -322,7 +322,7 @@ def polar_of(task: Task, fact: Mapping[str, Any], text: str) -> str:
     """What an answer without the word says to a yes/no question (`kit.claims.polar`), and of
     whether all are alike (`kit.claims.varying`).
     """
-    if want := way(fact["text"]):
+    if want := lx.way(fact["text"]):
         said = asked(task.prompt, text)
         moves = fact["text"].casefold() in (lx.UP | lx.DOWN) - lx.SIZES and len(truths(task)) == 1
         against = moves and said in (CLASH, OPPOSITE.get(want))
@@ -435,7 +435,7 @@ def precision(task: Task, text: str) -> tuple[float, list[str]]:
     listed = rivals(
         () if all("alike" in f for f in facts_of(task)) else said,  # cases may be listed
         is_fact=lambda s: any(
-            matched(f, [s]) or asked(task.prompt, s) == way(f["text"]) for f in facts_of(task)
+            matched(f, [s]) or asked(task.prompt, s) == lx.way(f["text"]) for f in facts_of(task)
         ),
         prompt=task.prompt,
         candidates=task.truth.get("candidates", ()),

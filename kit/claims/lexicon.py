@@ -27,5 +27,24 @@ def _read() -> dict[str, Words]:
     return out
 
 
-globals().update(_read())  # lexicon.UP, lexicon.NEGATORS ...
+_WORDS = _read()
+globals().update(_WORDS)  # lexicon.UP, lexicon.NEGATORS ...
 STATES = {"high": "up", "low": "down", "normal": "none"}  # "X is high", "X: low"
+WAYS = {
+    **dict.fromkeys(_WORDS["UP"], "up"),
+    **dict.fromkeys(_WORDS["DOWN"], "down"),
+    **dict.fromkeys(_WORDS["NONE"], "none"),
+    **dict.fromkeys(("up", "upregulated", "activated", "increased", "positive"), "up"),
+    **dict.fromkeys(("down", "downregulated", "suppressed", "decreased", "negative"), "down"),
+    **dict.fromkeys(("none", "ns", "n.s.", "unchanged", "no change"), "none"),
+    **{"↑": "up", "↓": "down"},
+}
+
+
+def way(direction: Any) -> str | None:
+    """up, down or none, however spelled ("Down-regulated "); None for what is no direction.
+
+    >>> way("Down-regulated "), way("sideways")
+    ('down', None)
+    """
+    return WAYS.get(str(direction).casefold().strip().replace("-regulated", "regulated"))

@@ -14,7 +14,6 @@ from . import persons, polar
 from .bags import names, right_numbers
 from .choice import others
 from .compare import ranked, unsure
-from .direction import way
 from .factual import facts_of, found, matched, polar_of, precision, statements
 from .text import find, phrase_words
 
@@ -72,7 +71,7 @@ _ENDING = re.compile(
 def _stems(text: str) -> set[str]:
     """The words of a text that name something, without their endings; of a direction, the way."""
     words = {w.lower() for w in phrase_words(text)} - (lx.SMALL - lx.SIGNED) - lx.LEADS
-    return {way(w) or _ENDING.sub("", w) for w in words}
+    return {lx.way(w) or _ENDING.sub("", w) for w in words}
 
 
 def _kin(task: Task, text: str) -> str:
@@ -84,7 +83,7 @@ def _kin(task: Task, text: str) -> str:
     ('occipital lobe', '', '')
     """
     said, facts = statements(text, task.prompt), facts_of(task)
-    worded = len(facts) == 1 and not way(facts[0]["text"])
+    worded = len(facts) == 1 and not lx.way(facts[0]["text"])
     own = _stems(facts[0]["text"]) - _stems(task.prompt) if worded else set()
     denying = lx.NEGATORS | lx.DOUBTS | {"than", "unlike", "instead", "except"}
     plain = (_stems(s) for s in said if denying.isdisjoint(phrase_words(s)))

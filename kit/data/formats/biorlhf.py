@@ -17,7 +17,7 @@ from typing import Any
 from ...checks.quantities import quantities, readable
 from ...checks.units import said
 from ...claims.choice import is_name
-from ...claims.direction import WAYS, way
+from ...claims.lexicon import WAYS, way
 
 VERIFIERS = ("factual", "direction", "consistency", "uncertainty")
 _PREFIX = re.compile(r"^(?:HALLMARK|KEGG|REACTOME|MITOCARTA|BIOCARTA|GOBP|GO|WP)_")
