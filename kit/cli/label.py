@@ -9,9 +9,10 @@ so that `kit agree` and `kit rate` need not be told.
   stratified    equally many on which the judge (--grades) says met, unmet, unknown: the rarer
                 kind of its errors is found with fewer labels
 
-With --labels the file of an earlier draw goes on: its labels are kept. It needs the answers, and
-for a stratified one the grades, that it was drawn from: others make its probabilities wrong. The
-judge's verdict is not in the file: who labels should not see it.
+With --labels the file of an earlier draw goes on: its labels are kept, each rater's (column
+`rater`) in a row of its own. It needs the answers, and for a stratified one the grades, that it was
+drawn from: others make its probabilities wrong. The judge's verdict is not in the file: who labels
+should not see it.
 """
 
 from __future__ import annotations

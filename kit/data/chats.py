@@ -21,6 +21,9 @@ ROLES = {
 }
 TURN = {"role", "content"}, {"role", "tool_calls"}, {"from", "value"}  # fields of one
 OFF = {"weight", "loss_weight", "train"}  # 0 or false: not to be learned
+PLAIN = ("text", "input_text", "output_text")  # kinds of parts that are what is said
+HIDDEN = re.compile("think|thought|reason")  # of those that nobody sees who reads the turn
+TOLD = re.compile(rf"{HIDDEN.pattern}|tool|call|function|image|audio|video|file")  # nor who judges
 READ = {"role", "from", "content", "value", "tool_calls", "function_call", "id", *OFF}
 TORN = re.compile(  # a chat as text
     r"""\s*\[\s*\{\s*["'](?:role|from|content)["']\s*:.*\]\s*""", re.S
@@ -86,12 +89,6 @@ def chat_of(row: Row, value: Any, *, answered: bool = False) -> Chat:
     if len(turns) != len(raw):
         row.find("field-type", "a turn of the chat is not an object", field="messages")
     meta = {} if [plain for plain, _ in turns] == raw else {"messages": list(raw)}
-    if any(not readable for _, readable in turns):
-        row.find(
-            "field-type",
-            "a turn of the chat holds more than text; that part is shown as JSON",
-            field="messages",
-        )
     said = [turn for turn, _ in turns if turn["content"] is not None]
     first = next((i for i, t in enumerate(said) if t["role"] == "system"), None)
     system = None if first is None else said.pop(first)["content"]
@@ -137,36 +134,48 @@ def chat_of(row: Row, value: Any, *, answered: bool = False) -> Chat:
     return Chat(system, said[last]["content"], tuple(said[:last]), shown, answer, meta)
 
 
-def turn_of(turn: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """({role, content}, could all of it be shown as text?); content None where the turn has none, a
-    call of a tool as JSON."""
+def turn_of(turn: Mapping[str, Any], *, judged: bool = False) -> tuple[dict[str, Any], list[str]]:
+    """({role, content}, the kinds of its parts that are no text); content None where the turn has
+    none.
+
+    Reasoning is left out, a part that is no text is JSON. judged : calls of tools, pictures and the
+    like are left out, too, unless there is nothing else.
+    """
     role = as_text(turn.get("role", turn.get("from", "")))
     content = turn.get("content", turn.get("value"))
-    readable = True
-    if isinstance(content, list):
-        parts = [p if isinstance(p, str) else _part(p) for p in content]
-        readable = None not in parts
-        content = "\n".join(
-            as_text(c) if p is None else p for p, c in zip(parts, content, strict=True)
-        )
-    elif content is not None and not isinstance(content, str):
-        readable, content = False, as_text(content)
+    parts = content if isinstance(content, list) else [x for x in (content,) if x]
+    each = [_part(p) for p in parts]
     if calls := turn.get("tool_calls") or turn.get("function_call"):
-        readable = False
-        content = "\n".join(filter(None, (content, as_text(calls))))
-    return {"role": ROLES.get(role.casefold(), role), "content": content}, readable
+        each.append(("tool_calls", as_text(calls)))
+    hidden = TOLD if judged and not all(TOLD.search(kind) for kind, _ in each) else HIDDEN
+    if content is not None or calls:
+        content = "\n".join(text for kind, text in each if not hidden.search(kind))
+    said = {"role": ROLES.get(role.casefold(), role), "content": content}
+    return said, [kind for kind, _ in each if kind not in PLAIN]
 
 
-def unread_in(row: Row, turns: Any) -> bool:
-    """Name the fields of turns that nothing reads; whether there are any."""
-    more = [{k: x for k, x in t.items() if k not in READ} for t in turns if isinstance(t, Mapping)]
+def unread_in(row: Row, turns: Any, what: str = "a turn of the chat") -> bool:
+    """Name the fields of turns that nothing reads, and their parts that are no text; whether there
+    are any. what : what the turns are."""
+    turns = [t for t in (turns if isinstance(turns, list) else [turns]) if isinstance(t, Mapping)]
+    more = [{k: x for k, x in t.items() if k not in READ} for t in turns]
     row.within("messages", *more)
-    return any(more)
+    kinds = ", ".join(dict.fromkeys(kind for t in turns for kind in turn_of(t)[1]))
+    said = (
+        f"{what} holds more than text ({kinds}): reasoning is left out, in a judged answer with "
+        "text calls and media, too; the rest is shown as JSON"
+    )
+    if kinds and said not in [f.message for f in row.findings]:
+        row.find("field-type", said, field="messages")
+    return any(more) or bool(kinds)
 
 
-def _part(part: Any) -> str | None:
-    """The text of a content part; None for an image, a sound, a call."""
-    return part["text"] if isinstance(part, Mapping) and isinstance(part.get("text"), str) else None
+def _part(part: Any) -> tuple[str, str]:
+    """(what a part of a turn calls itself, its text, or else JSON)."""
+    if not isinstance(part, Mapping):
+        return "text" if isinstance(part, str) else type(part).__name__, as_text(part)
+    kind, text = part.get("type") or next(iter(part), "part"), part.get("text", part.get("value"))
+    return (str(kind), text) if isinstance(text, str) else (f"{kind} part", as_text(part))
 
 
 def is_chat(value: Any) -> bool:
@@ -210,7 +219,7 @@ def answer_of(value: Any) -> str | None:
     """
     turns = value if isinstance(value, list) else [value]
     if is_chat(value):
-        said = [turn_of(t)[0] for t in turns]
+        said = [turn_of(t, judged=True)[0] for t in turns]
         return next((t["content"] for t in reversed(said) if t["role"] == "assistant"), None)
     one = turns[0] if len(turns) == 1 else None
     one = one["text"] if isinstance(one, Mapping) and one.keys() == {"text"} else one

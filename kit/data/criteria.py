@@ -45,6 +45,7 @@ WORDED = (
     "guidance",
     "instructions",
 )
+OBJECT = re.compile(rf"""\s*\{{\s*["'](?:{"|".join(TEXT_FIELDS)}|id|title|weight)["']\s*:""")
 RANKED = re.compile(  # a field and its words that say how much a criterion counts
     r"(?:importance|priority|necessity|severity|criticality|obligation) \S+(?: \S+){0,2}\Z"
     r"|(?:type|kind|category|level|tier) (?:very |most |less )?(?:critical|essential|crucial|vital"
@@ -138,7 +139,6 @@ def warded(row: Row, item: Mapping[str, Any], weight: Any, criterion_id: str) ->
 
 BINARY = ("binary", "boolean", "bool", "yes/no", "yes_no", "met/unmet", "pass/fail", "true/false")
 TITLES = ("name", "title", "category", "group", "section", "dimension")
-HEADS = (*TITLES, "heading", "label", "id", "type", "kind")  # what may say what a group is
 
 
 def flag(row: Row, item: Mapping[str, Any], criterion_id: str) -> bool | None:
@@ -209,7 +209,7 @@ def _items(row: Row, value: Any, field_name: str) -> list[Any]:
     if isinstance(value, str):
         return lines_of(row, value, field_name)
     if isinstance(value, list) or value is None:
-        return value or []
+        return [listed(row, x, field_name) if _is_object(x) else x for x in value or ()]
     if not isinstance(value, Mapping):
         row.find(
             "field-type",
@@ -278,8 +278,7 @@ def _group(row: Row, name: str, held: list[Any], field_name: str) -> list[dict[s
     not be met."""
     items = [x if isinstance(x, Mapping) else {"text": x} for x in held]
     doubt(row, name, field_name, sure=any(x.keys() & {"weight", "points"} for x in items))
-    turned = against({"polarity": name})
-    said = {"polarity": "negative"} if turned else signs({"category": name})
+    said = {"polarity": "negative"} if against({"polarity": name}) else signs({"category": name})
     return [{"tags": [name], **said, **x} for x in items]
 
 
@@ -320,7 +319,8 @@ def _with_parts(
         field_name=field,
     )
     weights = {c.weight for c in below} or {0}
-    for said in dict.fromkeys(as_text(own.get(k)) for k in HEADS) | {as_text(title): None}:
+    heads = (*TITLES, "heading", "label", "id", "type", "kind")  # what may say what a group is
+    for said in dict.fromkeys(map(as_text, (title, *map(own.get, heads)))):
         warded(row, {"group": said}, max(weights), default_id)
         doubt(row, said, field, sure=weights != {1.0})
     return [replace(c, tags=(*tags_of(title), *c.tags)) for c in below]
@@ -415,9 +415,15 @@ def criterion_of(
     )
 
 
+def _is_object(item: Any) -> bool:
+    """True for a text that is an object or a list, or begins as a criterion's object does."""
+    begun = isinstance(item, str) and item.lstrip()[:1] in ("{", "[", '"')
+    return begun and bool(OBJECT.match(item) or literal(item) != item)
+
+
 def _no_object(row: Row, said: Any, criterion_id: str) -> None:
     """Say that what should be a criterion's text is none, or an object or a list as text."""
-    if not absent(said) and not isinstance(literal(said), str):
+    if not absent(said) and (not isinstance(said, str) or _is_object(said)):
         row.find(
             "field-type",
             "a criterion should be text or an object",

@@ -245,11 +245,9 @@ def _part(part: Mapping[str, Any], held: Mapping[str, str]) -> str:
 def text_of(content: Any, held: Mapping[str, str]) -> str:
     """The text of a message's content; what is stored beside the sample is looked up."""
     if isinstance(content, list):
-        texts = (_part(p, held) for p in content if isinstance(p, dict))
-        return "\n".join(t for t in texts if t)
-    if not isinstance(content, str):
-        return ""
-    return held.get(content.removeprefix("attachment://"), content)
+        return "\n".join(filter(None, (_part(p, held) for p in content if isinstance(p, dict))))
+    text = content if isinstance(content, str) else ""
+    return held.get(text.removeprefix("attachment://"), text)
 
 
 def _scored(sample: dict[str, Any], g: Grade) -> dict[str, Any]:

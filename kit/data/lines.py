@@ -98,7 +98,8 @@ AGAINST = re.compile(  # of a heading, or of what stands before a line's colon: 
     r"|deduct|weak|red flag|mistake|error|forbid|prohibit|undesir|unaccept|unwanted|disqualif|fail"
     r"|minus|los[es]|cons\b|wrong|bad|poor|worst|violat|harm(?!less|on)|lack|missing|against|reject"
     r"|exclude|omit|without|un(?!der|i[tqv]|til)\w{4}|mis(?!sion)\w{4}|dis(?:allow|courag)"
-    r"|irrelev|off.topic|in(?:accura|correct|complet|consist|appropriat|sufficien|valid)|don['’]?ts?\b)|\A\W*no\b",
+    r"|irrelev|off.topic|in(?:accura|correct|complet|consist|appropriat|sufficien|valid)"
+    r"|don['’]?ts?\b)|\A\W*no\b",
     re.I,
 )
 KNOWN = re.compile(  # of a heading: what stands there is asked for
@@ -194,10 +195,9 @@ def lines_of(row: Row, text: str, field_name: str) -> list[Any]:
 def doubt(row: Row, group: str, field_name: str, *, sure: bool) -> None:
     """Say that the name of a group of criteria is or may be against them, unless they say by their
     own weights what they count (sure)."""
-    if sure or pitfall("criterion_group", group) or not AGAINST.search(group):
-        return
     barred = LABEL.match(f"{group}:") or BARRED.fullmatch(group) or pitfall("criterion_type", group)
-    _asked(row, group, field_name, "error" if barred else "warning")
+    if not sure and not pitfall("criterion_group", group) and AGAINST.search(group):
+        _asked(row, group, field_name, "error" if barred else "warning")
 
 
 def _asked(row: Row, head: str, field_name: str, severity: str = "warning") -> None:

@@ -225,7 +225,7 @@ class Row:
         value = turns_in(value)
         text = value if isinstance(value, str) else answer_of(value)
         turns = len(value) if isinstance(value, list) else 1
-        odd = is_chat(value) and unread_in(self, value if isinstance(value, list) else [value])
+        odd = is_chat(value) and unread_in(self, value, f"response {response_id!r}")
         if text is None:
             self.find(
                 "field-type",

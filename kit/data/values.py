@@ -115,9 +115,6 @@ def number(value: Any) -> float | None:
 
 LISTED = re.compile(r"""\s*(?:\[\s*["'{\[]|\{\s*["']|"\s*[\[{])""")  # a list or object begins here
 
-CRITERION = re.compile(  # a criterion's object begins here
-    r"""\s*\{\s*["'](?:criterion|text|description|rubric_item|requirement|title|weight)["']\s*:"""
-)
 WITHIN = re.compile(  # a list or object behind a line that leads to it, or within a code fence
     r"(?:[^\n\[{`]{0,80}[:\n])?\s*(?:```\w*)?\s*([\[{].*[\]}])\s*(?:```)?\s*\Z", re.S
 )
@@ -135,33 +132,17 @@ def parsed_json(value: Any) -> Any:
 
 
 def listed(row: Row, value: Any, field_name: str) -> Any:
-    """A list of criteria that a cell of a table holds as text, and the objects that texts of a list
-    hold: JSON (also within JSON text) or Python's repr, as csv and pandas write it.
+    """A list of criteria that a cell of a table holds as text: JSON (also within JSON text) or
+    Python's repr, as csv and pandas write it.
 
     What begins like one and cannot be read is an error, kept in meta, and not a criterion.
     """
-    value = _listed(row, value, field_name)
-    if not isinstance(value, list):
-        return value
-    return [
-        _listed(row, x, field_name)
-        if isinstance(x, str) and (CRITERION.match(x) or x != literal(x))
-        else x
-        for x in value
-    ]
-
-
-def _listed(row: Row, value: Any, field_name: str) -> Any:
-    """The same of the cell alone."""
-    value = parsed_json(value)
-    within = WITHIN.match(value) if isinstance(value, str) else None
+    found = literal(value)
+    within = WITHIN.match(found) if isinstance(found, str) else None
     inner = parsed_json(within[1]) if within else None
     if isinstance(inner[0] if inner and isinstance(inner, list) else inner, Mapping):
         return inner
-    if not isinstance(value, str) or not LISTED.match(value):
-        return value
-    found = literal(value)
-    if isinstance(found, (list, Mapping)):
+    if not isinstance(found, str) or not LISTED.match(value):
         return found
     row.aside(
         "unreadable-list",

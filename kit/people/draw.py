@@ -14,7 +14,7 @@ from typing import Any
 from .. import stats
 from ..data import TaskSet, answers_of, tasks_of
 from ..data.schemas import stamped
-from ..data.values import guarded
+from ..data.values import as_text, guarded
 from ..errors import DataError
 from ..records import Response, Task, Verdict, grouped
 from .beside import sign
@@ -197,8 +197,9 @@ def _rows(
     """The rows answer by answer, so that each is read once; no verdict is shown.
 
     In a random order: those that are filled in when people stop are a sample of the same design.
+    What several raters said of one has a row each.
     """
-    words = {1.0: "met", 0.0: "unmet", None: "unknown"}
+    raters = {v.judge for said in old.said.values() for v in said} - {"human"}
     out = []
     for (task_id, response_id), response in answers:
         task = pool.tasks[task_id]
@@ -206,14 +207,11 @@ def _rows(
             key = (task_id, response_id, c.id)
             if key not in inclusion:
                 continue
-            value = old.values.get(key)
             row = {
                 "task_id": guarded(task_id),
                 "response_id": guarded(response_id),
                 "criterion_id": guarded(c.id),
-                "label": words.get(value, f"{100 * (value or 0):.15g}%")
-                if key in old.values
-                else "",
+                **dict.fromkeys(["rater"] * bool(raters) + ["label"], ""),
                 "criterion": guarded(c.text),
                 "scale": guarded(
                     " | ".join(c.levels) or (f"0 to {c.points:g} points" if c.points else "")
@@ -223,8 +221,16 @@ def _rows(
                 "design": design,
                 "inclusion": round(inclusion[key], 12),
             }
-            out.append(stamped("labels", row))
+            said = [_said(v) for v in old.said.get(key, ())] or [{}]
+            out += [stamped("labels", row | {k: x[k] for k in row.keys() & x}) for x in said]
     return out
+
+
+def _said(v: Verdict) -> dict[str, str]:
+    """A label as it is written, and whose it is; one without a value as it stood."""
+    stood = guarded(as_text(v.meta.get("label", "unknown") or ""))
+    label = {1.0: "met", 0.0: "unmet", None: stood}.get(v.value, f"{100 * (v.value or 0):.15g}%")
+    return {"label": label, "rater": guarded(v.judge.removeprefix("human").removeprefix(":"))}
 
 
 def _worth(

@@ -17,7 +17,7 @@ from ..data.levels import UNREAD
 from ..data.schemas import readable
 from ..data.tables import read_rows
 from ..errors import DataError
-from ..records import Grade, Verdict, grade_from_json
+from ..records import Grade, Verdict, grade_from_json, grouped
 from ..tables import averaged, ratings_of
 
 Key = tuple[str, str, str]  # task, answer, criterion
@@ -31,7 +31,7 @@ class Labels:
     design : how the labelled rows came to be labelled ("random", "stratified"), None: not said.
     inclusion : the probability of a row to be drawn, where the file says it.
     ties : rows on which raters are split evenly (their label is None).
-    blank : rows that nobody has filled in yet.
+    blank : rows that nobody has filled in yet. said : what each rater said, or is still to say.
     unread : what is said of labels that were not understood, and are None.
     """
 
@@ -40,6 +40,7 @@ class Labels:
     inclusion: dict[Key, float] = field(default_factory=dict)
     ties: frozenset[Key] = frozenset()
     blank: tuple[Key, ...] = ()
+    said: dict[Key, list[Verdict]] = field(default_factory=dict)
     unread: str = ""
 
 
@@ -99,15 +100,16 @@ def _given(found: TaskSet) -> Labels:
         ),
     )
     given = ratings_of(people)
-    blank = dict.fromkeys(v.ids for v in people if v.meta.get("blank"))
-    values: dict[Key, float | None] = dict.fromkeys(v.ids for v in people if v.ids not in blank)
-    values |= {key: averaged(raters) for key, raters in given.items()}
+    said = grouped((v.ids, v) for v in people)
+    filled = {v.ids for v in people if not v.meta.get("blank")}
+    values = {key: averaged(given.get(key, [])) for key in said if key in filled}
     return Labels(
         values,
         design=named[0] if len(designs) == len(named) == 1 else None,
         inclusion={v.ids: v.meta["inclusion"] for v in people if "inclusion" in v.meta},
         ties=frozenset(key for key in given if values[key] is None),
-        blank=tuple(key for key in blank if key not in values),
+        blank=tuple(key for key in said if key not in filled),
+        said=said,
         unread=f"labels that are not understood are left out: {len(odd)}, as: {first}" * bool(odd),
     )
 

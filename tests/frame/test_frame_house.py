@@ -44,7 +44,7 @@ STATEMENTS = 18_000  # the goal; docstrings are not counted
 # today's count: classwise calibration's door, two spellings of a name, what a step's means are of;
 # double assignments that are long stand on lines of their own; dates in every notation are one day
 # the lint's kinds of slips; persons, directions and other forms of the key's words
-STATEMENTS_NOW = 29_336
+STATEMENTS_NOW = 29_342
 PER_MODULE = 250  # statements
 DENSITY = 10.0  # AST nodes per line of code, in the mean of the kit
 PRESSED = 169  # lines of more than 24 AST nodes, today; to take plain code out adds none

@@ -14,6 +14,7 @@ from answered import made, rows_of, write
 import kit
 from kit import people
 from kit.__main__ import main
+from kit.data import TaskSet
 from kit.data.values import unguarded
 from kit.errors import DataError
 from kit.records import Criterion, Response, Task, Verdict
@@ -346,3 +347,31 @@ def test_answers_that_a_spreadsheet_would_take_for_formulas_are_read_back_as_the
     met = {r.id for r in there.responses if "milk" in r.text}
     assert {v.response_id for v in found.verdicts if v.status == "met"} == met
     assert people.read_labels(path).values == {v.ids: v.value for v in found.verdicts}
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_a_draw_that_goes_on_keeps_what_each_rater_said(tmp_path, ending):
+    """Who said what was gone, and a tie of two raters became the label "unknown"."""
+    tasks = [Task(id="t", prompt="p", criteria=(Criterion(id="c", text="Is good"),))]
+    answers = [Response(task_id="t", id=f"r{i}", text=f"a{i}") for i in range(9)]
+    there = TaskSet(tasks=tasks, responses=answers)
+    said = (("met", "unmet"), ("met", "unmet", "unmet"), ("unknown", "50%"), ("met",))
+    names = ("ann", "=bob", "cy")
+    rows = [
+        {**row, "rater": name, "label": label}
+        for row, labels in zip(people.draw.draw(tasks, answers, n=4).rows, said, strict=True)
+        for name, label in zip(names, labels, strict=False)
+    ]
+    first = people.draw.write(rows, tmp_path / f"first.{ending}")
+    drawn = people.draw.draw(tasks, answers, n=2, labels=first)
+    assert (len(drawn.rows), drawn.fresh) == (len(rows) + 2, 2)
+    again = people.draw.write(drawn.rows, tmp_path / f"again.{ending}")
+    old, new = (people.read_labels(path, there) for path in (first, again))
+    assert new.values == old.values and new.ties == old.ties and len(new.ties) == 1
+
+    def told(found):
+        return {(*v.ids, v.judge, v.status, v.value) for vs in found.said.values() for v in vs}
+
+    assert told(old) == {x for x in told(new) if x[3] != "human"} and len(told(old)) == len(rows)
+    plain = people.draw.draw(tasks, answers, n=2).rows
+    assert "rater" not in plain[0]

@@ -966,3 +966,46 @@ def test_fields_of_a_prompts_turns_are_kept_where_the_answer_has_fields_too(answ
     found = kit.load([{"prompt": asked, **answers}])
     kept = found.tasks[0].meta["messages"]
     assert kept[0] == asked[0] and kept[1]["turn"] == "SECOND"
+
+
+@pytest.mark.parametrize(
+    ("parts", "text", "kind"),
+    [
+        (
+            [{"type": "thinking", "thinking": "HIDDEN"}, {"type": "text", "text": "4."}],
+            "4.",
+            "think",
+        ),
+        (
+            [{"type": "reasoning", "text": "HIDDEN"}, {"type": "output_text", "text": "4."}],
+            "4.",
+            "re",
+        ),
+        ([{"type": "text", "text": "4."}, {"type": "tool_use", "name": "f"}], "4.", "tool_use"),
+        ([{"type": "text", "text": "4."}, {"type": "image_url", "image_url": "u"}], "4.", "image"),
+        ([{"type": "markdown", "text": "4."}, "so"], "4.\nso", "markdown"),
+        ([{"type": "thinking", "thinking": "HIDDEN"}], "", "thinking"),
+        ([{"type": "tool_use", "name": "f"}], '{"type": "tool_use", "name": "f"}', "tool_use"),
+    ],
+)
+def test_what_is_judged_of_an_answer_in_parts_is_what_it_says(parts, text, kind):
+    """The hidden reasoning was judged, as JSON or as text, and nothing was said."""
+    turns = [{"role": "assistant", "content": parts}]
+    for row in ({"task_id": "t", "response_id": "r"}, {"prompt": "2+2?"}):
+        found = load_tasks([{**row, "response": turns}])
+        assert [r.text for r in found.responses] == [text]
+        assert found.responses[0].meta["turns"] == turns
+        (said,) = [f for f in found.findings if f.code == "field-type"]
+        assert said.severity == "warning" and kind in said.message
+    history = [{"role": "user", "content": "2+2?"}, *turns, {"role": "user", "content": "Sure?"}]
+    told = load_tasks([{"prompt": history, "response": "Yes."}])
+    assert "HIDDEN" not in told.tasks[0].history[1]["content"] and told.tasks[0].meta["messages"]
+    assert kind in told.findings[0].message
+
+
+def test_an_answer_in_parts_that_are_text_needs_no_word():
+    """Only what is left out or shown as JSON is said."""
+    said = [{"type": "text", "text": "4."}, {"type": "text", "value": "Sure."}, "So."]
+    turns = [{"role": "assistant", "content": said}]
+    found = load_tasks([{"task_id": "t", "response_id": "r", "response": turns}])
+    assert (found.responses[0].text, found.findings) == ("4.\nSure.\nSo.", [])

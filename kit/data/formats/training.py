@@ -14,7 +14,7 @@ from ..labels import FIELDS, SAID, by_criterion, fraction, giver, read_label
 from ..rows import Row
 from ..schemas import readable
 from ..taskset import Parsed
-from ..values import absent, as_text, beside, blank, listed, literal, number, parsed_json, unguarded
+from ..values import absent, as_text, beside, blank, literal, number, parsed_json, unguarded
 from . import biorlhf
 from .benchmarks import given_answers
 from .biorlhf import VERIFIERS
@@ -289,7 +289,6 @@ def verifier(row: Row) -> Parsed:
     if asked is not None:
         _check_verifiers(row, task_id, names, read)
     group = row.optional("group", "tissue", "hold_out_group")
-    items = listed(row, row.take("criteria"), "criteria")
     more = (f for f in ("tissue", "source", "difficulty") if row.data.get(f) is not None)
     meta |= {field: row.take(field) for field in more}
     for field in ("answer", "response", "chosen"):
@@ -297,7 +296,7 @@ def verifier(row: Row) -> Parsed:
     return row.task(
         task_id,
         chat.prompt,
-        criteria_from(row, items, field_name="criteria"),
+        criteria_from(row, row.take("criteria"), field_name="criteria"),
         truth=truth,
         group=group,
         kind=row.optional("question_type", "kind", "type"),
