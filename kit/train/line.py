@@ -109,7 +109,7 @@ def run(chain: Chain) -> Done:
         chain.out.mkdir(parents=True, exist_ok=True)
         reward.ledger = Ledger(chain.out / "ledger.sqlite")
         mark_folder(chain.out / "chain.json", mark, resume=True)
-        model = chain.stages[0].settings.model
+        model = line.begin()
         line.look("start", model)
         for stage in chain.stages:
             merged = line.run(stage, model)
@@ -140,6 +140,12 @@ class _Line:
         with at(f"stage {stage.name!r}"):
             inputs.check(s)
             tokenizer = models.ready(s)
+            if s.adapter not in (None, chain.stages[0].settings.adapter):
+                raise KitError(
+                    "a later stage goes on from what the one before it left",
+                    where="setting adapter",
+                    fix="give the adapter in `settings:` or in the first stage",
+                )
             if isinstance(s, GRPOSettings):
                 held = self._watched(s)
                 grpo.ready(
@@ -181,6 +187,16 @@ class _Line:
         """The held-out prompts that are looked at while a stage trains."""
         return self.chain.heldout if settings.eval_every else ()
 
+    def begin(self) -> str:
+        """The model that the first stage begins from, with the adapter that it goes on from."""
+        first = self.chain.stages[0].settings
+        if first.adapter is None:
+            return first.model
+        merged = self.chain.out / "0_start" / "merged"
+        if not (merged / "config.json").exists():
+            export.merge(first.model, Path(first.adapter), merged)
+        return str(merged)
+
     def look(self, name: str, source: str) -> None:
         """Answer and grade the held-out prompts; what a killed chain already has is read."""
         s = self.sampler
@@ -198,7 +214,7 @@ class _Line:
         """Train a stage on this model and merge its adapter, once; the folder of what came out."""
         folder = self.chain.folder(stage)
         if not (folder / "merged" / "config.json").exists():
-            self._train(stage, replace(stage.settings, model=model), folder)
+            self._train(stage, replace(stage.settings, model=model, adapter=None), folder)
             export.merge(model, folder / "adapter", folder / "merged")
         return str(folder / "merged")
 

@@ -548,3 +548,32 @@ def test_another_systems_names_are_read_in_a_chain():
     assert (last.model, last.lora_rank, job.sampler.max_answer_tokens) == ("m", 4, 7)
     with pytest.raises(KitError, match="lernrate"):
         chain.build({**values, "settings": {"lernrate": 1}})
+
+
+def test_an_adapter_to_go_on_from_is_in_the_start_and_is_added_once(tmp_path):
+    """ "start" was measured without it, and each later stage laid it on the merged model again:
+    "grpo broke unk: -.850" after a step that changed nothing."""
+
+    def chained(name, **more):
+        values = {
+            "tasks": "ladder.jsonl",
+            "answers": {"exact": 6},
+            "out": str(tmp_path / name),
+            "evaluate": {"preset": "test", "max_answer_tokens": 8},
+            "settings": {"preset": "test", "save_every": 0},
+            **more,
+        }
+        values["settings"] = {"preset": "test", "save_every": 0, **more.get("settings", {})}
+        job = chain.build(values)
+        job = dataclasses.replace(job, tasks=job.tasks[:4], heldout=job.heldout[:4])
+        return [[r.text for r in e.responses] for e in line.run(job).evaluations]
+
+    before, taught = chained(
+        "a", stages=[{"stage": "sft", "max_tokens": 400, "steps": 30, "lr": 0.05}]
+    )
+    assert before != taught
+    still = {"adapter": str(tmp_path / "a" / "1_sft" / "adapter"), "steps": 1, "lr": 1e-12}
+    twice = [{"stage": "sft", "name": n, "max_tokens": 400} for n in ("one", "two")]
+    assert chained("b", settings=still, stages=twice) == [taught] * 3
+    with pytest.raises(KitError, match="the one before it left"):
+        chained("c", stages=[twice[0], {**twice[1], "adapter": still["adapter"]}])
