@@ -39,7 +39,7 @@ from . import (
 from .audit import Audit
 from .config import GRPOSettings, to_mapping
 from .evaluation import Evaluation, Gain
-from .models import Loaded, eos_ids, load
+from .models import Loaded, eos_ids, load, weights
 from .rehearsal import SAID, rehearse
 from .resume import (
     drop_reference,
@@ -239,6 +239,7 @@ class _Run:
             return
         mark = {
             "settings": to_mapping(self.settings),
+            "set of weights": weights(self.settings),
             "tasks": fingerprint([t.id for t in self.tasks]),
             **read_by(self.reward, self.tasks, self.heldout),
             "second judge": identity(audit, self.tasks),

@@ -102,7 +102,8 @@ def run(chain: Chain) -> Done:
             patience_s=(sampler or GRPOSettings()).patience_s,
         )
         line = _Line(chain, reward, sampler)
-        mark = read_by(reward, chain.tasks, chain.heldout) if chain.tasks else {}
+        mark = {"set of weights": models.weights(chain.stages[0].settings)}
+        mark |= read_by(reward, chain.tasks, chain.heldout) if chain.tasks else {}
         for stage in chain.stages:
             line.ready(stage)
             mark |= line.mark(stage)
@@ -203,7 +204,8 @@ class _Line:
         if s is None or not self.chain.heldout:
             return
         heat = s.temperature if s.eval_temperature is None else s.eval_temperature
-        mark = fingerprint([s.max_answer_tokens, heat, s.top_p, s.top_k, s.eval_samples, s.seed])
+        room = (s.max_prompt_tokens, s.max_answer_tokens)
+        mark = fingerprint([room, heat, s.top_p, s.top_k, s.eval_samples, s.seed])
         path = self.chain.out / f"eval_{name}_{mark[:8]}.json"
         if not path.exists():
             heldout, bare = self.chain.heldout, self._bare(source)

@@ -5,6 +5,7 @@ built in code.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib.util
 import logging
 import os
@@ -26,6 +27,7 @@ from .config import Settings
 logger = logging.getLogger(__name__)
 
 TINY = "tiny-random"
+SAMPLE = 65_536  # bytes
 SMOL = ("SmolLM2-135M-Instruct", "smollm2", "HuggingFaceTB/SmolLM2-135M-Instruct")
 CHAT = (
     "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' "
@@ -67,6 +69,25 @@ def resolve(name: str) -> str:
             raise MissingError("there is no model in this folder (no config.json)", where=str(path))
         return str(path)
     return name
+
+
+def weights(settings: Settings) -> list[str]:
+    """Names of the weights' files of a model and an adapter that lie in folders, each with a digest
+    of its size and a sample of 4 MiB: weights may change under a name.
+    """
+    folders = [Path(name).expanduser() for name in (settings.model, settings.adapter) if name]
+    files = [p for f in folders if f.is_dir() for p in sorted(f.iterdir())]
+    return [f"{p.name} {_sampled(p)}" for p in files if p.suffix in (".safetensors", ".bin")]
+
+
+def _sampled(path: Path) -> str:
+    size = path.stat().st_size
+    digest = hashlib.sha256(str(size).encode())
+    with path.open("rb") as f:
+        for start in range(0, size, max(size // 64, SAMPLE)):
+            f.seek(start)
+            digest.update(f.read(SAMPLE))
+    return digest.hexdigest()[:16]
 
 
 def pick_engine(engine: str) -> tuple[str, str]:

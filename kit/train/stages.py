@@ -24,7 +24,7 @@ from ..settings.read import COUNT, within
 from . import engine, inputs, packing, rollouts, world
 from .answers import messages
 from .config import DPOSettings, Settings, divided, merged, to_mapping
-from .models import Loaded, load
+from .models import Loaded, load, weights
 from .quality import correct
 from .rehearsal import SAID, rehearse
 from .resume import (
@@ -59,6 +59,7 @@ def train(
         out.mkdir(parents=True, exist_ok=True)
         data = learned(settings, rows)
         mark = {"settings": to_mapping(settings), "rows": fingerprint(data)}
+        mark["set of weights"] = weights(settings)
         mark_folder(out / "settings.json", mark, resume)
         loaded = loaded or load(settings)
         data = inputs.fitting(data, loaded.tokenizer, settings)

@@ -575,5 +575,10 @@ def test_an_adapter_to_go_on_from_is_in_the_start_and_is_added_once(tmp_path):
     still = {"adapter": str(tmp_path / "a" / "1_sft" / "adapter"), "steps": 1, "lr": 1e-12}
     twice = [{"stage": "sft", "name": n, "max_tokens": 400} for n in ("one", "two")]
     assert chained("b", settings=still, stages=twice) == [taught] * 3
+    with (tmp_path / "a" / "1_sft" / "adapter" / "adapter_model.safetensors").open("r+b") as f:
+        f.seek(-1, 2)
+        f.write(b"x")  # a new export to the same place: the old table was printed
+    with pytest.raises(KitError, match="another set of weights"):
+        chained("b", settings=still, stages=twice)
     with pytest.raises(KitError, match="the one before it left"):
         chained("c", stages=[twice[0], {**twice[1], "adapter": still["adapter"]}])
