@@ -397,7 +397,7 @@ def of_influence(
             bounds=bounds,
             level=level,
             leaning=lean(psi) if leans else 0.0,
-            most=math.inf if leans and math.inf in bounds else float(np.abs(psi).max()),
+            most=math.inf if leans and np.isinf(bounds).any() else float(np.abs(psi).max()),
         )
         if math.isnan(low):
             why = UNMOVED
@@ -552,13 +552,11 @@ def limits(
     low, high = bounds
     open_ended = math.isinf(low) or math.isinf(high)
     at = math.nan if open_ended else (value - low) / (high - low)
+    q = t_quantile(level, max(clusters - 1, 1))
     if se <= 1e-12 * max(1.0, abs(value)):
         if open_ended:
             return math.nan, math.nan
-        at = min(max(at, 0.0), 1.0)
-        edge = wilson(
-            at * clusters, clusters, level=level, q=t_quantile(level, max(clusters - 1, 1))
-        )
+        edge = wilson(min(max(at, 0.0), 1.0) * clusters, clusters, level=level, q=q)
         return low + edge.low * (high - low), low + edge.high * (high - low)
     half = t_quantile(level, df) * se
     ends = value - half, value + half
@@ -567,9 +565,7 @@ def limits(
         middle = math.log(at / (1 - at))
         one, two = (0.5 * (1 + math.tanh((middle + s * step) / 2)) for s in (-1, 1))
         ends = low + one * (high - low), low + two * (high - low)
-    q = t_quantile(level, max(clusters - 1, 1))
-    each = most if open_ended else max(most, (high - low) / clusters)
-    room = q * q / 2 * each
+    room = q * q / 2 * (most if open_ended else max(most, (high - low) / clusters))
     farthest_off = room + math.hypot(room, q * se)
     return (
         max(ends[0] + min(leaning * half, 0.0), value - farthest_off, low),

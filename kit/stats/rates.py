@@ -83,8 +83,9 @@ def mean(
     ):
         return out
     e = share(x[keep], w[keep], None if cluster is None else inverse, level=level)
-    note = out.note.replace(": no interval", ", read as a share of 0s and 1s")
-    note = note.replace(CARRIED, e.note)
+    note = out.note.replace(": no interval", ", read as a share of 0s and 1s").replace(
+        CARRIED, e.note
+    )
     return replace(out, low=e.low, high=e.high, method=e.method, se=e.se, note=note)
 
 

@@ -329,3 +329,11 @@ def test_one_of_eight_columns_of_a_hundred_prompts_gains_nothing_by_prompts_not_
     assert lucky.estimate.low > 0 > lucky.low
     alone = stats.compare({k: columns[k] for k in ("base", "0")}, "base", draws=500)[0]
     assert alone.low > 0
+
+
+def test_a_range_with_one_end_does_not_cut_the_room_of_a_long_tail():
+    """Of rewards of at most 1 one of 40 may be far below: no limit was seen to hold it."""
+    far = -np.exp(3 * np.random.default_rng(3).normal(size=40))
+    ends = [stats.mean(far, bounds=b).low for b in ((-np.inf, np.inf), (-np.inf, 1.0))]
+    mirrored = stats.mean(-far, bounds=(-1.0, np.inf)).high
+    assert ends[0] == pytest.approx(ends[1]) == pytest.approx(-mirrored)
