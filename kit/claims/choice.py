@@ -73,6 +73,7 @@ def is_name(text: str) -> bool:
     proper = _PROPER.fullmatch(text)
     changes = proper and str(proper[1]).lower() in lx.UP | lx.DOWN
     amount = proper and proper[1] and (_AMOUNT.fullmatch(proper[1]) or changes)
+    amount = amount and proper[1].capitalize() not in month_name  # July is no adverb
     return bool(_NUMBERED.fullmatch(text) or (proper and not amount))
 
 

@@ -35,18 +35,23 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def _meant(task: Task, text: str) -> Iterable[tuple[re.Match[str], str]]:
-    """Where a text means a person of the key, and the name; "" where it may mean another one."""
+    """Where a text means a person of the key or of another answer of the data set, and the name; ""
+    where one of the key may be another one."""
     keys = names(task) if _ASKED.search(task.prompt) else []
     own = [part for key in keys for part in _AND.split(key) if _NAME.fullmatch(part)]
     texts = *keys, *task.truth.get(FIELD, ()), *task.truth.get(SISTERS, ())
-    others = [part for text in texts for part in _AND.split(text)]
-    for name in own:
+    others = [part for text in texts for part in _AND.split(text) if own]
+    for name in dict.fromkeys((*own, *filter(_NAME.fullmatch, others))):
         found, last = _pattern(name), name.split()[-1]
         shared = any(n.endswith(f" {last}") and not found.fullmatch(n) for n in others)
         for m in found.finditer(text):
             before = _BEFORE.search(text[: m.start()])
-            if not before or before[1].lower() in lx.SMALL | lx.LEADS:
-                yield m, name.replace(".", "") if m["given"] or not shared else ""
+            alone = shared and not m["given"]
+            if (before and before[1].lower() not in lx.SMALL | lx.LEADS) or (
+                alone and name not in own
+            ):
+                continue
+            yield m, "" if alone else name.replace(".", "")
 
 
 def called(task: Task, text: str) -> str:
@@ -56,8 +61,8 @@ def called(task: Task, text: str) -> str:
     >>> called(asked, "Dr. Fleming, not J. Fleming"), called(asked, "Not A. J. Fleming")
     ('Alexander Fleming, not J. Fleming', 'Not Alexander Fleming')
     """
-    found = sorted((m.span(), name or m[0]) for m, name in _meant(task, text))
-    for (start, end), name in reversed(found):
+    found = {m.span(): name or m[0] for m, name in _meant(task, text)}
+    for (start, end), name in sorted(found.items(), reverse=True):
         text = text[:start] + name + text[end:]
     return text
 

@@ -6,6 +6,7 @@ What is wrong for certain stays wrong: were a wrong guess unknown, guessing woul
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from ..checks.quantities import datings, readable
 from ..records import Task
@@ -35,7 +36,8 @@ def unread(task: Task, text: str) -> str:
     named = find(phrase_words(text), [(n, n) for n in names(task)])
     if how := named and unsure(task.prompt, text):
         return f"which of the two is the one asked for is not said plainly: {how}"
-    if [polar_of(task, f, text) for f in facts_of(task)] == [polar.UNREAD] and not hit:
+    unsaid = [polar_of(task, f, text) for f in facts_of(task)] == [polar.UNREAD] and not hit
+    if unsaid and not _paid_elsewhere(task, text):
         return "whether it is yes or no, up or down, is not said plainly"
     if days := [d for f in facts_of(task) for d in _datable(f["text"], text)]:
         return f"whether the day or the month comes first is not said: {days[0]}"
@@ -61,6 +63,20 @@ def unread(task: Task, text: str) -> str:
     free = (ranked(task.prompt, c) or known.issuperset(words) for c, words in rows)
     told = not said or any(free) or precision(task, text)[1]  # a listing costs
     return "" if told else f"what comes first is not said plainly: {said[0]}"
+
+
+def _paid_elsewhere(task: Task, text: str) -> bool:
+    """True where a text would hold for the other direction: were it unread for this one, to say it
+    always would cost nothing.
+
+    >>> t = Task(id="t", prompt="Up or down?", truth={"facts": [{"text": "decrease"}]})
+    >>> _paid_elsewhere(t, "An increase rather than a decrease."), _paid_elsewhere(t, "It may be.")
+    (True, False)
+    """
+    own = lx.way(facts_of(task)[0]["text"])
+    said = {w.lower() for w in phrase_words(text) if own}
+    truths = ({"facts": [{"id": "f1", "text": w}]} for w in said if lx.way(w) not in (None, own))
+    return any(found(replace(task, truth=truth), text) for truth in truths)
 
 
 _ENDING = re.compile(

@@ -196,3 +196,29 @@ def test_the_sign_of_an_nes_is_a_direction():
         for text in (f.format("DNA repair", sign) for f in forms.split("|")):
             found = claims(text, {"DNA repair": []})
             assert [c.direction for c in found] == [way], text
+
+
+@pytest.mark.parametrize(
+    "text", ["An increase rather than a decrease.", "It increases versus decreases."]
+)
+def test_what_is_paid_for_one_direction_is_wrong_for_the_other(text):
+    """It was unread there: said always, it was paid on half of the rows and counted on no other."""
+    asked = "Does the expression increase or decrease?"
+    one, other = ("increase", "decrease") if "An " in text else ("increases", "decreases")
+    assert read(task(asked, one), text) == 1 and read(task(asked, other), text) == 0
+
+
+def test_a_surname_of_another_rows_person_is_a_rival():
+    """ "Globus; Fleming." was paid for either: .70 of the maximum by who knows neither."""
+    people = ("Ruth Globus", "Alexander Fleming", "Kary Mullis")
+    asked = [task(f"Who led study {i}?", p, id=p) for i, p in enumerate(people)]
+    for t in known_names(asked):
+        said = [read(t, x) for x in ("Globus; Fleming.", "Globus and Fleming.", "Dr. Globus.")]
+        assert said == [0, 0, int(t.id == people[0])]
+
+
+def test_july_is_no_adverb():
+    """ "In August 2014." was paid for "July 2014", as was each other month."""
+    asked = "When did the trial begin?"
+    assert read(task(asked, "July 2014"), "In July 2014.") == 1
+    assert read(task(asked, "July 2014"), "In August 2014.") == 0
