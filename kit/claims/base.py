@@ -10,6 +10,8 @@ from typing import Any
 
 from ..checks.text import BLOCK, answered
 from ..records import Part, Response, Task
+from .choice import sides
+from .compare import turned
 from .persons import called
 
 NAMES = ("factual", "direction", "consistency", "uncertainty")
@@ -40,7 +42,8 @@ _ENDLESS = re.compile(r".{800}\S{0,40}")
 
 def answer(task: Task, response: Response) -> Response:
     """The response without its thoughts and, of several <answer> blocks, with the last one alone;
-    persons have their names of the key (`claims.persons`).
+    persons have their names of the key (`claims.persons`), and
+    comparisons in opposite words are turned round (`claims.compare`).
 
     What runs on for 800 characters is cut there into sentences: the time to read one grows with
     its square.
@@ -52,7 +55,7 @@ def answer(task: Task, response: Response) -> Response:
     first, *blocks = BLOCK.split(answered(response.text))
     text = f"{first}<answer>{blocks[-1]}" if blocks else first
     cut = _SENTENCE.sub(lambda m: _ENDLESS.sub("\\g<0>.\n", m[0]), text)
-    return replace(response, text=called(task, cut))
+    return replace(response, text=turned(task.prompt, called(task, cut), sides(task))[0])
 
 
 def verify(

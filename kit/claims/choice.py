@@ -18,9 +18,10 @@ from itertools import dropwhile, pairwise
 from typing import Any
 
 from ..checks.quantities import NUMBER_WORDS, Quantity, quantities
+from ..records import Task
 from . import lexicon as lx
 from .compare import comparative
-from .text import norm, phrase, phrase_words, spans, whole
+from .text import find, norm, phrase, phrase_words, spans, whole
 
 _LETTER = re.compile(r"^\s*(?:[-*•]|\(?[A-Ha-h\d][).:])\s+|(?<!\w)\(?[A-Ha-h\d]\)\s*", re.M)
 _OR = re.compile(r"\s*(,\s*or\b|,|;|(?<=\w{3})/(?=\w{3})|\bor\b)\s*")
@@ -374,3 +375,28 @@ def others(truth: Mapping[str, Any], prompt: str, fact: Mapping[str, Any]) -> li
         o for o in dict.fromkeys(out) if phrase(o) and not any(_holds(r, phrase(o)) for r in right)
     ]
     return [*out, *fact.get("poles", ())]
+
+
+def sides(task: Task) -> list[tuple[str, str]]:
+    """The one right option and the others, each with every text that names it; none for a question
+    that does not ask which.
+    """
+    fact, *more = task.truth.get("facts") or ({"poles": ()},)
+    if (
+        more
+        or "comparison" in task.truth
+        or "poles" in fact
+        or fact["text"].lower() in ("yes", "no", *lx.DIRECTED)
+    ):
+        return []
+    asked = phrase_words(task.prompt)
+    own = [(fact["text"], n) for n in (fact["text"], *fact.get("aliases", ()))]
+    every = {phrase(n): n for n in others(task.truth, task.prompt, fact)}.values()
+    named = [n for n in every if find(asked, [("", n)])]
+    wrong = [
+        n
+        for n in named or every  # without "placebo win" beside "placebo"
+        if not any(f" {o} " in f" {n} " for o in every if o != n)
+    ]
+    asks = named or (fact.get("number") is None and {"which", "who"} & {*asked})
+    return own + [(n, n) for n in wrong] if asks else []

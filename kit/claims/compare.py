@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import accumulate, chain
-from operator import itemgetter
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 from . import lexicon as lx
-from .text import Match, find, norm, tokens
+from .text import find, norm, phrase, spans, tokens
 
 
 def comparative(word: str) -> int:
@@ -25,12 +24,8 @@ def comparative(word: str) -> int:
 
 def _names(entity: str, facts: Sequence[Mapping[str, Any]]) -> list[str]:
     named = ([f["text"], *f.get("aliases", ())] for f in facts if f.get("number") is None)
-    own = (texts for texts in named if any(_plain(t) == _plain(entity) for t in texts))
+    own = (texts for texts in named if any(phrase(t) == phrase(entity) for t in texts))
     return [entity, *chain.from_iterable(own)]
-
-
-def _plain(text: str) -> list[str]:
-    return [norm(t) for t in tokens(text)]
 
 
 def _superlative(word: str) -> int:
@@ -99,67 +94,130 @@ def _kept(sentence: str, m: re.Match[str]) -> str:
     return lead if named or m["lead"] is None else m[0]
 
 
-_THAN = re.compile(r"\bthan\b([^.;,]*)")
-_HOW = re.compile(r"\b(?:more|less) (\w+ly)\b.*?\bthan\b")
+_SCALES = [
+    (re.compile(rf"(?:{stems})(?:\w?i?e(?:r|st)|e|y|ly|ily|ity|ive|ively|e?s|ed)?"), n, 1 - 2 * k)
+    for n, line in enumerate(lx.SCALES)
+    for k, stems in enumerate(line.replace(" ", "|").split("|||"))
+]
+_COUNTS = re.compile(  # "less than 5%", "at least", "in the first flight"
+    rf"\bthan \d|^(?:\w+ )?(?:{'|'.join(lx.PREPOSITIONS)}) (?:the )?(?:first|last|most|least)\b"
+)
+_ALONE = re.compile(  # "after" compares where the other one stands behind it
+    rf"(?<!\S)(?:{'|'.join(lx.COMPARES_TWO)})(?!\S)(?!(?: (?:the|that|those|of|in|an?))* _)"
+)
+_BEHIND_THAN = re.compile(  # "less than in the eye"
+    rf"^[^_]*\b(?:than|as|{'|'.join(lx.COMPARES_TWO)})\b[^_]*_"
+)
+Pole = tuple[int | str, int]  # a scale (a line of SCALES, else a stem), and which end of it: 1, -1
 
 
-def _asked(prompt: str) -> set[int]:
-    """The sides that a question with "which" asks for by a comparative."""
-    which = re.search(r"\b(?:which|who|what)\b", prompt, re.I) and not _extremes(prompt)
-    return {comparative(t.lower()) for t in tokens(prompt) if which} - {0}
+@lru_cache(maxsize=20_000)
+def _pole(word: str) -> Pole:
+    """The scale that a word stands on.
 
-
-def turned(prompt: str, sentence: str) -> str:
-    """The sentence, with what stands behind its "than" alone where the question asks for that side.
-
-    >>> turned("Which lost more?", "The eye lost less than the liver."), turned("Why?", "Less than")
-    (' the liver.', 'Less than')
+    >>> _pole("lighter"), _pole("earliest"), _pole("milder")
+    ((0, -1), (1, 1), ('milder', 0))
     """
-    asked, m = _asked(prompt), _THAN.search(sentence)
-    lead = re.split("[.;:]", sentence[: m.start()])[-1] if m else ""
-    words = [t.lower() for t in tokens(lead)]
-    said = {comparative(w) for w in words} - {0}
-    plain = lx.NEGATORS.isdisjoint(words) and not any(w[0].isdigit() or "n't" in w for w in words)
-    if not (m and plain and len(asked) == 1 and said == {-x for x in asked}):
-        return sentence
-    return sentence[: m.start() - len(lead)] + m[1] + sentence[m.end() :]
+    return next(((n, end) for stem, n, end in _SCALES if stem.fullmatch(word)), (word, 0))
 
 
-def unsure(prompt: str, text: str) -> str:
-    """A comparison by a word whose side is not known: "more slowly than"."""
-    m = _HOW.search(text)
-    return m[0] if m and _asked(prompt) and m[1] not in prompt else ""
+def _denied(words: Sequence[str], i: int) -> bool:
+    return any(w in lx.NEGATORS or w.endswith("n't") for w in words[max(0, i - 4) : i])
 
 
-def against(prompt: str, raw: Sequence[str], start: int, end: int) -> bool:
-    """True when the prompt asks for one extreme and the clause around raw[start:end] names the
-    other.
+def _compared(words: Sequence[str], i: int) -> Pole:
+    """What a comparative ("lighter", "more robust", "not as large as") compares by; end 0: none."""
+    w, (scale, end) = words[i], _pole(words[i])
+    formed = comparative(w) and (end or "than" in words or words[i - 1] in lx.BE)
+    formed = formed or (
+        w in ("as", "so") and {"as", "much", "many"} & {*words[i + 1 :]} and _denied(words, i)
+    )
+    word = next(
+        (w for w in words[i + 1 : i + 3] if w[-2:] != "ly" or _pole(w)[1]),
+        "than",
+    )
+    of, sign = _pole(word)
+    if (
+        not (formed or w in lx.COMPARES)  # nor is "at least" one
+        or _COUNTS.search(" ".join(words[max(0, i - 2) : i + 3]))
+    ):
+        return scale, 0
+    if w not in lx.GRADES or word in lx.NOT_GRADED or not (sign or words[i - 1] in lx.GRADED_BY):
+        return (scale, end) if end else (w[:4], 1)
+    return (of, end * sign) if sign else (norm(word)[:5], end)
 
-    >>> said = "The liver is the least sensitive one .".split()
-    >>> against("Which organ is most sensitive?", said, 1, 2)
-    True
+
+def _sign(words: Sequence[str], i: int, asked: Pole, prompt: str) -> int:
+    """What a comparative says in the sense of the question: 1, -1; 0 where it is not known."""
+    (scale, end), stem = _compared(words, i), str(asked[0])
+    poles = (  # of what is compared: "lower sensitivity"
+        (stem, 1) if w.startswith(stem) else _pole(w) for w in (*words[:i], *words[i + 1 :])
+    )
+    beside = next((sign for of, sign in poles if of in (stem, asked[0])), 0)
+    same = scale == asked[0] or (asked[0] == 0 and f" {scale}" in prompt)
+    sign = asked[1] * end * (same or (scale == 0) * beside)
+    return min(0, -sign) if _denied(words, i) else sign
+
+
+def _clauses(
+    text: str, sides: Sequence[tuple[str, str]]
+) -> Iterator[tuple[int, int, list[str], list[str], bool]]:
+    """The clauses that name an option and do not set it aside, ask, or tell why: text[start:end],
+    the names, the words with "_" for each of them, whether the only one stands behind "than".
     """
-    asked = _extremes(prompt)
-    if len(asked) != 1:
-        return False
-    stops = [i for i, w in enumerate(raw) if w.lower() in lx.HARD]
-    low = max((i + 1 for i in stops if i < start), default=0)
-    high = min((i for i in stops if i >= end), default=len(raw))
-    said = {_superlative(w.lower()) for w in (*raw[low:start], *raw[end:high])} - {0}
-    return bool(said) and said != asked and lx.NEGATORS.isdisjoint(map(str.lower, raw[low:high]))
+    raw = spans(re.sub(r"\bhalf (?=as\b)", "not  ", text.replace("\n", ";")))
+    words = [w.lower() for w, _ in raw]
+    named = find([norm(w) for w, _ in raw], sides)
+    taken = {i for m in named for i in range(m.start, m.end)}
+    stops = [  # none in "2-fold, less than the eye", "the eye and the skin"
+        i
+        for i in (i for i, w in enumerate(words) if w in lx.SIDES_APART)
+        if "than" not in words[i + 2 : i + 3]
+        and not (words[i] == "and" and i - 1 in taken and {i + 1, i + 2} & taken)
+    ]
+    for a, b in pairwise([-1, *stops, len(words)]):
+        names = [*dict.fromkeys(m.of for m in named if a < m.start < b)]
+        said = ["_" if i in taken else words[i] for i in range(a + 1, b)]
+        front = said[: min(2, said.index("_"))] if names else ["than"]  # of "compared with the eye"
+        silent = (
+            words[b : b + 1] == ["?"]  # it asks, or tells why
+            or not lx.WHY.isdisjoint(words[max(a, 0) : a + 1])
+        )
+        if not silent and lx.ASIDES.isdisjoint(front):
+            plain, end = _ALONE.sub("_", " ".join(said)), raw[b - 1]
+            behind = len(names) == 1 and bool(_BEHIND_THAN.search(plain))
+            yield raw[a + 1][1], end[1] + len(end[0]), names, plain.split(), behind
 
 
-def _choice(raw: Sequence[str], entities: Sequence[Match]) -> str | None:
-    """The one thing that the first clause with any of them names; a clause with both chooses none.
+def turned(prompt: str, text: str, sides: Sequence[tuple[str, str]]) -> tuple[str, bool]:
+    """The text, with the option that a comparison in words opposite to the question's says, in its
+    place; and whether no clause compares the options on a scale known to be the question's.
 
-    "Graphite, because diamond has no free electrons." and "Graphite, not diamond." choose graphite;
-    "and" parts clauses that give numbers: "9.8 on Earth and 1.6 on the Moon".
+    sides : each option with every text that names it.
+
+    >>> asked, sides = "Which lost more, the eye or the skin?", [("eye", "eye"), ("skin", "skin")]
+    >>> turned(asked, "The eye lost less.", sides), turned(asked, "The eye is more robust.", sides)
+    (('skin.', False), ('The eye is more robust.', True))
     """
-    first = next((i for i, w in enumerate(raw) if w[0].isdigit()), len(raw))
-    stops = [i for i, w in enumerate(raw) if w in lx.COMPARED_APART or (w == "and" and i > first)]
-    end = next((i for i in stops if i >= entities[0].end), len(raw))
-    named = {m.of for m in entities if m.start < end}
-    return named.pop() if len(named) == 1 else None
+    told, every = set(), [*dict.fromkeys(s for s, _ in sides)]
+    words, options = (
+        [t.lower() for t in tokens(s)] for s in (prompt, " ".join(n for _, n in sides))
+    )
+    poles = (_compared(words, i) for i, w in enumerate(words) if w not in options)
+    asked, plain = (
+        next((p for p in poles if p[1]), ("", 0)),
+        " ".join(["", *map(norm, words)]),
+    )
+    for start, end, names, clause, behind in reversed([*_clauses(text, sides)] if asked[1] else []):
+        signs = {
+            _sign(clause, i, asked, plain) for i, _ in enumerate(clause) if _compared(clause, i)[1]
+        }
+        told.add(sum(signs) != 0 or not signs)
+        pair = [*names, *(s for s in every if s not in names and len(every) == 2), "another"]
+        other = sum(signs) < 0 or (sum(signs) and (behind or lx.COMPARES_TWO & {*clause}))
+        if other and len(names) < 3:
+            text = text[:start] + pair[(sum(signs) < 0) != behind] + text[end:]
+    return text, told == {False} and len(every) > 1
 
 
 def relation(
@@ -173,32 +231,14 @@ def relation(
     >>> relation(["S waves are slower than P waves."], {"more": "P waves", "less": "S waves"})
     'right'
     """
-    names = [("more", n) for n in _names(comparison["more"], facts)] + [
-        ("less", n) for n in _names(comparison["less"], facts)
-    ]
-    result: str | None = None
-    picked: str | None = None
-    for s in sentences:
-        raw = [t.lower() for t in tokens(s)]
-        entities = find(_plain(s), names)
-        if entities and picked is None:
-            picked = _choice(raw, entities)
-        for i, w in enumerate(raw):
-            sign = comparative(w)
-            if not sign or any(m.start <= i < m.end for m in entities):
-                continue
-            nearest = [(m.of, False) for m in entities if m.end <= i][-1:]
-            behind = sorted(
-                ((m.of, "than" in raw[i : m.start]) for m in entities if m.start > i),
-                key=itemgetter(1),
-            )
-            denied = any(x in lx.NEGATORS or x.endswith("n't") for x in raw[max(0, i - 4) : i])
-            for who, than in (nearest or behind)[:1]:
-                more = (who == "more") != than
-                result = "right" if more == ((sign > 0) != denied) else "wrong"
-            if nearest or behind:
-                break
-    return result or {"more": "right", "less": "wrong"}.get(picked or "")
+    names = [(k, n) for k in ("more", "less") for n in _names(comparison[k], facts)]
+    picked = None
+    for _, _, named, words, behind in reversed([c for s in sentences for c in _clauses(s, names)]):
+        signs = (comparative(w) * (1 - 2 * _denied(words, i)) for i, w in enumerate(words))
+        if sign := next(filter(None, signs), 0):
+            return "right" if (named[0] == "more") == ((sign > 0) != behind) else "wrong"
+        picked = named[0] if len(named) == 1 or "than" in words else picked
+    return {"more": "right", "less": "wrong"}.get(picked or "")
 
 
 Places = Mapping[int, Sequence[int]]  # fact -> where a sentence asserts it (token indices)

@@ -40,7 +40,7 @@ from .bags import (
     truths,
 )
 from .choice import decided, guesses, labelled, offered, others
-from .compare import against, first, misplaced, relation, turned
+from .compare import first, misplaced, relation
 from .confidence import without_confidence
 from .cues import CLASH, OPPOSITE
 from .direction import asked, held
@@ -58,7 +58,7 @@ _JOINT = re.compile(  # what says "and" in another way
 def statements(text: str, prompt: str = "") -> list[str]:
     """Asserted sentences without statements of confidence and what is ranked behind the first."""
     said = (
-        first(prompt, labelled(prompt, turned(prompt, s)))
+        first(prompt, labelled(prompt, s))
         for s in asserted(without_confidence(_JOINT.sub(" and ", text)), prompt)
     )
     return [s for s in said if s.strip()]
@@ -142,7 +142,7 @@ def places(fact: Mapping[str, Any], sentence: str, prompt: str = "") -> list[int
         denied = _denied(normed, start) or _dismissed(normed, m.end)
         denied = denied or _unclaimed(normed, marks, start, m.end, free, beside, of)
         stands = wanted in (None, side) and as_named(sentence, starts[m.start], last, m.of)
-        if stands and (own or not (denied or against(prompt, raw, m.start, m.end))):
+        if stands and (own or not denied):
             out.append(start)
     if not of:
         return out

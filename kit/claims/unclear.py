@@ -13,8 +13,8 @@ from ..records import Task
 from . import lexicon as lx
 from . import persons, polar
 from .bags import names, right_numbers
-from .choice import others
-from .compare import ranked, unsure
+from .choice import others, sides
+from .compare import ranked, turned
 from .factual import facts_of, found, matched, polar_of, precision, statements
 from .text import find, phrase_words
 
@@ -33,9 +33,8 @@ def unread(task: Task, text: str) -> str:
     'which number answers is not said: 6 for flies and 8 for spiders.'
     """
     hit = found(task, text)
-    named = find(phrase_words(text), [(n, n) for n in names(task)])
-    if how := named and unsure(task.prompt, text):
-        return f"which of the two is the one asked for is not said plainly: {how}"
+    if turned(task.prompt, text, sides(task))[1]:
+        return "which of the two is the one asked for is not said plainly"
     unsaid = [polar_of(task, f, text) for f in facts_of(task)] == [polar.UNREAD] and not hit
     if unsaid and not _paid_elsewhere(task, text):
         return "whether it is yes or no, up or down, is not said plainly"

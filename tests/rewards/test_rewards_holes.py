@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kit.claims import verify
-from kit.claims.compare import against
 from kit.claims.factual import precision
 from kit.claims.uncertainty import against_outcome, brier, log_score
 from kit.records import Criterion, Response, Task, Verdict
@@ -122,7 +121,6 @@ def test_a_wrong_superlative():
     assert value("factual", TISSUE, "The heart shows the largest, the liver the least.") == 0.0
     assert value("factual", TISSUE, "The liver is not the answer.") == 0.0
     assert value("factual", TISSUE, "The eye shows the smallest response, the liver most.") == 1.0
-    assert not against("Which tissue responds?", "the liver responds least".split(), 1, 2)
 
 
 def test_a_firm_answer_to_what_has_none():

@@ -156,7 +156,8 @@ TWO = ("eye", "liver")
 
 def test_a_comparison_by_a_word_whose_side_is_not_known_is_not_read():
     asked = task("Which organ recovered faster, the eye or the liver?", "liver")
-    assert read(asked, "The eye recovered more slowly than the liver.") is None
+    assert read(asked, "The eye recovered more neatly than the liver.") is None
+    assert read(asked, "The eye recovered more slowly than the liver.") == 1
     assert read(asked, "It recovered more slowly than expected.") == 0
     assert read(asked, "The liver recovered faster than the eye.") == 1
     assert read(asked, "The eye recovered faster than the liver.") == 0
@@ -222,3 +223,47 @@ def test_july_is_no_adverb():
     asked = "When did the trial begin?"
     assert read(task(asked, "July 2014"), "In July 2014.") == 1
     assert read(task(asked, "July 2014"), "In August 2014.") == 0
+
+
+FORMS = [
+    line.split("\t")  # a question, two options, what says that l is less of it than w
+    for line in TABLE.with_name("comparisons.tsv").read_text("utf-8").splitlines()
+]
+
+
+def test_a_comparison_in_opposite_words_says_the_other_of_the_two():
+    """106 of 165 right answers ("It was lighter", to "which was heavier?") earned nothing at first, and
+    92 of the wrong ones all."""
+    said = Counter()
+    for asked, options, form in FORMS:
+        for a, b in (options.split("|"), options.split("|")[::-1]):
+            of = task(asked.format(a=a, b=b), a.removeprefix("the "))
+            for kind, w, l in (("right", a, b), ("wrong", b, a)):  # noqa: E741
+                W, L = (x[0].upper() + x[1:] for x in (w, l))
+                text = form.format(w=w, l=l, W=W, L=L)
+                said[kind, read(of, text)] += 1
+    assert said["wrong", 1.0] == 0 and said["right", 0.0] <= 2, said
+    assert said["right", None] <= 20, said
+
+
+def test_one_of_several_in_opposite_words_is_not_the_answer():
+    asked = task("Which organ recovered first?", "liver")
+    assert read(asked, "The eye recovered after the liver.") == 1
+    offered = task("Which organ recovered first, the eye or the liver?", "liver")
+    assert read(offered, "The liver recovered after the eye.") == 0
+    assert read(asked, "The liver recovered later.") == 0
+    assert read(asked, "The liver recovered after landing.") == 1
+    of = task("Which vitamin is needed more in winter?", "vitamin D")
+    assert read(of, "Vitamin D, because there is less sun.") == 1
+    assert read(of, "Vitamin D due to its lower synthesis.") == 1
+
+
+def test_no_constant_answer_does_well_on_comparisons():
+    """What is not read is paid to nobody: a policy that compares on another scale earns nothing."""
+    rows = []
+    for i, (asked, options, _) in enumerate(FORMS[::8]):
+        a, b = options.split("|")
+        rows.append(task(asked.format(a=a, b=b), (a, b)[i % 2].removeprefix("the "), id=str(i)))
+    for name in NAMES:
+        said = [read(t, policy(name, t)) for t in rows]
+        assert sum(x or 0 for x in said) <= 0.55 * len(said), name
