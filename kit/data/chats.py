@@ -199,12 +199,22 @@ def torn(row: Row, name: str, value: Any) -> None:
 
 
 def turns_in(value: Any) -> Any:
-    """A chat that a cell holds as JSON or as Python's repr; another value, text too, as it is.
+    """A chat that a cell holds as JSON or as Python's repr, an answer's bare parts as its turn;
+    another value, text too, as it is.
 
     >>> turns_in("[{'role': 'user', 'content': 'Hi'}]"), turns_in('{"a": 1.0}')
     ([{'role': 'user', 'content': 'Hi'}], '{"a": 1.0}')
+    >>> turns_in('[{"type": "text", "text": "4."}]')
+    [{'role': 'assistant', 'content': [{'type': 'text', 'text': '4.'}]}]
     """
     held = literal(value)
+    each = held if isinstance(held, list) else []
+    kinds = [str(p.get("type")) if isinstance(p, Mapping) else "" for p in each]
+    # others may be the JSON that was asked for: shapes, events, calls alone
+    if any(k in PLAIN or HIDDEN.search(k) for k in kinds) and all(
+        k in PLAIN or TOLD.search(k) for k in kinds
+    ):
+        return [{"role": "assistant", "content": held}]
     return held if is_chat(held) else value
 
 

@@ -63,15 +63,16 @@ TEXTS = "write levels as a list of texts, worst first"
 
 def levels_of(value: Any, scores: Any = None) -> tuple[str, ...]:
     """The levels' texts, worst first; () for none. DataError where they cannot be read, or are not
-    evenly spaced: the kit pays them in equal steps. Levels that are numbers are put in order.
+    evenly spaced: the kit pays them in equal steps; or where a list's numbers do not rise: 1 is the
+    best of German marks.
 
-    value : a list of texts, an object number -> text, or a list of objects with a text and, if they
-    like, a number; in one text, "1. bad / 2. fair", each with its number. scores : a list of
-    numbers beside a list of texts.
+    value : a list of texts or numbers, an object number -> text, or a list of objects with a text
+    and, if they like, a number; in one text, "1. bad / 2. fair", each with its number. scores : a
+    list of numbers beside a list of texts.
 
     >>> levels_of({"1": "bad", "0": "none", "2": "good"})
     ('0: none', '1: bad', '2: good')
-    >>> levels_of([5, 3, 1])
+    >>> levels_of([1, 3, 5])
     ('1', '3', '5')
     """
     value = parsed_json(value)
@@ -110,10 +111,10 @@ def levels_of(value: Any, scores: Any = None) -> tuple[str, ...]:
     ends = list(map(ends_of, texts))
     if not all(ends):
         return tuple(texts)
-    falls = ends == sorted(ends, reverse=True) and all(k is None for k, _ in pairs)
-    if falls and any(isinstance(t, str) for _, t in pairs):
+    if ends != sorted(ends) and all(k is None for k, _ in pairs):
         raise DataError(
-            f"the levels fall from {texts[0][:30]!r} to {texts[-1][:30]!r}: which is the best?",
+            f"the levels go from {texts[0][:30]!r} to {texts[-1][:30]!r} and do not rise: "
+            "which is the best?",
             fix="write them worst first, or as an object number -> text",
         )
     return _spaced(sorted((low, text) for (low, _), text in zip(ends, texts, strict=True)))

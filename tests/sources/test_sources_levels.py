@@ -53,11 +53,20 @@ def test_levels_that_cannot_be_paid_in_equal_steps_are_an_error_and_stay_in_meta
     assert errors == {"bad-levels"} and made.meta["levels"] == levels and made.scale == "binary"
 
 
-@pytest.mark.parametrize("levels", [[5, 4, 3], ["4", "3", "5"], [3.0, 5.0, 4.0]])
-def test_levels_that_are_numbers_are_put_in_order(levels):
-    """The label 5 was worth 0 and the label 3 was worth 1, without a word."""
+@pytest.mark.parametrize(
+    "levels", [[5, 4, 3], [3.0, 5.0, 4.0], [1.0, 0.5, 0.0], ["4", "3", "5"], ["3", "2", "1"]]
+)
+def test_levels_that_are_numbers_and_do_not_rise_are_an_error(levels):
+    """Numbers were sorted upward in silence. Of German marks, 6 to 1, the 1 is the best, and was
+    worth 0; and levels are said to be given worst first. The same as texts was an error already."""
+    row = {"prompt": "p", "criteria": [{"id": "b", "text": "c", "levels": levels}]}
+    with pytest.raises(DataError, match="which is the best"):
+        load_tasks([row]).sound()
     made, errors = one({"levels": levels})
-    assert made.levels == ("3", "4", "5") and not errors
+    assert made.levels == () and made.meta["levels"] == levels and errors == {"bad-levels"}
+    for rising in (sorted(levels), {str(x): "w" for x in levels}):
+        made, errors = one({"levels": rising})
+        assert len(made.levels) == 3 and not errors
 
 
 @pytest.mark.parametrize(

@@ -1009,3 +1009,40 @@ def test_an_answer_in_parts_that_are_text_needs_no_word():
     turns = [{"role": "assistant", "content": said}]
     found = load_tasks([{"task_id": "t", "response_id": "r", "response": turns}])
     assert (found.responses[0].text, found.findings) == ("4.\nSure.\nSo.", [])
+
+
+@pytest.mark.parametrize("held", [json.dumps, repr, list])
+@pytest.mark.parametrize(
+    ("kinds", "text"),
+    [
+        (("thinking", "text"), "4."),
+        (("reasoning", "output_text"), "4."),
+        (("text", "text"), "H\n4."),
+    ],
+)
+def test_parts_of_an_answer_that_a_cell_holds_as_text_are_parts(held, kinds, text, tmp_path):
+    """Each cell of a CSV file does: the JSON was judged and learned, hidden reasoning and all."""
+    parts = [{"type": kind, "text": said} for kind, said in zip(kinds, "H4", strict=True)]
+    parts[1]["text"] = "4."
+    row = {"task_id": "t", "response_id": "r", "response": held(parts)}
+    pair = {"prompt": "2+2?", "chosen": held(parts), "rejected": held(parts[1:])}
+    for rows in ([row], [{"prompt": "p", "rubric": ["A"], **row}], [pair]):
+        found = load_tasks(rows)
+        assert found.responses[0].text == text
+        assert bool(found.findings) == (kinds[0] != "text")
+    assert [r.text for r in found.responses] == [text, "4."]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [{"type": "circle", "r": 3}, {"type": "text", "x": 1}],
+        [{"type": "function", "name": "f"}],
+        [{"name": "a"}],
+    ],
+)
+def test_an_answer_that_is_json_is_no_parts(answer):
+    """What was asked for may be JSON whose objects have a type."""
+    said = json.dumps(answer)
+    found = load_tasks([{"task_id": "t", "response_id": "r", "response": said}])
+    assert (found.responses[0].text, found.findings) == (said, [])

@@ -274,7 +274,7 @@ def test_an_answer_beside_its_criteria_is_labelled_on_their_points():
     assert [v.value for v in found.verdicts] == [0.6, 1.0] and not errors(found)
 
 
-@pytest.mark.parametrize("levels", [{"0": "bad", "1": "ok", "2": "good"}, [3, 2, 1]])
+@pytest.mark.parametrize("levels", [{"0": "bad", "1": "ok", "2": "good"}, [1, 2, 3]])
 def test_levels_are_read_alike_in_a_file_of_our_own_rows(levels):
     """The row alone was read; beside rows of the kit's own it was refused."""
     row = {"id": "t", "prompt": "p", "criteria": [ONE | {"levels": levels}]}
