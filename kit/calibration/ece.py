@@ -327,8 +327,7 @@ def row_scores(cells: Cells) -> np.ndarray:
     """The same for a row of each cell and outcome (m, 2)."""
     _, gap = resample.bin_sums(cells, cells.n)
     sign = np.sign(gap)[cells.bin, None]
-    total = np.abs(gap).sum() / cells.size
-    return sign * cells.residual - total
+    return sign * cells.residual - np.abs(gap).sum() / cells.size
 
 
 def _interval(

@@ -412,17 +412,19 @@ def agrees(
     unit: str = "",
     *,
     percent: bool = False,
+    by: str | None = None,
 ) -> bool:
     """True when a quantity gives `wanted` (in `unit`) within the tolerance, which is in `unit` too.
 
     A unit that says something else is wrong, one that converts is right; where the text names no
-    unit it is taken as meant, except that a percentage needs its sign. percent : "12%" is 12, too.
+    unit it is taken as meant, except that a percentage needs its sign. percent, by : as of
+    `units.values`.
 
     >>> [agrees(q, 1500, unit="mg") for q in quantities("1.5 g, 1500 mg; 1500 g; 1500")]
     [True, True, False, True]
     """
     slack = tolerance + 1e-9 * abs(wanted)
-    ends = (units.values(v, q.tail, unit, percent=percent) for v in {q.value, q.far})
+    ends = (units.values(v, q.tail, unit, percent=percent, by=by) for v in {q.value, q.far})
     return not q.part and all(any(abs(v - wanted) <= slack for v in vs) for vs in ends)
 
 
@@ -440,8 +442,7 @@ def listed(text: str, found: Sequence[Quantity], least: int = 6) -> set[int]:
     out: set[int] = set()
     for row in rows:
         first = found[row[0]]
-        last = found[row[-1]]
-        spaced = not re.search("[,;]\\s", text[first.end : last.start])
+        spaced = not re.search("[,;]\\s", text[first.end : found[row[-1]].start])
         if len(row) + spaced >= least:
             out.update(row)
     return out

@@ -27,28 +27,42 @@ _SEVERAL = {  # one sign, several units: whichever fits the wanted one
     **{"C": ("degC", "coulomb"), "F": ("degF", "farad"), "kb": ("kilobase_pair", "kilobit")},
     **dict.fromkeys(("°", "degree", "degrees"), ("degree", "degC", "degF")),
 }
-_PROSE = frozenset(
-    "in a at as am pm are is on or to of an and the per by for from x so no up".split()
-)
+_PROSE = "in a at as am pm are is on or to of an and the per by for from x so no up".split()
 _NAME = r"[^\W\d_]+|°(?:\s?[CF]\b)?|[%$€£]"
 _POWER = r"(?:\^?-?\d(?!\d))?"
 _EACH = r"\b(?:once )?(?:per|each|every|in (?:a|an|one))\b"
-_TIMES = {
-    **{"minute": "minutely", "hour": "hourly", "day": "daily", "week": "weekly"},
-    **{"month": "monthly", "year": "yearly|annually"},
+_TIMES = {  # unit of time: its names and adverbs; "every second day" is no second
+    "second": (r"(?:(?<=per )|(?<=/))second|second(?! \w)|s|sec", "by the second"),
+    "minute": ("minute|min", "minutely|by the minute"),
+    "hour": ("hour|hr|h", "hourly"),
+    "day": ("day|d", "daily"),
+    "week": ("week|wk", "weekly"),
+    "month": ("month|mo", "monthly"),
+    "year": ("year|yr|y", "yearly|annual(?:ly)?"),
+    "decade": ("decade", "by the decade"),
+    "century": ("century", "by the century"),
 }
-_PER = rf"(?:{_EACH}|\b(?:once )?an?(?= (?:second|{'|'.join(_TIMES)})\b))"
+_PER = rf"(?:{_EACH}|\b(?:once )?an?(?= (?:{'|'.join(_TIMES)})\b))"
 _JOIN = rf"\s?(?:/|·|⋅|\*|{_PER})\s?"
+SCHEDULES = ("day", "week", "month", "year")  # a speed is of the others
 _RATE = re.compile(
-    "|".join(rf"(?P<{t}>(?:/|{_PER})\s?{t}\b|\b(?:once )?(?:{w})\b)" for t, w in _TIMES.items())
+    "|".join(
+        rf"(?P<{t}>\s?(?:(?:/|{_EACH}|\b(?:once )?an?(?= {t}))\s?(?:{name})\b(?!-\w|\s?\^)"
+        rf"|\b(?:once )?(?:{adverb})\b|[·⋅*]?\b(?:{name})\^-1(?!\d)))"
+        for t, (name, adverb) in _TIMES.items()
+    )
 )
+_TIMED = re.sub(r"\?P<\w+>", "?:", _RATE.pattern)
+_ENDS = r"\b(?:for|over|during|within|after|until|and|but|twice|thrice|\w+ times)\b"
+_CLAUSE = re.compile(rf"(?:(?!{_ENDS})[^.,;:()\d]|(?<=\^)\d|(?<=\^-)\d)*")
 _WORDS = "|".join(
     sorted(map(re.escape, (k for k in _SPOKEN if " " in k or "-" in k)), key=len)[::-1]
 )
 _FIRST = rf"(?:(?:{_WORDS})\b|(?:(?:square|cubic)\s)?(?:{_NAME}){_POWER})"
 _SAID = re.compile(
-    rf"[\s-]?({_FIRST}(?:{_JOIN}(?:\((?:{_NAME}){_POWER}(?:[ ·*](?:{_NAME}){_POWER})*\)|{_FIRST})"
-    rf"|[ ·](?:{_NAME})\^?-\d| (?:once )?(?:{'|'.join(_TIMES.values())})\b)*)"
+    rf"[\s-]?((?:{_TIMED})|(?!(?i:{'|'.join(_PROSE)})\b(?!\s?[/^·])){_FIRST}"
+    rf"(?:{_JOIN}(?:\((?:{_NAME}){_POWER}(?:[ ·*](?:{_NAME}){_POWER})*\)|{_FIRST})"
+    rf"|[ ·](?:{_NAME})\^?-\d|{_TIMED})*)"
 )
 
 
@@ -67,6 +81,7 @@ def _registry() -> Any:
 def _unit(text: str) -> Any:
     """The unit that a word or an expression names, or None."""
     text = _RATE.sub(lambda m: f"/{m.lastgroup}", _SPOKEN.get(text, text))
+    text = re.sub(r"\A/", "1/", text)
     text = re.sub(r"\b(square|cubic)\s+(\w+)", lambda m: f"{m[2]}^{2 + (m[1] == 'cubic')}", text)
     text = re.sub(r"(?<=[^\W\d_])(-?\d)", r"^\1", re.sub(_PER, "/", text))
     text = re.sub(
@@ -87,7 +102,7 @@ def _read(text: str) -> tuple[Any, ...]:
     ends = [j.start() for j in re.finditer(rf"{_JOIN}|\s|\Z", m[1])] if m else []
     for said in (m[1][:end] for end in reversed(ends)):
         found = tuple(filter(None, map(_unit, _SEVERAL.get(said, (said,)))))
-        if found and said.lower() not in _PROSE:
+        if found:
             return found
     return ()
 
@@ -99,35 +114,73 @@ def said(text: str) -> str:
     ('m/s', '', '')
     """
     m = _SAID.match(text)
-    first = re.match(r"[\s-]?([^\W\d_]+)(?!\s?[/^·])", text)
-    return m[1] if m and not (first and first[1].lower() in _PROSE) else ""
+    return m[1] if m else ""
+
+
+@lru_cache(maxsize=20_000)  # of every number, for each fact and each verifier
+def period(text: str) -> str:
+    """The unit of time that what is counted comes by, as the clause that a text begins with says;
+    "" for none.
+
+    >>> period("/h"), period(" mg of zinc daily"), period(" mice for a week"), period("%")
+    ('hour', 'day', '', '')
+    """
+    m = _RATE.search(_CLAUSE.match(text)[0])
+    return str(m.lastgroup) if m else ""
+
+
+def asked(prompt: str) -> str:
+    """The unit of time that a question asks for, "" where it names none or several.
+
+    >>> asked("What daily dose?"), asked("Given per day or per week?")
+    ('day', '')
+    """
+    found = {str(m.lastgroup) for m in _RATE.finditer(prompt.lower())}
+    return found.pop() if len(found) == 1 else ""
+
+
+@lru_cache(maxsize=4_096)
+def timeless(text: str, time: str = "") -> str:
+    """The text without "per day", where `time` is "day"; for "" without those of a schedule.
+
+    >>> timeless("5 mg/kg per day"), timeless("5/d", "hour"), timeless("5 km/h")
+    ('5 mg/kg', '5/d', '5 km/h')
+    """
+    gone = (time,) if time else SCHEDULES
+    return _RATE.sub(lambda m: "" if m.lastgroup in gone else m[0], text)
 
 
 _A_KELVIN = re.compile(r"/\s?([a-z]{1,3})\s?[·⋅*]?\s?(?:°\s?C|K)\b")  # "J/gK": per gram and kelvin
 _PERCENT = re.compile(r"\s?-?(?:%|percent\b|per\s?cent\b|pct\b)", re.I)
 
 
-def values(value: float, tail: str, unit: str, *, percent: bool = False) -> list[float]:
+def values(
+    value: float, tail: str, unit: str, *, percent: bool = False, by: str | None = None
+) -> list[float]:
     """What a number is in `unit`, where `tail` follows it; [] when the tail names another unit.
 
-    percent : where no unit is wanted, "12%" is 12 as well as .12.
+    percent : where no unit is wanted, "12%" is 12 as well as .12. by : the unit of time that a unit
+        without one leaves out (`asked`), which the tail may say; "" for those of a schedule.
 
     >>> values(3.6, " km/h uphill", "m/s"), values(3.6, " kg", "m/s"), values(3.6, ", say", "m/s")
     ([1.0], [], [3.6])
     """
     tail = _A_KELVIN.sub(r"/(\1 K)", tail)
+    own, time = period(tail), period(unit)
+    left_out = by is not None and not time
+    time = time or by or ""
+    if time and own not in ("", time) and ("%" in unit or not (_read(tail) and _read(unit))):
+        return []
+    if own == time or left_out or (not own and _RATE.fullmatch(unit)):
+        tail, unit = timeless(tail, time), timeless(unit, time)
     share = _PERCENT.match(tail)
     if not unit:
         return [value / 100, value][: 1 + percent] if share else [value]
-    periods = {m.lastgroup for m in map(_RATE.search, (said(tail), unit)) if m}
-    if len(periods) > 1 and not (_unit(unit) and "%" not in unit):
-        return []
     if _PERCENT.match(unit):
         return [value] if share else [100 * value] * (not _read(tail))
     if re.match(rf"[\s-]?{re.escape(unit)}(?!\w|\s?[/^·*]|\s+{_EACH})", tail):
         return [value]
-    found = _read(tail) if said(tail) else ()
-    wanted = _read(unit)
+    found, wanted = _read(tail), _read(unit)
     if not found:
         return [value]
     if not wanted:

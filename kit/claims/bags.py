@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -152,7 +151,7 @@ def _limit(text: str) -> Mapping[str, Any]:
     sign = _SIGN.match(said)
     if sign and not found:
         return {"side": limit(said, sign.end(), "")[0]}
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "number": q.value,
             "unit": units.said(q.tail),
@@ -160,8 +159,38 @@ def _limit(text: str) -> Mapping[str, Any]:
             "of": said[: limit(said, q.start, q.tail)[1]].strip() or q.tail.strip(" %"),
         }
         for q in found
+        if q.part in SIDES
     ]
-    return rows[0] if len(rows) == 1 and rows[0]["side"] in SIDES else {}
+    ends = _ranges(said) if lx.SIGNED.isdisjoint(phrase_words(text)) else []  # no change
+    rows += [
+        {"number": a.value, "far": b.value, "unit": units.said(b.tail)}
+        for a, b in ends
+        if a.value < b.value
+    ]
+    return rows[0] if rows and len(found) == 1 + ("far" in rows[0]) else {}
+
+
+_JOINT = re.compile(
+    r"\b(?:(?P<between>between (?:the )?[a-z]+(?: of)?)|(?:until|till|up to|to)(?: [a-z]+)?)(?= \d)"
+)
+
+
+def _head(sentence: str, at: int) -> int:
+    """Where the "between" of what starts there stands, else there."""
+    m = re.search(r"\bbetween [a-z ]*\Z", sentence[max(0, at - 30) : at], re.I)
+    return at - len(m[0]) if m else at
+
+
+def _ranges(sentence: str) -> list[tuple[Quantity, Quantity]]:
+    """The two ends of each range, where they stand in the sentence."""
+    same = _JOINT.sub(  # as long
+        lambda m: ("between" if m["between"] else "to").rjust(len(m[0])), sentence.replace("—", "–")
+    )
+    return [
+        (dataclasses.replace(a, start=_head(sentence, a.start)), b)
+        for a, b in pairwise(quantities(same))
+        if a.far == b.value != a.value == b.far and " or " not in same[a.end : b.start]
+    ]
 
 
 SIDES = {"over": "under", "under": "over"}
@@ -171,8 +200,8 @@ _SIGNED = re.compile(r"(?<!\w)[-+−](?=[.\d])")
 
 
 def signed(text: str) -> bool:
-    """True for a limit and for a number with its sign."""
-    return "side" in _limit(text) or bool(_SIGNED.search(text))
+    """True for a limit and for a number with its sign, no range."""
+    return "side" in _limit(text) or bool(_SIGNED.search(text) and not _limit(text))
 
 
 def opposite(fact: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -222,62 +251,12 @@ def right_numbers(sentence: str, facts: Iterable[Mapping[str, Any]]) -> set[floa
     of: "128 of 200 patients (64%)".
     """
     known = [f for f in facts if f.get("number") is not None]
-    found = quantities(readable(sentence))
-    right = {q.value for q in found if any(_is(q, f) for f in known)}
-    pairs = ((a, b) for a, b in pairwise(found) if "of" in sentence[a.end : b.start].split())
+    said = readable(sentence)
+    found = quantities(said)
+    right = {q.value for f in known for q in given(said, f)}
+    pairs = ((a, b) for a, b in pairwise(found) if "of" in said[a.end : b.start].split())
     shares = (({a.value, b.value}, 100 * a.value / b.value) for a, b in pairs if b.value)
     return right.union(*(two for two, x in shares if any(abs(x - n) <= 0.5 for n in right)))
-
-
-_RATES = [
-    (
-        re.compile(rf"\b(?:(?:per|an?|each|every) {name}|{adverb})\b", re.I),
-        re.compile(
-            rf"\s?(?:once )?(?:(?:/|\b(?:per|each|every|an?)\b)\s?(?:{name}|{short})|\b{adverb})\b"
-        ),
-    )
-    for name, adverb, short in (
-        ("day", "daily", "d"),
-        ("week", "weekly", "wk"),
-        ("month", "monthly", "mo"),
-        ("year", "(?:yearly|annual(?:ly)?)", "y|yr"),
-        ("hour", "hourly", "h|hr"),
-        ("minute", "by the minute", "min"),
-    )
-]
-
-
-@lru_cache(maxsize=4_096)
-def rate(prompt: str) -> re.Pattern[str]:
-    """The unit of time that a question asks for, as an answer may say it again; where it asks for
-    none, that of a schedule (_RATES without hour and minute, of which speeds are).
-
-    >>> rate("What daily dose?").sub("", "5 mg/kg per day"), rate("What hourly?").sub("", "5/d")
-    ('5 mg/kg', '5/d')
-    """
-    return next(
-        (said for asked, said in _RATES if asked.search(prompt)),
-        re.compile("|".join(said.pattern for _, said in _RATES[:-2])),
-    )
-
-
-def _amount(q: Quantity, fact: Mapping[str, Any]) -> Quantity:
-    """The quantity without the unit of time (`rate`) that the fact leaves out."""
-    period = fact.get("rate")
-    own = not period or period.search(wanted(fact)[2])
-    tail = q.tail if own else _timeless(q.tail, period)
-    return q if tail == q.tail else dataclasses.replace(q, tail=tail)
-
-
-@lru_cache(maxsize=20_000)  # of every number, for each fact and each verifier
-def _timeless(tail: str, period: re.Pattern[str]) -> str:
-    return period.sub("", tail)
-
-
-def _is(q: Quantity, fact: Mapping[str, Any]) -> bool:
-    value, tolerance, unit = wanted(fact)
-    q = dataclasses.replace(_amount(q, fact), part="" if q.part == fact.get("side") else q.part)
-    return agrees(q, value, tolerance, unit) or agrees(q, fact["number"], tolerance, percent=True)
 
 
 def named_numbers(task: Task) -> set[float]:
@@ -338,8 +317,11 @@ def given(sentence: str, fact: Mapping[str, Any]) -> list[Quantity]:
     wants its word or a plus sign: "a 5% decrease" is none of "a 5% increase". A limit wants its
     side: "over 5%" is not "<5%", and neither is 5%.
     """
+    if "far" in fact:
+        pairs = ((a, b) for a, b in _ranges(sentence) if _ends(a, fact, "number"))
+        return [dataclasses.replace(a, end=b.end) for a, b in pairs if _ends(b, fact, "far")]
     value, tolerance, unit = wanted(fact)
-    found = tuple(_amount(q, fact) for q in quantities(sentence))
+    by, found = fact.get("rate"), quantities(sentence)
     if ratio := _RATIO.search(f"{unit} {fact['text']}"):
         found += _multiples(sentence, ratio[0][0] in "%p")
     if "either" in fact:  # "0% or 10%" names both
@@ -347,16 +329,22 @@ def given(sentence: str, fact: Mapping[str, Any]) -> list[Quantity]:
     if side := fact.get("side"):
         on = (q for q in found if limit(sentence, q.start, q.tail)[0] == side)
         found = tuple(dataclasses.replace(q, part="" if q.part in SIDES else q.part) for q in on)
-    out = [q for q in found if agrees(q, value, tolerance, unit)]
+    out = [q for q in found if agrees(q, value, tolerance, unit, by=by)]
     if fact.get("direction") == "up":
         return [q for q in out if sentence[q.start] == "+" or _move(sentence, q) in lx.UP]
     if value < 0:
         down = [q for q in found if _move(sentence, q) in lx.DOWN]
-        out += [q for q in down if agrees(q, -value, tolerance, unit)]
+        out += [q for q in down if agrees(q, -value, tolerance, unit, by=by)]
     plus = value > 0 and not side and signed(fact["text"])  # which "it fell by 5%" is not
     return [
         q for q in out if not plus or sentence[q.start] == "+" or _move(sentence, q) not in lx.DOWN
     ]
+
+
+def _ends(q: Quantity, fact: Mapping[str, Any], which: str) -> bool:
+    value, tolerance, unit = wanted({**fact, "number": fact[which]})
+    q = dataclasses.replace(q, far=q.value)
+    return agrees(q, value, tolerance, unit, by=fact.get("rate"))
 
 
 _RATIO = re.compile(r"\b(?:fold|times|factor|percent)\b|%|\dx\b", re.I)
@@ -409,8 +397,3 @@ def _same(q: Quantity, n: Quantity) -> bool:
         if n.part or n.far != n.value
         else agrees(q, n.value, unit=units.said(n.tail))
     )
-
-
-def place(starts: Sequence[int], at: int) -> int:
-    """The index of the token in which a quantity starts."""
-    return min(bisect_left(starts, at), len(starts) - 1)

@@ -17,6 +17,7 @@ from functools import lru_cache
 from itertools import accumulate, takewhile
 from typing import Any
 
+from ..checks import units
 from ..checks.quantities import NUMBER_WORDS, limit
 from ..records import Part, Response, Task
 from . import lexicon as lx
@@ -31,8 +32,6 @@ from .bags import (
     numbers,
     opposite,
     parts,
-    place,
-    rate,
     right_numbers,
     signed,
     stated,
@@ -148,7 +147,11 @@ def places(fact: Mapping[str, Any], sentence: str, prompt: str = "") -> list[int
         return out
     heads = ((q, limit(sentence, q.start, q.tail)[1]) for q in given(sentence, fact))
     found = [
-        (place(starts, at if limits else q.start), bisect_left(starts, q.end)) for q, at in heads
+        (
+            bisect_left(starts, at if limits else q.start, 0, len(starts) - 1),
+            bisect_left(starts, q.end),
+        )
+        for q, at in heads
     ]
     ends = range(4 - 2 * limits)  # "343 m/s is not it": a unit has up to three words
     return out + [
@@ -263,7 +266,7 @@ def facts_of(task: Task) -> list[dict[str, Any]]:
     """The expected facts, each in its parts (`whole`: its place), with the words of all of them."""
     words = frozenset(w for n in names(task) for w in phrase_words(n))
     sisters = task.truth.get("sisters", ())
-    every = {"beside": words, "rate": rate(task.prompt)}
+    every = {"beside": words, "rate": units.asked(task.prompt)}
     return [
         {**_label(part, task.prompt, sisters), **every, "whole": i}
         for i, fact in enumerate(truths(task))
@@ -349,11 +352,11 @@ def _undecided(task: Task, fact: Mapping[str, Any], sentences: Sequence[str]) ->
     sides = lx.LIMITS if "side" in fact else frozenset()
     if counted:
         given = named_numbers(task).union(*map(numbers, sisters))  # read below
-        units = (str(f.get("unit") or "") for f in facts)
-        own = {w for t in (*names(task), *units) for w in phrase_words(t)} | sides
+        tails = (str(f.get("unit") or "") for f in facts)
+        own = {w for t in (*names(task), *tails) for w in phrase_words(t)} | sides
         free = own, phrase_words(prompt), ("", *SIDES) if sides else ("",)
         if any(
-            guesses(rate(prompt).sub("", s), right_numbers(s, facts), given, *free)
+            guesses(units.timeless(s, units.asked(prompt)), right_numbers(s, facts), given, *free)
             or ("joined" in fact and _EITHER.search(s))
             for s in sentences
         ):
@@ -366,7 +369,8 @@ def _undecided(task: Task, fact: Mapping[str, Any], sentences: Sequence[str]) ->
     if task.truth.get("comparison") or not (wrong or against_it):
         return False
     rivals_of = [
-        {**f, "either": True, "rate": rate(prompt)} for f in (*map(named, wrong), *against_it)
+        {**f, "either": True, "rate": units.asked(prompt)}
+        for f in (*map(named, wrong), *against_it)
     ]
     rows = []
     every = [(n, n) for n in (*wrong, *names(task)) if "side" not in named(n)]

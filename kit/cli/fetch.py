@@ -45,8 +45,7 @@ def run(args: Options) -> Output:
     for name in args.parts or PARTS:
         progress.say(f"fetching {name} ...")
         try:
-            value = calls[name]()
-            got[name] = str(value) if name != "recorded" else "ready"
+            got[name] = str(calls[name]()) if name != "recorded" else "ready"
         except KitError as e:
             progress.say(f"error: {e}", always=True)
             log.error("%s", e)

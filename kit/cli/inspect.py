@@ -78,8 +78,7 @@ def _opinion(args: Options) -> Any:
     if args.judge is None:
         return None
     who = judge_of(args.judge, where="--judge")
-    budget = Budget(calls=args.budget_calls)
-    return opinion_of(who, args.ledger, budget, True)
+    return opinion_of(who, args.ledger, Budget(calls=args.budget_calls), True)
 
 
 def listed(lint: Any) -> list[str]:

@@ -350,8 +350,7 @@ def _number_words(kind: str, words: str) -> tuple[str, str]:
         both = DIGITS.get(tens, "1") + DIGITS.get(ones, "0")
         return "percent", f"{both if ten else whole}%"
     words = re.sub(PERCENT, "%", words)
-    parted = re.sub(r"\s*(?:von|de|sur|sobre)\s*", "/", words)
-    return kind, parted if kind == "ratio" else words
+    return kind, re.sub(r"\s*(?:von|de|sur|sobre)\s*", "/", words) if kind == "ratio" else words
 
 
 @dataclass(frozen=True)

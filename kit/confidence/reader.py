@@ -134,8 +134,7 @@ def extract_all(texts: Iterable[str | None], *, scale: float | None = None) -> E
         Stated("missing", note="no answer") if t is None else extract(t, scale=scale) for t in texts
     )
     known = sum(s.known for s in stated)
-    n = len(stated)
-    rate = _share(known, n, "share with a stated confidence, Wilson")
+    rate = _share(known, len(stated), "share with a stated confidence, Wilson")
     counts = {k: sum(s.status == k for s in stated) for k in STATUSES}
     return Extraction(
         stated,

@@ -58,8 +58,7 @@ def read_log(
             where=str(path),
             fix="give the log's file",
         )
-    read = read_inspect if is_inspect(where) else _rows
-    out = read(where, tuple(criteria), tokenizer)
+    out = (read_inspect if is_inspect(where) else _rows)(where, tuple(criteria), tokenizer)
     if not out.answers:
         raise DataError(
             "; ".join(out.remarks) or "the log has no samples",

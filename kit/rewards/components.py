@@ -42,8 +42,7 @@ def criteria(
     """What a component needs verdicts on."""
     if kind == "rubric":
         return leaves(rubric_of(options, task))
-    asks = kind == "citations" and task.sources
-    return claim_criteria(task, response) if asks else ()
+    return claim_criteria(task, response) if (kind == "citations" and task.sources) else ()
 
 
 def score(

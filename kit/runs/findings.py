@@ -146,8 +146,7 @@ def found(pairs: Sequence[tuple[Path, Run]]) -> dict[str, list[str]]:
             common, alone = _own(mine)
             out[book] = common + alone[:MOST_OWN]
             if len(alone) > MOST_OWN:
-                beyond = len(alone) - MOST_OWN
-                out[book].append(f"... and {beyond} more, in the runs below")
+                out[book].append(f"... and {len(alone) - MOST_OWN} more, in the runs below")
             rest = _over_seeds(mine) or over_settings(mine)
             out[book] += rest[: max(0, 4 - len(common))]
     return {k: v for k, v in out.items() if v}

@@ -163,8 +163,7 @@ def labels_needed(
     gain = q1 + q0 - 1
     errors = (1 - rate) * q0 * (1 - q0) + rate * q1 * (1 - q1)
     rogan = math.ceil(scale * errors / gain**2 - 1e-9) if gain > 0 else None
-    worse = rogan is None or rogan > human
-    return LabelPlan(human, post, rogan, half_width, WORSE * worse)
+    return LabelPlan(human, post, rogan, half_width, WORSE * (rogan is None or rogan > human))
 
 
 @of_numbers

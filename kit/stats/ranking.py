@@ -104,8 +104,7 @@ def _with_room(
     of several rows may well be in none drawn.
     """
     few = len(np.unique(group)) < len(group) and drawn(np.bincount(group)) < FIRM
-    wide = allow_unseen(out, moved, bounds, part=1.0)
-    return replace(wide, note=out.note or SELDOM * few)
+    return replace(allow_unseen(out, moved, bounds, part=1.0), note=out.note or SELDOM * few)
 
 
 def _by_cluster(psi: np.ndarray, group: np.ndarray, c: int) -> np.ndarray:

@@ -100,8 +100,7 @@ class Evaluation:
             for r, g in zip(self.responses, self.grades, strict=True)
         ]
         path.parent.mkdir(parents=True, exist_ok=True)
-        said = json.dumps(plain({"name": self.name, "step": self.step, "rows": rows}))
-        write_text(path, said)
+        write_text(path, json.dumps(plain({"name": self.name, "step": self.step, "rows": rows})))
 
 
 def read(path: str | Path) -> Evaluation:

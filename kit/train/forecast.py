@@ -151,8 +151,7 @@ def of(
     ledger: Any = None,
 ) -> Forecast:
     """The forecast of a training with these settings; reward and judge as in kit.train."""
-    composer = Composer.from_config(reward)
-    paid = Reward(tasks=tasks, judge=judge, composer=composer, ledger=ledger)
+    paid = Reward(tasks=tasks, judge=judge, composer=Composer.from_config(reward), ledger=ledger)
     return forecast(loaded or models.load(settings), tasks, paid, settings=settings)
 
 

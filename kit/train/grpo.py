@@ -265,8 +265,7 @@ class _Run:
         )
         inputs.check(self.settings, [model])
         mine = replace(self.reward, tasks=self.tasks, ranges={})
-        ask = evolving.asker(model, mine)
-        self.evolving = evolving.Evolving(evolve, mine, ask, self.out)
+        self.evolving = evolving.Evolving(evolve, mine, evolving.asker(model, mine), self.out)
 
     def go(self) -> GRPOResult:
         started = time.time()

@@ -93,8 +93,7 @@ class StepLog(Bar):
             self.trainer.kit_skipped += done[-1].get("skipped_rows") or 0
         for row in done:
             if row.get("batch", row["step"]) == row["step"]:
-                alarm = self.watch.check(row)
-                self._ended("sentinels", alarm, self.settings.sentinel_stop)
+                self._ended("sentinels", self.watch.check(row), self.settings.sentinel_stop)
                 self.known += row["answers"] - row["unknown_rewards"]
         rows = rollouts.read(self.out)
         last = max((r["step"] for r in rows), default=0)

@@ -297,8 +297,7 @@ class Study:
                     row = {**old.result, "replayed": True}.items()
                     row = {k: estimate_from_json(v) if isinstance(v, dict) else v for k, v in row}
                     return TestRead(**row)
-        reads = seals.check(rows, unseal=unseal, before=before) + 1
-        read = self._read(selection, pick, reads)
+        read = self._read(selection, pick, (seals.check(rows, unseal=unseal, before=before) + 1))
         seals.record(
             [*rows, *parts],
             candidate=a.name,

@@ -454,3 +454,63 @@ def test_once_a_day_and_daily_are_per_day(by):
     assert [paid("1.5% per month", f"1.5% {x}", of) for x in ("monthly", "a year")] == [1, 0]
     assert [paid("3 times per week", f"3 times {x}") for x in ("weekly", "a day")] == [1, 0]
     assert [paid("2 mL/h", f"2 mL {x}") for x in ("an hour", "hourly", "a minute")] == [1, 1, 0]
+
+
+BARE = """0.4 per hour|0.4/h|0.4 an hour|0.4 h^-1|0.4|9.6 per day#0.4 per day|0.4/d
+|0.4 per minute|0.4 a week|0.4 s^-1|0.4 annually|0.4 divisions per day|0.4 of the cells each month
+3 per day|3 daily|three times a day|3 seizures a day|3#3 per hour|3/h|3 weekly|3 seizures per week
+|3 epileptic seizures a month|3 times a year|3 per second
+62 beats per minute|62/min|62 bpm|62 a minute#62 beats per second|62 beats per hour|62 per hour
+12 mg per week|12 mg weekly|12 mg/wk#12 mg per day|12 mg a month|12 mg/h
+1.5% per month|1.5% of bone monthly#1.5% per year|1.5% of bone mass per year|1.5% a decade"""
+
+
+@pytest.mark.parametrize("row", BARE.replace("\n|", "|").split("\n"))
+def test_a_rate_of_a_bare_number_was_paid_with_any_other_unit_of_time(row):
+    """ "0.4 per day" earned what "0.4 per hour" does, 24 of 24 times; "3 weekly" what 3 a day does."""
+    key, rights, wrongs = row.partition("|")[0], *row.split("#")
+    of = "What was the rate of sample 4?"
+    assert [x for x in rights.split("|") if paid(key, x, of) != 1] == []
+    assert [x for x in wrongs.split("|") if paid(key, x, of) != 0] == []
+
+
+def test_an_amount_is_of_the_unit_of_time_that_is_asked_for():
+    of = "How many doses a day were given?"
+    said = "6 doses", "6 doses a day", "6 doses daily", "6 doses, for a week", "6 doses a week"
+    assert [paid("doses: 6", x, of) for x in said] == [1, 1, 1, 1, 0]
+    assert paid("6 doses", "6 doses, one per day") == 1
+
+
+SPANS = """2009 to 2013|2009-2013|2009–2013|between 2009 and 2013|from 2009 until 2013|2009 till 2013
+|2009 through 2013|2009—2013#2009 to 2014|2008-2013|from 2009 until 2012|2009|until 2013|2009 or 2013
+between 2009 and 2013|2009-2013|from 2009 until 2013#between 2009 and 2012|2013-2009
+pages 12-15|12 to 15|between pages 12 and 15|from page 12 to page 15|12–15#page 12|11-15|12 or 15
+18 to 65 years|18-65 years|18–65|between the ages of 18 and 65|18 years to 65 years
+|from 18 until 65 years#18-65 months|18 to 60 years|65 years|16-65 years
+5 to 20 mg|5-20 mg|5 mg to 20 mg|5 up to 20 mg|0.005 to 0.02 g#5-20 g|5 mg|up to 20 mg
+-5 to 5|between -5 and 5|-5 to 5#5|-5"""
+
+
+@pytest.mark.parametrize("row", SPANS.replace("\n|", "|").split("\n"))
+def test_a_span_in_another_notation_than_the_keys_earned_what_a_wrong_one_does(row):
+    """120 of 192 right spans were wrong: "2009-2013" and "between 2009 and 2013" for 2009 to 2013."""
+    key, rights, wrongs = row.partition("|")[0], *row.split("#")
+    assert [x for x in rights.split("|") if paid(key, x, "Which was it?") != 1] == []
+    assert [x for x in wrongs.split("|") if paid(key, x, "Which was it?") != 0] == []
+    assert paid(key, f"not {rights.split('|')[1]}", "Which was it?") == 0
+
+
+@pytest.mark.parametrize("how", "{}-{}|between {} and {}|from {} until {}|{} to {}".split("|"))
+def test_a_span_beside_the_spans_of_other_tasks_stays_right(how):
+    """ "Between 2008 and 2014" was set aside as what is compared, where other tasks have spans."""
+    keys = [(2008, 2014), (1990, 1994), (1985, 1990)]
+    truth = truth_of({"expected_answer": "2008 to 2014"})
+    truth["sisters"] = [f"{a} to {b}" for a, b in keys]
+    task = Task(id="t", prompt="When did study 4 run?", truth=truth)
+    said = [Response(task_id="t", id="r", text=how.format(*k).capitalize() + ".") for k in keys]
+    assert [score(task, r).value for r in said] == [1, 0, 0]
+
+
+def test_a_change_or_a_start_is_no_span():
+    assert paid("2-3 fold increase", "a 2-3 fold decrease") == 0
+    assert paid("2009", "from 2009 until 2013", "When did it start?") == 1
