@@ -350,6 +350,9 @@ def criterion_of(
     item = _laid_out(item)
     field_name = next((n for n in TEXT_FIELDS if isinstance(item.get(n), str)), None)
     text = item[field_name] if field_name else ""
+    named = "rubric_id" if absent(item.get("id")) else "id"
+    own = item.get(named)
+    default_id = default_id if absent(own) or own == "" else as_text(own)
     _no_object(row, text, default_id)
     if not text.strip():
         row.find(
@@ -383,8 +386,6 @@ def criterion_of(
             field="check",
             suggestion='write it as {"name": "words", "max": 20}',
         )
-    named = "rubric_id" if absent(item.get("id")) else "id"
-    own = item.get(named)
     read = {n for n in used if number(item[n]) is not None} | {field_name, "title", "tags", named}
     required = flag(row, item, default_id)
     understood = {
@@ -401,7 +402,7 @@ def criterion_of(
     meta = {str(k): v for k, v in item.items() if k not in read}
     row.astray(meta, meta)
     return Criterion(
-        id=default_id if absent(own) or own == "" else as_text(own),
+        id=default_id,
         text=text,
         weight=weight,
         title=None if absent(item.get("title")) else as_text(item["title"]),

@@ -254,7 +254,7 @@ def _one(at: At, found: Found) -> None:
     if score >= THRESHOLD and not injected(text, at.r.set):
         found(
             "annotator-note",
-            "error" if score >= 0.75 else "warning",
+            "warning",
             "this looks like an annotator's note, not like a demand on the answer",
             c,
             confidence=score,

@@ -400,3 +400,13 @@ def test_steps_of_a_scale_are_levels_whatever_their_numbers_or_an_error(steps, l
     made = [(c.text, c.levels) for c in found.tasks[0].criteria]
     assert made == ([("Is it clear?", levels)] if levels else [])
     assert "rubric-text" in {f.code for f in found.findings} or levels
+
+
+def test_a_finding_on_a_criterion_names_it_by_its_id():
+    """It was named by its place: with ids c0, c1 the wrong one was accused."""
+    rubrics = [
+        {"id": "c0", "text": "Names Paris (3 points)", "weight": 1},
+        {"id": "c1", "text": "B"},
+    ]
+    found = load_tasks([{"prompt": "p", "rubrics": rubrics}])
+    assert [f.criterion_id for f in found.findings if f.code == "points-in-text"] == ["c0"]
