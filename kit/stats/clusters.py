@@ -557,7 +557,11 @@ def limits(
         if open_ended:
             return math.nan, math.nan
         edge = wilson(min(max(at, 0.0), 1.0) * clusters, clusters, level=level, q=q)
-        return low + edge.low * (high - low), low + edge.high * (high - low)
+        rare = q * q * (high - low) / clusters  # what was not drawn is rare
+        return (
+            max(low + edge.low * (high - low), value - rare),
+            min(low + edge.high * (high - low), value + rare),
+        )
     half = t_quantile(level, df) * se
     ends = value - half, value + half
     if 0 < at < 1:

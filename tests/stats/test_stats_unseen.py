@@ -267,3 +267,14 @@ def test_values_that_all_happen_to_be_0_or_1_have_the_room_of_the_range_that_is_
         assert stats.ppi([1, 2, 1, 3] * 2, [0, 1, 0, 1] + [None] * 4, **bounds).high <= 1
     with pytest.raises(DataError, match="outside"):
         stats.macro_difference(new, old, **twice, bounds=(-0.5, 0.5))
+
+
+def test_that_nothing_differs_is_no_less_than_that_one_prompt_does():
+    """`difference(x, x, bounds=(0, 1))` was [-.196, .196]; one row moved by .001: [-.020, .020]."""
+    x = np.full(100, 0.5)
+    none = stats.difference(x, x, bounds=(0, 1))
+    one = stats.difference(np.r_[x[:-1], 1.0], x, bounds=(0, 1))
+    assert 0.03 < none.high == -none.low < 0.1 and none.high < one.high - one.low
+    assert stats.difference(np.zeros(100), np.zeros(100)).high < 0.1
+    same = stats.agreement_difference(*[np.arange(100) % 2] * 2, np.arange(100) % 10 < 5)
+    assert 0.03 < same.high < 0.17  # of kappa, from -2 to 2: one row that differs has .17
