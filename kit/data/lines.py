@@ -64,17 +64,23 @@ MARK = re.compile(  # the mark of a line in a list; lines that say their points 
     re.I,
 )
 SCORE = re.compile(
-    rf"(?:[-*•]\s+)?[\s*]*(?:score|level|rating)\s+({STEP})[\s*]*(?:[:=]|[–-](?!\s*\d))"
+    rf"(?:[-*•]\s+)?[\s*]*(?:score|level|rating)\s+({STEP})[\s*]*(?:[:：=]|[–-](?!\s*\d))"
     r"[\s*]*(?P<said>\S.*)",
     re.I,
 )
 SCORED = re.compile(r"\W*(?:score|level|rating)\s+\W?\d", re.I)  # a step, however it goes on
 LADDER = re.compile(  # a step of a scale that is called by its number, a grade or its worth
-    rf"\W*(?:(?!\d{{4}}|[1-9]\d*\.\d){STEP}(?:\s*{_UNIT})?|[A-F][+-]?|excellent|outstanding"
-    r"|(?:very )?good|fair|ok|average|adequate|poor|bad|(?:un)?satisfactory|exemplary|proficient"
-    r"|advanced|developing|emerging|beginning|basic"
+    rf"(?!{_ITEM})\W*(?:"
+    r"(?:scores?|grades?|levels?|ratings?|stars?|points?|marks?|bands?|tiers?|stufe|niveau|nivel)"
+    r"[\W_]*(?:\d|(?-i:[A-F][+-]?|[IVX]+)(?!\w))"
+    r"(?=.{0,20}?(?:[:：=＝(\[（]|\s[-–—]\s|[.)]\s))"
+    rf"|(?:(?!\d{{4}}|[1-9]\d*\.\d){STEP}(?:\s*{_UNIT}|\s*/\s*\d+(?=\s*[:：(]))?|[A-F][+-]?"
+    r"|(?-i:[IVX]+)(?=\s*[:：])|(?<=[★☆⭐])\ufe0f?|excellent|outstanding|exceptional|superior"
+    r"|strong|high|medium|moderate|(?:very )?(?:good|low|poor|bad|weak)|fair|ok|average|adequate"
+    r"|acceptable|inadequate|(?:in)?sufficient|(?:un)?satisfactory|exemplary|proficient|limited"
+    r"|minimal|advanced|developing|emerging|beginning|basic"
     r"|(?:full|half|partial|no) (?:credit|points|marks))"
-    r"[\s*]*(?:[:=]|\s[-–—])[\s*]*[^\W\d]",
+    r"(?:\s*[(\[（][^)\]）]*[)\]）])?[\s*]*(?:[:：=＝]|\s[-–—])[\s*]*[^\W\d])",
     re.I,
 )
 DEGREE = re.compile(  # a step of a scale in words: how much, and of what
@@ -99,16 +105,21 @@ AGAINST = re.compile(  # of a heading, or of what stands before a line's colon: 
     r"|minus|los[es]|cons\b|wrong|bad|poor|worst|violat|harm(?!less|on)|lack|missing|against|reject"
     r"|exclude|omit|without|un(?!der|i[tqv]|til)\w{4}|mis(?!sion)\w{4}|dis(?:allow|courag)"
     r"|irrelev|off.topic|in(?:accura|correct|complet|consist|appropriat|sufficien|valid)"
-    r"|don['’]?ts?\b)|\A\W*no\b",
+    r"|don['’]?ts?\b|no\b(?![.-]?\s*\d)|none\b|nothing|nobody|neither|nor\b|zero\b|absen"
+    r"|refus|refrain|abstain|declin\w* to\b|prevents?\b|le(?:av\w+|ft) out|withh[eo]ld|conceal"
+    r"|hides?\b|(?:free|clear) (?:of|from)|(?:keep|stay|steer)\w* (?:out|away|from|clear)"
+    rf"|costs?\b.*(?:{_UNIT}|\d)|nicht|kein|ohne\b|vermeid|verbot)",
     re.I,
 )
-KNOWN = re.compile(  # of a heading: what stands there is asked for
-    r"rubric|criteri|require|checklist|should|must|includ|contain|mention|positiv|good|correct|pros\b"
+KNOWN = re.compile(  # of a heading: what stands there is asked for, all of it
+    r"\A(?!.*\b(?:any|some|one|two|three|four|five|\d+|most|many|few|either) of\b|.*, if\b"
+    r"|.*\b(?:may|can|could|might|nice|ideal(?:ly)?|option\w+|preferabl[ey]|need(?:n.t| not))\b)"
+    r".*(?:rubric|criteri|require|checklist|should|must|includ|contain|mention|positiv|good|correct|pros\b"
     r"|strength|accura|complet|clar|styl|\btone|format|structur|content|relevan|fact|coheren|fluen"
     r"|depth|organi|gramm|languag|length|safe|helpful|quality|instruction|reason|evidence|citation"
     r"|source|creativ|understand|method|analys|presentation|conclusion|introduction"
     r"|summar|vocabular|spelling|punctuation|logic|flow\b|design|argument|research|knowledge|techn"
-    r"|implement|function|result|explan|detail|specific|concis|audience|purpose|ethic",
+    r"|implement|function|result|explan|detail|specific|concis|audience|purpose|ethic)",
     re.I,
 )
 RANKS = re.compile(  # of a heading: what stands there counts more, or less, than the rest
@@ -120,6 +131,21 @@ LABEL = re.compile(  # before an item's colon
     r"\W*(?:pitfalls?|negatives?|penalt(?:y|ies)|avoid|(?:must|should|do) not|don['’]?ts?|bad"
     r"|red flags?|forbidden|prohibited|deductions?|minus)(?: criteri(?:a|on)| points?)?[\s*_]*:",
     re.I,
+)
+COST = re.compile(  # of an item: what it says costs
+    r"\W*(?:[✗✘❌👎🚫⛔]|penali[sz]ed?\b"
+    r"|(?:deduct|subtract|take off)(?:[\s*_]*:|\s+(?:if|for|when)\b)"
+    r"|(?:deduct|subtract|take off|remove|minus|los[et]s?|costs?)s?\b[^.]*"
+    rf"\b(?:\d+(?:\.\d+)?|an?|one|two|three|half|full|all)[\s-]*{_UNIT}"
+    r"|(?:mistakes?|errors?|wrong|incorrect|fail(?:ure)?s?|faults?|flaws?|violations?)[\s*_]*:)"
+    r"|[\s*_]*[-\u2212]\s?\d+(?:\.\d+)?\s+"
+    r"(?!(?:is|are|was|as|to|or|and|for|in|degrees?)\b)(?-i:[a-z])",
+    re.I,
+)
+ENDED = re.compile(r"[.!?。！？।…;；][\W_]*\Z")  # a line, as a sentence does
+TORN = re.compile(  # a line within a sentence
+    r"(?:[,，、]|\b(?:the|an|and|or|of|to|with|that|which|than|by|from|at|und|oder|der|die|das|den"
+    r"|dem|des|ein\w{0,2}|von|vom|zu[mr]?|mit|für|et|ou|les?|la|du|une?|de|que|el|los|las|del))\s*\Z"
 )
 BARRED = re.compile(  # the name of a group that must not be: no topic
     r"(?:\S+ ){0,5}(?:(?:must|should|shall|may|can|do|to) ?(?:not|never|n['’]t)\b(?: \S+){0,3}"
@@ -231,6 +257,9 @@ def _items(lines: list[str]) -> tuple[list[str], list[str], list[str]]:
     told, of = ({m[i] and m[i].casefold() for m in degrees} for i in (1, 2))
     if len(steps) > 1 or (len(told) > 1 and len(of - {None}) < 2):
         wrong += steps or items
+    if first is None:  # it may be prose, torn where a line is full
+        full = any(map(ENDED.search, items))
+        wrong += [x for x in items[:-1] if TORN.search(x) or (full and not ENDED.search(x))]
     heads = [x for role, x in roles if role == "head"]
     runs = [(role, [x for _, x in run]) for role, run in groupby(roles, key=lambda r: r[0])]
     parts = [run[-1] for role, run in runs if role == "head"]
@@ -244,11 +273,12 @@ def _role(line: str, mark: Any, first: Any, begun: bool) -> str:
     text's first item, None where it has no list."""
     goes_on = begun and line.lstrip()[0].islower()  # with the sentence of the line before
     plain = first is None and not goes_on
-    fits = {"item": plain and not HEADING.match(line) and not OTHER.match(line)}
+    said = line[mark.end() :] if mark else line
+    turned = LABEL.match(said) or (COST.match(said) and not PRICED.match(said))
+    fits = {"item": plain and not (HEADING.match(line) or OTHER.match(line) or turned)}
     if mark:
         alike = mark.group(1, 2) == first.group(1, 2) and (not mark[3]) == (not first[3])
-        turned = LABEL.match(line[mark.end() :]) or mark[2] in tuple("✗✘❌")
-        fits = {"item": alike and not turned}
+        fits = {"item": alike and not (turned or mark[2] in tuple("✗✘❌"))}
     elif first:
         deeper = len(line) - len(line.lstrip()) > len(first[1] or "")
         fits = {"head": not begun and TITLE.match(line), "more": begun and deeper}

@@ -410,3 +410,135 @@ def test_a_finding_on_a_criterion_names_it_by_its_id():
     ]
     found = load_tasks([{"prompt": "p", "rubrics": rubrics}])
     assert [f.criterion_id for f in found.findings if f.code == "points-in-text"] == ["c0"]
+
+
+def refused(text):
+    found = load_tasks([{"prompt": "p", "rubric": text}])
+    said = {f.code for f in found.findings if f.severity == "error"}
+    return "rubric-text" in said and not found.tasks[0].criteria
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "The answer contains no",
+        "Include none of",
+        "The response mentions none of the following",
+        "The answer should mention neither",
+        "The answer should leave out",
+        "The answer should refuse to",
+        "The answer must stay clear of",
+        "The answer must prevent",
+        "It should contain nothing about",
+        "Should contain zero",
+        "Criteria that must be absent",
+        "Rubric (each costs 1 point)",
+        "Format: kein",
+    ],
+)
+def test_a_heading_that_denies_is_no_heading_of_what_is_asked_for(heading):
+    """Beside a verb that asks, "no" and "none" were not seen: insults paid 1, and nothing was
+    said."""
+    assert refused(f"{heading}:\n- insults\n- slang")
+    assert not refused("Requirements, no. 3:\n- No insults\n- No slang")
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "The answer should include at least two of",
+        "The answer contains any of",
+        "The answer may include",
+        "It would be nice to mention",
+        "The answer should mention, if asked",
+    ],
+)
+def test_a_heading_that_asks_for_some_of_it_is_said(heading):
+    """Each of what stood below was asked for at full weight, in silence."""
+    found = load_tasks([{"prompt": "p", "rubric": f"{heading}:\n- Paris\n- Lyon"}])
+    assert [(f.code, f.severity) for f in found.findings] == [("rubric-text", "warning")]
+    assert refused(f"Content:\n- the date\n{heading}:\n- Paris\n- Lyon")
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "Score {} (it is so): {}",
+        "Score: {} = {}",
+        "Score {} to 9: {}",
+        "Level [{}] - {}",
+        "Stufe {}: {}",
+        "{}/5: {}",
+        "{} (so): {}",
+        "{}分：{}",
+        "- {} stars: {}",
+    ],
+)
+def test_a_step_of_a_scale_is_no_criterion_however_it_is_called(step):
+    """Each step was a criterion of weight 1, so "bad" paid as "good" does."""
+    steps = [step.format(i, w) for i, w in enumerate(("bad", "ok", "good"), 1)]
+    assert refused("\n".join(["Clarity", *steps]))
+    assert refused("\n".join(steps))
+
+
+def test_a_step_of_a_scale_with_a_letter_a_star_or_a_word_is_no_criterion():
+    """They were criteria, without a finding."""
+    for named in ("Score A", "B", "C"), ("Grade A+", "Grade B"), ("★", "★★"), ("I", "II"):
+        assert refused("\n".join(["Clarity", *(f"{name}: some" for name in named)]))
+    assert refused("Low: unclear\nHigh: clear")
+    assert criteria("Is it clear?\nScore 1：no\nScore 2：yes")[0].levels == ("1: no", "2: yes")
+    points = "- Points 1 and 2 are joined\n- Points 3 and 4 are joined"
+    assert not refused(points) and not refused("1. V = IR is stated\n2. I = V/R is used")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Das Programm liest die Datei ein und gibt am\nEnde die Summe aus.",
+        "Die Antwort soll sagen, wie die\nHauptstadt heißt, und den Namen der\nSeine nennen.",
+        "The response does not credit Alan Turing or Grace\nHopper with the first program.",
+        "The answer must not claim that the war ended in\n1917.",
+        "The answer should name Paris,\nLyon and Nice",
+        "names the\nSeine",
+        "回答应该说明，\n法国的首都是巴黎。",
+    ],
+)
+def test_a_sentence_that_is_torn_between_lines_is_no_list(text):
+    """Before a capital or a digit half sentences were criteria: "Hopper with the first program"."""
+    assert refused(text)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "Penalize: names London",
+        "Deduct one point if it names London",
+        "Loses a point for naming London",
+        "❌ names London",
+        "Mistake: names London",
+        "-1 names London",
+    ],
+)
+def test_an_item_that_says_that_it_costs_is_no_item(item):
+    """It paid 1, beside items that are asked for."""
+    assert refused(f"- names Paris\n- {item}") and refused(f"names Paris\n{item}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "names Paris\nis polite",
+        "The answer names Paris.\nThe answer is polite",
+        "It names Paris;\nIt is polite;\nIt is short.",
+        "**Accuracy**\nIt names Paris.\n**Tone**\nIt is polite.",
+        "The answer is A\nIt explains why",
+        "- Costs: below 100 EUR\n- Error handling: retries",
+        "- Remove bullet points from the text\n- Subtract 3 from both sides",
+        "- -1 is returned for an empty list\n- Penalizes outliers",
+        "- Nothing about London\n- No slang",
+    ],
+)
+def test_plain_lists_stay_lists(text):
+    """What denies, costs or counts within an item is its own."""
+    found = load_tasks([{"prompt": "p", "rubric": text}])
+    assert {f.severity for f in found.findings} <= {"info"} and found.criteria > 1
