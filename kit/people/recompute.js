@@ -47,19 +47,28 @@ const kitStats = (() => {
   }
   const result = (value, low, high, n, clusters) => ({ value, low: low ?? null, high: high ?? null, n, clusters });
 
-  function limits(value, se, df, clusters, [low, high]) {
-    const open = !isFinite(low) || !isFinite(high);
-    let at = open ? NaN : (value - low) / (high - low);
+  function limits(value, se, df, clusters, [low, high], leaning, most) {
+    const open = !isFinite(low) || !isFinite(high), q = quantile(Math.max(clusters - 1, 1));
+    const at = open ? NaN : (value - low) / (high - low);
     if (se <= 1e-12 * Math.max(1, Math.abs(value))) {
       if (open) return [null, null];
-      at = Math.min(Math.max(at, 0), 1);
-      const edge = wilson(at * clusters, clusters, quantile(Math.max(clusters - 1, 1)));
-      return edge.map(e => low + e * (high - low));
+      const edge = wilson(Math.min(Math.max(at, 0), 1) * clusters, clusters, q).map(e => low + e * (high - low));
+      const rare = q * q * (high - low) / clusters;  // what was not drawn is rare
+      return [Math.max(edge[0], value - rare), Math.min(edge[1], value + rare)];
     }
     const half = quantile(df) * se;
-    if (open || !(at > 0 && at < 1)) return [Math.max(value - half, low), Math.min(value + half, high)];
-    const step = half / (high - low) / (at * (1 - at)), middle = Math.log(at / (1 - at));
-    return [-1, 1].map(s => low + 0.5 * (1 + Math.tanh((middle + s * step) / 2)) * (high - low));
+    let ends = [value - half, value + half];
+    if (at > 0 && at < 1) {
+      const step = half / (high - low) / (at * (1 - at)), middle = Math.log(at / (1 - at));
+      ends = [-1, 1].map(s => low + 0.5 * (1 + Math.tanh((middle + s * step) / 2)) * (high - low));
+    }
+    // no farther off than rare clusters that each count for the range, or for the most that one did
+    const room = q * q / 2 * (open ? most : Math.max(most, (high - low) / clusters));
+    const far = room + Math.hypot(room, q * se);
+    return [
+      Math.max(ends[0] + Math.min(leaning * half, 0), value - far, low),
+      Math.min(ends[1] + Math.max(leaning * half, 0), value + far, high),
+    ];
   }
   // rows of sums by cluster -> estimate with a jackknife-t interval (kit.stats.clusters.estimate)
   // kinds: what a row of each kind adds, with room for up to two unseen clusters of one (reach)
@@ -84,11 +93,9 @@ const kitStats = (() => {
     const under = sum(square.map(x => x * x)), carry = under > 0 ? sum(square) ** 2 / under : 0;
     const own = Math.min(c - 1, Math.max(1, 1.5 * carry - 1));
     const df = Math.min(own, Math.max(worth - 1, 1));
-    let [low, high] = limits(value, se, df, c, bounds);
-    if (leans && se > 0 && low !== null) {
-      const skew = sum(psi.map(x => x ** 3)) / se ** 3, shift = skew * quantile(df) * se;
-      [low, high] = [Math.max(low + Math.min(shift, 0), bounds[0]), Math.min(high + Math.max(shift, 0), bounds[1])];
-    }
+    const skew = leans && se > 0 ? sum(psi.map(x => x ** 3)) / se ** 3 : 0;
+    const most = leans && !bounds.every(Number.isFinite) ? Infinity : psi.reduce((x, y) => Math.max(x, Math.abs(y)), 0);
+    const [low, high] = limits(value, se, df, c, bounds, skew, most);
     const more = kinds.flatMap(kind => [0.25, 0.5, 0.75, 1].map(s => kind.map(x => UNSEEN * n / drawn(size) * s * x)));
     const moved = more.map(m => stat(total.map((t, k) => t + m[k]))).filter(x => !Number.isNaN(x));
     if (!moved.length) return { ...result(value, low, high, n, c), se };
