@@ -11,7 +11,7 @@ from ..errors import DataError
 from ..records import Criterion
 from .labels import read_label
 from .levels import ends_of, levels_of, unread_of
-from .lines import COUNTED, LABEL, PAID, POINTS, PRICED, RANK, doubt, lines_of
+from .lines import COUNTED, LABEL, PAID, POINTS, PRICED, RANK, doubt, lines_of, worth
 from .names import MUCH, against, pitfall, sign
 from .slips import PARTS
 from .values import absent, as_text, listed, literal, number, parsed_json, unused
@@ -93,7 +93,7 @@ def pointed(row: Row, text: str, weight: float, criterion_id: str, given: Any = 
     if m is None:
         return
     said = next(filter(None, m.groups()))
-    if _number(said) != (abs(weight) if said[0].isdigit() else weight):
+    if worth(said) != (abs(weight) if said[0].isdigit() else weight):
         meant = not m.start() or re.search("weight|分", m[0], re.I)
         row.find(
             "points-in-text",
@@ -102,10 +102,6 @@ def pointed(row: Row, text: str, weight: float, criterion_id: str, given: Any = 
             criterion_id=criterion_id,
             suggestion="write the number as its weight",
         )
-
-
-def _number(said: str) -> float:
-    return float(re.sub(r"\s", "", said).replace("\u2212", "-"))
 
 
 def ranked(row: Row, item: Mapping[str, Any], criterion_id: str, used: Any) -> None:
@@ -258,7 +254,7 @@ def _priced(row: Row, items: list[Any], field_name: str) -> list[Any]:
     several = len(texts) == len(items) > 1
     marks = [m for m in map(PRICED.match, texts) if m]
     if several and len(marks) == len(texts):
-        return [{"text": m.string[m.end() :], "weight": _number(m[1] or m[2])} for m in marks]
+        return [{"text": m.string[m.end() :], "weight": worth(m[1] or m[2])} for m in marks]
     counts = [float(m[1] or m[2]) for m in map(COUNTED.match, texts) if m]
     numbered = counts == sorted(set(counts)) or len(counts) < len(texts)
     paid = several and (all(map(PAID.search, texts)) or not numbered)

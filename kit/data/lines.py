@@ -170,6 +170,15 @@ NUMBER = re.compile(  # digits of any script, and what a word or a CJK numeral c
 )
 
 
+def worth(said: str) -> float:
+    """The number of points that a text says.
+
+    >>> worth("\u2212 2"), worth("+1.5")
+    (-2.0, 1.5)
+    """
+    return float(re.sub(r"\s", "", said).replace("\u2212", "-"))
+
+
 def counts(text: str, place: int) -> bool:
     """True for a text that holds a number, which is neither its place in the list nor points that
     another rule reads or refuses.
