@@ -99,13 +99,14 @@ def labels_of(human: Any) -> dict[tuple[str, str, str], float]:
 
 
 def averaged(ratings: Sequence[float]) -> float | None:
-    """The mean of what raters gave; None where nobody did, or where they are split evenly.
+    """The mean of what raters gave; None where nobody did, or where they are split evenly and
+    nobody says the middle.
 
-    >>> averaged([1.0, 0.0]), averaged([1.0, 1.0, 0.0]) > 0.5, averaged([0.5])
+    >>> averaged([1.0, 0.0]), averaged([1.0, 1.0, 0.0]) > 0.5, averaged([0.0, 0.5, 1.0])
     (None, True, 0.5)
     """
     mean = sum(ratings) / len(ratings) if ratings else None
-    return None if mean == 0.5 and min(ratings) < 0.5 else mean
+    return None if mean == 0.5 and 0.5 not in ratings else mean
 
 
 def ratings_of(human: Any) -> dict[tuple[str, str, str], list[float]]:

@@ -142,6 +142,7 @@ def turn_of(turn: Mapping[str, Any], *, judged: bool = False) -> tuple[dict[str,
     like are left out, too, unless there is nothing else.
     """
     role = as_text(turn.get("role", turn.get("from", "")))
+    said_by = ROLES.get(role.casefold(), role)
     content = turn.get("content", turn.get("value"))
     parts = content if isinstance(content, list) else [x for x in (content,) if x]
     each = [_part(p) for p in parts]
@@ -149,8 +150,11 @@ def turn_of(turn: Mapping[str, Any], *, judged: bool = False) -> tuple[dict[str,
         each.append(("tool_calls", as_text(calls)))
     hidden = TOLD if judged and not all(TOLD.search(kind) for kind, _ in each) else HIDDEN
     if content is not None or calls:
-        content = "\n".join(text for kind, text in each if not hidden.search(kind))
-    said = {"role": ROLES.get(role.casefold(), role), "content": content}
+        shown = [(kind, text) for kind, text in each if not hidden.search(kind)]
+        # an answer's blocks of text are one text: with citations each sentence has its own
+        whole = said_by == "assistant" and all(kind in PLAIN for kind, _ in shown)
+        content = ("" if whole else "\n").join(text for _, text in shown)
+    said = {"role": said_by, "content": content}
     return said, [kind for kind, _ in each if kind not in PLAIN]
 
 
@@ -175,6 +179,7 @@ def _part(part: Any) -> tuple[str, str]:
     if not isinstance(part, Mapping):
         return "text" if isinstance(part, str) else type(part).__name__, as_text(part)
     kind, text = part.get("type") or next(iter(part), "part"), part.get("text", part.get("value"))
+    kind = "thinking" if part.get("thought") is True else kind  # Gemini's mark
     return (str(kind), text) if isinstance(text, str) else (f"{kind} part", as_text(part))
 
 

@@ -19,7 +19,8 @@ SIGNS = re.compile(  # operators: no hyphens or slashes between words, no marks 
 TOLD = re.compile(  # of what is asked: words, operators, any sign that is no end of a sentence
     rf"{WORD.pattern}|{SIGNS.pattern}|[()\[\]{{}}|~&$]|!(?=[\w(\[])|[^\x00-\x7f\s]"
 )
-ALIKE = str.maketrans("’ʼ−", "''-")
+ALIKE = str.maketrans("’ʼ−\u2010\u2011", "''---")
+HIDDEN = re.compile("[\u00ad\u200b\u2060\ufeff]")  # inside a word
 RAISED = re.compile("[²³¹⁰ⁱ⁴-ⁿ]+")
 _ASCII = bytes(
     ord(chr(i).lower()) if i < 128 and chr(i).isalnum() else 32 for i in range(256)
@@ -99,7 +100,8 @@ def asked_key(task: Task) -> str:
     beside = (task.system or "", *task.sources.values()) if task.asked.strip() else ()
     text = "\n".join((task.asked, *beside))
     plain = unicodedata.normalize("NFKC", RAISED.sub(r"^\g<0>", text)).lower().translate(ALIKE)
-    plain = re.sub(r"(?<=\d)–(?=\d)", "-", plain)
+    plain = re.sub(r"(?<=\d)[–—](?=\d)", "-", HIDDEN.sub("", plain))
+    plain = re.sub(r"[^\S\n]+", " ", plain)
     said = " ".join(filter(_tells, TOLD.findall(plain)))
     return said or " ".join(text.split())
 

@@ -55,6 +55,8 @@ def judgments(
     given = read_labels(labels, there)
     for said in filter(None, [*strays(given, (v.ids for v in verdicts_of(rows))), given.unread]):
         log.warning("%s", said)
+    if len({*given.inclusion.values()}) > 1:
+        log.warning("labels drawn with unequal probability: the page does not weigh them, as agree")
     out: dict[str, Any] = {"tasks": [], "answers": []}
     at: dict[str, int] = {}
     for g in rows:

@@ -122,6 +122,10 @@ ASKS = {"id": "a", "prompt": "Summarize the source."}
                 ("# Task\n- A well-known poem", "Task: a well known poem", True),
                 ("What’s up in 1914–1918?", "What's up in 1914-1918?", True),
                 ("Compute 5 − 3", "Compute 5 - 3", True),
+                ("Solve x = 5 + 3", "Solve x  =  5  +  3", True),
+                ("In 1914—1918", "In 1914\u20111918", True),
+                ("Of photo\u00adsynthesis", "Of photosynthesis", True),
+                ("Solve x  +  3", "Solve x  -  3", False),
                 ("Write **one** line - short", "write one line, short", True),
             ]
         ],

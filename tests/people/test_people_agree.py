@@ -15,6 +15,7 @@ import kit
 from kit import people, stats
 from kit.__main__ import main
 from kit.errors import DataError
+from kit.tables import averaged
 
 
 def test_overall_and_each_criterion_by_hand(tmp_path, capsys):
@@ -208,3 +209,9 @@ def test_labels_that_are_not_understood_are_said(tmp_path):
     files = scaled(tmp_path, scale, [0, 1, 2, 9, 4, 5], [0] * 6)
     found = kit.agreement(*files)
     assert found.overall.unsaid == 1 and "label '9' is none of 0 to 5 points" in str(found)
+
+
+def test_raters_whose_mean_is_the_middle_that_they_say_are_not_split():
+    """bad, ok, ok, ok, good of three levels had no label: just the rows in the middle were lost."""
+    assert averaged([0.0, 0.5, 0.5, 0.5, 1.0]) == averaged([0.5, 0.5]) == 0.5
+    assert averaged([0.0, 1.0]) is None

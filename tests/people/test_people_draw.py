@@ -375,3 +375,13 @@ def test_a_draw_that_goes_on_keeps_what_each_rater_said(tmp_path, ending):
     assert told(old) == {x for x in told(new) if x[3] != "human"} and len(told(old)) == len(rows)
     plain = people.draw.draw(tasks, answers, n=2).rows
     assert "rater" not in plain[0]
+
+
+def test_a_page_says_that_it_does_not_weigh_a_stratified_draw(tmp_path, caplog):
+    """Accuracy .625 stood there for .914, without a word on the draw."""
+    (tasks, answers, grades), truth = study(tmp_path, prompts=30)
+    for design, said in (("random", False), ("stratified", True)):
+        drawn = kit.draw(tasks, answers, n=20, design=design, grades=grades)
+        labels = write(tmp_path / f"{design}.jsonl", filled(drawn, truth))
+        people.view.judgments(grades, tasks=tasks, answers=answers, labels=labels)
+        assert ("does not weigh" in caplog.text) == said

@@ -1003,12 +1003,22 @@ def test_what_is_judged_of_an_answer_in_parts_is_what_it_says(parts, text, kind)
     assert kind in told.findings[0].message
 
 
+def test_blocks_of_text_of_one_answer_are_one_text():
+    """An answer with citations has a block for each sentence: a line each was judged."""
+    blocks = [{"type": "text", "text": t} for t in ("The grass is ", "green", " and tall.")]
+    blocks[1]["citations"] = []
+    thought = {"text": "HIDDEN", "thought": True}
+    turn = {"role": "assistant", "content": [thought, *blocks]}
+    (said,) = kit.load([{"task_id": "t", "response": [turn]}]).responses
+    assert said.text == "The grass is green and tall."
+
+
 def test_an_answer_in_parts_that_are_text_needs_no_word():
     """Only what is left out or shown as JSON is said."""
     said = [{"type": "text", "text": "4."}, {"type": "text", "value": "Sure."}, "So."]
     turns = [{"role": "assistant", "content": said}]
     found = load_tasks([{"task_id": "t", "response_id": "r", "response": turns}])
-    assert (found.responses[0].text, found.findings) == ("4.\nSure.\nSo.", [])
+    assert (found.responses[0].text, found.findings) == ("4.Sure.So.", [])
 
 
 @pytest.mark.parametrize("held", [json.dumps, repr, list])
@@ -1017,7 +1027,7 @@ def test_an_answer_in_parts_that_are_text_needs_no_word():
     [
         (("thinking", "text"), "4."),
         (("reasoning", "output_text"), "4."),
-        (("text", "text"), "H\n4."),
+        (("text", "text"), "H4."),  # as the services join them
     ],
 )
 def test_parts_of_an_answer_that_a_cell_holds_as_text_are_parts(held, kinds, text, tmp_path):
