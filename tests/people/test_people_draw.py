@@ -17,6 +17,7 @@ from kit.__main__ import main
 from kit.data import TaskSet
 from kit.data.values import unguarded
 from kit.errors import DataError
+from kit.people.view import judgments
 from kit.records import Criterion, Response, Task, Verdict
 
 
@@ -383,5 +384,5 @@ def test_a_page_says_that_it_does_not_weigh_a_stratified_draw(tmp_path, caplog):
     for design, said in (("random", False), ("stratified", True)):
         drawn = kit.draw(tasks, answers, n=20, design=design, grades=grades)
         labels = write(tmp_path / f"{design}.jsonl", filled(drawn, truth))
-        people.view.judgments(grades, tasks=tasks, answers=answers, labels=labels)
+        judgments(grades, tasks=tasks, answers=answers, labels=labels)
         assert ("does not weigh" in caplog.text) == said
