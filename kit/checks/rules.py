@@ -398,9 +398,9 @@ def _all_met(task: Task, response: Response, args: Arguments) -> Finding:
         return Finding(
             False, f"{len(failed)} of {len(judged)} other criteria fail: {', '.join(failed[:5])}"
         )
-    unsaid = Finding(None, f"cannot tell: {', '.join(open_[:5]) or 'no other criterion'}")
-    held = Finding(True, f"all {len(judged)} other criteria hold")
-    return unsaid if open_ or not judged else held
+    if open_ or not judged:
+        return Finding(None, f"cannot tell: {', '.join(open_[:5]) or 'no other criterion'}")
+    return Finding(True, f"all {len(judged)} other criteria hold")
 
 
 def _mentions(task: Task, text: str) -> float | None:

@@ -197,9 +197,9 @@ def _classify(line: str) -> tuple[str, str]:
     for kind, marker in zip(ITEMS, (_BULLET, _NUMBERED), strict=True):
         if marker.match(line):
             return kind, _unmark(marker.sub("", line)).strip()
-    table = line.lstrip().startswith("|")
-    shown = line.replace("|", " ") if table else line.lstrip(" \t>")
-    return "table" if table else "text", _unmark(shown).strip()
+    if line.lstrip().startswith("|"):
+        return "table", _unmark(line.replace("|", " ")).strip()
+    return "text", _unmark(line.lstrip(" \t>")).strip()
 
 
 def plain(text: str) -> str:

@@ -199,7 +199,10 @@ def _compounds(words: Sequence[str], cues: Sequence[Cue]) -> list[Cue]:
     out: list[Cue] = []
     for c in cues:
         merged = _merged(words, out[-1], c) if out else None
-        out[-1:] = [merged] if merged else [*out[-1:], c]
+        if merged is not None:
+            out[-1] = merged
+        else:
+            out.append(c)
     return out
 
 

@@ -108,9 +108,13 @@ def held(task: Task, text: str) -> dict[str, Any]:
     out: dict[str, Any] = {"said": said, "matching": [], "contradicting": [], "silent": []}
     for c in wanted:
         got, want = said.get(c["subject"], "unstated"), c["direction"]
-        open_ = got in ("unstated", UNREAD) or (got.startswith("not_") and got != "not_" + want)
-        missed = "silent" if open_ else "contradicting"
-        out["matching" if got == want else missed].append(c["subject"])
+        if got == want:
+            kind = "matching"
+        elif got in ("unstated", UNREAD) or (got.startswith("not_") and got != "not_" + want):
+            kind = "silent"
+        else:
+            kind = "contradicting"
+        out[kind].append(c["subject"])
     return out
 
 

@@ -86,10 +86,10 @@ def _says(words: Sequence[str], asked: Sequence[str], free: frozenset[str], pass
     turns = [w for w in words if (w in lx.POLAR_TURNS or w.endswith("n't")) and w not in asked]
     at = [_place(w, asked) for w in words if w not in free and w not in turns]
     ordered = at == sorted(at)
-    turned = passive and 0 not in at[:-1] and (at[-1:] != [0] or "by" in words)
+    verbal = passive and bool(turns or lx.BE.intersection(words))
+    turned = verbal and 0 not in at[:-1] and (at[-1:] != [0] or "by" in words)
     half = {*range((len(asked) + 1) // 2)}
     short = len(words) > 1 and first in lx.POLAR_SUBJECTS
-    turned = turned and bool(turns or lx.BE.intersection(words))
     says = len(at) >= min(2, len(asked)) or bool(lx.POLAR_VERBS.intersection(words))
     states = short or (says and ((ordered and half <= {*at}) or (turned and half <= {0, *at})))
     if -1 not in at and states and (turns or ordered or lx.POLAR_VERBS.intersection(words)):

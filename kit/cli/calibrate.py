@@ -116,8 +116,13 @@ def _classes(args: Options, names: list[str]) -> Output:
     from ..calibration.files import confidence_cell
     from ..data.tables import place, read_columns
 
-    given = dict(stream=args.stream, abstain=args.abstain, slope=args.slope, html=args.html)
-    given["missing"] = args.missing != "raise"
+    given = {
+        "stream": args.stream,
+        "abstain": args.abstain,
+        "slope": args.slope,
+        "html": args.html,
+        "missing": args.missing != "raise",
+    }
     odd = [f"--{k}" for k, v in given.items() if v is not None and v is not False]
     if odd:
         raise DataError(
@@ -144,10 +149,13 @@ def _classes(args: Options, names: list[str]) -> Output:
     cluster = columns.get(args.cluster)
     found = calibration.classwise(rows, true, cluster=cluster, bins=args.bins, closed=args.closed)
     score = stats.rps(rows, true, cluster=cluster)
-    lines = [f"{n}: {e}" for n, e in zip(names, found, strict=True)]
-    lines += [f"classwise ECE {sum(e.value for e in found) / len(found):.4f} (their mean)"]
+    lines = [
+        *(f"{n}: {e}" for n, e in zip(names, found, strict=True)),
+        f"classwise ECE {sum(e.value for e in found) / len(found):.4f} (their mean)",
+        f"ranked probability score: {score}",
+    ]
     data = {n: asdict(e) for n, e in zip(names, found, strict=True)} | {"rps": asdict(score)}
-    return Output(data, "\n".join([*lines, f"ranked probability score: {score}"]))
+    return Output(data, "\n".join(lines))
 
 
 def _report(args: Options) -> tuple[Any, dict[str, Any]]:

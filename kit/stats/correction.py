@@ -335,9 +335,8 @@ def policy_difference(
         bounds=(-1.0, 1.0),
         what="labels",
     )
-    # labelled prompts of a kind that the judge is blind to may not have been drawn
-    part = UNSEEN / (drawn(held[labelled]) + UNSEEN)
-    return allow_unseen(out, (-1.0, 1.0), (-1.0, 1.0), part=part)
+    blind = _hidden(0.0, held, np.bincount(group))  # to a kind of prompts that was not labelled
+    return allow_unseen(out, (-1.0, 1.0), (-1.0, 1.0), part=blind)
 
 
 def _rows_of(name: Any, policy: Sequence[Any]) -> np.ndarray:

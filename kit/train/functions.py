@@ -232,10 +232,8 @@ class RewardFunction:
                 where=f"reward {self.__name__!r}",
                 fix="name the column of the tasks' ids (column=), or leave the ids out",
             )
-        if named:
-            return named
         keys = () if prompt is None else (_key(prompt), text_of(prompt, "user"))
-        found = next((t for t in map(self._by_prompt.get, keys) if t is not None), None)
+        found = named or next((t for t in map(self._by_prompt.get, keys) if t is not None), None)
         if found is None:
             known = ", ".join(list(self.reward.by_id)[:3])
             several = any(k in self._by_prompt for k in keys)

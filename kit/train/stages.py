@@ -374,13 +374,15 @@ def teaching(
         if a.get("task_id") not in ids:
             continue
         text, kind, sure = str(a["response"]), a.get("source"), a.get("stated_confidence")
-        place = f"answers, of task {a['task_id']!r}"
         if kind not in ("good", "middling", "bad") or not is_number(sure):
             bare += 1
             continue
         if not 0 <= sure <= 1:
-            fix = "write a number from 0 to 1: 80 percent are 0.8"
-            raise DataError(f"the stated_confidence is {sure!r}", where=place, fix=fix)
+            raise DataError(
+                f"the stated_confidence is {sure!r}",
+                where=f"answers, of task {a['task_id']!r}",
+                fix="write a number from 0 to 1: 80 percent are 0.8",
+            )
         found.setdefault((a["task_id"], kind), []).append(restate(text, float(sure)))
     why = f"{bare} answers have no source, good or bad, or no stated_confidence, from 0 to 1"
     if bare and not found:
