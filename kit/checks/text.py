@@ -84,7 +84,7 @@ def visible(text: str) -> str:
     )
 
 
-_MIND = re.compile(r"<\s*(/?)\s*(?:think(?:ing)?|reason(?:ing)?)\s*>", re.I)
+THOUGHT = re.compile(r"<\s*(/?)\s*(?:think(?:ing)?|reason(?:ing)?)\s*>", re.I)
 
 
 def answered(text: str) -> str:
@@ -97,7 +97,7 @@ def answered(text: str) -> str:
     kept: list[str] = []
     at, opened = 0, -1  # what follows the last thought; where a thought began
     depth = 0  # of thoughts inside thoughts
-    for tag in _MIND.finditer(text):
+    for tag in THOUGHT.finditer(text):
         depth += -1 if tag[1] else 1
         if not tag[1]:
             opened = tag.start() if opened < 0 else opened

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..checks.text import answered
 from ..records import Criterion, Response, Task, Verdict
 from . import labels
 from .chats import PROMPTS, answer_of, is_chat, torn, turns_in, unread_in
@@ -300,6 +301,11 @@ class Row:
         for name in {f.field: None for f in lost}:
             said = f"lack {name!r}, which a reader of this format expects"
             self.context.count("missing-field", said, "error", field=name)
+        if any(answered(r.text) != r.text for r in self.responses):
+            said = (
+                "hold an answer with reasoning in tags (<think>): checks and judges do not read it"
+            )
+            self.context.count("reasoning", said, "info")
         return Parsed(
             row=self.number,
             where=self.where,

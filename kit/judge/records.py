@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
+from ..checks.text import THOUGHT, answered
 from ..records import Criterion, Response, Task, Verdict, unknown
 
 # Failures that say nothing of the answer and cost nothing: never stored as an answer, asked again
@@ -88,7 +89,11 @@ class Question:
 
 
 def question(judge: Any, task: Task, response: Response, criteria: Sequence[Criterion]) -> Question:
-    """The question to this judge, with its keys, made once and handed down."""
+    """The question to this judge, with its keys, made once and handed down. Its answer is what a
+    check by code reads: without thoughts, unless a criterion names their tags."""
+    said = answered(response.text)
+    if said != response.text and not any(THOUGHT.search(c.text) for c in criteria):
+        response = replace(response, text=said)
     return Question(task, response, criteria, keys_of(judge, task, response, criteria) or ())
 
 

@@ -194,11 +194,11 @@ def estimate(
     with _open(ledger) as book:
         for task, response in _pairs(tasks, responses):
             criteria = [c for c in leaves(task.criteria) if not c.by_code]
-            keys = question(judge, task, response, criteria).keys if book else ()
-            found = book.get_many(keys) if book else {}
-            left = [c for i, c in enumerate(criteria) if not keys or keys[i] not in found]
+            q = question(judge, task, response, criteria)
+            found = book.get_many(q.keys) if book else {}
+            left = [c for i, c in enumerate(criteria) if q.key(i) not in found]
             if left and hasattr(judge, "forecast"):
-                total += judge.forecast(task, response, left)
+                total += judge.forecast(task, q.response, left)
             elif left:
                 total += Forecast(calls=1, cost=0.0)
     return total

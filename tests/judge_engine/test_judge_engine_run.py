@@ -11,12 +11,14 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
+from kit.data import load_tasks
 from kit.errors import BudgetError, DataError, JudgeDownError, KitError
 from kit.judge import Budget, Ledger, ajudge, ask, estimate, judge, loop
-from kit.judge.records import Call, Forecast
+from kit.judge.records import Call, Forecast, question
 from kit.judge.session import Session, using
 from kit.judge.session import session as current
 from kit.records import Criterion, Response, Task, Verdict, fingerprint, unknown
@@ -443,3 +445,31 @@ def test_work_that_fails_while_it_is_stopped_prints_no_traceback(caplog):
     time.sleep(0.05)
     gc.collect()
     assert "never retrieved" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("<think>red</think>blue one", "blue one"),
+        ("so red</think>blue one", "blue one"),
+        ("<think>red blue", ""),
+        ("red < blue", "red < blue"),
+    ],
+)
+def test_a_judge_reads_the_answer_that_a_check_reads_without_its_thoughts(text, read):
+    who, seen = FakeJudge(), []
+    who.key = lambda task, response, c: fingerprint([seen.append(response.text), response.text])
+    got = judge([TASK], [Response(task_id="t", id="r", text=text)], judge=who, progress=False)
+    assert set(seen) == {read}
+    assert [v.status for v in got[:2]] == ["met" if c in read else "unmet" for c in ("red", "blue")]
+    named = replace(TASK, criteria=(Criterion(id="c", text="Puts its thoughts in <think>"),))
+    asked = question(FakeJudge(), named, Response(task_id="t", id="r", text=text), named.criteria)
+    assert asked.response.text == text, "it asks for the tags"
+
+
+def test_a_file_says_how_many_answers_hold_their_thoughts():
+    rows = [
+        {"task_id": "t", "response_id": str(i), "response": "<think>a</think>b"} for i in (1, 2)
+    ]
+    found = load_tasks([*rows, {**rows[0], "response_id": "3", "response": "b"}]).findings
+    assert [f.message[:14] for f in found if f.code == "reasoning"] == ["2 of 3 rows ho"]
