@@ -184,7 +184,9 @@ def criteria_from(
         if name in given and not (isinstance(item, Mapping) and "id" in item):
             name = f"item-{i}"  # another one is called so
         out += _with_parts(row, item, name, negative, names)
-    ranks = dict.fromkeys(m[1].casefold() for c in out if (m := RANK.match(c.text)))
+    ranks = dict.fromkeys(
+        next(filter(None, m.groups())).casefold() for c in out if (m := RANK.match(c.text))
+    )
     given = any(x.keys() & names for x in value if isinstance(x, Mapping))
     row.numbers(out, field_name, given or len(out) != len(value))
     if len(ranks) > 1 and not given:
@@ -261,7 +263,7 @@ def _priced(row: Row, items: list[Any], field_name: str) -> list[Any]:
     if said := [x for x in texts if paid or LABEL.match(x)]:
         row.find(
             "points-in-text",
-            f"the text {said[0][:60]!r} says what it is worth, and each weighs the same",
+            f"the text {said[0][:60]!r} may say what it is worth, and each weighs the same",
             severity="error",
             field=field_name,
             suggestion="write them as objects, each with its text and weight",

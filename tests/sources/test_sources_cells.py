@@ -36,7 +36,9 @@ def test_text_after_a_closing_quote_is_an_error_and_rows_in_a_quoted_cell_are_sa
     rows = "".join(f"{i},p{i},c\n" for i in range(2, 9))
     swallowed = table(tmp_path, f'id,prompt,criteria\n1,p,"c\n{rows}9,p,"\n10,q,c\n')
     assert "quoted-lines" in {f.code for f in swallowed.findings}
-    prose = table(tmp_path, 'id,prompt,criteria\n1,"Dear A, dear B,\n\nhello, you,\nall","c\nd"\n')
+    prose = table(
+        tmp_path, 'id,prompt,criteria\n1,"Dear A, dear B,\n\nhello, you,\nall","c.\nd."\n'
+    )
     assert not prose.findings and len(prose.tasks[0].criteria) == 2
 
 

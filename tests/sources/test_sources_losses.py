@@ -388,7 +388,7 @@ def test_an_address_is_fetched_or_refused_clearly(monkeypatch):
 
 
 def test_a_line_separator_inside_a_text_is_no_end_of_line():
-    t = load_tasks([{"prompt": "p", "rubrics": "names\u2028the river\nnames the sea"}])
+    t = load_tasks([{"prompt": "p", "rubrics": "- names\u2028the river\n- names the sea"}])
     assert [c.text for c in t.tasks[0].criteria] == ["names\u2028the river", "names the sea"]
 
 

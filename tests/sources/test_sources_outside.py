@@ -185,7 +185,7 @@ def test_a_list_that_cannot_be_read_is_an_error_and_no_criterion(cell):
     assert (error.row, error.field) == (1, "rubrics")
     with pytest.raises(DataError):
         found.sound()
-    plain = "[Important] Names it\nIs short"
+    plain = "- Names it [1]\n- Is short"
     assert len(load_tasks([{"prompt": "p", "rubrics": plain}]).tasks[0].criteria) == 2
 
 

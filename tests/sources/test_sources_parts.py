@@ -89,10 +89,11 @@ def test_a_rubric_that_is_text_is_read(rubric, texts):
 )
 def test_no_list_pays_because_of_a_heading_that_is_not_understood(heading):
     """What stood under "Bad:" weighed +1: saying it paid. What counts more or less, too."""
-    found = load_tasks([{"prompt": "p", "rubric": f"Good:\n- Says A\n{heading}:\n- Says B"}])
+    text = f"Criteria:\n- Says A\n{heading}:\n- Says B"
+    found = load_tasks([{"prompt": "p", "rubric": text}])
     said = [f.message for f in found.findings if f.code == "rubric-text" and f.severity == "error"]
     assert len(said) == 1 and heading in said[0] and not found.tasks[0].criteria
-    assert found.tasks[0].meta["rubric"].startswith("Good")
+    assert found.tasks[0].meta["rubric"] == text and refused(f"{heading}:\n- Says B")
 
 
 @pytest.mark.parametrize(
@@ -128,24 +129,60 @@ def test_a_line_of_a_rubric_without_a_known_role_is_no_criterion(text):
     ("text", "texts"),
     [
         ("Rubric for this question\n\n(1) A\n(2) B", ["A", "B"]),
-        ("# On Rome\n## Accuracy\n- A\n- B\n\n## Style\n- C", ["A", "B", "C"]),
+        ("# Rubric\n\n- A\n\n- B", ["A", "B"]),
+        ("A good answer should include the following:\n- A\n- B", ["A", "B"]),
+        ("1. Has three lines. [Hard Rule]\n2. Is vivid. [Principle]", None),
         ("- [ ] A\n- [ ] B", ["A", "B"]),
         ("* Do not name prices\n* B", ["Do not name prices", "B"]),
         ("a. A\n   goes on\nb. B", ["A goes on", "B"]),
-        ("1. **Accuracy**: A\n2. Error handling: B", ["**Accuracy**: A", "Error handling: B"]),
-        ("Criteria:\nA.\nB: b.", ["A.", "B: b."]),
-        ("names Paris\ngives a date", ["names Paris", "gives a date"]),
-        ("```\n- A\n- B\n```", ["A", "B"]),
+        ("Criteria:\nA.\nB b.", ["A.", "B b."]),
     ],
 )
 def test_titles_sections_and_lists_of_a_rubric_are_read(text, texts):
     found = load_tasks([{"prompt": "p", "rubric": text}])
+    texts = texts or [line[3:] for line in text.splitlines()]
     assert [c.text for c in found.tasks[0].criteria] == texts and not found.findings
 
 
-def test_an_unknown_title_over_one_list_is_a_warning():
-    found = load_tasks([{"prompt": "p", "rubric": "Dealbreakers:\n- Says B"}])
-    assert [(f.code, f.severity) for f in found.findings] == [("rubric-text", "warning")]
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# On Rome\n## Accuracy\n- A\n- B\n\n## Style\n- C",
+        "1. **Accuracy**: A\n2. Error handling: B",
+        "- Costs: below 100 EUR\n- Error handling: retries",
+        "Accuracy:\n- A\n- B",
+        "**Accuracy**\nIt names Paris.\n**Tone**\nIt is polite.",
+        "names Paris\ngives a date",
+        "The answer is A\nIt explains why",
+        "```\n- A\n- B\n```",
+        "- -1 is returned for an empty list\n- Has no outliers",
+        "- names Paris\n  OR\n- names Lyon",
+        "- names Paris\n- OR\n- names Lyon",
+        "Criterion 1\nNames Paris\nCriterion 2\nIs polite",
+        "1. A\n3. B",
+        "1. A\n2) B",
+    ],
+)
+def test_a_text_of_any_other_form_is_an_error_with_an_example(text):
+    """Lists of words that are no heading, no cost and no step had holes at each reading."""
+    (found, *_) = load_tasks([{"prompt": "p", "rubric": text}]).findings
+    assert refused(text) and "list of objects" in found.suggestion
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1. Names Paris 2. Is polite 3. Is short",
+        "(1) Names Paris; (2) Is polite",
+        "- Names Paris - Is polite - Is short",
+        "• Names Paris • Is polite",
+        "Names Paris • Is polite",
+    ],
+)
+def test_a_list_on_one_line_is_not_one_criterion(text):
+    """A cell without its line breaks was one criterion, its first mark cut off."""
+    assert refused(text)
+    assert not refused("- Names Paris - the capital\n- Covers both 1) cost and 2) risk")
 
 
 def test_points_before_each_item_of_frontier_science_are_its_weights():
@@ -307,7 +344,14 @@ def test_what_must_not_be_costs_in_whatever_form_it_stands(rubric):
 def test_words_of_rank_before_criteria_without_weights_are_an_error():
     """ "Essential: A", "Optional: B", "Pitfall: C" weighed alike, and the pitfall was to be met."""
     ranked = ["Essential: says A", "Optional Criteria: says B", "Pitfall: says C"]
-    for texts in (ranked, [{"text": t} for t in ranked], "\n".join(ranked[:2])):
+    behind = ["Says A (essential)", "Says B [nice to have]."]
+    before = ["[High] Says A", "[Low priority] Says B"]
+    for texts in (behind, before, ["MUST: says A", "May: says B"], ["P0: says A", "P2: says B"]):
+        assert all(refused("\n".join(f"- {t}" for t in part)) for part in (texts, texts[:1]))
+        with pytest.raises(DataError, match="each weighs the same"):
+            load_tasks([{"prompt": "p", "rubrics": texts}]).sound()
+    assert refused("\n".join(ranked[:2]))
+    for texts in (ranked, [{"text": t} for t in ranked]):
         with pytest.raises(DataError, match="each weighs the same"):
             load_tasks([{"prompt": "p", "rubrics": texts}]).sound()
     weighed = [{"text": t, "weight": w} for t, w in zip(ranked, (5, 2, -1), strict=True)]
@@ -440,7 +484,7 @@ def test_a_heading_that_denies_is_no_heading_of_what_is_asked_for(heading):
     """Beside a verb that asks, "no" and "none" were not seen: insults paid 1, and nothing was
     said."""
     assert refused(f"{heading}:\n- insults\n- slang")
-    assert not refused("Requirements, no. 3:\n- No insults\n- No slang")
+    assert not refused("Requirements:\n- No insults\n- No slang")
 
 
 @pytest.mark.parametrize(
@@ -455,8 +499,7 @@ def test_a_heading_that_denies_is_no_heading_of_what_is_asked_for(heading):
 )
 def test_a_heading_that_asks_for_some_of_it_is_said(heading):
     """Each of what stood below was asked for at full weight, in silence."""
-    found = load_tasks([{"prompt": "p", "rubric": f"{heading}:\n- Paris\n- Lyon"}])
-    assert [(f.code, f.severity) for f in found.findings] == [("rubric-text", "warning")]
+    assert refused(f"{heading}:\n- Paris\n- Lyon")
     assert refused(f"Content:\n- the date\n{heading}:\n- Paris\n- Lyon")
 
 
@@ -527,14 +570,11 @@ def test_an_item_that_says_that_it_costs_is_no_item(item):
 @pytest.mark.parametrize(
     "text",
     [
-        "names Paris\nis polite",
         "The answer names Paris.\nThe answer is polite",
         "It names Paris;\nIt is polite;\nIt is short.",
-        "**Accuracy**\nIt names Paris.\n**Tone**\nIt is polite.",
-        "The answer is A\nIt explains why",
-        "- Costs: below 100 EUR\n- Error handling: retries",
+        "- Mentions three things: a, b and c\n- Costs are given",
         "- Remove bullet points from the text\n- Subtract 3 from both sides",
-        "- -1 is returned for an empty list\n- Penalizes outliers",
+        "- The value -1 is returned\n- Penalizes outliers",
         "- Nothing about London\n- No slang",
     ],
 )
@@ -542,3 +582,11 @@ def test_plain_lists_stay_lists(text):
     """What denies, costs or counts within an item is its own."""
     found = load_tasks([{"prompt": "p", "rubric": text}])
     assert {f.severity for f in found.findings} <= {"info"} and found.criteria > 1
+
+
+def test_points_that_an_answer_must_give_are_not_its_worth():
+    """Each "says what it is worth", an error that was wrong."""
+    facts = ["Says that a field goal is worth 2 points", "Says that a free throw is worth 1 point"]
+    for rubric in ("\n".join(f"- {x}" for x in facts), facts, "- Three lines\n- 5-7-5 syllables"):
+        found = load_tasks([{"prompt": "p", "rubric": rubric}]).sound()
+        assert found.criteria == 2 and "points-in-text" not in {f.code for f in found.findings}
