@@ -332,7 +332,7 @@ def _own_folder(notebook: str, profile: str, seed: int, params: Mapping[str, Any
         params=dict(params),
         status="running",
         started=datetime.now(UTC).isoformat(timespec="seconds"),
-        meta={"pid": os.getpid(), "host": socket.gethostname()},
+        meta={"pid": os.getpid(), "host": socket.gethostname(), "files": digests(params)},
     )
     write_json(folder / "config.json", stamped("run", to_json(run)))
     return folder
@@ -382,6 +382,12 @@ def run_hash(notebook: str, source: str, profile: str, seed: int, params: Mappin
     """Eight hex digits that are equal for runs that would do the same thing."""
     values = plain({k: [v, _held(v)] for k, v in params.items()})
     return fingerprint([notebook, fingerprint(source), profile, seed, values])[:8]
+
+
+def digests(params: Mapping[str, Any]) -> dict[str, str]:
+    """Eight hex digits of each file that a parameter names: changed under its name, it is another."""
+    found = {name: _held(value)[:8] for name, value in params.items()}
+    return {name: digest for name, digest in found.items() if digest}
 
 
 def _held(value: Any) -> str:

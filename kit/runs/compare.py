@@ -30,7 +30,7 @@ RANGES = {
 
 def differing(found: Found) -> dict[str, tuple[str, ...]]:
     """Per notebook, the parameters (seed and profile apart) that are not the same in all its runs."""
-    books = grouped((r.notebook, r.params) for _, r in found)
+    books = grouped((r.notebook, _asked(r)) for _, r in found)
     asked = {
         b: dict.fromkeys(k for p in own for k in p if k not in ("seed", "profile"))
         for b, own in books.items()
@@ -39,6 +39,12 @@ def differing(found: Found) -> dict[str, tuple[str, ...]]:
         b: tuple(k for k in asked[b] if len({_text({k: p.get(k)}) for p in own}) > 1)
         for b, own in books.items()
     }
+
+
+def _asked(run: Run) -> dict[str, Any]:
+    """A run's parameters, and what its files held: data that changed under one name are two."""
+    held = run.meta.get("files") or {}
+    return {**run.params, **{f"{name} (sha256)": digest for name, digest in held.items()}}
 
 
 def _text(params: Mapping[str, Any], *without: str) -> str:
@@ -74,7 +80,7 @@ def labels(found: Found) -> dict[str, str]:
     profiles = Counter(book for book, _ in {(r.notebook, r.profile) for _, r in found})
     for _, r in found:
         parts = (
-            [setting(r.params, names[r.notebook])]
+            [setting(_asked(r), names[r.notebook])]
             + [f"seed={r.seed}"] * (seeds[r.notebook] > 1)
             + [r.profile] * (profiles[r.notebook] > 1)
         )
@@ -101,7 +107,7 @@ def overview(found: Found) -> list[dict[str, Any]]:
             "seconds": r.seconds,
             "GiB": r.meta.get("peak_memory_gib"),
             "cost $": r.cost,
-            "differs in": setting(r.params, names[r.notebook]),
+            "differs in": setting(_asked(r), names[r.notebook]),
         }
         for _, r in found
     ]
@@ -135,7 +141,7 @@ def metrics(
                         "difference": is_difference(value),
                         "range": range_of(value),
                         "seed": run.seed,
-                        "params": {**run.params, "profile": run.profile},
+                        "params": {**_asked(run), "profile": run.profile},
                     }
                 )
     return out

@@ -185,7 +185,11 @@ def _execute(book: Path, folder: Path, values: dict[str, Any], say: Say) -> Run:
         status="running",
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         commit=runs.commit(),
-        meta={"path": str(book), "defaults": {n: p.default for n, p in known.items()}},
+        meta={
+            "path": str(book),
+            "defaults": {n: p.default for n, p in known.items()},
+            "files": runs.digests(values),
+        },
     )
     (folder / "metrics.json").unlink(missing_ok=True)
     remove_sockets(folder)

@@ -10,6 +10,7 @@ learn, and whether one of k tries finds it.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -18,8 +19,9 @@ from typing import Any
 
 from .. import stats
 from ..errors import KitError
-from ..records import Task, grouped
+from ..records import Task, grouped, paid
 from ..rewards.composer import Composer
+from ..rewards.trivial import policies
 from ..stats.estimate import Estimate
 from . import answers, models, rollouts
 from .config import GRPOSettings
@@ -47,11 +49,15 @@ class Forecast:
 
     mixed : share of groups that teach; health : groups by kind of reward; kinds : kind of prompt ->
     (mixed, all) groups.
-    seconds : of sampling and judging, for the whole run; cost : of the judge, US dollars, likewise.
+    answers : that the whole run is to judge: of its batches, of the evaluations, and of the trivial
+    policies; what an audit, resampling or evolving rubrics ask is not in it.
+    seconds : of sampling and judging these (of sampling alone where not `timed`: a ledger had the
+    verdicts); cost : of the judge, US dollars, likewise.
     """
 
     size: int
     steps: int
+    answers: int
     reward: Estimate
     once: Estimate
     any_of: Estimate
@@ -60,6 +66,7 @@ class Forecast:
     kinds: dict[str, tuple[int, int]]
     seconds: float
     cost: float
+    timed: bool = True
 
     @property
     def remedy(self) -> str:
@@ -67,6 +74,12 @@ class Forecast:
         if self.mixed.value >= 0.5:
             return ""
         return REMEDIES[max(REMEDIES, key=lambda k: self.health[k])]
+
+    @property
+    def _judging(self) -> str:
+        return (
+            "and judging" if self.timed else "(the ledger had the verdicts: judging is not timed)"
+        )
 
     def check(self, where: str) -> None:
         """KitError where no group is mixed, a warning where few are."""
@@ -89,13 +102,14 @@ class Forecast:
             f"strict pass: {self.once} of the answers, {self.any_of} of the prompts "
             f"(one of {self.size})",
             f"groups that teach: {self.health['mixed']} of {groups} {self.mixed}",
-            f"{self.steps} steps: about {_span(self.seconds)} for sampling and judging; the "
-            f"updates "
-            "come on top, on a CPU as long again",
+            f"{self.steps} steps and their evaluations, {self.answers} answers: about "
+            f"{_span(self.seconds)} for sampling {self._judging}; the updates come on top, on a "
+            "CPU as long again",
         ]
         silent = [f"{k} (0 of {n})" for k, (m, n) in self.kinds.items() if not m]
         more = {
-            f"judge: about ${self.cost:.2f}": self.cost,
+            f"judge: about ${self.cost:.2f} (an audit, resampling or evolving rubrics come on "
+            "top)": self.cost,
             f"no mixed group yet: {', '.join(silent)}": silent,
             f"to do: {self.remedy}": self.remedy,
         }
@@ -107,13 +121,19 @@ class Forecast:
         return {
             **{k: getattr(self, k).as_dict() for k in named},
             **{
-                k: getattr(self, k) for k in ("size", "steps", "kinds", "seconds", "cost", "remedy")
+                k: getattr(self, k)
+                for k in ("size", "steps", "answers", "kinds", "seconds", "timed", "cost", "remedy")
             },
         }
 
 
 def forecast(
-    loaded: Loaded, tasks: Sequence[Task], reward: Reward, *, settings: GRPOSettings
+    loaded: Loaded,
+    tasks: Sequence[Task],
+    reward: Reward,
+    *,
+    settings: GRPOSettings,
+    heldout: Sequence[Task] = (),
 ) -> Forecast:
     """Answers of the untrained policy to the prompts of the first steps, in groups as in
     training.
@@ -130,15 +150,30 @@ def forecast(
         seed=settings.seed + 20_000,
         name="forecast",
     )
-    share = settings.steps * settings.prompts_per_step / len(some)  # runs of this size in the whole
+    sampled = time.perf_counter()
     seen = answers.graded("forecast", given, reward)
+    judged = time.perf_counter()
+    verdicts = [v for g in seen.grades for v in g.verdicts]
+    price = max(reward.bill.cost - spent, math.fsum(map(paid, verdicts)))  # a ledger may have it
+    own, trivial = _answers(settings, heldout)
     return Forecast(
         size=settings.group_size,
         steps=settings.steps,
-        seconds=(time.perf_counter() - started) * share,
-        cost=(reward.bill.cost - spent) * share,
+        answers=own + trivial,
+        seconds=(own * (sampled - started) + (own + trivial) * (judged - sampled)) / len(given),
+        cost=(own + trivial) * price / len(given),
+        timed=not any(v.cached for v in verdicts),
         **_found(seen, some),
     )
+
+
+def _answers(settings: GRPOSettings, heldout: Sequence[Task]) -> tuple[int, int]:
+    """How many answers of the policy a run judges, and how many of trivial policies."""
+    batches = math.ceil(settings.steps / (settings.iterations * settings.substeps))
+    between = (settings.steps - 1) // settings.eval_every if settings.eval_every else 0
+    evaluated = (2 + between) * len(heldout) * settings.eval_samples
+    trained = batches * settings.prompts_per_step * settings.group_size
+    return trained + evaluated, sum(len(policies(t)) for t in heldout)
 
 
 def of(
@@ -149,10 +184,12 @@ def of(
     judge: Any = None,
     loaded: Loaded | None = None,
     ledger: Any = None,
+    heldout: Sequence[Task] = (),
 ) -> Forecast:
     """The forecast of a training with these settings; reward and judge as in kit.train."""
-    paid = Reward(tasks=tasks, judge=judge, composer=Composer.from_config(reward), ledger=ledger)
-    return forecast(loaded or models.load(settings), tasks, paid, settings=settings)
+    pay = Reward(tasks=tasks, judge=judge, composer=Composer.from_config(reward), ledger=ledger)
+    loaded = loaded or models.load(settings)
+    return forecast(loaded, tasks, pay, settings=settings, heldout=heldout)
 
 
 def _found(seen: Evaluation, tasks: Sequence[Task]) -> dict[str, Any]:

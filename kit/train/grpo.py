@@ -324,7 +324,13 @@ class _Run:
     def _foresee(self) -> None:
         """Write forecast.json; KitError where nothing can be learned."""
         if world.main():
-            found = forecast.forecast(self.loaded, self.tasks, self.reward, settings=self.settings)
+            found = forecast.forecast(
+                self.loaded,
+                self.tasks,
+                self.reward,
+                settings=self.settings,
+                heldout=self.heldout,
+            )
             (self.out / "forecast.json").write_text(json.dumps(plain(found.to_json())), "utf-8")
             sys.stderr.write(f"{found}\n")  # whatever is logged: it comes before hours are spent
             found.check(str(self.out))

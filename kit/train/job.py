@@ -185,13 +185,24 @@ def run(job: Job, *, resume: bool | None = False, on_step: Any = None) -> Any:
 
 
 def foresee(job: Job) -> Any:
-    """What the run would learn and cost (kit.train.forecast.Forecast); nothing is trained or
-    kept.
+    """What the run would learn and cost (kit.train.forecast.Forecast); nothing is trained. Verdicts
+    are kept in the ledger of the run, which finds them there.
     """
     s = job.settings
     if not isinstance(s, GRPOSettings):
         raise KitError("only GRPO has a forecast", where=f"stage {s.stage!r}")
-    return forecast.of(job.tasks, s, reward=job.reward, judge=job.judge, ledger=job.ledger)
+    ledger = job.ledger
+    if ledger is None and job.judge is not None:
+        job.out.mkdir(parents=True, exist_ok=True)
+        ledger = job.out / "ledger.sqlite"
+    return forecast.of(
+        job.tasks,
+        s,
+        reward=job.reward,
+        judge=job.judge,
+        ledger=ledger,
+        heldout=job.heldout,
+    )
 
 
 def reward_of(value: Any, beside: Path | None, where: str) -> Any:

@@ -601,3 +601,19 @@ def test_a_text_in_a_table_has_room_on_a_phone() -> None:
     """20 rows of 200 px each in notebook 1: a word or two a line."""
     page = rows_html(("id", "text"), [("a", "word " * 30)])
     assert page.count("min-width:16em") == 1 and page.index("min-width") > page.index("a</td>")
+
+
+def test_data_that_changed_under_one_name_are_two_settings(tmp_path: Path) -> None:
+    """24 tasks, then 6 under the same file name: "tasks 15 ... all seeds gave the same"."""
+    data = tmp_path / "d.jsonl"
+    for name, text in (("before", "24 tasks"), ("after", "6 tasks")):
+        data.write_text(text)
+        for seed in (0, 1):
+            folder = write(tmp_path / "r", f"{name}{seed}", seed, 0.3, rubrics=str(data))
+            held = runs.digests({"rubrics": str(data), "seed": seed})
+            runs.write_json(folder / "config.json", {"meta": {"files": held}})
+    found = runs.find(tmp_path / "r")
+    seeds = [s for s in compare.across_seeds(found) if s.metric == "gain"]
+    assert [s.runs for s in seeds] == [2, 2]
+    assert all(s.setting.startswith("rubrics (sha256)=") for s in seeds)
+    assert len(set(compare.labels(found).values())) == 4

@@ -8,8 +8,8 @@ import json
 import pytest
 
 from kit.errors import KitError
-from kit.records import Criterion, Grade, Response, Task, Verdict
-from kit.train import evaluation, forecast, grpo, reward
+from kit.records import Criterion, Grade, Response, Task, Verdict, fingerprint
+from kit.train import evaluation, forecast, grpo, job, reward
 from kit.train.config import GRPOSettings, build
 from kit.train.presets import preset
 
@@ -48,6 +48,83 @@ def test_the_forecast_counts_its_own_groups(tmp_path):
     assert found.once.value == found.reward.value  # one criterion: a strict pass is the reward
     assert found.kinds == {"say": (health["mixed"], 8)}
     assert found.seconds > 0 and "8 prompts x 8 answers" in str(found)
+
+
+@pytest.mark.parametrize("passes", [{}, {"iterations": 2, "substeps": 2}])
+def test_the_forecast_counts_what_the_run_judges(tmp_path, passes):
+    """With two passes over a batch it was three times the steps' cost; evaluations and trivial
+    policies, most of what a short run pays, were not in it.
+    """
+    some = tasks(SOMETIMES)
+    train, held = some[:6], some[6:]
+    s = settings(steps=5, eval_every=2, eval_samples=2, **passes)
+    said = forecast.of(train, s, heldout=held).answers
+    out = grpo.train(s, train, heldout=held, out=tmp_path / "run").out
+    evals = [evaluation.read(path) for path in out.glob("eval_*.json")]
+    assert len(evals) == 5
+    lines = (out / "rollouts.jsonl").read_text("utf-8").count("\n")
+    assert said == lines + sum(len(e.grades) for e in evals)
+
+
+class PricedFakeJudge:
+    """Meets a criterion when the answer has an even number of letters; a cent an answer."""
+
+    name = "priced"
+
+    def __init__(self):
+        self.asked = 0
+
+    def key(self, task, response, criterion):
+        return fingerprint(["priced", task.id, response.text, criterion.text])
+
+    async def verdicts(self, task, response, criteria):
+        self.asked += 1
+        place = dict(task_id=task.id, response_id=response.id, judge=self.name, cost=0.01)
+        status = "unmet" if len(response.text) % 2 else "met"
+        keys = [self.key(task, response, c) for c in criteria]
+        return [
+            Verdict(**place, criterion_id=c.id, status=status, key=key)
+            for c, key in zip(criteria, keys, strict=True)
+        ]
+
+
+def judged(count=9):
+    rubric = (Criterion(id="c", text="It does."),)
+    return [Task(id=f"t{i}", prompt=f"say {i}", criteria=rubric) for i in range(count)]
+
+
+def test_a_forecast_from_a_ledger_says_what_its_verdicts_cost(tmp_path):
+    """The second forecast over one ledger said that the run costs nothing."""
+    judge, s = PricedFakeJudge(), settings(steps=4)
+    first, again = (
+        forecast.of(judged(), s, judge=judge, ledger=tmp_path / "l.sqlite") for _ in range(2)
+    )
+    assert judge.asked <= 64
+    assert first.cost == pytest.approx(again.cost) and first.cost > 0
+    assert "judge: about $" in str(again)
+    assert first.timed and "judging is not timed" in str(again)  # it said "about 0 s"
+
+
+def test_a_forecast_alone_pays_into_the_ledger_of_its_run(tmp_path):
+    """`--forecast` and the run after it paid for the same answers, each for itself."""
+    judge = PricedFakeJudge()
+    wanted = job.Job(
+        settings=settings(steps=2, forecast=True),
+        tasks=tuple(judged()),
+        heldout=(),
+        rows=(),
+        judge=judge,
+        audit=None,
+        reward="rubric",
+        evolve=None,
+        out=tmp_path / "run",
+        ledger=None,
+    )
+    job.foresee(wanted)
+    asked = judge.asked
+    job.run(wanted)
+    steps = wanted.settings.steps * wanted.settings.prompts_per_step * wanted.settings.group_size
+    assert judge.asked - asked <= steps
 
 
 def test_a_prompt_whose_verdicts_are_all_unknown_is_no_prompt_without_a_pass():
