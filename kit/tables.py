@@ -35,7 +35,8 @@ def table(records: Iterable[Any], *, human: Any = None, tasks: Any = None) -> pd
     tokens_out, cost, cached (score and paid where a judge gives points); with labels also human (in
     [0, 1]) and correct (1.0 where judge and human
     stand on the same side of one half, NaN where either is unknown) and sure (max(p, 1 - p): the
-    judge's confidence in its own side).
+    judge's confidence in its own side), and inclusion (the probability of the row to be drawn)
+    where the labels say it.
 
     >>> one = Verdict(task_id="t", response_id="r", criterion_id="c", status="met", p=0.9)
     >>> table([one])[["task", "status", "p"]].values.tolist()
@@ -118,8 +119,11 @@ def ratings_of(human: Any) -> dict[tuple[str, str, str], list[float]]:
 
 def _with_labels(frame: pd.DataFrame, human: Any) -> pd.DataFrame:
     labels = labels_of(human)
-    keys = zip(frame["task"], frame["response"], frame["criterion"], strict=True)
+    keys = list(zip(frame["task"], frame["response"], frame["criterion"], strict=True))
     frame["human"] = [labels.get(key, math.nan) for key in keys]
+    said = getattr(human, "verdicts", human)
+    if drawn := {v.ids: v.meta["inclusion"] for v in said if "inclusion" in v.meta}:
+        frame["inclusion"] = [drawn.get(key, math.nan) for key in keys]
     same = (frame["value"] >= 0.5) == (frame["human"] >= 0.5)
     known = frame["value"].notna() & frame["human"].notna()
     frame["correct"] = same.astype(float).where(known)
@@ -204,8 +208,9 @@ def each(
     a  2
     b  1
     """
-    from .stats.columns import column
+    from .stats.columns import column, even
 
+    even(frame, (*columns, *options.values()))
     named = [(by, "by"), *((c, "columns") for c in columns)]
     named += [] if cluster is None else [(cluster, "cluster")]
     for c, argument in named:

@@ -12,7 +12,7 @@ from ..records import Criterion
 from .labels import read_label
 from .levels import ends_of, levels_of, unread_of
 from .lines import COUNTED, LABEL, PAID, POINTS, PRICED, RANK, doubt, lines_of, worth
-from .names import MUCH, against, pitfall, sign
+from .names import MUCH, against, pitfall, sign, turns
 from .slips import PARTS
 from .values import absent, as_text, listed, literal, number, parsed_json, unused
 
@@ -273,10 +273,10 @@ def _priced(row: Row, items: list[Any], field_name: str) -> list[Any]:
 
 def _group(row: Row, name: str, held: list[Any], field_name: str) -> list[dict[str, Any]]:
     """The criteria of a list as objects, with what its name says of them: a tag, and that they must
-    not be met."""
+    not be met; of a name that may be a topic, where they pay, an error says it."""
     items = [x if isinstance(x, Mapping) else {"text": x} for x in held]
     doubt(row, name, field_name, sure=any(x.keys() & {"weight", "points"} for x in items))
-    said = {"polarity": "negative"} if against({"polarity": name}) else signs({"category": name})
+    said = {"polarity": "negative"} if turns(name) else signs({"category": name})
     return [{"tags": [name], **said, **x} for x in items]
 
 

@@ -68,11 +68,6 @@ SCORE = re.compile(
     re.I,
 )
 SCORED = re.compile(r"\W*(?:score|level|rating)\s+\W?\d", re.I)  # a step, however it goes on
-DEGREE = re.compile(  # a step of a scale in words: how much, and of what
-    r"\W*(not(?: at all)?|hardly|barely|slightly|somewhat|partly|partially|moderately|fairly|mostly"
-    r"|quite|very|extremely|highly|completely|fully|totally)(?: (\w+))?\W*",
-    re.I,
-)
 _RANKS = (
     r"(essential|important|optional|critical|crucial|vital|mandatory|required|bonus|major|minor"
     r"|pitfall|(?:must|should|could|nice to)[ -]have)(?: criteri(?:a|on))?"
@@ -100,6 +95,9 @@ PLAIN = re.compile(
     rf"(?!{_WORD}(?:[:：]|[\s*_]+[-–—:：]\s))"
     rf"(?!(?!\w+s\s){_WORD}(?:\s{_WORD}){{1,2}}[\s*_]*(?:[:：](?!\S)|\s[-–—]\s))"
     rf"(?!{SCORED.pattern}|(?:or|and)\W*\Z)"
+    # a step of a scale in words
+    r"(?!(?:not(?: at all)?|hardly|barely|slightly|somewhat|partly|partially|moderately|fairly"
+    r"|mostly|quite|very|extremely|highly|completely|fully|totally)(?: \w+)?\W*\Z)"
     r"(?!(?:do not |never )?(?:award|reward|deduct|penali[sz]e)\b)"
     r"(?!(?:los[et]s?|costs?|take off|subtract|remove|minus)\b.*"
     rf"\b(?:\d+|an?|one|two|half)\s{_UNIT})"
@@ -206,11 +204,13 @@ def _items(lines: list[str]) -> tuple[list[str], str | None]:
         mark = m and (m[1] or "")
         said = line[m.end() :] if m else line.strip()
         apart = m or not items or ENDED.search(items[-1]) or PRICED.match(said)
-        within = items and due is not None and _indent(line) > _indent(due) and not m
+        deeper = len(line) - len(said) > len(due or "") - len((due or "").lstrip())
+        more = not due or (PLAIN.match(said) and re.search(r"\s|\W\Z", said))
         if apart and (mark == due or not items):
             items.append(said)
-            due = mark and re.sub(r"\d+|[A-Za-z]", _following, mark)
-        elif within and (not due or (PLAIN.match(said) and re.search(r"\s|\W\Z", said))):
+            due = mark and re.sub(r"\d+", lambda n: str(int(n[0]) + 1), mark)
+            due = due and re.sub("[A-Za-z]", lambda a: chr(ord(a[0]) + 1), due)
+        elif deeper and not m and due is not None and more:
             items[-1] += f" {said}"
         else:
             return [], line if due else lines[0]
@@ -219,16 +219,4 @@ def _items(lines: list[str]) -> tuple[list[str], str | None]:
     again = f" {(due or lines[0]).strip()} "  # a list in one line
     wrong = [x for x in items if not PLAIN.match(x) or RANK.match(x)]
     wrong += items if len(lines) < 2 and again in items[0] else []
-    degrees = [m for x in items if (m := DEGREE.fullmatch(x))]
-    told, of = ({m[i] and m[i].casefold() for m in degrees} for i in (1, 2))
-    if len(told) > 1 and len(of - {None}) < 2:
-        wrong += items
     return items, next(iter(wrong), None)
-
-
-def _following(m: re.Match[str]) -> str:
-    return str(int(m[0]) + 1) if m[0].isdigit() else chr(ord(m[0]) + 1)
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())

@@ -108,6 +108,16 @@ def against(item: Mapping[str, Any]) -> bool:
     return any(sign(str(k), v) == -1 for k, v in item.items())
 
 
+def turns(group: str) -> bool:
+    """True for the name of a group that must not be met, if it cannot be a topic of the answer.
+
+    >>> turns("Negative"), turns("must not"), turns("Cons")
+    (True, True, False)
+    """
+    topics = ("cons", "negatives", "penalties", "deductions")
+    return against({"polarity": group}) and _word(group) not in topics
+
+
 def pitfall(name: str, value: Any) -> bool:
     """True for a field that calls a criterion a pitfall, where that is not read as its sign.
 

@@ -302,10 +302,11 @@ class Row:
             said = f"lack {name!r}, which a reader of this format expects"
             self.context.count("missing-field", said, "error", field=name)
         if any(answered(r.text) != r.text for r in self.responses):
-            said = (
-                "hold an answer with reasoning in tags (<think>): checks and judges do not read it"
+            self.context.count(
+                "reasoning",
+                "hold an answer with reasoning in tags (<think>): checks and judges do not read it",
+                "info",
             )
-            self.context.count("reasoning", said, "info")
         return Parsed(
             row=self.number,
             where=self.where,

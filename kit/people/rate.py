@@ -145,21 +145,17 @@ def _design(rows: Beside, given: str | None) -> str:
         ),
         (out not in DESIGNS, f"the design {out!r} is not known", "labels", SAID),
         (
-            out == "probability" and _inclusion(rows) is None,
+            out == "probability"
+            and any(
+                p is None and label is not None
+                for p, label in zip(rows.inclusion, rows.label, strict=True)
+            ),
             "the labels do not say their probability",
             "labels",
             "write the probability of each labelled row into the column `inclusion`",
         ),
     )
     return str(out)
-
-
-def _inclusion(rows: Beside) -> list[float | None] | None:
-    """Probabilities of the labelled rows; None where one of them has none."""
-    both = list(zip(rows.inclusion, rows.label, strict=True))
-    if any(p is None for p, label in both if label is not None):
-        return None
-    return [p if label is not None else None for p, label in both]
 
 
 def _passed(rows: Beside, design: str, cut: float, level: float) -> stats.Estimate:
@@ -169,7 +165,7 @@ def _passed(rows: Beside, design: str, cut: float, level: float) -> stats.Estima
         people,
         design=design,
         cluster=rows.cluster,
-        inclusion=_inclusion(rows) if design == "probability" else None,
+        inclusion=rows.inclusion if design == "probability" else None,
         level=level,
     )
 

@@ -341,7 +341,7 @@ function kitRecompute(data, settings) {
   }
   const judge = [], people = [], where = [];
   data.answers.forEach(a => a.v.forEach(v => {
-    if (v[5] === null || v[6] === "code") return;
+    if (v[5] === null || v[6] === "code" || data.uneven) return;
     const x = settings.cut ? v[3] ?? v[2] : v[2];  // as judged: a threshold may have decided
     judge.push(v[1] === 3 ? null : +(x >= (settings.cut || 0.5) - SLACK));
     people.push(+(v[5] >= 0.5));
@@ -367,7 +367,7 @@ function kitPanel(root, data) {
     const key = kitKey(c), old = uses.get(key);
     uses.set(key, (old || 0) + 1);
   }));
-  const labelled = data.answers.some(a => a.v.some(v => v[5] !== null && v[6] !== "code"));
+  const labelled = !data.uneven && data.answers.some(a => a.v.some(v => v[5] !== null && v[6] !== "code"));
   const tools = make("div", { className: "tools" }), more = make("details", {}, make("summary", {}, "weights of the criteria"));
   const slider = (label, from, to, step, value, change, words = String) => {
     const shown = make("output", {}, words(value));
@@ -408,6 +408,8 @@ function kitPanel(root, data) {
     }
     if (names.length === 2) rows.push(line(names[1] + " less " + names[0] + ", by prompt", now.change));
     if (labelled) rows.push(line("kappa with people", now.kappa), line("accuracy", now.accuracy));
+    if (data.uneven) rows.push(make("tr", {}, make("th", {}, "agreement with people"), make("td", { colSpan: 3 },
+      "none: the labels were drawn with unequal probability, and this page does not weigh them; kit agree does")));
     table.replaceChildren(...rows);
     note.textContent = "Computed here from the verdicts below. Score: " + kitHows[settings.how] + "; at most 0 where a required " +
       "criterion fails; none where unknown verdicts leave it open by more than " + text(settings.wide) + ". " + origin();

@@ -39,7 +39,8 @@ def judgments(
 
     grades : a file of `kit judge`, or grades; tasks : file or TaskSet (None: ids stand for texts);
     answers : file, TaskSet or responses; labels : as in kit.agreement. set : a name for these
-    answers ("before", say) where a page holds several.
+    answers ("before", say) where a page holds several. "uneven": the labels were drawn with unequal
+    probability, so that the page has no agreement, and says why.
     """
     rows = read_grades(grades) if isinstance(grades, (str, os.PathLike)) else list(grades)
     by_id = {t.id: t for t in tasks_of(tasks)} if tasks is not None else {}
@@ -55,9 +56,8 @@ def judgments(
     given = read_labels(labels, there)
     for said in filter(None, [*strays(given, (v.ids for v in verdicts_of(rows))), given.unread]):
         log.warning("%s", said)
-    if len({*given.inclusion.values()}) > 1:
-        log.warning("labels drawn with unequal probability: the page does not weigh them, as agree")
     out: dict[str, Any] = {"tasks": [], "answers": []}
+    out["uneven"] = len({*given.inclusion.values()}) > 1
     at: dict[str, int] = {}
     for g in rows:
         task = by_id.get(g.task_id)
@@ -94,7 +94,11 @@ def joined(*parts: Mapping[str, Any]) -> dict[str, Any]:
             answers.append((old["id"], {**a, "v": verdicts}))
     order = {name: i for i, name in enumerate(tasks)}
     ranked = sorted(answers, key=lambda a: order[a[0]])
-    return {"tasks": list(tasks.values()), "answers": [{**a, "t": order[i]} for i, a in ranked]}
+    return {
+        "tasks": list(tasks.values()),
+        "answers": [{**a, "t": order[i]} for i, a in ranked],
+        "uneven": any(part.get("uneven") for part in parts),
+    }
 
 
 def thinned(data: Mapping[str, Any], every: int) -> dict[str, Any]:

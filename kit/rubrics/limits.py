@@ -55,8 +55,8 @@ COUNTED = {
 }
 # What an answer may be, or a part of it: two that differ are two things.
 PIECES = frozenset(
-    "poem story essay email letter summary list code function article post title slogan haiku card "
-    "note message tweet caption headline joke review report speech limerick toast memo "
+    "poem story essay email letter summary list code function article post slogan haiku card "
+    "note message tweet joke review report speech limerick toast memo "
     "description".split()
 )
 # Words that speak of the whole answer, whatever it is.
@@ -91,7 +91,8 @@ MANNERS = {
     for i, w in enumerate(v.split())
 }
 MANNER = re.compile(
-    r"\b(?:(?:is|are|be|written|told|narrated|answers?|responds?|repl(?:y|ies)|stays|remains)\s+"
+    r"\b(?:(?:is|are|be|written|told|narrated|(?<!\ban )(?<!\bthe )answers?|responds?|repl(?:y|ies)"
+    r"|stays|remains)\s+"
     r"(?:(?:entirely|completely|fully|only|wholly|exclusively|all|written|told|narrated)\s+)*in\s+"
     r"(?:the\s+|an?\s+|(?:fluent|correct|good|plain|simple|proper)\s+)?|(?:uses|has|keeps)\s+an?\s+"
     rf"|language\s+is\s+|uses\s+only\s+)({'|'.join(w.replace('-', '[ -]') for w in MANNERS)})"

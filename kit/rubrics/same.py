@@ -294,4 +294,8 @@ def _bounds(c: Criterion) -> list[tuple[str, frozenset[str], float, float, bool]
     rest = MANNER.sub(" ", EXACT.sub(r"\1", LIMIT.sub(" ", c.text)))
     # what a limit is on is told by the words that are left without it
     thing = said(rest).key - (_cores(WHOLE) - _cores(PIECES))
-    return [(noun + "s", thing, low, high, False) for noun, low, high in found]
+    return [
+        (noun + "s", thing, low, high, False)
+        for noun, low, high in found
+        if not (noun == "character" and thing and (low or high) < 20)  # a story's persons
+    ]

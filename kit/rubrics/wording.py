@@ -148,7 +148,7 @@ BLANK = re.compile(
 ON_BLANKS = re.compile(
     r"\b(?:placeholders?|templates?|brackets?|bracketed|braces|variables?|tags?|tokens?|blanks?"
     r"|comments?|markers?|markup|html|xml|json|latex|f-strings?|syntax|fields?|headings?|sections?"
-    r"|labels?|format\w*)\b|\\",
+    r"|labels?|format\w*|replac(?:es?|ed|ing)|marks|marked)\b|\\",
     re.I,
 )
 # A sentence that cannot end so; a word that is spoken of may ("the word the").

@@ -9,7 +9,7 @@ what it shows.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -78,6 +78,27 @@ def column(table: Any, name: Any, argument: str) -> Any:
     return getattr(values, to_array)() if to_array else values
 
 
+def even(table: Any, named: Iterable[Any]) -> None:
+    """DataError where a function takes a table's labels, "human" or "correct", that were drawn with
+    unequal probability, and not their "inclusion".
+
+    >>> even({"human": [1, 0], "inclusion": [0.5, 0.5]}, ["human"])
+    """
+    names = set(filter(_is_name, named))
+    labels = not names.isdisjoint(("human", "correct")) and "inclusion" not in names
+    there = labels and "inclusion" in (names_of(table) or ())
+    drawn = column(table, "inclusion", "inclusion") if there else ()
+    DataError.first(
+        (
+            len({x for x in drawn if x is not None and x == x}) > 1,
+            "the labels were drawn with unequal probability, and this does not weigh them",
+            "column 'inclusion'",
+            "kit.agreement and kit.rate (tasks, labels, grades) weigh by its inverse; drop the "
+            "column if rows count alike",
+        )
+    )
+
+
 def takes_table(*arguments: str) -> Callable[[F], F]:
     """Let a function's first argument be a table; the named arguments are then names of its
     columns.
@@ -101,6 +122,7 @@ def takes_table(*arguments: str) -> Callable[[F], F]:
                 _no_rows(args)
                 return function(*args, **kwargs)
             table, bound = args[0], signature.bind_partial(*args[1:], **kwargs)
+            even(table, bound.arguments.values())
             rest = (x for x in bound.arguments.values() if isinstance(x, dict))  # of **binning
             for given in (bound.arguments, *rest):
                 for name in set(arguments) & given.keys():

@@ -162,8 +162,24 @@ def test_limits_on_different_subjects_do_not_contradict():
         ("Says that fasting sugar is under 100 mg.", "Says that random sugar is more than 200 mg."),
         ("The title has at most 8 words.", "The body has at least 100 words."),
         ("Explains why it rains.", "Does not explain the snow."),
+        ("Has at least 120 words.", "The title has at most 10 words."),
+        ("Has at least 120 words.", "Has at most 10 words in the headline."),
+        ("The story has at most two characters.", "Has at least 500 characters."),
+        ("Contains an answer in French.", "Contains an answer in German."),
     ):
         assert "contradiction" not in lint([task("Plan my day.", [a, b])]).counts, (a, b)
+    for a, b in (
+        ("Has at most 100 characters.", "Has at least 500 characters."),
+        ("The report has at most 100 words.", "Has at least 300 words."),
+        ("Answers in French.", "Answers in German."),
+    ):
+        assert "contradiction" in lint([task("Plan my day.", [a, b])]).counts, (a, b)
+
+
+def test_a_mark_that_an_answer_is_to_set_or_to_replace_is_not_left_to_be_filled_in():
+    texts = ["The letter replaces [DATE] by the current date.", "Marks open tasks with TODO."]
+    assert "unfinished" not in lint([task("Write a letter.", texts)]).counts
+    assert "unfinished" in lint([task("Write a letter.", ["Is dated [DATE]."])]).counts
 
 
 def test_models_under_test_are_no_notes_and_the_first_person_is():

@@ -17,8 +17,9 @@ from kit.__main__ import main
 from kit.data import TaskSet
 from kit.data.values import unguarded
 from kit.errors import DataError
-from kit.people.view import judgments
+from kit.people.view import joined, judgments
 from kit.records import Criterion, Response, Task, Verdict
+from kit.tables import table
 
 
 def study(folder, *, prompts=120, seed=0):
@@ -378,11 +379,24 @@ def test_a_draw_that_goes_on_keeps_what_each_rater_said(tmp_path, ending):
     assert "rater" not in plain[0]
 
 
-def test_a_page_says_that_it_does_not_weigh_a_stratified_draw(tmp_path, caplog):
-    """Accuracy .625 stood there for .914, without a word on the draw."""
+@pytest.mark.parametrize("design", ["random", "stratified"])
+def test_no_agreement_is_shown_that_does_not_weigh_a_stratified_draw(tmp_path, design):
+    """Accuracy .625 stood on the page for .914, and the table's agreement was that, too."""
     (tasks, answers, grades), truth = study(tmp_path, prompts=30)
-    for design, said in (("random", False), ("stratified", True)):
-        drawn = kit.draw(tasks, answers, n=20, design=design, grades=grades)
-        labels = write(tmp_path / f"{design}.jsonl", filled(drawn, truth))
-        judgments(grades, tasks=tasks, answers=answers, labels=labels)
-        assert ("does not weigh" in caplog.text) == said
+    drawn = kit.draw(tasks, answers, n=20, design=design, grades=grades)
+    labels = write(tmp_path / "l.jsonl", filled(drawn, truth))
+    data = judgments(grades, tasks=tasks, answers=answers, labels=labels)
+    assert data["uneven"] == joined(data)["uneven"] == (design == "stratified")
+    there = kit.load(tasks).joined(kit.load(answers)).joined(kit.load(labels))
+    frame = table(people.labels.verdicts_of(grades), human=there)
+    for measure in (
+        lambda: kit.agree(frame, "value", "human", cluster="task", threshold=0.5),
+        lambda: kit.each(frame, "judge", kit.kappa, "value", "human"),
+        lambda: kit.mean(frame, "correct"),
+    ):
+        if design == "random":
+            measure()
+            continue
+        with pytest.raises(DataError, match="unequal probability"):
+            measure()
+    assert kit.mean(frame, "value").n and frame["inclusion"].notna().sum() == 20

@@ -329,7 +329,7 @@ def test_a_criterion_has_one_scale_whichever_other_keys_its_row_has(row, own, sc
     "rubric",
     [
         {"rubric": {"positive": ["Is kind", "Is short"], "negative": ["Is rude"]}},
-        {"rubrics": {"Pos": ["Is kind", "Is short"], "Negatives": [{"text": "Is rude"}]}},
+        {"rubrics": {"Pos": ["Is kind", "Is short"], "Negative": [{"text": "Is rude"}]}},
     ],
 )
 def test_a_list_called_negative_holds_what_must_not_be(rubric):

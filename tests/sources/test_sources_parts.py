@@ -341,6 +341,19 @@ def test_what_must_not_be_costs_in_whatever_form_it_stands(rubric):
     assert nothing.criteria == 1 and not nothing.findings
 
 
+@pytest.mark.parametrize("name", ["Cons", "deductions", "Penalties", "Negatives"])
+def test_a_group_whose_name_may_be_a_topic_is_not_turned_in_silence(name):
+    """An answer that lists the cons, as it was asked to, was punished for it."""
+    one, two = {"text": "Mentions isolation"}, {"text": "Says so", "weight": 2}
+    for held in ([one["text"]], one["text"], [one], one, [two]):
+        found = load_tasks(
+            [{"prompt": "p", "rubric": {"Pros": ["Mentions flexibility"], name: held}}]
+        )
+        assert ("polarity", "error") in [(f.code, f.severity) for f in found.findings]
+    held = [{"text": "Insults", "weight": -1}]
+    assert [c.weight for c in criteria({"Pros": ["Is kind"], name: held})] == [1, -1]
+
+
 def test_words_of_rank_before_criteria_without_weights_are_an_error():
     """ "Essential: A", "Optional: B", "Pitfall: C" weighed alike, and the pitfall was to be met."""
     ranked = ["Essential: says A", "Optional Criteria: says B", "Pitfall: says C"]
@@ -367,9 +380,7 @@ def test_steps_of_a_scale_in_words_are_no_criteria():
     ):
         with pytest.raises(DataError, match="cannot be read"):
             load_tasks([{"prompt": "p", "rubrics": text}]).sound()
-    assert (
-        load_tasks([{"prompt": "p", "rubrics": "- Not repetitive\n- Very concise"}]).criteria == 2
-    )
+    assert refused("- Not repetitive\n- Very concise") and not refused("- Is not repetitive")
 
 
 @pytest.mark.parametrize("held", [json.dumps, repr, lambda x: json.dumps(json.dumps(x))])
