@@ -1,7 +1,7 @@
 // Scores, agreement and intervals from embedded verdicts, as kit.rewards.aggregate and kit.stats
 // compute them (equal to 1e-9: tests/browser/test_browser_recompute.py). Level .95 throughout.
 const kitStats = (() => {
-  const Z = 1.959963984540054, LEAST = 1.5, PULL = 0.25, UNSEEN = 2, MOST = 2, NOISE = 0.5;
+  const Z = 1.959963984540054, LEAST = 1.5, PULL = 0.25, UNSEEN = 2, MOST = 2, NOISE = 0.5, FARTHER = 1.5;
   const sum = xs => xs.reduce((a, b) => a + b, 0);
   const LANCZOS = [0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313,
     -176.61502916214059, 12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7];
@@ -63,11 +63,12 @@ const kitStats = (() => {
       ends = [-1, 1].map(s => low + 0.5 * (1 + Math.tanh((middle + s * step) / 2)) * (high - low));
     }
     // no farther off than rare clusters that each count for the range, or for the most that one did
-    const room = q * q / 2 * (open ? most : Math.max(most, (high - low) / clusters));
-    const far = room + Math.hypot(room, q * se);
+    const [down, up] = [Math.max(-leaning, 0), Math.max(leaning, 0)];
+    const each = open ? most : Math.max(most, (high - low) / clusters);
+    const [below, above] = [down, up].map(part => q * q / 2 * each * (1 + (open ? FARTHER * part : 0))).map(r => r + Math.hypot(r, q * se));
     return [
-      Math.max(ends[0] + Math.min(leaning * half, 0), value - far, low),
-      Math.min(ends[1] + Math.max(leaning * half, 0), value + far, high),
+      Math.max(ends[0] - down * half, value - below, low),
+      Math.min(ends[1] + up * half, value + above, high),
     ];
   }
   // rows of sums by cluster -> estimate with a jackknife-t interval (kit.stats.clusters.estimate)
@@ -94,7 +95,7 @@ const kitStats = (() => {
     const own = Math.min(c - 1, Math.max(1, 1.5 * carry - 1));
     const df = Math.min(own, Math.max(worth - 1, 1));
     const skew = leans && se > 0 ? sum(psi.map(x => x ** 3)) / se ** 3 : 0;
-    const most = leans && !bounds.every(Number.isFinite) ? Infinity : psi.reduce((x, y) => Math.max(x, Math.abs(y)), 0);
+    const most = psi.reduce((x, y) => Math.max(x, Math.abs(y)), 0);
     const [low, high] = limits(value, se, df, c, bounds, skew, most);
     const more = kinds.flatMap(kind => [0.25, 0.5, 0.75, 1].map(s => kind.map(x => UNSEEN * n / drawn(size) * s * x)));
     const moved = more.map(m => stat(total.map((t, k) => t + m[k]))).filter(x => !Number.isNaN(x));
@@ -174,7 +175,7 @@ const kitStats = (() => {
     const open = [-Infinity, Infinity], known = zs => zs.filter((_, i) => d[i] !== null);
     const each = groups.map(g => sum(g) / g.length);  // what prompts drawn differ by (farthest)
     const unseen = [Math.min, Math.max].map(f => [each.reduce((x, y) => f(x, y), each[0]), 1]);
-    const found = estimate(ratio, slope, rows, groups.map(g => g.length), n, open, unseen);
+    const found = estimate(ratio, slope, rows, groups.map(g => g.length), n, open, unseen, true);
     const out = found && { ...found, missing: unsaid(d) };
     if (!out || !n || !binary([...known(xs), ...known(ys)]) || groups.length < 2) return out;
     const all = groups.flat(), differ = sum(all.map(Math.abs)) / n;

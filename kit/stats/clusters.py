@@ -26,7 +26,7 @@ from .shares import CARRIED, FEW, UNSEEN, allow_unseen, drawn, share, wilson
 from .tails import t_quantile
 
 LEAST = 1.5  # clusters of equal size that the rows must be worth to have an interval
-UNMOVED = "no cluster changes it: no interval"
+FARTHER = 1.5  # of the most seen, in a tail of one cluster: with 1 falls that vary covered .91
 COSTLY = 1.2  # rows of the costliest disagreement not drawn: with 1, 200 of them covered .89
 PARTS = (0.25, 0.5, 0.75, 1.0)  # of UNSEEN clusters: what they move need not rise with them
 Stat = Callable[[np.ndarray], np.ndarray]  # sums (..., K) -> values (...)
@@ -295,8 +295,7 @@ def estimate(
         extreme kind is that of the most extreme cluster drawn (`farthest`), by the quantity itself:
         a cluster's mean difference, never one column's range, and alike for one row or many in a
         cluster. What no cluster drawn shows has room where the range of the numbers is given, and
-        only there. leans : the limit
-        on the side of the longer tail is farther off (`lean`).
+        only there. leans : the limit on the side of the longer tail is farther off (`lean`).
     Source: Efron & Tibshirani 1993, chapter 11; interval `limits` with `effective_df`.
     """
     if se not in ("jackknife", "linear"):
@@ -397,14 +396,11 @@ def of_influence(
             bounds=bounds,
             level=level,
             leaning=lean(psi) if leans else 0.0,
-            most=math.inf if leans and np.isinf(bounds).any() else float(np.abs(psi).max()),
+            most=float(np.abs(psi).max()),
         )
-        if math.isnan(low):
-            why = UNMOVED
-        elif se <= 1e-12 * max(1.0, abs(value)):
-            why = "no cluster changes it"
-        else:
-            why = CARRIED * (df < FEW)
+        why = CARRIED * (df < FEW)
+        if se <= 1e-12 * max(1.0, abs(value)):
+            why = "no cluster changes it" + ": no interval" * math.isnan(low)
     else:
         why = too_few(clusters, what)
     note = "; ".join(t for t in (note, why) if t)
@@ -544,7 +540,8 @@ def limits(
     No spread at all is no certainty: with bounds the limits are then Wilson's for the clusters,
     without bounds there are none. Nor is it no knowledge that one cluster of 1,000 made all of it:
     no limit is farther off than Wilson's would be, were it made by rare clusters that each count
-    for the range, or for `most`, what one was seen to. The logit had it at -1 of -1..1.
+    for the range, or for `most`, what one was seen to (without a range, in a tail of `leaning`, for
+    1 + FARTHER * leaning times that). The logit had it at -1 of -1..1.
 
     >>> [round(v, 3) for v in limits(0.9, 0.05, 19, 20, bounds=(0, 1))]
     [0.738, 0.966]
@@ -569,9 +566,11 @@ def limits(
         middle = math.log(at / (1 - at))
         one, two = (0.5 * (1 + math.tanh((middle + s * step) / 2)) for s in (-1, 1))
         ends = low + one * (high - low), low + two * (high - low)
-    room = q * q / 2 * (most if open_ended else max(most, (high - low) / clusters))
-    farthest_off = room + math.hypot(room, q * se)
+    down, up = max(-leaning, 0.0), max(leaning, 0.0)
+    each = most if open_ended else max(most, (high - low) / clusters)
+    room = [q * q / 2 * each * (1 + FARTHER * open_ended * part) for part in (down, up)]
+    below, above = (r + math.hypot(r, q * se) for r in room)
     return (
-        max(ends[0] + min(leaning * half, 0.0), value - farthest_off, low),
-        min(ends[1] + max(leaning * half, 0.0), value + farthest_off, high),
+        max(ends[0] - down * half, value - below, low),
+        min(ends[1] + up * half, value + above, high),
     )

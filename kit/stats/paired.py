@@ -51,8 +51,10 @@ def difference(
     that were (`farthest`): a tenth of the prompts may carry the difference. A kind that no drawn
     prompt shows is in no interval, and what makes up fewer than 3 / n of the prompts may not have
     been drawn (rule of three); bounds : the range that scores can have, with which there is room
-    for prompts that differ by all of it. Columns of 0s and 1s, with no other `bounds`, have it
-    as they are.
+    for prompts that differ by all of it (with 100 prompts and a spread of .1 that is 1.4 times as
+    wide). Columns of 0s and 1s, with no other `bounds`, have it as they are. Without it the limit
+    on the side of the longer tail leans farther: 4 to 8 prompts that fall by amounts of their own
+    are held in .93 to .97 of samples.
 
     >>> difference([1, 1, 1, 0], [0, 1, 0, 0]).value
     0.5
@@ -72,6 +74,7 @@ def difference(
         size=columns[:, 1],
         bounds=(-most, most),
         kinds=np.column_stack([far, [1.0, 1.0]]),
+        leans=not math.isfinite(most),
     )
     if c < 2 or out.note.startswith("too few") or not are_shares(np.append(x, y), bounds):
         return out

@@ -437,9 +437,10 @@ def macro_difference(
     The two need not have the same rows, nor as many of a cluster. n : known rows of both. bounds :
     the range of a difference, such as (-1, 1). With fewer than 60 clusters, where a t interval is
     deceived by a few prompts that collapse, the interval is then the betting one, which no skew
-    deceives. It has the room that `difference` has. span : the range of a value, of use where no
-    value lies outside it; in [0, 1], or where it is unknown, columns of 0s and 1s have an interval
-    within [-1, 1]: `difference`'s for shares where each cluster has one row of each.
+    deceives. It has the room that `difference` has, and leans as it does. span : the range of a
+    value, of use where no value lies outside it; in [0, 1], or where it is unknown, columns of 0s
+    and 1s have an interval within [-1, 1]: `difference`'s for shares where each cluster has one row
+    of each.
 
     >>> ids = {"new_cluster": list("aab"), "old_cluster": list("abb")}
     >>> macro_difference([1, 1, 0], [0, 1, 0], **ids).value
@@ -469,6 +470,7 @@ def macro_difference(
         missing=missing,
         level=level,
         bounds=(-math.inf, math.inf),
+        leans=True,
     )
     shares = tuple(bounds or (-1.0, 1.0)) == (-1.0, 1.0) and are_shares(x[known], span)
     if shares and len(d) > 1 and np.isin(d, (-1.0, 0.0, 1.0)).all():

@@ -89,6 +89,7 @@ def trend(
         bounds=(-math.inf, math.inf),
         missing=missing,
         level=level,
+        leans=True,
     )
     if c > 1 and np.isnan(jackknife(slope, by)[1]).any():
         return replace(

@@ -429,17 +429,17 @@ def _evaluation(name, table):
 class TestEvaluation:
     def test_a_gain_is_paired_by_prompt(self):
         before = _evaluation("b", {"p": [0.1], "q": [0.6], "r": [0.2]})
-        after = _evaluation("a", {"p": [0.3], "q": [0.9], "r": [0.4]})
+        after = _evaluation("a", {"p": [0.3], "q": [0.9], "r": [0.45]})
         cheap = {
             k: _evaluation(k, {p: [v] for p in "pqr"}) for k, v in (("empty", 0.0), ("parrot", 0.9))
         }
         gain = evaluation.compare(before, after, trivial=cheap)
-        assert gain.reward.value == pytest.approx((0.2 + 0.3 + 0.2) / 3)
+        assert gain.reward.value == pytest.approx((0.2 + 0.3 + 0.25) / 3)
         assert not gain.shown and "Too few prompts" in gain.sentence  # three of them
         assert "does not beat the best trivial one (parrot" in gain.sentence
         from scipy.stats import ttest_1samp
 
-        low, high = ttest_1samp([0.2, 0.3, 0.2], 0).confidence_interval(0.95)
+        low, high = ttest_1samp([0.2, 0.3, 0.25], 0).confidence_interval(0.95)
         assert gain.reward.low < low and high < gain.reward.high, "room for prompts not drawn"
         assert (gain.reward.low, gain.reward.high) == pytest.approx((low, high), abs=0.003)
 
