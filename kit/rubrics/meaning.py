@@ -66,6 +66,21 @@ _FOE = (
     r"(?:user|customer|reader|patient|victim|person|author|writer|client|student|people|employee"
     r"|staff|worker|colleague)s?"
 )
+# Verbs behind which a fault is one that is spoken of, or mended.
+_TELLING = r"""(?:corrects|fixes|avoids|warns|explains|identifies|mentions|says|states|notes|points
+    |describes|discusses|distinguishes|differentiates|recogni[sz]es|acknowledges|lists|names|asks
+    |flags|rejects|refutes|rebuts|debunks|dispels|detects|finds|removes|deletes|addresses|clarifies
+    |highlights|advises|recommends|suggests|tells|informs|educates|refers|emphasi[sz]es|stresses
+    |does|is|has|was|handles|prevents|reduces|minimi[sz]es|compares|contrasts|raises|throws|spots
+    |replaces|excludes|analy[sz]es|evaluates|assesses|checks|measures|covers|considers|criti\w+s
+    |discourages|challenges|questions|labels|counters|condemns|shows|concludes|tests|reports
+    |validates|verifies|looks|discloses|admits|reveals|exposes|defines|cautions|refuses|declines
+    |treats|lets|allows|outlines|quotes|keeps|ignores|cites|includes|thus|this|always|its|his|as
+    |rules|screens|filters|skips|cleans|marks|logs|returns|lessens|limits|weighs)\b"""
+_MUTED = (  # words behind which a fault is not there, or is another's
+    r"(?:no|not|never|zero|neither|few|fewer|at|without|any|free|against|if|when|whether|that|which|how|why|what|from|of|who"
+    r"|between|where|rather|instead|emergency)\b"
+)
 # What nobody wants, at the head of a criterion: with a positive weight it pays.
 BAD = re.compile(
     rf"""{_SUBJECT}(?:
@@ -139,8 +154,10 @@ BAD = re.compile(
         | (?:recommend|suggest|advise)\s+(?:\w+\s+)?(?:consulting|seeing|speaking|follow)
         | take\s[^.]{{1,60}}\sinto\s+(?:account|consideration)|account\s+for|make\s+(?:sense
         |clear))\b
-    | (?:suggests|recommends|proposes|promotes|advises|uses|gives|includes|adds|states)\s+
-        (?:\w+\s+){{1,3}}?that\s+(?:is|are)\s+{_ILL}
+    | (?:suggests|recommends|proposes|promotes|advises|uses|gives|includes|adds|states|cites|quotes
+        |presents|offers|relies\s+on)\s+(?:\w+\s+){{1,3}}?(?:that|which)\s+(?:is|are|was|were|sounds?
+        |seems?|(?:turns?|turned)\s+out\s+to\s+be|proves?\s+to\s+be)\s+(?:(?!rarely|hardly|barely)\w+ly\s+)?(?:{_ILL}
+        |made\s+up)
     | (?:promises|cites|quotes|uses|references|calls|recommends|refers\s+to|links\s+to|adds|makes
         |gives|includes|introduces|states|lists|names|sends\s+\w+|relies\s+on)\s+(?!nothing
         |no\b)[^.]{{1,50}}?\b(?:that|which)\s+(?:
@@ -169,6 +186,11 @@ BAD = re.compile(
         |assigns
         |reports|produces
         |presents|shows)\s+(?:(?!{_ANY})\w+\s+)?{_ILL}
+    | (?!{_TELLING})[a-z]+s\s+(?:(?!{_MUTED})[\w'’-]+\s+){{0,5}}?(?:{_ILL}|{_FAULTS})
+    | (?:suggests|recommends|advises|prescribes|proposes|encourages|tells|instructs|starts)\s
+        (?:(?!not\b|never\b|avoid|against\b|stress)[^.;\s]+\s)*?without\s+(?:first\s+|even\s+
+        |any\s+)?(?:talking|speaking|consult\w+|asking|checking|seeing|testing|verifying|warning
+        |supervision|advice|a\s+(?:doctor|lawyer|prescription|test))\b
     | (?:confuses|mixes\s+up)\s | copies\s[^.]*\bword\s+for\s+word\b
     ) | \s*(?:too|overly|excessively)\s+\w+
     | \s*there\s+(?:is|are)\s+(?:(?!{_ANY})\w+\s+){{1,2}}?{_FAULTS}
@@ -221,6 +243,15 @@ GOOD = re.compile(
         |substantiates|corroborates|debunks|demystifies|illustrates|congratulates|comforts|motivates
         |engages|inspires|protects|safeguards|anticipates|double-checks|cross-checks
         |synthesi[sz]es)\b
+    | (?:makes\s+(?:it\s+)?clear|makes\s+sure|takes\s+care|spells\s+out|sums\s+up|ensures
+        |reminds|(?:draws|pays)\s+attention)\b
+    | (?:tells|informs|advises|teaches|shows|asks)\s+(?:the\s+)?(?:{_FOE}|him|her|them)\s+(?:about
+        |how|when|where|which|what|whether|why)\b
+    | (?:advises|recommends|suggests|encourages|urges|proposes)\s+(?:\w+ly\s+)?(?:comparing|reading
+        |documenting|recording|reviewing|monitoring|planning|budgeting|practi[sc]ing|verifying
+        |building|wearing|insuring|writing\s+down|photographing|testing|backing\s+up|saving
+        |keeping\s+(?:\w+\s+){{0,2}}?(?:cop(?:y|ies)|receipts?|records?|notes|track|diary|log
+        |evidence))\b
     | weighs\s | balances\s | wishes\s[^.]*\b(?:well|luck|success|best|recovery)\b
     | corrects\s[^.]*\b(?:errors?|mistakes?|misconceptions?|myths?|bugs?|assumptions?|claims?)\b
     | (?:makes|keeps)\s[^.]*\s(?:interesting|engaging|accessible|clear|memorable|relatable|simple
@@ -327,8 +358,9 @@ TURN = re.compile(
 )
 INJECTED = re.compile(
     r"""
-    \b(?:ignore|disregard|forget|override|bypass)\b[^.]{0,30}\b
-        (?:instructions?|rubrics?|criteri\w+|guidelines?|rules?)\b
+    \b(?:ignore|disregard|forget|override|bypass|set\s+aside|pay\s+no\s+attention\s+to)\b[^.]{0,30}
+        \b(?:instructions?|rubrics?|criteri\w+|guidelines?|rules?|checklist
+        |(?:items?|points?|entries|requirements?)\s+(?:on|in|of|above|below))\b
     | \A\W*(?:please\s+|just\s+|now\s+)?(?:output|return|give|assign|award|mark|score|grade|rate
         |accept
         |approve|skip|pass|declare|consider|report)\b[^.]{0,40}\b
@@ -352,7 +384,8 @@ INJECTED = re.compile(
         |\d+)
     | \b(?:you\s+are\s+now|act\s+as|pretend\s+(?:to\s+be|that))\b[^.]{0,40}\b
         (?:grader|judge|evaluator|mode|lenient|generous)\b
-    | \b(?:score|rate|grade)\s+(?:it\s+|this\s+)?(?:as\s+)?(?:10/10|100/100|5/5|100\s?%)
+    | \b(?:score|rate|grade|mark)\s+(?:it\s+|(?:(?:the|this|every|each|any)\s+)?(?:\w+\s+)?)?
+        (?:(?:as|with|at)\s+)?(?:10/10|100/100|5/5|100\s?%)
     | \b(?:mark|rate|grade|score|judge|count|treat)\b[^.]{0,40}\bas\s+
         (?:met|passed|satisfied|fulfilled|perfect)\b
     | \b(?:for|to)\s+(?:the|any)\s+(?:AI|LLM|model|judge|grader)\s+(?:scoring|grading|judging
@@ -360,6 +393,11 @@ INJECTED = re.compile(
     | \b(?:give|award|assign|grant|output|return|choose|select|pick)\b[^.]{0,40}\b
         (?:full|maximum|top|highest|perfect|passing)\s+
         (?:marks?|scores?|points?|credit|ratings?|grades?)\b(?!\s+(?:if|when|for)\b)
+    | \b(?:response|answer|submission|candidate|text|essay|code)\s+
+        (?:deserves|merits|earns|receives|gets|should\s+(?:get|receive|earn))\s+(?:the\s+|an?\s+)?(?:full|maximum|top|highest|best
+        |perfect)\s+(?:marks?|scores?|points?|credit|ratings?|grades?)\b
+    | \A\W*(?:please\s+)?(?:forget|disregard|ignore)\s+(?:all\s+|everything\s+)?
+        (?:that\s+|what\s+)?you\s
     | \balways\s+(?:answer|say|reply|output|return|choose|mark|vote)\b[^.]{0,20}\b
         (?:yes|met|true|pass|one|1|10)\b
     | \b(?:met|pass|yes)\b[^.]{0,30}\b(?:regardless\s+of|no\s+matter|whatever)\b
@@ -390,6 +428,11 @@ INJECTED = re.compile(
     """,
     re.I | re.X,
 )
+SPEAKS = re.compile(  # of an order that another text gives
+    r"\b(?:(?:that|which)\s+(?:tells?|asks?|instructs?|orders?|tries)|telling|asking|attempts?)\s"
+    r"(?:\S+\s){0,4}\Z",
+    re.I,
+)
 SPOKEN = re.compile(r"""(?<!\w)(?:'[^'"<>:\[{]{12,}'|"[^"<>:\[{]{12,}"|“[^”<>:\[{]{12,}”)(?!\w)""")
 _ONES = (
     "user reader recipient customer client audience patient listener viewer student teacher child "
@@ -398,12 +441,21 @@ _ONES = (
     "friend family couple landlord tenant cook chef gardener traveller visitor buyer seller voter "
     "member player officer investor examiner professor donor subscriber juror "
     "committee interviewer owner man woman mayor council minister "
-    "bank insurer neighbour neighbor colleague class person host"
+    "bank insurer neighbour neighbor colleague class person host "
+    "applicant spouse sister brother son daughter grandmother grandfather pupil learner follower "
+    "fan crowd bride groom newcomer beginner novice tourist passenger driver coach editor critic "
+    "scientist pharmacist therapist volunteer citizen worker roommate stranger caller tester"
 ).split()
 _ONE = rf"(?:{'|'.join(_ONES)})"
 _PEOPLE = (
     r"(?:(?:all|most|many|some|the|any|every|each|both|my|your|his|her|their|\d+|two|three|four"
     rf"|five|six|seven|eight|nine|ten|average)\s+){{0,3}}(?:{_ONE}s?|people|children)"
+)
+_STATE = (  # what goes on in somebody
+    r"(?:excited|happy|happier|moved|satisfied|convinced|persuaded|impressed|amused|pleased|touched"
+    r"|grateful|reassured|comforted|consoled|motivated|inspired|relieved|confident|curious|proud"
+    r"|hopeful|calm|relaxed|bored|annoyed|delighted|surprised|thrilled|encouraged|empowered|eager"
+    r"|tempted|fascinated|intrigued|captivated|entertained|enlightened|frustrated|sad|angry|hungry)"
 )
 UNVERIFIABLE = re.compile(
     rf"""
@@ -411,6 +463,12 @@ UNVERIFIABLE = re.compile(
     | \A{_PEOPLE}\s+(?:\w+ly\s+)?(?:laugh|cry|cries|smile|feel|enjoy|like|love|remember
         |become|stay|trust|regret|understand|believe|know|ha(?:s|ve)\s+fun)e?s?\b
     | \A{_PEOPLE}['’]s?\s[^.]*\bwill\b
+    | \A(?:(?:after|upon|when|while|on)\s[^,.]{{1,40}},\s+)?{_PEOPLE}\s+(?:is|are|feels?|becomes?
+        |gets?|grows?|remains?|ends\s+up)\s+(?:left\s+)?(?:(?:\w+ly|so|more|very|truly)\s+)?(?:{_STATE}
+        |invited|hired|accepted|promoted|admitted)\b(?!\s+(?:that|about|of)\b)
+    | \A{_PEOPLE}\s[^.]*\b(?:(?:because\s+of|thanks\s+to|as\s+a\s+result\s+of)\s+(?:reading\s+)?
+        (?:the|this)\s+(?:{_NOUN}|\w+\W*\Z)|for\s+(?:days|weeks|months|years)\s+to\s+come
+        |in\s+the\s+long\s+run|from\s+(?:now|then)\s+on|the\s+next\s+(?:day|morning|week|time))
     | \A{_PEOPLE}\s+(?:has|have|had)\s+(?:\w+\s+){{1,3}}?(?:experience|degree|training)\b
     | \A(?:the\s+)?\w+\s+will\b[^.]*\b(?:because\s+of|thanks\s+to|after)\s+(?:reading\s+)?
         (?:this|the)\s+(?:letter|answer|response|text|email|post)\b
@@ -517,8 +575,8 @@ ATTACHED = re.compile(
         \s+(?:provided|given|supplied|attached|enclosed|shared)\b(?!\s+by)
     | \b(\w+)\s+(?:linked|attached|enclosed)\s+(?:above|below|by\s+the\s+(?:user|customer)
         |to\s+(?:the|this|my)\s+(?:prompt|message|question|post|task|e-?mail|request))\b
-    | \b({_THING}|table|figure|graph|list|passage|article|excerpt)\s+
-        (?:above|below|provided|shown|attached|(?:that\s+)?the\s+(?:user|customer)\s+
+    | \b({_THING}|table|figure|graph|list|passage|article|excerpt|document|memo|report|letter|note
+        |page|paper|schedule|contract|statement|e-?mail)s?\s+(?:above|below|provided|supplied|shown|attached|(?:that\s+)?the\s+(?:user|customer)\s+
         (?:shared|sent|attached|uploaded))\b
     | \b(table|figure|fig\.|slide|appendix|exhibit)\s+(?:\d|(?-i:[A-D])\b) | \b(slides|handouts?)\b
     """,
@@ -526,10 +584,6 @@ ATTACHED = re.compile(
 )
 DOCUMENTS = ("paper", "article", "report", "document", "study", "book", "chapter", "thesis")
 NUMBER_OF = re.compile(r"\s(?:\d|[A-D])\Z")  # "Table 2": of a document that the task may be on
-_SOURCES = frozenset(
-    "snippet snippets source sources document documents passage passages excerpt excerpts "
-    "cite cites citing".split()
-)
 NUMBERED = re.compile(
     r"\b(?:(?:snippets?|sources?|documents?|passages?|excerpts?)\s+[\[\"“(#]?|cit(?:es?|ing)\s+\[)"
     r"([A-Z]{0,2}\d{1,3})\b"
@@ -564,26 +618,13 @@ ASKED = re.compile(
     r"\s*(?:does|do|is|are|has|have|did|can|was|were)\b", re.I
 )  # a question about an answer
 # UNVERIFIABLE needs one of these words
-_HIDDEN = frozenset(_ONES) | {f"{w}s" for w in _ONES}
-_HIDDEN |= set(
+_HIDDEN = frozenset(_ONES) | {f"{w}s" for w in _ONES}.union(
     "nobody makes afterwards after written changes wins no feel audience people children families "
     "was "
     "were is model assistant will would reasoning thought thoughts thinking chain took needed "
     "ai llm latency monologue deliberation scratchpad scratch".split()
 )
 TIMES = 20.0  # a weight this many times the median of its row decides alone, or counts for nothing
-_POINTS = (
-    r"\s*(?:worth\s+|max\w*\.?\s+|up\s+to\s+)?"
-    r"([+-]?\d+(?:\.\d+)?)\s*(?:points?|pts?|marks?)\b\.?\s*"
-)
-# A weight that a text names, once: of several each is of a part.
-POINTS = re.compile(
-    rf"\A(?!.*{_POINTS}.*{_POINTS})(?:\s*[(\[]{_POINTS}[)\]]|{_POINTS}[:–—-]\s"
-    rf"|.*(?:[(\[:;–—-]|\bworth){_POINTS}[)\]]?[\s.]*\Z"
-    r"|.*[(\[]\s*(?:weight|points?|score)(?:\s*[:=]\s*|\s+)([+-]?\d+(?:\.\d+)?)\s*[)\]][\s.]*\Z"
-    rf"|\s*(?:award|give|grant|assign|deduct|subtract|take\s+off)s?{_POINTS}(?:for|if|when|off)\b)",
-    re.I | re.S,
-)
 BEST = re.compile(
     r"(excellent|outstanding|very good|good|great|yes|always|full|fully|complete|completely"
     r"|correct|strong|high|best|met|exceeds)\b",
@@ -634,12 +675,14 @@ def _undenied(head: str) -> str:
 def injected(text: str, tokens: frozenset[str]) -> bool:
     """True when a criterion talks to the judge instead of describing an answer, be it in a
     sentence behind a question about one."""
-    marked = not tokens.isdisjoint(_INJECTING) or _MARKUP.search(text)
-    if not marked or len(text) > LONGEST:
+    if len(text) > LONGEST or (tokens.isdisjoint(_INJECTING) and not _MARKUP.search(text)):
         return False
     plain = _unquoted(text)
     each = [x for x in SENTENCE.split(plain) if not x.startswith("(") and not ASKED.match(x)]
-    return any(map(INJECTED.search, each if ASKED.match(plain) else [plain, *each]))
+    return any(
+        (m := INJECTED.search(x)) and not SPEAKS.search(x[: m.start()])
+        for x in (each if ASKED.match(plain) else [plain, *each])
+    )
 
 
 def _unquoted(text: str) -> str:
@@ -664,7 +707,7 @@ def missing_reference(c: Criterion, tokens: frozenset[str], task: Task) -> str |
     """
     if c.check is not None:
         return None
-    if named := _unknown_source(c.text, tokens, task):
+    if named := _unknown_source(c.text, task):
         return named
     if tokens.isdisjoint(_NEEDING) or task.sources:
         return None
@@ -680,10 +723,8 @@ def missing_reference(c: Criterion, tokens: frozenset[str], task: Task) -> str |
     return None
 
 
-def _unknown_source(text: str, tokens: frozenset[str], task: Task) -> str | None:
+def _unknown_source(text: str, task: Task) -> str | None:
     """A numbered source ("snippet S9") that is not among the task's, or None."""
-    if tokens.isdisjoint(_SOURCES):
-        return None
     for m in NUMBERED.finditer(text):
         held = {k.casefold() for k in task.sources}
         held |= {k.lstrip("abcdefghijklmnopqrstuvwxyz") for k in held}
@@ -731,25 +772,9 @@ def extreme_weights(criteria: Sequence[Criterion]) -> list[tuple[Criterion, str]
                 (c, f"its weight is {times:.3g} times the median of the row: it decides alone")
             )
         elif 0 < times <= 1 / TIMES:
-            n = math.ceil(1 / times)
-            out.append((c, f"its weight is 1/{n:.3g} of the median of the row: it hardly counts"))
+            part = f"1/{math.ceil(1 / times):.3g}"
+            out.append((c, f"its weight is {part} of the median of the row: it hardly counts"))
     return out
-
-
-def other_points(criteria: Sequence[Criterion]) -> list[tuple[Criterion, str]]:
-    """Criteria whose text names another weight than they have ("Names the lake (5 points)"); a row
-    whose weights are all told, on another scale, is sound."""
-    told = [
-        (c, float(next(filter(None, m.groups())))) for c in criteria if (m := POINTS.match(c.text))
-    ]
-    times = {round(n / c.weight, 3) for c, n in told if c.weight}
-    if len(told) == len(criteria) > 1 and len(times) == 1:
-        return []
-    return [
-        (c, f"the text says {n:g} points, its weight is {c.weight:g}")
-        for c, n in told
-        if abs(n) != abs(c.weight)
-    ]
 
 
 def best_first(levels: Sequence[str]) -> str | None:

@@ -37,6 +37,7 @@ FIRST_PERSON = (
     r"|kept|decided|agreed|asked|"
     r"(?:should|could|need to)\s+(?:ask|add|drop|remove|split|check|discuss|rephrase|provide"
     r"|merge|decide))\b"
+    r"|\bsee\s+my\s+\w+\b|\bmy\s+(?:comment|remark|edit|note)s?\s+(?:in|on|from|above|below)\b"
     r"|\b(?:ask|asked|check with) the (?:team|lead|client|author|vendor)\b"
 )
 PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple(
@@ -100,7 +101,12 @@ PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple(
             r"(?:above|previous|criterion|criteria|rubric|item|no\.?|#)\s*#?\d*",
             re.I,
         ),
-        (0.8, r"^\s*(?:duplicate|same as|see)\b.{0,20}#?\d*\s*\.?$", re.I),
+        (
+            0.8,
+            r"^\s*(?:duplicate|same as|see)\b.{0,20}#?\d*\s*\.?$"
+            r"|^\s*same\s+as\s+(?:in\s+)?(?:above|before|v\d|the\s+(?:last|previous|other|old)|last)\b",
+            re.I,
+        ),
         (
             0.8,
             r"\b(?:please|pls)\s+(?:check|verify|rephrase|reword|split|remove|delete|confirm"
@@ -137,7 +143,23 @@ PATTERNS: tuple[tuple[float, re.Pattern[str]], ...] = tuple(
             re.I,
         ),
         (0.9, rf"[(\[]\s*(?:{ROLE}|todo|fixme)\s*:\s", re.I),
-        (0.7, r"^\s*as per\b|\b(?:stricter|looser|clearer)\s+wording\b", re.I),
+        (
+            0.7,
+            r"^\s*as per\b|\b(?:stricter|looser|clearer)\s+wording\b"
+            r"|^\s*(?:old|new|previous|earlier|original)\s+wording\s*(?:\Z|[,.;:(])",
+            re.I,
+        ),
+        (
+            0.95,
+            r"(?:\A|[,;:?.(\[–—-])\s*(?:maybe|perhaps|possibly|probably)\s+(?:lower|raise|drop|remove"
+            r"|delete|merge|split|reword|rephrase|change|move|shorten|cut|keep|skip)\b",
+            re.I,
+        ),
+        (
+            0.95,
+            r"[\[(](?-i:[A-Z]{2,3})\s*:\s[^\])]*(?:[?]|\b(?:maybe|perhaps|too|please|pls)\b)",
+            re.I,
+        ),
         (
             0.9,
             r"\b(?:rated|marked|labell?ed|scored|set|changed|gave)\s+(?:as\s+|it\s+|this\s+"
@@ -309,6 +331,7 @@ _GATES: tuple[tuple[str, frozenset[str]], ...] = (
         ),
     ),
     (r"^\s*as per", frozenset("per wording".split())),
+    (r"(?:\A|[,;", frozenset("maybe perhaps possibly probably".split())),
     (r"(?<!if )", frozenset("sure unsure unclear debatable".split())),
     (r"\b(?:not sure", frozenset("sure unsure unclear debatable".split())),
     (
@@ -392,7 +415,7 @@ STRONG = frozenset(
     "criterion criteria grader grading labeling labelling annotation please pls unsure "
     "yellow red green rated marked duplicate dup "
     "harsh lenient redundant tricky o1 o3 o4 needs check verify confirm discuss review "
-    "clarify reword rephrase".split()
+    "clarify reword rephrase maybe perhaps possibly probably".split()
 )
 WANTED = re.compile(  # "In each letter, the report should ..."
     r"\s*(?:the|each|all|every|any|an?|in|if|when|for)\b[^.!?]{1,120}\b(?:should|must)\b(?! "
@@ -446,7 +469,7 @@ def note_score(text: str, tokens: Set[str] | None = None) -> float:
     if len(text) > LONGEST:
         tried = SURE.intersection(tried)
     demand = any(p.match(text) for p in (DEMAND, IMPERATIVE, WANTED))
-    if demand and tokens is not None and not gpt and tokens.isdisjoint(STRONG):
+    if demand and tokens is not None and not gpt and tokens.isdisjoint(STRONG) and "[" not in text:
         return 0.0
     miss = 1.0
     for i in tried:

@@ -18,11 +18,17 @@ they were: 119 of 123 (most of them "Should ..." with a negative weight) and 12 
 With every sign there turned, "sign" names 42 % of the faults that then pay and 16 % of the merits
 that cost: most of the rest only an expert can tell. These are not among the labels.
 
-"unfinished", "points-in-text" and "implied-limit" came last, with denied faults in "sign". Over
+"unfinished" and "implied-limit" came later, with denied faults in "sign". Over
 30,000 criteria of public rubrics they add 4 findings, all right: 2 of "sign", 2 of "unfinished";
 too few for a share. Of 30 faults planted afterwards the default rules named 21 at first sight (13
 before), of 30 planted before, 16 and then 28; on 196 sound criteria none of the four rules
 spoke.
+
+"near-duplicate" then learned to trust two words that no other criterion of the row has: over the
+same 30,000 criteria it names 18 more, of which 15 were read as right; "sign" learned which verbs
+only speak of a fault: 2 of 26,444 criteria that pay were named in error, and mended. Of 22 faults
+planted in other domains before the rules were looked at, 15 were then named at first sight (11
+before), and no one of 241 sound criteria.
 """
 
 from __future__ import annotations
@@ -51,7 +57,6 @@ READ: dict[str, tuple[int, int]] = {
     "check-mismatch": (0, 0),
     "levels-order": (0, 0),
     "unfinished": (0, 0),
-    "points-in-text": (0, 0),
     "implied-limit": (0, 0),
 }
 

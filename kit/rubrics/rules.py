@@ -19,7 +19,6 @@ from .meaning import (
     extreme_weights,
     injected,
     missing_reference,
-    other_points,
     unattached,
     unverifiable,
     wrong_sign,
@@ -37,8 +36,6 @@ from .wording import (
 
 class Read:
     """The text of a criterion with what several rules need of it."""
-
-    __slots__ = ("folded", "set", "tokens")
 
     def __init__(self, text: str):
         self.tokens = words(text)
@@ -277,10 +274,6 @@ def _weights(task: Task, found: Found) -> None:
         found("one-signed", "warning", said, suggestion="add what the answer must do")
     for c, why in extreme_weights(task.criteria):
         found("extreme-weight", "warning", why, c, suggestion="check the decimal point")
-    for c, why in other_points(task.criteria):
-        found(
-            "points-in-text", "warning", why, c, suggestion="give it as the weight, or take it out"
-        )
 
 
 def _labels(p: Parsed, task: Task, found: Found) -> None:

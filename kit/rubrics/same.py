@@ -11,15 +11,31 @@ first of its synonyms. Two that are on the same things in the same way say the s
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
+from itertools import chain, pairwise
 from itertools import combinations_with_replacement as twice
 from pathlib import Path
 
 from ..data.words import stem, words
 from ..records import Criterion, grouped
-from .limits import EXACT, LIMIT, MANNER, NEGATED, NUMBER, PIECES, WHOLE, limits, measured
+from .limits import (
+    ABSENT,
+    EXACT,
+    FAR,
+    INF,
+    LIMIT,
+    MANNER,
+    NEGATED,
+    NUMBER,
+    PIECES,
+    PRESENT,
+    WHOLE,
+    limits,
+    measured,
+)
 from .wording import NEGATION_WORDS
 
 Found = Callable[..., None]  # (code, severity, message, **more): note a finding on the row
@@ -57,22 +73,29 @@ ORDERED = frozenset(
 )
 MORE = frozenset("more less fewer greater smaller higher lower".split())
 COUNTS = frozenset(NUMBER)
-ENOUGH = 3  # words that two share at least where one has some of its own
+ENOUGH = 3  # words that two share at least where one has some of its own; fewer if nobody else has
 MOST = 0.55  # share of their words, where there are several such; of their wording at most
+OWN = 0.35, 0.6  # the same where two words are theirs alone, and of the shorter
 NOT = NEGATION_WORDS | frozenset("fails fail omits omit lacks neither nothing none".split())
 _DROPPED = LIGHT | NOT
 QUOTED = re.compile(r"[\"“‘`]([^\"”’`]{1,80})[\"”’`]|[$\\]\S+|\b\w*[A-Z_]\w*[A-Z_0-9]\w*\b")
 
 
 # What an answer does ("Names ..."), and not how it is: a word more is a detail.
-ACT = re.compile(r"\W*(?:(?:the\s+\w+|\w+ly)\s+)?(?!(?:is|has|does|was|fails)\b)[a-z]+s\b", re.I)
+ACT = re.compile(
+    r"\W*(?:(?:the\s+\w+|\w+ly)\s+)?(?!(?:is|has|does|was|fails)\b)[a-z]+s\b"
+    r"|(?!.*\b(?:not|that)\b).*\b(?:is|are)\s+(?:\w+ly\s+)?(?:stated|mentioned|named|given|indicated"
+    r"|listed|explained|described|noted|shown|included|cited|provided|discussed|addressed|specified"
+    r"|recommended|suggested|advised|expressed|told|pointed\s+out|brought\s+up|referred\s+to)\b",
+    re.I,
+)
 
 
 @lru_cache(maxsize=1)
 def synonyms() -> dict[str, str]:
     """Word -> the first of its line in synonyms.txt."""
-    text = (Path(__file__).parent / "synonyms.txt").read_text(encoding="utf-8")
-    lines = [line.split() for line in text.split("\n") if line and line[0] != "#"]
+    path = Path(__file__).with_name("synonyms.txt")
+    lines = [line.split() for line in path.read_text("utf-8").split("\n") if line[:1] not in "#"]
     roots = {stem(w).rstrip("e"): line[0] for line in lines for w in line}
     return roots | {w: line[0] for line in lines for w in line}
 
@@ -92,8 +115,6 @@ class Said:
     """What a criterion is on. core : its stems in order; key : the same as a set; literal :
     numbers, names, quotes."""
 
-    __slots__ = ("acts", "core", "key", "literal", "negated", "ordered", "tokens")
-
     def __init__(self, text: str, tokens: Sequence[str]):
         self.tokens = tokens
         self.core = tuple(_core(w) for w in tokens if w not in _DROPPED)
@@ -101,27 +122,34 @@ class Said:
         self.negated = sum(w in NOT for w in tokens) % 2 == 1
         self.ordered = not ORDERED.isdisjoint(tokens) or len(MORE.intersection(tokens)) > 1
         self.acts = ACT.match(text) is not None
-        self.literal = tuple(w for w in tokens if any(map(str.isdigit, w))) + tuple(
-            sorted(m[0] for m in QUOTED.finditer(text))
-        )
+        self.literal = tuple(
+            (w, None if then in _DROPPED else _core(then))
+            for w, then in pairwise((*tokens, "a"))
+            if any(map(str.isdigit, w))
+        ) + tuple(sorted(m[0] for m in QUOTED.finditer(text)))
 
-    def same(self, other: Said) -> bool:
+    def same(self, other: Said, times: Mapping[str, int] | None = None) -> bool:
         """True when both ask for one thing: the same stems, in the same order where the order says
         something. Where both say what an answer does, one stem more is a detail; several are a
-        paraphrase if the wording differs too: texts made alike differ where it matters."""
+        paraphrase if the wording differs too: texts made alike differ where it matters.
+
+        times : in how many criteria a stem is; two that these alone have tell more.
+        """
         if self.negated != other.negated or self.literal != other.literal:
             return False
         shared = self.key & other.key
         more = self.key ^ other.key
-        enough = len(shared) >= ENOUGH and more.isdisjoint(_cores(COUNTS))
+        own = sum((times or {}).get(w, 0) <= 2 for w in shared)
+        enough = (len(shared) >= ENOUGH or own > 1) and more.isdisjoint(_cores(COUNTS))
         if more and not (enough and self.acts and other.acts):
             return False
-        if len(more) > 1:
-            return (
-                len(shared) >= MOST * len(shared | more)
-                and SequenceMatcher(None, self.tokens, other.tokens).ratio() < MOST
-            )
         one, two = ([w for w in x.core if w in shared] for x in (self, other))
+        if len(more) > 1 or (more and len(shared) < ENOUGH):
+            union = len(shared | more)  # a long text is a scheme, which shares what it grades
+            least, part = OWN if own > 1 and union <= 14 else (MOST, 0.0)
+            alike = len(shared) >= max(least * union, part * min(len(self.key), len(other.key)))
+            alike &= len(shared) >= ENOUGH or len(more) > 1 or one == two
+            return alike and SequenceMatcher(None, self.tokens, other.tokens).ratio() < MOST
         return len(shared) > 1 and (one == two or not (self.ordered and other.ordered))
 
 
@@ -131,6 +159,12 @@ def branch(c: Criterion) -> str | None:
     return c.parent or c.meta.get("node")
 
 
+SUBJECT = re.compile(r"\W*(?:the|its|each|every|any|all)\s+([\w-]+)", re.I)
+INNER = re.compile(  # what follows is said, or belongs to a thing
+    r"\b(?:that|which|who|whose|whether|if|how|what|when|where|why|while|because|against|(?:sa[yi]|"
+    r"stat|explain|describ|mention|compar|list|warn|claim|suggest|recommend|advis)[a-z]*s)\b",
+    re.I,
+)
 # "Warns against X" says what "advises not to X" says.
 AGAINST = re.compile(
     r"\b(?:warns?|advises?|cautions?|recommends?)\s+(?:\w+\s+){0,2}?against|\bdiscourages?\b", re.I
@@ -140,8 +174,7 @@ AGAINST = re.compile(
 @lru_cache(maxsize=4096)
 def said(text: str) -> Said:
     """What a text is on, by its words."""
-    turned = "gainst" in text or "discour" in text
-    return Said(text, words(AGAINST.sub("recommends not", text) if turned else text))
+    return Said(text, words(AGAINST.sub("recommends not", text)))
 
 
 def compare(criteria: Iterable[tuple[Criterion, str]], found: Found) -> None:
@@ -163,9 +196,9 @@ def _both_signs(
         wanted = {said(c.text).key: c for c, _ in rewarded}
         for c, folded in members if wanted else ():
             other = wanted.get(said(c.text).key)
-            if other is None or c.check != other.check:
-                continue
-            if folded == " ".join(words(other.text)) or said(c.text).same(said(other.text)):
+            if (other and c.check == other.check) and (
+                folded == " ".join(words(other.text)) or said(c.text).same(said(other.text))
+            ):
                 found(
                     "contradiction",
                     "warning",
@@ -196,18 +229,24 @@ def _names(criteria: Sequence[Criterion]) -> str:
 
 
 def _twice(criteria: list[Criterion], found: Found) -> None:
-    """Criteria that say the same, as one group; those that forbid what another asks for."""
-    groups: list[list[Criterion]] = []
-    for c in criteria:
-        for group in groups:
-            if said(c.text).same(said(group[0].text)) and c.check == group[0].check:
-                group.append(c)
-                break
-        else:
-            for group in groups:
-                _opposed(group[0], c, found)
-            groups.append([c])
-    for group in groups:
+    """Criteria that say the same, as one group; those that forbid what another asks for. Only
+    groups that share a stem are compared."""
+    heard = [said(c.text) for c in criteria]
+    times = Counter(w for s in heard for w in s.key)
+    groups: list[tuple[Said, list[Criterion]]] = []
+    holding: dict[str, list[int]] = defaultdict(list)
+    for c, s in zip(criteria, heard, strict=True):
+        near = [groups[i] for i in sorted({i for w in s.key for i in holding[w]})]
+        same = (g for t, g in near if s.same(t, times) and c.check == g[0].check)
+        if group := next(same, None):
+            group.append(c)
+            continue
+        for t, g in near:
+            _opposed(g[0], t, c, s, found)
+        for w in s.key:
+            holding[w].append(len(groups))
+        groups.append((s, [c]))
+    for _, group in groups:
         if len(group) > 1:
             _repeated(group, found)
     if criteria[0].weight >= 0:  # too long and too short may both cost
@@ -225,12 +264,10 @@ def _repeated(same: Sequence[Criterion], found: Found) -> None:
     )
 
 
-def _opposed(o: Criterion, c: Criterion, found: Found) -> None:
-    """A criterion that forbids what another asks for."""
-    s, t = said(c.text), said(o.text)
-    about = (s.key, s.literal) == (t.key, t.literal) and c.weight >= 0
-    plain = s.core == t.core or not (s.ordered or t.ordered)
-    if about and plain and s.key and s.negated != t.negated:
+def _opposed(o: Criterion, t: Said, c: Criterion, s: Said, found: Found) -> None:
+    """A criterion that forbids what another asks for; s, t : what c and o are on."""
+    alike = s.core == t.core or (s.key == t.key and not (s.ordered or t.ordered))
+    if alike and s.literal == t.literal and s.key and c.weight >= 0 and s.negated != t.negated:
         found(
             "contradiction",
             "warning",
@@ -243,10 +280,14 @@ def _opposed(o: Criterion, c: Criterion, found: Found) -> None:
 
 def _limits(criteria: list[Criterion], found: Found) -> None:
     """Counted limits on one thing that no answer meets. Where code counts both, that is certain."""
-    bounds = [(c, *b) for c in criteria for b in _bounds(c)]
-    for (o, noun2, of2, low2, high2, sure2), (c, noun, of, low, high, sure) in twice(bounds, 2):
+    bounds = grouped((b[0], (c, *b)) for c in criteria for b in _bounds(c))
+    for (o, noun, of2, low2, high2, sure2), (c, _, of, low, high, sure) in chain.from_iterable(
+        twice(x, 2) for x in bounds.values()
+    ):
         apart = low > high if o is c else low > high2 or low2 > high
-        if noun != noun2 or not _one_thing(of, of2):
+        small, large = sorted(b if b < INF else a for a, b in ((low, high), (low2, high2)))
+        alike = _one_thing(of, of2) and large <= FAR * max(small, 1.0)
+        if not alike or (sure is None and not apart):
             continue
         told = o is c or sure or sure2 or said(o.text).same(said(c.text))
         if (low, high) == (low2, high2) and not told:
@@ -276,26 +317,37 @@ def _limits(criteria: list[Criterion], found: Found) -> None:
 def _one_thing(a: frozenset[str], b: frozenset[str]) -> bool:
     """True where both are of one thing: of the same, or of an answer and what that answer is."""
     pieces = _cores(PIECES)
-    named = a & pieces, b & pieces
-    return a - pieces == b - pieces and (not all(named) or named[0] == named[1])
+    one, two = a & pieces, b & pieces
+    return a - pieces == b - pieces and (not (one and two) or one == two)
 
 
-def _bounds(c: Criterion) -> list[tuple[str, frozenset[str], float, float, bool]]:
-    """(what is counted, of what, least, most, by code?) for every limit that a criterion sets."""
+def _bounds(c: Criterion) -> list[tuple[str, frozenset[str], float, float, bool | None]]:
+    """(what is counted, of what, least, most, by code?) for every limit that a criterion sets; the
+    last is None for a thing that must be there, or must not."""
     if (found := measured(c)) is not None:
         name, low, high = found
         return [(name, frozenset(), low, high, True)]
-    if (
-        c.check is not None
-        or not (found := limits(c.text))
-        or NEGATED.search(LIMIT.sub("", c.text))
-    ):
+    if c.check is not None:
         return []
+    there = _presence(c.text)
+    if not (found := limits(c.text)) or NEGATED.search(LIMIT.sub("", c.text)):
+        return there
     rest = MANNER.sub(" ", EXACT.sub(r"\1", LIMIT.sub(" ", c.text)))
     # what a limit is on is told by the words that are left without it
-    thing = said(rest).key - (_cores(WHOLE) - _cores(PIECES))
-    return [
-        (noun + "s", thing, low, high, False)
-        for noun, low, high in found
-        if not (noun == "character" and thing and (low or high) < 20)  # a story's persons
-    ]
+    thing = (said(rest).key - (_cores(WHOLE) - _cores(PIECES))).union(
+        _cores(PIECES.intersection(words(rest)))  # a report, not what somebody reports
+    )
+    return [*((noun + "s", thing, low, high, False) for noun, low, high in found), *there]
+
+
+def _presence(text: str) -> list[tuple[str, frozenset[str], float, float, None]]:
+    """As `_bounds` of a criterion on a thing that an answer has, or has not."""
+    denied = NEGATED.search(text) is not None
+    m = (ABSENT if denied else PRESENT).match(text)
+    thing = tuple(map(_core, words(m["thing"]))) if m and not INNER.search(m["who"]) else ()
+    if not thing:
+        return []
+    scope = (said(of[1]).key if (of := SUBJECT.match(text)) else frozenset()).union(
+        thing[:-1] if denied else ()
+    )
+    return [(thing[-1], scope, float(not denied), 0.0 if denied else INF, None)]

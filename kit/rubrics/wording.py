@@ -40,7 +40,8 @@ JOINED = re.compile(
     r"\A(?:the\s+\w+\s+)?[a-z]{2,}[^s\W]s\s[^.]*?(,\s+(?:and\s+)?|\band\s+)(?:also\s+|then\s+)?"
     r"[a-z]{2,}[^s\W]s\s+(?:for\s+|to\s+)?(?:the|an?|its|their|his|her|why|how|whether)\b"
     rf"|(?:\b(?:and|but|as well as|while also)|(?<=\w);)\s+(?:also\s+|then\s+|it\s+|the "
-    rf"(?:response|answer)\s+)*(?:not\s+)?{VERBS}\b",
+    rf"(?:response|answer)\s+)*(?:not\s+)?{VERBS}\b"
+    r"|\band\s+(?:the|its)\s+\w+\s+(?:is|are|has|have|should|must)\b",
     re.I,
 )
 SEVERAL = re.compile(
@@ -59,7 +60,14 @@ ASIDE = re.compile(
 )  # not a demand
 # A clause has begun before the "and": what follows may still belong to it.
 INSIDE = re.compile(
-    r"\b(?:that|which|who|whose|whether|if|how|when|where|while|because|as|such)\b", re.I
+    r"\b(?:that|which|who|whose|whether|if|how|when|where|while|because|as|such|until|once)\b", re.I
+)
+# One act after another: "names the date, says where it is and does not promise a seat".
+ACTS = re.compile(
+    r"(?:[,;]|\band)\s+(?:and\s+)?(?:also\s+)?(?:it\s+)?"
+    + VERBS.replace("has|have|is|are|", "").replace("|must|should", "")
+    + r"\b",
+    re.I,
 )
 QUANTIFIED = frozenset("each every no all none".split())  # CLAUSE needs one of these words
 CONDITION = re.compile(
@@ -107,6 +115,8 @@ def several(text: str, tokens: Sequence[str]) -> bool:
         text = ASIDE.sub("", text)
     found = SEVERAL.search(text) or JOINED.search(text)
     apart = found and not INSIDE.search(text, 0, found.start(found.lastindex or 0))
+    if len(ACTS.findall(text)) > 1 and not INSIDE.search(text, 0, 40):
+        return True
     return bool(apart) or (not QUANTIFIED.isdisjoint(tokens) and _clauses(text))
 
 
@@ -119,7 +129,9 @@ def _clauses(text: str) -> bool:
 # A prompt that gives its own answer: "Who wrote Hamlet? (Answer: Shakespeare)".
 GIVEN = re.compile(
     r"(?:[(\[]\s*it(?:['’]s|\s+is|\s+was)|\b(?:hint|answer|solution)\s*:(?:\s*it\s+is)?"
-    r"|\bthe\s+(?:right\s+|correct\s+)?answer\s+is)\s+([^.?!)\]\n]{1,60})",
+    r"|\bthe\s+(?:right\s+|correct\s+)?answer\s+is"
+    r"|\b(?:answer|result|solution|total|value|sum)\s+(?:should|must|will|has\s+to)\s+"
+    r"(?:arrive\s+at|come\s+(?:out\s+(?:at|as)|to)|work\s+out\s+(?:at|as|to)|equal))\s+([^.?!)\]\n]{1,60})",
     re.I,
 )
 
@@ -142,7 +154,7 @@ BLANK = re.compile(
     r"|\[(?:(?i:insert|add|your|enter|fill\s+in)\b[^\]]{0,40}|[A-Z]{3,}(?:[ _][A-Z]+)*"
     r"|(?!sic\b)[A-Za-z]{3,}(?:\s[a-z]+){0,4})\](?!\()"
     r"|(?<![\w.-])(?:TODO|FIXME|TBD|TBA|XXX+)\b(?![-.]\w)|(?<!\w)_{3,}(?!\w)"
-    r"|\b(?i:lorem\s+ipsum)\b"
+    r"|\b(?i:lorem\s+ipsum)\b|(?<!\S)[?]{2,}(?!\S)"
 )
 # A criterion may speak of such blanks, and code or a formula is full of them.
 ON_BLANKS = re.compile(
@@ -158,6 +170,9 @@ CUT = re.compile(
     r"|if|while|although|whether|for\s+example|e\.g\.|i\.e\."
     r"|(?<!\bis\s)(?<!\boption\s)(?<!\bvitamin\s)(?<!\btype\s)a"
     r")\s*[,(]?\s*\Z|(?<=\w):\s*\Z|(?<=\w\s)\([^()\[\]\\]{0,60}\Z"
+    r"|\s(?:within|during|until|via|upon|despite|throughout|(?<!is\s)per)\s*\Z"
+    r"|\b(?:sa[iy]|stat|explain|mention|not|claim)[a-z]*s\s+that\s(?!.*\b(?:wh\w+|how|that)\b)(?s:.*)"
+    r"\s(?:into|by|against|among|towards?)\s*\Z"
     r"|\A(?!.*\b(?:what|which|who|whom|whose|where|how|that|to\s+\w+)\b)(?s:.*)\s"
     r"(?:of|from|into|with|for|by|during|towards?|against|among|within)\s*\Z"
 )

@@ -528,5 +528,4 @@ SEVENTH = [
     ('implied-limit', 'Write a cover letter for a nurse.', [('Is no longer than 300 words', 3), ('Contains no more than 400 words', 3)], 1),
     ('contradiction', 'Write a product description for a kettle.', [('Is written entirely in French', 3), ('The whole description is in German', 3)], 1),
     ('contradiction', 'List advantages of remote work.', [('Lists at least six advantages', 3), ('Lists no more than four advantages', 3)], 1),
-    ('points-in-text', 'How do I descale a coffee machine?', [('Mentions vinegar or citric acid [10 points]', 3), ('Says to rinse afterwards', 2)], 0),
 ]  # fmt: skip
