@@ -94,10 +94,16 @@ _WORD = r"[\w'’/&+-]+"
 PLAIN = re.compile(
     rf"(?!{_WORD}(?:[:：]|[\s*_]+[-–—:：]\s))"
     rf"(?!(?!\w+s\s){_WORD}(?:\s{_WORD}){{1,2}}[\s*_]*(?:[:：](?!\S)|\s[-–—]\s))"
-    rf"(?!{SCORED.pattern}|(?:or|and)\W*\Z)"
+    rf"(?!{SCORED.pattern}|(?:or|and)\b|.*\s(?:or|and),?\Z)"
     # a step of a scale in words
     r"(?!(?:not(?: at all)?|hardly|barely|slightly|somewhat|partly|partially|moderately|fairly"
     r"|mostly|quite|very|extremely|highly|completely|fully|totally)(?: \w+)?\W*\Z)"
+    r"(?!(?:excellent|good|fair|poor|bad|weak|strong|high|medium|low|ok|average|(?:in)?adequate"
+    r"|(?:un)?(?:acceptable|clear|satisfactory))\W*\Z)"
+    # what a grader is told
+    r"(?!(?:pass|fail|bonus|full|half|partial|no|\d+)\s(?:\S+\s)?(?:if|unless)\b"
+    r"|(?:an? |the )?(?:poor|bad|weak|wrong|failing)"
+    rf"\s(?:answer|response|repl)|(?:an?|one|two|three|half|full|no|extra|\d+)\s{_UNIT})"
     r"(?!(?:do not |never )?(?:award|reward|deduct|penali[sz]e)\b)"
     r"(?!(?:los[et]s?|costs?|take off|subtract|remove|minus)\b.*"
     rf"\b(?:\d+|an?|one|two|half)\s{_UNIT})"

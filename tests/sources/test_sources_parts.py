@@ -161,6 +161,12 @@ def test_titles_sections_and_lists_of_a_rubric_are_read(text, texts):
         "Criterion 1\nNames Paris\nCriterion 2\nIs polite",
         "1. A\n3. B",
         "1. A\n2) B",
+        "- names Paris, or\n- names Lyon",
+        "1. Poor\n2. Fair\n3. Good",
+        "Pass if it names Paris.\nFail if it names London.",
+        "- Full marks for Paris\n- No marks for London",
+        "- 1 if wrong\n- 2 if right",
+        "A poor answer names London.\nA good answer names Paris.",
     ],
 )
 def test_a_text_of_any_other_form_is_an_error_with_an_example(text):
@@ -587,6 +593,7 @@ def test_an_item_that_says_that_it_costs_is_no_item(item):
         "- Remove bullet points from the text\n- Subtract 3 from both sides",
         "- The value -1 is returned\n- Penalizes outliers",
         "- Nothing about London\n- No slang",
+        "- CORRECT if it names Paris\n- Asks if it hurts\n- Either names Paris or Lyon\n- Is clear",
     ],
 )
 def test_plain_lists_stay_lists(text):
