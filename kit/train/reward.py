@@ -371,8 +371,8 @@ def _moved(composer: Composer, task: Task, response: Response, grade: Grade) -> 
 
 
 def shuffled(pay: Any, seed: int) -> Any:
-    """The same reward function, its rewards dealt out at random among the answers to one prompt: a
-    control without learning.
+    """The same reward function, its known rewards dealt out at random among the answers to one
+    prompt that have one: a control without learning.
     """
 
     async def control(**batch: Any) -> list[float | None]:
@@ -380,7 +380,7 @@ def shuffled(pay: Any, seed: int) -> Any:
         out = list(paid)
         key = fingerprint([seed, batch["completion_ids"]])
         for task in dict.fromkeys(ids):
-            mine = [i for i, t in enumerate(ids) if t == task]
+            mine = [i for i, t in enumerate(ids) if t == task and paid[i] is not None]
             dealt = random.Random(f"{key}/{task}").sample(mine, len(mine))
             for i, j in zip(mine, dealt, strict=True):
                 out[i] = paid[j]

@@ -161,6 +161,9 @@ def test_the_control_deals_each_groups_rewards_out_again():
     assert first == again != asyncio.run(pay())
     assert sorted(first[:4]) == [0.1, 0.2, 0.3, 0.4]
     assert set(first[4:]) == {None, 0.6, 0.7, 0.8}
+    # what is unknown was dealt out too: an answer without a reward was trained on
+    assert first[4] is again[4] is None
+    assert all(asyncio.run(reward.shuffled(pay, k)(**batch))[4] is None for k in range(9))
     assert first != asyncio.run(reward.shuffled(pay, 1)(**batch))
 
 
