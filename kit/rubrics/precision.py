@@ -25,10 +25,10 @@ before), of 30 planted before, 16 and then 28; on 196 sound criteria none of the
 spoke.
 
 "near-duplicate" then learned to trust two words that no other criterion of the row has: over the
-same 30,000 criteria it names 18 more, about 15 of them right at a glance; "sign" learned which verbs
-only speak of a fault: 2 of 26,444 criteria that pay were named in error, and mended. Of 22 faults
-planted in other domains before the rules were looked at, 15 were then named at first sight (11
-before), and none of the 65 sound criteria that stood beside them.
+same 30,000 criteria it names 18 more, about 15 of them right at a glance; "sign" learned which
+verbs only speak of a fault: 2 of 26,444 criteria that pay were named in error, and mended. Of 22
+faults planted in other domains before the rules were looked at, 15 were then named at first sight
+(11 before), and none of the 65 sound criteria that stood beside them.
 """
 
 from __future__ import annotations
