@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 
@@ -42,6 +42,16 @@ class KitError(Exception):
         for there, what, where, fix in faults:
             if there:
                 raise cls(what, where=where, fix=fix)
+
+    @classmethod
+    def other(cls, name: str, value: object, known: Collection[object], where: str) -> None:
+        """Raise unless the value is among those that are known.
+
+        >>> KitError.other("mode", "log", ("log", "brier"), "argument mode")
+        """
+        if value not in known:
+            fix = f"use one of {', '.join(map(str, known))}"
+            raise cls(f"{name} is {value!r}", where=where, fix=fix)
 
 
 @contextmanager

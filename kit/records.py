@@ -98,12 +98,7 @@ class Criterion:
                 f"weight is {self.weight!r}, not a finite number",
                 where=f"criterion {self.id!r}, field weight",
             )
-        if self.scale not in SCALES:
-            raise DataError(
-                f"scale is {self.scale!r}",
-                where=f"criterion {self.id!r}, field scale",
-                fix=f"use one of {SCALES}",
-            )
+        DataError.other("scale", self.scale, SCALES, f"criterion {self.id!r}, field scale")
         if self.scale == "ordinal" and len(self.levels) < 2:
             raise DataError(
                 "an ordinal criterion needs at least two levels",
@@ -282,8 +277,7 @@ class Verdict:
 
     def __post_init__(self) -> None:
         where = f"verdict on {self.task_id}/{self.response_id}/{self.criterion_id}"
-        if self.status not in STATUSES:
-            raise DataError(f"status is {self.status!r}", where=where, fix=f"use one of {STATUSES}")
+        DataError.other("status", self.status, STATUSES, where)
         if self.status == "unknown" and self.failure not in FAILURES:
             raise DataError(
                 f"an unknown verdict needs a failure kind, got {self.failure!r}",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from .errors import KitError
@@ -100,14 +101,20 @@ def labels_of(human: Any) -> dict[tuple[str, str, str], float]:
 
 
 def averaged(ratings: Sequence[float]) -> float | None:
-    """The mean of what raters gave; None where nobody did, or where they are split evenly and
-    nobody says the middle.
+    """The mean of what raters gave; None where nobody did, or where they are split evenly: their
+    mean is the middle, which nobody says, and half of them are below. Within rounding of a level (k
+    of n) it is that level.
 
-    >>> averaged([1.0, 0.0]), averaged([1.0, 1.0, 0.0]) > 0.5, averaged([0.0, 0.5, 1.0])
-    (None, True, 0.5)
+    >>> averaged([1.0, 0.0]), averaged([0.2, 0.2, 0.2]), averaged([0.6, 0.7, 0.2])
+    (None, 0.2, 0.5)
     """
-    mean = sum(ratings) / len(ratings) if ratings else None
-    return None if mean == 0.5 and 0.5 not in ratings else mean
+    if not ratings:
+        return None
+    mean = sum(ratings) / len(ratings)
+    level = float(Fraction(mean).limit_denominator(1000))
+    mean = level if abs(mean - level) < 1e-12 else mean
+    even = 0.5 not in ratings and 2 * sum(r < 0.5 for r in ratings) == len(ratings)
+    return None if mean == 0.5 and even else mean
 
 
 def ratings_of(human: Any) -> dict[tuple[str, str, str], list[float]]:

@@ -229,10 +229,7 @@ def width(k: int, closed: str = "right") -> Locator:
 
 def closed_right(closed: str) -> bool:
     """True for "right", False for "left", DataError otherwise."""
-    if closed not in ("left", "right"):
-        raise DataError(
-            f"closed is {closed!r}", where="argument closed", fix='use "right" or "left"'
-        )
+    DataError.other("closed", closed, ("right", "left"), "argument closed")
     return closed == "right"
 
 

@@ -155,10 +155,7 @@ def check(
     >>> check([0.2, None], [1, 0], missing="count").missing
     1
     """
-    if missing not in ("raise", "count"):
-        raise DataError(
-            f"missing is {missing!r}", where="argument missing", fix='use "raise" or "count"'
-        )
+    DataError.other("missing", missing, ("raise", "count"), "argument missing")
     p, y = _column(conf, name), _column(correct, "correct")
     DataError.first(
         (

@@ -66,10 +66,7 @@ def fit(
 
 
 def _fit(x: Inputs, method: str) -> Recalibrator:
-    if method not in METHODS:
-        raise DataError(
-            f"method is {method!r}", where="argument method", fix=f"use one of {METHODS}"
-        )
+    DataError.other("method", method, METHODS, "argument method")
     both_classes(x, "recalibration")
     edge = 1 / (2 * x.size + 2)
     fitted = {

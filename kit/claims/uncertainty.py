@@ -109,12 +109,7 @@ def score(task: Task, response: Response, *, name: str = "uncertainty", mode: st
 
     mode : see MODES; "auto" takes "behaviour" for a question without an answer, else "brier".
     """
-    if mode not in MODES:
-        raise KitError(
-            f"mode is {mode!r}",
-            where="verifier uncertainty, option mode",
-            fix=f"use one of {', '.join(MODES)}",
-        )
+    KitError.other("mode", mode, MODES, "verifier uncertainty, option mode")
     said = stated(response.text)
     c = response.confidence if said.value is None else said.value
     value, details = (0.0, {"note": said.problem}) if c is None else _value(task, response, mode, c)

@@ -221,7 +221,8 @@ def by_levels(
     told = [f for f in told if f.code != UNREAD or _on(f) not in scaled]
     places = _places(out, own, numbers)
     for i, c in own.items():
-        v, place = out[i], places[i]
+        v = out[i]
+        place = _share(v, c) if places[i] is None else places[i]
         if place is not None:
             meta = {**v.meta, "level": place}
             out[i] = replace(v, status="level", value=place / _top(c), failure=None, meta=meta)
@@ -313,6 +314,16 @@ def _named(label: Any, c: Criterion) -> float | None:
         if x is not None and ends[0] <= x <= ends[1]:
             return i
     return None
+
+
+def _share(v: Verdict, c: Criterion) -> float | None:
+    """The level or points of which a label gives the share, to the digits that it has."""
+    said, sign, _ = as_text(v.meta["label"]).partition("%")
+    if v.status != "level" or not sign:
+        return None
+    place, digits = round(v.value * _top(c)), len(said.strip().partition(".")[2])
+    wide = 0.005 * 0.1**digits + 1e-9
+    return place if abs(v.value - place / _top(c)) <= wide else None
 
 
 def _numbered(c: Criterion) -> bool:

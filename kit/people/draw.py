@@ -14,9 +14,9 @@ from typing import Any
 from .. import stats
 from ..data import TaskSet, answers_of, tasks_of
 from ..data.schemas import stamped
-from ..data.values import as_text, guarded
+from ..data.values import as_text, guarded, number
 from ..errors import DataError
-from ..records import Response, Task, Verdict, grouped
+from ..records import Criterion, Response, Task, Verdict, grouped
 from .beside import sign
 from .labels import Key, Labels, read_labels, strays, verdicts_of
 
@@ -221,16 +221,22 @@ def _rows(
                 "design": design,
                 "inclusion": round(inclusion[key], 12),
             }
-            said = [_said(v) for v in old.said.get(key, ())] or [{}]
+            said = [_said(v, c) for v in old.said.get(key, ())] or [{}]
             out += [stamped("labels", row | {k: x[k] for k in row.keys() & x}) for x in said]
     return out
 
 
-def _said(v: Verdict) -> dict[str, str]:
-    """A label as it is written, and whose it is; one without a value as it stood."""
-    stood = guarded(as_text(v.meta.get("label", "unknown") or ""))
-    label = {1.0: "met", 0.0: "unmet", None: stood}.get(v.value, f"{100 * (v.value or 0):.15g}%")
-    return {"label": label, "rater": guarded(v.judge.removeprefix("human").removeprefix(":"))}
+def _said(v: Verdict, c: Criterion) -> dict[str, str]:
+    """A label as it was written, and whose it is; a number, whose scale its file tells, as a
+    level's words, as points of all points, or as a share."""
+    label, place = v.meta.get("label", "unknown"), v.meta.get("level")
+    label = "" if label is None else as_text(label)
+    if v.value is not None and (label == "unknown" or number(label.partition("/")[0]) is not None):
+        label = {1.0: "met", 0.0: "unmet"}.get(v.value, f"{100 * v.value:.15g}%")
+        if place is not None:
+            label = c.levels[int(place)] if c.levels else f"{place:.15g}/{c.points:.15g}"
+    rater = v.judge.removeprefix("human").removeprefix(":")
+    return {"label": guarded(label), "rater": guarded(rater)}
 
 
 def _worth(

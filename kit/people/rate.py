@@ -108,8 +108,7 @@ def rate(
     how : the score's denominator, as in stats.rubric_score; [0, 1] for "flip".
     Criteria that code decides are left out. Intervals are clustered by the tasks' group.
     """
-    if how not in HOW:
-        raise DataError(f"how is {how!r}", where="--how", fix=f"use one of {', '.join(HOW)}")
+    DataError.other("how", how, HOW, "--how")
     rows = beside(tasks, labels, grades).judged()
     chosen = _design(rows, design)
     if chosen == "shifted":  # what people could not say elsewhere is no row of these answers

@@ -283,10 +283,7 @@ def table_stat(measure: str, q: int) -> Callable[[np.ndarray], np.ndarray]:
         "kappa": lambda s: _beyond(_cohen, s, np.eye(q)),
         "ac1": lambda s: _beyond(_gwet, s, np.eye(q)),
     }
-    if measure not in named:
-        raise DataError(
-            f"measure is {measure!r}", where="measure", fix=f"use one of {sorted(named)}"
-        )
+    DataError.other("measure", measure, named, "measure")
     return lambda t: named[measure](_share(t, q))
 
 

@@ -298,8 +298,7 @@ def estimate(
         only there. leans : the limit on the side of the longer tail is farther off (`lean`).
     Source: Efron & Tibshirani 1993, chapter 11; interval `limits` with `effective_df`.
     """
-    if se not in ("jackknife", "linear"):
-        raise DataError(f"se is {se!r}", where="se", fix='use "jackknife" or "linear"')
+    DataError.other("se", se, ("jackknife", "linear"), "se")
     c, level = len(cluster_sums), sure_level(level)
     value, left = jackknife(stat, cluster_sums)
     if c == 0 or math.isnan(value):

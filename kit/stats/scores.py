@@ -82,8 +82,7 @@ def _rows(
     human: Sequence[Any] | None,
     how: str,
 ) -> _Rows:
-    if how not in HOW:
-        raise DataError(f"how is {how!r}", where="how", fix=f"use one of {HOW}")
+    DataError.other("how", how, HOW, "how")
     n = same_length(verdicts=verdicts, weights=weights, answer=answer, cluster=cluster, human=human)
     w, (group, n_answers) = floats(weights, name="weights"), codes(answer, n)
     if np.isnan(w).any():

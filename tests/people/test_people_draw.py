@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from kit.data.values import unguarded
 from kit.errors import DataError
 from kit.people.view import joined, judgments
 from kit.records import Criterion, Response, Task, Verdict
-from kit.tables import table
+from kit.tables import averaged, table
 
 
 def study(folder, *, prompts=120, seed=0):
@@ -315,6 +316,49 @@ def test_points_of_the_kits_own_form_are_points_where_nobody_gave_more_than_one(
         assert list(people.read_labels(path, tasks).values.values()) == wanted
         both = kit.load(files[0]).joined(kit.load(files[1])).joined(kit.load(path))
         assert [v.value for v in both.verdicts] == wanted
+
+
+def test_a_draw_that_goes_on_keeps_labels_as_they_were_written(tmp_path):
+    """ "ok" was written anew as 66.6666666666667%: no level's value, and a kappa of 1.00 was .43."""
+    words = ["bad", "poor", "ok", "good"]
+    criteria = {
+        "c": {"scale": "ordinal", "levels": words},
+        "p": {"scale": "points", "points": 7},
+    }
+    rubric = [{"id": i, "text": f"Is {i}.", **more} for i, more in criteria.items()]
+    files = [
+        write(tmp_path / "t.jsonl", [{"id": "t", "prompt": "p", "criteria": rubric}]),
+        write(tmp_path / "a.jsonl", [{"task_id": "t", "response_id": "r", "response": "Hi"}]),
+    ]
+    rows, tasks = kit.draw(*files, n=2).rows, kit.load(files[0]).tasks
+    for said, kept, values in (
+        (("ok", "3"), ("ok", "3/7"), (2 / 3, 3 / 7)),
+        (("33%", "3/7"), ("33%", "3/7"), (1 / 3, 3 / 7)),
+        (("66.7%", "42.9%"), ("66.7%", "42.9%"), (2 / 3, 3 / 7)),
+        (("partly", "40%"), ("partly", "40%"), (0.5, 0.4)),
+    ):
+        given = dict(zip("cp", said, strict=True))
+        path = write(tmp_path / "l.jsonl", [r | {"label": given[r["criterion_id"]]} for r in rows])
+        again = kit.draw(*files, n=2, labels=path).rows
+        assert {r["criterion_id"]: r["label"] for r in again} == dict(zip("cp", kept, strict=True))
+        for labels in (path, write(tmp_path / "m.jsonl", again)):
+            found = people.read_labels(labels, tasks).values
+            assert tuple(found["t", "r", i] for i in "cp") == values
+
+
+def test_raters_who_all_say_one_level_say_that_level():
+    """.2 + .2 + .2 over 3 was no level: judge and three people who agree had a kappa of .455."""
+    for place, top in ((p, n) for n in range(2, 12) for p in range(1, n)):
+        same, apart = [place / top] * 7, [(place - 1) / top, (place + 1) / top]
+        means = {averaged(same[:n]) for n in range(1, 8)} | {averaged(apart * 3)}
+        assert means - {None} == {place / top}
+
+
+def test_raters_in_any_order_are_split_or_are_not():
+    """2, 6 and 7 of 10 points were a tie, 6, 7 and 2 were .49999999999999994, which is refused."""
+    for said, mean in (((2, 6, 7), 0.5), ((2, 2, 2, 8, 8, 8), None), ((1, 5, 9), 0.5)):
+        for order in permutations([x / 10 for x in said]):
+            assert averaged(order) == mean
 
 
 def test_an_answer_with_a_lone_carriage_return_leaves_the_table_whole(tmp_path):
