@@ -34,6 +34,8 @@ NAME = re.compile(  # and of an answer
     r"(?:r-[0-9a-f]{12}|response|demonstration|undesired|chosen|rejected|completion|output|answer"
     r"|ideal|reference-\d+)(?:#.+)?"
 )
+MADE = re.compile(r"(?:[cnpqr]|item-)\d+(?:\.\d+)*(?:#\d+)?")  # and of a criterion
+OF = "criterion's "
 NUMBER = re.compile(r" \(\d+\)\Z")  # behind a name that was taken
 APART = (
     "model",
@@ -64,7 +66,7 @@ def joined(one: TaskSet, two: TaskSet) -> dict[str, Any]:
     sides = (one, two)
     file = str(two.path.name if two.path else "task set")
     ends, notes = _ends(sides, file)
-    ids, tasks = _tasks(sides, ends, file)
+    ids, names, tasks = _tasks(sides, ends, file)
     by_id = {t.id: t for t in tasks}
     moved, responses, renamed = _answers(sides, ids, file)
     there = {(to, place[2]): (to, name) for place, (to, name) in reversed(moved.items())}
@@ -72,21 +74,29 @@ def joined(one: TaskSet, two: TaskSet) -> dict[str, Any]:
     def on(side: int, v: Verdict) -> Verdict:
         here = _to(ids, side, v.task_id), v.response_id
         here = moved.get((side, v.task_id, v.response_id), there.get(here, here))
-        return replace(v, task_id=here[0], response_id=here[1])
+        on = names.get((side, v.task_id, v.criterion_id), v.criterion_id)
+        return replace(v, task_id=here[0], response_id=here[1], criterion_id=on)
 
     read = [
         by_levels(
             [on(n, v) for v in s.verdicts],
-            [replace(f, task_id=_to(ids, n, f.task_id)) for f in _found(s, n, ids, by_id)],
+            [
+                replace(
+                    f,
+                    task_id=_to(ids, n, f.task_id),
+                    criterion_id=names.get((n, f.task_id, f.criterion_id), f.criterion_id),
+                )
+                for f in _found(s, n, ids, by_id)
+            ],
             tasks,
         )
         for n, s in enumerate(sides)
     ]
     verdicts = list({_label(v): v for v in reversed(read[0][0] + read[1][0])}.values())[::-1]
     criteria = {t.id: {c.id for c in t.criteria} for t in tasks}
-    names = set().union(*criteria.values())
+    called = set().union(*criteria.values())
     findings = [
-        replace(f, severity="error", suggestion=COLUMN) if is_column(f, names) else f
+        replace(f, severity="error", suggestion=COLUMN) if is_column(f, called) else f
         for f in chain(read[0][1], read[1][1])
         if f.code not in HANGS or f.severity != "error"
     ]
@@ -152,9 +162,8 @@ def _ends(sides: Sequence[TaskSet], file: str) -> tuple[dict[tuple, tuple], list
         elif not rank[0] and not (rank[1] and not side):
             lost += len(sides[side].answers(t.id)) * hubs[there]
         if rank == (True, False) and not alike(RANKS[:2], said):
-            apart |= dict.fromkeys(
-                alike(RANKS[:2], {k: said[k] for k in said.keys() - {"criteria"}})
-            )
+            near = alike(RANKS[:2], {k: x for k, x in said.items() if not k.startswith(OF)})
+            apart |= dict.fromkeys(near if side else [t.id] * bool(near))
     return ends, [
         *_note(
             lost,
@@ -185,18 +194,38 @@ def _rank(t: Task) -> tuple[bool, bool]:
 
 
 def _says(t: Task) -> dict[str, str]:
-    """What makes tasks that ask the same two: what an answer is held against, and the criteria."""
+    """What makes tasks that ask the same two: what an answer is held against, and what is said of
+    the criteria, by their texts: of their names only those that a file gave."""
     said = {k: v for k, v in t.meta.items() if READS.fullmatch(spelled(k))}
     said |= {"system": t.system, "sources": sorted(t.sources.items())}
-    own = ([as_text(x) for k, x in vars(c).items() if k != "meta"] for c in t.criteria)
-    said |= {"criteria": sorted(own)}
+    each = [(c.text, {("id", None): c.id} | _said(c)) for c in t.criteria]
+    own = grouped((OF + n, (on, as_text(x))) for on, held in each for (n, _), x in held.items())
+    said |= {k: sorted(x) for k, x in own.items() if k != f"{OF}id" or not _numbered(t)}
     return {k: as_text(v) for k, v in said.items() if v}
+
+
+def _numbered(t: Task) -> bool:
+    """Whether the kit named a task's criteria."""
+    return all(MADE.fullmatch(c.id) for c in t.criteria)
+
+
+def _called(t: Task, lead: Task) -> Task:
+    """A task with its criteria called as those of their texts are in the same task `lead`, where
+    the kit named those of one of the two; those that are not there by their texts."""
+    texts = [c.text for c in t.criteria]
+    if not (_numbered(t) or _numbered(lead)) or len(set(texts)) < len(texts):
+        return t
+    there = {c.text: c.id for c in lead.criteria}
+    names = {c.id: there.get(c.text) or c.text or c.id for c in t.criteria}
+    own = (replace(c, id=names[c.id], parent=names.get(c.parent, c.parent)) for c in t.criteria)
+    return replace(t, criteria=tuple(own))
 
 
 def _tasks(
     sides: Sequence[TaskSet], ends: Mapping[tuple, tuple], file: str
-) -> tuple[dict[tuple, str], list[Task]]:
-    """Place of a task -> its id in the joined set; and the tasks there, with what both say."""
+) -> tuple[dict[tuple, str], dict[tuple, str], list[Task]]:
+    """Place of a task -> its id in the joined set; and of a criterion; and the tasks there, with
+    what both say."""
     every = {(n, t.id): t for n, s in enumerate(sides) for t in s.tasks}
     same: dict[tuple, list[tuple]] = {}
     for place in every:
@@ -206,6 +235,7 @@ def _tasks(
         same.setdefault(end, []).append(place)
     held = {i: n for n, i in reversed(same)}  # an id of its own is there once
     ids: dict[tuple, str] = {}
+    names: dict[tuple, str] = {}
     tasks = []
     for end, places in same.items():
         name = end[1]
@@ -213,6 +243,12 @@ def _tasks(
             name = unused(name, lambda n: n not in held)
             held[name] = end[0]
         ids |= dict.fromkeys(places, name)
+        # a set without labels was judged: its criteria keep their names
+        lead = max(places, key=lambda p: (bool(every[p].criteria), not sides[p[0]].labels(p[1])))
+        for place in places:
+            old, every[place] = every[place].criteria, _called(every[place], every[lead])
+            pairs = zip(old, every[place].criteria, strict=True)
+            names |= {(*place, a.id): b.id for a, b in pairs}
         task = replace(every[end], id=name)
         for n, i in places:
             part = "flat" in (sides[n].format, sides[end[0]].format)
@@ -221,7 +257,7 @@ def _tasks(
                 theirs = replace(theirs, meta={})  # its answers have it
             task = _filled_task(task, theirs, part, file)
         tasks.append(task)
-    return ids, tasks
+    return ids, names, tasks
 
 
 def _filled_task(

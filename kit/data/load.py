@@ -26,7 +26,7 @@ from .jsonl import plain, write_jsonl
 from .labels import FIELDS, extent, odd_labels, scale_of
 from .levels import SCALE, by_levels
 from .rows import Context, Row
-from .shelf import Shelf, same_task, say_ids
+from .shelf import Ids, Shelf
 from .tables import kind_of, named, read_values
 from .taskset import Parsed, TaskSet
 
@@ -104,8 +104,8 @@ def _levelled(p: Parsed) -> Parsed:
 
 
 def _on_scale(source: Source, stream: Iterable[Any], context: Context) -> Iterable[Any]:
-    """The stream; before the first row with labels the scale of all is known: a file is read once
-    more for it, of other rows the rest is held."""
+    """The stream; before the first row with labels the scale of all is known, and whose their ids
+    are: a file is read once more for it, of other rows the rest is held."""
     stream = iter(stream)
     for first in stream:
         if isinstance(first[1], Mapping) and _labelled(first[1], context):
@@ -118,9 +118,12 @@ def _on_scale(source: Source, stream: Iterable[Any], context: Context) -> Iterab
         held = _values(source, Context(), lambda *_: None)
     else:
         held = rest = list(rest)
-    found = (detect.labels_of(row) for _, row in held if isinstance(row, Mapping))
+    ids = Ids(context)
+    found = (detect.labels_of(ids.look(row)) for _, row in held if isinstance(row, Mapping))
     context.extent = extent(itertools.chain.from_iterable(found))
     context.scale = scale_of(*context.extent)
+    if context.format in ("flat", "answers"):
+        ids.say()
     yield from rest
 
 
@@ -172,7 +175,6 @@ def _read(
 ) -> Iterator[Parsed]:
     reader = detect.READERS.get(context.format)
     ours = context.format == "kit"
-    held: list[Row] = []  # the rows of one task of a flat table
     for where, value in stream:
         context.rows += 1
         number = context.rows
@@ -191,19 +193,13 @@ def _read(
                 "warning",
                 suggestion="put them into a file of their own, or give format=",
             )
+        names = context.names if reader else context.names | detect.columns(row.data)
+        row.data = {names.get(k, k): v for k, v in row.data.items()}
         if reader is None:  # a flat table: it may be sorted by model, by criterion or by rater
-            names = detect.columns(row.data)
-            row.data = {names.get(k, k): v for k, v in row.data.items()}
-            if held and not same_task(held[0], row):
-                say_ids(held[-1], row)
-                shelf.put(held)
-                held = []
-            held.append(row)
+            shelf.put(row)
             continue
         own = looks if looks == ("checklist" if ours else "kit") else context.format
         yield _one(detect.READERS[own], row, context)
-    if held:
-        shelf.put(held)
     yield from map(flat, shelf)
 
 

@@ -73,6 +73,7 @@ class Context:
         many of them ask what another one asks.
     again : names that are taken -> how often others wanted them.
     answers, numbers : those that may stand again, and the number behind each one's name.
+    names : a table's columns that have another name -> as which they are read.
     """
 
     name: str = ""
@@ -94,16 +95,17 @@ class Context:
     again: Counter[str] = field(default_factory=Counter)
     answers: Seen = field(default_factory=Seen)
     numbers: array[int] = field(default_factory=lambda: array("I"))
+    names: dict[str | None, str] = field(default_factory=dict)
     rows: int = 0
     skipped: int = 0
     whole: bool = False
     given: bool = False
     numbered: dict[bool, tuple[str, str, str]] = field(default_factory=dict)
 
-    def count(self, code: str, message: str, severity: str, **more: Any) -> None:
-        """Count a row of which this is to be said."""
+    def count(self, code: str, message: str, severity: str, n: int = 1, **more: Any) -> None:
+        """Count a row, or several, of which this is to be said."""
         made = Finding(code=code, severity=severity, where=self.name, message=message, **more)
-        self.counted[made] += 1
+        self.counted[made] += n
 
 
 class Row:

@@ -8,13 +8,15 @@ import json
 import re
 import tempfile
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from ..system.paths import naming
+from .again import WHOSE
 from .findings import Finding
 from .jsonl import dumps
+from .labels import giver
 from .names import spelled
 from .rows import Context, Row
 from .seen import Seen
@@ -28,44 +30,47 @@ TELLS = re.compile(  # the same where they have no ids: what an answer is held a
     rf"{ASKED_OF.pattern}|input|history|system(?:_prompt)?|sources|code|doc_id|background"
     r"|(?:source_)?(?:context|passage|document|article)s?"
 )
+ROW = "id of the row"
+ANSWER = re.compile(rf"task_id|text|{WHOSE.pattern}")
+LABEL = re.compile(rf"criteri(?:on|a)(?:_id|_text)?|rubric_item|requirement|{WHOSE.pattern}")
 FAR = 2**40  # more bytes than a file has
 
 
 class Shelf:
-    """Blocks of rows, given back task by task in the order of first sight; 8 bytes of memory a
-    block and 20 a task.
+    """Rows, given back task by task in the order of first sight; 8 bytes of memory a row and 20 a
+    task.
 
     file : where they lie, open for reading and writing.
 
     >>> with tempfile.TemporaryFile() as file:
     ...     shelf = Shelf(file, Context())
     ...     for i, prompt in enumerate("aba"):
-    ...         shelf.put([Row({"prompt": prompt}, i, f"row {i}", Context())])
+    ...         shelf.put(Row({"prompt": prompt}, i, f"row {i}", Context()))
     ...     [[row.number for row in rows] for rows in shelf]
     [[0, 2], [1]]
     """
 
     def __init__(self, file: Any, context: Context) -> None:
         self.file, self.context = file, context
-        self.names, self.places = Seen(), array("Q")  # of each block: the name's number, its start
+        self.names, self.places = Seen(), array("Q")  # of each row: the name's number, its start
 
-    def put(self, rows: list[Row]) -> None:
-        """Lay down a block of one task; OSError where the disk is full."""
-        self.places.append(self.names.add(_name(rows[0]))[0] * FAR + self.file.tell())
-        held = [[r.data, r.number, r.where, [asdict(f) for f in r.findings]] for r in rows]
+    def put(self, row: Row) -> None:
+        """Lay down a row; OSError where the disk is full."""
+        self.places.append(self.names.add(_name(row))[0] * FAR + self.file.tell())
+        held = [row.data, row.number, row.where, [asdict(f) for f in row.findings]]
         with naming(tempfile.gettempdir()):
             self.file.write(dumps(held) + b"\n")
 
     def __iter__(self) -> Iterator[list[Row]]:
         for _, places in itertools.groupby(sorted(self.places), lambda p: p // FAR):
-            yield from _joined(list(self._block(p % FAR)) for p in places)
+            yield from _joined(self._row(p % FAR) for p in places)
 
-    def _block(self, start: int) -> Iterator[Row]:
+    def _row(self, start: int) -> Row:
         self.file.seek(start)
-        for *given, notes in json.loads(self.file.readline()):
-            row = Row(*given, self.context)
-            row.findings += [Finding(**f) for f in notes]
-            yield row
+        *given, notes = json.loads(self.file.readline())
+        row = Row(*given, self.context)
+        row.findings += [Finding(**f) for f in notes]
+        return row
 
 
 def _name(row: Row) -> str:
@@ -74,30 +79,28 @@ def _name(row: Row) -> str:
     return next(named, f"row {row.number}")
 
 
-def _joined(blocks: Iterable[list[Row]]) -> Iterable[list[Row]]:
-    """All rows of a task together, in the order of first sight; the blocks have one name."""
+def _joined(rows: Iterable[Row]) -> Iterable[list[Row]]:
+    """All rows of a task together, in the order of first sight; the rows have one name."""
     out: list[list[Row]] = []
     alike: dict[frozenset[str], dict[str, list[Row]]] = {}  # by fields filled, by values
-    for rows in blocks:
-        first = rows[0].data
-        ids = [first.get("task_id"), first.get("id")]
-        told = _told(rows[0], TELLS if ids == [None, None] else ASKED_OF)
+    for row in rows:
+        ids = [row.data.get("task_id"), row.data.get("id")]
+        told = _told(row.data, TELLS if ids == [None, None] else ASKED_OF)
         key = repr((ids, told))
         own = alike.setdefault(frozenset(told), {})
         others = (b for g in alike.values() if g is not own for b in g.values())
         near = itertools.chain([own[key]] if key in own else (), others)
-        known = next((b for b in near if same_task(b[0], rows[0])), None)
+        known = next((b for b in near if same_task(b[0], row)), None)
         if known is None:
-            own[key] = rows
-            out.append(rows)
-        else:
-            known += rows
+            known = own[key] = []
+            out.append(known)
+        known.append(row)
     return out
 
 
 def same_task(a: Row, b: Row) -> bool:
     ids = [k for k in ("task_id", "id") if (a.data.get(k), b.data.get(k)) != (None, None)]
-    one, two = (_told(r, ASKED_OF if ids else TELLS) for r in (a, b))
+    one, two = (_told(r.data, ASKED_OF if ids else TELLS) for r in (a, b))
     if any(v != two.get(k, v) for k, v in one.items()):
         return False  # one id for two prompts: the second gets an id of its own, and an error
     if ids:
@@ -105,22 +108,55 @@ def same_task(a: Row, b: Row) -> bool:
     return any(k in one and k in two for k in IDENT)
 
 
-def _told(row: Row, names: re.Pattern[str]) -> dict[str, Any]:
+def _told(row: Mapping[str, Any], names: re.Pattern[str]) -> dict[str, Any]:
     """The filled fields of a row that are called so."""
-    return {k: v for k, v in row.data.items() if names.fullmatch(spelled(str(k))) and not blank(v)}
+    return {k: v for k, v in row.items() if names.fullmatch(spelled(str(k))) and not blank(v)}
 
 
-def say_ids(a: Row, b: Row) -> None:
-    """A finding where two rows have one prompt and an `id` each: it may name the row."""
-    if (
-        _told(a, ASKED_OF) == _told(b, ASKED_OF) != {}
-        and a.data.get("id") != b.data.get("id")
-        and a.data.get("task_id") is None
-    ):
-        b.find(
-            "same-prompt",
-            f"the row before has this prompt too, and another id ({a.data.get('id')!r}, "
-            f"{b.data.get('id')!r}): they are two tasks",
-            field="id",
-            suggestion="call it criterion_id or row where it does not name the task",
+class Ids:
+    """Whose the `id` of a table's rows is, where no field names the task (of a flat one) or the
+    answer (of a row a label): the row's own if each row of a thing has another one, a thing has two
+    rows or more in the mean, and no two say the same of it. 60 bytes of memory a row.
+
+    >>> ids = Ids(Context(format="flat"))
+    >>> rows = [ids.look({"id": i, "prompt": "P", "criterion": c}) for i, c in enumerate("ab")]
+    >>> ids.say()
+    >>> ids.context.names
+    {'id': 'id of the row'}
+    """
+
+    def __init__(self, context: Context) -> None:
+        self.context, self.flat = context, context.format == "flat"
+        self.rows, self.things, self.named, self.labels = 0, Seen(), Seen(), Seen()
+
+    def look(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Take in a row; the same row."""
+        taken, needed = (
+            ("task_id", IDENT[2:]) if self.flat else ("response_id", ("response", "text"))
         )
+        named = not blank(row.get("id")) and blank(row.get(taken))
+        if named and not all(blank(row.get(k)) for k in needed):
+            thing = sorted(_told(row, TELLS if self.flat else ANSWER).items())
+            label = sorted(_told(row, LABEL).items())
+            self.rows += 1
+            self.things.add(repr(thing))
+            self.named.add(repr((thing, row["id"])))
+            self.labels.add(repr((thing, label, giver(row)[1])))
+        return row
+
+    def say(self) -> None:
+        """Count what is to be said of it; an id of the row's own has another name."""
+        n, things, ids, labels = self.rows, *map(len, (self.things, self.named, self.labels))
+        what, field = ("task", "task_id") if self.flat else ("answer", "response_id")
+        own = 0 < 2 * things <= n == ids == labels
+        if own or (things < ids and (self.flat or n == ids > labels > things)):
+            became = "it is the row's own, and kept in meta" if own else f"each names a {what}"
+            self.context.names |= {"id": ROW} if own else {}
+            self.context.count(
+                "field-conflict" if own else "same-prompt",
+                f"have {ids} ids on {things} {what}s: {became}",
+                "warning",
+                n,
+                field="id",
+                suggestion=f"call it {field} where it names the {what}, else row_id",
+            )

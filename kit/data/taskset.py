@@ -167,10 +167,11 @@ class TaskSet:
         a file of their own); findings, rows and skipped rows of both are kept.
 
         Tasks are the same by their id; those without one, and bare prompts, by what they ask, of
-        the same system and sources, with equal criteria or none. What one of them says is filled in
-        (held out wins), what both say must be equal, or DataError. Answers are the same by their
-        name and text; where the kit named one, by their text, of the same model and sample. What is
-        in both counts once, and what hangs on nothing becomes a finding.
+        the same system and sources, with equal criteria or none; criteria that the kit named by
+        their texts. What one of them says is filled in (held out wins), what both say must be
+        equal, or DataError. Answers are the same by their name and text; where the kit named one,
+        by their text, of the same model and sample. What is in both counts once, and what hangs on
+        nothing becomes a finding.
         """
         return replace(self, **joining.joined(self, other))
 

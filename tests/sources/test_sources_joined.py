@@ -138,6 +138,66 @@ def test_a_row_a_label_by_ids_is_a_label_on_what_is_there(names):
     assert sizes(joined(TASKS, rows(*ID), nested)) == (4, 4, 8)
 
 
+ASKS = {"Names Paris": 2, "Insults": -1, "Cites": 1}  # not in the order of the alphabet
+
+
+def table(*names, weights=False, own="", some=None, **more):
+    """A row a criterion of one task, which a file of rubrics and one of labels have alike."""
+    every = {"task_id": "t1", "prompt": "P1", "response": "A1", "label": "met"}
+    weighed = [{"weight": w} if weights else {} for w in ASKS.values()]
+    called = [{"criterion_id": f"{own}{n}"} if own else {} for n in range(3)]
+    rows = [
+        {k: every[k] for k in names} | {"criterion": text} | w | c | more
+        for text, w, c in zip(ASKS, weighed, called, strict=True)
+    ]
+    return rows[some:]
+
+
+BY_PROMPT = table("prompt", weights=True)
+RUBRICS = (
+    BY_PROMPT,
+    table("task_id", "prompt", weights=True),
+    [{"id": "t1", "prompt": "P1", "criteria": list(ASKS)}],
+    [
+        dict(id="t1", prompt="P1")
+        | {"criteria": [dict(id=i, text=t) for i, t in zip("xyz", ASKS, strict=True)]}
+    ],
+)
+SAYS = ("response", "label")
+
+
+TABLES = (
+    table("prompt", *SAYS),
+    table("prompt", *SAYS, weights=True),
+    table("task_id", *SAYS),
+    table("task_id", "prompt", *SAYS, rater="ann"),
+    table("task_id", *SAYS, some=-1),
+)
+BOTH = [(r, t) for r in RUBRICS for t in TABLES if r is not BY_PROMPT or "task_id" not in t[0]]
+
+
+@pytest.mark.parametrize(("rubric", "labels"), BOTH)
+@pytest.mark.parametrize("order", [1, -1])
+def test_criteria_without_ids_are_the_same_by_their_texts_in_any_order(rubric, labels, order):
+    """A table of labels joined only where the texts of the tasks stood in the alphabet's order."""
+    both = joined(*[rubric, labels][::order])
+    assert len(both.tasks) == 1 == len(both.responses) and not both.findings
+    (task,), (alone,) = both.tasks, load_tasks(rubric).tasks
+    assert {(c.id, c.text) for c in task.criteria} == {(c.id, c.text) for c in alone.criteria}
+    on = {c.id: c.text for c in alone.criteria}
+    assert [on[v.criterion_id] for v in both.verdicts] == sorted(r["criterion"] for r in labels)
+
+
+def test_criteria_that_two_files_name_are_not_held_for_others_of_their_texts():
+    files = [table("task_id", "prompt", own=own) for own in ("first ", "second ")]
+    with pytest.raises(DataError, match="its criteria are"):
+        joined(*files)
+    odd = [r | {"criterion": f"{r['criterion']}!"} for r in table("prompt", *SAYS, weights=True)]
+    both = joined(BY_PROMPT, odd)
+    said = [f.message for f in both.findings if f.severity == "warning"]
+    assert sizes(both)[0] == 2 and said[0].startswith("1 tasks (row-1) are asked in both files")
+
+
 def test_labels_on_answers_that_are_not_there_are_an_error():
     table = long("task_id", "response_id")
     both = joined(TASKS, table)

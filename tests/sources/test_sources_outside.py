@@ -360,10 +360,59 @@ def test_a_guessed_scale_of_labels_is_said():
         assert [f.severity for f in found.findings if f.code == "label-scale"] == [severity]
 
 
-def test_an_id_of_the_row_that_makes_two_tasks_of_one_is_said():
-    rows = [{"id": i, "prompt": "p", "criterion": c} for i, c in (("k1", "a"), ("k2", "b"))]
-    assert "same-prompt" in codes(load_tasks(rows))
-    assert "same-prompt" not in codes(load_tasks([{**r, "task_id": r["id"]} for r in rows]))
+LABELLED = [  # a row a label, as a database numbers them: criterion, person, answer
+    dict(prompt=f"Q{i}?", task_id=f"t{i}", response=f"A{i}", criterion=c, criterion_id=c[:1])
+    | dict(label="met", annotator=who)
+    for c in ("Names it", "Is polite")
+    for who in (1, 2)
+    for i in range(6)
+]
+
+
+@pytest.mark.parametrize("lacks", ["prompt criterion", "task_id criterion_id"])
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "rows"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_an_id_that_each_row_has_for_itself_names_no_answer_and_no_task(
+    tmp_path, lacks, ending, turned
+):
+    """A database's key: each answer was there, judged and paid once a label, or each task was, and
+    only rows of a prompt that stood side by side were warned of."""
+    bare = [{k: x for k, x in r.items() if k not in lacks.split()} for r in LABELLED]
+    rows = [{"id": n, **r} for n, r in enumerate(sorted(bare, key=str) if turned else bare)]
+    path = tmp_path / f"l.{ending}"
+    if ending == "csv":
+        with path.open("w", newline="") as f:
+            csv.writer(f).writerows([rows[0], *(r.values() for r in rows)])
+    else:
+        path.write_text("\n".join(map(json.dumps, rows)))
+    found, plain = load_tasks(rows if ending == "rows" else path), load_tasks(bare)
+    assert len(found.responses) == 6 and len(found.tasks) == len(plain.tasks)
+    names = {r.text: r.id for r in plain.responses}  # of a row without task_id: by its place
+    assert turned or all(r.id == names[r.text] for r in found.responses)
+    assert len(found.verdicts) == 24 == len({(*v.ids, v.judge) for v in found.verdicts})
+    (said,) = [f for f in found.sound().findings if f.severity == "warning"]
+    assert (said.code, said.field) == ("field-conflict", "id")
+    kept = [r.meta for r in found.responses] + [t.meta for t in found.tasks]
+    assert any(m.get("id of the row") is not None for m in kept)
+
+
+def test_an_id_stays_the_answers_or_the_tasks_where_rows_share_it_or_would_say_one_thing_twice():
+    """Equal short answers of several samples, and tasks of one criterion, are named by their ids."""
+    one = dict(criterion_id="c", label="met", annotator="ann")
+    asked = [dict(task_id="t", id=f"s{n}", response="Yes."[: 3 + n % 2], **one) for n in range(8)]
+    assert len({r.id for r in load_tasks(asked).responses}) == 8
+    both = [r | {"criterion_id": c} for r in asked for c in "ab"]
+    assert len({r.id for r in load_tasks(both).responses}) == 8
+    tasks = [
+        {"id": f"t{n}", "prompt": f"Q{n // 2 * (n < 4)}", "criterion": f"x{n}"} for n in range(9)
+    ]
+    tasks += [{"id": f"t{n}", "prompt": f"Q{n}", "criterion": "x"} for n in range(9, 16)]
+    found = load_tasks(tasks)
+    assert [t.id for t in found.tasks] == [r["id"] for r in tasks]
+    assert "same-prompt" in codes(found)
+    own = [{"id": i, "prompt": "p", "criterion": c} for i, c in (("k1", "a"), ("k2", "b"))]
+    assert codes(load_tasks(own)) == {"field-conflict", "unread-field"}
+    assert not load_tasks([{**r, "task_id": r["id"]} for r in own]).findings
 
 
 def test_pairs_of_transcripts_are_chats():

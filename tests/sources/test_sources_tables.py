@@ -222,7 +222,7 @@ def test_an_empty_weight_of_a_flat_table_is_said(tmp_path):
 
 def test_rows_that_share_a_prompt_are_each_compared_once(monkeypatch):
     """4,000 flat rows of one prompt and another article each took 85 s: each was compared with all."""
-    from kit.data import load, shelf
+    from kit.data import shelf
 
     compared = []
 
@@ -230,8 +230,7 @@ def test_rows_that_share_a_prompt_are_each_compared_once(monkeypatch):
         compared.append(1)
         return old(a, b)
 
-    for room in (load, shelf):
-        monkeypatch.setattr(room, "same_task", counted)
+    monkeypatch.setattr(shelf, "same_task", counted)
     base = {"prompt": "Summarize the article.", "criterion": "Is short.", "label": 1}
     rows = [{**base, "article": f"text {i % 90}", "response": f"r{i}"} for i in range(270)]
     found = kit.load(rows)
