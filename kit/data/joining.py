@@ -199,7 +199,11 @@ def _says(t: Task) -> dict[str, str]:
     said = {k: v for k, v in t.meta.items() if READS.fullmatch(spelled(k))}
     said |= {"system": t.system, "sources": sorted(t.sources.items())}
     each = [(c.text, {("id", None): c.id} | _said(c)) for c in t.criteria]
-    own = grouped((OF + n, (on, as_text(x))) for on, held in each for (n, _), x in held.items())
+    own = grouped(
+        (f"{OF}{field}", (text, as_text(x)))
+        for text, held in each
+        for (field, _), x in held.items()
+    )
     said |= {k: sorted(x) for k, x in own.items() if k != f"{OF}id" or not _numbered(t)}
     return {k: as_text(v) for k, v in said.items() if v}
 
@@ -244,7 +248,10 @@ def _tasks(
             held[name] = end[0]
         ids |= dict.fromkeys(places, name)
         # a set without labels was judged: its criteria keep their names
-        lead = max(places, key=lambda p: (bool(every[p].criteria), not sides[p[0]].labels(p[1])))
+        lead = max(
+            places,
+            key=lambda p: (bool(every[p].criteria), not sides[p[0]].labels(p[1])),
+        )
         for place in places:
             old, every[place] = every[place].criteria, _called(every[place], every[lead])
             pairs = zip(old, every[place].criteria, strict=True)
