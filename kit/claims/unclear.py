@@ -12,7 +12,7 @@ from ..checks.quantities import datings, readable
 from ..records import Task
 from . import lexicon as lx
 from . import persons, polar
-from .bags import names, right_numbers
+from .bags import FIELD, SISTERS, named, names, right_numbers
 from .choice import others, sides
 from .compare import ranked, turned
 from .factual import facts_of, found, matched, polar_of, precision, statements
@@ -32,11 +32,15 @@ def unread(task: Task, text: str) -> str:
     >>> unread(t, "It is 6 for flies and 8 for spiders.")
     'which number answers is not said: 6 for flies and 8 for spiders.'
     """
+    why = _why(task, text)
+    return "" if why and _paid_elsewhere(task, text) else why
+
+
+def _why(task: Task, text: str) -> str:
     hit = found(task, text)
     if turned(task.prompt, text, sides(task))[1]:
         return "which of the two is the one asked for is not said plainly"
-    unsaid = [polar_of(task, f, text) for f in facts_of(task)] == [polar.UNREAD] and not hit
-    if unsaid and not _paid_elsewhere(task, text):
+    if [polar_of(task, f, text) for f in facts_of(task)] == [polar.UNREAD] and not hit:
         return "whether it is yes or no, up or down, is not said plainly"
     if days := [d for f in facts_of(task) for d in _datable(f["text"], text)]:
         return f"whether the day or the month comes first is not said: {days[0]}"
@@ -65,17 +69,20 @@ def unread(task: Task, text: str) -> str:
 
 
 def _paid_elsewhere(task: Task, text: str) -> bool:
-    """True where a text would hold for the other direction: were it unread for this one, to say it
-    always would cost nothing.
+    """True where a text would hold were another answer the right one: an option, what the data set
+    answers like questions with, the other direction.
 
     >>> t = Task(id="t", prompt="Up or down?", truth={"facts": [{"text": "decrease"}]})
     >>> _paid_elsewhere(t, "An increase rather than a decrease."), _paid_elsewhere(t, "It may be.")
     (True, False)
     """
-    own = lx.way(facts_of(task)[0]["text"])
-    said = {w.lower() for w in phrase_words(text) if own}
-    truths = ({"facts": [{"id": "f1", "text": w}]} for w in said if lx.way(w) not in (None, own))
-    return any(found(replace(task, truth=truth), text) for truth in truths)
+    fact, *more = facts_of(task)
+    own = lx.way(fact["text"])
+    ways = {w.lower() for w in phrase_words(text) if own and lx.way(w) not in (None, own)}
+    every = () if more else (*ways, *others(task.truth, task.prompt, fact))
+    known = {k: v for k, v in task.truth.items() if k in (FIELD, SISTERS, "candidates")}
+    rows = (replace(task, truth={**known, "facts": [named(n)]}) for n in every)
+    return any(found(t, text) and not _why(t, text) for t in rows)
 
 
 _ENDING = re.compile(
@@ -103,7 +110,7 @@ def _kin(task: Task, text: str) -> str:
     denying = lx.NEGATORS | lx.DOUBTS | {"than", "unlike", "instead", "except"}
     plain = (_stems(s) for s in said if denying.isdisjoint(phrase_words(s)))
     if (
-        not any(map(str.isalpha, own))
+        not any(w.isalpha() and len(w) > 2 for w in own)
         or facts[0].get("number") is not None
         or not any(own <= s for s in plain)
     ):

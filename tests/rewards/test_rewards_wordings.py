@@ -2,6 +2,7 @@
 ones that look like them."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -207,6 +208,28 @@ def test_what_is_paid_for_one_direction_is_wrong_for_the_other(text):
     asked = "Does the expression increase or decrease?"
     one, other = ("increase", "decrease") if "An " in text else ("increases", "decreases")
     assert read(task(asked, one), text) == 1 and read(task(asked, other), text) == 0
+
+
+KINDS = {
+    "Who led study {}?": ("Ruth Curie", "Maria Sanger", "Alexander Koch", "Ruth Koch"),
+    "How often was drug {} given?": ("once daily", "twice daily", "three times daily"),
+    "What does condition {} cause?": ("reduced bone density", "loss of photoreceptors"),
+    "Does gene {} increase or decrease?": ("increase", "decrease"),
+}
+
+
+@pytest.mark.parametrize("prompt", KINDS)
+def test_what_another_rows_truth_would_pay_is_wrong_not_unread(prompt):
+    """ "Curie and Maria Sanger." was paid for Sanger and unread for Curie: no row counted it."""
+    keys = KINDS[prompt]
+    asked = known_names([task(prompt.format(1), k, id=k) for k in keys] * 2)[: len(keys)]
+    asked = [replace(asked[0], truth=t.truth) for t in asked]
+    forms = "{}.", "It is {}.", "{} and {}.", "{} rather than {}.", "Not {}.", "It is {}, not {}."
+    words = [w for k in keys for w in (k, k.split()[-1], " ".join(k.split()[::-1]))]
+    words += ["daily three", "rises"]
+    for text in (f.format(a, b) for f in forms for a in words for b in words):
+        said = {read(t, text) for t in asked}
+        assert not {1, None} <= said, (text, said)
 
 
 def test_a_surname_of_another_rows_person_is_a_rival():
