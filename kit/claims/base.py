@@ -10,9 +10,8 @@ from typing import Any
 
 from ..checks.text import BLOCK, answered
 from ..records import Part, Response, Task
-from .choice import sides
-from .compare import turned
 from .persons import called
+from .text import once
 
 NAMES = ("factual", "direction", "consistency", "uncertainty")
 
@@ -42,8 +41,7 @@ _ENDLESS = re.compile(r".{800}\S{0,40}")
 
 def answer(task: Task, response: Response) -> Response:
     """The response without its thoughts and, of several <answer> blocks, with the last one alone;
-    persons have their names of the key (`claims.persons`), and
-    comparisons in opposite words are turned round (`claims.compare`).
+    persons have their names of the key (`claims.persons`).
 
     What runs on for 800 characters is cut there into sentences: the time to read one grows with
     its square.
@@ -52,10 +50,14 @@ def answer(task: Task, response: Response) -> Response:
     >>> answer(Task(id="t", prompt="Up?"), r).text.strip()
     '<answer>down</answer>'
     """
-    first, *blocks = BLOCK.split(answered(response.text))
+    return replace(response, text=_answer(task, response.text))
+
+
+@once
+def _answer(task: Task, text: str) -> str:
+    first, *blocks = BLOCK.split(answered(text))
     text = f"{first}<answer>{blocks[-1]}" if blocks else first
-    cut = _SENTENCE.sub(lambda m: _ENDLESS.sub("\\g<0>.\n", m[0]), text)
-    return replace(response, text=turned(task.prompt, called(task, cut), sides(task))[0])
+    return called(task, _SENTENCE.sub(lambda m: _ENDLESS.sub("\\g<0>.\n", m[0]), text))
 
 
 def verify(
@@ -75,19 +77,13 @@ def verify(
     return replace(part, low=low, high=high, details={**part.details, "unread": why})
 
 
+@once
 def unread(task: Task, text: str) -> str:
     """Why an answer is not read, neither as right nor as wrong; "" where it is read."""
-    global _last
-    last = _last
-    if last[0] is not task or last[1] != text:
-        names = {"factual" if n == "consistency" else n for n in applicable(task)} | decisive(task)
-        readers = ("direction", "direction"), ("factual", "unclear")
-        read = (_module(reader).unread(task, text) for n, reader in readers if n in names)
-        _last = last = task, text, next(filter(None, read), "")
-    return last[2]
-
-
-_last: tuple[Task | None, str, str] = None, "", ""  # each verifier asks, and the calibration
+    names = {"factual" if n == "consistency" else n for n in applicable(task)} | decisive(task)
+    readers = ("direction", "direction"), ("factual", "unclear")
+    read = (_module(reader).unread(task, text) for n, reader in readers if n in names)
+    return next(filter(None, read), "")
 
 
 @cache

@@ -9,7 +9,7 @@ from itertools import accumulate, chain, pairwise
 from typing import Any
 
 from . import lexicon as lx
-from .text import find, norm, phrase, spans, tokens
+from .text import find, norm, phrase, tokens
 
 
 def comparative(word: str) -> int:
@@ -94,84 +94,32 @@ def _kept(sentence: str, m: re.Match[str]) -> str:
     return lead if named or m["lead"] is None else m[0]
 
 
-_SCALES = [
-    (re.compile(rf"(?:{stems})(?:\w?i?e(?:r|st)|e|y|ly|ily|ity|ive|ively|e?s|ed)?"), n, 1 - 2 * k)
-    for n, line in enumerate(lx.SCALES)
-    for k, stems in enumerate(line.replace(" ", "|").split("|||"))
-]
-_COUNTS = re.compile(  # "less than 5%", "at least", "in the first flight"
-    rf"\bthan \d|^(?:\w+ )?(?:{'|'.join(lx.PREPOSITIONS)}) (?:the )?(?:first|last|most|least)\b"
-)
-_ALONE = re.compile(  # "after" compares where the other one stands behind it
-    rf"(?<!\S)(?:{'|'.join(lx.COMPARES_TWO)})(?!\S)(?!(?: (?:the|that|those|of|in|an?))* _)"
-)
-_BEHIND_THAN = re.compile(  # "less than in the eye"
-    rf"^[^_]*\b(?:than|as|{'|'.join(lx.COMPARES_TWO)})\b[^_]*_"
-)
-Pole = tuple[int | str, int]  # a scale (a line of SCALES, else a stem), and which end of it: 1, -1
+def _base(word: str) -> str:
+    """ "fast" for "faster" and "fastest", "more" for "most", which compare by the same."""
+    return {"most": "more", "least": "less"}.get(word) or re.sub(r"i?e(?:r|st)$", "", word)
 
 
-@lru_cache(maxsize=20_000)
-def _pole(word: str) -> Pole:
-    """The scale that a word stands on.
-
-    >>> _pole("lighter"), _pole("earliest"), _pole("milder")
-    ((0, -1), (1, 1), ('milder', 0))
-    """
-    return next(((n, end) for stem, n, end in _SCALES if stem.fullmatch(word)), (word, 0))
+def _compares(word: str) -> bool:
+    return bool(comparative(word)) or word in lx.COMPARES
 
 
 def _denied(words: Sequence[str], i: int) -> bool:
     return any(w in lx.NEGATORS or w.endswith("n't") for w in words[max(0, i - 4) : i])
 
 
-def _compared(words: Sequence[str], i: int) -> Pole:
-    """What a comparative ("lighter", "more robust", "not as large as") compares by; end 0: none."""
-    w, (scale, end) = words[i], _pole(words[i])
-    formed = comparative(w) and (end or "than" in words or words[i - 1] in lx.BE)
-    formed = formed or (
-        w in ("as", "so") and {"as", "much", "many"} & {*words[i + 1 :]} and _denied(words, i)
-    )
-    word = next(
-        (w for w in words[i + 1 : i + 3] if w[-2:] != "ly" or _pole(w)[1]),
-        "than",
-    )
-    of, sign = _pole(word)
-    if (
-        not (formed or w in lx.COMPARES)  # nor is "at least" one
-        or _COUNTS.search(" ".join(words[max(0, i - 2) : i + 3]))
-    ):
-        return scale, 0
-    if w not in lx.GRADES or word in lx.NOT_GRADED or not (sign or words[i - 1] in lx.GRADED_BY):
-        return (scale, end) if end else (w[:4], 1)
-    return (of, end * sign) if sign else (norm(word)[:5], end)
-
-
-def _sign(words: Sequence[str], i: int, asked: Pole, prompt: str) -> int:
-    """What a comparative says in the sense of the question: 1, -1; 0 where it is not known."""
-    (scale, end), stem = _compared(words, i), str(asked[0])
-    poles = (  # of what is compared: "lower sensitivity"
-        (stem, 1) if w.startswith(stem) else _pole(w) for w in (*words[:i], *words[i + 1 :])
-    )
-    beside = next((sign for of, sign in poles if of in (stem, asked[0])), 0)
-    same = scale == asked[0] or (asked[0] == 0 and f" {scale}" in prompt)
-    sign = asked[1] * end * (same or (scale == 0) * beside)
-    return min(0, -sign) if _denied(words, i) else sign
-
-
 def _clauses(
-    text: str, sides: Sequence[tuple[str, str]]
-) -> Iterator[tuple[int, int, list[str], list[str], bool]]:
-    """The clauses that name an option and do not set it aside, ask, or tell why: text[start:end],
-    the names, the words with "_" for each of them, whether the only one stands behind "than".
+    sentence: str, sides: Sequence[tuple[str, str]]
+) -> Iterator[tuple[list[str], list[str], bool]]:
+    """The clauses that do not set an option aside, ask, or tell why: the options that they name,
+    their words with "_" for each of them, whether the only one stands behind "than".
     """
-    raw = spans(re.sub(r"\bhalf (?=as\b)", "not  ", text.replace("\n", ";")))
-    words = [w.lower() for w, _ in raw]
-    named = find([norm(w) for w, _ in raw], sides)
+    raw = tokens(sentence)
+    words = [w.lower() for w in raw]
+    named = find(list(map(norm, raw)), sides)
     taken = {i for m in named for i in range(m.start, m.end)}
     stops = [  # none in "2-fold, less than the eye", "the eye and the skin"
         i
-        for i in (i for i, w in enumerate(words) if w in lx.SIDES_APART)
+        for i in (i for i, w in enumerate(words) if w in lx.SIDES_APART and i not in taken)
         if "than" not in words[i + 2 : i + 3]
         and not (words[i] == "and" and i - 1 in taken and {i + 1, i + 2} & taken)
     ]
@@ -184,40 +132,44 @@ def _clauses(
             or not lx.WHY.isdisjoint(words[max(a, 0) : a + 1])
         )
         if not silent and lx.ASIDES.isdisjoint(front):
-            plain, end = _ALONE.sub("_", " ".join(said)), raw[b - 1]
-            behind = len(names) == 1 and bool(_BEHIND_THAN.search(plain))
-            yield raw[a + 1][1], end[1] + len(end[0]), names, plain.split(), behind
+            yield names, said, len(names) == 1 and "than" in said[: said.index("_")]
 
 
-def turned(prompt: str, text: str, sides: Sequence[tuple[str, str]]) -> tuple[str, bool]:
-    """The text, with the option that a comparison in words opposite to the question's says, in its
-    place; and whether no clause compares the options on a scale known to be the question's.
+def opaque(prompt: str, sentences: Sequence[str], sides: Sequence[tuple[str, str]]) -> str:
+    """The clause that compares the options in other words than the question's: which of them it
+    says is not plain; "" where there is none.
 
     sides : each option with every text that names it.
 
     >>> asked, sides = "Which lost more, the eye or the skin?", [("eye", "eye"), ("skin", "skin")]
-    >>> turned(asked, "The eye lost less.", sides), turned(asked, "The eye is more robust.", sides)
-    (('skin.', False), ('The eye is more robust.', True))
+    >>> opaque(asked, ["The eye lost more than the skin."], sides)
+    ''
+    >>> opaque(asked, ["The eye lost less."], sides)
+    'the _ lost less'
     """
-    told, every = set(), [*dict.fromkeys(s for s, _ in sides)]
-    words, options = (
-        [t.lower() for t in tokens(s)] for s in (prompt, " ".join(n for _, n in sides))
-    )
-    poles = (_compared(words, i) for i, w in enumerate(words) if w not in options)
-    asked, plain = (
-        next((p for p in poles if p[1]), ("", 0)),
-        " ".join(["", *map(norm, words)]),
-    )
-    for start, end, names, clause, behind in reversed([*_clauses(text, sides)] if asked[1] else []):
-        signs = {
-            _sign(clause, i, asked, plain) for i, _ in enumerate(clause) if _compared(clause, i)[1]
-        }
-        told.add(sum(signs) != 0 or not signs)
-        pair = [*names, *(s for s in every if s not in names and len(every) == 2), "another"]
-        other = sum(signs) < 0 or (sum(signs) and (behind or lx.COMPARES_TWO & {*clause}))
-        if other and len(names) < 3:
-            text = text[:start] + pair[(sum(signs) < 0) != behind] + text[end:]
-    return text, told == {False} and len(every) > 1
+    options = {w.lower() for _, name in sides for w in phrase(name)}
+    words = [w.lower() for w in phrase(prompt)]
+    asked = {_base(w) for w in words if _compares(w) and w not in options}
+    if asked and all(comparative(w) >= 0 for w in words):
+        asked |= {"more", "great", *(lx.FIRST if "more" in asked else ())}
+    offered = "or" in words
+    for names, clause, behind in (c for s in sentences if asked for c in _clauses(s, sides)):
+        signs = {_base(w) for w in clause if _compares(w)}
+        told = [w for w in clause if w.isalpha() and w not in lx.FRAME_WORDS]
+        denied = told and not lx.NEGATORS.isdisjoint(clause)
+        compared = (offered and signs) or len(names) > 1
+        graded = clause if compared else [w for w in clause if w[-2:] == "ly"]  # "more weakly"
+        known = all(_known(w, words) for w in graded)
+        if names and (behind or denied or not known or not signs <= asked):
+            return " ".join(clause)
+    return ""
+
+
+def _known(word: str, asked: Sequence[str]) -> bool:
+    """True for a form of a word of the question, and for one that says nothing by itself."""
+    sizes = (max(3, min(len(word), len(w)) - 2) for w in asked)
+    forms = any(word[:n] == w[:n] for w, n in zip(asked, sizes, strict=True))
+    return forms or not word.isalpha() or word in lx.PLAIN
 
 
 def relation(
@@ -233,7 +185,9 @@ def relation(
     """
     names = [(k, n) for k in ("more", "less") for n in _names(comparison[k], facts)]
     picked = None
-    for _, _, named, words, behind in reversed([c for s in sentences for c in _clauses(s, names)]):
+    for named, words, behind in reversed([c for s in sentences for c in _clauses(s, names)]):
+        if not named:
+            continue
         signs = (comparative(w) * (1 - 2 * _denied(words, i)) for i, w in enumerate(words))
         if sign := next(filter(None, signs), 0):
             return "right" if (named[0] == "more") == ((sign > 0) != behind) else "wrong"

@@ -44,7 +44,7 @@ from .confidence import without_confidence
 from .cues import CLASH, OPPOSITE
 from .direction import asked, held
 from .listing import rivals
-from .text import affirmed, asserted, find, norm, phrase_words, spans
+from .text import affirmed, asserted, find, norm, once, phrase_words, spans
 from .varying import alike
 
 _JOINT = re.compile(  # what says "and" in another way
@@ -54,13 +54,14 @@ _JOINT = re.compile(  # what says "and" in another way
 )
 
 
-def statements(text: str, prompt: str = "") -> list[str]:
+@lru_cache(maxsize=256)
+def statements(text: str, prompt: str = "") -> tuple[str, ...]:
     """Asserted sentences without statements of confidence and what is ranked behind the first."""
     said = (
         first(prompt, labelled(prompt, s))
         for s in asserted(without_confidence(_JOINT.sub(" and ", text)), prompt)
     )
-    return [s for s in said if s.strip()]
+    return tuple(s for s in said if s.strip())
 
 
 def matched(fact: Mapping[str, Any], sentences: Sequence[str], prompt: str = "") -> bool:
@@ -262,7 +263,8 @@ def _other(after: Sequence[str], free: Container[str], of: bool) -> bool:
     return 0 < len(said) <= 2 and not known and rest[0][-2:] not in ("ed", "en")
 
 
-def facts_of(task: Task) -> list[dict[str, Any]]:
+@once
+def facts_of(task: Task, _: str = "") -> list[dict[str, Any]]:
     """The expected facts, each in its parts (`whole`: its place), with the words of all of them."""
     words = frozenset(w for n in names(task) for w in phrase_words(n))
     sisters = task.truth.get("sisters", ())
@@ -296,6 +298,7 @@ def _label(fact: Mapping[str, Any], prompt: str, sisters: Sequence[str]) -> Mapp
     return {**fact, "number": None, "aliases": (*fact.get("aliases", ()), *said)}
 
 
+@once
 def found(task: Task, text: str) -> list[str]:
     """Ids of the facts of truth["facts"] that a text asserts.
 
@@ -433,6 +436,7 @@ def _new(text: str, task: Task) -> set[str]:
     return {*phrase_words(text)} - {*phrase_words(task.prompt)} - lx.DETERMINERS - lx.BE
 
 
+@once
 def precision(task: Task, text: str) -> tuple[float, list[str]]:
     """(matched / (matched + rivals), the rivals); 1.0 where nothing is listed beside the facts."""
     said = statements(text, task.prompt)

@@ -14,7 +14,7 @@ from . import lexicon as lx
 from . import persons, polar
 from .bags import FIELD, SISTERS, named, names, right_numbers
 from .choice import others, sides
-from .compare import ranked, turned
+from .compare import opaque, ranked
 from .factual import facts_of, found, matched, polar_of, precision, statements
 from .text import find, phrase_words
 
@@ -38,8 +38,8 @@ def unread(task: Task, text: str) -> str:
 
 def _why(task: Task, text: str) -> str:
     hit = found(task, text)
-    if turned(task.prompt, text, sides(task))[1]:
-        return "which of the two is the one asked for is not said plainly"
+    if clause := opaque(task.prompt, statements(text, task.prompt), sides(task)):
+        return f"which of the two is the one asked for is not said plainly: {clause}"
     if [polar_of(task, f, text) for f in facts_of(task)] == [polar.UNREAD] and not hit:
         return "whether it is yes or no, up or down, is not said plainly"
     if days := [d for f in facts_of(task) for d in _datable(f["text"], text)]:

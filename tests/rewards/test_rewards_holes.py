@@ -117,8 +117,9 @@ def test_what_labels_of_sources_hide_is_still_a_listing():
 
 
 def test_a_wrong_superlative():
-    assert reward(TISSUE, "The liver shows the smallest response. Confidence: 99%") <= 0.0
-    assert value("factual", TISSUE, "The heart shows the largest, the liver the least.") == 0.0
+    """It is paid to nobody: whether the smallest is the one asked for is not read."""
+    assert reward(TISSUE, "The liver shows the smallest response. Confidence: 99%") is None
+    assert value("factual", TISSUE, "The heart shows the largest, the liver the least.") is None
     assert value("factual", TISSUE, "The liver is not the answer.") == 0.0
     assert value("factual", TISSUE, "The eye shows the smallest response, the liver most.") == 1.0
 

@@ -148,8 +148,8 @@ LESS = [
 def test_the_lesser_of_two_was_paid_as_the_greater(asked, form):
     """ "The eye lost less mass than the liver." paid the eye in full, to "which lost more?"."""
     said = [read(task(asked, "liver"), f"The {x} {form} the {y}.") for x, y in (TWO, TWO[::-1])]
-    assert said == [1, 0]
-    assert read(task(asked, "liver"), f"The eye did not {form} the liver.") in (0, None)
+    assert said == [None, None]
+    assert read(task(asked, "liver"), f"The eye did not {form} the liver.") is None
 
 
 TWO = ("eye", "liver")
@@ -158,7 +158,7 @@ TWO = ("eye", "liver")
 def test_a_comparison_by_a_word_whose_side_is_not_known_is_not_read():
     asked = task("Which organ recovered faster, the eye or the liver?", "liver")
     assert read(asked, "The eye recovered more neatly than the liver.") is None
-    assert read(asked, "The eye recovered more slowly than the liver.") == 1
+    assert read(asked, "The eye recovered more slowly than the liver.") is None
     assert read(asked, "It recovered more slowly than expected.") == 0
     assert read(asked, "The liver recovered faster than the eye.") == 1
     assert read(asked, "The eye recovered faster than the liver.") == 0
@@ -254,9 +254,9 @@ FORMS = [
 ]
 
 
-def test_a_comparison_in_opposite_words_says_the_other_of_the_two():
+def test_a_comparison_in_other_words_than_the_questions_is_not_read():
     """106 of 165 right answers ("It was lighter", to "which was heavier?") earned nothing at first, and
-    92 of the wrong ones all."""
+    92 of the wrong ones all; turned round by lists of opposites, each new word was a new fault."""
     said = Counter()
     for asked, options, form in FORMS:
         for a, b in (options.split("|"), options.split("|")[::-1]):
@@ -266,16 +266,37 @@ def test_a_comparison_in_opposite_words_says_the_other_of_the_two():
                 text = form.format(w=w, l=l, W=W, L=L)
                 said[kind, read(of, text)] += 1
     assert said["wrong", 1.0] == 0 and said["right", 0.0] <= 2, said
-    assert said["right", None] <= 20, said
+    assert said["right", 1.0] >= 56, said  # those in the question's own words
+
+
+AFTER = "It was higher after {}.", "It was lower after {}."
+PEAKED = "{} peaked earlier.", "{} peaked later."
+
+
+@pytest.mark.parametrize(
+    ("prompt", "a", "b", "own", "other"),
+    [
+        ("Was the yield higher after {} or after {}?", "24 h", "48 h", *AFTER),
+        ("Was expression higher after {} or after {}?", "fasting", "feeding", *AFTER),
+        ("Which cytokine peaked earlier, {} or {}?", "IL-6", "TNF", *PEAKED),
+        ("Which cytokine peaked earlier, {} or {}?", "PD-1", "CTLA-4", *PEAKED),
+    ],
+)
+def test_options_behind_after_and_names_with_a_hyphen_were_turned_round(prompt, a, b, own, other):
+    """ "It was higher after 48 h." earned nothing and "24 h" all; "IL-6 peaked later." was paid."""
+    for right, wrong in ((a, b), (b, a)):
+        asked = task(prompt.format(a, b), right)
+        assert [read(asked, own.format(x)) for x in (right, wrong)] == [1, 0]
+        assert [read(asked, other.format(x)) for x in (right, wrong)] == [None, None]
 
 
 def test_one_of_several_in_opposite_words_is_not_the_answer():
     asked = task("Which organ recovered first?", "liver")
-    assert read(asked, "The eye recovered after the liver.") == 1
+    assert read(asked, "The eye recovered after the liver.") is None
     offered = task("Which organ recovered first, the eye or the liver?", "liver")
-    assert read(offered, "The liver recovered after the eye.") == 0
-    assert read(asked, "The liver recovered later.") == 0
-    assert read(asked, "The liver recovered after landing.") == 1
+    assert read(offered, "The liver recovered after the eye.") is None
+    assert read(asked, "The liver recovered later.") is None
+    assert read(asked, "The liver recovered first.") == 1
     of = task("Which vitamin is needed more in winter?", "vitamin D")
     assert read(of, "Vitamin D, because there is less sun.") == 1
     assert read(of, "Vitamin D due to its lower synthesis.") == 1
