@@ -187,8 +187,9 @@ def criteria_from(
     ranks = dict.fromkeys(
         next(filter(None, m.groups())).casefold() for c in out if (m := RANK.match(c.text))
     )
-    given = any(x.keys() & names for x in value if isinstance(x, Mapping))
-    row.numbers(out, field_name, given or len(out) != len(value))
+    items = [x for x in value if isinstance(x, Mapping)]
+    given = any(x.keys() & names for x in items)
+    row.numbers(out, field_name, given or any(map(parts_of, items)))
     if len(ranks) > 1 and not given:
         row.find(
             "bad-weight",

@@ -71,10 +71,16 @@ def joined(one: TaskSet, two: TaskSet) -> dict[str, Any]:
     moved, responses, renamed = _answers(sides, ids, file)
     there = {(to, place[2]): (to, name) for place, (to, name) in reversed(moved.items())}
 
+    texts = ((t.id, c) for t in tasks for c in t.criteria)
+    asked = grouped(((i, " ".join(c.text.split())), c.id) for i, c in texts)
+
     def on(side: int, v: Verdict) -> Verdict:
         here = _to(ids, side, v.task_id), v.response_id
         here = moved.get((side, v.task_id, v.response_id), there.get(here, here))
-        on = names.get((side, v.task_id, v.criterion_id), v.criterion_id)
+        on, shown = names.get((side, *v.ids[::2]), v.criterion_id), v.meta.get("criterion")
+        if shown and here[0] in by_id:  # what people were shown, whatever its id is by now
+            fits = asked.get((here[0], " ".join(as_text(shown).split())), [shown])
+            on = on if on in fits else fits[0]
         return replace(v, task_id=here[0], response_id=here[1], criterion_id=on)
 
     read = [

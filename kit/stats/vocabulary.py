@@ -70,6 +70,10 @@ def shared(columns: Mapping[str, Collection[Any]]) -> tuple[Mapping[Any, Any], s
         return {}, ""
     if whole in each.values():
         return _spelled(whole)
+    low = {v: v.casefold() for v in text}
+    folded = [{low.get(v, v) for v in c} for c in each.values()]
+    if len(every := set().union(*folded)) > 2 and every in folded:
+        return low, "words are one in upper and lower case"
     sides = {v: side(v) for v in sorted(whole, key=str)}
     if None not in sides.values():
         met, unmet = (

@@ -215,3 +215,13 @@ def test_raters_whose_mean_is_the_middle_that_they_say_are_not_split():
     """bad, ok, ok, ok, good of three levels had no label: just the rows in the middle were lost."""
     assert averaged([0.0, 0.5, 0.5, 0.5, 1.0]) == averaged([0.5, 0.5]) == 0.5
     assert averaged([0.0, 1.0]) is None
+
+
+def test_words_in_another_case_are_the_same_words():
+    """Good and Ok beside good and ok were one category, and 17 disagreements agreement."""
+    said, meant = ["bad", "ok", "good"] * 4, ["bad", "good", "good"] * 4
+    same, other = (kit.agree(said, x) for x in (meant, [w.title() for w in meant]))
+    assert (other.kappa.value, other.confusion.tolist()) == (
+        same.kappa.value,
+        same.confusion.tolist(),
+    )

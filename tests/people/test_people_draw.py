@@ -346,6 +346,28 @@ def test_a_draw_that_goes_on_keeps_labels_as_they_were_written(tmp_path):
             assert tuple(found["t", "r", i] for i in "cp") == values
 
 
+def test_labels_stay_on_the_words_that_people_were_shown(tmp_path):
+    """A criterion was put on top of a rubric without ids: c1's labels were on it, and kappa 1.00
+    was .09."""
+    task = {"id": "t", "prompt": "p"}
+    old, new = (
+        ["States the dose", "Invents facts"],
+        ["Is polite", "States the dose", "Invents facts"],
+    )
+    answers = write(tmp_path / "a.jsonl", [{"task_id": "t", "response_id": "r", "response": "Hi"}])
+    first = write(tmp_path / "t.jsonl", [{**task, "criteria": old}])
+    drawn = kit.draw(first, answers, n=2).rows
+    rows = [r | {"label": "yes" if r["criterion"] == old[0] else "no"} for r in drawn]
+    labels = write(tmp_path / "l.jsonl", rows)
+    tasks = kit.load([{**task, "criteria": new}])
+    found = tasks.joined(kit.load(answers)).joined(kit.load(labels)).sound()
+    assert {v.criterion_id: v.status for v in found.verdicts} == {"c2": "met", "c3": "unmet"}
+    lost = kit.load([{**task, "criteria": new[:2]}]).joined(kit.load(answers))
+    lost = lost.joined(kit.load(labels))
+    assert [f.code for f in lost.findings] == ["unknown-criterion"]
+    assert "'Invents facts'" in lost.findings[0].message
+
+
 def test_raters_who_all_say_one_level_say_that_level():
     """.2 + .2 + .2 over 3 was no level: judge and three people who agree had a kappa of .455."""
     for place, top in ((p, n) for n in range(2, 12) for p in range(1, n)):

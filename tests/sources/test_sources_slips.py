@@ -1002,3 +1002,23 @@ def test_rows_that_are_held_out_in_other_words_are_not_trained_on(split):
     marked = {"not_for_training": True} if split.startswith("not") else {"split": split}
     (task,) = load_tasks([{**row, **marked}]).tasks
     assert task.held_out
+
+
+def test_numbers_in_texts_of_groups_whose_criteria_have_weights_are_not_taken_for_theirs():
+    """ "Every criterion weighs 1" was said of criteria that weigh 3 and 2."""
+    groups = [{"category": str(w), "criteria": [{"text": f"Has {w}", "weight": w}]} for w in (3, 2)]
+    found = load_tasks([{"prompt": "p", "rubric": groups}])
+    assert [c.weight for c in found.tasks[0].criteria] == [3, 2]
+    assert "numbers-in-text" not in {f.code for f in found.findings}
+
+
+def test_the_source_of_a_label_by_ids_is_named():
+    """It was read as the source of an answer that is not there: nowhere, and in no finding."""
+    row = {
+        "task_id": "t",
+        "response_id": "m",
+        "criterion_id": "x",
+        "label": "met",
+        "source": "MARK",
+    }
+    assert [f.field for f in load_tasks([row]).findings] == ["source"]

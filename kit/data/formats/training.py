@@ -384,7 +384,7 @@ def answers(row: Row) -> Parsed:
             field="confidence",
         )
         sure = None
-    source = row.optional("source")
+    source = None if value is None else row.optional("source")
     for field in FIELDS:
         if by_criterion(row.data.get(field)) is not None:
             row.label_all(task_id, name, field)
@@ -423,10 +423,11 @@ def drawn(fields: Set[str]) -> bool:
 
 
 def _design(row: Row) -> dict[str, Any]:
-    """How a row to label was drawn, the probability of that, and the scale of its label."""
+    """How a row to label was drawn, the probability of that, the scale of its label, and what it is
+    on: ids of criteria may be others by now."""
     stated = row.data.get("inclusion")
     share = _chance(as_text(stated).replace(",", "."))  # a spreadsheet's decimal comma
-    said = {k: row.data.get(k) for k in ("design", "scale")} | {"inclusion": share}
+    said = {k: row.data.get(k) for k in ("design", "scale", "criterion")} | {"inclusion": share}
     needed = "inclusion" in row.data and said["design"] == "stratified"
     if (needed or not blank(stated)) and not 1e-9 < (share or 0) <= 1:
         row.find(
