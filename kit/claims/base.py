@@ -10,7 +10,7 @@ from typing import Any
 
 from ..checks.text import BLOCK, answered
 from ..records import Part, Response, Task
-from .persons import called
+from .bags import called
 from .text import once
 
 NAMES = ("factual", "direction", "consistency", "uncertainty")
@@ -41,7 +41,7 @@ _ENDLESS = re.compile(r".{800}\S{0,40}")
 
 def answer(task: Task, response: Response) -> Response:
     """The response without its thoughts and, of several <answer> blocks, with the last one alone;
-    persons have their names of the key (`claims.persons`).
+    persons have their names of the key (`claims.bags`).
 
     What runs on for 800 characters is cut there into sentences: the time to read one grows with
     its square.

@@ -391,12 +391,6 @@ def sides(task: Task) -> list[tuple[str, str]]:
         return []
     asked = phrase_words(task.prompt)
     own = [(fact["text"], n) for n in (fact["text"], *fact.get("aliases", ()))]
-    every = {phrase(n): n for n in others(task.truth, task.prompt, fact)}.values()
-    named = [n for n in every if find(asked, [("", n)])]
-    wrong = [
-        n
-        for n in named or every  # without "placebo win" beside "placebo"
-        if not any(f" {o} " in f" {n} " for o in every if o != n)
-    ]
-    asks = named or (fact.get("number") is None and {"which", "who"} & {*asked})
-    return own + [(n, n) for n in wrong] if asks else []
+    wrong = [(n, n) for n in others(task.truth, task.prompt, fact)]
+    asks = fact.get("number") is None and {"which", "who"} & {*asked}
+    return own + wrong if asks or find(asked, wrong) else []

@@ -28,14 +28,11 @@ def _names(entity: str, facts: Sequence[Mapping[str, Any]]) -> list[str]:
     return [entity, *chain.from_iterable(own)]
 
 
-def _superlative(word: str) -> int:
-    """comparative() for the words that name an extreme: "largest", "most", "least"."""
-    extreme = word in ("most", "least", "fewest", "top", "bottom") or word.endswith("est")
-    return {"top": 1, "bottom": -1}.get(word, comparative(word)) * extreme
-
-
 def _extremes(prompt: str) -> set[int]:
-    return {_superlative(t.lower()) for t in tokens(prompt)} - {0}
+    """comparative() of the words that name an extreme: "largest", "most", "least"."""
+    ends = ("est", "most", "top", "bottom")
+    words = [w for t in tokens(prompt) if (w := t.lower()).endswith(ends) and w != "almost"]
+    return {{"top": 1, "bottom": -1}.get(w, comparative(w)) for w in words} - {0}
 
 
 def ranked(prompt: str, sentence: str) -> bool:
@@ -107,7 +104,7 @@ def _denied(words: Sequence[str], i: int) -> bool:
     return any(w in lx.NEGATORS or w.endswith("n't") for w in words[max(0, i - 4) : i])
 
 
-def _clauses(
+def clauses(
     sentence: str, sides: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[list[str], list[str], bool]]:
     """The clauses that do not set an option aside, ask, or tell why: the options that they name,
@@ -153,7 +150,7 @@ def opaque(prompt: str, sentences: Sequence[str], sides: Sequence[tuple[str, str
     if asked and all(comparative(w) >= 0 for w in words):
         asked |= {"more", "great", *(lx.FIRST if "more" in asked else ())}
     offered = "or" in words
-    for names, clause, behind in (c for s in sentences if asked for c in _clauses(s, sides)):
+    for names, clause, behind in (c for s in sentences if asked for c in clauses(s, sides)):
         signs = {_base(w) for w in clause if _compares(w)}
         told = [w for w in clause if w.isalpha() and w not in lx.FRAME_WORDS]
         denied = told and not lx.NEGATORS.isdisjoint(clause)
@@ -185,9 +182,8 @@ def relation(
     """
     names = [(k, n) for k in ("more", "less") for n in _names(comparison[k], facts)]
     picked = None
-    for named, words, behind in reversed([c for s in sentences for c in _clauses(s, names)]):
-        if not named:
-            continue
+    said = [c for s in sentences for c in clauses(s, names) if c[0]]
+    for named, words, behind in reversed(said):
         signs = (comparative(w) * (1 - 2 * _denied(words, i)) for i, w in enumerate(words))
         if sign := next(filter(None, signs), 0):
             return "right" if (named[0] == "more") == ((sign > 0) != behind) else "wrong"

@@ -11,10 +11,10 @@ from dataclasses import replace
 from ..checks.quantities import datings, readable
 from ..records import Task
 from . import lexicon as lx
-from . import persons, polar
-from .bags import FIELD, SISTERS, named, names, right_numbers
-from .choice import others, sides
-from .compare import opaque, ranked
+from . import polar
+from .bags import FIELD, SISTERS, named, names, right_numbers, surname
+from .choice import offered, others, sides
+from .compare import clauses, opaque, ranked
 from .factual import facts_of, found, matched, polar_of, precision, statements
 from .text import find, phrase_words
 
@@ -44,10 +44,12 @@ def _why(task: Task, text: str) -> str:
         return "whether it is yes or no, up or down, is not said plainly"
     if days := [d for f in facts_of(task) for d in _datable(f["text"], text)]:
         return f"whether the day or the month comes first is not said: {days[0]}"
-    if surname := not hit and persons.unread(task, text):
-        return f"which person is meant is not said: {surname}"
+    if person := not hit and surname(task, text):
+        return f"which person is meant is not said: {person}"
     if kin := not hit and _kin(task, text):
         return f"whether this is {kin!r} is not known: its words are there in other forms"
+    if hit and (other := _options(task, text)):
+        return f"whether the answer is {other[0]!r} is not said plainly"
     # what is not paid is known: if a wrong guess were unknown, guessing would cost nothing
     facts = [f for f in facts_of(task) if not f.get("about") and hit]
     for m in (m for s in statements(text, task.prompt) for m in _PARALLEL.finditer(s)):
@@ -66,6 +68,22 @@ def _why(task: Task, text: str) -> str:
     free = (ranked(task.prompt, c) or known.issuperset(words) for c, words in rows)
     told = not said or any(free) or precision(task, text)[1]  # a listing costs
     return "" if told else f"what comes first is not said plainly: {said[0]}"
+
+
+def _options(task: Task, text: str) -> list[str]:
+    """The other options of a question that a text names, and neither denies nor compares.
+
+    >>> t = Task(id="t", prompt="Rescue or suppression?", truth={"facts": [{"text": "rescue"}]})
+    >>> _options(t, "Rescue, then suppression."), _options(t, "Rescue, not suppression.")
+    (['suppression'], [])
+    """
+    fact, *more = facts_of(task)
+    rivals = () if more else offered(task.prompt, fact["text"])
+    if all(map(lx.way, (fact["text"], *rivals))):
+        return []  # `polar_of` tells
+    said = (c for s in statements(text, task.prompt) for c in clauses(s, [(n, n) for n in rivals]))
+    denying = lx.NEGATORS | {"than"}
+    return [n for names, words, _ in said if denying.isdisjoint(words) for n in names]
 
 
 def _paid_elsewhere(task: Task, text: str) -> bool:

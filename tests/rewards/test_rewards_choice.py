@@ -233,10 +233,11 @@ def test_a_number_of_something_else_in_the_same_frame_is_unknown():
 
 
 def test_a_constant_guess_does_not_escape_into_the_unknown_where_it_is_wrong():
-    """Right on a quarter of the tasks and unknown on the others, it was worth 1.0 to the search."""
+    """Right on a quarter of the tasks and unknown on the others, it was worth 1.0 to the search;
+    where one of its three names is right, which of them is meant is not said."""
     prompt = "Which tissue is most sensitive to stress: liver, thymus, kidney or eye?"
     text = "Liver. One thing that matters here is thymus. One thing that matters here is eye."
-    for right, value in (("liver", 1), ("thymus", 0), ("eye", 0)):
+    for right, value in (("liver", None), ("thymus", 0), ("eye", 0)):
         truth = {"facts": [{"id": "f", "text": right}], "verifiers": ["factual"]}
         said = Response(task_id="t", id="r", text=text)
         assert verify("factual", Task(id="t", prompt=prompt, truth=truth), said).value == value
@@ -631,6 +632,23 @@ def test_who_cannot_tell_asserts_nothing_and_who_classes_does():
     kind = ("Is kidney Type A, Type B, or Type C?", truth_of({"key_facts": ["Type C"]}))
     assert pay(kind, "I would class kidney as Type C.") == 1.0
     assert pay(kind, "I would class it as Type A.") == 0.0
+
+
+@pytest.mark.parametrize("right", ["RESCUE", "SUPPRESSION"])
+def test_an_answer_that_names_both_options_was_paid_for_either(right):
+    """ "It shows rescue early and suppression late." earned the maximum on all 36 rows."""
+    asked = ("Does liver show OXPHOS rescue or suppression?", truth_of({"expected_answer": right}))
+    task = Task(id="t", prompt=asked[0], truth=asked[1] | {"verifiers": ["factual"]})
+    for text in (
+        "It shows rescue early and suppression late.",
+        "Rescue at rest, suppression in flight.",
+        "Rescue in males and suppression in females.",
+    ):
+        assert verified(task, text) in ("unread", 0), text
+    own, other = right.lower(), "rescue" if right == "SUPPRESSION" else "suppression"
+    assert [verified(task, f"It shows {x}.") for x in (own, other)] == [1, 0]
+    assert verified(task, f"Between rescue and suppression, {other}.") in ("unread", 0)
+    assert verified(task, f"It shows {own}, not {other}.") == 1
 
 
 SPECIES = "E. coli|S. aureus|C. elegans|M. musculus|A. thaliana".split("|")
