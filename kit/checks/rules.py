@@ -270,7 +270,9 @@ def _number(task: Task, response: Response, args: Arguments) -> Finding:
     right = {q.value for q in tried if agrees(q, value, tolerance, unit, percent=not unit)}
     checks = [c.check for c in task.criteria if c.check and c.check["name"] == "number"]
     known = right | {x.get("value") for x in checks}
-    bare = which == "any" and not apart and not _said(text)
+    # other words and operators than numbers and what stands around a guess
+    said = {*_WORDS.findall(text.lower())} - _FRAME - NUMBER_WORDS.keys()
+    bare = which == "any" and not apart and not said
     rivals = [q for q in found if bare and q.value not in known]
     beside = [q.value for q in rivals if not _CITED.fullmatch(text, q.start - 1, q.end + 1)]
     place = "nearest" if which == "any" else which
@@ -281,11 +283,6 @@ def _number(task: Task, response: Response, args: Arguments) -> Finding:
         + (f" +- {tolerance:g}" if tolerance else "")
         + (f"; {beside[0]:g} is given as well" if beside else ""),
     )
-
-
-def _said(text: str) -> set[str]:
-    """What a text has beside numbers and the words around a guess: other words, operators."""
-    return {*_WORDS.findall(text.lower())} - _FRAME - NUMBER_WORDS.keys()
 
 
 _CITED = re.compile(r"\[\d{1,3}\]")

@@ -80,12 +80,7 @@ class ReplayJudge:
         """
         data = data or recorded.load()
         judge = data.judge(judge)
-        if prompt not in recorded.PROMPTS:
-            raise DataError(
-                f"there is no recorded prompt {prompt!r}",
-                where="ReplayJudge.recorded(prompt=...)",
-                fix=f"use one of {recorded.PROMPTS}",
-            )
+        DataError.other("prompt", prompt, recorded.PROMPTS, "ReplayJudge.recorded(prompt=...)")
         name = f"{judge}/{prompt}"
 
         def key(task: Task, response: Response, c: Criterion) -> str:

@@ -24,12 +24,7 @@ class Split:
 
     def of(self, tasks: Iterable[Task], name: str) -> list[Task]:
         """The tasks of one part, with `split` set to its name, in the part's order."""
-        if name not in self.parts:
-            raise DataError(
-                f"there is no part {name!r}",
-                where="split",
-                fix=f"use one of {', '.join(self.parts)}",
-            )
+        DataError.other("the part", name, self.parts, "split")
         by_id = {t.id: t for t in tasks}
         return [replace(by_id[i], split=name) for i in self.parts[name]]
 

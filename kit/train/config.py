@@ -73,23 +73,22 @@ class Settings:
     def __post_init__(self) -> None:
         within(vars(self), BOUNDS | self.bounds)
         _set_elsewhere(self)
-        if not self.model:
-            raise KitError("no model is named", where="setting model", fix="a name or a folder")
-        if not self.lora_targets or self.lora_targets not in (
-            "all-linear",
-            tuple(self.lora_targets),
-        ):
-            raise KitError(
-                f"lora_targets is {self.lora_targets!r}",
-                where="setting lora_targets",
-                fix="all-linear, or a list of module names: [q_proj, v_proj]",
-            )
-        if self.warmup and self.warmup >= self.steps:
-            raise KitError(
+        targets = self.lora_targets
+        KitError.first(
+            (not self.model, "no model is named", "setting model", "a name or a folder"),
+            (
+                not targets or targets not in ("all-linear", tuple(targets)),
+                f"lora_targets is {targets!r}",
+                "setting lora_targets",
+                "all-linear, or a list of module names: [q_proj, v_proj]",
+            ),
+            (
+                self.warmup and self.warmup >= self.steps,
                 f"warmup is {self.warmup} of {self.steps} steps: lr would never be reached",
-                where="setting warmup",
-                fix="fewer than steps",
-            )
+                "setting warmup",
+                "fewer than steps",
+            ),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
