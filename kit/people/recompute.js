@@ -90,7 +90,7 @@ const kitStats = (() => {
     }
     const square = psi.map(x => x * x), se = Math.sqrt(sum(square));
     const worth = sum(size) ** 2 / sum(size.map(s => s * s));
-    if (worth < LEAST) return result(value, null, null, n, c);
+    if (worth < LEAST) return { ...result(value, null, null, n, c), few: true };
     const under = sum(square.map(x => x * x)), carry = under > 0 ? sum(square) ** 2 / under : 0;
     const own = Math.min(c - 1, Math.max(1, 1.5 * carry - 1));
     const df = Math.min(own, Math.max(worth - 1, 1));
@@ -99,7 +99,7 @@ const kitStats = (() => {
     const [low, high] = limits(value, se, df, c, bounds, skew, most);
     const more = kinds.flatMap(kind => [0.25, 0.5, 0.75, 1].map(s => kind.map(x => UNSEEN * n / drawn(size) * s * x)));
     const moved = more.map(m => stat(total.map((t, k) => t + m[k]))).filter(x => !Number.isNaN(x));
-    if (!moved.length) return { ...result(value, low, high, n, c), se };
+    if (!moved.length || low === null) return { ...result(value, low, high, n, c), se };
     const down = value - Math.min(value, ...moved), up = Math.max(value, ...moved) - value;
     const far = [value - Math.hypot(value - low, down), value + Math.hypot(high - value, up)];
     return { ...result(value, Math.max(far[0], bounds[0]), Math.min(far[1], bounds[1]), n, c), se };
@@ -164,7 +164,7 @@ const kitStats = (() => {
     const found = estimate(ratio, slope, rows, groups.map(g => g.length), n, bounds, [], true);
     const out = found && { ...found, missing: unsaid(xs) };
     const shares = [[0, 1], [-Infinity, Infinity]].some(ends => ends.every((x, i) => x === bounds[i]));
-    if (!out || (cluster && groups.length < 2) || !shares || !binary(xs)) return out;
+    if (!out || out.few || (cluster && groups.length < 2) || !shares || !binary(xs)) return out;
     const [low, high] = share(groups, !!cluster);
     return { ...out, low, high };
   }
@@ -177,7 +177,7 @@ const kitStats = (() => {
     const unseen = [Math.min, Math.max].map(f => [each.reduce((x, y) => f(x, y), each[0]), 1]);
     const found = estimate(ratio, slope, rows, groups.map(g => g.length), n, open, unseen, true);
     const out = found && { ...found, missing: unsaid(d) };
-    if (!out || !n || !binary([...known(xs), ...known(ys)]) || groups.length < 2) return out;
+    if (!out || !n || out.few || !binary([...known(xs), ...known(ys)]) || groups.length < 2) return out;
     const all = groups.flat(), differ = sum(all.map(Math.abs)) / n;
     const e = effective(groups, Math.min(1, 2 * differ));
     const [up, down] = [1, -1].map(s => (all.filter(x => x === s).length / n * e.rows + 1) / (e.rows + 2));
@@ -201,7 +201,7 @@ const kitStats = (() => {
     return t.map((_, k) => {
       const i = k >> 1, j = k & 1, dpo = ((i === j ? 1 : 0) - po) / n;
       const dpe = (c[i] + r[j]) / (n * n) - 2 * pe / n;
-      return dpo / (1 - pe) + (po - pe) * dpe / (1 - pe) ** 2;
+      return (dpo - dpe) / (1 - pe) + (po - pe) * dpe / (1 - pe) ** 2;
     });
   };
   // the table at either limit of the share of rows that disagree (kit.stats.agreement)
