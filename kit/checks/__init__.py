@@ -58,14 +58,16 @@ def names() -> tuple[str, ...]:
 
 def accepted(task: Task) -> str | None:
     """The first answer that an exact check of the task accepts; None where it has no such check.
+    DataError where its arguments are malformed.
 
     >>> c = Criterion(id="c", text="It is 7.", check={"name": "exact", "answers": ["7", "seven"]})
     >>> accepted(Task(id="t", prompt="3 + 4?", criteria=(c,)))
     '7'
     """
-    checks = [c.check for c in task.criteria if c.check and c.weight > 0]
-    exact = (x for x in checks if x.get("name") == "exact")
-    return next((str(x["answers"][0]) for x in exact), None)
+    paid = [c for c in task.criteria if c.check and c.weight > 0]
+    exact = [_arguments(task, c) for c in paid if c.check.get("name") == "exact"]
+    asked = [args for args in exact if not args.flag("not", False)]
+    return asked[0].strings("answers", needed=True)[0] if asked else None
 
 
 def check(

@@ -11,13 +11,14 @@ import json
 import shutil
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 from ..errors import KitError, MissingError
 from ..settings.read import load, nearest
 from ..system import paths
 from ..system.device import choose, import_torch
-from .models import base, resolve, tokenizer_of
+from .models import base, resolve, tokenizer_of, weights
 
 FORMS = ("adapter", "merged", "gguf")
 SETTINGS, RECORD = "settings.json", "record of a training"
@@ -49,7 +50,7 @@ def export(run: str | Path, to: str, out: str | Path | None = None, *, kind: Kin
     run = Path(run)
     if to not in FORMS:
         raise KitError(f"there is no export {to!r}", where="--to", fix=nearest(to, FORMS))
-    model = load(run / SETTINGS, what=RECORD)["settings"]["model"]
+    record = load(run / SETTINGS, what=RECORD)
     adapter = run / "adapter"
     _readable(adapter)
     name = f"{run.name}.gguf" if to == "gguf" else to
@@ -61,10 +62,28 @@ def export(run: str | Path, to: str, out: str | Path | None = None, *, kind: Kin
         with paths.whole_folder(place) as part:
             shutil.copytree(adapter, part)
         return place
+    model = _trained_on(record)
     if to == "merged":
         return merge(model, adapter, place)
     with tempfile.TemporaryDirectory(dir=run) as folder:
         return write_gguf(merge(model, adapter, Path(folder) / run.name), place, kind=kind)
+
+
+def _trained_on(record: dict[str, Any]) -> str:
+    """The model's name; KitError where other weights lie under it now, or none: merged into them the
+    adapter would be another model.
+    """
+    settings = record["settings"]
+    names = SimpleNamespace(model=settings["model"], adapter=settings.get("adapter"))
+    held = record.get("set of weights", [])
+    if held and weights(names) != held:
+        raise KitError(
+            "the weights under the model's name are not those that the run was trained on",
+            where=names.model,
+            fix="put them back, or go to the folder where the training was started (its name is "
+            "relative to it)",
+        )
+    return names.model
 
 
 def _readable(adapter: Path) -> None:

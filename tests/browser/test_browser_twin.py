@@ -110,8 +110,9 @@ def test_random_columns_have_the_same_limits():
         clusters = rng.choice([2, 5, 20, 60])
         prompts = [f"t{i}" for i in range(clusters) for _ in range(rng.choice([1, 2, 9]))]
         rate = rng.choice([0.02, 0.5, 0.97])
-        draw = rng.choice([lambda: float(rng.random() < rate), lambda: round(rng.random(), 2)])
-        xs, ys = ([draw() for _ in prompts] for _ in range(2))
+        digits = rng.choice([0, 2])
+        drawn = [[rng.random() ** (1 / rate) for _ in prompts] for _ in range(2)]
+        xs, ys = ([round(v, digits) for v in column] for column in drawn)
         bits = [[float(v >= 0.5) for v in column] for column in (xs, ys)]
         cases += [
             {"name": "mean", "args": [xs, prompts]},

@@ -13,7 +13,7 @@ import pytest
 from kit.checks import accepted
 from kit.data.tables import read_rows
 from kit.errors import DataError, KitError
-from kit.records import Grade, Response, Task
+from kit.records import Criterion, Grade, Response, Task
 from kit.system import paths
 from kit.system.device import choose
 from kit.train import chain, evaluation, kept, line, models, policy, quality, rehearsal, stages
@@ -582,3 +582,18 @@ def test_an_adapter_to_go_on_from_is_in_the_start_and_is_added_once(tmp_path):
         chained("b", settings=still, stages=twice)
     with pytest.raises(KitError, match="the one before it left"):
         chained("c", stages=[twice[0], {**twice[1], "adapter": still["adapter"]}])
+
+
+def exact_check(**check):
+    rubric = (Criterion(id="c", text="It is 11.", check={"name": "exact", **check}),)
+    return Task(id="q", prompt="10 + 1 = ?", criteria=rubric)
+
+
+def test_the_accepted_answer_is_the_one_that_the_check_accepts():
+    """answers: "11" taught "1", its first character; with `not` what is forbidden was taught."""
+    assert accepted(exact_check(answers="11")) == "11"
+    assert accepted(exact_check(answers=["11", "eleven"])) == "11"
+    assert accepted(exact_check(answers=["11"], **{"not": True})) is None
+    for wrong in ({}, {"value": "11"}, {"answers": []}, {"answers": 12}):
+        with pytest.raises(DataError, match="task 'q', criterion 'c'"):
+            accepted(exact_check(**wrong))

@@ -68,6 +68,34 @@ def test_the_command_exports(run, tmp_path, capsys):
         export.export(tmp_path, "gguf")
 
 
+def test_an_adapter_is_merged_into_the_weights_that_it_was_trained_on(
+    tmp_path, monkeypatch, capsys
+):
+    """`./mymodel` of another folder, or changed under its name, was merged into, with exit code 0."""
+    import torch
+
+    for place in ("a", "b"):
+        (tmp_path / place).mkdir()
+        monkeypatch.chdir(tmp_path / place)
+        plain = load(build(GRPOSettings, preset("test")))
+        model = plain.model.unload()
+        torch.manual_seed(ord(place))
+        for weight in model.parameters():
+            weight.data.normal_(std=0.02)
+        model.save_pretrained("mine")
+        plain.tokenizer.save_pretrained("mine")
+    monkeypatch.chdir(tmp_path / "a")
+    settings = build(GRPOSettings, {**preset("test"), "model": "./mine"})
+    done = str(grpo.train(settings, TASKS, out=tmp_path / "run").out)
+    assert main(["export", done, "--to", "merged", "--out", str(tmp_path / "right")]) == 0
+    for other in (tmp_path / "b", tmp_path):
+        monkeypatch.chdir(other)
+        capsys.readouterr()
+        assert main(["export", done, "--to", "merged", "--out", str(tmp_path / "wrong")]) != 0
+        assert "not those that the run was trained on" in capsys.readouterr().err
+    assert main(["export", done, "--to", "adapter", "--out", str(tmp_path / "kept")]) == 0
+
+
 CUT = {"settings.json": "record of a training", "metrics.json": "record of a training"}
 CUT |= dict.fromkeys(("adapter_model.safetensors", "adapter_config.json"), "no whole adapter")
 
