@@ -70,8 +70,8 @@ def export(run: str | Path, to: str, out: str | Path | None = None, *, kind: Kin
 
 
 def _trained_on(record: dict[str, Any]) -> str:
-    """The model's name; KitError where other weights lie under it now, or none: merged into them the
-    adapter would be another model.
+    """The model's name; KitError where other weights lie under it now, or none: merged into them
+    the adapter would be another model.
     """
     settings = record["settings"]
     names = SimpleNamespace(model=settings["model"], adapter=settings.get("adapter"))
