@@ -52,10 +52,15 @@ _OWN = re.compile(  # "I would expect it to rise" says that it rises
     r"\b(I|we) would (?=(?:expect|think|assume)\b(?!.*\b(?:but|yet|however|(?:al)?though)\b))", re.I
 )
 _THE_PATHWAY = re.compile(  # "In flight, the pathway is up" speaks of "this pathway"
-    r"^(\W*(?:in|on|at|with|during|after|under|upon|within|across|compared|relative|versus|vs|yes|no)"
-    r"\b[^,]*, |\W*(?:i|we) (?:think|believe|expect|conclude|found|find) (?:that )?)"
+    r"^(\W*(?:in|on|at|with|during|after|under|upon|within|across|compared|relative|versus|vs|yes|no"
+    r"|based|according|from|given|using|per|considering)\b[^,]*, "
+    r"|\W*(?:i|we) (?:think|believe|expect|conclude|found|find) (?:that )?"
+    r"|\W*(?!no|hardly|neither)(?:\w+ ){1,4}(?:shows?|showed|indicates?|indicated|reveals?|revealed|confirms?) (?:that )?)"
     r"the(?= (?:pathway|gene set)\b)",
     re.I,
+)
+_NO_SIGN = re.compile(  # "No data show that it is up"
+    r"^\W*no (?:\w+ ){1,3}(?:show|indicat|suggest|reveal|confirm|support)\w* (?:that )?", re.I
 )
 _DENIALS, NO_CLAIM, _LIKEWISE = phrases(lx.DENIALS), phrases(lx.NO_CLAIM), phrases(lx.LIKEWISE)
 _TAKES_BACK, _CAUSES = phrases(lx.TAKES_BACK), phrases(lx.CAUSES)
@@ -115,6 +120,7 @@ class Reader:
 
     def sentence(self, text: str) -> list[Claim]:
         """The claims of one sentence; in "X: up; Y: down" each part is one."""
+        text = _NO_SIGN.sub("no evidence that ", text)
         parts = re.split(r"\s*;\s*", text.rstrip(" ;"))
         if len(parts) > 1 and all(_LABELLED.fullmatch(p) for p in parts):
             return [c for p in parts for c in self.sentence(p)]

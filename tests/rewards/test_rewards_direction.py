@@ -269,3 +269,29 @@ def test_the_pathway_behind_a_lead_in_is_the_one_that_was_asked_for(lead):
     both = f"{lead}, the pathway is upregulated. {lead}, the pathway is downregulated."
     assert settle(claims(both, {"Peroxisome": []})) == {"Peroxisome": "unstated"}
     assert not claims("For glycolysis, the pathway is upregulated.", {"Peroxisome": []})
+
+
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "Based on the GSEA results, ",
+        "According to the data, ",
+        "From the GSEA, ",
+        "Given the results, ",
+        "GSEA shows that ",
+        "The GSEA results indicate that ",
+    ],
+)
+def test_what_a_direction_rests_on_may_stand_before_it(lead):
+    """As BioRLHF's own models begin: right, it earned what the wrong one did."""
+    for word, way in (("upregulated", "up"), ("downregulated", "down")):
+        found = claims(f"{lead}the pathway is {word}.", {"Peroxisome": []})
+        assert settle(found) == {"Peroxisome": way}
+    assert not claims(f"{lead}the other pathway is upregulated.", {"Peroxisome": []})
+
+
+@pytest.mark.parametrize("subject", ["the pathway", "this pathway", "peroxisome"])
+def test_no_data_that_show_a_rise_are_no_rise(subject):
+    for lead in ("No data show that", "No evidence indicates that", "Nothing shows that"):
+        said = settle(claims(f"{lead} {subject} is upregulated.", {"Peroxisome": []}))
+        assert said.get("Peroxisome", "unstated") in ("not_up", "unstated")
