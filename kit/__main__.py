@@ -165,7 +165,8 @@ def _run(args: argparse.Namespace) -> int:
         return _failed(lost)
     except KeyboardInterrupt:
         log.warning("stopped")
-        sys.stderr.write("stopped; what was done is saved, the same command continues\n")
+        more = " with --resume" * (args.command == "train")
+        sys.stderr.write(f"stopped; what was done is saved, the same command{more} continues\n")
         return 130
     except OSError as e:
         if e.filename == common.STDOUT:  # what is held back for it goes nowhere

@@ -81,7 +81,11 @@ def verify(
 def unread(task: Task, text: str) -> str:
     """Why an answer is not read, neither as right nor as wrong; "" where it is read."""
     names = {"factual" if n == "consistency" else n for n in applicable(task)} | decisive(task)
-    readers = ("direction", "direction"), ("factual", "unclear")
+    readers = (
+        ("direction", "direction"),
+        ("factual", "unclear"),
+        ("uncertainty", "consistency"),
+    )
     read = (_module(reader).unread(task, text) for n, reader in readers if n in names)
     return next(filter(None, read), "")
 

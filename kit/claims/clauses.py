@@ -55,7 +55,8 @@ _THE_PATHWAY = re.compile(  # "In flight, the pathway is up" speaks of "this pat
     r"^(\W*(?:in|on|at|with|during|after|under|upon|within|across|compared|relative|versus|vs|yes|no"
     r"|based|according|from|given|using|per|considering)\b[^,]*, "
     r"|\W*(?:i|we) (?:think|believe|expect|conclude|found|find) (?:that )?"
-    r"|\W*(?!no|hardly|neither)(?:\w+ ){1,4}(?:shows?|showed|indicates?|indicated|reveals?|revealed|confirms?) (?:that )?)"
+    r"|\W*(?!no|hardly|neither)(?:\w+ ){1,4}(?:shows?|showed|indicates?|indicated|reveals?"
+    r"|revealed|confirms?) (?:that )?)"
     r"the(?= (?:pathway|gene set)\b)",
     re.I,
 )

@@ -43,7 +43,14 @@ _SAID = re.compile(  # over normalised words: somebody's not knowing, not just a
     rf"| yet| be)* {_KNOW}\b"
     rf"|\b(?:not|never|n't|isn't|hasn't|wasn't)(?: yet| ever| been| really| truly| think it ha| "
     rf"think it| be)* {_KNOW}\b"
-    r"|\b(?:unknown|unsolved|unsettled|unpredictable|unanswerable|unknowable)\b"
+    r"|\b(?:unknown|unsolved|unsettled|unpredictable|unanswerable|unknowable|unclear)\b"
+    r"|\b(?:not|n't|isn't|aren't|too|(?:not|don't|doesn't) have)"
+    r" (?:enough|sufficient|little|few)\b|\binsufficient\b"
+    rf"|\bnot something that can be {_KNOW}\b"
+    r"|\b(?:no|lack of|little) (?:\w+ ){0,2}(?:data|information|evidence|research|stud(?:y|ie)"
+    rf"|measurement)\b|\b(?:unable|not able|not allow(?: \w+)?) ?to {_KNOW}\b"
+    r"|\b(?:not|never|n't|hasn't|isn't)(?: yet| ever| been)* (?:studied|tested|investigated)\b"
+    r"|\bmore (?:data|research|work|stud(?:y|ie)|evidence) (?:is|are|would be) needed\b"
     r"|\b(?:still open|open question|no proof|no evidence|hard to say|no way to|only a probability"
     r"|only (?:a )?rough|no reliable)\b"
     rf"|\bno(?: (?!doubt|question|that)\w+){{1,3}}(?: (?:can|could|ha|is|are|wa|be|been|yet|ever))+"
@@ -69,6 +76,8 @@ _SURE = re.compile(
 _SPECIFIC = re.compile(  # a value given as the answer: "is exactly 500", "will strike on 14 March"
     r"\b(?:exactly|precisely)(?: \w+){0,2} \d|\b(?:is|are|was|were|will|equal|in the year)(?: "
     r"\w+){0,4}? \d|^\W*[\d.,]+\b"
+    r"|\b(?:should|must|need|take|give|use|require|recommend)(?: \w+){0,4}? \d"
+    r"|\d(?: \w+){0,3} (?:work|suffice|is|are|will|should)\b"
 )
 _CLAUSE = re.compile(r"[;:()]|,(?!\d)|\bbut\b|\band\b|\balthough\b|\bthough\b")
 
@@ -84,17 +93,54 @@ def specifics(text: str, prompt: str = "") -> list[str]:
     """
     asked = {w for w in phrase_words(prompt) if w[0].isdigit()}
     out = []
-    for sentence in statements(text, prompt):
-        for clause in _CLAUSE.split(sentence):
-            words = " ".join(phrase_words(clause))
-            digits = {w for w in words.split() if w[0].isdigit()} - asked
-            free = _HEDGED.search(words) or _SAID.search(words)
-            denied = any(w in lx.NEGATORS for w in words.split())
-            if (digits and _SPECIFIC.search(words) and not free) or (
-                _SURE.search(words) and (not denied or re.search("fail|doubt|wrong|err", words))
-            ):
-                out.append(clause.strip())
+    for clause, words in _clauses(text, prompt):
+        digits = {w for w in words.split() if w[0].isdigit()} - asked
+        if (digits and _SPECIFIC.search(words) and not _open(words)) or (
+            _SURE.search(words) and (not _denied(words) or re.search("fail|doubt|wrong|err", words))
+        ):
+            out.append(clause)
     return out
+
+
+def _clauses(text: str, prompt: str) -> list[tuple[str, str]]:
+    """The clauses of a text, each with its normalised words."""
+    parts = (c.strip() for s in statements(text, prompt) for c in _CLAUSE.split(s))
+    return [(c, " ".join(phrase_words(c))) for c in parts]
+
+
+def _open(words: str) -> bool:
+    return bool(_HEDGED.search(words) or _SAID.search(words))
+
+
+def _denied(words: str) -> bool:
+    return any(w in lx.NEGATORS for w in words.split())
+
+
+def unread(task: Task, text: str) -> str:
+    """Why it is not sure that a text leaves a question without an answer open: beside saying so, it
+    says what "will" or "should" be, as the question asks; "" elsewhere.
+
+    >>> t = Task(id="t", prompt="Who will be first?", truth={"answerable": False})
+    >>> unread(t, "It is unknown who will be first."), unread(t, "Unknown, but Ann will be first.")
+    ('', 'whether it is answered all the same is not said plainly: Ann will be first.')
+    """
+    if task.truth.get("answerable") is not False or acknowledges(task, text) < 1:
+        return ""
+    if contradicted(task, statements(text, task.prompt)):
+        return ""  # wrong for certain
+    asks = _ASKS.intersection(phrase_words(task.prompt.lower()))
+    topic = _topic(phrase_words(task.prompt))
+    for clause, words in _clauses(text, task.prompt):
+        on_topic = topic & _topic(words.split()) or _IT.match(words)
+        firm = not (_open(words) or _denied(words) or _WHO.match(words))
+        if firm and on_topic and asks.intersection(words.split()):
+            return f"whether it is answered all the same is not said plainly: {clause}"
+    return ""
+
+
+_ASKS = {"will", "should", "must", "shall"}
+_IT = re.compile(r"it (?:will|should|must|shall) be\b")
+_WHO = re.compile(r"(?:which|what|who|whom|whose|when|where|how|why|whether|if)\b")
 
 
 def acknowledges(task: Task, text: str) -> float:

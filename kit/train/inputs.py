@@ -225,7 +225,7 @@ def alone(out: Path, *, fresh: str | None = None) -> Any:
         raise KitError(
             "this folder already holds a run",
             where=str(out),
-            fix="choose another folder, or resume=True",
+            fix="go on with it (--resume, or resume=True), or choose another folder",
         )
     fix = "wait for it, or name another folder"
     busy = KitError("another process trains there now", where=str(out), fix=fix)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.util
+import json
 import logging
 import os
 import sys
@@ -281,6 +282,22 @@ def _warn(text: str) -> None:
     logger.warning("%s", text)
 
 
+def _told_base(settings: Settings) -> None:
+    """Say where an adapter was trained on a model of another name; MissingError where none is."""
+    config = Path(settings.adapter or "") / "adapter_config.json"
+    if not config.is_file():
+        raise MissingError("there is no adapter in this folder", where=str(settings.adapter))
+    base = json.loads(config.read_text("utf-8")).get("base_model_name_or_path")
+    if base and Path(base).name != Path(resolve(settings.model)).name:
+        logger.warning(
+            "the adapter %s was trained on %s, and the model is %s: what was taught to the one is "
+            "not in the other",
+            settings.adapter,
+            base,
+            settings.model,
+        )
+
+
 def adapt(model: Any, settings: Settings) -> Any:
     """The model with a LoRA adapter: a new one, or the one in `settings.adapter` to go on with."""
     from peft import LoraConfig, PeftModel, get_peft_model, prepare_model_for_kbit_training
@@ -290,9 +307,16 @@ def adapt(model: Any, settings: Settings) -> Any:
             model, use_gradient_checkpointing=settings.gradient_checkpointing
         )
     if settings.adapter:
-        if not (Path(settings.adapter) / "adapter_config.json").is_file():
-            raise MissingError("there is no adapter in this folder", where=str(settings.adapter))
-        return PeftModel.from_pretrained(model, settings.adapter, is_trainable=True)
+        _told_base(settings)
+        try:
+            return PeftModel.from_pretrained(model, settings.adapter, is_trainable=True)
+        except RuntimeError as e:  # torch's own for weights of other shapes
+            raise KitError(
+                f"the adapter does not fit the model {settings.model!r}: its weights have other "
+                "shapes",
+                where=str(settings.adapter),
+                fix="give as `model` what the adapter was trained on",
+            ) from e
     targets = (
         settings.lora_targets
         if isinstance(settings.lora_targets, str)

@@ -217,3 +217,25 @@ def test_a_gguf_answers_like_the_adapter(tmp_path):
         said = json.load(opener.open(request, timeout=60))
     assert said["usage"]["prompt_tokens"] == len(ids)
     assert said["choices"][0]["text"] == loaded.tokenizer.decode(wanted)
+
+
+def test_an_adapter_of_another_model_is_told(run, tmp_path, caplog):
+    """A chain's adapter went onto the plain base without a word; of another size: a traceback."""
+    import torch
+
+    merged = export.merge("tiny-random", run / "adapter", tmp_path / "sft" / "merged")
+    again = {**preset("test"), "model": str(merged)}
+    second = grpo.train(build(GRPOSettings, again), TASKS, out=tmp_path / "second").out / "adapter"
+    caplog.clear()
+    load(build(GRPOSettings, {**again, "adapter": str(second)}))
+    assert not caplog.messages
+    load(build(GRPOSettings, {**preset("test"), "adapter": str(second)}))
+    assert f"was trained on {merged}, and the model is tiny-random" in caplog.text
+    file = second / "adapter_model.safetensors"
+    from safetensors.torch import load_file, save_file
+
+    save_file(
+        {k: torch.zeros(v.shape[0], v.shape[1] + 8) for k, v in load_file(file).items()}, file
+    )
+    with pytest.raises(KitError, match="does not fit the model"):
+        load(build(GRPOSettings, {**again, "adapter": str(second)}))
