@@ -137,6 +137,8 @@ def offered(prompt: str, name: str) -> tuple[str, ...]:
         for i in range(first + bool(lead), last + 1):
             if i != at:
                 item = _item(items[i], len(own), first=i == first)
+                if lx.LEADS.union(lx.COMPARES_TWO).issuperset(own):  # "before or after it"
+                    item = items[i][-1:] if i == first else items[i][:1]
                 if all(_LABEL.fullmatch(" ".join(w)) for w in (own, item[-1:])):
                     item = item[-1:]  # "type A, B or C", where the truth is "A"
                 out |= {" ".join(item): None}
@@ -196,8 +198,7 @@ def _ends(item: Sequence[str], own: Sequence[str], asks: bool) -> Iterable[int]:
     size = max((i for i, w in enumerate(item, 1) if w in own or _LABEL.fullmatch(w)), default=0)
     if _LABEL.fullmatch(item[-1] if item else ""):
         return [len(item)]
-    least = len(own) if asks else 1
-    return [size] if size else range(least, len(own) + 1)
+    return [size] if size else range((len(own) if asks else 1), len(own) + 1)
 
 
 def _item(words: Sequence[str], size: int, *, first: bool) -> Sequence[str]:

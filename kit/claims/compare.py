@@ -114,13 +114,26 @@ def clauses(
     words = [w.lower() for w in raw]
     named = find(list(map(norm, raw)), sides)
     taken = {i for m in named for i in range(m.start, m.end)}
-    stops = [  # none in "2-fold, less than the eye", "the eye and the skin"
+    stops = [  # none in "2-fold, less than the eye", "the eye and the skin", "more with the eye"
         i
         for i in (i for i, w in enumerate(words) if w in lx.SIDES_APART and i not in taken)
         if "than" not in words[i + 2 : i + 3]
-        and not (words[i] == "and" and i - 1 in taken and {i + 1, i + 2} & taken)
+        and (
+            taken.isdisjoint((i + 1, i + 2))
+            or not (words[i] == "with" or (words[i] == "and" and i - 1 in taken))
+        )
     ]
-    for a, b in pairwise([-1, *stops, len(words)]):
+    ends = [-1, *stops, len(words)]
+    fronts = {  # of "in the eye, it was less"
+        b
+        for a, b, c in zip(ends, ends[1:], ends[2:], strict=False)
+        if words[b] == ","
+        and lx.PREPOSITIONS.intersection(words[a + 1 : b])
+        and taken.intersection(range(a, b))
+        and taken.isdisjoint(range(b, c))
+        and all(i in taken or words[i] in lx.LEADS for i in range(a + 1, b))
+    }
+    for a, b in pairwise(i for i in ends if i not in fronts):
         names = [*dict.fromkeys(m.of for m in named if a < m.start < b)]
         said = ["_" if i in taken else words[i] for i in range(a + 1, b)]
         front = said[: min(2, said.index("_"))] if names else ["than"]  # of "compared with the eye"
@@ -156,10 +169,26 @@ def opaque(prompt: str, sentences: Sequence[str], sides: Sequence[tuple[str, str
         denied = told and not lx.NEGATORS.isdisjoint(clause)
         compared = (offered and signs) or len(names) > 1
         graded = clause if compared else [w for w in clause if w[-2:] == "ly"]  # "more weakly"
-        known = all(_known(w, words) for w in graded)
+        known = all(_compares(w) or _known(w, words) for w in graded)
         if names and (behind or denied or not known or not signs <= asked):
             return " ".join(clause)
     return ""
+
+
+def ungraded(prompt: str, sentences: Sequence[str], comparison: Mapping[str, str]) -> str:
+    """ "more faintly" of a side: which way it goes is not known where the question lacks the word;
+    "" where there is none.
+
+    comparison : as of `relation`.
+
+    >>> ungraded("Which is louder?", ["A is more quiet."], {"more": "A", "less": "B"})
+    'more quiet'
+    """
+    asked = [w.lower() for w in phrase(prompt)]
+    sides = [(side, side) for key, side in comparison.items() if key in ("more", "less")]
+    said = (words for s in sentences for names, words, _ in clauses(s, sides) if names)
+    pairs = ((a, b) for words in said for a, b in pairwise(words) if a in lx.GRADES)
+    return next((f"{a} {b}" for a, b in pairs if b != "_" and not _known(b, asked)), "")
 
 
 def _known(word: str, asked: Sequence[str]) -> bool:

@@ -320,8 +320,7 @@ def found(task: Task, text: str) -> list[str]:
         named = hit and "alike" not in fact and i not in wrong and told != AGAINST
         if told != fact["text"] and (not named or _undecided(task, fact, sentences)):
             lost.add(fact["whole"])
-    rows = enumerate(truths(task))
-    return [str(f.get("id", f"f{i + 1}")) for i, f in rows if i not in lost]
+    return [str(f.get("id", f"f{i + 1}")) for i, f in enumerate(truths(task)) if i not in lost]
 
 
 def polar_of(task: Task, fact: Mapping[str, Any], text: str) -> str:

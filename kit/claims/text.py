@@ -292,20 +292,12 @@ def echoes(sentence: Sequence[str], prompt: Sequence[str], *, run: int = 3) -> b
 
 
 def _chooses(said: Sequence[str], asked: Sequence[str]) -> bool:
-    """True for a question turned into a statement that keeps one of the two words around "or".
-
-    Its verb stands before the word otherwise than in the question ("X is up", not "is X up").
+    """True for what neither asks nor has the "or" of the question, and has a word standing beside
+    it there: "at 4 °C" of "at 4 °C or at 37 °C".
     """
-    for i in (i for i, w in enumerate(asked) if w == "or" and 0 < i < len(asked) - 1):
-        second = next((j for j in range(i + 1, len(asked)) if asked[j] not in lx.ASKED_AGAIN), i)
-        two = asked[i - 1], asked[second]
-        places = [k for k, w in enumerate(said) if w in two and said[max(0, k - 1)] != "not"]
-        if second > i and len({said[k] for k in places}) == 1:
-            k = places[0]
-            moved = k > 0 and said[k - 1] not in (asked[i - 2], asked[second - 1])
-            asks = lx.ASKS.intersection(asked[:i])
-            return moved or not asks or not asks.issubset(said[:k])
-    return False
+    ors = (i for i, w in enumerate(asked) if w == "or")
+    near = {w for i in ors for w in (*asked[max(0, i - 3) : i], *asked[i + 1 : i + 4])}
+    return not (near - lx.LEADS).isdisjoint(said) and "or" not in said and said[0] not in lx.ASKS
 
 
 _RETRACTS = re.compile(

@@ -14,7 +14,7 @@ from . import lexicon as lx
 from . import polar
 from .bags import FIELD, SISTERS, named, names, right_numbers, surname
 from .choice import offered, others, sides
-from .compare import clauses, opaque, ranked
+from .compare import clauses, opaque, ranked, ungraded
 from .factual import facts_of, found, matched, polar_of, precision, statements
 from .text import find, phrase_words
 
@@ -32,14 +32,17 @@ def unread(task: Task, text: str) -> str:
     >>> unread(t, "It is 6 for flies and 8 for spiders.")
     'which number answers is not said: 6 for flies and 8 for spiders.'
     """
+    asked = task.prompt, statements(text, task.prompt)
+    if compared := opaque(*asked, sides(task)) or ungraded(
+        *asked, task.truth.get("comparison", {})
+    ):
+        return f"which of the two is the one asked for is not said plainly: {compared}"
     why = _why(task, text)
     return "" if why and _paid_elsewhere(task, text) else why
 
 
 def _why(task: Task, text: str) -> str:
     hit = found(task, text)
-    if clause := opaque(task.prompt, statements(text, task.prompt), sides(task)):
-        return f"which of the two is the one asked for is not said plainly: {clause}"
     if [polar_of(task, f, text) for f in facts_of(task)] == [polar.UNREAD] and not hit:
         return "whether it is yes or no, up or down, is not said plainly"
     if days := [d for f in facts_of(task) for d in _datable(f["text"], text)]:
@@ -82,7 +85,7 @@ def _options(task: Task, text: str) -> list[str]:
     if all(map(lx.way, (fact["text"], *rivals))):
         return []  # `polar_of` tells
     said = (c for s in statements(text, task.prompt) for c in clauses(s, [(n, n) for n in rivals]))
-    denying = lx.NEGATORS | {"than"}
+    denying = lx.NEGATORS | {"than", "twice"}  # "twice as much as the eye"
     return [n for names, words, _ in said if denying.isdisjoint(words) for n in names]
 
 
@@ -142,8 +145,7 @@ def _datable(fact: str, text: str) -> list[str]:
     """The days that both may be, where one of them may have its day or its month first."""
     wanted, told = datings(fact), readable(text)
     said = [d for d in datings(text) if d in (readable(fact), *wanted)]
-    both = said + [d for d in wanted if re.search(rf"\b{d}\b", told)]
-    return both if fact not in text else []
+    return [] if fact in text else said + [d for d in wanted if re.search(rf"\b{d}\b", told)]
 
 
 _CLAUSES = re.compile(

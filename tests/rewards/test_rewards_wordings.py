@@ -311,3 +311,52 @@ def test_no_constant_answer_does_well_on_comparisons():
     for name in NAMES:
         said = [read(t, policy(name, t)) for t in rows]
         assert sum(x or 0 for x in said) <= 0.55 * len(said), name
+
+
+WITHOUT = [  # in a question whose options have a preposition, units, several words
+    "Were samples kept at {} or at {}?|4 °C|37 °C|At {}.",
+    "Was RNA collected on {} or on {}?|day 3|day 14|On {}.",
+    "Was it done with {} or with {}?|male mice|female mice|With {}.",
+    "Was the dose {} or {}?|5 mg/kg|50 mg/kg|{}",
+    "Which isoform dominates, {} or {}?|TGF-β1|TGF-β2|{}",
+    "Is it {} or {}?|stage 2 disease|stage 3 disease|{}.",
+    "Was heart rate higher {} or {} exercise?|before|after|{} exercise.",
+    "Was heart rate higher {} or {} exercise?|before|after|It was higher {} exercise.",
+]
+
+
+@pytest.mark.parametrize("row", WITHOUT)
+def test_an_option_as_it_stands_in_the_question_was_an_echo(row):
+    """48 of 80 right answers ("At 4 °C.") and 108 of 264 bare ones ("50 mg/kg") earned nothing."""
+    asked, a, b, form = row.split("|")
+    for right, wrong in ((a, b), (b, a)):
+        of = task(asked.format(a, b), right)
+        said = [form.format(x)[0].upper() + form.format(x)[1:] for x in (right, wrong)]
+        assert [read(of, x) for x in said] == [1, 0]
+        assert read(of, of.prompt) == 0
+
+
+LOWER = ("In {}, mortality was lower.", "Mortality was lower with {}.", "With {}, it was lower.")
+
+
+@pytest.mark.parametrize("form", LOWER)
+def test_a_comparison_beside_its_option_was_not_seen(form):
+    """ "In smokers, mortality was lower." was paid for the higher one, and "lower with" them."""
+    for right, wrong in (("smokers", "controls"), ("controls", "smokers")):
+        of = task("Which group had the higher mortality, smokers or controls?", right)
+        assert [read(of, form.format(*x)) for x in ((right, wrong), (wrong, right))] == [None] * 2
+        assert read(of, f"In {right}, mortality was higher.") == 1
+        assert read(of, f"{right.title()}, who die earlier.") == 1
+    on = "Was expression greater on day 3 or on day 7?"  # was wrong for the key "day 7" alone
+    assert [read(task(on, x), "It was lower on day 3.") for x in ("day 3", "day 7")] == [None] * 2
+
+
+@pytest.mark.parametrize("grade", ["slowly", "faintly", "weakly"])
+def test_more_of_a_word_that_says_less_was_more(grade):
+    """ "P waves travel more slowly." was paid where they are faster, "S waves ... more slowly" not."""
+    compared = {"quantity": "speed", "more": "P waves", "less": "S waves"}
+    of = task("Which travel faster, P waves or S waves?", "P waves", comparison=compared)
+    for x in ("P waves", "S waves"):
+        assert read(of, f"{x} travel more {grade}.") is None
+    assert read(of, "P waves travel faster.") == 1
+    assert read(of, "S waves travel faster, because P waves travel more slowly.") == 0
