@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import DataError
 from ..records import Criterion
 from .labels import read_label
-from .levels import ends_of, levels_of, unread_of
+from .levels import ends_of, levels_of, scale_in, scaled, unread_of
 from .lines import COUNTED, LABEL, PAID, POINTS, PRICED, RANK, doubt, lines_of, worth
 from .names import MUCH, against, pitfall, sign, turns
 from .slips import PARTS
@@ -133,7 +133,6 @@ def warded(row: Row, item: Mapping[str, Any], weight: Any, criterion_id: str) ->
         )
 
 
-BINARY = ("binary", "boolean", "bool", "yes/no", "yes_no", "met/unmet", "pass/fail", "true/false")
 TITLES = ("name", "title", "category", "group", "section", "dimension")
 
 
@@ -392,7 +391,7 @@ def criterion_of(
         "required": required is not None,
         "levels": levels and not unread_of(item.get("levels")),
         "points": points is not None,
-        "scale": scale_of(item) in (scale, None),
+        "scale": scale_in(item) in (scale, None),
     }
     read |= signed.keys() | {k for k, said in understood.items() if said}
     tags = tags_of(item.get("tags"))
@@ -430,43 +429,6 @@ def _no_object(row: Row, said: Any, criterion_id: str) -> None:
             severity="error",
             criterion_id=criterion_id,
         )
-
-
-def scale_of(item: Mapping[str, Any]) -> str | None:
-    """The scale that a criterion's object names; None for none.
-
-    >>> scale_of({"scale": "Yes/No"}), scale_of({"scale": " "}), scale_of({"scale": "Points"})
-    ('binary', None, 'points')
-    """
-    said = "" if absent(item.get("scale")) else as_text(item["scale"]).strip().casefold()
-    return "binary" if said in BINARY else said or None
-
-
-def scaled(item: Mapping[str, Any], levels: Sequence[str]) -> tuple[str, float | None]:
-    """(scale, points) of a criterion's object with these levels; points without a scale are its
-    weight. DataError where what it says does not fit.
-
-    >>> scaled({"scale": "points", "points": 5}, ()), scaled({"points": 5}, ())
-    (('points', 5.0), ('binary', None))
-    """
-    said, top = scale_of(item), number(item.get("points"))
-    if said == "points" and not levels and (top or 0) > 0:
-        return said, top
-    scale = "ordinal" if levels else "binary"
-    if said and said != scale:
-        unsaid = said == "points" and not levels
-        fits = f"does not fit a criterion with {len(levels)} levels"
-        raise DataError(
-            f"the scale {said[:40]!r} {'lacks its number of points, above 0' if unsaid else fits}",
-            fix="scale: ordinal needs levels, scale: points a number of points",
-        )
-    weight = None if top is None or said else number(item.get("weight"))
-    if weight not in (None, top):
-        raise DataError(
-            f"the criterion has the weight {weight:g} and {top:g} points",
-            fix="keep one, or say scale: points",
-        )
-    return scale, None
 
 
 def _scale(

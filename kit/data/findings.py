@@ -55,3 +55,9 @@ class Note(str):
         note = super().__new__(cls, text)
         note.code, note.severity = code, severity
         return note
+
+
+def noted(n: int, code: str, message: str, fix: str, file: str) -> list[Finding]:
+    """A warning with its count; none of nothing."""
+    said = {"severity": "warning", "message": f"{n} {message}", "suggestion": fix}
+    return [Finding(code=code, where=file, **said)] * bool(n)

@@ -18,13 +18,13 @@ from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict, grouped
 from ..settings.read import closest
 from .chats import PROMPTS
-from .findings import Finding
-from .labels import is_column, odd_labels
+from .findings import Finding, noted
+from .labels import is_column, means, odd_labels
 from .levels import by_levels
 from .names import spelled
 from .seen import Alike
 from .slips import READS
-from .values import as_text, beside, blank, unused
+from .values import as_text, blank, both_of, unused
 
 if TYPE_CHECKING:
     from .taskset import TaskSet
@@ -36,7 +36,6 @@ NAME = re.compile(  # and of an answer
 )
 MADE = re.compile(r"(?:[cnpqr]|item-)\d+(?:\.\d+)*(?:#\d+)?")  # and of a criterion
 OF = "criterion's "
-NUMBER = re.compile(r" \(\d+\)\Z")  # behind a name that was taken
 APART = (
     "model",
     "sample",
@@ -98,7 +97,7 @@ def joined(one: TaskSet, two: TaskSet) -> dict[str, Any]:
         )
         for n, s in enumerate(sides)
     ]
-    verdicts = list({_label(v): v for v in reversed(read[0][0] + read[1][0])}.values())[::-1]
+    verdicts = list({means(v): v for v in reversed(read[0][0] + read[1][0])}.values())[::-1]
     criteria = {t.id: {c.id for c in t.criteria} for t in tasks}
     called = set().union(*criteria.values())
     findings = [
@@ -171,14 +170,14 @@ def _ends(sides: Sequence[TaskSet], file: str) -> tuple[dict[tuple, tuple], list
             near = alike(RANKS[:2], {k: x for k, x in said.items() if not k.startswith(OF)})
             apart |= dict.fromkeys(near if side else [t.id] * bool(near))
     return ends, [
-        *_note(
+        *noted(
             lost,
             "unknown-task",
             "answers ask what no task asks: no criterion judges them",
             "write the task_id of each answer",
             file,
         ),
-        *_note(
+        *noted(
             len(apart),
             "same-prompt",
             f"tasks ({', '.join(list(apart)[:3])}) are asked in both files with other criteria: "
@@ -187,12 +186,6 @@ def _ends(sides: Sequence[TaskSet], file: str) -> tuple[dict[tuple, tuple], list
             file,
         ),
     ]
-
-
-def _note(n: int, code: str, message: str, fix: str, file: str) -> list[Finding]:
-    """A warning with its count; none of nothing."""
-    said = {"severity": "warning", "message": f"{n} {message}", "suggestion": fix}
-    return [Finding(code=code, where=file, **said)] * bool(n)
 
 
 def _rank(t: Task) -> tuple[bool, bool]:
@@ -315,7 +308,7 @@ def _filled(a: Record, b: Record, what: str, file: str) -> Record:
     both = two | one
     maps = {n: {k: x for (m, k), x in both.items() if m == n} for n in MAPS if hasattr(a, n)}
     plain = {n: x for (n, k), x in both.items() if k is None}
-    return replace(a, **plain, **maps, meta=_more(a.meta, b.meta))
+    return replace(a, **plain, **maps, meta=both_of(a.meta, b.meta))
 
 
 def _said(r: Task | Criterion | Response) -> dict[tuple[str, str | None], Any]:
@@ -333,13 +326,6 @@ def _clash(what: str, one: Any, two: Any, file: str) -> DataError:
         fix="correct or rename one of them; of answers write the task_id, of labels the "
         "criterion_id",
     )
-
-
-def _more(meta: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Both; another value under a name that is taken gets a number."""
-    held = grouped((NUMBER.sub("", k), x) for k, x in meta.items())
-    new = {k: x for k, x in more.items() if x not in held.get(NUMBER.sub("", k), ())}
-    return beside(meta, new)
 
 
 def _answers(
@@ -360,7 +346,7 @@ def _answers(
         names[r.ids], out[n] = (side, task), r
         renamed += [r.id] * (held[0] != side)
         moved |= dict.fromkeys(places, r.ids)
-    notes = _note(
+    notes = noted(
         len(renamed),
         "duplicate-id",
         f"answers have the name of another one; they are called otherwise ({renamed[:3]})",
@@ -429,13 +415,6 @@ def _both(a: Response, b: Response) -> Response:
     one, two = (replace(r, source=None) if r.source == "data" else r for r in (a, b))
     both = _filled(one, two, "the answer's", "")
     return replace(both, id=name, source=both.source or a.source or b.source)
-
-
-def _label(v: Verdict) -> tuple[Any, ...]:
-    """What makes verdicts of two sets one: a person's label by what it means."""
-    judged = (v.p, v.reason, v.key, as_text(v.meta)) if "label" not in v.meta else ()
-    unread = as_text(v.meta.get("label")) if v.failure == "parse" else None
-    return (*v.ids, v.judge, v.status, v.value, v.failure, unread, *judged)
 
 
 def _lost(

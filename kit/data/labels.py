@@ -406,3 +406,10 @@ def odd_labels(verdicts: list[Verdict], criteria: dict[str, set[str]]) -> Iterat
                 suggestion="keep one of the two; labels of several people need a column rater",
                 **place,
             )
+
+
+def means(v: Verdict) -> tuple[Any, ...]:
+    """What makes verdicts of two sets one: a person's label by what it means."""
+    judged = (v.p, v.reason, v.key, as_text(v.meta)) if "label" not in v.meta else ()
+    unread = as_text(v.meta.get("label")) if v.failure == "parse" else None
+    return (*v.ids, v.judge, v.status, v.value, v.failure, unread, *judged)

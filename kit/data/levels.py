@@ -59,6 +59,7 @@ WORDED = (
 )
 UNREAD, SCALE = "unreadable-label", "label-scale"
 TEXTS = "write levels as a list of texts, worst first"
+BINARY = ("binary", "boolean", "bool", "yes/no", "yes_no", "met/unmet", "pass/fail", "true/false")
 
 
 def levels_of(value: Any, scores: Any = None) -> tuple[str, ...]:
@@ -164,6 +165,43 @@ def unread_of(value: Any) -> dict[str, Any]:
         for k, v in x.items()
         if k != _score_in(x) and not absent(v) and not isinstance(v, str)
     }
+
+
+def scale_in(item: Mapping[str, Any]) -> str | None:
+    """The scale that a criterion's object names; None for none.
+
+    >>> scale_in({"scale": "Yes/No"}), scale_in({"scale": " "}), scale_in({"scale": "Points"})
+    ('binary', None, 'points')
+    """
+    said = "" if absent(item.get("scale")) else as_text(item["scale"]).strip().casefold()
+    return "binary" if said in BINARY else said or None
+
+
+def scaled(item: Mapping[str, Any], levels: Sequence[str]) -> tuple[str, float | None]:
+    """(scale, points) of a criterion's object with these levels; points without a scale are its
+    weight. DataError where what it says does not fit.
+
+    >>> scaled({"scale": "points", "points": 5}, ()), scaled({"points": 5}, ())
+    (('points', 5.0), ('binary', None))
+    """
+    said, top = scale_in(item), number(item.get("points"))
+    if said == "points" and not levels and (top or 0) > 0:
+        return said, top
+    scale = "ordinal" if levels else "binary"
+    if said and said != scale:
+        unsaid = said == "points" and not levels
+        fits = f"does not fit a criterion with {len(levels)} levels"
+        raise DataError(
+            f"the scale {said[:40]!r} {'lacks its number of points, above 0' if unsaid else fits}",
+            fix="scale: ordinal needs levels, scale: points a number of points",
+        )
+    weight = None if top is None or said else number(item.get("weight"))
+    if weight not in (None, top):
+        raise DataError(
+            f"the criterion has the weight {weight:g} and {top:g} points",
+            fix="keep one, or say scale: points",
+        )
+    return scale, None
 
 
 def _spaced(order: Sequence[tuple[float, str]]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for a formula
+NUMBER = re.compile(r" \(\d+\)\Z")  # behind a name that was taken
 NOTHING = frozenset(("nan", "none", "null", "n/a", "#n/a", "<na>", "na", "-", "–", "--"))
 
 
@@ -183,3 +184,10 @@ def _literal(text: str) -> Any:
             raise ValueError("a comma is missing") from None
         apart = (a.string + (", " if (a.string, b.string) == ("}", "{") else " ") for a, b in pairs)
         return ast.literal_eval("".join(apart))
+
+
+def both_of(meta: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Both; another value under a name that is taken gets a number."""
+    held = [(NUMBER.sub("", k), x) for k, x in meta.items()]
+    new = {k: x for k, x in more.items() if (NUMBER.sub("", k), x) not in held}
+    return beside(meta, new)

@@ -17,8 +17,8 @@ from ...records import (
     to_json,
     verdict_from_json,
 )
-from ..criteria import ranked, scaled, warded
-from ..levels import levels_of
+from ..criteria import ranked, warded
+from ..levels import levels_of, scaled
 from ..names import against, sign
 from ..rows import Row
 from ..schemas import readable, stamped
