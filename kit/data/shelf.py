@@ -84,9 +84,8 @@ def _joined(rows: Iterable[Row]) -> Iterable[list[Row]]:
     out: list[list[Row]] = []
     alike: dict[frozenset[str], dict[str, list[Row]]] = {}  # by fields filled, by values
     for row in rows:
-        ids = [row.data.get("task_id"), row.data.get("id")]
-        told = _told(row.data, TELLS if ids == [None, None] else ASKED_OF)
-        key = repr((ids, told))
+        named, told = _asks(row)
+        key = repr((named, told))
         own = alike.setdefault(frozenset(told), {})
         others = (b for g in alike.values() if g is not own for b in g.values())
         near = itertools.chain([own[key]] if key in own else (), others)
@@ -99,13 +98,18 @@ def _joined(rows: Iterable[Row]) -> Iterable[list[Row]]:
 
 
 def same_task(a: Row, b: Row) -> bool:
-    ids = [k for k in ("task_id", "id") if (a.data.get(k), b.data.get(k)) != (None, None)]
-    one, two = (_told(r.data, ASKED_OF if ids else TELLS) for r in (a, b))
-    if any(v != two.get(k, v) for k, v in one.items()):
-        return False  # one id for two prompts: the second gets an id of its own, and an error
-    if ids:
-        return a.data.get(ids[0]) == b.data.get(ids[0])
-    return any(k in one and k in two for k in IDENT)
+    """Whether no field tells two rows apart. One id for two prompts: the second gets an id of its
+    own, and an error."""
+    (one_id, one), (two_id, two) = _asks(a), _asks(b)
+    if one_id != two_id or any(v != two.get(k, v) for k, v in one.items()):
+        return False
+    return bool(one_id) or any(k in one and k in two for k in IDENT)
+
+
+def _asks(row: Row) -> tuple[list[Any], dict[str, Any]]:
+    """(the task's id or none, what tells it). `id` is the row's own where `task_id` is filled."""
+    named = [row.data[k] for k in IDENT[:2] if not blank(row.data.get(k))][:1]
+    return named, _told(row.data, ASKED_OF if named else TELLS)
 
 
 def _told(row: Mapping[str, Any], names: re.Pattern[str]) -> dict[str, Any]:

@@ -317,3 +317,19 @@ def test_pairs_of_python_are_no_map_and_lose_nothing():
     task = load_tasks([row]).tasks[0]
     assert all(text in task.prompt for _, text in chat)
     assert task.meta["notes"] == [["ann", "good"], ["ann", "bad"]]
+
+
+@pytest.mark.parametrize("own", [{}, {"response": "Paris", "label": "met"}])
+def test_rows_of_a_task_id_are_one_task_whatever_their_own_id(own):
+    """Each row of a clean table with an `id` beside its `task_id` was a task of one criterion, and
+    an error; the warning said that `id` is kept in meta."""
+    rows = [
+        {"id": f"{t}{c}", "task_id": t, "prompt": f"What is {t}?", "criterion": c, **own}
+        for t in ("t1", "t2")
+        for c in ("Names Paris", "Cites a source")
+    ]
+    s = kit.load(rows)
+    assert [(t.id, len(t.criteria)) for t in s.tasks] == [("t1", 2), ("t2", 2)]
+    assert len(s.responses) == 2 * bool(own) and len(s.verdicts) == 4 * bool(own)
+    assert not [f for f in s.findings if f.severity == "error"]
+    assert "id" in s.tasks[0].meta or "id" in s.responses[0].meta
