@@ -64,6 +64,11 @@ class Cells:
         return None if self.units is None else int(self.units.shape[0])
 
     @property
+    def draws(self) -> float:
+        """What was drawn independently: clusters, or rows."""
+        return self.size if self.units is None else float(self.units.shape[0])
+
+    @property
     def mean(self) -> np.ndarray:
         """(m, 2) mean confidence per cell and outcome; the cell's overall mean where an outcome is
         absent.
@@ -110,11 +115,14 @@ class Cells:
         held = (((u @ fold) > 0).sum(0) for u in self.unit_blocks())
         return sum(np.asarray(h, float).ravel() for h in held)  # type: ignore[return-value]
 
+    def squares_per_bin(self, values: np.ndarray) -> np.ndarray:
+        """Per bin: the sum over clusters of (the sum of values (m, 2) of their rows there)^2."""
+        fold = self.to_bins(values)
+        return sum(np.asarray((u @ fold).power(2).sum(0)).ravel() for u in self.unit_blocks())  # type: ignore[return-value]
+
     def rows_per_cluster(self) -> np.ndarray:
         """How many rows of its own cluster a row's bin holds, in the mean over its rows (k,)."""
-        fold = self.to_bins(np.ones_like(self.n))
-        squares = sum(np.asarray((u @ fold).power(2).sum(0)).ravel() for u in self.unit_blocks())
-        return squares / np.maximum(self.bins()[0], 1e-300)
+        return self.squares_per_bin(np.ones_like(self.n)) / np.maximum(self.bins()[0], 1e-300)
 
     def dense(self) -> Cells:
         """Without empty cells."""

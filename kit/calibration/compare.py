@@ -216,10 +216,8 @@ def _scores(x: Inputs, cells: Cells, binning: dict[str, Any]) -> np.ndarray:
     slope = special.erf(gap / np.maximum(size * s, 1e-12) / math.sqrt(2))
     total = (slope * gap).sum() / cells.size
     se = max(spread(cells, s), 1e-12) * cells.size
-    if cells.units is not None:
-        each = slope[cells.bin, None] * (np.array([0.0, 1.0]) - cells.mean) - total
-        return np.concatenate([u @ each.reshape(-1) for u in cells.unit_blocks()]) / se
-    return (slope[_rows_bin(x, binning)] * (x.correct - x.conf) - total) / se
+    each = (slope[_rows_bin(x, binning)] * (x.correct - x.conf) - total) / se
+    return each if x.cluster is None else np.bincount(x.cluster, each)
 
 
 def _error_change(

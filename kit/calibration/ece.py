@@ -15,11 +15,11 @@ from scipy import special
 
 from ..errors import DataError
 from ..stats.arguments import sure_level, whole
-from ..stats.clusters import effective_df, unmasked
+from ..stats.clusters import effective_df, unmasked, worth
 from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, number
 from ..stats.ranking import distributions
-from ..stats.shares import UNSEEN, reach
+from ..stats.shares import UNSEEN, reach, wilson
 from ..stats.tails import t_quantile
 from . import resample
 from .cells import Cells, locator, tally
@@ -148,32 +148,16 @@ def gap_errors(cells: Cells) -> np.ndarray:
     """
     size, gap = resample.bin_sums(cells, cells.n)
     mean = np.divide(gap, size, out=np.zeros_like(gap), where=size > 0)
+    off = cells.residual - mean[cells.bin, None]
     if cells.units is None:
-        off = cells.residual - mean[cells.bin, None]
-        square = cells.per_bin((cells.n * off**2).sum(-1))
-        count = size
+        square, count = cells.per_bin((cells.n * off**2).sum(-1)), size
     else:
-        square, count = _cluster_squares(cells, mean)
-    with np.errstate(all="ignore"):
-        variance = square / size**2 * count / (count - 1)
+        square, count = cells.squares_per_bin(off), cells.clusters_per_bin()
     p = cells.s.sum(1) / cells.n.sum(1)
-    implied = cells.per_bin(cells.n.sum(1) * p * (1 - p))
-    alone = (size > 0) & (count <= 1)
-    variance = np.where(
-        alone,
-        np.divide(implied, size**2, out=np.zeros_like(size), where=size > 0),
-        np.where(size > 0, variance, 0.0),
-    )
-    return np.sqrt(np.maximum(variance, 0.0))
-
-
-def _cluster_squares(cells: Cells, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Per bin: sum over clusters of (sum of centred residuals)^2, and the number of clusters with
-    rows there.
-    """
-    fold = cells.to_bins(cells.residual - mean[cells.bin, None])
-    square = sum(np.asarray((u @ fold).power(2).sum(0)).ravel() for u in cells.unit_blocks())
-    return square, cells.clusters_per_bin()
+    implied = cells.per_bin(cells.n.sum(1) * np.maximum(p * (1 - p), 0.0))
+    more = np.where(count > 1, count - 1, 1.0)
+    square = np.where(count > 1, square * count / more, implied)
+    return np.sqrt(np.divide(square, size**2, out=np.zeros_like(size), where=size > 0))
 
 
 def debiased_l1(size: np.ndarray, gap: np.ndarray, s: np.ndarray) -> float:
@@ -198,9 +182,8 @@ def left_over(size: np.ndarray, gap: np.ndarray, s: np.ndarray) -> float:
     on average where no gap is real and 0 where it is clear.
     """
     used = (size > 0) & (s > 0)
-    m = gap[used] / size[used]
     noise = s[used]
-    weight = size[used] / size.sum() * np.exp(-((m / noise) ** 2) / 2)
+    weight = size[used] / size.sum() * np.exp(-((gap[used] / size[used] / noise) ** 2) / 2)
     return (2 * math.sqrt(2) - 2) * math.sqrt(2 / math.pi) * float((weight * noise).sum())
 
 
@@ -221,9 +204,9 @@ def ece_of(
     n_boot: int = 1000,
     level: float = 0.95,
     seed: int = 0,
-    null: np.ndarray | None = None,
+    nulls: Sequence[np.ndarray] | None = None,
 ) -> ECE:
-    """`ece` from the sufficient statistics of a binning; null : resamples made elsewhere."""
+    """`ece` from the sufficient statistics of a binning; nulls : resamples made elsewhere."""
     n_boot, level = whole("n_boot", n_boot), sure_level(level)
     size, gap = resample.bin_sums(cells, cells.n)
     value = float(plugin(size, gap))
@@ -231,14 +214,15 @@ def ece_of(
     best = max(0.0, debiased_l1(size, gap, s))
     p_value, low, high = math.nan, math.nan, math.nan
     notes = []
-    if len(cells.bin) > RESAMPLED and null is None:
+    if len(cells.bin) > RESAMPLED and nulls is None:
         notes.append(f"more than {RESAMPLED:,} bins: no interval and no test")
     elif n_boot:
-        null = resample.null_gaps(cells, n_boot, seed) if null is None else null
-        drawn = np.abs(cells.per_bin(null)).sum(-1) / cells.size
+        nulls = resample.nulls(cells, n_boot, seed) if nulls is None else nulls
+        drawn = [np.abs(cells.per_bin(null)).sum(-1) / cells.size for null in nulls]
         if cells.units is not None:  # sign flips of few clusters are lighter-tailed than the error
-            drawn = drawn * t_quantile(level, freedom(cells)) / t_quantile(level, math.inf)
-        p_value = float((1 + (drawn >= value - 1e-12).sum()) / (n_boot + 1))
+            df = effective_df(unit_sums(cells, row_scores(cells) + value))
+            drawn[0] *= t_quantile(level, df) / t_quantile(level, math.inf)
+        p_value = max(float((1 + (d >= value - 1e-12).sum()) / (n_boot + 1)) for d in drawn)
         low, high = _interval(cells, value, best, s, level)
         if p_value > 1 - level:
             low = 0.0
@@ -300,31 +284,29 @@ def spread(cells: Cells, s: np.ndarray) -> float:
     shrink.
     """
     size = resample.bin_sums(cells, cells.n)[0]
+    count, score = cells.draws, row_scores(cells)
     if cells.units is None:
-        count = cells.size
-        square = float((cells.n * row_scores(cells) ** 2).sum()) + SLACK**2
+        square = float((cells.n * score**2).sum()) + SLACK**2
     else:
-        count = float(cells.units.shape[0])
-        square = float((unit_scores(cells) ** 2).sum())
+        square = float((unit_sums(cells, score) ** 2).sum())
     linear = square / cells.size**2 * (count / (count - 1) if count > 1 else 1.0)
     return math.sqrt(max(linear, float((size**2 * s**2).sum()) / cells.size**2))
 
 
 def freedom(cells: Cells) -> float:
     """Degrees of freedom of the clusters' scores; infinite for independent rows."""
-    return math.inf if cells.units is None else effective_df(unit_scores(cells))
+    return math.inf if cells.units is None else effective_df(unit_sums(cells, row_scores(cells)))
 
 
-def unit_scores(cells: Cells) -> np.ndarray:
-    """What each cluster (C,) adds to the binned error: sign of its bins' gaps times its residuals,
-    less its share of the error.
-    """
-    score = row_scores(cells).reshape(-1)
-    return np.concatenate([u @ score for u in cells.unit_blocks()])
+def unit_sums(cells: Cells, each: np.ndarray) -> np.ndarray:
+    """Sums over each cluster's rows (C,) of what a row of each cell and outcome adds (m, 2)."""
+    return np.concatenate([u @ each.reshape(-1) for u in cells.unit_blocks()])
 
 
 def row_scores(cells: Cells) -> np.ndarray:
-    """The same for a row of each cell and outcome (m, 2)."""
+    """What a row of each cell and outcome (m, 2) adds to the binned error: the sign of its bin's
+    gap times its residual, less its share of the error.
+    """
     _, gap = resample.bin_sums(cells, cells.n)
     sign = np.sign(gap)[cells.bin, None]
     return sign * cells.residual - np.abs(gap).sum() / cells.size
@@ -348,13 +330,34 @@ def _interval(
     """
     q = t_quantile(level, freedom(cells))
     se = spread(cells, s)
-    units = cells.size if cells.units is None else float(cells.units.shape[0])
-    half = q * se if se > 1e-12 else q * q / (units + q * q)  # Wilson's reach where all is alike
-    less = left_over(*resample.bin_sums(cells, cells.n), s)
-    low = best - less - half
+    most = off_at_most(cells, level)
+    half = max(min(q * se, most), t_quantile(level, math.inf) * se) if se > 1e-12 else most
+    low = best - left_over(*resample.bin_sums(cells, cells.n), s) - half
     high = (best + value) / 2 + half
-    low, high = reach(best, low, high, best + _unseen(cells, units), (0.0, 1.0))
+    low, high = reach(best, low, high, best + _unseen(cells, cells.draws), (0.0, 1.0))
     return max(0.0, low), min(1.0, high)
+
+
+def off_at_most(cells: Cells, level: float, bin: int | None = None) -> float:
+    """How far the clusters' error, or one bin's gap, is off at most: Wilson's reach for the share
+    of outcomes on the gaps' side, each cluster one draw, and Student's for its confidences;
+    infinite for independent rows.
+
+    Where one cluster of 100, or none, differs from the rest, a quantile with the degrees of
+    freedom of that one said .00 to .92 of an error of .3.
+    """
+    if cells.units is None:
+        return math.inf
+    use = np.ones((len(cells.bin), 1)) if bin is None else (cells.bin == bin)[:, None]
+    over = resample.bin_sums(cells, cells.n)[1][cells.bin, None] > 0
+    hit = unit_sums(cells, use * (over == np.array([False, True])))
+    size = unit_sums(cells, use * np.ones_like(cells.n))
+    sure = hit - unit_sums(cells, use * np.where(over, cells.residual, -cells.residual))
+    sure -= sure.sum() / size.sum() * size
+    rate, draws = hit.sum() / size.sum(), worth(size)
+    told = t_quantile(level, effective_df(sure)) * float(np.linalg.norm(sure)) / size.sum()
+    w = wilson(min(rate * draws, draws), draws, q=t_quantile(level, max(draws - 1, 1.0)))
+    return max(rate - w.low, w.high - rate) + told
 
 
 def _unseen(cells: Cells, units: float) -> np.ndarray:
@@ -390,19 +393,17 @@ def l2_squared(cells: Cells) -> float:
 
     s^2 is the variance of the bin's accuracy, o(1-o)/(n_k-1).
     """
-    size, hits, _ = cells.bins()
-    _, gap = resample.bin_sums(cells, cells.n)
-    used = size > 0
-    m = gap[used] / size[used]
-    return float(
-        (size[used] * m**2).sum() / cells.size - noise(size[used], hits[used] / size[used])
-    )
+    size, gap = resample.bin_sums(cells, cells.n)
+    square = np.divide(gap**2, size, out=np.zeros_like(gap), where=size > 0)
+    return float(square.sum() / cells.size) - noise(cells)
 
 
-def noise(size: np.ndarray, rate: np.ndarray) -> float:
+def noise(cells: Cells) -> float:
     """Ferro-Fricker's C = (1/n) sum n_k o_k (1-o_k) / (n_k-1); a bin with one row has o(1-o) = 0
     and adds nothing.
     """
+    size, hits, _ = cells.bins()
+    rate = np.divide(hits, size, out=np.zeros_like(size), where=size > 0)
     return float((size * rate * (1 - rate) / np.where(size > 1, size - 1, 1)).sum() / size.sum())
 
 
@@ -470,23 +471,25 @@ def mce_of(cells: Cells, *, level: float = 0.95) -> Estimate:
     value = float(m[b])
     rows = float(size[b])
     se = math.hypot(gap_errors(cells)[b], SLACK / rows)
-    df = freedom(cells)
+    df, units = freedom(cells), rows if cells.units is None else cells.clusters_per_bin()[b]
     less = (1 - level) / int((size > 0).sum())
     # equal outcomes are no certainty; below, it is the largest of that many
-    down, up = (max(t_quantile(1 - a, df) * se, 1 - a ** (1 / rows)) for a in (less, 1 - level))
+    down, up = (
+        max(min(t_quantile(1 - a, df) * se, off_at_most(cells, 1 - a, b)), 1 - a ** (1 / units))
+        for a in (less, 1 - level)
+    )
     words = f"largest gap of a bin, that of {cells.lower[b]:g} to {cells.upper[b]:g}"
     low = max(0.0, value - down)
     high = min(1.0, value + up)
     wide = 1 - (1 - level) ** (1 / np.maximum(size, 1.0))  # of bins whose outcomes are alike
-    more = bool((np.where(size > 0, m + wide, 0.0) > high).any())
-    note = "a bin with fewer rows may be farther off than these limits" if more else ""
+    more = "a bin with fewer rows may be farther off than these limits"
     return Estimate(
         value,
         low,
         high,
         round(rows),
         method=f"{words}; {cells.convention}",
-        note=note,
+        note=more if (np.where(size > 0, m + wide, 0.0) > high).any() else "",
         level=level,
     )
 
@@ -497,9 +500,9 @@ def mce(conf: Any, correct: Any = None, *, level: float = 0.95, **binning: Any) 
     as in `ece`.
 
     n : rows of that bin; the bin with the fewest often wins.
-    [low, high] is the normal interval of that one bin's gap (the rule of three where its outcomes
-    are all alike), its lower limit corrected for the bin having been picked as the largest of so
-    many (Bonferroni).
+    [low, high] is the normal interval of that one bin's gap (the rule of three where its
+    outcomes are all alike; by clusters no farther than Wilson's with each for one draw), its
+    lower limit corrected for the bin having been picked as the largest of so many (Bonferroni).
 
     >>> mce([0.5, 0.5, 0.9, 0.9], [1, 0, 0, 0]).value
     0.9

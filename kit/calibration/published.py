@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..errors import DataError, MissingError
 from ..stats.estimate import band
 from .ece import ECE, ece
@@ -137,9 +135,7 @@ def recompute(files: Iterable[Evaluation], *, seed: int = 0) -> list[dict[str, A
 
 def without_confidence(e: Evaluation, *, seed: int = 0) -> ECE:
     """ECE against a correctness that does not itself contain the confidence."""
-    correct = np.array(e.correct_without(), dtype=float)
-    known = ~np.isnan(correct)
-    return ece(np.array(e.conf)[known], correct[known], bins=10, closed="left", seed=seed)
+    return ece(e.conf, e.correct_without(), bins=10, closed="left", seed=seed, missing="count")
 
 
 def claim(e: Evaluation, honest: ECE) -> str:

@@ -215,12 +215,12 @@ def reliability(
         x = check(conf, correct, weights=weights, cluster=cluster, missing=missing)
         sketch = Sketch().add(x)
         cells = tally([x], locator(x, **binning))
-    null = resample.null_gaps(cells, n_boot, seed)
+    nulls = resample.nulls(cells, n_boot, seed)
+    calm = nulls[-1]
     base = cells.n[:, 1].sum() / cells.size
-    calm = null if cells.units is None else resample.calm_gaps(cells, n_boot, seed)
     curve = smooth_curve(cells, calm, level=level)
     return Reliability(
-        ece_of(cells, n_boot=n_boot, level=level, seed=seed, null=null),
+        ece_of(cells, n_boot=n_boot, level=level, seed=seed, nulls=nulls),
         mce_of(cells, level=level),
         smece(sketch),
         sketch.brier / float(sketch.weight.sum()),

@@ -56,8 +56,16 @@ def null_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) ->
     return np.concatenate([rng.choice(SIGNS, (b, gaps.shape[0])) @ gaps for b in sizes])
 
 
+def nulls(cells: Cells, n_boot: int, seed: int = 0) -> list[np.ndarray]:
+    """What a test of calibration is held against: `null_gaps`, and with clusters `calm_gaps` too,
+    which know of outcomes that were not drawn.
+    """
+    wild = null_gaps(cells, n_boot, seed)
+    return [wild] if cells.units is None else [wild, calm_gaps(cells, n_boot, seed)]
+
+
 def calm_gaps(cells: Cells, n_boot: int, seed: int | np.random.Generator = 0) -> np.ndarray:
-    """What `null_gaps` gives, for the bands of curves: outcomes drawn from the confidences, where
+    """What `null_gaps` gives, for bands and the test: outcomes drawn from the confidences, where
     as large a share of the clusters as the residuals are alike has one luck for all its rows, with
     Student's t for few clusters; of more than SHARED, in each bin as much wider as they are alike.
 
@@ -87,7 +95,8 @@ def _alike(cells: Cells, bin: np.ndarray, least: int) -> float:
     """The correlation of the residuals in one cluster and bin (m,); 0 where these hold fewer than
     `least` rows on average.
     """
-    part = np.stack([cells.residual**k for k in range(3)])
+    off = np.round(cells.residual - (cells.n * cells.residual).sum() / cells.size, 12)
+    part = np.stack([off**k for k in range(3)])  # rounded: what is all alike has no spread
     size, total, square = ((cells.units @ cells.to_bins(v, bin)).toarray().ravel() for v in part)
     held = size > 0
     told = size.sum() >= least * held.sum()

@@ -20,7 +20,7 @@ from ..stats.rates import mean
 from ..stats.shares import allow_unseen, wilson
 from ..stats.tails import t_quantile
 from .cells import AUTO_DISTINCT, Cells, by_value, locator, tally
-from .ece import noise
+from .ece import l2_squared, noise
 from .inputs import Inputs, check
 
 Loss = Callable[[Any], np.ndarray]  # outcome or outcomes (n,) -> loss of every row (n,)
@@ -205,12 +205,7 @@ def resolution(cells: Cells) -> float:
     """Resolution with the sampling bias removed (Ferro & Fricker 2012); NaN for a single row."""
     _, resolved, uncertainty = murphy(cells)
     more = uncertainty / (cells.size - 1) if cells.size > 1 else math.nan
-    return resolved - _noise(cells) + more
-
-
-def _noise(cells: Cells) -> float:
-    size, hits, _ = (v[cells.bins()[0] > 0] for v in cells.bins())
-    return noise(size, hits / size)
+    return resolved - noise(cells) + more
 
 
 @takes_table("conf", "correct", "cluster", "weights")
@@ -243,7 +238,6 @@ def brier(
     cells = tally([x], locator(x, bins=bins, closed=closed, edges=edges, equal_mass=equal_mass))
     rel, res, unc = murphy(cells)
     n = cells.size
-    more = unc / (n - 1) if n > 1 else math.nan
     _, y, w = grouped(x)
     fit = rising(y / w, w)
     corp = float((y * (1 - fit) ** 2 + (w - y) * fit**2).sum() / n)
@@ -253,9 +247,9 @@ def brier(
         res,
         unc,
         value.value - (rel - res + unc),
-        rel - _noise(cells),
+        l2_squared(cells),
         resolution(cells),
-        unc + more,
+        unc * n / (n - 1) if n > 1 else math.nan,
         value.value - corp,
         unc - corp,
         cells.convention,

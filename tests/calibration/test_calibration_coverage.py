@@ -318,3 +318,38 @@ def test_one_wrong_row_of_forty_does_not_make_the_brier_score_anything():
         held.append(e.low <= truth <= e.high)
         wide.append(e.high - e.low)
     assert np.mean(held) >= 0.94 and np.median(wide) < 0.2
+
+
+@pytest.mark.parametrize(("per", "wrong"), [(1, 0), (1, 1), (5, 0), (5, 1)])
+def test_clusters_of_one_confidence_with_at_most_one_wrong_row_tell_their_error(per, wrong):
+    """100 answers at .7, all right, each its own prompt: an error of .300 [.00, .92], p .141, and
+    an MCE of [.14, .46]: the quantile had the degrees of freedom of the one that was wrong."""
+    conf, group = np.full(100 * per, 0.7), np.repeat(np.arange(100), per)
+    right = (np.arange(100 * per) >= wrong).astype(int)
+    e = calibration.ece(conf, right, cluster=group)
+    assert 0.23 < e.low < e.high < 0.35 and e.p_value <= 0.002
+    mce = calibration.mce(conf, right, cluster=group)
+    assert 0.23 < mce.low < mce.high < 0.35
+
+
+@pytest.mark.parametrize(("clusters", "rate"), [(20, 0.98), (100, 0.99), (1000, 0.999)])
+def test_clusters_that_are_all_right_as_often_as_they_say_are_no_error(clusters, rate):
+    """1,000 rows that say .999, none of them wrong in a third of all draws: p .001, for signs of
+    what was drawn know of no wrong row."""
+    for per in (1, 5):
+        n = clusters * per
+        e = calibration.ece([rate] * n, np.ones(n), cluster=np.arange(n) // per, n_boot=300)
+        assert e.p_value > 0.05 and e.low == 0
+
+
+@pytest.mark.parametrize(("rate", "stated", "per"), [(0.95, 0.7, 1), (0.98, 0.9, 5), (0.9, 0.9, 5)])
+def test_the_error_of_one_confidence_holds_where_few_clusters_differ(rate, stated, per):
+    rng, held = np.random.default_rng(4), 0
+    for _ in range(100):
+        own = np.repeat(beta(rng, rate, 0.4, 40), per) if per > 1 else rate
+        right = rng.random(40 * per) < own
+        e = calibration.ece(
+            [stated] * 40 * per, right, cluster=np.arange(40 * per) // per, n_boot=99
+        )
+        held += e.low <= abs(rate - stated) + 1e-12 and abs(rate - stated) <= e.high
+    assert held >= 92
