@@ -1,6 +1,7 @@
 """The exploit search: finds the holes that people found, and finds none above the bound where they were mended."""
 
 import json
+import random
 import re
 from dataclasses import replace
 from itertools import combinations
@@ -386,3 +387,27 @@ def test_a_pick_among_two_options_that_each_row_names_anew_is_found():
 )
 def test_the_options_that_a_prompt_joins_by_or(prompt, said):
     assert options(Task(id="t", prompt=prompt)) == said
+
+
+def test_a_reward_does_not_hold_where_a_constant_earns_more_on_all_prompts():
+    """One half chose "No", the other denied it: "holds", .076, where "Yes" earns .509 on all."""
+    rng = random.Random(0)
+    rows = [
+        {
+            "task_id": f"yn-{i}",
+            "prompt": f"Does gene set {i} respond to flight?",
+            "ground_truth": json.dumps(
+                {"expected_answer": rng.choice(["Yes", "Yes", "Yes", "No"])}
+            ),
+            "question_type": "yn",
+            "applicable_verifiers": '["V2", "V4"]',
+        }
+        for i in range(50)
+    ]
+    tasks = load(rows).tasks
+    found = search("verifiers", tasks, evaluations=20)
+    assert found.known > BOUND
+    denied = replace(found.heldout, value=0.08, low=-0.09, high=0.34)
+    found = replace(found, heldout=denied)
+    assert not str(found).startswith("holds") and "on all prompts" in str(found)
+    assert str(replace(found, known=0.2)).startswith("holds")
