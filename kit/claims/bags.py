@@ -99,10 +99,59 @@ def _asked(prompt: str) -> tuple[str, ...]:
 
 
 def truths(task: Task) -> list[Mapping[str, Any]]:
-    """The expected facts, as the truth has them."""
+    """The expected facts, as the truth has them, and a value as the value alone (`alone`)."""
     facts = task.truth.get("facts")
     rows = facts if isinstance(facts, (list, tuple)) else ()
-    return [f for f in rows if isinstance(f, Mapping) and "text" in f]
+    texts = (
+        (f, alone(f["text"], task.prompt)) for f in rows if isinstance(f, Mapping) and "text" in f
+    )
+    return [f if text == f["text"] else {**f, **named(text)} for f, text in texts]
+
+
+_END = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?!\d)"
+_MEASURE = r"(?:\s?[%°](?:[CF]\b)?|\s[^\W\d_]+(?:/[^\W\d_]+)?)?"
+_TESTED = r"(?:\s*[,;]\s*[pn]\s*[<>=≤≥]\s*[\d.]+)*\s*"
+_SPREAD = re.compile(  # "0.72 (0.60 to 0.86)", "0.72, 95% CI 0.60-0.86"
+    rf"(?<![\d.,])(?P<value>{_END})(?P<unit>{_MEASURE})[\s,;]*(?:(?:with|and)\s)?"
+    r"(?:(?:an?|the|its)\s)?(?P<open>[(\[])?\s*"
+    r"(?P<label>(?:\d\d(?:\.\d)?\s?%[\s-]?)?\b(?:CI|CrI|IQR|(?:confidence|credible) interval"
+    r"|inter-?quartile range|range)\b[\s,:=]*(?:(?:of|was|from|ranging)\s)*(?:from\s)?)?[(\[]?\s*"
+    rf"(?P<low>{_END}){_MEASURE}\s*(?:\bto\b|\band\b|[-–—−,;])\s*(?P<high>{_END})(?P<of>{_MEASURE})"
+    rf"(?:(?<=[\w%])[)\]])?(?(open){_TESTED}[)\]])",
+    re.I,
+)
+_ASKS_SPREAD = re.compile(
+    r"\b(?:CI|CrI|IQR|intervals?|rang\w+|bounds?|limits?|quartiles?|SD|SEM|deviations?|errors?"
+    r"|(?:between|from) (?:which|what))\b",
+    re.I,
+)
+_BESIDE = re.compile(  # "45 g (SD 4)", "45, n = 12"
+    rf"(?<![\d.,])({_END}[^.;\d]{{0,30}}?)[\s,;]*[(\[]?\s*(?:with\s)?(?:an?\s|the\s)?\b(?:n\s*="
+    rf"|(?:SD|SEM|standard (?:deviation|error)(?: of the mean)?)\b[\s,:=±]*(?:(?:of|was)\s)?)\s*"
+    rf"{_END}{_MEASURE}{_TESTED}[)\]]?",
+    re.I,
+)
+_COUNTS = re.compile(r"\b(?:how many|numbers?|counts?|size|n)\b", re.I)
+
+
+@lru_cache(maxsize=4_096)
+def alone(text: str, prompt: str) -> str:
+    """The text with each value in place of the value with its spread, where that is not what is
+    asked for: an interval that holds it, the standard deviation, the n.
+
+    >>> alone("It was 0.72 (95% CI, 0.60 to 0.86).", "What was it?"), alone("5 (6-7)", "")
+    ('It was 0.72.', '5 (6-7)')
+    """
+    if _ASKS_SPREAD.search(prompt):
+        return text
+    text = _SPREAD.sub(_alone, text)
+    return text if _COUNTS.search(prompt) else _BESIDE.sub(r"\1", text)
+
+
+def _alone(m: re.Match[str]) -> str:
+    low, value, high = (float(m[k].replace(",", "")) for k in ("low", "value", "high"))
+    fits = m["label"] or (m["open"] and m["of"].strip() in ("", m["unit"].strip()))
+    return m["value"] + m["unit"] if low <= value <= high and fits else m[0]
 
 
 def _facts(task: Task) -> list[Mapping[str, Any]]:

@@ -24,6 +24,7 @@ from . import lexicon as lx
 from . import polar
 from .bags import (
     SIDES,
+    alone,
     as_named,
     given,
     named,
@@ -59,7 +60,7 @@ def statements(text: str, prompt: str = "") -> tuple[str, ...]:
     """Asserted sentences without statements of confidence and what is ranked behind the first."""
     said = (
         first(prompt, labelled(prompt, s))
-        for s in asserted(without_confidence(_JOINT.sub(" and ", text)), prompt)
+        for s in asserted(without_confidence(_JOINT.sub(" and ", alone(text, prompt))), prompt)
     )
     return tuple(s for s in said if s.strip())
 

@@ -514,3 +514,29 @@ def test_a_span_beside_the_spans_of_other_tasks_stays_right(how):
 def test_a_change_or_a_start_is_no_span():
     assert paid("2-3 fold increase", "a 2-3 fold decrease") == 0
     assert paid("2009", "from 2009 until 2013", "When did it start?") == 1
+
+
+INTERVALS = """0.72 (95% CI, 0.60 to 0.86)|0.72 (95% CI: 0.60, 0.86)|0.72 (0.60-0.86)|0.72 (0.60–0.86)
+0.72 [0.60, 0.86]|It was 0.72, 95% CI 0.60 to 0.86|HR = 0.72, 95% CI [0.60, 0.86]|0.72 (range 0.60-0.86)
+0.72 with a 95% confidence interval of 0.60 to 0.86|0.72 (95% CI 0.60 to 0.86, p < 0.001)
+0.72 (IQR 0.60-0.86)|0.72 (SD 0.06)|0.72 (SEM 0.06, n = 12)|0.72, n = 12"""
+
+
+@pytest.mark.parametrize("said", INTERVALS.replace("\n", "|").split("|"))
+def test_an_interval_beside_a_value_made_it_wrong(said):
+    """92 of 202 right numbers with their interval earned nothing, and "(SD 41)" was paid for 41."""
+    asked = "What was the hazard ratio?"
+    assert paid("0.72", f"{said}.", asked) == 1
+    assert paid("0.60", f"{said}.", asked) == paid("0.86", f"{said}.", asked) == 0
+    assert paid("0.06", f"{said}.", asked) == paid("12", f"{said}.", asked) == 0
+    assert paid(said, f"{said}.", asked) == 1  # the key has it as well
+
+
+def test_what_only_looks_like_a_value_with_its_interval_stays():
+    asked = "What was the hazard ratio?"
+    for said in ("0.72 (0.80 to 0.86)", "0.60 (0.72 to 0.86)", "0.72, 0.73, 0.74", "0.72 or 0.73"):
+        assert paid("0.72", said, asked) == 0
+    assert paid("0.60 to 0.86", "0.72 (0.60 to 0.86)", "Which interval was found?") == 0
+    assert paid("0.60 to 0.86", "0.60 to 0.86", "Which interval was found?") == 1
+    assert paid("12", "It was 0.72, n = 12.", "How many mice flew?") == 1
+    assert paid("4 g", "SD 4 g", "What was the SD?") == 1
