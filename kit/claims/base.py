@@ -11,6 +11,7 @@ from typing import Any
 from ..checks.text import BLOCK, answered
 from ..records import Part, Response, Task
 from .bags import called
+from .listing import in_order
 from .text import once
 
 NAMES = ("factual", "direction", "consistency", "uncertainty")
@@ -57,6 +58,7 @@ def answer(task: Task, response: Response) -> Response:
 def _answer(task: Task, text: str) -> str:
     first, *blocks = BLOCK.split(answered(text))
     text = f"{first}<answer>{blocks[-1]}" if blocks else first
+    text = in_order(task, text)
     return called(task, _SENTENCE.sub(lambda m: _ENDLESS.sub("\\g<0>.\n", m[0]), text))
 
 

@@ -19,6 +19,7 @@ from itertools import groupby, pairwise
 
 from ..checks import units
 from ..checks.quantities import quantities
+from ..records import Task
 from . import lexicon as lx
 from .compare import comparative
 from .text import affirmed, find, norm, phrase_words, spans, tokens
@@ -287,3 +288,31 @@ def _recurs(words: Sequence[str], word: str) -> bool:
     at = [i for i, w in enumerate(words) if w.lower() == word]
     near = [b - a <= LONGEST + 1 for a, b in pairwise(at)]
     return any(all(near[i : i + LEAST - 1]) for i in range(len(near) - LEAST + 2))
+
+
+_PARTED = r"\s*(?:,\s*and\b|,\s*&|[,;&\n]|\band\b)\s*"
+_BULLET = r"(?:[-*•]\s+|\d+[.)]\s+)?(?:the\s+)?"
+
+
+def in_order(task: Task, text: str) -> str:
+    """The text with the key's list in place of the same things in another order or form: with a
+    comma before "and", one a line.
+
+    >>> t = Task(id="t", prompt="Which?", truth={"facts": [{"text": "heart, liver and kidney"}]})
+    >>> in_order(t, "The liver, heart, and kidney."), in_order(t, "Liver, heart and eye.")
+    ('heart, liver and kidney.', 'Liver, heart and eye.')
+    """
+    facts = task.truth.get("facts") or ()
+    key = facts[0]["text"] if len(facts) == 1 else ""
+    things = [x.strip().lower() for x in re.split(_PARTED, key)]
+    if len(things) < 3 or not all(things):
+        return text
+    one = _BULLET + "(" + "|".join(map(re.escape, things)) + ")"
+    run = _PARTED.join([one] * len(things))
+    whole = re.compile(rf"(?<![,;&]\s)(?<!and )(?<!\w){run}(?!\w)(?!{_PARTED}\w)", re.I)
+
+    def ordered(m: re.Match[str]) -> str:
+        said = {x.lower() for x in m.groups()}
+        return key if said == {*things} else m[0]
+
+    return whole.sub(ordered, text)

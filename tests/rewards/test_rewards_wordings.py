@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kit import load
 from kit.claims import known_names, verify
 from kit.claims.direction import claims
 from kit.data.formats.biorlhf import truth_of
@@ -360,3 +361,37 @@ def test_more_of_a_word_that_says_less_was_more(grade):
         assert read(of, f"{x} travel more {grade}.") is None
     assert read(of, "P waves travel faster.") == 1
     assert read(of, "S waves travel faster, because P waves travel more slowly.") == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "paid"),
+    [
+        ("Heart, liver, and kidney.", 1.0),
+        ("- heart\n- liver\n- kidney", 1.0),
+        ("1. heart\n2. liver\n3. kidney", 1.0),
+        ("They are the kidney, liver and heart.", 1.0),
+        ("heart, liver, kidney", 1.0),
+        ("heart and liver", 0.0),
+        ("heart, liver, kidney and lung", 0.0),
+        ("heart, heart and liver", 0.0),
+    ],
+)
+def test_a_list_is_the_same_in_any_order_and_form(said, paid):
+    """30 of 96 right lists were wrong: for a comma before "and", for bullets, for other rows' truths."""
+    asked = [("Which organs responded?", "heart, liver and kidney")]
+    asked += [
+        (f"Which failed first in flight {i}?", o) for i, o in enumerate(["heart", "liver"] * 4)
+    ]
+    rows = [
+        {
+            "task_id": f"o{i}",
+            "prompt": prompt,
+            "ground_truth": {"expected_answer": right},
+            "question_type": "factual",
+            "applicable_verifiers": ["V1", "V4"],
+        }
+        for i, (prompt, right) in enumerate(asked)
+    ]
+    task = load(rows).tasks[0]
+    answer = Response(task_id=task.id, id="r", text=said)
+    assert verify("factual", task, answer).value == paid
