@@ -346,13 +346,26 @@ def _answers(
         names[r.ids], out[n] = (side, task), r
         renamed += [r.id] * (held[0] != side)
         moved |= dict.fromkeys(places, r.ids)
-    notes = noted(
-        len(renamed),
-        "duplicate-id",
-        f"answers have the name of another one; they are called otherwise ({renamed[:3]})",
-        "give every answer of a task its own response_id",
-        file,
-    )
+    alone = [
+        {(r.task_id, r.text) for r, places in every if {p[0] for p in places} == {n}}
+        for n in (0, 1)
+    ]
+    notes = [
+        *noted(
+            len(renamed),
+            "duplicate-id",
+            f"answers have the name of another one; they are called otherwise ({renamed[:3]})",
+            "give every answer of a task its own response_id",
+            file,
+        ),
+        *noted(
+            len(alone[1]) * (bool(sides[1].verdicts) and alone[1] <= alone[0]),
+            "same-text",
+            "labelled answers stand in the other file under other names: they are two answers each",
+            "call them alike, or leave the labels' answers unnamed: a row's own id is row_id",
+            file,
+        ),
+    ]
     return moved, [out[n] for n in range(len(every))], notes
 
 

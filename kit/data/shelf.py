@@ -153,8 +153,8 @@ class Ids:
         n, things, ids, labels = self.rows, *map(len, (self.things, self.named, self.labels))
         what, field = ("task", "task_id") if self.flat else ("answer", "response_id")
         own = 0 < 2 * things <= n == ids == labels
-        if own or (things < ids and (self.flat or n == ids > labels > things)):
-            became = "it is the row's own, and kept in meta" if own else f"each names a {what}"
+        if own or (things < ids and (self.flat or (n == ids and labels > things))):
+            became = "it is the row's own, and kept in meta" if own else f"each names its {what}"
             self.context.names |= {"id": ROW} if own else {}
             self.context.count(
                 "field-conflict" if own else "same-prompt",

@@ -415,6 +415,26 @@ def test_an_id_stays_the_answers_or_the_tasks_where_rows_share_it_or_would_say_o
     assert not load_tasks([{**r, "task_id": r["id"]} for r in own]).findings
 
 
+@pytest.mark.parametrize("second", [0, 4])
+def test_ids_of_rows_that_are_taken_for_names_of_answers_are_said(second):
+    """A label a row, each with a key of its own: where few answers had two labels or none had,
+    every answer was there twice after the join, without a word."""
+    answers = [dict(task_id=f"t{i}", id="m1", response=f"It is {i}.") for i in range(20)]
+    who = [(a, "ann") for a in answers] + [(a, "bob") for a in answers[:second]]
+    rows = [
+        a | dict(id=n, criterion_id="x", label="met", annotator=w) for n, (a, w) in enumerate(who)
+    ]
+    labelled = load_tasks(rows)
+    assert ("same-prompt" in codes(labelled)) == bool(second)
+    tasks = [dict(id=a["task_id"], prompt=f"What is {a['id']}?", criteria=["x"]) for a in answers]
+    both = load_tasks(tasks).joined(load_tasks(answers))
+    assert "same-text" in codes(both.joined(labelled))
+    bare = [{k: x for k, x in r.items() if k != "id"} for r in rows]
+    assert "same-text" not in codes(both.joined(load_tasks(bare)))
+    called = [r | {"id": "m1"} for r in rows]
+    assert "same-text" not in codes(both.joined(load_tasks(called)))
+
+
 def test_pairs_of_transcripts_are_chats():
     """Rows of "Human: ... Assistant: ..." had no prompt."""
     head = "\n\nHuman: hi\n\nAssistant: yo\n\nHuman: so?\n\nAssistant: "
