@@ -59,5 +59,12 @@ class Note(str):
 
 def noted(n: int, code: str, message: str, fix: str, file: str) -> list[Finding]:
     """A warning with its count; none of nothing."""
-    said = {"severity": "warning", "message": f"{n} {message}", "suggestion": fix}
-    return [Finding(code=code, where=file, **said)] * bool(n)
+    return [
+        Finding(
+            code=code,
+            severity="warning",
+            message=f"{n} {message}",
+            where=file,
+            suggestion=fix,
+        )
+    ] * bool(n)
