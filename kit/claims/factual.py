@@ -328,7 +328,9 @@ def polar_of(task: Task, fact: Mapping[str, Any], text: str) -> str:
     """What an answer without the word says to a yes/no question (`kit.claims.polar`), and of
     whether all are alike (`kit.claims.varying`).
     """
-    if want := lx.way(fact["text"]):
+    rest = offered(task.prompt, fact["text"])
+    worded = (any(lx.way(w.strip("-")) for w in phrase_words(n)) for n in rest)  # "up- or down"
+    if (want := lx.way(fact["text"])) and all(worded):  # else the options' own words decide
         said = asked(task.prompt, text)
         moves = fact["text"].casefold() in (lx.UP | lx.DOWN) - lx.SIZES and len(truths(task)) == 1
         against = moves and said in (CLASH, OPPOSITE.get(want))

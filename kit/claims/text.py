@@ -291,10 +291,17 @@ def echoes(sentence: Sequence[str], prompt: Sequence[str], *, run: int = 3) -> b
     return len(covered) >= (0.7 if long else 0.9) * len(sentence)
 
 
+def _threes(words: Sequence[str]) -> Iterable[tuple[str, ...]]:
+    return zip(words, words[1:], words[2:], strict=False)
+
+
 def _chooses(said: Sequence[str], asked: Sequence[str]) -> bool:
-    """True for what neither asks nor has the "or" of the question, and has a word standing beside
-    it there: "at 4 °C" of "at 4 °C or at 37 °C".
+    """True for what neither asks (its verb where the question has it) nor has the "or" of the
+    question, and has a word standing beside it there: "at 4 °C" of "at 4 °C or at 37 °C".
     """
+    again = {t for t in _threes(asked) if t[0] in lx.ASKS}
+    if said[0] != "it" and again.intersection(_threes(said)):
+        return False
     ors = (i for i, w in enumerate(asked) if w == "or")
     near = {w for i in ors for w in (*asked[max(0, i - 3) : i], *asked[i + 1 : i + 4])}
     return not (near - lx.LEADS).isdisjoint(said) and "or" not in said and said[0] not in lx.ASKS

@@ -726,3 +726,27 @@ def test_an_option_with_its_label_is_no_echo_of_the_question():
         0,
         0,
     ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "It shows rescue of the downregulated OXPHOS genes.",
+        "The downregulated genes show rescue.",
+        "It shows rescue, as stress decreased.",
+        "Rescue after decreased expression.",
+    ],
+)
+def test_a_word_of_decrease_beside_the_option_names_no_other_option(said):
+    """Paid for either truth: the one was read as its word, the other as any decrease."""
+    prompt = "Does KMP show OXPHOS rescue or suppression?"
+    paid = [
+        verify("factual", task, Response(task_id="t", id="r", text=said)).value
+        for right in ("RESCUE", "SUPPRESSION")
+        for task in [
+            Task(
+                id="t", prompt=prompt, truth={"facts": [{"text": right}], "verifiers": ["factual"]}
+            )
+        ]
+    ]
+    assert paid == [1.0, 0.0]
