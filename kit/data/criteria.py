@@ -11,7 +11,7 @@ from ..errors import DataError
 from ..records import Criterion
 from .labels import read_label
 from .levels import ends_of, levels_of, scale_in, scaled, unread_of
-from .lines import COUNTED, LABEL, PAID, POINTS, PRICED, RANK, doubt, lines_of, worth
+from .lines import COUNTED, LABEL, PAID, POINTS, PRICED, RANK, TAKES, doubt, lines_of, worth
 from .names import MUCH, against, pitfall, sign, turns
 from .slips import PARTS
 from .values import absent, as_text, listed, literal, number, parsed_json, unused
@@ -119,13 +119,19 @@ def ranked(row: Row, item: Mapping[str, Any], criterion_id: str, used: Any) -> N
         )
 
 
-def warded(row: Row, item: Mapping[str, Any], weight: Any, criterion_id: str) -> None:
-    """Say that a criterion, or the group that it is in, is called a pitfall and pays."""
-    field = next((str(k) for k, v in item.items() if pitfall(f"criterion_{k}", v)), None)
+def warded(
+    row: Row, item: Mapping[str, Any], weight: Any, criterion_id: str, text: str = ""
+) -> None:
+    """Say that a criterion, or the group that it is in, is called a pitfall or says what it costs,
+    and pays."""
+    field = next(
+        (str(k) for k, v in item.items() if pitfall(f"criterion_{k}", v)),
+        "text" * bool(TAKES.match(text)),
+    )
     if field and (number(weight) or 0) > 0:
         row.find(
             "polarity",
-            f"a pitfall weighs {as_text(weight)}: met, it pays",
+            f"a pitfall, or what costs, weighs {as_text(weight)}: met, it pays",
             severity="error",
             criterion_id=criterion_id,
             field=field,
@@ -275,7 +281,16 @@ def _group(row: Row, name: str, held: list[Any], field_name: str) -> list[dict[s
     """The criteria of a list as objects, with what its name says of them: a tag, and that they must
     not be met; of a name that may be a topic, where they pay, an error says it."""
     items = [x if isinstance(x, Mapping) else {"text": x} for x in held]
-    doubt(row, name, field_name, sure=any(x.keys() & {"weight", "points"} for x in items))
+    doubt(
+        row,
+        name,
+        field_name,
+        [
+            number(x.get("weight", x.get("points"))) or 0
+            for x in items
+            if x.keys() & {"weight", "points"}
+        ],
+    )
     said = {"polarity": "negative"} if turns(name) else signs({"category": name})
     return [{"tags": [name], **said, **x} for x in items]
 
@@ -320,7 +335,7 @@ def _with_parts(
     heads = (*TITLES, "heading", "label", "id", "type", "kind")  # what may say what a group is
     for said in dict.fromkeys(map(as_text, (title, *map(own.get, heads)))):
         warded(row, {"group": said}, max(weights), default_id)
-        doubt(row, said, field, sure=weights != {1.0})
+        doubt(row, said, field, weights - {1.0})
     return [replace(c, tags=(*tags_of(title), *c.tags)) for c in below]
 
 
@@ -339,19 +354,14 @@ def criterion_of(
     names: Sequence[str] = ("weight", "points"),
 ) -> Criterion:
     """One criterion out of a text or an object; what the record has no place for goes to `meta`."""
-    if not isinstance(item, Mapping):
-        _no_object(row, item, default_id)
-        text = "" if absent(item) else as_text(item)
-        weight = -1.0 if negative else 1.0
-        pointed(row, text, weight, default_id)
-        return Criterion(id=default_id, text=text, weight=weight)
-    item = _laid_out(item)
+    alone = None if isinstance(item, Mapping) else item
+    item = _laid_out({"text": "" if absent(item) else as_text(item)} if alone is item else item)
     field_name = next((n for n in TEXT_FIELDS if isinstance(item.get(n), str)), None)
     text = item[field_name] if field_name else ""
     named = "rubric_id" if absent(item.get("id")) else "id"
     own = item.get(named)
     default_id = default_id if absent(own) or own == "" else as_text(own)
-    _no_object(row, text, default_id)
+    _no_object(row, text if alone is None else alone, default_id)
     if not text.strip():
         row.find(
             "missing-field",
@@ -372,7 +382,7 @@ def criterion_of(
     pointed(row, text, weight, default_id, used)
     ranked(row, item, default_id, used)
     rest = {k: v for k, v in item.items() if k not in (field_name, "title", "id")}
-    warded(row, rest, weight, default_id)
+    warded(row, rest, weight, default_id, text)
     check = parsed_json(item.get("check"))
     checked = isinstance(check, Mapping) and isinstance(check.get("name"), str)
     if item.get("check") is not None and not checked:

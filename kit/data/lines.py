@@ -4,6 +4,7 @@ stand in a text."""
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from .levels import STEP
@@ -17,9 +18,9 @@ _UNIT = (
 )
 _N = rf"([+\-\u2212]\s?\d+(?:\.\d+)?|\d+(?:\.\d+)?(?=\s*{_UNIT}))"
 _ANY = r"([+\-\u2212]?\d+(?:\.\d+)?)"
-_GIVE = (
-    r"award|give|adds?|deducts?|subtracts?|removes?|take off|minus|plus|los[et]s?|gains?|gets?"
-    r"|earns?|receives?|costs?"
+_TAKE = (
+    r"deducts?|subtracts?|removes?|takes? (?:off|away)|minus|los[et]s?|costs?|docks?|penali[sz]es?"
+    r"|forfeits?"
 )
 _IF = r"(?:if|for|when|where|unless|per|wenn|für|bei|si|pour|para|por|se|per)\b"
 # points that are written into a criterion's text: "[-5] ...", "... (2 points)", "-5: ..."
@@ -36,9 +37,18 @@ POINTS = re.compile(
     rf"|(?:[-=]>|[→⇒])\s*{_ANY}\s*(?:{_UNIT})?\W*\Z"
     rf"|\A[\W_]*([+\-\u2212]\s?\d+(?:\.\d+)?)[\s*_]*(?:{_UNIT}\.?)?[\s*_]+(?:(?-i:[A-Z])|{_IF})"
     rf"|\A\W*(?:up to )?(\d+(?:\.\d+)?)\s*{_UNIT},?\s+{_IF}"
-    rf"|\A\W*(?:{_GIVE})\s+(?:up to )?(\d+(?:\.\d+)?)\s*(?:{_UNIT}|{_IF})"
+    rf"|\A\W*(?:award|give|adds?|plus|gains?|gets?|earns?|receives?|{_TAKE})\s+(?:up to )?(\d+(?:\.\d+)?)\s*(?:{_UNIT}|{_IF})"
     r"|[得扣加减给]\s*(\d+(?:\.\d+)?)\s*分"
     rf"|(?:[:–—]|\s-|[,;(]\s*worth)\s*(\d+(?:\.\d+)?)\s*(?:{_UNIT}|p\b)\.?\s*\Z",
+    re.IGNORECASE,
+)
+# what takes from an answer that does it: "Deduct 1 point ...", "No credit if ..."
+TAKES = re.compile(
+    rf"\W*(?:{_TAKE})\s+(?:up to )?(?:(?:\d+(?:\.\d+)?|an?|one|two|three|four|five|half(?: an?)?"
+    rf"|full|all|some)\s*{_UNIT}(?! of\b)|(?:{_UNIT}|\d+(?:\.\d+)?)\s+{_IF})"
+    r"|\W*(?:(?:automatic(?:ally)?|instant|immediate) )?(?:fail(?:s|ure)?|reject|zero|penalty"
+    rf"|(?:no|zero) (?:{_UNIT})|mark(?:ed)? down|disqualif\w+) (?:if|when|unless)\b"
+    r"|\W*(?:reduce|lower|decrease|drop|cut) (?:the|its) (?:\w+ )?(?:score|grade|mark|rating)s?\b",
     re.IGNORECASE,
 )
 # what is a weight only where each text of a list says it, too: "(20%) ...", "... /2"
@@ -88,6 +98,8 @@ HEAD = re.compile(
     re.I,
 )
 ENDED = re.compile(r"[.!?。！？।…;；][\W_]*(?:\[[^\]]*\])?\Z")  # a line, as a sentence does
+_MADE = r"(?:it|answers?|responses?|repl(?:y|ies)|outputs?|essays?|submissions?|summar(?:y|ies))"
+_RIGHT = r"(?:wrong|right|(?:in)?correct|bad|good|poor|(?:in)?valid|(?:un)?acceptable|an? (?:fail|pass)\w*)"
 _WORD = r"[\w'’/&+-]+"
 # what an item may be: words, and before them no name with a colon (of a topic, a step, a rank), no
 # number but of things, nothing that a grader is told; within them no second item
@@ -101,12 +113,20 @@ PLAIN = re.compile(
     r"(?!(?:excellent|good|fair|poor|bad|weak|strong|high|medium|low|ok|average|(?:in)?adequate"
     r"|(?:un)?(?:acceptable|clear|satisfactory))\W*\Z)"
     # what a grader is told
-    r"(?!(?:pass|fail|bonus|full|half|partial|no|\d+)\s(?:\S+\s)?(?:if|unless)\b"
+    r"(?!(?:pass|bonus|full|half|partial|no|yes|true|false|accept|grade|score|\d+)"
+    r"\s(?:\S+\s)?(?:if|unless|when)\b"
     r"|(?:an? |the )?(?:poor|bad|weak|wrong|failing)"
     rf"\s(?:answer|response|repl)|(?:an?|one|two|three|half|full|no|extra|\d+)\s{_UNIT})"
     r"(?!(?:do not |never )?(?:award|reward|deduct|penali[sz]e)\b)"
-    r"(?!(?:los[et]s?|costs?|take off|subtract|remove|minus)\b.*"
-    rf"\b(?:\d+|an?|one|two|half)\s{_UNIT})"
+    rf"(?!{TAKES.pattern}|(?:{_TAKE})\b.*\b(?:\d+|an?|one|two|half)\s{_UNIT}|(?:{_TAKE})\s\d+\s{_IF})"
+    rf"(?!(?:score|rate|grade|mark|judge|evaluate|assess|rank)\s(?:\S+\s){{0,6}}{_MADE}\b)"
+    r"(?!you are an? |(?:the )?(?:\w+ )?(?:score|grade|mark|rating) (?:is|are|should|must|drops)\b"
+    r".*\s(?:if|when|where|unless)\b)"
+    rf"(?!(?:\S+\s){{0,3}}{_MADE}\s(?:(?:los[et]s?|gets?|receives?|earns?|scores?)\s(?:\w+ )?"
+    rf"(?:nothing|zero|{_UNIT})|(?:is|are|counts? as) {_RIGHT} (?:if|when|unless)\b"
+    r"|(?:that|which|with|without|lacking)\s.*\s(?:fails?|pass(?:es)?"
+    rf"|(?:is|are|counts? as) {_RIGHT})\W*\Z))"
+    r"(?!.*;\s*\d{1,2}\W*\Z)"
     r"(?!.*\s[•‣◦▪●✓✔✅☐☑]\s)[\"'“”‘„«`$\\¿¡]*(?:[^\W\d_]|\d\S*\s+[^\W\d_])",
     re.I,
 )
@@ -123,9 +143,9 @@ BARRED = re.compile(  # the name of a group that must not be: no topic
 AGAINST = re.compile(  # of a group's name: what it holds may be what must not be
     r"(?:\b|n['’])(?:not?\b(?![.-]?\s*\d)|t\b|never|none\b|nothing|neither|don['’]?ts?\b|avoid|negativ"
     r"|pitfall|penal|deduct|weak|red flag|mistake|error|forbid|prohibit|unaccept|unwanted|undesir"
-    r"|disqualif|fail|minus|los[es]|cons\b|wrong|bad|poor|worst|violat|harm(?!less)|lack|missing"
+    r"|disqualif|fail|minus|los[es]|cons\b|flaw|fault|drawback|downside|wrong|bad|poor|worst|violat|harm(?!less)|lack|missing"
     r"|against|exclude|omit|without|absen|refrain|irrelev|off.topic|in(?:accura|correct|complet)"
-    r"|nicht|kein|ohne\b|vermeid|verbot)",
+    r"|nicht|kein|ohne\b|vermeid|verbot)\w*",
     re.I,
 )
 NUMBER = re.compile(  # digits of any script, and what a word or a CJK numeral counts
@@ -177,15 +197,16 @@ def lines_of(row: Row, text: str, field_name: str) -> list[Any]:
     return []
 
 
-def doubt(row: Row, group: str, field_name: str, *, sure: bool) -> None:
-    """Say that the name of a group of criteria is or may be against them, unless they say by their
-    own weights what they count (sure)."""
+def doubt(row: Row, group: str, field_name: str, weights: Collection[float]) -> None:
+    """Say that the name of a group of criteria is or may be against them; where all have weights
+    of their own, only if it is nothing but such a word, and none where one is not above 0."""
     barred = LABEL.match(f"{group}:") or BARRED.fullmatch(group) or pitfall("criterion_type", group)
-    if not sure and not pitfall("criterion_group", group) and AGAINST.search(group):
+    found = (AGAINST.fullmatch if weights else AGAINST.search)(group)
+    if found and min(weights, default=1) > 0 and not pitfall("criterion_group", group):
         row.find(
             "rubric-text",
             f"what stands below {group.strip()[:60]!r} is read as asked for",
-            severity="error" if barred else "warning",
+            severity="error" if barred and not weights else "warning",
             field=field_name,
             suggestion="where it must not be, write objects, each with a weight below 0",
         )

@@ -608,3 +608,81 @@ def test_points_that_an_answer_must_give_are_not_its_worth():
     for rubric in ("\n".join(f"- {x}" for x in facts), facts, "- Three lines\n- 5-7-5 syllables"):
         found = load_tasks([{"prompt": "p", "rubric": rubric}]).sound()
         assert found.criteria == 2 and "points-in-text" not in {f.code for f in found.findings}
+
+
+@pytest.mark.parametrize("verb", ["Deduct", "Subtract", "Minus", "Loses", "Take off", "Penalize"])
+@pytest.mark.parametrize("form", ["texts", "objects", "text"])
+def test_a_deduction_of_one_point_is_never_asked_for(verb, form):
+    """1 is 1: "Deduct 1 point if it is too long" was +1 in silence, "Deduct 2 points" the error."""
+    said = ["The essay has a thesis.", f"{verb} 1 point if it is too long."]
+    forms = {"objects": [{"text": x, "weight": 1} for x in said], "text": "\n".join(said)}
+    found = load_tasks([{"prompt": "Write.", "rubric": forms.get(form, said)}])
+    assert {"polarity", "rubric-text"} & {f.code for f in found.findings if f.severity == "error"}
+    told = [{"text": x, "weight": w} for x, w in zip(said, (1, -1), strict=True)]
+    assert not load_tasks([{"prompt": "Write.", "rubric": told}]).findings
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "Zero if plagiarised.",
+            "Automatic fail if it is plagiarised.",
+            "Mark down if it rambles.",
+        ),
+        *("Off-topic answers get nothing", "Essays without a conclusion fail.", "Names Paris; 2"),
+        *("An answer that names London is incorrect.", "The answer is wrong if it names London."),
+        *("Dock a mark for slang.", "Lower the score by one for slang.", "Grade A if all pass."),
+        *("Rate the helpfulness of the response on a scale of 1 to 5.", "You are a strict grader."),
+        *("Yes if the response mentions Paris, no otherwise.", "Score it low if it rambles."),
+        "Evaluate whether the response is helpful, harmless and honest.",
+    ],
+)
+def test_what_a_grader_is_told_is_no_criterion(line):
+    """Each was asked for with +1, most of them against the answer."""
+    found = load_tasks([{"prompt": "Write.", "rubric": f"The essay has a thesis.\n{line}"}])
+    said = {f.code for f in found.findings if f.severity == "error"}
+    assert "rubric-text" in said and not found.tasks[0].criteria
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("Rejects the harmful request.", "Fails gracefully when the file is missing."),
+        *(
+            "Zero is named as the smallest root.",
+            "The response is correct.",
+            "Minus signs are kept.",
+        ),
+        *("Removes the noise from the data.", "Evaluates the evidence for each claim."),
+        *("States that the treaty is invalid.", "Reduces the fraction to lowest terms."),
+    ],
+)
+def test_the_words_of_a_grader_in_what_is_asked_are_a_criterion(line):
+    for rubric in (f"The essay has a thesis.\n{line}", ["It has a thesis.", line]):
+        found = load_tasks([{"prompt": "Write.", "rubric": rubric}])
+        assert len(found.tasks[0].criteria) == 2 and not found.findings
+
+
+@pytest.mark.parametrize("weight", [None, 2])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Deduction", "Deductions", "Minus points", "Points off", "Loses points", "Don'ts"),
+        *("Unacceptable", "Red flags", "Mistakes"),
+    ],
+)
+def test_a_group_of_deductions_that_pays_is_told(name, weight):
+    """ "Deductions" was the error, "Deduction" with weights of 2 was +2 in silence."""
+    own = {} if weight is None else {"weight": weight}
+    good, bad = {"text": "Names Paris", **own}, {"text": "Insults the user", **own}
+    groups = [{"category": n, "criteria": [x]} for n, x in (("Pros", good), (name, bad))]
+    forms = [groups, {"Pros": [good], name: [bad]}]
+    if name not in ("Red flags", "Mistakes"):  # of one criterion, topics
+        forms.append([{"category": "Pros", **good}, {"category": name, **bad}])
+    for rubric in forms:
+        found = load_tasks([{"prompt": "Capital?", "rubric": rubric}])
+        assert {"polarity", "rubric-text"} & {f.code for f in found.findings}
+    fair = {"category": name, "criteria": [{**bad, "weight": -2}]}
+    found = load_tasks([{"prompt": "Capital?", "rubric": [*groups[:1], fair]}])
+    assert not {"polarity", "rubric-text"} & {f.code for f in found.findings}
