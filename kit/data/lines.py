@@ -37,7 +37,8 @@ POINTS = re.compile(
     rf"|(?:[-=]>|[→⇒])\s*{_ANY}\s*(?:{_UNIT})?\W*\Z"
     rf"|\A[\W_]*([+\-\u2212]\s?\d+(?:\.\d+)?)[\s*_]*(?:{_UNIT}\.?)?[\s*_]+(?:(?-i:[A-Z])|{_IF})"
     rf"|\A\W*(?:up to )?(\d+(?:\.\d+)?)\s*{_UNIT},?\s+{_IF}"
-    rf"|\A\W*(?:award|give|adds?|plus|gains?|gets?|earns?|receives?|{_TAKE})\s+(?:up to )?(\d+(?:\.\d+)?)\s*(?:{_UNIT}|{_IF})"
+    rf"|\A\W*(?:award|give|adds?|plus|gains?|gets?|earns?|receives?|{_TAKE})"
+    rf"\s+(?:up to )?(\d+(?:\.\d+)?)\s*(?:{_UNIT}|{_IF})"
     r"|[得扣加减给]\s*(\d+(?:\.\d+)?)\s*分"
     rf"|(?:[:–—]|\s-|[,;(]\s*worth)\s*(\d+(?:\.\d+)?)\s*(?:{_UNIT}|p\b)\.?\s*\Z",
     re.IGNORECASE,
@@ -99,7 +100,10 @@ HEAD = re.compile(
 )
 ENDED = re.compile(r"[.!?。！？।…;；][\W_]*(?:\[[^\]]*\])?\Z")  # a line, as a sentence does
 _MADE = r"(?:it|answers?|responses?|repl(?:y|ies)|outputs?|essays?|submissions?|summar(?:y|ies))"
-_RIGHT = r"(?:wrong|right|(?:in)?correct|bad|good|poor|(?:in)?valid|(?:un)?acceptable|an? (?:fail|pass)\w*)"
+_RIGHT = (
+    r"(?:wrong|right|(?:in)?correct|bad|good|poor|(?:in)?valid|(?:un)?acceptable"
+    r"|an? (?:fail|pass)\w*)"
+)
 _WORD = r"[\w'’/&+-]+"
 # what an item may be: words, and before them no name with a colon (of a topic, a step, a rank), no
 # number but of things, nothing that a grader is told; within them no second item
@@ -118,7 +122,8 @@ PLAIN = re.compile(
     r"|(?:an? |the )?(?:poor|bad|weak|wrong|failing)"
     rf"\s(?:answer|response|repl)|(?:an?|one|two|three|half|full|no|extra|\d+)\s{_UNIT})"
     r"(?!(?:do not |never )?(?:award|reward|deduct|penali[sz]e)\b)"
-    rf"(?!{TAKES.pattern}|(?:{_TAKE})\b.*\b(?:\d+|an?|one|two|half)\s{_UNIT}|(?:{_TAKE})\s\d+\s{_IF})"
+    rf"(?!{TAKES.pattern}|(?:{_TAKE})\b.*\b(?:\d+|an?|one|two|half)\s{_UNIT}"
+    rf"|(?:{_TAKE})\s\d+\s{_IF})"
     rf"(?!(?:score|rate|grade|mark|judge|evaluate|assess|rank)\s(?:\S+\s){{0,6}}{_MADE}\b)"
     r"(?!you are an? |(?:the )?(?:\w+ )?(?:score|grade|mark|rating) (?:is|are|should|must|drops)\b"
     r".*\s(?:if|when|where|unless)\b)"
@@ -143,7 +148,8 @@ BARRED = re.compile(  # the name of a group that must not be: no topic
 AGAINST = re.compile(  # of a group's name: what it holds may be what must not be
     r"(?:\b|n['’])(?:not?\b(?![.-]?\s*\d)|t\b|never|none\b|nothing|neither|don['’]?ts?\b|avoid|negativ"
     r"|pitfall|penal|deduct|weak|red flag|mistake|error|forbid|prohibit|unaccept|unwanted|undesir"
-    r"|disqualif|fail|minus|los[es]|cons\b|flaw|fault|drawback|downside|wrong|bad|poor|worst|violat|harm(?!less)|lack|missing"
+    r"|disqualif|fail|minus|los[es]|cons\b|flaw|fault|drawback|downside|wrong"
+    r"|bad|poor|worst|violat|harm(?!less)|lack|missing"
     r"|against|exclude|omit|without|absen|refrain|irrelev|off.topic|in(?:accura|correct|complet)"
     r"|nicht|kein|ohne\b|vermeid|verbot)\w*",
     re.I,
