@@ -100,9 +100,16 @@ HEAD = re.compile(
 )
 ENDED = re.compile(r"[.!?。！？।…;；][\W_]*(?:\[[^\]]*\])?\Z")  # a line, as a sentence does
 _MADE = r"(?:it|answers?|responses?|repl(?:y|ies)|outputs?|essays?|submissions?|summar(?:y|ies))"
-_RIGHT = (
-    r"(?:wrong|right|(?:in)?correct|bad|good|poor|(?:in)?valid|(?:un)?acceptable"
-    r"|an? (?:fail|pass)\w*)"
+_TOLD = (  # what a grader is told
+    rf"{TAKES.pattern}|(?:{_TAKE})\b.*\b(?:\d+|an?|one|two|half)\s{_UNIT}|(?:{_TAKE})\s\d+\s{_IF}"
+    rf"|(?:score|rate|grade|mark|judge|evaluate|assess|rank)\s(?:\S+\s){{0,6}}{_MADE}\b"
+    r"|you are an? |(?:the )?(?:\w+ )?(?:score|grade|mark|rating) (?:is|are|should|must|drops)\b"
+    r".*\s(?:if|when|where|unless)\b"
+    rf"|(?:\S+\s){{0,3}}{_MADE}\s(?:(?:los[et]s?|gets?|receives?|earns?|scores?)\s(?:\w+ )?"
+    rf"(?:nothing|zero|{_UNIT})"
+    r"|(?P<such>(?:that|which|with|without|lacking)\s.*\s)?(?:fails?|pass(?:es)?"
+    r"|(?:is|are|counts? as) (?:wrong|right|(?:in)?correct|bad|good|poor|(?:in)?valid"
+    r"|(?:un)?acceptable|an? (?:fail|pass)\w*))(?(such)\W*\Z| (?:if|when|unless)\b))"
 )
 _WORD = r"[\w'’/&+-]+"
 # what an item may be: words, and before them no name with a colon (of a topic, a step, a rank), no
@@ -122,15 +129,7 @@ PLAIN = re.compile(
     r"|(?:an? |the )?(?:poor|bad|weak|wrong|failing)"
     rf"\s(?:answer|response|repl)|(?:an?|one|two|three|half|full|no|extra|\d+)\s{_UNIT})"
     r"(?!(?:do not |never )?(?:award|reward|deduct|penali[sz]e)\b)"
-    rf"(?!{TAKES.pattern}|(?:{_TAKE})\b.*\b(?:\d+|an?|one|two|half)\s{_UNIT}"
-    rf"|(?:{_TAKE})\s\d+\s{_IF})"
-    rf"(?!(?:score|rate|grade|mark|judge|evaluate|assess|rank)\s(?:\S+\s){{0,6}}{_MADE}\b)"
-    r"(?!you are an? |(?:the )?(?:\w+ )?(?:score|grade|mark|rating) (?:is|are|should|must|drops)\b"
-    r".*\s(?:if|when|where|unless)\b)"
-    rf"(?!(?:\S+\s){{0,3}}{_MADE}\s(?:(?:los[et]s?|gets?|receives?|earns?|scores?)\s(?:\w+ )?"
-    rf"(?:nothing|zero|{_UNIT})|(?:is|are|counts? as) {_RIGHT} (?:if|when|unless)\b"
-    r"|(?:that|which|with|without|lacking)\s.*\s(?:fails?|pass(?:es)?"
-    rf"|(?:is|are|counts? as) {_RIGHT})\W*\Z))"
+    rf"(?!{_TOLD})"
     r"(?!.*;\s*\d{1,2}\W*\Z)"
     r"(?!.*\s[•‣◦▪●✓✔✅☐☑]\s)[\"'“”‘„«`$\\¿¡]*(?:[^\W\d_]|\d\S*\s+[^\W\d_])",
     re.I,
