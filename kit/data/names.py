@@ -37,9 +37,11 @@ COSTS = re.compile(  # the same of a criterion's own fields alone: of a task's, 
     r"(?:(?:\w+_)?type|kind|nature|polarity|sign|direction|valence|effect) (?:is )?(?:deduction|con"
     r"|subtract|violation|red flag|hard fail(?:ure)?)s?(?: (?:criteri(?:on|a)|rubric|item))?"
     r"|(?:type|kind|category|class|nature|group|section|dimension|tags) (?:deduction|demerit"
-    r"|anti pattern|deal ?breaker|disqualifier|no go|minus point|subtract|don['’]?t|abz[uü]g|contra)s?"
-    r"|(?:type|kind|category|class|nature|group|section|dimension|tags) (?:(?:los[es]s?|minus) points?"
-    r"|points? (?:off|lost|deducted)|unacceptable|(?:not|un)(?: ?desired| ?wanted)|nicht erlaubt)"
+    r"|anti pattern|deal ?breaker|disqualifier|no go|minus point|subtract|don['’]?t|abz[uü]g"
+    r"|contra)s?"
+    r"|(?:type|kind|category|class|nature|group|section|dimension|tags) (?:(?:los[es]s?|minus)"
+    r" points?|points? (?:off|lost|deducted)|unacceptable|(?:not|un)(?: ?desired| ?wanted)"
+    r"|nicht erlaubt)"
     r"|(?:is_)?(?:violation|deduction|red_flag|hard_fail) (?:true|yes|1)"
 )
 WEIGHS = re.compile(  # any word of a name begins so: it says what a criterion is worth
