@@ -176,7 +176,7 @@ def check(settings: Settings, judges: Iterable[Any] = ()) -> None:
         *(("model", p, "the kit with its extra [train]") for p in PACKAGES),
     )
     for setting, package, other in asked:
-        if package and importlib.util.find_spec(package) is None:
+        if package and not _installed(package):
             raise MissingError(
                 f"the package {package!r} is not installed",
                 where=f"setting {setting}",
@@ -239,6 +239,10 @@ def once(tasks: Sequence[Any]) -> None:
         raise DataError(
             f"{len(twice)} ids belong to two tasks", where=f"task {twice[0]!r}", fix="rename one"
         )
+
+
+def _installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
 
 
 Sides = tuple[tuple[Task, ...], tuple[Task, ...]]
