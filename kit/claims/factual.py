@@ -329,8 +329,9 @@ def polar_of(task: Task, fact: Mapping[str, Any], text: str) -> str:
     whether all are alike (`kit.claims.varying`).
     """
     rest = offered(task.prompt, fact["text"])
-    worded = (any(lx.way(w.strip("-")) for w in phrase_words(n)) for n in rest)  # "up- or down"
-    if (want := lx.way(fact["text"])) and all(worded):  # else the options' own words decide
+    words = (w for n in rest for w in phrase_words(n) if not lx.way(w.strip("-")))  # "up- or down"
+    other = any(w[:5].lower() in text.lower() for w in words)  # then the options' own words decide
+    if (want := lx.way(fact["text"])) and not other:
         said = asked(task.prompt, text)
         moves = fact["text"].casefold() in (lx.UP | lx.DOWN) - lx.SIZES and len(truths(task)) == 1
         against = moves and said in (CLASH, OPPOSITE.get(want))

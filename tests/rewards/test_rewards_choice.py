@@ -750,3 +750,6 @@ def test_a_word_of_decrease_beside_the_option_names_no_other_option(said):
         ]
     ]
     assert paid == [1.0, 0.0]
+    task = Task(id="t", prompt=prompt, truth={"facts": [{"text": "SUPPRESSION"}]})
+    assert factual.matched(task.truth["facts"][0], ["suppression"])
+    assert factual.found(task, "OXPHOS is suppressed.")
