@@ -329,7 +329,8 @@ def polar_of(task: Task, fact: Mapping[str, Any], text: str) -> str:
     whether all are alike (`kit.claims.varying`).
     """
     rest = offered(task.prompt, fact["text"])
-    words = (w for n in rest for w in phrase_words(n) if not lx.way(w.strip("-")))  # "up- or down"
+    plain = [n for n in rest if not any(lx.way(w.strip("-")) for w in phrase_words(n))]
+    words = (w for n in plain for w in phrase_words(n))  # none of "up- or down"
     other = any(w[:5].lower() in text.lower() for w in words)  # then the options' own words decide
     if (want := lx.way(fact["text"])) and not other:
         said = asked(task.prompt, text)
