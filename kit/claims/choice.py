@@ -198,7 +198,8 @@ def _ends(item: Sequence[str], own: Sequence[str], asks: bool) -> Iterable[int]:
     size = max((i for i, w in enumerate(item, 1) if w in own or _LABEL.fullmatch(w)), default=0)
     if _LABEL.fullmatch(item[-1] if item else ""):
         return [len(item)]
-    return [size] if size else range((len(own) if asks else 1), len(own) + 1)
+    least = len(own) if asks else 1
+    return [size] if size else range(least, len(own) + 1)
 
 
 def _item(words: Sequence[str], size: int, *, first: bool) -> Sequence[str]:

@@ -328,11 +328,8 @@ def polar_of(task: Task, fact: Mapping[str, Any], text: str) -> str:
     """What an answer without the word says to a yes/no question (`kit.claims.polar`), and of
     whether all are alike (`kit.claims.varying`).
     """
-    rest = offered(task.prompt, fact["text"])
-    plain = [n for n in rest if not any(lx.way(w.strip("-")) for w in phrase_words(n))]
-    words = (w for n in plain for w in phrase_words(n))  # none of "up- or down"
-    other = any(w[:5].lower() in text.lower() for w in words)  # then the options' own words decide
-    if (want := lx.way(fact["text"])) and not other:
+    want = lx.way(fact["text"])
+    if want and not _names_option(task.prompt, fact, text):
         said = asked(task.prompt, text)
         moves = fact["text"].casefold() in (lx.UP | lx.DOWN) - lx.SIZES and len(truths(task)) == 1
         against = moves and said in (CLASH, OPPOSITE.get(want))
@@ -345,6 +342,13 @@ def polar_of(task: Task, fact: Mapping[str, Any], text: str) -> str:
     poles = {"text": "yes", "aliases": ("no", "true", "false")}
     worded = fact["text"] not in polar.POLES or matched(poles, said)
     return "" if worded else polar.said(task.prompt, text)
+
+
+def _names_option(prompt: str, fact: Mapping[str, Any], text: str) -> bool:
+    """True where a text names an option that is no direction: then the options decide."""
+    rest = map(phrase_words, offered(prompt, fact["text"]))
+    plain = (words for words in rest if not any(lx.way(w.strip("-")) for w in words))
+    return any(w[:5].lower() in text.lower() for words in plain for w in words)
 
 
 AGAINST = "against"

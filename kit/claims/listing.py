@@ -15,12 +15,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby, pairwise
 
 from ..checks import units
 from ..checks.quantities import quantities
 from ..records import Task
 from . import lexicon as lx
+from .bags import truths
 from .compare import comparative
 from .text import affirmed, find, norm, phrase_words, spans, tokens
 
@@ -302,17 +304,22 @@ def in_order(task: Task, text: str) -> str:
     >>> in_order(t, "The liver, heart, and kidney."), in_order(t, "Liver, heart and eye.")
     ('heart, liver and kidney.', 'Liver, heart and eye.')
     """
-    facts = task.truth.get("facts") or ()
+    facts = truths(task)
     key = facts[0]["text"] if len(facts) == 1 else ""
-    things = [x.strip().lower() for x in re.split(_PARTED, key)]
-    if len(things) < 3 or not all(things):
+    things = tuple(x.strip().lower() for x in re.split(_PARTED, key))
+    if len(things) < LEAST or not all(things):
         return text
-    one = _BULLET + "(" + "|".join(map(re.escape, things)) + ")"
-    run = _PARTED.join([one] * len(things))
-    whole = re.compile(rf"(?<![,;&]\s)(?<!and )(?<!\w){run}(?!\w)(?!{_PARTED}\w)", re.I)
 
     def ordered(m: re.Match[str]) -> str:
         said = {x.lower() for x in m.groups()}
         return key if said == {*things} else m[0]
 
-    return whole.sub(ordered, text)
+    return _row(things).sub(ordered, text)
+
+
+@lru_cache(maxsize=2_048)
+def _row(things: tuple[str, ...]) -> re.Pattern[str]:
+    """As many of these things in a row as there are, in any order."""
+    one = _BULLET + "(" + "|".join(map(re.escape, things)) + ")"
+    run = _PARTED.join([one] * len(things))
+    return re.compile(rf"(?<![,;&]\s)(?<!and )(?<!\w){run}(?!\w)(?!{_PARTED}\w)", re.I)

@@ -7,6 +7,7 @@ import pytest
 from kit.claims import factual, known_names, verify
 from kit.claims.choice import offered
 from kit.claims.direction import claims, settle
+from kit.claims.listing import in_order
 from kit.data.formats.biorlhf import truth_of
 from kit.records import Response, Task
 
@@ -753,3 +754,10 @@ def test_a_word_of_decrease_beside_the_option_names_no_other_option(said):
     task = Task(id="t", prompt=prompt, truth={"facts": [{"text": "SUPPRESSION"}]})
     assert factual.matched(task.truth["facts"][0], ["suppression"])
     assert factual.found(task, "OXPHOS is suppressed.")
+
+
+@pytest.mark.parametrize("facts", [["liver"], [{"id": "f"}], {"text": "liver"}])
+def test_a_truth_with_malformed_facts_breaks_no_answer(facts):
+    """The order of a list was read from the raw truth: TypeError and KeyError for every answer."""
+    asked = Task(id="t", prompt="Which tissue?", truth={"facts": facts})
+    assert in_order(asked, "The liver.") == "The liver."
