@@ -26,7 +26,7 @@ from .jsonl import plain, write_jsonl
 from .labels import FIELDS, extent, odd_labels, scale_of
 from .levels import SCALE, by_levels
 from .rows import Context, Row
-from .shelf import Ids, Shelf
+from .shelf import Ids, Shelf, Texts
 from .tables import kind_of, named, read_values
 from .taskset import Parsed, TaskSet
 
@@ -200,7 +200,11 @@ def _read(
             continue
         own = looks if looks == ("checklist" if ours else "kit") else context.format
         yield _one(detect.READERS[own], row, context)
-    yield from map(flat, shelf)
+    texts = Texts(context)
+    for rows in shelf:
+        texts.look(rows)
+        yield flat(rows)
+    texts.say()
 
 
 def _row(value: Mapping[str, Any], number: int, where: str, context: Context) -> Row:

@@ -8,19 +8,23 @@ import json
 import re
 import tempfile
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Any
 
+from ..checks.text import CJK
+from ..records import grouped
 from ..system.paths import naming
 from .again import WHOSE
 from .findings import Finding
 from .jsonl import dumps
-from .labels import giver
+from .labels import RATERS, SAID, giver
 from .names import spelled
 from .rows import Context, Row
 from .seen import Seen
-from .values import blank
+from .slips import JUDGED, NOTES
+from .values import as_text, blank
 
 IDENT = ("task_id", "id", "prompt", "question", "instruction")  # what tells a flat row's task
 ASKED_OF = re.compile(
@@ -31,8 +35,15 @@ TELLS = re.compile(  # the same where they have no ids: what an answer is held a
     r"|(?:source_)?(?:context|passage|document|article)s?"
 )
 ROW = "id of the row"
+PROSE = re.compile(rf"\s*(?:\S+\s+){{3}}\S|[{CJK}]{{6}}")  # four words, no name or category
 ANSWER = re.compile(rf"task_id|text|{WHOSE.pattern}")
 LABEL = re.compile(rf"criteri(?:on|a)(?:_id|_text)?|rubric_item|requirement|{WHOSE.pattern}")
+OF_OTHER = re.compile(  # of the criterion, of the answer or of its label, not of what is asked
+    rf"{LABEL.pattern}|{NOTES.pattern}|{'|'.join((*SAID, *RATERS))}|response|answer|output"
+    r"|(?:criteri(?:on|a)|rubrics?|requirement|model|generator|response|answer|completion|output"
+    r"|rater|annotator|judge|llm|policy)s?_.*|title|tags|levels|scale|check|penalty|importance"
+    r"|(?:.*_)?(?:rationale|justification|definition|guidance|critique|remark)s?(?:_text)?"
+)
 FAR = 2**40  # more bytes than a file has
 
 
@@ -164,3 +175,80 @@ class Ids:
                 field="id",
                 suggestion=f"call it {field} where it names the {what}, else row_id",
             )
+
+
+@dataclass
+class Differing:
+    """A column whose texts differ in tasks: in how many rows, two of them, its criteria in all of
+    these tasks, which there are, and with which text."""
+
+    example: str
+    rows: int = 0
+    each: int = 0
+    criteria: Seen = field(default_factory=Seen)
+    pairs: Seen = field(default_factory=Seen)
+
+
+class Texts:
+    """Columns whose texts differ among the rows of one task of a flat table, and whose name does
+    not say of what: many documents under one instruction would be one task, about the first.
+
+    No error is a text that is said of labels, as one answer has several, or of criteria, each of
+    which has the same one in two tasks or more in the mean.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.found: dict[str, Differing] = {}
+
+    def look(self, rows: Sequence[Row]) -> None:
+        """Take in the rows of a task."""
+        for name in dict.fromkeys(k for r in rows[1:] for k in r.data if not _of_other(k)):
+            held = [r for r in rows if _prose(r.data.get(name))]
+            if len({as_text(r.data[name]) for r in held}) > 1:
+                self._differs(name, held)
+
+    def _differs(self, name: str, rows: Sequence[Row]) -> None:
+        answers = ((r.data.get("response"), as_text(r.data[name])) for r in rows)
+        said = grouped((as_text(answer), text) for answer, text in answers if _prose(answer))
+        if any(len(set(texts)) > 1 for texts in said.values()):
+            return
+        other = next(r for r in rows if r.data[name] != rows[0].data[name])
+        texts = (f"row {r.number} {as_text(r.data[name])[:40]!r}" for r in (rows[0], other))
+        found = self.found.setdefault(name, Differing(" and ".join(texts)))
+        found.rows += len(rows)
+        of = {(as_text(r.data.get("criterion")), as_text(r.data[name])) for r in rows}
+        found.each += len({criterion for criterion, _ in of})
+        for criterion, text in of:
+            found.criteria.add(criterion)
+            found.pairs.add(repr((criterion, text)))
+
+    def say(self) -> None:
+        """Count what is to be said of them."""
+        for name, found in self.found.items():
+            criteria = len(found.criteria)
+            if not 2 * criteria <= found.each or len(found.pairs) > criteria:
+                self.context.count(
+                    "field-conflict",
+                    f"differ in {name!r} from a row of the same task ({found.example}): what it is "
+                    "said of is not known",
+                    "error",
+                    found.rows,
+                    field=name,
+                    suggestion="a text that answers are held against stands in the prompt or in "
+                    "sources, and its task has a task_id of its own; what is said of a criterion "
+                    "is called criterion_note, of an answer response_note",
+                )
+
+
+@lru_cache(maxsize=10_000)
+def _of_other(name: str) -> bool:
+    """Whether a column is read, or says by its name of what it is."""
+    said = spelled(str(name))
+    return any(x.fullmatch(said) for x in (ASKED_OF, OF_OTHER, JUDGED)) or said in IDENT
+
+
+def _prose(value: Any) -> bool:
+    """Whether a cell holds a text, or a list of texts, of some words."""
+    each = value if isinstance(value, list) else [value]
+    return any(isinstance(x, str) and PROSE.match(x) for x in each)

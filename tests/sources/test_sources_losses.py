@@ -20,6 +20,11 @@ from kit.data.tables import read_rows
 from kit.errors import DataError, KitError
 from kit.records import Response
 
+
+def codes(found):
+    return {f.code for f in found.findings if f.severity == "error"}
+
+
 CHAT = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
 EXAMPLES = {
     "rlvr": {
@@ -569,6 +574,63 @@ def test_rows_of_one_prompt_on_different_passages_are_tasks_of_their_own(field):
     found = load_tasks(rows)
     assert [t.meta[field] for t in found.tasks] == ["T0", "T1", "T2"]
     assert "same-prompt" in {f.code for f in found.findings}
+
+
+DOCS = (
+    "The cat sat on the mat and slept.",
+    "Rome was founded in 753 BC, they say.",
+    "Water boils at 100 degrees.",
+)
+WISHES = ("Says who did it.", "Says when it was.", "Is short and kind.")
+
+
+@pytest.mark.parametrize("ids", ["none", "one", "rows"])
+@pytest.mark.parametrize("answered", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
+def test_documents_under_one_instruction_in_a_column_of_any_name_are_not_one_task(
+    ids, answered, shared
+):
+    """Three reports, "Summarise the report." and a criterion a row: one task about the first
+    report, whose answers were held to the criteria of all; a warning at most."""
+    rows = [
+        {"prompt": "Summarise the report.", "report_text": text, "criterion": wish}
+        | ({"response": f"It says that {text}", "label": "met"} if answered else {})
+        for text, own in zip(DOCS, WISHES, strict=True)
+        for wish in (WISHES if shared else [own])
+    ]
+    names = {"none": {}, "one": {"id": "t"}, "rows": None}[ids]
+    rows = [{**({"id": n} if names is None else names), **r} for n, r in enumerate(rows)]
+    found = load_tasks(rows)
+    if ids == "rows" and shared:  # each names its task
+        assert len(found.tasks) == len(rows) and "same-prompt" in {f.code for f in found.findings}
+        return
+    with pytest.raises(DataError, match="differ in 'report_text'") as said:
+        found.sound()
+    assert "task_id" in said.value.fix and "sources" in said.value.fix
+    named = [{**r, "task_id": r["report_text"][:4]} for r in rows]
+    assert len(load_tasks(named).sound().tasks) == 3
+    held = [{k: v for k, v in r.items() if k != "id"} for r in rows]
+    held = [{"sources" if k == "report_text" else k: v for k, v in r.items()} for r in held]
+    assert [list(t.sources.values()) for t in load_tasks(held).sound()] == [[x] for x in DOCS]
+
+
+def test_a_text_beside_a_criterion_or_a_label_makes_no_documents():
+    """What is said of the criterion or of the label, by its name or by where it recurs."""
+    rows = [
+        {"prompt": f"Question {n}?", "criterion": wish, "in_our_words": f"We mean by it: {wish}"}
+        for n in range(3)
+        for wish in WISHES
+    ]
+    assert [len(t.criteria) for t in load_tasks(rows).sound()] == [3, 3, 3]
+    assert codes(load_tasks(rows[:3]))  # of one task alone nobody knows
+    bare = [{k: v for k, v in r.items() if k != "in_our_words"} for r in rows]
+    for name in ("criterion_note", "rationale", "response_note", "comments"):
+        texts = (r["in_our_words"] for r in rows)
+        load_tasks([{**r, name: x} for r, x in zip(bare[:3], texts, strict=False)]).sound()
+    said = {"response": "It is so for three reasons.", "label": "met"}
+    assert load_tasks(
+        [{**r, **said, "why": f"For {n} we say so."} for n, r in enumerate(bare)]
+    ).sound()
 
 
 def test_rows_that_differ_in_what_tells_of_the_answer_are_one_task():

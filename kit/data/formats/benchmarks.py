@@ -223,6 +223,7 @@ def flat(rows: list[Row]) -> Parsed:
     rows = list(once.values())
     task_id = row.task_id("task_id", "id")
     chat = ask(row, "prompt", "question", "instruction")
+    held = {"truth": object_of(row, "truth"), "sources": snippets(row, row.take("sources"))}
     said = [k for r in rows for k in signs(r.data)]  # of a criterion, not of the task
     shared = {
         name: row.optional(*(f for f in fields if f not in said)) for name, fields in SHARED.items()
@@ -285,9 +286,7 @@ def flat(rows: list[Row]) -> Parsed:
         chat.prompt,
         list(criteria.values()),
         meta=chat.meta,
-        truth=object_of(row, "truth"),
-        sources=snippets(row, row.take("sources")),
-        **{**shared, **chat.fields},
+        **{**held, **shared, **chat.fields},
     )
 
 
