@@ -209,17 +209,18 @@ class Texts:
                 self._differs(name, held)
 
     def _differs(self, name: str, rows: Sequence[Row]) -> None:
-        answers = ((r.data.get("response"), as_text(r.data[name])) for r in rows)
+        texts = [as_text(r.data[name]) for r in rows]
+        answers = zip((r.data.get("response") for r in rows), texts, strict=True)
         said = grouped((as_text(answer), text) for answer, text in answers if _prose(answer))
-        if any(len(set(texts)) > 1 for texts in said.values()):
+        if any(len(set(each)) > 1 for each in said.values()):
             return
-        other = next(r for r in rows if r.data[name] != rows[0].data[name])
-        texts = (f"row {r.number} {as_text(r.data[name])[:40]!r}" for r in (rows[0], other))
-        found = self.found.setdefault(name, Differing(" and ".join(texts)))
+        other = next(n for n, text in enumerate(texts) if text != texts[0])
+        two = (f"row {rows[n].number} {texts[n][:40]!r}" for n in (0, other))
+        found = self.found.setdefault(name, Differing(" and ".join(two)))
         found.rows += len(rows)
-        of = {(as_text(r.data.get("criterion")), as_text(r.data[name])) for r in rows}
-        found.each += len({criterion for criterion, _ in of})
-        for criterion, text in of:
+        criteria = [as_text(r.data.get("criterion")) for r in rows]
+        found.each += len(set(criteria))
+        for criterion, text in zip(criteria, texts, strict=True):
             found.criteria.add(criterion)
             found.pairs.add(repr((criterion, text)))
 
