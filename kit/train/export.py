@@ -11,7 +11,6 @@ import json
 import shutil
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Literal
 
 from ..errors import KitError, MissingError
@@ -74,16 +73,16 @@ def _trained_on(record: dict[str, Any]) -> str:
     the adapter would be another model.
     """
     settings = record["settings"]
-    names = SimpleNamespace(model=settings["model"], adapter=settings.get("adapter"))
+    model = settings["model"]
     held = record.get("set of weights", [])
-    if held and weights(names) != held:
+    if held and weights(model, settings.get("adapter")) != held:
         raise KitError(
             "the weights under the model's name are not those that the run was trained on",
-            where=names.model,
+            where=model,
             fix="put them back, or go to the folder where the training was started (its name is "
             "relative to it)",
         )
-    return names.model
+    return model
 
 
 def _readable(adapter: Path) -> None:

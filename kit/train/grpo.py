@@ -239,7 +239,7 @@ class _Run:
             return
         mark = {
             "settings": to_mapping(self.settings),
-            "set of weights": weights(self.settings),
+            "set of weights": weights(self.settings.model, self.settings.adapter),
             "tasks": fingerprint([t.id for t in self.tasks]),
             **read_by(self.reward, self.tasks, self.heldout),
             "second judge": identity(audit, self.tasks),

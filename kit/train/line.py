@@ -102,7 +102,8 @@ def run(chain: Chain) -> Done:
             patience_s=(sampler or GRPOSettings()).patience_s,
         )
         line = _Line(chain, reward, sampler)
-        mark = {"set of weights": models.weights(chain.stages[0].settings)}
+        first = chain.stages[0].settings
+        mark = {"set of weights": models.weights(first.model, first.adapter)}
         mark |= read_by(reward, chain.tasks, chain.heldout) if chain.tasks else {}
         for stage in chain.stages:
             line.ready(stage)

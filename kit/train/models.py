@@ -72,11 +72,11 @@ def resolve(name: str) -> str:
     return name
 
 
-def weights(settings: Settings) -> list[str]:
+def weights(model: str, adapter: str | None = None) -> list[str]:
     """Names of the weights' files of a model and an adapter that lie in folders, each with a digest
     of its size and a sample of 4 MiB: weights may change under a name.
     """
-    folders = [Path(name).expanduser() for name in (settings.model, settings.adapter) if name]
+    folders = [Path(name).expanduser() for name in (model, adapter) if name]
     files = [p for f in folders if f.is_dir() for p in sorted(f.iterdir())]
     return [f"{p.name} {_sampled(p)}" for p in files if p.suffix in (".safetensors", ".bin")]
 
