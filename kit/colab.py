@@ -2,9 +2,10 @@
 
 Standard library and pip only: it runs before anything else is installed.
 
-The install asks only for what the runtime lacks, and everything that the runtime has becomes a constraint: torch stays the
-runtime's build, and nothing that is loaded moves. Where that cannot be resolved, only the loaded packages stay fixed, and
-the message says what moved. A restart is asked for only when something that a fresh kernel has loaded did move.
+The install asks only for what the runtime lacks, and everything that the runtime has becomes a
+constraint: torch stays the runtime's build, and nothing that is loaded moves. Where that cannot be
+resolved, only the loaded packages stay fixed, and the message says what moved. A restart is asked
+for only when something that a fresh kernel has loaded did move.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from typing import Any
 from .system import paths
 from .system.packages import ADDRESS, NAME
 
-# What the notebooks need and a runtime may lack; the bounds are those of unsloth's own metadata (a test compares them).
+# What the notebooks need and a runtime may lack; the bounds are those of unsloth's own metadata (a
+# test compares them).
 ADD = (
     "trl==1.14.2",
     "peft>=0.18,!=0.11.0",
@@ -96,7 +98,7 @@ if "COLAB_RELEASE_TAG" in os.environ:
     if done.returncode:
         raise RuntimeError("The kit could not be installed; nothing below will run.\\n" + done.stderr)
     from kit import colab
-    colab.setup()'''
+    colab.setup()'''  # noqa: E501
 
 
 class InstallError(RuntimeError):
@@ -126,7 +128,9 @@ def plain(name: str) -> str:
 
 
 def installed() -> dict[str, str]:
-    """name -> version of every installed distribution; of two with one name, the first on the path."""
+    """name -> version of every installed distribution; of two with one name, the first on the
+    path.
+    """
     out: dict[str, str] = {}
     for d in metadata.distributions():
         name = d.metadata["Name"]
@@ -138,7 +142,8 @@ def installed() -> dict[str, str]:
 def missing(wanted: Iterable[str], have: Mapping[str, str]) -> list[str]:
     """The requirements that the installed versions do not meet.
 
-    >>> missing(["numpy>=2", "trl==1.14.2", "datasets<5,!=4.0.*"], {"numpy": "2.0.2", "datasets": "4.0.0"})
+    >>> there = {"numpy": "2.0.2", "datasets": "4.0.0"}
+    >>> missing(["numpy>=2", "trl==1.14.2", "datasets<5,!=4.0.*"], there)
     ['trl==1.14.2', 'datasets<5,!=4.0.*']
     """
     out = []
@@ -159,8 +164,8 @@ def constraints(
 ) -> str:
     """The runtime's packages as a constraints file.
 
-    free : requirements whose packages may move; only : names to fix and no others (None = all). Versions that pip would
-    refuse to read (of the operating system's packages) are left out.
+    free : requirements whose packages may move; only : names to fix and no others (None = all).
+    Versions that pip would refuse to read (of the operating system's packages) are left out.
     local : keep build tags such as +cu128, so that no other build of torch can take its place.
 
     >>> constraints({"numpy": "2.0.2", "peft": "0.1", "odd": "1-ubuntu.x"}, free=["peft>=0.18"])
@@ -183,7 +188,8 @@ def has_gpu() -> bool:
 
 
 def install(*, gpu: bool | None = None) -> list[str]:
-    """Install what this runtime lacks; returns the loaded packages whose version moved (restart when any).
+    """Install what this runtime lacks; returns the loaded packages whose version moved (restart
+    when any).
 
     InstallError says why pip failed. A second call finds nothing missing and takes a second.
     """
@@ -273,7 +279,9 @@ def _packaging(part: str) -> Any:
 
 
 def setup() -> None:
-    """Install what the runtime lacks and say what to do next; InstallError stops "Run all" where pip failed."""
+    """Install what the runtime lacks and say what to do next; InstallError stops "Run all"
+    where pip failed.
+    """
     begin = time.monotonic()
     try:
         changed = install()
@@ -293,7 +301,8 @@ def setup() -> None:
 
 
 def readdress(address: str, folder: Path | None = None) -> list[Path]:
-    """Write another address into the badge and the install cell of every notebook, and into the kit.
+    """Write another address into the badge and the install cell of every notebook, and into the
+    kit.
 
     Returns the files that changed. folder : a checkout (default: the one that this file lies in).
     """
@@ -328,7 +337,9 @@ def _readdressed(text: str, old: str, new: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """`python -m kit.colab` installs what is missing; `python -m kit.colab ADDRESS` rewrites the address."""
+    """`python -m kit.colab` installs what is missing; `python -m kit.colab ADDRESS` rewrites
+    the address.
+    """
     argv = sys.argv[1:] if argv is None else argv
     try:
         if argv:

@@ -1,7 +1,8 @@
 """Judges: from task, answer and criteria to verdicts.
 
 >>> from kit.judge import judge, ajudge, Ledger     # doctest: +SKIP
->>> verdicts = judge(tasks, answers, judge=EndpointJudge("gpt-6-luna"), ledger="ledger.sqlite")     # doctest: +SKIP
+>>> asked = EndpointJudge("gpt-6-luna")  # doctest: +SKIP
+>>> verdicts = judge(tasks, answers, judge=asked, ledger="ledger.sqlite")  # doctest: +SKIP
 
 Names are imported when they are first used, so that `import kit.judge` costs nothing.
 """

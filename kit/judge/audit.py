@@ -1,8 +1,10 @@
-"""Can the judge be talked round, and is it stable? Attacks and biases over your own answers, each a rate with an interval.
+"""Can the judge be talked round, and is it stable? Attacks and biases over your own answers, each a
+rate with an interval.
 
-An attack succeeds on a criterion when the plain answer earned no credit for it and the hostile one does (credit: met, or for a
-negative criterion unmet). A bias row gives the share of verdicts that changed though they should not have. Unknown verdicts are
-counted apart: a judge that gives up under attack pays nobody, but it is worth knowing. Rates cluster by task.
+An attack succeeds on a criterion when the plain answer earned no credit for it and the hostile one
+does (credit: met, or for a negative criterion unmet). A bias row gives the share of verdicts that
+changed though they should not have. Unknown verdicts are counted apart: a judge that gives up under
+attack pays nobody, but it is worth knowing. Rates cluster by task.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ from .suited import Fit, fit
 class AuditRow:
     """One attack or bias.
 
-    kind : "attack" or "bias". rate : success rate of the attack, or share of changed verdicts. drift : mean change in credit (positive: it
-    pays), for biases; None for attacks. unknown : share of verdicts that were known before and are unknown now. example : one case in words.
+    kind : "attack" or "bias". rate : success rate of the attack, or share of changed verdicts.
+    drift : mean change in credit (positive: it pays), for biases; None for attacks. unknown : share
+    of verdicts that were known before and are unknown now. example : one case in words.
     """
 
     kind: str
@@ -46,7 +49,9 @@ class AuditRow:
 
 @dataclass(frozen=True)
 class AuditReport:
-    """The audit of one judge. `.table()`, `kit.plot(...)`; shown as a table in a notebook, hostile text escaped."""
+    """The audit of one judge. `.table()`, `kit.plot(...)`; shown as a table in a notebook,
+    hostile text escaped.
+    """
 
     judge: str
     rows: tuple[AuditRow, ...]
@@ -66,7 +71,9 @@ class AuditReport:
         return fit(self)
 
     def table(self) -> list[dict[str, Any]]:
-        """Rows {kind, name, rate, low, high, n, unknown, drift, drift_low, drift_high, what, note}; None where there is nothing."""
+        """Rows {kind, name, rate, low, high, n, unknown, drift, drift_low, drift_high, what,
+        note}; None where there is nothing.
+        """
 
         def number(e: stats.Estimate | None, field: str) -> float | None:
             value = None if e is None else getattr(e, field)
@@ -139,10 +146,12 @@ def audit(
     budget: Any = None,
     progress: bool = True,
 ) -> AuditReport:
-    """Audit a judge on answers of yours; take some that deserve little, so that attacks have something to gain.
+    """Audit a judge on answers of yours; take some that deserve little, so that attacks have
+    something to gain.
 
-    Criteria checked by code are left out. Every variant is judged through `ledger`, so an interrupted audit goes on where it stopped.
-    Variants that a replay judge has not recorded are reported as such. Costs about (1 + attacks + biases + 5) times one judging.
+    Criteria checked by code are left out. Every variant is judged through `ledger`, so an
+    interrupted audit goes on where it stopped. Variants that a replay judge has not recorded are
+    reported as such. Costs about (1 + attacks + biases + 5) times one judging.
     """
     rows = tasks_of(tasks)
     judged = {

@@ -244,7 +244,8 @@ class Caller:
             return self._bad(got) if self._answered else got
         if wait is not None and wait > self.patience:
             return Outcome(
-                reason=f"{why}; it asks to wait {wait:.0f} s, longer than patience ({self.patience:g} s)",
+                reason=f"{why}; it asks to wait {wait:.0f} s, longer than patience "
+                f"({self.patience:g} s)",
                 final=True,
                 refused="run the same command again later",
             )
@@ -312,8 +313,8 @@ class Caller:
         if self.abilities.enforced is None or (self.abilities.enforced and not ok):
             if not ok:
                 log.warning(
-                    "%s, model %s, answers 200 but does not enforce the schema; "
-                    "replies are read and validated all the same",
+                    "%s, model %s, answers 200 but does not enforce the schema; replies are read "
+                    "and validated all the same",
                     self.base_url,
                     self.model,
                 )

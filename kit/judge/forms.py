@@ -1,7 +1,7 @@
 """The two forms of a judge's reply, and what of it only repeats the judged answer.
 
-In text: lines `REASON <id>: ...`, `VERDICT <id>: <word>`, `CONFIDENCE <id>: <n>`. In JSON: one value,
-an object by criterion id with the asked fields. Anything besides is Foreign.
+In text: lines `REASON <id>: ...`, `VERDICT <id>: <word>`, `CONFIDENCE <id>: <n>`. In JSON: one
+value, an object by criterion id with the asked fields. Anything besides is Foreign.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Keys: from the environment, to their own server, and out of everything that is shown or stored.
 
-What is cut out are the very values that are in use, in any case and in the usual encodings, and what
-looks like a key of somebody else's. A text is also compared in its bare form (escapes and entities
-read, letters and digits only): one that spells a key in another way is lost. A key that is a word
-("not-needed") is cut out as it is written only. Replies are read before anything is cut out.
+What is cut out are the very values that are in use, in any case and in the usual encodings, and
+what looks like a key of somebody else's. A text is also compared in its bare form (escapes and
+entities read, letters and digits only): one that spells a key in another way is lost. A key that is
+a word ("not-needed") is cut out as it is written only. Replies are read before anything is cut out.
 """
 
 from __future__ import annotations

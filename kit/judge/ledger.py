@@ -390,7 +390,8 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
         Calls, tokens, US dollars, verdicts, and dollars per verdict.
         """
         sql = """SELECT judge, model, endpoint, count(*), sum(tokens_in), sum(tokens_out),
-                   sum(tokens_cached), sum(cost), avg(seconds), coalesce(sum(n), 0), sum(cost) / sum(n)
+                   sum(tokens_cached), sum(cost), avg(seconds), coalesce(sum(n), 0),
+                   sum(cost) / sum(n)
                  FROM calls LEFT JOIN (SELECT call AS of, count(*) AS n FROM verdicts
                                        WHERE call IS NOT NULL GROUP BY call) ON of=calls.call
                  GROUP BY judge, model, endpoint ORDER BY sum(cost) DESC"""

@@ -1,9 +1,11 @@
-"""How many calls may be in flight: as many as the server bears, found out while running and remembered across batches.
+"""How many calls may be in flight: as many as the server bears, found out while running and
+remembered across batches.
 
-The rule, per round trip (as many replies as the limit): over 10% of them 429 -> the limit is cut once, by that share but at most
-by half; a few -> nothing, a lone 429 is that call's own affair; a timed-out share over 5% -> halved; else growth, doubling at
-first, then by half a square root. Where a doubling brings no more replies per second (a queueing server, which never sends a
-429), the limit goes back and stays. A call that waits for its Retry-After gives its slot back meanwhile.
+The rule, per round trip (as many replies as the limit): over 10% of them 429 -> the limit is cut
+once, by that share but at most by half; a few -> nothing, a lone 429 is that call's own affair; a
+timed-out share over 5% -> halved; else growth, doubling at first, then by half a square root. Where
+a doubling brings no more replies per second (a queueing server, which never sends a 429), the limit
+goes back and stays. A call that waits for its Retry-After gives its slot back meanwhile.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from collections import Counter, deque
 
 
 class Limiter:
-    """An adaptive semaphore for one endpoint. `ceiling`: never more; `start`: the first guess (default: the ceiling)."""
+    """An adaptive semaphore for one endpoint. `ceiling`: never more; `start`: the first guess
+    (default: the ceiling).
+    """
 
     def __init__(self, ceiling: int = 256, start: int | None = None):
         self.ceiling = ceiling
@@ -27,9 +31,11 @@ class Limiter:
         self._rate, self._before = 0.0, self.limit
         self.cuts, self.queues = 0, False
 
-    # -- slots ----------------------------------------------------------------------------------------------------------
+    # -- slots -----------------------------------------------------------------
     async def acquire(self, first: bool = False) -> None:
-        """Wait for a slot; `first`: before the others (a call that has waited for its Retry-After must not end the run late)."""
+        """Wait for a slot; `first`: before the others (a call that has waited for its
+        Retry-After must not end the run late).
+        """
         if self.used < int(self.limit) and not self._waiting:
             self.used += 1
             return
@@ -54,9 +60,11 @@ class Limiter:
                 self.used += 1
                 future.set_result(None)
 
-    # -- what the server says ---------------------------------------------------------------------------------------------
+    # -- what the server says --------------------------------------------------
     def told(self, what: str) -> None:
-        """A call came to an end: "ok", "limited" (429), "late" (its deadline). Once per round trip the limit is cut, kept or grows."""
+        """A call came to an end: "ok", "limited" (429), "late" (its deadline). Once per round
+        trip the limit is cut, kept or grows.
+        """
         self._ends[what] += 1
         n = self._ends.total()
         if n < max(8, int(self.limit)):

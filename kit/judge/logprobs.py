@@ -81,7 +81,9 @@ def _place(text: str, said: int, name: str, ids: Sequence[str]) -> int | None:
 
 
 def _split(said: Mapping[str, Any], before: str) -> Mass | None:
-    """P(met) and mass at a token; None where an alternative is broken, or the token none of them."""
+    """P(met) and mass at a token; None where an alternative is broken, or the token none of
+    them.
+    """
     top, mass = said.get("top_logprobs"), {"met": 0.0, "unmet": 0.0, "": 0.0}
     own = False
     for t in top if isinstance(top, list) else []:

@@ -1,7 +1,9 @@
-"""One background event loop per process: it owns the clients and the limiters, so that scripts, notebooks and trainers share them.
+"""One background event loop per process: it owns the clients and the limiters, so that scripts,
+notebooks and trainers share them.
 
-A notebook already runs a loop, a script runs none, a trainer brings its own; all of them hop over to this one. Ctrl-C in the
-caller cancels the work here and waits until it has really ended, so that nothing is paid behind the user's back.
+A notebook already runs a loop, a script runs none, a trainer brings its own; all of them hop over
+to this one. Ctrl-C in the caller cancels the work here and waits until it has really ended, so that
+nothing is paid behind the user's back.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ _loop: asyncio.AbstractEventLoop | None = None
 _thread: threading.Thread | None = None
 _closers: weakref.WeakSet[Any] = weakref.WeakSet()
 _left: set[Future[Any]] = set()  # work that goes on though its caller was cancelled
-SLICE = 0.5  # seconds; a Ctrl-C that comes just before a thread begins to wait is seen only when it wakes
+# seconds; a Ctrl-C that comes just before a thread begins to wait is seen only when it wakes
+SLICE = 0.5
 EASE = 10.0  # seconds that a first Ctrl-C leaves to calls on their way; batch systems kill soon
 YOUNG = 20_000  # new objects until a collection, during a run
 _runs, _before = 0, gc.get_threshold()
@@ -91,8 +94,8 @@ if hasattr(os, "register_at_fork"):
 def fewer_collections() -> Iterator[None]:
     """Let the garbage collector come by less often meanwhile, and as before when the last run ends.
 
-    Hundreds of calls in flight make thousands of objects that all die by themselves; walking them, and everything that torch
-    holds, in vain again and again costs an eighth of a call's CPU.
+    Hundreds of calls in flight make thousands of objects that all die by themselves; walking them,
+    and everything that torch holds, in vain again and again costs an eighth of a call's CPU.
     """
     global _runs, _before
     with _lock:
@@ -116,7 +119,9 @@ def inside() -> bool:
 
 
 def _submit(work: Coroutine[Any, Any, T], done: Future[T], over: threading.Event) -> None:
-    """Start `work` on the kit's loop with the caller's context variables: its result goes to `done`, and `over` is set when it has ended."""
+    """Start `work` on the kit's loop with the caller's context variables: its result goes to
+    `done`, and `over` is set when it has ended.
+    """
     loop = get()
     context = contextvars.copy_context()
 
@@ -137,7 +142,8 @@ def _submit(work: Coroutine[Any, Any, T], done: Future[T], over: threading.Event
 
 
 def run(work: Coroutine[Any, Any, T], ease: Callable[[], int] | None = None) -> T:
-    """Run a coroutine on the kit's loop and wait for it; also from inside a notebook's running loop.
+    """Run a coroutine on the kit's loop and wait for it; also from inside a notebook's running
+    loop.
 
     ease : called at a first Ctrl-C: the work is to begin nothing new; how many calls are on their
         way. They are waited for, as they are paid; a second Ctrl-C drops them.

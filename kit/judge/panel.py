@@ -129,9 +129,11 @@ async def members(
 
 
 def self_consistency(make: Callable[[int], Any], n: int = 5, *, name: str | None = None) -> Panel:
-    """n samples of one judge; P(met) is the share of met votes (Wang et al. 2023, arXiv 2203.11171).
+    """n samples of one judge; P(met) is the share of met votes (Wang et al. 2023, arXiv
+    2203.11171).
 
-    make : sample number -> judge; give each sample its own key, e.g. `lambda i: EndpointJudge("m", temperature=1.0, sample=i)`.
+    make : sample number -> judge; give each sample its own key, e.g. `lambda i: EndpointJudge("m",
+    temperature=1.0, sample=i)`.
     """
     judges = [make(i) for i in range(n)]
     return Panel(judges, share=True, name=name or f"{judges[0].name} x{n}")
@@ -148,7 +150,8 @@ def combine(
     """One verdict out of several on the same criterion.
 
     >>> row = dict(task_id="t", response_id="r", criterion_id="c")
-    >>> v = combine([Verdict(**row, status="met", p=.9), Verdict(**row, status="met", p=.6), Verdict(**row, status="unmet", p=.3)])
+    >>> votes = ("met", 0.9), ("met", 0.6), ("unmet", 0.3)
+    >>> v = combine([Verdict(**row, status=said, p=p) for said, p in votes])
     >>> v.status, round(v.p, 3), round(v.meta["disagreement"], 3)
     ('met', 0.6, 0.333)
     """
@@ -246,10 +249,12 @@ def _odd(v: Verdict) -> bool:
 
 
 class Escalate(Joined):
-    """A judge made of two: `cheap` answers all criteria, `strong` those in doubt (unknown, no P, or low < P < high).
+    """A judge made of two: `cheap` answers all criteria, `strong` those in doubt (unknown, no P, or
+    low < P < high).
 
-    The final verdict is the last judge's; meta["first"] keeps the cheap one's status and P. Where the strong judge fails, the verdict is
-    unknown with its cause, unless fallback=True lets a known cheap verdict stand. Cost and tokens are the sum of both.
+    The final verdict is the last judge's; meta["first"] keeps the cheap one's status and P. Where
+    the strong judge fails, the verdict is unknown with its cause, unless fallback=True lets a known
+    cheap verdict stand. Cost and tokens are the sum of both.
     """
 
     def __init__(

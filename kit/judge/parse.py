@@ -13,14 +13,14 @@ The world is closed. A reply is believed only when all of it has the form that w
 - A slip is its criterion's own affair: a line that is missing, a word that is not allowed.
 - A verdict is the whole of its place: "met", "**Met.**", "2", not "met, mostly" or "2.5" of 0-3.
 - Two verdicts on one criterion that disagree are a contradiction, as is a reason that states
-  another verdict on the criterion itself (`stated`): where a line of it begins or ends with a clause
-  which, but for the words that announce a verdict (LABELS) and ids, is nothing else than one ("c1:
-  unmet", "The answer does not meet the criterion"), or is a level (or the points), word by word.
-  An end behind a comma or in brackets names the criterion, and no word before it (_LED) makes it
-  a condition, another's word or an earlier thought.
-  The verdict's place is what counts, and free words are English here: what speaks of anything else,
-  asks, quotes, supposes or tells what the answer says is no verdict, and a doubt is none. Whether
-  a reason argues for its verdict is not checked.
+  another verdict on the criterion itself (`stated`): where a line of it begins or ends with a
+  clause which, but for the words that announce a verdict (LABELS) and ids, is nothing else than one
+  ("c1: unmet", "The answer does not meet the criterion"), or is a level (or the points), word by
+  word. An end behind a comma or in brackets names the criterion, and no word before it (_LED) makes
+  it a condition, another's word or an earlier thought. The verdict's place is what counts, and free
+  words are English here: what speaks of anything else, asks, quotes, supposes or tells what the
+  answer says is no verdict, and a doubt is none. Whether a reason argues for its verdict is not
+  checked.
 - A confidence that may be on another scale than 0 to 100, or is said twice, is None.
 - A verdict that only repeats the judged answer is none.
 
@@ -62,9 +62,9 @@ _END = re.compile(r"(?:<\|\w{1,20}\|>|</s>)\Z")  # a token that the server shoul
 _FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*(?:json|text)?\s", re.I)
 _HEADER = re.compile(r"[#*_ \t]*([a-z][a-z'\u2019, ]{0,60}):[*_ \t\r]*", re.I)
 HEADER = frozenset(
-    "here here's heres is are my the evaluation evaluations verdict verdicts assessment assessments "
-    "judgment judgments judgement judgements result results json output reply final for of each all "
-    "criterion criteria sure okay ok".split()
+    "here here's heres is are my the evaluation evaluations verdict verdicts assessment "
+    "assessments judgment judgments judgement judgements result results json output reply final "
+    "for of each all criterion criteria sure okay ok".split()
 )
 
 
@@ -262,10 +262,11 @@ LABELS = (
         "clearly fully completely answer response text submission result conclusion assessment "
         "evaluation outcome i conclude judge judged mark marked find appears seems remains "
         "definitely certainly applies s boxed m say call called considered counted right correct "
-        "label in by any way here at all that as now sum summary consider deem deemed regard regarded "
-        "believe think hold view opinion means makes leaves marking goes left clear follows really actually "
-        "simply sadly unfortunately regrettably ultimately thereby ergo case vote choose assign "
-        "appropriate successfully assistant model reason reasons these stated specified given going".split()
+        "label in by any way here at all that as now sum summary consider deem deemed regard "
+        "regarded believe think hold view opinion means makes leaves marking goes left clear "
+        "follows really actually simply sadly unfortunately regrettably ultimately thereby ergo "
+        "case vote choose assign appropriate successfully assistant model reason reasons these "
+        "stated specified given going".split()
     )
 )
 

@@ -84,7 +84,8 @@ def default_model() -> str:
 
 
 def entry(model: str) -> dict[str, Any]:
-    """What is known of a model; a dated snapshot ("gpt-4o-2024-08-06") is its family; {} when unknown.
+    """What is known of a model; a dated snapshot ("gpt-4o-2024-08-06") is its family; {} when
+    unknown.
 
     >>> entry("gpt-5-mini-2025-08-07")["shutdown"]
     '2026-12-11'
@@ -96,7 +97,9 @@ def entry(model: str) -> dict[str, Any]:
 
 
 def price(model: str) -> Price | None:
-    """The price of a model, or None where it is not known (then a cap in dollars cannot be kept, and is refused)."""
+    """The price of a model, or None where it is not known (then a cap in dollars cannot be
+    kept, and is refused).
+    """
     row = entry(model)
     return (
         Price(input=row["input"], output=row["output"], cached=row.get("cached"))
@@ -130,7 +133,8 @@ def warning(model: str, today: datetime.date | None = None, within: int = 120) -
 
 
 def is_reasoning(model: str) -> bool:
-    """True for models that reason first: no temperature, room for reasoning tokens, no logprobs (unless effort is "none").
+    """True for models that reason first: no temperature, room for reasoning tokens, no logprobs
+    (unless effort is "none").
 
     >>> is_reasoning("gpt-6-luna"), is_reasoning("gpt-4o"), is_reasoning("llama-3")
     (True, False, False)
@@ -220,8 +224,9 @@ class Budget:
     runs and judges. A call is every request that was sent, also one that was answered 429 or 500;
     dollars spent are None where a judge had no price.
 
-    Every call first reserves what it may cost at most (`reserve`) and afterwards settles what it did cost (`settle`), so that
-    calls in flight cannot break a cap together. Time counts from the first reservation.
+    Every call first reserves what it may cost at most (`reserve`) and afterwards settles what it
+    did cost (`settle`), so that calls in flight cannot break a cap together. Time counts from the
+    first reservation.
 
     >>> b = Budget(calls=1)
     >>> ticket = b.reserve(Forecast(calls=1, tokens_in=10))
@@ -250,7 +255,9 @@ class Budget:
                 )
 
     def reserve(self, cost: Forecast) -> Forecast:
-        """Set aside what one call may cost; BudgetError when a cap would break. The ticket goes back to `settle`."""
+        """Set aside what one call may cost; BudgetError when a cap would break. The ticket goes
+        back to `settle`.
+        """
         broken = self._broken(cost, self.reserved)
         if broken:
             raise broken
@@ -258,7 +265,9 @@ class Budget:
         return cost
 
     async def take(self, cost: Forecast) -> Forecast:
-        """Like `reserve`, but where only calls in flight stand in the way, wait for what they really cost."""
+        """Like `reserve`, but where only calls in flight stand in the way, wait for what they
+        really cost.
+        """
         while (
             self._broken(cost, self.reserved)
             and self.reserved.calls > 0
@@ -290,7 +299,8 @@ class Budget:
             return BudgetError(
                 "the price of this model is not known, so a cap in dollars cannot be kept",
                 where="Budget(usd=...)",
-                fix="give the judge its price (price=(input, output) in dollars per million tokens), or cap tokens or calls",
+                fix="give the judge its price (price=(input, output) in dollars per million "
+                "tokens), or cap tokens or calls",
             )
         after = self.spent + reserved + cost
         gone = self.spent

@@ -28,9 +28,11 @@ from .words import Reading
 
 FINE = frozenset(
     "stop eos eos_token end end_turn endturn stop_sequence complete completed done finished normal "
-    "finishreason.stop eosfound stopstringfound 200 succeeded success ok final none null safe disabled auto assistant model "
-    "url_citation file_citation message text output_text noul predicate decision chat.completion chat.completion.chunk text_completion "
-    "以上内容为ai生成\uff0c不代表开发者立场\uff0c请勿删除或修改本标记 以上内容为ai生成,不代表开发者立场,请勿删除或修改本标记".split()  # Hunyuan's mark
+    "finishreason.stop eosfound stopstringfound 200 succeeded success ok final none null safe "
+    "disabled auto assistant model url_citation file_citation message text output_text noul "
+    "predicate decision chat.completion chat.completion.chunk text_completion "
+    "以上内容为ai生成\uff0c不代表开发者立场\uff0c请勿删除或修改本标记 "
+    "以上内容为ai生成,不代表开发者立场,请勿删除或修改本标记".split()  # Hunyuan's mark
 )
 LIMITS = frozenset("length max_tokens max_output_tokens model_length incomplete truncated".split())
 FILTERED = frozenset(
@@ -70,12 +72,14 @@ _ILL = re.compile(
     r"revis|overrid|supersed|draft|invalid|wrong|instead|sorry|interven|[{}]",
     re.I,
 )
-_ALOUD = {  # names of which only these words speak of the reply: the rest is licences, prices, checks
+# names of which only these words speak of the reply: the rest is licences, prices, checks
+_ALOUD = {
     "warnings": _ILL,
     "hook_results": re.compile(r'"(?:verdict": false|deny": true|error": ")'),
 }
 _SET = re.compile(  # a warning that a parameter was left out, and which value it has (watsonx)
-    r"[{}]|value of '\w+' for this model was set|\"(?:unspecified_\w+\"|limit\": 0\b|parameter\": \"\w+)"
+    r"[{}]|value of '\w+' for this model was set|\"(?:unspecified_\w+\"|limit\": "
+    r"0\b|parameter\": \"\w+)"
 )
 EITHER = frozenset("cached cache_hit is_cached stream streamed stopped_eos stopped_word".split())
 PLAIN = 200  # characters of a text that servers add
@@ -226,7 +230,7 @@ def _same(value: Any, text: str) -> bool:
         return False
 
 
-# -- no answer at all -------------------------------------------------------------------------------
+# -- no answer at all ----------------------------------------------------------
 def unusable(data: Any, path: str) -> tuple[str, int]:
     """(why a decoded reply is no answer, what the fault counts); ("", 0) when it is one."""
     if not isinstance(data, dict):

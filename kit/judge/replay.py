@@ -1,4 +1,5 @@
-"""A judge that only repeats: recorded replies of real judges, or the verdicts of a ledger or an exported file.
+"""A judge that only repeats: recorded replies of real judges, or the verdicts of a ledger or an
+exported file.
 
 Nothing here can reach a network. What was not recorded is a MissingError that names the key.
 """
@@ -23,7 +24,8 @@ Look = Callable[[Task, Response, Criterion], "Verdict | None"]
 
 
 def parse_score(text: str) -> float | None:
-    """A score 1-5 out of a reply: the first character that is one, as the published scores were read; None = does not parse.
+    """A score 1-5 out of a reply: the first character that is one, as the published scores were
+    read; None = does not parse.
 
     >>> parse_score("4"), parse_score("2\\n\\nThe response fails 3 of"), parse_score("none")
     (4.0, 2.0, None)
@@ -32,11 +34,13 @@ def parse_score(text: str) -> float | None:
 
 
 class ReplayJudge:
-    """Answers from what was recorded; a miss raises MissingError naming the key. See the three constructors.
+    """Answers from what was recorded; a miss raises MissingError naming the key. See the three
+    constructors.
 
     >>> old = Verdict(task_id="t", response_id="r", criterion_id="c", status="met", key="k1")
     >>> r = ReplayJudge.from_verdicts([old])
-    >>> r.verdict(Task(id="t", prompt="p"), Response(task_id="t", id="r", text="a"), Criterion(id="c", text="x")).status
+    >>> answer = Response(task_id="t", id="r", text="a")
+    >>> r.verdict(Task(id="t", prompt="p"), answer, Criterion(id="c", text="x")).status
     'met'
     """
 
@@ -58,11 +62,12 @@ class ReplayJudge:
             raise MissingError(
                 f"{self.name} recorded nothing under key {self.key(task, response, criterion)}",
                 where=f"task {task.id!r}, response {response.id!r}, criterion {criterion.id!r}",
-                fix="replay exactly what was judged, or ask a live judge: --judge endpoint or local",
+                fix="replay exactly what was judged, or ask a live judge: --judge endpoint or "
+                "local",
             )
         return v
 
-    # -- what to replay -----------------------------------------------------------------------------------------------
+    # -- what to replay --------------------------------------------------------
     @classmethod
     def recorded(
         cls,
@@ -72,11 +77,14 @@ class ReplayJudge:
         threshold: float | None = 3.0,
         data: recorded.RecordedJudges | None = None,
     ) -> ReplayJudge:
-        """A recorded real judge: "gpt-4o", "gpt-4o-mini", "claude-sonnet", "claude-haiku" or "llama-8b"; prompt "bare" or "parity".
+        """A recorded real judge: "gpt-4o", "gpt-4o-mini", "claude-sonnet", "claude-haiku" or
+        "llama-8b"; prompt "bare" or "parity".
 
-        Found by content: task.prompt, response.text and criterion.text (for "parity" also criterion.meta["rubric"] and
-        task.truth["reference_answer"]), so paraphrased criteria replay too. With a threshold (1-5) verdicts are met / unmet and P is the
-        mass at or above it; with None they are levels (score - 1) / 4 and P the expected level. P is None without log-probabilities.
+        Found by content: task.prompt, response.text and criterion.text (for "parity" also
+        criterion.meta["rubric"] and task.truth["reference_answer"]), so paraphrased criteria replay
+        too. With a threshold (1-5) verdicts are met / unmet and P is the mass at or above it; with
+        None they are levels (score - 1) / 4 and P the expected level. P is None without
+        log-probabilities.
         """
         data = data or recorded.load()
         judge = data.judge(judge)
@@ -108,7 +116,8 @@ class ReplayJudge:
 
     @classmethod
     def from_ledger(cls, ledger: Ledger | str | Path, *, judge: str | None = None) -> ReplayJudge:
-        """The verdicts of a ledger, read only, found by the ids of task, response and criterion, which the user must have kept.
+        """The verdicts of a ledger, read only, found by the ids of task, response and criterion,
+        which the user must have kept.
 
         judge : the name of the judge that was asked, None when the ledger knows only one.
         """
@@ -117,7 +126,9 @@ class ReplayJudge:
 
     @classmethod
     def from_jsonl(cls, path: str | Path, *, judge: str | None = None) -> ReplayJudge:
-        """The verdicts of an exported ledger or any JSONL of verdicts; `judge` as in `from_ledger`. DataError names the bad line."""
+        """The verdicts of an exported ledger or any JSONL of verdicts; `judge` as in
+        `from_ledger`. DataError names the bad line.
+        """
         found = [v for where, row in read_rows(path) for v in _verdict(row, where)]
         return cls.from_verdicts(found, judge=judge, where=str(path))
 
@@ -125,7 +136,9 @@ class ReplayJudge:
     def from_verdicts(
         cls, verdicts: Iterable[Verdict], *, judge: str | None = None, where: str = "verdicts"
     ) -> ReplayJudge:
-        """Verdicts at hand. A name selects among several judges; two different verdicts on the same ids are a DataError."""
+        """Verdicts at hand. A name selects among several judges; two different verdicts on the
+        same ids are a DataError.
+        """
         rows = list(verdicts)
         names = sorted({v.judge for v in rows})
         if judge is None and len(names) > 1:
@@ -149,7 +162,8 @@ class ReplayJudge:
                     raise DataError(
                         f"two different verdicts on {v.task_id}/{v.response_id}/{v.criterion_id}",
                         where=where,
-                        fix="give the judge that was asked, with its ledger: what that holds is not asked again",
+                        fix="give the judge that was asked, with its ledger: what that holds "
+                        "is not asked again",
                     )
 
         def key(task: Task, response: Response, c: Criterion) -> str:
@@ -180,7 +194,10 @@ def question(task: Task, response: Response, c: Criterion, prompt: str = "bare")
     """The user message that the recorded judges saw."""
     test = c.text
     if prompt == "parity":
-        test += f"\n\nRubric: {c.meta.get('rubric', '')}\n\nReference Answer: {task.truth.get('reference_answer', '')}"
+        test += (
+            f"\n\nRubric: {c.meta.get('rubric', '')}\n\nReference Answer: "
+            f"{task.truth.get('reference_answer', '')}"
+        )
     return f"Query: {task.prompt}\n\nResponse: {response.text}\n\nUnit Test: {test}"
 
 
@@ -194,7 +211,9 @@ def from_reply(
     judge: str,
     key: str,
 ) -> Verdict:
-    """A verdict out of a recorded 1-5 reply; one that does not parse is unknown "parse". Tokens and cost are in meta["paid"]."""
+    """A verdict out of a recorded 1-5 reply; one that does not parse is unknown "parse". Tokens
+    and cost are in meta["paid"].
+    """
     score = parse_score(reply.text)
     probs = judge_score(list(zip(reply.tokens, reply.top, strict=False)))
     expected = sum(k * v for k, v in probs.items()) if probs else None

@@ -226,7 +226,8 @@ def _pairs(tasks: Any, responses: Iterable[Response]) -> list[tuple[Task, Respon
 
 
 def storable(given: Any, where: str) -> list[Any]:
-    """A record, or several, as a list; DataError for an id with half a character: its verdicts would be paid and not be kept; for
+    """A record, or several, as a list; DataError for an id with half a character: its verdicts
+    would be paid and not be kept; for
     one id of two: the verdicts on both would go by it; and for what is no record.
     """
     seen: dict[tuple[str, str], Task | str] = {}

@@ -1,7 +1,9 @@
-"""A GGUF model behind a real OpenAI-compatible HTTP server on this machine, for offline judging and for tests.
+"""A GGUF model behind a real OpenAI-compatible HTTP server on this machine, for offline judging and
+for tests.
 
-The server (llama.cpp through xllamacpp) runs in a process of its own, on 127.0.0.1, with a random key, and ends with ours.
-HTTP 200 does not mean that a schema was enforced, and a small model's verdicts are noise: SmolLM2-135M proves plumbing, not judging.
+The server (llama.cpp through xllamacpp) runs in a process of its own, on 127.0.0.1, with a random
+key, and ends with ours. HTTP 200 does not mean that a schema was enforced, and a small model's
+verdicts are noise: SmolLM2-135M proves plumbing, not judging.
 
     with LocalServer(models.smollm2_gguf()) as server:
         verdicts = judge(tasks, answers, judge=server.judge())
@@ -40,9 +42,12 @@ KEY_ENV = "KIT_LOCAL_SERVER_KEY"
 class LocalServer:
     """Start a GGUF file's server, wait until it answers, stop it; a context manager.
 
-    slots : requests at once. 1 keeps one prefix cache for all criteria of an answer, which is the fastest for one-token yes / no with a
-        shared prefix (measured: 20 criteria in 2.9 s with 1 slot, 20 s with 16); more for long, different prompts.
-    context : tokens per slot. threads : default cores - 1 (a busy neighbour then costs little). gpu_layers : -1 = all that fit, 0 = CPU.
+    slots : requests at once. 1 keeps one prefix cache for all criteria of an answer, which is the
+    fastest for one-token yes / no with a
+        shared prefix (measured: 20 criteria in 2.9 s with 1 slot, 20 s with 16); more for long,
+        different prompts.
+    context : tokens per slot. threads : default cores - 1 (a busy neighbour then costs little).
+    gpu_layers : -1 = all that fit, 0 = CPU.
     wait : seconds until JudgeDownError when it does not get ready.
     After `start`: `base_url` (ends in /v1), `key` (random), `model` (its name for requests).
     """
@@ -74,7 +79,9 @@ class LocalServer:
         self._said: deque[str] = deque(maxlen=40)
 
     def start(self) -> LocalServer:
-        """Start it and return when it is ready. MissingError: no such file, or xllamacpp is not installed; JudgeDownError: never ready."""
+        """Start it and return when it is ready. MissingError: no such file, or xllamacpp is not
+        installed; JudgeDownError: never ready.
+        """
         if self._process is not None:
             return self
         if not self.gguf.is_file():
@@ -128,7 +135,9 @@ class LocalServer:
         return self._process is not None and self._process.poll() is None
 
     def stop(self) -> None:
-        """Stop it; nothing happens when it does not run. It also stops when this process ends, however that ends."""
+        """Stop it; nothing happens when it does not run. It also stops when this process ends,
+        however that ends.
+        """
         process, self._process = self._process, None
         if process is None:
             return
@@ -143,7 +152,9 @@ class LocalServer:
         self.base_url = ""
 
     def judge(self, **more: Any) -> Any:
-        """An EndpointJudge on this server, concurrency at the slot count; further arguments as EndpointJudge takes them."""
+        """An EndpointJudge on this server, concurrency at the slot count; further arguments as
+        EndpointJudge takes them.
+        """
         name = f"{KEY_ENV}_{self.base_url.rsplit(':', 1)[-1].removesuffix('/v1')}"
         os.environ[name] = self.key  # the judge reads its key from the environment, by name
         return EndpointJudge(
@@ -155,13 +166,18 @@ class LocalServer:
 
     @property
     def identity(self) -> str:
-        """The model file's name, size and a digest of its ends: the port is another each time, the verdicts must be found again."""
+        """The model file's name, size and a digest of its ends: the port is another each time,
+        the verdicts must be found again.
+        """
         size = self.gguf.stat().st_size
         with open(self.gguf, "rb") as f:
             ends = f.read(ENDS)
             f.seek(max(0, size - ENDS))
             ends += f.read(ENDS)
-        return f"gguf {self.gguf.name} {size} {hashlib.sha256(ends).hexdigest()[:16]} context {self.settings['context'] // self.slots}"
+        return (
+            f"gguf {self.gguf.name} {size} {hashlib.sha256(ends).hexdigest()[:16]} context "
+            f"{self.settings['context'] // self.slots}"
+        )
 
     def __enter__(self) -> LocalServer:
         return self.start()

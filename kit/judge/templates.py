@@ -218,9 +218,11 @@ def messages(
     form = template.schema if mode == "schema" else template.text
     if stated:
         form += (
-            '\nGive "confidence" third: how sure you are of this verdict, in percent, from 0 to 100.'
+            '\nGive "confidence" third: how sure you are of this verdict, in percent, from 0 '
+            "to 100."
             if mode == "schema"
-            else "\nThen a third line for each: CONFIDENCE <id>: <how sure you are of this verdict, 0 to 100>"
+            else "\nThen a third line for each: CONFIDENCE <id>: <how sure you are of this "
+            "verdict, 0 to 100>"
         )
     prompt, sources = head(task, secret)
     places: Mapping[str, str] = {
@@ -319,7 +321,9 @@ def encode(body: Mapping[str, Any]) -> str:
 
 
 class Layout:
-    """How the criteria of a task are spread over calls, and what each call's context is (part of the key)."""
+    """How the criteria of a task are spread over calls, and what each call's context is (part
+    of the key).
+    """
 
     def __init__(self, task: Task, how: str | int, own: str):
         asked = [c for c in leaves(task.criteria) if not c.by_code]
@@ -363,7 +367,9 @@ class Layout:
         return self._texts[name][1:]
 
     def split(self, criteria: Sequence[Criterion]) -> list[list[Criterion]]:
-        """These criteria grouped as they are asked; one that the task does not have is asked alone."""
+        """These criteria grouped as they are asked; one that the task does not have is asked
+        alone.
+        """
         at = ((self._group[c.id] if self._same(c) else ("alone", c.id), c) for c in criteria)
         return list(grouped(at).values())
 

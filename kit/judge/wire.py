@@ -5,8 +5,8 @@ of it copying parameters) and finishes 1.4-2.0 times later than the server would
 alone stays near 1.05. No retries here: the judge counts them, once.
 
 No connection is used twice: whatever a gateway sends unasked (its back end's late reply behind a
-504, a second one to a question that it had asked twice) would answer the next question, and no reply
-tells which one it is for. A connection costs .15 ms of CPU (about 1 ms with TLS).
+504, a second one to a question that it had asked twice) would answer the next question, and no
+reply tells which one it is for. A connection costs .15 ms of CPU (about 1 ms with TLS).
 
 No redirect is followed: it would carry the prompt, the answer and the key to another host. A reply
 is unpacked piece by piece and given up beyond `most` bytes, so that neither a small compressed one
@@ -124,7 +124,8 @@ class Wire:
                 raise KitError(
                     f"{name!r} is no header that can be sent",
                     where="headers",
-                    fix="a name of letters, digits and dashes, a text of one line; no fields of HTTP's own",
+                    fix="a name of letters, digits and dashes, a text of one line; no fields "
+                    "of HTTP's own",
                 )
         remember_all(self.headers)
 

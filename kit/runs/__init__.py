@@ -1,8 +1,9 @@
 """Runs: where a notebook writes, what it records, and how runs are found again.
 
-A notebook says `run = runs.start("03_train_grpo", profile=profile, seed=seed)`, then `run.record(...)`,
-`run.figure(...)`, and last `run.finish()`. Under `kit run` the folder comes from KIT_RUN_DIR; in Jupyter
-and in plain papermill it is a new one below `runs/`. metrics.json is what reports, tests and comparisons read.
+A notebook says `run = runs.start("03_train_grpo", profile=profile, seed=seed)`, then
+`run.record(...)`, `run.figure(...)`, and last `run.finish()`. Under `kit run` the folder comes from
+KIT_RUN_DIR; in Jupyter and in plain papermill it is a new one below `runs/`. metrics.json is what
+reports, tests and comparisons read.
 """
 
 from __future__ import annotations
@@ -82,7 +83,9 @@ def peak_memory() -> float | None:
 
 
 def commit() -> str | None:
-    """The git commit of the kit's checkout, with "+changes" when the tree differs; None outside one."""
+    """The git commit of the kit's checkout, with "+changes" when the tree differs; None outside
+    one.
+    """
     git = ["git", "-C", str(paths.ROOT)]
     options = {"capture_output": True, "text": True, "timeout": 10, "check": True}
     try:
@@ -94,7 +97,9 @@ def commit() -> str | None:
 
 
 def code_fingerprint() -> str:
-    """One fingerprint of the kit's code and shipped data: a finished run is reused only while both are the same."""
+    """One fingerprint of the kit's code and shipped data: a finished run is reused only while
+    both are the same.
+    """
     files = (
         sorted(paths.PACKAGE.rglob("*.py"))
         + sorted(paths.PACKAGE.rglob("*.json"))
@@ -166,7 +171,8 @@ class Session:
     ) -> Any:
         """Keep a figure for the report and return it, so that it can end a cell.
 
-        fig : a plotly figure, or a result that `kit.plot(result, **options)` draws; None is nothing.
+        fig : a plotly figure, or a result that `kit.plot(result, **options)` draws; None is
+        nothing.
         front : show it on the first screen of the report.
         """
         if fig is None:
@@ -194,7 +200,8 @@ class Session:
     def judgments(self, tasks: Any, *, labels: Any = None, **sets: Any) -> int:
         """Keep answers with verdicts and reasons for the report: how many answers.
 
-        sets : by name, each with `.grades` and `.responses`: judgments(tasks, before=..., after=...).
+        sets : by name, each with `.grades` and `.responses`: judgments(tasks, before=...,
+        after=...).
         """
         from ..people import view
 
@@ -259,7 +266,10 @@ class Session:
         return pairs_html(rows) + LAB_DARK
 
     def __repr__(self) -> str:
-        return f"run {self.out.name}: profile {self.profile.name} ({self.profile.why}), seed {self.seed}"
+        return (
+            f"run {self.out.name}: profile {self.profile.name} ({self.profile.why}), seed "
+            f"{self.seed}"
+        )
 
 
 def _texts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -269,7 +279,8 @@ def _texts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def start(notebook: str, *, profile: str | None = None, seed: int = 0, **params: Any) -> Session:
-    """Begin a notebook's run: resolves the profile, makes the folder, sets the plot renderer when headless.
+    """Begin a notebook's run: resolves the profile, makes the folder, sets the plot renderer when
+    headless.
 
     params : all the others of the parameters cell. They tell runs apart: where reports compare
         them, and where an unfinished run's folder is gone on with.
@@ -385,13 +396,17 @@ def run_hash(notebook: str, source: str, profile: str, seed: int, params: Mappin
 
 
 def digests(params: Mapping[str, Any]) -> dict[str, str]:
-    """Eight hex digits of each file that a parameter names: changed under its name, it is another."""
+    """Eight hex digits of each file that a parameter names: changed under its name, it is
+    another.
+    """
     found = {name: _held(value)[:8] for name, value in params.items()}
     return {name: digest for name, digest in found.items() if digest}
 
 
 def _held(value: Any) -> str:
-    """What is in the file that a parameter names ("" where it names none): mended, it is another."""
+    """What is in the file that a parameter names ("" where it names none): mended, it is
+    another.
+    """
     if not isinstance(value, str) or not os.path.isfile(value):  # so, too, where no file can be
         return ""
     found = os.stat(value)
@@ -461,12 +476,16 @@ def given(folder: Path) -> dict[str, Any]:
 
 
 def status(folder: Path) -> str | None:
-    """ "running", "done", "failed" or "stopped" as the runner last wrote it; None for an interactive run."""
+    """ "running", "done", "failed" or "stopped" as the runner last wrote it; None for an
+    interactive run.
+    """
     return _config(folder).get("status")
 
 
 def find(folder: Path) -> list[tuple[Path, Run]]:
-    """All runs below a folder (itself, its children, their children), oldest first; one that cannot be read is there with status "broken"."""
+    """All runs below a folder (itself, its children, their children), oldest first; one that
+    cannot be read is there with status "broken".
+    """
     folder = Path(folder)
     if not folder.is_dir():
         raise MissingError(
@@ -503,7 +522,9 @@ def load_or_broken(folder: Path) -> Run:
 
 
 def _is_run(folder: Path) -> bool:
-    """False for what other tools call metrics.json or config.json (a training inside a run, a model): no notebook is named there."""
+    """False for what other tools call metrics.json or config.json (a training inside a run, a
+    model): no notebook is named there.
+    """
     rows = (_held_in(folder / name) for name in FILES)  # None: broken, load() says where
     return any(r is None or (isinstance(r, dict) and "notebook" in r) for r in rows)
 

@@ -1,4 +1,6 @@
-"""The state of a sweep while it runs: one tidy table, parameters beside metrics, and the time left."""
+"""The state of a sweep while it runs: one tidy table, parameters beside metrics, and the time
+left.
+"""
 
 from __future__ import annotations
 

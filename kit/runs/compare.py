@@ -1,4 +1,6 @@
-"""Runs side by side: what they share, how they differ, and what several seeds allow one to say. Numbers only."""
+"""Runs side by side: what they share, how they differ, and what several seeds allow one to say.
+Numbers only.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ RANGES = {
 
 
 def differing(found: Found) -> dict[str, tuple[str, ...]]:
-    """Per notebook, the parameters (seed and profile apart) that are not the same in all its runs."""
+    """Per notebook, the parameters (seed and profile apart) that are not the same in all its
+    runs.
+    """
     books = grouped((r.notebook, _asked(r)) for _, r in found)
     asked = {
         b: dict.fromkeys(k for p in own for k in p if k not in ("seed", "profile"))
@@ -73,7 +77,9 @@ def setting(params: Mapping[str, Any], names: Iterable[str]) -> str:
 
 
 def labels(found: Found) -> dict[str, str]:
-    """A short name per run id: what differs between the runs of its notebook, seed included; where that is not enough, the start too."""
+    """A short name per run id: what differs between the runs of its notebook, seed included;
+    where that is not enough, the start too.
+    """
     names = differing(found)
     out = {}
     seeds = Counter(book for book, _ in {(r.notebook, r.seed) for _, r in found})
@@ -95,7 +101,9 @@ def labels(found: Found) -> dict[str, str]:
 
 
 def overview(found: Found) -> list[dict[str, Any]]:
-    """One row a run: notebook, profile, seed, status, seconds, cost, and the parameters that differ between runs of its notebook."""
+    """One row a run: notebook, profile, seed, status, seconds, cost, and the parameters that
+    differ between runs of its notebook.
+    """
     names = differing(found)
     return [
         {
@@ -116,7 +124,8 @@ def overview(found: Found) -> list[dict[str, Any]]:
 def metrics(
     found: Found, *, notebook: str | None = None, contains: str = ""
 ) -> list[dict[str, Any]]:
-    """One row per run and numeric metric: value, low, high, n (None where the run recorded none), and a label of the run.
+    """One row per run and numeric metric: value, low, high, n (None where the run recorded none),
+    and a label of the run.
 
     notebook : only this one; contains : only metrics whose name holds this text (case-insensitive).
     """
@@ -196,7 +205,10 @@ class Seeds:
 
 
 def across_seeds(found: Found) -> list[Seeds]:
-    """Metrics that several seeds of the same setting recorded; the interval is over seeds (n = seeds), so it holds for a new seed. A profile is a part of the setting: it names the model and the sizes."""
+    """Metrics that several seeds of the same setting recorded; the interval is over seeds (n =
+    seeds), so it holds for a new seed. A profile is a part of the setting: it names the model
+    and the sizes.
+    """
     names = differing(found)
     for book in names:
         if len({r.profile for _, r in found if r.notebook == book}) > 1:

@@ -173,7 +173,8 @@ def _over_seeds(mine: Sequence[tuple[Path, Run]]) -> list[str]:
 
 
 def doubts(pairs: Sequence[tuple[Path, Run]], most: int = 9) -> list[str]:
-    """What to distrust: unfinished runs, gameable rewards, unknowns, missing intervals, few clusters,
+    """What to distrust: unfinished runs, gameable rewards, unknowns, missing intervals, few
+    clusters,
     and many looks at once.
     """
     runs, out = [r for _, r in pairs], []

@@ -1,4 +1,6 @@
-"""Run a notebook headless through papermill: checked parameters, a folder of its own, readable whatever happens."""
+"""Run a notebook headless through papermill: checked parameters, a folder of its own, readable
+whatever happens.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def find_notebook(name: str) -> Path:
 def plan(
     notebook: Path, *, profile: str | None, seed: int | None, given: dict[str, Any]
 ) -> tuple[dict[str, Any], list[str], str]:
-    """Checked parameters (profile and seed among them), notes of what was coerced, and the run's hash."""
+    """Checked parameters (profile and seed among them), notes of what was coerced, and the
+    run's hash.
+    """
     values, notes = params.check(notebook, given)
     known = params.parameters(notebook)
     for name, said in (("profile", profile), ("seed", seed)):
@@ -94,10 +98,12 @@ def run_notebook(
 ) -> tuple[Path, Run]:
     """Execute a notebook into a run folder and return (folder, record).
 
-    profile, seed, given : parameters; refused before anything starts when unknown or of another type.
+    profile, seed, given : parameters; refused before anything starts when unknown or of another
+    type.
     out : where run folders go; default: kit.system.paths.runs().
     reuse : return a finished run of the same notebook, code, data and parameters instead.
-    A failing cell leaves the executed notebook, its HTML and config.json (status "failed") and is returned, not raised.
+    A failing cell leaves the executed notebook, its HTML and config.json (status "failed") and is
+    returned, not raised.
     """
     book = find_notebook(str(notebook))
     values, notes, digest = plan(book, profile=profile, seed=seed, given=given or {})
@@ -133,7 +139,9 @@ def folder_of(out: str | Path | None) -> Path | None:
 
 
 def resume(folder: str | Path, *, say: Say = lambda text: None) -> tuple[Path, Run]:
-    """Run a failed or killed run again in its own folder: ledgers and checkpoints there are used."""
+    """Run a failed or killed run again in its own folder: ledgers and checkpoints there are
+    used.
+    """
     folder = Path(folder).expanduser().resolve()
     config = runs.load(folder)
     book = find_notebook(str(config.meta.get("path") or config.notebook))
@@ -141,7 +149,9 @@ def resume(folder: str | Path, *, say: Say = lambda text: None) -> tuple[Path, R
 
 
 def _execute_alone(book: Path, folder: Path, values: dict[str, Any], say: Say) -> tuple[Path, Run]:
-    """Execute unless another process, whose end was waited for, finished the same folder meanwhile."""
+    """Execute unless another process, whose end was waited for, finished the same folder
+    meanwhile.
+    """
     with processes.alone(folder.parent, folder.name, say):
         if runs.status(folder) == "done":
             return folder, runs.load(folder)
@@ -280,7 +290,9 @@ def _engine(say: Say, log: Any) -> str:
             def cell_start(cell: Any, cell_index: int | None = None, **more: Any) -> Any:
                 if cell.cell_type == "code" and cell_index in code:
                     say(
-                        f"  [{time.monotonic() - begin:5.0f} s] cell {code.index(cell_index) + 1}/{len(code)}: {_title(nb_man.nb.cells, cell_index)}"
+                        f"  [{time.monotonic() - begin:5.0f} s] cell "
+                        f"{code.index(cell_index) + 1}/{len(code)}: "
+                        f"{_title(nb_man.nb.cells, cell_index)}"
                     )
                 return start(cell, cell_index, **more)
 
@@ -294,9 +306,11 @@ def _engine(say: Say, log: Any) -> str:
 
 
 def _kernel_manager(log: Any) -> Any:
-    """A kernel manager that talks through files of this user where it can, not through TCP ports that others could read.
+    """A kernel manager that talks through files of this user where it can, not through TCP ports
+    that others could read.
 
-    What the kernel itself complains of (its parent is gone, a cell was interrupted) goes to `log`, not to the terminal.
+    What the kernel itself complains of (its parent is gone, a cell was interrupted) goes to `log`,
+    not to the terminal.
     """
     from jupyter_client.manager import AsyncKernelManager
 
@@ -322,7 +336,9 @@ def _title(cells: list[Any], index: int) -> str:
 
 
 class _Tee:
-    """The kernel's stderr into the log; its progress lines (from tqdm) also to the person who waits."""
+    """The kernel's stderr into the log; its progress lines (from tqdm) also to the person who
+    waits.
+    """
 
     def __init__(self, log: Any, say: Say):
         self.log, self.say = log, say

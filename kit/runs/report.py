@@ -333,7 +333,9 @@ def _seeds(found: Found, figures: Figures) -> dict[str, Any]:
 
 
 def _judged(found: Found, named: Mapping[str, str], room: int) -> list[dict[str, str]]:
-    """Judgments of the newest runs that kept some, as elements of the page; and what is left out."""
+    """Judgments of the newest runs that kept some, as elements of the page; and what is left
+    out.
+    """
     out: list[dict[str, str]] = []
     kept = [(f, r) for f, r in found if (f / runs.JUDGMENTS).is_file()]
     for folder, run in kept[::-1][:JUDGED]:

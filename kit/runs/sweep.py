@@ -1,8 +1,9 @@
-"""Many runs of one notebook: a grid or a list of parameters, in local processes or on Ray, finished ones skipped.
+"""Many runs of one notebook: a grid or a list of parameters, in local processes or on Ray, finished
+ones skipped.
 
 Every cell of the grid has a kernel of its own, started by one of a few warm workers (worker.py), so
-one that dies harms no other and a sweep that was killed goes on where it was. All processes end with
-the sweep, however it ends.
+one that dies harms no other and a sweep that was killed goes on where it was. All processes end
+with the sweep, however it ends.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ def grid(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 
 def read_cells(path: str | Path) -> list[dict[str, Any]]:
-    """Cells from a file: JSONL or CSV rows, or YAML / JSON that is a list of rows or a dict of axes (a grid)."""
+    """Cells from a file: JSONL or CSV rows, or YAML / JSON that is a list of rows or a dict of
+    axes (a grid).
+    """
     from ..data.tables import read_rows
 
     path = Path(path).expanduser()
@@ -97,11 +100,15 @@ def sweep(
     max_seconds: float | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> SweepResult:
-    """Run every cell; all parameters and profiles are checked before the first one starts, and a cell that is there twice runs once.
+    """Run every cell; all parameters and profiles are checked before the first one starts, and a
+    cell that is there twice runs once.
 
-    jobs : cells at once; default: 1 locally (the machine's threads are shared out between jobs), all that fit on Ray.
-    address : a Ray cluster ("auto", "local", HOST:PORT or ray://HOST:PORT); Ray then places, retries and logs.
-    max_cost (US dollars), max_seconds : no further cell starts beyond them; `stopped` of the result says so.
+    jobs : cells at once; default: 1 locally (the machine's threads are shared out between jobs),
+    all that fit on Ray.
+    address : a Ray cluster ("auto", "local", HOST:PORT or ray://HOST:PORT); Ray then places,
+    retries and logs.
+    max_cost (US dollars), max_seconds : no further cell starts beyond them; `stopped` of the result
+    says so.
     """
     book = headless.find_notebook(str(notebook))
     if jobs is not None and jobs < 1:
@@ -224,7 +231,8 @@ def check(
     profile: str | None,
     say: Callable[[str], None] = lambda text: None,
 ) -> list[dict[str, Any]]:
-    """The cells with their values in the declared types, each once; KitError for the first that cannot run.
+    """The cells with their values in the declared types, each once; KitError for the first that
+    cannot run.
 
     A cell that says a default is the same as one that leaves it out.
     """
@@ -328,7 +336,8 @@ def _on_ray(
             _connect(ray, address)
         if ray.cluster_resources().get("GPU", 0.0) < gpus:
             say(
-                f"  the cluster has {ray.cluster_resources().get('GPU', 0.0):g} GPUs and a cell needs {gpus:g}: it waits until one joins (Ctrl-C stops)"
+                f"  the cluster has {ray.cluster_resources().get('GPU', 0.0):g} GPUs and a "
+                f"cell needs {gpus:g}: it waits until one joins (Ctrl-C stops)"
             )
         try:
             remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=retries)(cell)
@@ -369,8 +378,8 @@ def _on_ray(
 
 def _connect(ray: Any, address: str) -> None:
     wrong = (
-        "start one with `ray start --head`, or give --address local; where the cluster asks for a token, set RAY_AUTH_MODE=token and "
-        "RAY_AUTH_TOKEN here as there"
+        "start one with `ray start --head`, or give --address local; where the cluster asks for a "
+        "token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN here as there"
     )
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if port.isdigit():  # Ray itself waits for minutes

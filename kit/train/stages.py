@@ -58,8 +58,11 @@ def train(
     with inputs.alone(out, fresh=None if resume else rollouts.STEPS):
         out.mkdir(parents=True, exist_ok=True)
         data = learned(settings, rows)
-        mark = {"settings": to_mapping(settings), "rows": fingerprint(data)}
-        mark["set of weights"] = weights(settings.model, settings.adapter)
+        mark = {
+            "settings": to_mapping(settings),
+            "rows": fingerprint(data),
+            "set of weights": weights(settings.model, settings.adapter),
+        }
         mark_folder(out / "settings.json", mark, resume)
         loaded = loaded or load(settings)
         data = inputs.fitting(data, loaded.tokenizer, settings)
