@@ -20,7 +20,7 @@ from . import lexicon as lx
 from .clauses import UNREAD, Claim, Reader, together
 from .confidence import without_confidence
 from .cues import CLASH, spelled
-from .text import asserted, clean, tokens
+from .text import asserted, clean, find, norm, phrase_words, tokens
 
 
 def claims(
@@ -76,6 +76,49 @@ def asked(prompt: str, text: str) -> str:
     ways = {(c.sentence, c.direction) for c in found}
     both = any({(s, "up"), (s, "down")} <= ways for s, _ in ways)
     return CLASH if both else settle(found).get("", "")
+
+
+_GROUP = re.compile(  # "in males", "among the young mice"
+    r"\b(?:in|among)\s+(?:the\s+)?([^\W\d_][\w-]*(?:\s[\w-]+){0,2}?)"
+    rf"(?=[\s\"')]*(?:[,.;:!?(–—]|\Z)|\s+(?:{'|'.join(filter(str.isalpha, lx.SMALL))})\b)",
+    re.I,
+)
+_COMPARED = re.compile(r"\b(?:than|compared|relative|versus|vs)\b")
+_LEFT_OPEN = lx.HEDGES | {"as", "by", "either", "if", "neither", "nor", "or", "so", "than"}
+_PLAIN = lx.FREE | lx.DIRECTED | lx.SUPPORTS | lx.HEADS | {"contrast", "whereas", "while"}
+_PLAIN -= _LEFT_OPEN
+
+
+def _groups(text: str) -> set[str]:
+    """The groups that a text speaks of, each as written, in lower case."""
+    named = {m[1].lower() for m in _GROUP.finditer(text)}
+    return {g for g in named if (lx.SMALL | lx.ASIDES).isdisjoint(g.split())}
+
+
+@lru_cache(maxsize=2_048)
+def by_group(prompt: str, text: str) -> str:
+    """The direction that a text which gives two groups different ones gives to the group that a
+    question asks about: up, down, none; UNREAD where it asks about neither, CLASH where about
+    both; "" for other texts, and where other words stand beside.
+
+    >>> parted = "It increased in males and decreased in females."
+    >>> by_group("How did it change in females?", parted), by_group("How did it change?", parted)
+    ('down', 'unread')
+    """
+    groups = _groups(clean(text))
+    found = claims(text, dict.fromkeys(groups, ()), prompt=prompt) if len(groups) > 1 else []
+    ways = {g: way for g, way in settle(found).items() if way in ("up", "down", "none")}
+    known = {w for t in (prompt, *ways) for w in phrase_words(t)} - _LEFT_OPEN
+    words = {w.lower() for c in found for w in tokens(c.sentence) if w[0].isalnum()}
+    more = (w for w in words - _PLAIN if w[-2:] != "ly" and norm(w) not in known)
+    if len({*ways.values()}) < 2 or any(more):
+        return ""
+    about = _COMPARED.split(clean(prompt))[0]
+    named = {m.of for m in find(phrase_words(about), [(g, g) for g in ways])}
+    own = _groups(about) & named
+    if len(ways) > 2 or not own:
+        return UNREAD
+    return CLASH if len(named) > 1 else ways[own.pop()]
 
 
 def settle(found: Sequence[Claim]) -> dict[str, str]:

@@ -43,7 +43,7 @@ from .choice import decided, guesses, labelled, offered, others
 from .compare import first, misplaced, relation
 from .confidence import without_confidence
 from .cues import CLASH, OPPOSITE
-from .direction import asked, held
+from .direction import asked, by_group, held
 from .listing import rivals
 from .text import affirmed, asserted, find, norm, once, phrase_words, spans
 from .varying import alike
@@ -318,7 +318,7 @@ def found(task: Task, text: str) -> list[str]:
         judged = comparison and fact.get("number") is None and find(asked, [("", fact["text"])])
         hit = related == "right" if judged else matched(fact, sentences, task.prompt)
         told = polar_of(task, fact, text)
-        named = hit and "alike" not in fact and i not in wrong and told != AGAINST
+        named = hit and "alike" not in fact and i not in wrong and told not in (AGAINST, SPLIT)
         if told != fact["text"] and (not named or _undecided(task, fact, sentences)):
             lost.add(fact["whole"])
     return [str(f.get("id", f"f{i + 1}")) for i, f in enumerate(truths(task)) if i not in lost]
@@ -330,6 +330,8 @@ def polar_of(task: Task, fact: Mapping[str, Any], text: str) -> str:
     """
     want = lx.way(fact["text"])
     if want and not _names_option(task.prompt, fact, text):
+        if len(truths(task)) == 1 and (own := by_group(task.prompt, text)):
+            return {want: fact["text"], polar.UNREAD: SPLIT}.get(own, AGAINST)
         said = asked(task.prompt, text)
         moves = fact["text"].casefold() in (lx.UP | lx.DOWN) - lx.SIZES and len(truths(task)) == 1
         against = moves and said in (CLASH, OPPOSITE.get(want))
@@ -351,7 +353,7 @@ def _names_option(prompt: str, fact: Mapping[str, Any], text: str) -> bool:
     return any(w[:5].lower() in text.lower() for words in plain for w in words)
 
 
-AGAINST = "against"
+AGAINST, SPLIT = "against", "parted"  # SPLIT: by groups, of which none is asked about
 _EITHER = re.compile(r"\d\D*\bor\b(?! equal)\D*\d")  # one of two limits, where both are wanted
 
 

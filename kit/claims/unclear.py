@@ -15,7 +15,7 @@ from . import polar
 from .bags import FIELD, SISTERS, named, names, right_numbers, surname
 from .choice import offered, others, sides
 from .compare import clauses, opaque, ranked, ungraded
-from .factual import facts_of, found, matched, polar_of, precision, statements
+from .factual import SPLIT, facts_of, found, matched, polar_of, precision, statements
 from .text import find, phrase_words
 
 _PARALLEL = re.compile(
@@ -43,7 +43,10 @@ def unread(task: Task, text: str) -> str:
 
 def _why(task: Task, text: str) -> str:
     hit = found(task, text)
-    if [polar_of(task, f, text) for f in facts_of(task)] == [polar.UNREAD] and not hit:
+    told = [polar_of(task, f, text) for f in facts_of(task)]
+    if told == [SPLIT]:
+        return "which of the groups is the one asked about is not said"
+    if told == [polar.UNREAD] and not hit:
         return "whether it is yes or no, up or down, is not said plainly"
     if days := [d for f in facts_of(task) for d in _datable(f["text"], text)]:
         return f"whether the day or the month comes first is not said: {days[0]}"
@@ -69,8 +72,8 @@ def _why(task: Task, text: str) -> str:
     said = [c for c in parts if any(matched(f, [c], task.prompt) for f in facts)]
     rows = ((c, (w.lower() for w in phrase_words(c) if w.isalpha())) for c in said)
     free = (ranked(task.prompt, c) or known.issuperset(words) for c, words in rows)
-    told = not said or any(free) or precision(task, text)[1]  # a listing costs
-    return "" if told else f"what comes first is not said plainly: {said[0]}"
+    clear = not said or any(free) or precision(task, text)[1]  # a listing costs
+    return "" if clear else f"what comes first is not said plainly: {said[0]}"
 
 
 def _options(task: Task, text: str) -> list[str]:

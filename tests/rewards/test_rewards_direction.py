@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kit import Composer
+from kit.claims import verify
 from kit.claims.direction import claims, settle
 from kit.records import Response, Task
 from kit.train.quality import correct
@@ -295,3 +296,58 @@ def test_no_data_that_show_a_rise_are_no_rise(subject):
     for lead in ("No data show that", "No evidence indicates that", "Nothing shows that"):
         said = settle(claims(f"{lead} {subject} is upregulated.", {"Peroxisome": []}))
         assert said.get("Peroxisome", "unstated") in ("not_up", "unstated")
+
+
+def read(prompt, way, text, **more):
+    task = Task(id="t", prompt=prompt, truth={"facts": [{"text": way}], **more})
+    part = verify("factual", task, Response(task_id="t", id="r", text=text))
+    return part.details["unread"] or part.low
+
+
+PARTED = (
+    "It increased in males and decreased in females.",
+    "It decreased in females but increased in males.",
+    "Increase in males, decrease in females.",
+    "In males it rose, whereas in females it fell.",
+    "FOXO3 went up in males. In contrast, it was significantly reduced in females.",
+)
+
+
+@pytest.mark.parametrize("sisters", [{}, {"sisters": ["increase", "decrease"]}])
+@pytest.mark.parametrize("text", PARTED)
+def test_of_two_groups_the_one_that_is_asked_about_decides(text, sisters):
+    """Both directions for two groups were paid on either truth ("Increase in males, decrease in
+    females"), or wrong on the right one; where no group is asked about they are not read."""
+    told = {
+        (group, way): read(f"How did FOXO3 change in {group}?", way, text, **sisters)
+        for group in ("males", "females")
+        for way in ("increase", "decrease")
+    }
+    assert told == {
+        ("males", "increase"): 1.0,
+        ("males", "decrease"): 0.0,
+        ("females", "increase"): 0.0,
+        ("females", "decrease"): 1.0,
+    }
+    for group in ("exercise", "male mice", "young males"):
+        left = read(f"How did FOXO3 change in {group}?", "increase", text, **sisters)
+        assert left == "which of the groups is the one asked about is not said", group
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("MSTN increased in males and FOXO3 decreased in females.", 0.0),
+        ("It increased in males or decreased in females.", 0.0),
+        ("It increased in males and decreased in males.", 0.0),
+        ("It increased in males but not in females.", 1.0),
+        ("FOXO3 increased in males because Akt activity decreased in fibers.", 1.0),
+    ],
+)
+def test_what_is_more_than_two_groups_is_read_as_ever(text, value):
+    assert read("How did FOXO3 change in males?", "increase", text) == value
+
+
+def test_both_groups_asked_about_want_one_direction():
+    text = "Increase in males, decrease in females."
+    assert read("How did FOXO3 change in males and females?", "increase", text) == 0.0
