@@ -21,6 +21,7 @@ from .chats import PROMPTS
 from .findings import Finding, noted
 from .labels import is_column, means, odd_labels
 from .levels import by_levels
+from .meant import OTHER, called, numbered, shown
 from .names import spelled
 from .seen import Alike
 from .slips import READS
@@ -34,7 +35,6 @@ NAME = re.compile(  # and of an answer
     r"(?:r-[0-9a-f]{12}|response|demonstration|undesired|chosen|rejected|completion|output|answer"
     r"|ideal|reference-\d+)(?:#.+)?"
 )
-MADE = re.compile(r"(?:[cnpqr]|item-)\d+(?:\.\d+)*(?:#\d+)?")  # and of a criterion
 OF = "criterion's "
 APART = (
     "model",
@@ -76,10 +76,10 @@ def joined(one: TaskSet, two: TaskSet) -> dict[str, Any]:
     def on(side: int, v: Verdict) -> Verdict:
         here = _to(ids, side, v.task_id), v.response_id
         here = moved.get((side, v.task_id, v.response_id), there.get(here, here))
-        on, shown = names.get((side, *v.ids[::2]), v.criterion_id), v.meta.get("criterion")
-        if shown and here[0] in by_id:  # what people were shown, whatever its id is by now
-            fits = asked.get((here[0], " ".join(as_text(shown).split())), [shown])
-            on = on if on in fits else fits[0]
+        on = names.get((side, *v.ids[::2]), v.criterion_id)
+        if v.meta.get("criterion") and here[0] in by_id:  # what people were shown
+            on, wrong = shown(v, on, by_id[here[0]], asked)
+            notes.extend(wrong)
         return replace(v, task_id=here[0], response_id=here[1], criterion_id=on)
 
     read = [
@@ -99,18 +99,20 @@ def joined(one: TaskSet, two: TaskSet) -> dict[str, Any]:
     ]
     verdicts = list({means(v): v for v in reversed(read[0][0] + read[1][0])}.values())[::-1]
     criteria = {t.id: {c.id for c in t.criteria} for t in tasks}
-    called = set().union(*criteria.values())
+    own = set().union(*criteria.values())
     findings = [
-        replace(f, severity="error", suggestion=COLUMN) if is_column(f, called) else f
+        replace(f, severity="error", suggestion=COLUMN) if is_column(f, own) else f
         for f in chain(read[0][1], read[1][1])
         if f.code not in HANGS or f.severity != "error"
     ]
     findings += [*notes, *renamed, *_lost(responses, verdicts, by_id, file)]
+    refused = {(f.task_id, f.text) for f in findings if f.code == OTHER}
+    odd = (f for f in odd_labels(verdicts, criteria) if (f.task_id, f.criterion_id) not in refused)
     return {
         "tasks": tasks,
         "responses": responses,
         "verdicts": verdicts,
-        "findings": list(dict.fromkeys([*findings, *odd_labels(verdicts, criteria)])),
+        "findings": list(dict.fromkeys([*findings, *odd])),
         "rows": one.rows + two.rows,
         "skipped": one.skipped + two.skipped,
         "rows_of": {_to(ids, n, i): row for n in (1, 0) for i, row in sides[n].rows_of.items()},
@@ -203,25 +205,8 @@ def _says(t: Task) -> dict[str, str]:
         for text, held in each
         for (field, _), x in held.items()
     )
-    said |= {k: sorted(x) for k, x in own.items() if k != f"{OF}id" or not _numbered(t)}
+    said |= {k: sorted(x) for k, x in own.items() if k != f"{OF}id" or not numbered(t)}
     return {k: as_text(v) for k, v in said.items() if v}
-
-
-def _numbered(t: Task) -> bool:
-    """Whether the kit named a task's criteria."""
-    return all(MADE.fullmatch(c.id) for c in t.criteria)
-
-
-def _called(t: Task, lead: Task) -> Task:
-    """A task with its criteria called as those of their texts are in the same task `lead`, where
-    the kit named those of one of the two; those that are not there by their texts."""
-    texts = [c.text for c in t.criteria]
-    if not (_numbered(t) or _numbered(lead)) or len(set(texts)) < len(texts):
-        return t
-    there = {c.text: c.id for c in lead.criteria}
-    names = {c.id: there.get(c.text) or c.text or c.id for c in t.criteria}
-    own = (replace(c, id=names[c.id], parent=names.get(c.parent, c.parent)) for c in t.criteria)
-    return replace(t, criteria=tuple(own))
 
 
 def _tasks(
@@ -252,7 +237,7 @@ def _tasks(
             key=lambda p: (bool(every[p].criteria), not sides[p[0]].labels(p[1])),
         )
         for place in places:
-            old, every[place] = every[place].criteria, _called(every[place], every[lead])
+            old, every[place] = every[place].criteria, called(every[place], every[lead], file)
             pairs = zip(old, every[place].criteria, strict=True)
             names |= {(*place, a.id): b.id for a, b in pairs}
         task = replace(every[end], id=name)

@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from ..checks.text import CJK
 from ..records import grouped
 from ..system.paths import naming
 from .again import WHOSE
@@ -24,7 +23,7 @@ from .names import spelled
 from .rows import Context, Row
 from .seen import Seen
 from .slips import JUDGED, NOTES
-from .values import as_text, blank
+from .values import as_text, blank, prose
 
 IDENT = ("task_id", "id", "prompt", "question", "instruction")  # what tells a flat row's task
 ASKED_OF = re.compile(
@@ -35,7 +34,6 @@ TELLS = re.compile(  # the same where they have no ids: what an answer is held a
     r"|(?:source_)?(?:context|passage|document|article)s?"
 )
 ROW = "id of the row"
-PROSE = re.compile(rf"\s*(?:\S+\s+){{3}}\S|[{CJK}]{{6}}")  # four words, no name or category
 ANSWER = re.compile(rf"task_id|text|{WHOSE.pattern}")
 LABEL = re.compile(rf"criteri(?:on|a)(?:_id|_text)?|rubric_item|requirement|{WHOSE.pattern}")
 OF_OTHER = re.compile(  # of the criterion, of the answer or of its label, not of what is asked
@@ -204,14 +202,14 @@ class Texts:
     def look(self, rows: Sequence[Row]) -> None:
         """Take in the rows of a task."""
         for name in dict.fromkeys(k for r in rows[1:] for k in r.data if not _of_other(k)):
-            held = [r for r in rows if _prose(r.data.get(name))]
+            held = [r for r in rows if prose(r.data.get(name))]
             if len({as_text(r.data[name]) for r in held}) > 1:
                 self._differs(name, held)
 
     def _differs(self, name: str, rows: Sequence[Row]) -> None:
         texts = [as_text(r.data[name]) for r in rows]
         answers = zip((r.data.get("response") for r in rows), texts, strict=True)
-        said = grouped((as_text(answer), text) for answer, text in answers if _prose(answer))
+        said = grouped((as_text(answer), text) for answer, text in answers if prose(answer))
         if any(len(set(each)) > 1 for each in said.values()):
             return
         other = next(n for n, text in enumerate(texts) if text != texts[0])
@@ -247,9 +245,3 @@ def _of_other(name: str) -> bool:
     """Whether a column is read, or says by its name of what it is."""
     said = spelled(str(name))
     return any(x.fullmatch(said) for x in (ASKED_OF, OF_OTHER, JUDGED)) or said in IDENT
-
-
-def _prose(value: Any) -> bool:
-    """Whether a cell holds a text, or a list of texts, of some words."""
-    each = value if isinstance(value, list) else [value]
-    return any(isinstance(x, str) and PROSE.match(x) for x in each)

@@ -12,10 +12,13 @@ import tokenize
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..checks.text import CJK
+
 if TYPE_CHECKING:
     from .rows import Row
 
 
+PROSE = re.compile(rf"\s*(?:\S+\s+){{3}}\S|[{CJK}]{{6}}")  # four words: no name, no category
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for a formula
 NUMBER = re.compile(r" \(\d+\)\Z")  # behind a name that was taken
 NOTHING = frozenset(("nan", "none", "null", "n/a", "#n/a", "<na>", "na", "-", "–", "--"))
@@ -55,6 +58,16 @@ def says_nothing(text: str) -> bool:
     (True, True, True, False)
     """
     return len(text) < 20 and (not text.strip() or text.strip().casefold() in NOTHING)
+
+
+def prose(value: Any) -> bool:
+    """True for a text, or a list with a text, of some words.
+
+    >>> prose("The cat sat on it."), prose(["Rome was not built"]), prose("Tone and style")
+    (True, True, False)
+    """
+    each = value if isinstance(value, list) else [value]
+    return any(isinstance(x, str) and PROSE.match(x) for x in each)
 
 
 def blank(value: Any) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..data import TaskSet, load_tasks
 from ..data.levels import UNREAD
+from ..data.meant import OTHER
 from ..data.schemas import readable
 from ..data.tables import read_rows
 from ..errors import DataError
@@ -78,13 +79,15 @@ def read_labels(source: Any, tasks: Any = ()) -> Labels:
 
 
 def _given(found: TaskSet) -> Labels:
-    """Verdicts by people (judges named "human..."; all of them where none is) as labels."""
+    """Verdicts by people (judges named "human..."; all of them where none is) as labels; DataError
+    for one on a criterion that says another thing by now."""
     people = [v for v in found.verdicts if v.judge.startswith("human")] or found.verdicts
     designs = {v.meta.get("design") for v in people}
     named = sorted(designs - {None})
     odd = [f for f in found.findings if f.code == UNREAD]
     first = next((f"{f.message}; {f.suggestion}" for f in odd), "")
     place = next((f.where for f in odd if f.where), found.path)
+    replace(found, findings=[f for f in found.findings if f.code == OTHER]).sound()
     DataError.first(
         (
             len(named) > 1,

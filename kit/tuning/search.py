@@ -28,7 +28,8 @@ COMPONENT = "judge_instructions"
 LEAST = 300  # rows that a search may judge, where nothing is said and ROUNDS rounds take fewer
 ROUNDS = 5
 
-ODD = ("unreadable-label", "unknown-criterion", "two-labels")  # findings that cost a label
+# findings that cost a label
+ODD = ("unreadable-label", "unknown-criterion", "other-criterion", "two-labels")
 
 TEMPLATE = """You improve the instructions of a judge. The judge reads a task, an answer and
 one criterion, and says whether the answer meets the criterion.

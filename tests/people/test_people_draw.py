@@ -364,8 +364,43 @@ def test_labels_stay_on_the_words_that_people_were_shown(tmp_path):
     assert {v.criterion_id: v.status for v in found.verdicts} == {"c2": "met", "c3": "unmet"}
     lost = kit.load([{**task, "criteria": new[:2]}]).joined(kit.load(answers))
     lost = lost.joined(kit.load(labels))
-    assert [f.code for f in lost.findings] == ["unknown-criterion"]
+    assert [f.code for f in lost.findings] == ["other-criterion"]
     assert "'Invents facts'" in lost.findings[0].message
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+@pytest.mark.parametrize("loaded", [True, False])
+def test_labels_on_a_criterion_of_other_words_by_now_are_refused(tmp_path, capsys, drawn, loaded):
+    """The rubric was edited after people had labelled: a note and exit code 0, or no word, and the
+    old labels stood beside verdicts on the new text."""
+    task = {"id": "t", "prompt": "p"}
+    old = [{"id": "dose", "text": "It states the dose."}, {"id": "kind", "text": "It is kind."}]
+    new = [{"id": "dose", "text": "It states the dose in mg."}, old[1]]
+    answers = write(tmp_path / "a.jsonl", [{"task_id": "t", "response_id": "r", "response": "Hi"}])
+    rows = kit.draw([{**task, "criteria": old}], answers, n=2).rows
+    keep = ("task_id", "response_id", "criterion_id", "criterion")
+    rows = [(r if drawn else {k: r[k] for k in keep}) | {"label": "met"} for r in rows]
+    labels = write(tmp_path / "l.jsonl", sorted(rows, key=lambda r: r["criterion_id"]))
+    tasks = write(tmp_path / "t.jsonl", [{**task, "criteria": new}])
+    there = kit.load(tasks)
+    given = kit.load(labels) if loaded else labels
+    with pytest.raises(DataError, match="'dose' was 'It states the dose.'") as said:
+        people.read_labels(given, there)
+    assert "is 'It states the dose in mg.'" in said.value.what
+    assert "l.jsonl, line 1" in said.value.where and "label it anew" in said.value.fix
+    verdicts = [{"criterion_id": i, "status": "met"} for i in ("dose", "kind")]
+    grade = {"task_id": "t", "response_id": "r", "verdicts": verdicts}
+    grades = write(tmp_path / "g.jsonl", [grade])
+    assert (
+        main(["agree", tasks, labels, grades]) == 2 and "label it anew" in capsys.readouterr().err
+    )
+    now = {c.id: c.text for c in there.tasks[0].criteria}
+    mended = write(tmp_path / "m.jsonl", [r | {"criterion": now[r["criterion_id"]]} for r in rows])
+    assert len(people.read_labels(mended, there).values) == 2
+    blank = [r | {"label": ""} for r in rows] if drawn else []
+    elsewhere = [r | {"task_id": "gone"} for r in rows]
+    found = people.read_labels(write(tmp_path / "e.jsonl", blank + elsewhere), there)
+    assert {k[0] for k in found.values} == {"gone"}
 
 
 def test_raters_who_all_say_one_level_say_that_level():

@@ -198,6 +198,53 @@ def test_criteria_that_two_files_name_are_not_held_for_others_of_their_texts():
     assert sizes(both)[0] == 2 and said[0].startswith("1 tasks (row-1) are asked in both files")
 
 
+TWINS = [  # of one text
+    {"id": i, "text": text, "weight": w}
+    for i, text, w in (("a", "Is kind.", 1), ("b", "Is short.", 2), ("z", "Is kind.", -1))
+]
+
+
+@pytest.mark.parametrize("criteria", [TWINS, [c["text"] for c in TWINS]])
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_label_named_by_a_text_that_two_criteria_have_is_on_neither(criteria, order):
+    """It went to the last of the two, which cost where the first one paid, without a word."""
+    rubric = [{"id": "t", "prompt": "Who?", "criteria": criteria}]
+    label = {"task_id": "t", "prompt": "Who?", "response": "I", "label": "met"}
+    with pytest.raises(DataError, match=r"have one text, 'Is kind.'") as said:
+        joined(*[rubric, [label | {"criterion": "Is kind."}]][::order])
+    assert "an id of its own" in said.value.fix
+    both = joined(*[rubric, [label | {"criterion": "Is short."}]][::order])
+    assert [v.criterion_id for v in both.verdicts] == [both.tasks[0].criteria[1].id]
+    if criteria is TWINS:
+        named = [label | {"criterion": "Is kind.", "criterion_id": i} for i in "az"]
+        for one in named:
+            both = joined(*[rubric, [one]][::order])
+            assert [v.criterion_id for v in both.verdicts] == [one["criterion_id"]]
+
+
+def test_a_row_named_by_a_text_that_two_criteria_of_its_table_have_is_an_error():
+    """Its label was the first one's."""
+    row = {"task_id": "t", "prompt": "Who?", "criterion": "Is kind.", "label": "met"}
+    named = [row | {"criterion_id": i, "response": "I"} for i in "az"]
+    assert not load_tasks(named).findings
+    with pytest.raises(DataError, match="which of them the row means is not known"):
+        load_tasks([*named, row | {"response": "You"}]).sound()
+
+
+@pytest.mark.parametrize("ids", ["az", "xy"])
+def test_a_drawn_label_on_a_text_that_two_criteria_have_goes_by_its_id(ids):
+    """Where its id was that of none of them, it was the first one's."""
+    marks = {"design": "random", "inclusion": 0.5, "schema": 1}
+    rows = [{"task_id": "t", "response_id": "r", "criterion_id": i, **marks} for i in ids]
+    rows = [r | {"criterion": "Is kind.", "answer": "I", "label": "met"} for r in rows]
+    both = joined([{"id": "t", "prompt": "Who?", "criteria": TWINS}], rows)
+    if ids == "az":
+        assert [v.criterion_id for v in both.sound().verdicts] == ["a", "z"]
+    else:
+        with pytest.raises(DataError, match="'a', 'z' of the task say that"):
+            both.sound()
+
+
 def test_labels_on_answers_that_are_not_there_are_an_error():
     table = long("task_id", "response_id")
     both = joined(TASKS, table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -230,7 +230,7 @@ def flat(rows: list[Row]) -> Parsed:
     }
     shared["split"] = next((m for r in rows if (m := marked(r.data, False))), shared["split"])
     criteria: dict[str, Criterion] = {}
-    texts: dict[str, str] = {}
+    texts: dict[str, dict[str, None]] = {}  # of criteria -> the ids that they have
     given: dict[str, list[str]] = {}  # of an answer without an id: whose it is
     labelled = any(None not in (r.take(*ANSWERS), r.take(*LABELS)) for r in rows)
     if labelled and again:
@@ -242,17 +242,13 @@ def flat(rows: list[Row]) -> Parsed:
     for r in sorted(rows, key=_place) if labelled else rows:
         item = {k: r.take(k) for k in (*OF_ONE, *signs(r.data))}
         item |= {"text": as_text(r.take("criterion") or ""), "id": r.take("criterion_id")}
-        name = (
-            as_text(item["id"])
-            if item["id"] not in (None, "")
-            else texts.get(item["text"]) or f"c{len(criteria) + 1}"
-        )
+        name = _named(r, item, texts.get(item["text"], ())) or f"c{len(criteria) + 1}"
         own = {"id": name, **_given(item)}
         if name not in criteria and own.keys().isdisjoint(WEIGHTS):
             own |= {k: None for k in WEIGHTS if k in r.data}  # an empty cell
         made = criteria_from(r, [own], field_name="criterion")[0]
         first = criteria.setdefault(name, made)
-        texts.setdefault(item["text"], name)
+        texts.setdefault(item["text"], {})[name] = None
         if made != first and replace(made, meta=first.meta, text=made.text or first.text) != first:
             named = {"weight": item["points"], **_given(item)}
             for field in ("text", "weight", "levels", "scale", "points"):
@@ -296,6 +292,23 @@ def _place(row: Row) -> tuple[bool, str, str]:
     name = "" if own is None else as_text(own)
     numbered = re.sub(r"\d+", lambda m: m[0].zfill(9), name)
     return not name, numbered, "" if name else as_text(row.take("criterion") or "")
+
+
+def _named(row: Row, item: Mapping[str, Any], there: Collection[str]) -> str | None:
+    """The id of a row's criterion: its own, else that of the one of its text; an error where
+    several have it. there : their ids."""
+    if item["id"] not in (None, ""):
+        return as_text(item["id"])
+    if len(there) > 1:
+        row.find(
+            "field-mismatch",
+            f"the criteria {', '.join(map(repr, there))} have the text {item['text'][:60]!r}: "
+            "which of them the row means is not known",
+            severity="error",
+            field="criterion",
+            suggestion="write its criterion_id",
+        )
+    return next(iter(there), None)
 
 
 def _given(item: Mapping[str, Any]) -> dict[str, Any]:

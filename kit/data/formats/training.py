@@ -14,7 +14,7 @@ from ..labels import FIELDS, SAID, by_criterion, fraction, giver, read_label
 from ..rows import Row
 from ..schemas import readable
 from ..taskset import Parsed
-from ..values import absent, as_text, beside, blank, literal, number, parsed_json, unguarded
+from ..values import absent, as_text, beside, blank, literal, number, parsed_json, prose, unguarded
 from . import biorlhf
 from .benchmarks import given_answers
 from .biorlhf import VERIFIERS
@@ -400,6 +400,10 @@ def answers(row: Row) -> Parsed:
         row.used.add(field or "criterion_id")
         label = row.take(*SAID)
         more = _design(row) if ours else {}
+        text = row.data.get("criterion")
+        if ours or prose(text):  # what it is on: ids of criteria may be others by now
+            row.used.add("criterion")
+            more |= {"criterion": text, "where": row.where} if text else {}
         if blank(label):
             more["blank"] = True
         row.label(task_id, name, on, label, judge=judge, **more)
@@ -423,11 +427,10 @@ def drawn(fields: Set[str]) -> bool:
 
 
 def _design(row: Row) -> dict[str, Any]:
-    """How a row to label was drawn, the probability of that, the scale of its label, and what it is
-    on: ids of criteria may be others by now."""
+    """How a row to label was drawn, the probability of that, and the scale of its label."""
     stated = row.data.get("inclusion")
     share = _chance(as_text(stated).replace(",", "."))  # a spreadsheet's decimal comma
-    said = {k: row.data.get(k) for k in ("design", "scale", "criterion")} | {"inclusion": share}
+    said = {k: row.data.get(k) for k in ("design", "scale")} | {"inclusion": share}
     needed = "inclusion" in row.data and said["design"] == "stratified"
     if (needed or not blank(stated)) and not 1e-9 < (share or 0) <= 1:
         row.find(
