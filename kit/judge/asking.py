@@ -118,19 +118,30 @@ async def _mine(judge: Any, q: Question, mine: list[int], out: dict[int, Verdict
 
 async def _asked(judge: Any, q: Question) -> list[Verdict]:
     """The judge's verdicts, recorded and on disk, one per criterion in order."""
+    texts = q.apart()
+    if len(texts) == 1:
+        got = await _answered(judge, texts[0])
+    else:  # thoughts are shown for the criteria alone that name them
+        rows = await together([_answered(judge, part) for part in texts])
+        found = {v.criterion_id: v for row in rows for v in row}
+        got = [found[c.id] for c in q.criteria]
+    await session().settled()
+    return got
+
+
+async def _answered(judge: Any, q: Question) -> list[Verdict]:
+    """The judge's verdicts on one text, recorded, one per criterion in order."""
     if not hasattr(judge, "replies"):
         got = checked(await judge.verdicts(q.task, q.response, q.criteria), judge, q)
         session().record(None, got)
+        return got
+    parts = judge.parts(q) if hasattr(judge, "parts") else [q]
+    if len(parts) == 1:
+        got = await _replies(judge, parts[0])
     else:
-        parts = judge.parts(q) if hasattr(judge, "parts") else [q]
-        if len(parts) == 1:
-            got = await _replies(judge, parts[0])
-        else:
-            rows = await together([_replies(judge, part) for part in parts])
-            got = [v for row in rows for v in row]
-        got = checked(got, judge, q)
-    await session().settled()
-    return got
+        rows = await together([_replies(judge, part) for part in parts])
+        got = [v for row in rows for v in row]
+    return checked(got, judge, q)
 
 
 async def _replies(judge: Any, q: Question) -> list[Verdict]:

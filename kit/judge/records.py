@@ -47,20 +47,37 @@ class Judge(Protocol):
 class Question:
     """What is asked of one answer: the criteria, in order, with their ledger keys.
 
-    keys : as long as `criteria`; () for a judge that cannot be cached.
+    keys : as long as `criteria`; () for a judge that cannot be cached. whole : the answer with its
+    thoughts, for those of the criteria that name their tags, where others do not.
     """
 
     task: Task
     response: Response
     criteria: Sequence[Criterion]
     keys: Sequence[str] = ()
+    whole: Response | None = None
 
     def only(self, positions: Sequence[int]) -> Question:
         """The same for some of its criteria, by position."""
         if len(positions) == len(self.criteria):
             return self
         keys = [self.keys[i] for i in positions] if self.keys else ()
-        return Question(self.task, self.response, [self.criteria[i] for i in positions], keys)
+        criteria = [self.criteria[i] for i in positions]
+        return Question(self.task, self.response, criteria, keys, self.whole)
+
+    def shown(self, c: Criterion) -> Response:
+        """The answer as a criterion is asked of it: with its thoughts where it names their tags."""
+        return self.whole if self.whole is not None and THOUGHT.search(c.text) else self.response
+
+    def apart(self) -> list[Question]:
+        """The same as questions that each show one text: the answer, and that with its thoughts."""
+        if self.whole is None:
+            return [self]
+        named = [bool(THOUGHT.search(c.text)) for c in self.criteria]
+        plain = self.only([i for i, names in enumerate(named) if not names])
+        whole = self.only([i for i, names in enumerate(named) if names])
+        parts = replace(plain, whole=None), replace(whole, response=self.whole, whole=None)
+        return [q for q in parts if q.criteria]
 
     def of(self, criteria: Sequence[Criterion]) -> Question:
         """The same for some of its criteria."""
@@ -90,11 +107,20 @@ class Question:
 
 def question(judge: Any, task: Task, response: Response, criteria: Sequence[Criterion]) -> Question:
     """The question to this judge, with its keys, made once and handed down. Its answer is what a
-    check by code reads: without thoughts, unless a criterion names their tags."""
+    check by code reads: without thoughts, unless a criterion names their tags; of several criteria
+    only those that do are asked of the whole."""
     said = answered(response.text)
-    if said != response.text and not any(THOUGHT.search(c.text) for c in criteria):
-        response = replace(response, text=said)
-    return Question(task, response, criteria, keys_of(judge, task, response, criteria) or ())
+    named = [c for c in criteria if said != response.text and THOUGHT.search(c.text)]
+    plain = response if said == response.text else replace(response, text=said)
+    if not named or len(named) == len(criteria):
+        shown = response if named else plain
+        return Question(task, shown, criteria, keys_of(judge, task, shown, criteria) or ())
+    q = Question(task, plain, criteria, (), response)
+    keys: dict[str, str] = {}
+    for part in q.apart():
+        found = keys_of(judge, task, part.response, part.criteria) or ()
+        keys |= zip((c.id for c in part.criteria), found, strict=False)
+    return replace(q, keys=[keys[c.id] for c in criteria] if keys else ())
 
 
 def keys_of(

@@ -196,11 +196,12 @@ def estimate(
             criteria = [c for c in leaves(task.criteria) if not c.by_code]
             q = question(judge, task, response, criteria)
             found = book.get_many(q.keys) if book else {}
-            left = [c for i, c in enumerate(criteria) if q.key(i) not in found]
-            if left and hasattr(judge, "forecast"):
-                total += judge.forecast(task, q.response, left)
-            elif left:
-                total += Forecast(calls=1, cost=0.0)
+            left = q.only([i for i in range(len(criteria)) if q.key(i) not in found])
+            for part in left.apart() if left.criteria else ():
+                if hasattr(judge, "forecast"):
+                    total += judge.forecast(task, part.response, part.criteria)
+                else:
+                    total += Forecast(calls=1, cost=0.0)
     return total
 
 

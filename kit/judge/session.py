@@ -94,7 +94,7 @@ class Session:
                 from . import reading  # an old ledger is rare
 
                 call = None if self.ledger is None else self.ledger.call(str(v.meta.get("call")))
-                v = reading.again(v, call, c, q.response)
+                v = reading.again(v, call, c, q.shown(c))
                 mended.append(v)
             if not _fits(v, c):
                 gone.append(k)

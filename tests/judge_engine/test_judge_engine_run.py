@@ -18,7 +18,7 @@ import pytest
 from kit.data import load_tasks
 from kit.errors import BudgetError, DataError, JudgeDownError, KitError
 from kit.judge import Budget, Ledger, ajudge, ask, estimate, judge, loop
-from kit.judge.records import Call, Forecast, question
+from kit.judge.records import Call, Forecast, Unkept, question
 from kit.judge.session import Session, using
 from kit.judge.session import session as current
 from kit.records import Criterion, Response, Task, Verdict, fingerprint, unknown
@@ -465,6 +465,41 @@ def test_a_judge_reads_the_answer_that_a_check_reads_without_its_thoughts(text, 
     named = replace(TASK, criteria=(Criterion(id="c", text="Puts its thoughts in <think>"),))
     asked = question(FakeJudge(), named, Response(task_id="t", id="r", text=text), named.criteria)
     assert asked.response.text == text, "it asks for the tags"
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_thoughts_are_shown_for_the_criteria_alone_that_name_their_tags(tmp_path, cached):
+    """One criterion on <think> showed the thoughts to the judge for all criteria of the call: what
+    an answer had only thought of was met."""
+    whole, plain, seen = "<think>red</think>blue one", "blue one", []
+
+    class Seeing(FakeJudge):
+        async def verdicts(self, task, response, criteria):
+            seen.append((response.text, [c.id for c in criteria]))
+            return await super().verdicts(task, response, criteria)
+
+    who = Seeing() if cached else Unkept(Seeing())
+    tags = Criterion(id="tags", text="Puts its thoughts in <think>")
+    task = replace(TASK, criteria=(TASK.criteria[0], tags, *TASK.criteria[1:]))
+    response = [Response(task_id="t", id="r", text=whole)]
+    options = {"judge": who, "ledger": tmp_path / "l.sqlite", "progress": False}
+    assert estimate([task], response, judge=who).calls == 2
+    got = judge([task], response, **options)
+    assert [(v.criterion_id, v.status) for v in got] == [
+        ("c1", "unmet"),
+        ("tags", "unmet"),
+        ("c2", "met"),
+        ("c3", "met"),
+    ]
+    assert sorted(seen) == [(whole, ["tags"]), (plain, ["c1", "c2"])]
+    seen.clear()
+    assert [v.status for v in judge([task], response, **options)] == [v.status for v in got]
+    assert bool(seen) != cached
+    bare = replace(task, criteria=tuple(c for c in task.criteria if c.id != "tags"))
+    seen.clear()
+    judge([bare], [replace(response[0], text=plain)], **options)
+    judge([replace(task, criteria=(tags,))], response, **options)
+    assert bool(seen) != cached, "ordinary questions keep their keys"
 
 
 def test_a_file_says_how_many_answers_hold_their_thoughts():
