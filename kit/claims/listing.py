@@ -61,11 +61,18 @@ def rivals(
     """
     asked = frozenset(phrase_words(prompt))
     sentences = [_result(s) for s in sentences if is_fact(s) or not _HEADER.search(s)]
+    keys = {n: parts for n in names if len(parts := re.split(_PARTED, n)) >= LEAST}
+    members = [part for parts in keys.values() for part in parts]
+    single = members + [n for n in names if n not in keys]
+
+    def is_right(said: str) -> bool:
+        return is_fact(said) or bool(find(phrase_words(said), [(x, x) for x in members]))
+
     right = {tuple(phrase_words(n)) for n in names}
     out: dict[str, None] = {}
-    for run in _runs(sentences, asked, is_fact, names):
+    for run in _runs(sentences, asked, is_right, single):
         sizes = Counter(item.frame for item in run)
-        right_ones = [is_fact(item.text) for item in run]
+        right_ones = [is_right(item.text) for item in run]
         beside = {
             " ".join(item.content): None
             for item, fact in zip(run, right_ones, strict=True)
@@ -74,8 +81,13 @@ def rivals(
         none = any(lx.FRAME_WORDS.issuperset(item.content) for item in run)
         if len(beside) > FREE * (not none):
             out.update(beside)
+        out |= dict.fromkeys(_one_more(run, right_ones, single))
         near = pairwise(zip(run, right_ones, strict=True))
-        ors = [(a if fact else b) for (a, before), (b, fact) in near if b.or_ and before != fact]
+        ors = [
+            (a if fact else b)
+            for (a, before), (b, fact) in near
+            if b.sep == "or" and before != fact
+        ]
         out |= dict.fromkeys(" ".join(item.content) for item in ors)
     out |= dict.fromkeys(_parallel(sentences, asked, is_fact))
     more = _framed(sentences, asked, is_fact), _sprawl(sentences, asked, min(len(right), 4))
@@ -85,6 +97,39 @@ def rivals(
     open_ = [(c, c) for c in candidates if set(phrase_words(c)) - asked]
     named = [tuple(phrase_words(m.of)) for m in find(words, open_)]
     return list(out | {" ".join(n): None for n in named if n not in right})
+
+
+_LEAD = re.compile(r"(?P<bullet>[-–•])?\s*(?P<also>also )?(?P<the>(?:the|an?) )?", re.I)
+_LINKS = (",", ";", "and")
+
+
+def _one_more(run: list[_Item], right_ones: list[bool], names: Sequence[str]) -> list[str]:
+    """The one item that stands in a list of right names, as bare as they: "lung, heart, liver and
+    kidney"; nothing that is said beside the list: "heart, liver and kidney, three of them".
+    """
+    right = {_bare(n) for n in names}
+    at = [i for i, fact in enumerate(right_ones) if not fact]
+    named = sum(_bare(item.text) in right for item in run)
+    counted = any(words and words[0].isdigit() for words in right)
+    if named < 2 or len(at) != 1 or counted:
+        return []
+    item, behind = run[at[0]], run[at[0] + 1 :]
+    if _bare(item.text) != item.content or item.content[-1][-2:] in ("ly", "ed"):
+        return []
+    lead, linked = _LEAD.match(item.text), item.sep in _LINKS or at == [0]
+    if behind:  # "OK, the heart and liver" and "heart, the pump, and liver" list two
+        one, two = lead["the"], _LEAD.match(behind[0].text)["the"]
+        alike = (one or not two) if at == [0] else (two or not one)
+        stands = alike and linked and behind[0].sep in _LINKS
+    else:
+        ended = any(x.sep == "and" for x in run)
+        stands = lead["also"] or item.sep == "and" or (linked and not ended)
+    return [" ".join(item.content)] if stands or lead["bullet"] else []
+
+
+def _bare(text: str) -> tuple[str, ...]:
+    """The words of a name without "the", "also" or a bullet."""
+    return tuple(phrase_words(text[_LEAD.match(text).end() :]))
 
 
 def _parallel(
@@ -167,13 +212,13 @@ def _sprawl(sentences: Sequence[str], asked: frozenset[str], facts: int) -> list
 class _Item:
     """A short piece between two separators.
 
-    frame : its words that the prompt has too; or_ : "or" stands before it.
+    frame : its words that the prompt has too; sep : what stands before it.
     """
 
     text: str
     content: tuple[str, ...]
     frame: tuple[str, ...]
-    or_: bool
+    sep: str
 
 
 def _result(sentence: str) -> str:
@@ -217,12 +262,12 @@ def _runs(
         ):
             continue  # "maybe" parts nothing; "by glycolysis" says more of the item before it
         if salad := _salad(piece):
-            out += [[_Item(w, (w,), (), False) for w in salad if w not in asked], []]
+            out += [[_Item(w, (w,), (), "") for w in salad if w not in asked], []]
         elif not fresh or len(fresh) > LONGEST or _clause(piece):
             out.append([])
         else:
             frame = (":",) if labelled else tuple(w for w in content if w in asked)
-            out[-1].append(_Item(text, fresh, frame, before == "or"))
+            out[-1].append(_Item(text, fresh, frame, before))
     return [run for run in out if run]
 
 

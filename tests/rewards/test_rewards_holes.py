@@ -392,3 +392,35 @@ def test_an_answer_that_goes_on_and_on():
     pairs = zip(names[::2], names[1::2], strict=True)
     text = " ".join(f"{a.capitalize()} acts through {b}." for a, b in pairs) + " So does the liver."
     assert value("factual", TISSUE, text) <= 0.25
+
+
+SAMPLED = ("heart", "liver", "kidney")
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize(
+    ("texts", "pays"),
+    [
+        ("lung, heart, liver and kidney|The lung, heart, liver and kidney.", False),
+        ("heart, liver and kidney, as well as lung|Heart, liver and kidney. Also lung.", False),
+        ("- lung\n- heart\n- liver\n- kidney|skeletal muscle, heart, liver and kidney", False),
+        ("heart, liver, lung and kidney|The heart, the liver, the lung and the kidney.", False),
+        ("heart, liver and kidney|There were three: heart, liver and kidney.", True),
+        ("Heart, liver and kidney, three organs.|Heart, liver and kidney. High confidence.", True),
+        ("OK, the heart, liver and kidney.|Heart, liver and kidney, not lung.", True),
+        (
+            "The heart, liver and kidney; the lung was spared.|In mice, the heart, liver and kidney.",
+            True,
+        ),
+    ],
+)
+def test_one_more_in_a_list_of_right_things_costs(whole, texts, pays):
+    """ "lung, heart, liver and kidney" was paid in full for heart, liver and kidney: of what stands
+    in a list beside the facts, one was free."""
+    facts = [{"text": "heart, liver and kidney"}] if whole else [{"text": o} for o in SAMPLED]
+    asked = Task(id="t", prompt="Which organs were sampled?", truth={"facts": facts})
+    got = {
+        t: verify("factual", asked, Response(task_id="t", id="r", text=t)).low
+        for t in texts.split("|")
+    }
+    assert {t: v for t, v in got.items() if (v == 1.0) != pays} == {}
