@@ -1,7 +1,7 @@
 // Scores, agreement and intervals from embedded verdicts, as kit.rewards.aggregate and kit.stats
 // compute them (equal to 1e-9: tests/browser/test_browser_recompute.py). Level .95 throughout.
 const kitStats = (() => {
-  const Z = 1.959963984540054, LEAST = 1.5, PULL = 0.25, UNSEEN = 2, MOST = 2, NOISE = 0.5, FARTHER = 1.5;
+  const Z = 1.959963984540054, LEAST = 1.5, PULL = 0.25, LONE = 3, UNSEEN = 2, MOST = 2, NOISE = 0.5, FARTHER = 1.5;
   const sum = xs => xs.reduce((a, b) => a + b, 0);
   const LANCZOS = [0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313,
     -176.61502916214059, 12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7];
@@ -133,7 +133,15 @@ const kitStats = (() => {
     const known = informative * c;
     alike = (known * alike + PULL) / (known + PULL);
     const variance = size.map(s => s + alike * (s * s - s)), told = variance.map((v, i) => v / size[i]);
-    return { rows: n * n / sum(variance), alike: c < n ? alike : 0, df: Math.max(sum(told) ** 2 / sum(told.map(v => v * v)) - 1, 1) };
+    const found = { rows: n * n / sum(variance), alike: c < n ? alike : 0, df: Math.max(sum(told) ** 2 / sum(told.map(v => v * v)) - 1, 1) };
+    // fewer where the large clusters have a rate of their own (kit.stats.shares: _apart)
+    const mean = sum(total) / n, spread = sum(groups.flat().map(x => (x - mean) ** 2)) / n;
+    const trust = size.map(s => Math.min(Math.max(n / LONE / s - 1, 0), 1));
+    const far = total.map((t, i) => trust[i] * (t - size[i] * mean) ** 2 / Math.max(spread, 1e-300)), most = sum(far);
+    const rest = sum(variance.map((v, i) => (1 - trust[i]) * v)), apart = n * n / ((most + rest) * c / (c - 1));
+    if (c < 2 || c === n || !(most > 0) || !(apart < found.rows)) return found;
+    const own = most ** 2 / sum(far.map(f => f * f)), kept = apart / found.rows;
+    return { ...found, rows: apart, df: Math.max(1 / (kept / found.df + (1 - kept) / own), 1) };
   }
   // how many clusters of equal size these are worth (kit.stats.shares)
   function drawn(size) {

@@ -378,6 +378,12 @@ def failing(r: Rows) -> np.ndarray:
     return (r.rng.random(len(r.cluster)) < np.where(tenth(r), 0.1, 0.95)).astype(float)
 
 
+def longest(r: Rows) -> np.ndarray:
+    """0 / 1: rows pass in .98, on prompts of 15 or 16 rows in half; .8698 in the mean."""
+    long = np.bincount(r.cluster)[r.cluster] > 14
+    return (r.uniform() < np.where(long, 0.5, 0.98)).astype(float)
+
+
 def of_labels(measure: Callable[..., Estimate], r: Rows, **how: str) -> Estimate:
     """The rate of it from a judge who is right in .9, half of the prompts labelled."""
     y = failing(r)
@@ -422,6 +428,14 @@ CARRIED: dict[str, Callable[[], tuple[Case, float]]] = {
     "change in AUROC": lambda: known(lambda r: stats.auroc_change(*mended(r), cluster=r.cluster)),
     "less a score": lambda: known(score_mended),
     **{name: partial(FAILING.get, name) for name in ("ppi of 0/1", "rubric score", "alpha")},
+    "mean, the longest": lambda: (
+        lambda r: stats.mean(longest(r), cluster=r.cluster),
+        0.8698,
+    ),
+    "difference, the longest": lambda: (
+        lambda r: stats.difference(longest(r), np.zeros(len(r.cluster)), cluster=r.cluster),
+        0.8698,
+    ),
 }
 TABLE: dict[str, tuple[Callable[[], tuple[Case, float]], float]] = {
     "accuracy .80": (lambda: accuracy(0.6, 0.8), 0.92),

@@ -121,3 +121,16 @@ def test_random_columns_have_the_same_limits():
         ]
     cases = [c for c in cases if not math.isnan(by_kit(c).value)]
     assert not wrong(cases)
+
+
+@needs_node
+def test_prompts_with_more_rows_that_are_harder_have_the_same_limits():
+    """One correlation for all prompts was too narrow there."""
+    rng, cases = random.Random(1), []
+    for n in (3, 8, 20, 60):
+        size = [rng.choice([4, 4, 16]) for _ in range(n)]
+        prompts = [f"t{i}" for i, s in enumerate(size) for _ in range(s)]
+        xs = [float(rng.random() < (0.95 if s == 4 else 0.4)) for s in size for _ in range(s)]
+        cases.append({"name": "mean", "args": [xs, prompts]})
+        cases.append({"name": "difference", "args": [xs, [1.0] * len(xs), prompts]})
+    assert not wrong(cases)

@@ -115,6 +115,31 @@ def test_a_prompt_with_a_third_of_the_rows_widens_a_share_as_far_as_rows_are_ali
     assert np.median(wide) < 1.5 * 3.92 * np.std(values)
 
 
+def longer_are_harder(rng, prompts):
+    """0s and 1s (n,) of prompts, one in ten with 16 rows at .5, the others with 4 at .98."""
+    long = rng.random(prompts) < 0.1
+    rate = np.where(long, 0.5, 0.98)
+    rate = rng.beta(5 * rate, 5 * (1 - rate))
+    cluster = np.repeat(np.arange(prompts), np.where(long, 16, 4))
+    return (rng.random(len(cluster)) < rate[cluster]).astype(int), cluster
+
+
+@pytest.mark.parametrize("prompts", [40, 200])
+def test_a_share_holds_where_prompts_with_more_rows_are_harder(prompts):
+    """One correlation for all prompts: .885 of 40 and .863 of 200 held, and more data was no cure."""
+    rng, held, wide, values = np.random.default_rng(prompts), [], [], []
+    truth = (0.9 * 4 * 0.98 + 0.1 * 16 * 0.5) / (0.9 * 4 + 0.1 * 16)
+    for _ in range(300):
+        hit, cluster = longer_are_harder(rng, prompts)
+        e = stats.mean(hit, cluster=cluster)
+        d = stats.difference(hit, 0 * hit, cluster=cluster)
+        held.append([e.low <= truth <= e.high, d.low <= truth <= d.high])
+        wide.append(e.high - e.low)
+        values.append(e.value)
+    assert np.mean(held, axis=0).min() >= 0.92
+    assert np.median(wide) < 1.5 * 3.92 * np.std(values)
+
+
 def test_nine_tenths_of_the_rows_in_one_prompt_have_no_interval():
     """A share had one beside "too few clusters"; the difference had one without a word."""
     hit, cluster = one_prompt_of(0.9, np.random.default_rng(1))
