@@ -13,6 +13,7 @@ _SPOKEN = {
     **dict.fromkeys(("bp", "base pairs", "base pair", "bases", "nt", "nucleotides"), "base_pair"),
     **dict.fromkeys(("€", "euros", "EUR"), "euro"),
     **dict.fromkeys(("$", "dollars", "USD"), "dollar"),
+    **{"x g": "standard_gravity"},  # of a centrifuge; "12,000 g" may say it, too
     **{"kbp": "kilobase_pair", "Mbp": "megabase_pair", "Gbp": "gigabase_pair"},
     **{"light years": "light_year", "light-years": "light_year", "Cal": "kcal", "Å": "angstrom"},
     **{
@@ -24,7 +25,12 @@ _SPOKEN = {
     },
 }
 _SEVERAL = {  # one sign, several units: whichever fits the wanted one
-    **{"C": ("degC", "coulomb"), "F": ("degF", "farad"), "kb": ("kilobase_pair", "kilobit")},
+    **{
+        "g": ("gram", "standard_gravity"),
+        "C": ("degC", "coulomb"),
+        "F": ("degF", "farad"),
+        "kb": ("kilobase_pair", "kilobit"),
+    },
     **dict.fromkeys(("°", "degree", "degrees"), ("degree", "degC", "degF")),
 }
 _PROSE = "in a at as am pm are is on or to of an and the per by for from x so no up".split()
@@ -60,7 +66,7 @@ _WORDS = "|".join(
 )
 _FIRST = rf"(?:(?:{_WORDS})\b|(?:(?:square|cubic)\s)?(?:{_NAME}){_POWER})"
 _SAID = re.compile(
-    rf"[\s-]?((?:{_TIMED})|(?!(?i:{'|'.join(_PROSE)})\b(?!\s?[/^·])){_FIRST}"
+    rf"[\s-]?((?:{_TIMED})|x g\b(?!\s?[/^·])|(?!(?i:{'|'.join(_PROSE)})\b(?!\s?[/^·])){_FIRST}"
     rf"(?:{_JOIN}(?:\((?:{_NAME}){_POWER}(?:[ ·*](?:{_NAME}){_POWER})*\)|{_FIRST})"
     rf"|[ ·](?:{_NAME})\^?-\d|{_TIMED})*)"
 )

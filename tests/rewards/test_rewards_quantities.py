@@ -540,3 +540,24 @@ def test_what_only_looks_like_a_value_with_its_interval_stays():
     assert paid("0.60 to 0.86", "0.60 to 0.86", "Which interval was found?") == 1
     assert paid("12", "It was 0.72, n = 12.", "How many mice flew?") == 1
     assert paid("4 g", "SD 4 g", "What was the SD?") == 1
+
+
+SPUN = {"text": "12000 × g", "number": 12000}
+TURNED = {"text": "800 rpm", "number": 800}
+
+
+@pytest.mark.parametrize("unit", [True, False])
+@pytest.mark.parametrize(
+    ("fact", "said", "value"),
+    [
+        (SPUN, "12,000 × g|12,000 x g|12000×g|12,000xg|12,000 g|12,000 x g for 10 min", 1.0),
+        (SPUN, "12,000 rpm|12000 RPM|12,000 revolutions per minute|12,000 Hz|12,000 g/L", 0.0),
+        (TURNED, "800 rpm|800 revolutions per minute", 1.0),
+        (TURNED, "800 × g|800 x g|800xg", 0.0),
+    ],
+)
+def test_a_force_of_the_centrifuge_is_a_unit(fact, said, value, unit):
+    """ "12,000 rpm" was paid for 12,000 × g: "x g" was read as no unit, so that any would do."""
+    key = fact | ({"unit": fact["text"].split(" ", 1)[1]} if unit else {})
+    asked = "How was it spun?"
+    assert {s: v for s in said.split("|") if (v := paid(key, s, asked)) != value} == {}
