@@ -13,6 +13,7 @@ from dataclasses import fields, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..checks.text import answered
 from ..claims.bags import FIELD, SISTERS
 from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict, grouped
@@ -56,6 +57,7 @@ RANKS = (
     (False, False),
 )  # criteria, an id of its own
 MAPS = ("truth", "sources")
+THOUGHTS = "thoughts"  # `kit label` left them out of an answer: it says so there
 DERIVED = {FIELD, SISTERS}  # of a truth, by its file
 Record = TypeVar("Record", Task, Criterion, Response)
 
@@ -359,8 +361,19 @@ def _pairs(
 ) -> list[tuple[Response, list[tuple]]]:
     """The answers of both sides, one that is the same once, each with its places."""
     groups: dict[tuple, list] = {}  # those that an earlier join could not tell to be the same, too
+    bare = {r.id for s in sides for r in s.responses if THOUGHTS in r.meta}
+    whole = {
+        (_to(ids, n, r.task_id), r.id, answered(r.text)): r.text
+        for n, s in enumerate(sides)
+        for r in s.responses
+        if r.id in bare and THOUGHTS not in r.meta
+    }
     for n, r in ((n, r) for n, s in enumerate(sides) for r in s.responses):
-        entry = replace(r, task_id=_to(ids, n, r.task_id)), [(n, *r.ids)]
+        to = _to(ids, n, r.task_id)
+        if THOUGHTS in r.meta and (text := whole.get((to, r.id, r.text))) is not None:
+            meta = {k: x for k, x in r.meta.items() if k != THOUGHTS}
+            r = replace(r, text=text, meta=meta)
+        entry = replace(r, task_id=to), [(n, *r.ids)]
         groups.setdefault((n, bool(ROW.fullmatch(r.task_id))), []).append(entry)
     every: list[tuple[Response, list[tuple]]] = []
     for group in groups.values():

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import stats
+from ..checks.text import THOUGHT, answered
 from ..data import TaskSet, answers_of, tasks_of
 from ..data.schemas import stamped
 from ..data.values import as_text, guarded, number
@@ -23,6 +24,7 @@ from .labels import Key, Labels, read_labels, strays, verdicts_of
 DESIGNS = ("random", "stratified")
 SOUND = 0.85  # sensitivity and specificity of a judge of whom no label tells
 ALIKE = 0.3  # correlation of verdicts on one prompt, as assumed where the labels do not say
+LEFT_OUT = "left out: judges do not read them"
 PILOT = 20  # labels from which a judge's errors are read instead of assumed
 
 
@@ -197,9 +199,13 @@ def _rows(
     """The rows answer by answer, so that each is read once; no verdict is shown.
 
     In a random order: those that are filled in when people stop are a sample of the same design.
-    What several raters said of one has a row each.
+    What several raters said of one has a row each, with the columns that they added. An answer's
+    thoughts, which judges do not read, stand in no row but of a criterion that names their tags.
     """
-    raters = {v.judge for said in old.said.values() for v in said} - {"human"}
+    earlier = [v for said in old.said.values() for v in said]
+    raters = {v.judge for v in earlier} - {"human"}
+    added = dict.fromkeys(k for v in earlier for k in v.meta.get("columns", ()))
+    thinking = any(answered(r.text) != r.text for _, r in answers)
     out = []
     for (task_id, response_id), response in answers:
         task = pool.tasks[task_id]
@@ -217,10 +223,12 @@ def _rows(
                     " | ".join(c.levels) or (f"0 to {c.points:g} points" if c.points else "")
                 ),
                 "prompt": guarded(task.asked),
-                "answer": guarded(response.text),
+                "answer": guarded(answered(response.text)),
+                **({"thoughts": guarded(_thoughts(c, response.text))} if thinking else {}),
                 "design": design,
                 "inclusion": round(inclusion[key], 12),
             }
+            row |= {k: "" for k in added if k not in row}
             said = [_said(v, c) for v in old.said.get(key, ())] or [{}]
             out += [stamped("labels", row | {k: x[k] for k in row.keys() & x}) for x in said]
     return out
@@ -236,7 +244,16 @@ def _said(v: Verdict, c: Criterion) -> dict[str, str]:
         if place is not None:
             label = c.levels[int(place)] if c.levels else f"{place:.15g}/{c.points:.15g}"
     rater = v.judge.removeprefix("human").removeprefix(":")
-    return {"label": guarded(label), "rater": guarded(rater)}
+    own = {k: guarded(x) for k, x in v.meta.get("columns", {}).items()}
+    return {**own, "label": guarded(label), "rater": guarded(rater)}
+
+
+def _thoughts(c: Criterion, text: str) -> str:
+    """What a row holds beside an answer that has thoughts: for a criterion that names their tags
+    the whole, which it is asked of; for others that they are left out."""
+    if answered(text) == text:
+        return ""
+    return text if THOUGHT.search(c.text) else LEFT_OUT
 
 
 def _worth(

@@ -7,7 +7,7 @@ function kitJudgments(root, data) {
   const parted = v => side(v[2]) !== null && side(v[5]) !== null && side(v[2]) !== side(v[5]);
   const surety = v => (v[3] === null ? 1 : Math.abs(v[3] - v[5]));
   const worst = a => Math.max(0, ...a.v.filter(parted).map(surety));
-  const text = a => (a.hay ??= [data.tasks[a.t].id, data.tasks[a.t].prompt, a.id, a.text, a.source,
+  const text = a => (a.hay ??= [data.tasks[a.t].id, data.tasks[a.t].prompt, a.id, a.whole || a.text, a.source,
     ...a.v.flatMap(v => [data.tasks[a.t].criteria[v[0]].text, v[4]])].join("\n").toLowerCase());
   const named = new Map();  // criteria by id and text: tasks may share them
   data.tasks.forEach(t => t.criteria.forEach(c => {
@@ -80,6 +80,8 @@ function kitJudgments(root, data) {
       make("small", {}, [a.set, a.source, score].filter(Boolean).join(" · ")));
     const answer = a.text === null ? make("p", { className: "note" }, "The answer's text is not here: give --answers.")
       : make("pre", { className: "text", tabIndex: 0 }, a.text);
+    const whole = a.whole ? make("details", {}, make("summary", {}, "with its thoughts (judged only by criteria that name them)"),
+      make("pre", { className: "text" }, a.whole)) : null;
     const prompt = make("details", {}, make("summary", {}, "the prompt"), make("pre", { className: "text" }, task.prompt));
     const all = chosen(a);
     const rows = make("ul", {}, ...all.filter(v => wanted(v)).map(v => verdict(task, v)));
@@ -87,7 +89,7 @@ function kitJudgments(root, data) {
     const others = rest.length ? make("details", {}, make("summary", {}, rest.length + " other verdicts"),
       make("ul", {}, ...rest.map(v => verdict(task, v)))) : null;
     return make("article", { className: "card" }, head, prompt,
-      make("div", { className: "two" }, make("div", {}, answer), make("div", {}, rows, others)));
+      make("div", { className: "two" }, make("div", {}, answer, whole), make("div", {}, rows, others)));
   }
   function verdict(task, v) {
     const [c, kind, value, p, reason, label, judge, failure] = v;

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import page as pages
+from ..checks.text import answered
 from ..data import TaskSet, answers_of, tasks_of
 from ..errors import DataError
 from ..records import Criterion, Grade, Response, Task, Verdict
@@ -151,10 +152,13 @@ def _answer(
     def known(x: float | None) -> float | None:
         return None if x is None or math.isnan(x) else x
 
+    said = None if response is None else answered(response.text)
+    whole = {} if response is None or said == response.text else {"whole": response.text}
     return {
         "t": number,
         "id": g.response_id,
-        "text": None if response is None else response.text,
+        "text": said,
+        **whole,
         "source": None if response is None else response.source,
         "set": set,
         "score": known(g.score),

@@ -16,7 +16,7 @@ import kit
 from kit import people
 from kit.__main__ import main
 from kit.data import TaskSet
-from kit.data.values import unguarded
+from kit.data.values import guarded, unguarded
 from kit.errors import DataError
 from kit.people.view import joined, judgments
 from kit.records import Criterion, Response, Task, Verdict
@@ -401,6 +401,68 @@ def test_labels_on_a_criterion_of_other_words_by_now_are_refused(tmp_path, capsy
     elsewhere = [r | {"task_id": "gone"} for r in rows]
     found = people.read_labels(write(tmp_path / "e.jsonl", blank + elsewhere), there)
     assert {k[0] for k in found.values} == {"gone"}
+
+
+TAGS = Criterion(id="tags", text="Puts its thoughts in <think>.")
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+@pytest.mark.parametrize("tags", [True, False])
+def test_people_label_the_answer_that_judges_read_without_its_thoughts(tmp_path, ending, tags):
+    """They saw the thoughts, and the judge did not: an answer was "met" by what it only thought."""
+    tasks = [Task(id="t", prompt="p", criteria=(Criterion(id="c", text="Is good"), *[TAGS] * tags))]
+    texts = ("<think>Or 17?</think>It is 16.", "It is 18.")
+    answers = [Response(task_id="t", id=f"r{i}", text=x) for i, x in enumerate(texts)]
+    rows = [r | {"label": "met"} for r in people.draw.draw(tasks, answers, n=9).rows]
+    held = {(r["response_id"], r["criterion_id"]): (r["answer"], r["thoughts"]) for r in rows}
+    assert held["r0", "c"] == ("It is 16.", people.draw.LEFT_OUT)
+    assert held["r1", "c"] == ("It is 18.", "")
+    assert not tags or held["r0", "tags"] == ("It is 16.", texts[0])
+    path = people.draw.write(rows, tmp_path / f"l.{ending}")
+    there = TaskSet(tasks=tasks, responses=answers)
+    for both in (there.joined(kit.load(path)), kit.load(path).joined(there)):
+        assert sorted(r.text for r in both.sound().responses) == sorted(texts)
+        assert len(both.responses) == 2 and not any("thoughts" in r.meta for r in both.responses)
+        assert len(both.verdicts) == len(rows)
+    assert len(people.read_labels(path, there).values) == len(rows)
+    alone = TaskSet(tasks=tasks).joined(kit.load(path)).sound()
+    assert sorted(r.text for r in alone.responses) == ["It is 16.", "It is 18."]
+    plain = people.draw.draw(tasks, answers[1:], n=9).rows
+    assert "thoughts" not in plain[0]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+@pytest.mark.parametrize("several", [True, False])
+def test_a_draw_that_goes_on_keeps_the_columns_that_labellers_added(tmp_path, ending, several):
+    """Their notes were gone from the second file, and how sure they were was the answer's."""
+    tasks = [Task(id="t", prompt="p", criteria=(Criterion(id="c", text="Is good"),))]
+    answers = [Response(task_id="t", id=f"r{i}", text=f"a{i}") for i in range(9)]
+    there = TaskSet(tasks=tasks, responses=answers)
+    drawn = people.draw.draw(tasks, answers, n=3).rows
+    rows = [
+        {**r, "rater": who, "label": "met", "my note": f"-{who} {n}", "confidence": "80%"}
+        for n, r in enumerate(drawn[:2])
+        for who in ("ann", "bob")[: 1 + several]
+    ]
+    rows.append({**drawn[2], "rater": "", "my note": "later", "confidence": ""})
+    first = people.draw.write(
+        [{k: guarded(x) for k, x in r.items()} for r in rows], tmp_path / f"1.{ending}"
+    )
+    again = people.draw.draw(tasks, answers, n=2, labels=first)
+    second = people.draw.write(again.rows, tmp_path / f"2.{ending}")
+    third = people.draw.draw(tasks, answers, n=1, labels=second)
+    for found in (again, third):
+        kept = {
+            (r["response_id"], r.get("rater", ""), r["my note"], r["confidence"])
+            for r in found.rows
+            if r["my note"]
+        }
+        assert kept == {
+            (r["response_id"], r["rater"], guarded(r["my note"]), r["confidence"]) for r in rows
+        }
+        assert len({tuple(r) for r in found.rows}) == 1
+    assert (len(again.rows), len(third.rows)) == (len(rows) + 2, len(rows) + 3)
+    assert not any(r.confidence for r in there.joined(kit.load(second)).responses)
 
 
 def test_raters_who_all_say_one_level_say_that_level():

@@ -95,3 +95,15 @@ def test_labels_named_by_their_prompt_or_by_the_text_stand_beside_their_verdicts
     both = [views.judgments(grades, tasks=tasks, answers=files[0], labels=x) for x in files]
     assert both[0] == both[1] and None not in [v[5] for a in both[1]["answers"] for v in a["v"]]
     assert "4 of 164 labels are on no verdict here: labelled is row-41 /" in caplog.text
+
+
+def test_thoughts_are_folded_on_the_page(tmp_path):
+    """They stood in the answer, and the judge had not read them: its verdicts looked wrong."""
+    tasks, labels, grades = made(tmp_path, prompts=1)
+    whole = "<think>Or 17?</think>It is 16."
+    rows = [r | {"response": whole} for r in rows_of(labels)[:1]] + rows_of(labels)[1:]
+    page = kit.view(grades, tasks=tasks, answers=write(tmp_path / "a.jsonl", rows)).read_text()
+    first, second = data_of(page)["answers"]
+    assert (first["text"], first["whole"]) == ("It is 16.", whole)
+    assert second["text"] == "An answer." and "whole" not in second
+    assert "with its thoughts (judged only by criteria that name them)" in page

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Any
 
 from ...records import fingerprint
@@ -26,7 +27,7 @@ LAYOUT = re.compile(
 )
 ANSWERS = ("assistant", "gpt")
 # what `kit label` writes beside a label
-DRAWN = {"criterion", "scale", "prompt", "design", "inclusion", "schema"}
+DRAWN = {"criterion", "scale", "prompt", "design", "inclusion", "schema", "thoughts"}
 SPEAKERS = {"Human": "user", "Assistant": "assistant"}
 SPEAKER = re.compile(r"\n\n(Human|Assistant):")
 INPUT = re.compile(r"\n+^\s*###\s*Input:[ \t]*\n?", re.M)
@@ -375,7 +376,8 @@ def answers(row: Row) -> Parsed:
     on = row.optional("criterion_id") if labelled else None
     name = "r-" + fingerprint([task_id, as_text(value)])[:12] if own is None else as_text(own)
     row.again = "warning" if own is None else "error"
-    stated = row.take("stated_confidence", "confidence")
+    # a column that a labeller adds tells of the label
+    stated = None if ours else row.take("stated_confidence", "confidence")
     sure = _chance(stated)
     if not absent(stated) and (sure is None or not 0 <= sure <= 1):
         row.find(
@@ -384,7 +386,7 @@ def answers(row: Row) -> Parsed:
             field="confidence",
         )
         sure = None
-    source = None if value is None else row.optional("source")
+    source = None if value is None or ours else row.optional("source")
     for field in FIELDS:
         if by_criterion(row.data.get(field)) is not None:
             row.label_all(task_id, name, field)
@@ -396,19 +398,13 @@ def answers(row: Row) -> Parsed:
                 field=field,
             )
     if on is not None:
-        field, judge = giver(row.data)
-        row.used.add(field or "criterion_id")
-        label = row.take(*SAID)
-        more = _design(row) if ours else {}
-        text = row.data.get("criterion")
-        if ours or prose(text):  # what it is on: ids of criteria may be others by now
-            row.used.add("criterion")
-            more |= {"criterion": text, "where": row.where} if text else {}
-        if blank(label):
-            more["blank"] = True
-        row.label(task_id, name, on, label, judge=judge, **more)
+        _label(row, task_id, name, on, ours)
     by_name = value is None and own is not None and bool(row.verdicts)
-    meta = beside(row.leftover(), row.kept)
+    rest = row.leftover()
+    meta = beside(rest, row.kept)
+    if ours:
+        row.verdicts = [replace(v, meta={**v.meta, **_columns(rest)}) for v in row.verdicts]
+        meta |= {"thoughts": "left out"} if row.data.get("thoughts") else {}
     if stated is not None and sure is None:
         meta["stated_confidence"] = stated  # a word ("high"), or out of range
     row.need(
@@ -418,6 +414,26 @@ def answers(row: Row) -> Parsed:
         task_id=task_id,
     )
     return row.done(None)
+
+
+def _label(row: Row, task_id: str, name: str, on: str, ours: bool) -> None:
+    """Add the label of a row a label. ours : `kit label` wrote the row."""
+    field, judge = giver(row.data)
+    row.used.add(field or "criterion_id")
+    label, text = row.take(*SAID), row.data.get("criterion")
+    more = _design(row) if ours else {}
+    if ours or prose(text):  # what it is on: ids of criteria may be others by now
+        row.used.add("criterion")
+        more |= {"criterion": text, "where": row.where} if text else {}
+    if blank(label):
+        more["blank"] = True
+    row.label(task_id, name, on, label, judge=judge, **more)
+
+
+def _columns(rest: Mapping[str, Any]) -> dict[str, Any]:
+    """What labellers added to a row of `kit label`, for the label's meta."""
+    said = {k: x for k, x in rest.items() if not blank(x)}
+    return {"columns": said} if said else {}
 
 
 def drawn(fields: Set[str]) -> bool:
