@@ -354,10 +354,9 @@ def criterion_of(
     names: Sequence[str] = ("weight", "points"),
 ) -> Criterion:
     """One criterion out of a text or an object; what the record has no place for goes to `meta`."""
-    alone = None if isinstance(item, Mapping) else item
-    item = _laid_out(
-        {"text": "" if absent(item) else as_text(item)} if alone is item else item,
-    )
+    given = item if isinstance(item, Mapping) else {"text": "" if absent(item) else as_text(item)}
+    alone = None if given is item else item  # what should be its text
+    item = _laid_out(given)
     field_name = next((n for n in TEXT_FIELDS if isinstance(item.get(n), str)), None)
     text = item[field_name] if field_name else ""
     named = "rubric_id" if absent(item.get("id")) else "id"
