@@ -138,8 +138,8 @@ const kitStats = (() => {
     const mean = sum(total) / n, spread = sum(groups.flat().map(x => (x - mean) ** 2)) / n;
     const trust = size.map(s => Math.min(Math.max(n / LONE / s - 1, 0), 1));
     const far = total.map((t, i) => trust[i] * (t - size[i] * mean) ** 2 / Math.max(spread, 1e-300)), most = sum(far);
-    const rest = sum(variance.map((v, i) => (1 - trust[i]) * v)), apart = n * n / ((most + rest) * c / (c - 1));
-    if (c < 2 || c === n || !(most > 0) || !(apart < found.rows)) return found;
+    const rest = sum(variance.map((v, i) => (1 - trust[i]) * v)), apart = n * n / (most + rest);
+    if (!(most > 0) || !(apart < found.rows)) return found;
     const own = most ** 2 / sum(far.map(f => f * f)), kept = apart / found.rows;
     return { ...found, rows: apart, df: Math.max(1 / (kept / found.df + (1 - kept) / own), 1) };
   }

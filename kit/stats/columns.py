@@ -34,6 +34,17 @@ def names_of(table: Any) -> list[str] | None:
     return None if names is None or callable(names) else list(names)
 
 
+def columns_of(table: Any) -> dict[Any, Any]:
+    """name -> column of a table.
+
+    >>> columns_of({"p": [0.1]})
+    {'p': [0.1]}
+    """
+    if isinstance(table, Mapping):
+        return dict(table)
+    return {name: column(table, name, "table") for name in names_of(table) or ()}
+
+
 def grid(ratings: Any) -> list[list[Any]]:
     """Rows by raters as lists, by position: from lists, an array, or a table with a column a rater.
 
@@ -42,7 +53,7 @@ def grid(ratings: Any) -> list[list[Any]]:
     """
     names = names_of(ratings)
     if names is not None and not hasattr(ratings, "to_numpy"):
-        return [list(r) for r in zip(*(_listed(ratings[c]) for c in ratings), strict=True)]
+        return [list(r) for r in zip(*map(_listed, columns_of(ratings).values()), strict=True)]
     array = ratings.to_numpy() if names is not None else ratings
     try:
         rows = list(_listed(array))

@@ -28,7 +28,7 @@ from .clusters import (
     sums,
     worth,
 )
-from .columns import column, takes_table
+from .columns import column, columns_of, takes_table
 from .estimate import Estimate, number
 from .shares import are_shares, signed_share
 from .tails import t_quantile, t_two_sided
@@ -115,8 +115,8 @@ def compare(
     """Every column against the baseline, paired, with intervals and p-values adjusted by the
     bootstrap of the largest |t|.
 
-    scores : name -> (n,) numbers; cluster : (n,), or the name of one of them. Each difference has a
-        p-value by its own degrees of freedom (`effective_df`); the smallest of them is read
+    scores : name -> (n,) numbers, or a table; cluster : (n,), or the name of one of them. Each
+        difference has a p-value by its own degrees of freedom (`effective_df`); the least is read
         against draws that keep how the columns hang together (max-T on the scale of p, Westfall &
         Young 1993, single step). With fewer than 100 clusters both have the room that `claim` wants
         (`clearance`), so that table and sentence agree: a tenth of prompts that collapse gave a
@@ -127,6 +127,7 @@ def compare(
     >>> rows[0].name, round(rows[0].estimate.value, 3)
     ('b', 0.333)
     """
+    scores = columns_of(scores)
     if baseline not in scores:
         raise DataError(
             f"no column {baseline!r}", where="baseline", fix=f"columns: {list(scores)[:12]}"
@@ -180,7 +181,8 @@ def _adjust(
     se = np.sqrt((psi**2).sum(axis=0))
     usable = se > 1e-12
     least = _smallest_p(psi[:, usable] / se[usable], draws, seed)
-    cut = float(np.quantile(least, 1 - level)) if len(least) else 1 - level
+    rank = max(int((1 - level) * (draws + 1) + 1e-9), 1)  # p_adjusted is above 1 - level from there
+    cut = float(np.sort(least)[rank - 1]) if len(least) else 1 - level
     out = []
     for j, (name, e) in enumerate(zip(names, estimates, strict=True)):
         if not usable[j] or math.isnan(e.low):
