@@ -3,9 +3,9 @@ verdict record.
 
 A check is an object, `{"name": "words", "max": 50}`. `"not": true` turns any of them round.
 A negative criterion states the bad thing, and its check is met when the bad thing is present. An
-empty answer meets no
-positive criterion, whatever its check says: nothing is not "at most fifty words". Thoughts
-(<think> ... </think>) are no part of an answer.
+empty answer meets no positive criterion, whatever its check says: nothing is not "at most fifty
+words". Neither does one without any word, as "..." or "&nbsp;", but where a check looks for the
+very marks ("{}" is JSON). Thoughts (<think> ... </think>) are no part of an answer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from . import text as text_of
 from .arguments import Arguments, Finding
 from .rules import CHECKS as RULES
 
-VERSION = 16  # part of every key: raise it when a measure changes
+VERSION = 17  # part of every key: raise it when a measure changes
 
 Function = Callable[[Task, Response, Criterion], Any]
 _FUNCTIONS: dict[str, Function] = {}
@@ -110,8 +110,8 @@ def check(
     met, reason = found.met, found.reason
     if args.get("not", False):
         met, p, reason = not met, None if p is None else 1 - p, f"{reason}; wanted the contrary"
-    if criterion.weight >= 0 and not text_of.visible(said.text).strip():
-        met, p, reason = False, None, f"the answer is empty ({reason})"
+    if criterion.weight >= 0 and (said_nothing := _nothing(task, said, args)):
+        met, p, reason = False, None, f"{said_nothing} ({reason})"
     p = float(met) if p is None else p
     return Verdict(
         task_id=task.id,
@@ -122,6 +122,23 @@ def check(
         reason=reason,
         **made,
     )
+
+
+# they look for something in an answer, which may be marks; the others measure it
+_FIND = ("contains", "ends", "exact", "json", "regex", "starts")
+
+
+def _nothing(task: Task, said: Response, args: Arguments) -> str:
+    """Why an answer meets no positive criterion: it is empty, or it has no word and meets this one
+    as an empty one would; "" for others. A user's function decides itself on what is not empty.
+    """
+    if not text_of.visible(said.text).strip():
+        return "the answer is empty"
+    if args["name"] not in RULES or not text_of.wordless(said.text):
+        return ""
+    of_nothing = RULES[args["name"]][1](task, replace(said, text=""), args).met
+    found = args["name"] in _FIND and of_nothing is args.get("not", False)
+    return "" if found else "the answer has no word"
 
 
 def key(task: Task, response: Response, criterion: Criterion) -> str:

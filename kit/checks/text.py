@@ -3,17 +3,20 @@ repeats.
 
 Conventions, stated once. A *word* is a run of letters and digits; apostrophes, hyphens, dots inside
 abbreviations and separators inside numbers do not split it ("don't", "state-of-the-art", "e.g.",
-"1,000.5" are one word each), dashes between words do; a chain of three parts or more, small words
-apart, counts as its parts ("a-list-in-disguise" is four words); a URL is one; each
+"Ph.D.", "1,000.5" are one word each), dashes between words do; a chain of three parts or more,
+small words apart, counts as its parts ("a-list-in-disguise" is four words); a URL is one; each
 Han ideograph and each kana is one word (Thai, Lao and Khmer are counted by runs between spaces).
-Markdown marks, list markers and tags are not words; invisible characters count as nothing.
+Markdown marks, list markers, tags and entities ("&nbsp;") are not words; invisible characters
+count as nothing, and those that are seen as a gap as a blank.
 """
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~)")
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*(?:\s\"[^\"\n]*\")?\)")
@@ -21,6 +24,7 @@ _TAG = re.compile(
     r"</?[A-Za-z][\w-]{0,40}(?:\s+[\w:-]{1,40}\s*=\s*(?:\"[^\"<>]*\"|'[^'<>]*'|[^\s\"'<>]+))*\s*/?>"
 )
 _COMMENT = re.compile(r"<!--.*?-->", re.S)
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z]\w{1,30});")
 _HEADING = re.compile(r"^[ ]{0,3}#{1,6}(?:[ \t]+|$)")
 _SAYS = re.compile(r"[.!?]\s+\w|\w{3,}\.$")
 _BULLET = re.compile(r"^[ \t]*(?:>[ \t]*)*(?:[-*+][ \t]+|[•‣◦▪●–・][ \t]*)(?=\S)")
@@ -43,6 +47,7 @@ _WORD = re.compile(
     rf"{_ADDRESS.pattern}"
     r"|\d+(?:[.,:/–-]\d+)*(?:[^\W\d_]+)?"  # a number, a date, a time, 4th
     rf"|[{CJK}]"
+    r"|(?<![\w.])(?:[A-Z][A-Za-z]{1,4}\.[B-HJ-Z]\b\.?|[A-Z]\.[A-Z][a-z]{1,4}\.)(?!\w)"  # Ph.D.
     rf"|(?<![\w.])(?:(?:[^\W\d_]\.){{2,4}}(?!\w)|(?:[^\W\d_]\.){{1,3}}[^\W\d_](?![\w.]))"  # e.g.
     rf"|(?:(?![{CJK}])\w)+(?:['’ʼ\-‐‑](?:(?![{CJK}])\w)+)*"
 )
@@ -54,14 +59,20 @@ _SMALL = frozenset(
 )
 _CUTS = re.compile(r"[-‐‑_ʼ]+")
 _ZERO_WIDTH_KEEP = "\n\t\r"
+# what Unicode tells programs not to show, beside category Cf: fillers, selectors of variants
+_IGNORED = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\ufe00-\ufe0f\ufff0-\ufff8"
+    "\U000e0000-\U000e0fff]"
+)
+_GAPS = str.maketrans(dict.fromkeys("\u2800\u3164\uffa0", " "))  # blank Braille, Hangul fillers
 
 
 def invisible(char: str) -> bool:
     """True for characters without width or meaning for a reader (category Cf, variation selectors,
-    other controls)."""
-    return (
+    fillers, other controls)."""
+    return bool(_IGNORED.match(char)) or (
         unicodedata.category(char) in ("Cf", "Cc") and char not in _ZERO_WIDTH_KEEP
-    ) or "\ufe00" <= char <= "\ufe0f"
+    )
 
 
 def visible(text: str) -> str:
@@ -76,6 +87,7 @@ def visible(text: str) -> str:
         .replace("\r", "\n")
         .replace("\u2028", "\n")
         .replace("\u2029", "\n\n")
+        .translate(_GAPS)
     )
     return (
         text
@@ -138,9 +150,10 @@ def _bare(text: str) -> str:
 def _unmark(line: str) -> str:
     """One line without emphasis, code and link marks; list and quote markers stay."""
     line = _TAG.sub("", _LINK.sub(r"\1", line))
-    return re.sub(
+    line = re.sub(
         r"\*{1,3}(?=\S)|(?<=\S)\*{1,3}|`+|~~|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)", "", line
     )
+    return _ENTITY.sub(lambda m: html.unescape(m[0]), line)
 
 
 def blocks(text: str) -> list[tuple[str, str]]:
@@ -205,6 +218,18 @@ def _classify(line: str) -> tuple[str, str]:
 def plain(text: str) -> str:
     """The text without markdown, one block a line."""
     return "\n".join(body for _, body in blocks(text))
+
+
+@lru_cache(maxsize=64)  # each check of an answer asks
+def wordless(text: str) -> bool:
+    """True where a reader sees no letter, digit or symbol: dots, a rule, an empty fence, a comment.
+
+    >>> wordless("..."), wordless("<!-- x -->&nbsp;"), wordless("1"), wordless("\U0001f44d")
+    (True, True, False, False)
+    """
+    shown = visible(plain(_COMMENT.sub("", text)))
+    kinds = ("L", "N", "So", "Sm", "Sc")  # not the marks of markdown
+    return not any(unicodedata.category(c).startswith(kinds) for c in shown)
 
 
 def words(text: str) -> list[str]:
@@ -283,8 +308,8 @@ _BEFORE_NUMBER = frozenset(
     "nov dec".split()
 )
 _MAYBE_END = frozenset(
-    "etc inc ltd co corp jr sr a.m p.m ph.d m.d b.a m.a al st ave blvd dept est u.s u.k e.u "
-    "u.n d.c".split()
+    "etc inc ltd co corp jr sr a.m p.m ph.d m.sc b.sc m.d b.a m.a al st ave blvd dept est u.s u.k "
+    "e.u u.n d.c".split()
 )
 _STARTERS = frozenset(
     "the this that these those it its he she they we you i there here then thus however but "

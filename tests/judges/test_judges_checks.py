@@ -53,6 +53,10 @@ def met(answer, /, **spec):
         ("24/7", 1),
         ("2024-01-05", 1),
         ("e.g. this", 2),
+        ("She earned a Ph.D. in 2010.", 6),  # a degree was two words
+        ("An M.Sc., a D.Phil. or LL.B.", 6),
+        ("The end.Then plan B.The next, yes.I do", 10),
+        ("R&D &nbsp;&amp; more", 3),  # an entity was a word
         ("U.S. law", 2),
         ("**bold** _it_ `code`", 3),
         ("[text here](http://a.b/c_d) end", 3),
@@ -256,6 +260,33 @@ def test_an_empty_answer_meets_no_positive_criterion():
 
 
 @pytest.mark.parametrize(
+    "text",
+    ["\u3164 \u3164", "\u2800", "\u115f", "...", "---", "<!-- x -->", "&nbsp;", "```py\n\n```"],
+)
+def test_an_answer_without_a_word_meets_no_positive_criterion(text):
+    """A page on which a reader sees nothing, or dots alone, met every limit, was paid for what it
+    did not say, and forty Hangul fillers were forty words."""
+    for spec in (
+        {"name": "words", "max": 50},
+        {"name": "chars", "min": 1},
+        {"name": "no_char", "chars": ","},
+        {"name": "contains", "none": ["bad"]},
+        {"name": "sentences", "max": 2},
+        {"name": "regex", "pattern": "[a-z]{9}", "not": True},
+        {"name": "words", "min": 5, "not": True},
+    ):
+        assert run(text, **spec).status == "unmet", spec
+    assert run(text * 40, name="words", min=20).status == "unmet"
+    assert run(text, weight=-1, name="words", max=50).status == "met"  # a bad thing is there
+
+
+def test_marks_that_a_check_looks_for_are_found():
+    assert met("{}", name="json") and met("What? ...", name="contains", any=["..."])
+    assert met("?", name="regex", pattern=r"\?") and met("...", name="starts", text="...")
+    assert met("\U0001f44d", name="words", max=5) and met("+", name="exact", answers=["+"])
+
+
+@pytest.mark.parametrize(
     ("spec", "field"),
     [
         ({"name": "wrods"}, "name"),
@@ -375,7 +406,7 @@ def test_no_text_breaks_a_measure_and_bounds_agree(text):
         v = run(text, **spec)
         assert v.known or v.failure == "abstain"
         turned = run(text, weight=-1, **spec, **{"not": True})
-        if v.known and checks_text.visible(text).strip():
+        if v.known and not checks_text.wordless(text):
             assert turned.status != v.status
     assert 0 <= checks_text.repeated_share(text) <= 1
     n = len(checks_text.words(text))
