@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import DataError
-from .common import LEVEL, Options, Output, arg
+from .common import LEVEL, Options, Output, arg, even_labels
 
 HELP = "agreement of a judge with people: grades beside labels, or two columns of a table"
 
@@ -95,6 +95,7 @@ def run(args: Options) -> Output:
     )
     sides = panel or [args.judge, args.human]
     names = [*sides, *([args.cluster] if args.cluster else [])]
+    even_labels(args.file, sides)
     columns = read_columns(args.file, list(dict.fromkeys(names)))
     if args.threshold is not None and not math.isfinite(args.threshold):
         raise DataError(

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import DataError
 from ..system import paths
-from .common import Options, Output, arg
+from .common import Options, Output, arg, even_labels
 
 STREAM_ABOVE = 1_000_000  # rows of a Parquet file from which it is read in chunks
 G = 25200  # cells of the sketch that a stream goes into: numbers of bins that divide it
@@ -204,6 +204,7 @@ def _report(args: Options) -> tuple[Any, dict[str, Any]]:
 
 def run(args: Options) -> Output:
     """Print the report; write the diagram when asked."""
+    even_labels(args.file, [args.correct])
     if len(names := args.confidence.split(",")) > 1:
         return _classes(args, names)
     result, more = _report(args)

@@ -113,3 +113,15 @@ def emit(args: Options, data: Any, text: str) -> None:
     with paths.naming(STDOUT):
         sys.stdout.write(out)
         sys.stdout.flush()
+
+
+def even_labels(path: Any, named: Iterable[str]) -> None:
+    """DataError where a command takes labels of a file that were drawn with unequal probability
+    (`kit.stats.columns.even`) and counts rows alike.
+    """
+    from ..data.tables import read_columns, read_rows
+    from ..stats.columns import even
+
+    _, first = next(iter(read_rows(path)), ("", {}))
+    if "inclusion" in first:
+        even(read_columns(path, ["inclusion"]), named)

@@ -104,8 +104,8 @@ def even(table: Any, named: Iterable[Any]) -> None:
             len({x for x in drawn if x is not None and x == x}) > 1,
             "the labels were drawn with unequal probability, and this does not weigh them",
             "column 'inclusion'",
-            "kit.agreement and kit.rate (tasks, labels, grades) weigh by its inverse; drop the "
-            "column if rows count alike",
+            "kit.agreement and kit.rate (tasks, labels, grades) weigh by its inverse, as `weights` "
+            "does where there is one; drop the column if rows count alike",
         )
     )
 
@@ -133,7 +133,8 @@ def takes_table(*arguments: str) -> Callable[[F], F]:
                 _no_rows(args)
                 return function(*args, **kwargs)
             table, bound = args[0], signature.bind_partial(*args[1:], **kwargs)
-            even(table, bound.arguments.values())
+            weighed = "weights" in arguments and bound.arguments.get("weights") is not None
+            even(table, () if weighed else bound.arguments.values())
             rest = (x for x in bound.arguments.values() if isinstance(x, dict))  # of **binning
             for given in (bound.arguments, *rest):
                 for name in set(arguments) & given.keys():

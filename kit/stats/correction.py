@@ -304,10 +304,11 @@ def policy_difference(
             missing=missing,
             level=level,
         )
-    (value_a, a1, b1, gap1), (value_b, a2, b2, gap2) = sides  # type: ignore[misc]
+    (value_a, a1, b1, gap1, most1), (value_b, a2, b2, gap2, most2) = sides  # type: ignore[misc]
     base, moves = a1 - a2, np.hstack([b1, -b2])
     found, _, rank, _ = np.linalg.lstsq(moves, base, rcond=None)
-    weights = -found
+    most = np.append(most1, most2)
+    weights = np.clip(-found, -most, most)  # with few rows unlabelled they are noise: up to 13
     held = np.bincount(group, ~np.isnan(y))
     labelled = held > 0
     inside = int(labelled.sum())
@@ -355,9 +356,10 @@ def _side(
     y: np.ndarray,
     where: np.ndarray,
     group: np.ndarray,
-) -> tuple[float, np.ndarray, np.ndarray, np.ndarray] | None:
-    """Labelled mean, its influence by prompt (c,); the influence of judged less labelled mean and
-    that gap, (c, k) and (k,), for each of the k columns that tell of the judge.
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+    """Labelled mean, its influence by prompt (c,); the influence of judged less labelled mean, that
+    gap, and the most that it may weigh, (c, k), (k,) and (k,), for each of the k columns that tell
+    of the judge.
     """
     bad = np.flatnonzero(((f < 0) | (f > 1) | (y < 0) | (y > 1)) & where)
     if len(bad):
@@ -375,4 +377,7 @@ def _side(
     here = told[lab].mean(0)
     whole = sums(told[where] - there, group[where], c) / where.sum()
     moves = whole - sums(told[lab] - here, group[lab], c) / lab.sum()
-    return mean, a, moves, there - here
+    # a right judge's scores weigh as much as the labels are spread, and that he is silent 1
+    most = np.ones(told.shape[1])
+    most[0] = y[lab].std() / max(float(told[lab, 0].std()), 1e-300)
+    return mean, a, moves, there - here, most

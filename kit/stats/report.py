@@ -110,10 +110,9 @@ def trap(raw: Estimate, k: Estimate, majority: float, commonest: Any) -> str:
         return ""
     start = f"Raw agreement {number(raw.value)}"
     if raw.low <= majority:
-        worse = "is not shown to be better than" if raw.high >= majority else "is worse than"
         return (
-            f"{start} {worse} always answering {commonest}: {number(majority)}. Kappa, "
-            f"{number(k.value)}, takes such luck out."
+            f"{start} is not shown to be better than always answering {commonest}: "
+            f"{number(majority)}. Kappa, {number(k.value)}, takes such luck out."
         )
     if raw.value - max(k.value, 0) > 0.25:
         return (

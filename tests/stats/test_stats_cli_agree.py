@@ -2,10 +2,14 @@
 
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import kit
+from kit import stats
 from kit.__main__ import main
+from kit.errors import DataError
 
 ROWS = "prompt,judge,human,score\np1,met,met,4\np1,unmet,met,2\np2,met,met,5\np2,,unmet,1\np3,unmet,unmet,1\np3,met,met,\n"
 
@@ -148,3 +152,55 @@ def test_a_word_for_unknown_leaves_the_other_cells_numbers(tmp_path, capsys, mor
     side = ["--judge", "judge", "--human", "human", "--unknown", "n/a"]
     assert main(["agree", str(path), *side, *more]) == 0
     assert "n=4, 1 unknown" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["agree --judge value --human human", "calibrate --confidence value --correct correct"],
+)
+def test_labels_drawn_unevenly_are_refused_by_a_command_as_by_python(command, tmp_path, capsys):
+    """ "raw agreement .750" of a stratified draw whose truth was .908, without a word."""
+    path = tmp_path / "t.csv"
+    rows = [f"{i % 2},{i % 2},{(i // 2) % 2},{0.1 if i % 5 else 1}" for i in range(40)]
+    path.write_text("\n".join(["value,human,correct,inclusion", *rows]))
+    name, *options = command.split()
+    assert main([name, str(path), *options]) == 2
+    assert "unequal probability" in capsys.readouterr().err
+    path.write_text("\n".join(["value,human,correct,inclusion", *(r[:6] + "0.5" for r in rows)]))
+    assert main([name, str(path), *options]) == 0
+
+
+def test_a_judge_as_good_as_a_constant_is_not_called_worse(capsys):
+    """A coin was "worse than always answering 1" in .2 of the reports, with any number of rows."""
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        judge, human = rng.integers(0, 2, (2, 40))
+        assert "is worse than always" not in stats.agree(judge, human).text()
+
+
+def test_weights_given_by_hand_weigh_labels_that_were_drawn_unevenly():
+    """`weights=1/inclusion` was refused: "this does not weigh them"."""
+    frame = pd.DataFrame(
+        {"correct": [1, 0, 1, 1], "w": [1, 1, 2, 2], "inclusion": [1, 1, 0.5, 0.5]}
+    )
+    assert stats.mean(frame, "correct", weights="w").value == pytest.approx(5 / 6)
+    with pytest.raises(DataError, match="unequal probability"):
+        stats.mean(frame, "correct")
+
+
+def test_few_unlabelled_rows_do_not_move_a_corrected_difference_beyond_what_they_can_be():
+    """One unlabelled row of 100 moved -.029 to -.050, by a weight of -2.48."""
+    rng, gone = np.random.default_rng(1), 0
+    for _ in range(60):
+        human = (rng.random(100) < 0.6) * 1.0
+        judge = np.where(rng.random(100) < 0.8, human, 1 - human)
+        policy, cluster = np.tile(["a", "b"], 50), np.arange(100) // 4
+        seen = np.where(np.arange(100) < 2, np.nan, human)
+        e = stats.policy_difference(judge, seen, policy, new="a", old="b", cluster=cluster)
+        ends = [
+            (np.append(seen[2::2], a).mean() - np.append(seen[3::2], b).mean())
+            for a in (0, 1)
+            for b in (0, 1)
+        ]
+        gone += not min(ends) - 1e-9 <= e.value <= max(ends) + 1e-9
+    assert gone <= 6
