@@ -176,7 +176,7 @@ def _run(args: argparse.Namespace) -> int:
         if os.environ.get("KIT_DEBUG"):
             raise
         fix = (
-            "free some space and run the same command again"
+            "free some space and run the same command again (a training with --resume)"
             if e.errno == 28
             else "look at the path and its permissions"
         )

@@ -114,7 +114,9 @@ class Composer:
         return tuple(first for first, *_ in alike.values())
 
     def _shut(self, task: Task, response: Response) -> bool:
-        """A required form is missing: the answer earns gate_to, whatever it says (S x format)."""
+        """A required form is missing: the answer earns gate_to, whatever it says (S x format), or
+        the least that any answer can where that is less.
+        """
         form = self.format
         return (form.mode == "gate" and form.gate_to <= 0) and not form.check(task, response).ok
 
@@ -234,7 +236,9 @@ class Composer:
                 steps.limit(f"gate:{g.component}", g.to, at_low=low, at_high=high)
         found = self.format.check(task, response)
         if self.format.mode == "gate" and not found.ok:
-            steps.limit("format", self.format.gate_to, at_low=True, at_high=True)
+            # where faults cost, 0 would be more than many an answer in the form earns
+            to = min(self.format.gate_to, self._limits(parts)[0] / self.scale if shut else math.inf)
+            steps.limit("format", to, at_low=True, at_high=True)
         elif self.format.mode == "bonus":
             steps.add("format", self.format.bonus * found.score, self.format.bonus * found.score)
         if self.cap is not None:

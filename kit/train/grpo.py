@@ -470,7 +470,7 @@ class _Run:
                 "steps": len(steps),
                 "processes": world.size(),
                 "seconds_training": seconds,
-                "seconds_total": wall,
+                "seconds_total": max(wall, seconds),  # a resumed run: of this process, if longer
                 "seconds_split": split,
                 "engine": self.loaded.engine,
                 "engine_why": self.loaded.why,

@@ -82,13 +82,17 @@ def test_format_gate_and_bonus_are_visible():
 
 
 def test_a_shut_format_gate_pays_what_silence_pays():
-    """S x format, as published: every such answer was judged, for a reward that form alone decides."""
+    """Every such answer was judged, for a reward that form alone decides; and 0, as published, was
+    the best answer of whoever has more faults than virtues: -13.33 in its block, 0 without one.
+    """
     rubric = [{"kind": "rubric", "how": "signed_unclipped"}]
     form = {"mode": "gate", "answer_block": True}
     c = make(components=rubric, format=form)
     worst = [v("p1", 0), v("p2", 0), v("n1", 1)]
     for text, verdicts in (("no block", worst), ("no block", ()), ("", ())):
-        assert c.score(CITED, response(text), verdicts).score == 0.0
+        assert c.score(CITED, response(text), verdicts).score == c.limits(CITED)[0] == -0.25
+    mean = make(components=[{"kind": "rubric", "how": "flip"}], format=form)
+    assert mean.score(CITED, response("no block"), worst).score == mean.limits(CITED)[0] == 0.0
     assert c.criteria(CITED, response("no block")) == ()
     assert len(c.criteria(CITED, response())) == 3
     some = make(components=rubric, format={**form, "gate_to": 0.3})
