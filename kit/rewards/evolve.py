@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..data.names import own, pitfall, sign, weighs
 from ..judge.forms import Judged
 from ..judge.parse import bare
 from ..judge.words import Foreign
@@ -208,6 +209,9 @@ def _row(row: Any) -> tuple[Criterion | None, str]:
         or weight == 0
     ):
         return None, f"its weight is {weight!r}"
+    more = ((str(k), v) for k, v in row.items() if k not in ("text", "weight", "title", "reason"))
+    if said := next((k for k, v in more if _turns(k, v, row.get("weight", 0))), ""):
+        return None, f"its field {said!r} speaks of the sign that its weight is to say"
     text = row["text"].strip()
     return Criterion(
         id=f"evolved:{fingerprint(_key(text))[:10]}",
@@ -216,6 +220,21 @@ def _row(row: Any) -> tuple[Criterion | None, str]:
         title=row.get("title") if isinstance(row.get("title"), str) else None,
         tags=("evolved",),
     ), ""
+
+
+_FAULT = re.compile(r"(?:is_)?fault|(?:polarity|sign|valence|\w+ fault)\b(?! none)")
+
+
+def _turns(name: str, value: Any, weight: float) -> bool:
+    """True where a field may say another sign than the weight (0: none is given) does: "polarity":
+    "negative", "points": -2.
+    """
+    way = sign(name, value)
+    if way is not None:
+        return way * (weight or 1) < 0
+    said = pitfall(f"criterion_{name}", value) or _FAULT.match(f"{own(name)} {value}".casefold())
+    less = weighs(name, value) and (not weight or str(value)[0] in "-−")
+    return weight >= 0 and bool(said or less)
 
 
 def _key(text: str) -> str:
