@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from ..records import Part, Response, Task
 from . import lexicon as lx
+from . import polar
 from .clauses import UNREAD, Claim, Reader, together
 from .confidence import without_confidence
-from .cues import CLASH, spelled
+from .cues import CLASH, find_cues, spelled
 from .text import asserted, clean, find, norm, phrase_words, tokens
 
 
@@ -41,12 +43,26 @@ def claims(
     >>> claims("Gene set enrichment of UPR was computed.", {"UPR": []})
     []
     """
-    reader = Reader(subjects)
-    return [
-        c
-        for s in asserted(without_confidence(text), prompt)
-        for c in reader.sentence(spelled(s, every))
-    ]
+    reader, denies = Reader(subjects), False
+    found = []
+    for s in asserted(without_confidence(text), prompt):
+        rest = _NO.sub("", s)
+        denies = denies or rest != s
+        found += reader.sentence(spelled(rest, every)) if rest else []
+    # "No, it falls" says that it falls; "No, it rises" to "Does it rise?" says two things
+    against = _kinds(prompt) if denies else set()
+    return [replace(c, direction=UNREAD) if c.direction in against else c for c in found]
+
+
+_NO = re.compile(  # the answer to the question, in front of a statement or alone
+    r"\W*no(?:[^\w\s'’]*\Z|\s*[,;:.!–—]\s*|\s+-+\s+|\s+(?=(?:it|they)\b))(?!(?:or|nor|and|not)\b)",
+    re.I,
+)
+
+
+def _kinds(text: str) -> set[str]:
+    """The kinds of the words of direction in a text: up, down, none, change."""
+    return {c.kind for c in find_cues([w.lower() for w in tokens(clean(text))], ())}
 
 
 def told(task: Task, text: str, rows: Sequence[Mapping[str, Any]]) -> list[Claim]:
@@ -56,7 +72,18 @@ def told(task: Task, text: str, rows: Sequence[Mapping[str, Any]]) -> list[Claim
     subjects = {c["subject"]: c.get("aliases", ()) for c in rows}
     ways = {c.get("direction") for c in rows if c.get("kind") == "tissue"}
     every = [*subjects] if len(ways) == 1 else ()
-    return claims(text, subjects, prompt=task.prompt, every=every)
+    if found := claims(text, subjects, prompt=task.prompt, every=every):
+        return found
+    many = _MANY.match(clean(text))  # "They fall", "both" of two, where all go one way
+    counted = many and (not many[1] or len(subjects) == 2)
+    if not counted or len({c.get("direction") for c in rows}) != 1:
+        return []
+    alike = claims(text, {"": ()}, prompt=task.prompt)
+    plain = _plain(alike, task.prompt)
+    return [replace(c, subject=s) for c in alike for s in subjects if plain]
+
+
+_MANY = re.compile(r"\W*(?:(?:yes|no)\W+)?(?:they\b(?! both)|((?:they )?both))\b", re.I)
 
 
 @lru_cache(maxsize=2_048)
@@ -85,14 +112,21 @@ _GROUP = re.compile(  # "in males", "among the young mice"
 )
 _COMPARED = re.compile(r"\b(?:than|compared|relative|versus|vs)\b")
 _LEFT_OPEN = lx.HEDGES | {"as", "by", "either", "if", "neither", "nor", "or", "so", "than"}
-_PLAIN = lx.FREE | lx.DIRECTED | lx.SUPPORTS | lx.HEADS | {"contrast", "whereas", "while"}
-_PLAIN -= _LEFT_OPEN
+_PLAIN = lx.FREE | lx.DIRECTED | lx.SUPPORTS | lx.HEADS | lx.STAY | {"contrast", "whereas", "while"}
+_PLAIN = (_PLAIN | {"them"}) - _LEFT_OPEN
 
 
 def _groups(text: str) -> set[str]:
     """The groups that a text speaks of, each as written, in lower case."""
     named = {m[1].lower() for m in _GROUP.finditer(text)}
     return {g for g in named if (lx.SMALL | lx.ASIDES).isdisjoint(g.split())}
+
+
+def _plain(found: Sequence[Claim], *known: str) -> bool:
+    """True where the sentences of these claims have no words but known ones beside directions."""
+    free = {w for t in known for w in phrase_words(t)} - _LEFT_OPEN
+    words = {w.lower() for c in found for w in tokens(c.sentence) if w[0].isalnum()}
+    return not any(w[-2:] != "ly" and norm(w) not in free for w in words - _PLAIN)
 
 
 @lru_cache(maxsize=2_048)
@@ -108,10 +142,7 @@ def by_group(prompt: str, text: str) -> str:
     groups = _groups(clean(text))
     found = claims(text, dict.fromkeys(groups, ()), prompt=prompt) if len(groups) > 1 else []
     ways = {g: way for g, way in settle(found).items() if way in ("up", "down", "none")}
-    known = {w for t in (prompt, *ways) for w in phrase_words(t)} - _LEFT_OPEN
-    words = {w.lower() for c in found for w in tokens(c.sentence) if w[0].isalnum()}
-    more = (w for w in words - _PLAIN if w[-2:] != "ly" and norm(w) not in known)
-    if len({*ways.values()}) < 2 or any(more):
+    if len({*ways.values()}) < 2 or not _plain(found, prompt, *ways):
         return ""
     about = _COMPARED.split(clean(prompt))[0]
     named = {m.of for m in find(phrase_words(about), [(g, g) for g in ways])}
@@ -133,8 +164,43 @@ def settle(found: Sequence[Claim]) -> dict[str, str]:
 
 def unread(task: Task, text: str) -> str:
     """Why the directions of a text are not read; "" where they are."""
-    torn = [k for k, way in held(task, text)["said"].items() if way == UNREAD]
-    return f"which direction stands is not said: {', '.join(torn)}" if torn else ""
+    said = held(task, text)["said"]
+    torn = [k for k, way in said.items() if way == UNREAD]
+    if torn:
+        return f"which direction stands is not said: {', '.join(torn)}"
+    lost = wanted_claims(task) and not said and _may_fit(task, text)
+    return "of what it says so is not read: it names nothing that is asked about" if lost else ""
+
+
+_IN_TURN = re.compile(r"\b(?:respectively|former|latter)\b", re.I)
+_STANDS_FOR = re.compile(rf"{_IN_TURN.pattern}|\b(?:both|they)\b", re.I)
+_NOTHING = re.compile(r"\W*(?:nothing|none)\W*", re.I)
+
+
+def _may_fit(task: Task, text: str) -> bool:
+    """True where a text that says nothing of a subject by name has words that may give the right
+    directions all the same: words of direction, yes or no, "they". What cannot be right is wrong:
+    were a wrong guess unknown, guessing would cost nothing.
+
+    >>> t = Task(id="t", prompt="How does P change?", truth={"claims": [{"subject": "P",
+    ...     "direction": "up"}]})
+    >>> _may_fit(t, "A slight rise."), _may_fit(t, "A slight fall."), _may_fit(t, "It is a gas.")
+    (True, False, False)
+    """
+    said = " ".join(asserted(without_confidence(text), task.prompt))
+    ways = {c["direction"] for c in wanted_claims(task)}
+    way = settle(claims(text, {"": ()}, prompt=task.prompt)).get("")
+    if way == "unstated" and not _IN_TURN.search(said):
+        return False  # it goes both ways
+    turns = lx.NEGATORS | lx.FAILURES | lx.PREVENTERS | lx.DOUBTS
+    turned = any(w in turns or w.endswith("n't") for w in tokens(said.lower()))
+    kinds, pole = _kinds(said), polar.said(task.prompt, text)
+    if _NOTHING.fullmatch(said) or (not turned and kinds - {"change"}):
+        return ways <= (kinds or {"none"})
+    asks = _kinds(task.prompt)
+    if pole in polar.POLES and len(asks) == 1 and "change" not in asks:
+        return (ways == asks) == (pole == "yes")
+    return bool((turned and kinds) or pole or _STANDS_FOR.search(said))
 
 
 def wanted_claims(task: Task) -> list[Mapping[str, Any]]:

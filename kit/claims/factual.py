@@ -191,7 +191,7 @@ _AFTER = re.compile(
     r"|\w+ nothing (?:to do|of the (?:kind|sort))\b.*"
 )
 _BUT = re.compile(r"(?:any|every)thing but(?: \w+)?")
-_NO_CLAIM = {*lx.NO_CLAIM, *lx.DENIALS, "not true", "not right", "as opposed to"}
+_NO_CLAIM = {*lx.NO_CLAIM, *lx.DENIALS, "not true", "not right", "as opposed to", "I doubt"}
 _LENGTHS = sorted({p.count(" ") + 1 for p in _NO_CLAIM}, reverse=True)  # in words
 _WHICH_IS = re.compile(r",? ?(?:which|that|this|it) (?:is|wa|were) (?:\w+ly )?(\w+)")
 
@@ -341,8 +341,10 @@ def polar_of(task: Task, fact: Mapping[str, Any], text: str) -> str:
         ways = held(task, text)
         told = alike(task.prompt, said, () if ways["silent"] else ways["said"].values())
         return fact["text"] if told == polar.POLES[fact["alike"]] else told
-    poles = {"text": "yes", "aliases": ("no", "true", "false")}
+    poles = {"text": "yes", "aliases": ("no",)}
     worded = fact["text"] not in polar.POLES or matched(poles, said)
+    if worded and fact["text"] in polar.POLES and any(map(_TORN.match, said)):
+        return AGAINST
     return "" if worded else polar.said(task.prompt, text)
 
 
@@ -353,6 +355,7 @@ def _names_option(prompt: str, fact: Mapping[str, Any], text: str) -> bool:
     return any(w[:5].lower() in text.lower() for words in plain for w in words)
 
 
+_TORN = re.compile(r"\W*(?:yes (?:and|or) no|no (?:and|or) yes)\b(?! question)", re.I)
 AGAINST, SPLIT = "against", "parted"  # SPLIT: by groups, of which none is asked about
 _EITHER = re.compile(r"\d\D*\bor\b(?! equal)\D*\d")  # one of two limits, where both are wanted
 
@@ -446,12 +449,17 @@ def _new(text: str, task: Task) -> set[str]:
     return {*phrase_words(text)} - {*phrase_words(task.prompt)} - lx.DETERMINERS - lx.BE
 
 
+_ASIDE = re.compile(r"(?<=\w) \([^()\d]*\)")  # "four strings (G, D, A and E)": what is counted
+
+
 @once
 def precision(task: Task, text: str) -> tuple[float, list[str]]:
     """(matched / (matched + rivals), the rivals); 1.0 where nothing is listed beside the facts."""
     said = statements(text, task.prompt)
+    counted = all(f.get("number") is not None for f in facts_of(task))
+    told = [_ASIDE.sub("", s) for s in said] if counted else said
     listed = rivals(
-        () if all("alike" in f for f in facts_of(task)) else said,  # cases may be listed
+        () if all("alike" in f for f in facts_of(task)) else told,  # cases may be listed
         is_fact=lambda s: any(
             matched(f, [s]) or asked(task.prompt, s) == lx.way(f["text"]) for f in facts_of(task)
         ),

@@ -21,9 +21,10 @@ _ASKS = re.compile(
     r"(?P<rest>[^.?!;]+)\?",
     re.I,
 )
-_SHORT = re.compile(  # "That is correct", "Not so", "Wrong"
+_SHORT = re.compile(  # "That is correct", "Not so", "Wrong", "No"
     r"(?:(?:that|this|it) (?:(?:is|was|(?P<no>isn't|wasn't)) )?)?(?P<not>not )?(?:indeed |quite )?"
     r"(?:correct|right|true|so|indeed|the case|(?P<false>incorrect|wrong|false|untrue))"
+    r"|yes|(?P<nay>no)"
 )
 CUT = re.compile(
     r"[()]|\s[–—-]\s|[,;:.!](?=\s|$)|\b(?:but|because|since|while|whereas|although|though|which|as)\b",
@@ -66,6 +67,9 @@ def said(prompt: str, text: str) -> str:
         if not s.endswith("?")
     }
     poles = told.intersection(POLES) or told - {""}
+    every = {*_words(clean(without_confidence(text)))}
+    if not poles and every and every <= lx.ASSENTS and not every >= {"not", "sure"}:
+        return UNREAD  # "Certainly."
     return poles.pop() if len(poles) == 1 else ""
 
 

@@ -48,6 +48,8 @@ _NUMBERED = re.compile(  # the number of a list's item; it is what stands behind
     r"|(?<=\s)\(?(\d{1,2})\)\s+(?=\S)",
     re.M,
 )
+_SHORTENED = re.compile(r"\b((?:i|tha)t|this|there|they|he|she)['’](s|ll|d|re|ve)\b", re.I)
+_LONG = {"s": "is", "ll": "will", "d": "would", "re": "are", "ve": "have"}
 _DASHED = re.compile(r"^[ \t]*[-–—][ \t]+(?=[*_~(]*\d)", re.M)  # the bullet of a number is no minus
 _MARK = re.compile(  # of a citation: "476 [1]", "(J. Doe, 2019)", "according to Smith (2004)"
     r"(?<=[\w%.)])(?<!\b(?:is|be))(?<!\b(?:are|was))(?: ?\[\d{1,3}\](?!\())+"
@@ -68,13 +70,15 @@ _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
 
 @lru_cache(maxsize=4_096)  # several verifiers read the same sentences
 def clean(text: str) -> str:
-    """NFKC text without Markdown marks and citation tags (their ids are no numbers of the answer).
+    """NFKC text without Markdown marks and citation tags (their ids are no numbers of the answer);
+    "it's" is written out.
 
-    >>> clean("It is **high**.")
+    >>> clean("It's **high**.")
     'It is high.'
     """
     text = _DASHED.sub("• ", _MARK.sub(r"\g<who>", _STRUCK.sub(" ", text)))
     text = readable(_TAGS.sub(" ", text))
+    text = _SHORTENED.sub(lambda m: f"{m[1]} {_LONG[m[2].lower()]}", text)
     text = re.sub("[↑⬆⇧⇑🔼🔺📈]\ufe0f?", " increases ", text)
     text = re.sub("[↓⬇⇩⇓🔽🔻📉]\ufe0f?", " decreases ", text)
     # "3,4,5" lists three numbers, "1,234,567" is one

@@ -52,6 +52,8 @@ def _why(task: Task, text: str) -> str:
         return f"whether the day or the month comes first is not said: {days[0]}"
     if person := not hit and surname(task, text):
         return f"which person is meant is not said: {person}"
+    if hit and (side := _side(task, text)):
+        return f"whether the right side is meant is not said plainly: {side}"
     if kin := not hit and _kin(task, text):
         return f"whether this is {kin!r} is not known: its words are there in other forms"
     if hit and (other := _options(task, text)):
@@ -74,6 +76,22 @@ def _why(task: Task, text: str) -> str:
     free = (ranked(task.prompt, c) or known.issuperset(words) for c, words in rows)
     clear = not said or any(free) or precision(task, text)[1]  # a listing costs
     return "" if clear else f"what comes first is not said plainly: {said[0]}"
+
+
+_RIGHT = re.compile(  # "That's right, the left."
+    r"\b(?:(?:that|this) is|all) right\b"
+    r"|(?:\A|,)\W*right\b(?=\s*(?:[,.;:!–—]|\Z))(?!, not\b)",
+    re.I,
+)
+
+
+def _side(task: Task, text: str) -> str:
+    """The "right" of a text that may agree, where it names both sides and the fact is the right."""
+    said = ". ".join(statements(text, task.prompt))
+    both = {*phrase_words(said.lower())} >= {"left", "right"}
+    agrees = _RIGHT.search(said) if both else None
+    right = agrees and "right" in phrase_words(" ".join(names(task)).lower())
+    return agrees[0].strip(" ,") if agrees and right else ""
 
 
 def _options(task: Task, text: str) -> list[str]:
