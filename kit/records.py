@@ -19,6 +19,19 @@ from .errors import DataError, at
 PAID = ("cost", "tokens_in", "tokens_out")
 STATUSES = ("met", "unmet", "level", "unknown")
 SCALES = ("binary", "ordinal", "points")
+# what tables write into an empty cell
+NOTHING = frozenset(("nan", "none", "null", "n/a", "#n/a", "<na>", "na", "-", "–", "--"))
+NO_ANSWER = NOTHING | {  # and words of people and judges that say neither yes nor no
+    "",
+    "not applicable",
+    "unknown",
+    "unsure",
+    "skip",
+    "skipped",
+    "abstain",
+    "?",
+    "⚪",
+}
 # Why a verdict is unknown. "missing": the reply left this criterion out (or named it twice).
 # "budget": a cap stopped the call. "error": a check's own code failed.
 FAILURES = (

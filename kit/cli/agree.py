@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import DataError
+from ..records import NO_ANSWER
 from .common import LEVEL, Options, Output, arg, even_labels
 
 HELP = "agreement of a judge with people: grades beside labels, or two columns of a table"
@@ -63,7 +64,8 @@ ARGS = (
         action="append",
         default=[],
         metavar="VALUE",
-        help="a value that means unknown (may be repeated; empty cells always do)",
+        help="a value that means unknown (may be repeated; empty cells, NA, ? and the like always "
+        "do)",
     ),
     LEVEL,
 )
@@ -75,7 +77,6 @@ def run(args: Options) -> Output:
         return _grades(args)
     from ..data.tables import read_columns
     from ..stats import agree
-    from ..stats.vocabulary import UNKNOWN
 
     panel = [c.strip() for c in (args.panel or "").split(",") if c.strip()]
     twice = [c for i, c in enumerate(panel) if c in panel[:i]]
@@ -103,7 +104,8 @@ def run(args: Options) -> Output:
             where="--threshold",
             fix="write a number, for example 0.5",
         )
-    unknown = UNKNOWN | {u.strip().lower() for u in args.unknown}
+    levels = {w.strip().casefold() for w in (args.order or "").split(",")} - {""}
+    unknown = (NO_ANSWER - levels) | {u.strip().casefold() for u in args.unknown}
     read = [_column(columns[c], c, unknown, args.threshold, args.file) for c in sides]
     if panel:
         return _panel(args, panel, read)
@@ -240,7 +242,7 @@ def _column(
     from ..data.values import number
 
     codes = {*unknown, *map(number, unknown)} - {None}  # -1 or 9 in a column of numbers, too
-    said = [v.strip().lower() if isinstance(v, str) else v for v in values]
+    said = [v.strip().casefold() if isinstance(v, str) else v for v in values]
     gone = [v != v or v in codes for v in said]
     values = [None if g else v for g, v in zip(gone, values, strict=True)]
     if any(gone) and kind_of(file) == "csv":

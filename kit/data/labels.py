@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..records import Verdict
+from ..records import NO_ANSWER, Verdict
 from .findings import Finding
 from .names import spelled
-from .values import NOTHING, as_text, blank, literal, number
+from .values import as_text, blank, literal, number
 
 READ: dict[str, tuple[str, float | None]] = {  # word -> (status, value)
     **dict.fromkeys(
@@ -74,21 +74,7 @@ READ: dict[str, tuple[str, float | None]] = {  # word -> (status, value)
         ("level", 0.5),
     ),
     # "none" too: Python writes a label that nobody gave so
-    **dict.fromkeys(
-        (
-            *NOTHING,
-            "",
-            "not applicable",
-            "unknown",
-            "unsure",
-            "skip",
-            "skipped",
-            "abstain",
-            "?",
-            "⚪",
-        ),
-        ("unknown", None),
-    ),
+    **dict.fromkeys(NO_ANSWER, ("unknown", None)),
 }
 HOW = re.compile(r"(?:(not|does not|doesn't)(?: fully)?|(partially|partly)|fully) (.+)")
 EMOJI = "🟢🟡🟠🔴⚪✅❌✔✘👍👎\ufe0f"

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..checks.text import CJK
+from ..records import NOTHING
 
 if TYPE_CHECKING:
     from .rows import Row
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 PROSE = re.compile(rf"\s*(?:\S+\s+){{3}}\S|[{CJK}]{{6}}")  # four words: no name, no category
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for a formula
 NUMBER = re.compile(r" \(\d+\)\Z")  # behind a name that was taken
-NOTHING = frozenset(("nan", "none", "null", "n/a", "#n/a", "<na>", "na", "-", "–", "--"))
 
 
 def unused(name: str, free: Callable[[str], bool], form: str = "{}#{}") -> str:

@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any
 
 from ..errors import DataError
+from ..records import NO_ANSWER
 from .clusters import is_unknown
 
 YES = "met|yes|y|ja|wahr|true|t|pass|passed|correct|right|1|1.0|satisfied|good|ok|positive".split(
@@ -18,7 +19,6 @@ NO = (
     "unmet|not met|no|n|nein|falsch|false|f|fail|failed|incorrect|wrong|0|0.0|unsatisfied|not "
     "satisfied|bad|negative"
 ).split("|")
-UNKNOWN = frozenset({"", "unknown", "null", "nan", "none", "n/a"})  # words that are no answer
 
 
 def side(value: Any) -> int | None:
@@ -41,7 +41,7 @@ def unsaid(value: Any, categories: Collection[Any] | None = None) -> bool:
     """
     if not isinstance(value, str):
         return is_unknown(value)
-    return value.strip().lower() in UNKNOWN and (categories is None or value not in categories)
+    return value.strip().casefold() in NO_ANSWER and (categories is None or value not in categories)
 
 
 def number(value: Any) -> float | None:
@@ -65,6 +65,13 @@ def shared(columns: Mapping[str, Collection[Any]]) -> tuple[Mapping[Any, Any], s
     """
     each = {name: set(c) for name, c in columns.items() if c}
     whole = set().union(*each.values())
+    if "+" in whole:
+        raise DataError(
+            "'+' is a value, and '-' is what tables write into an empty cell",
+            where=", ".join(each),
+            fix="write met and unmet, or say that these are the categories=['-', '+'] (kit agree: "
+            "--order=-,+)",
+        )
     text = {v for v in whole if isinstance(v, str)}
     if not text or any(0 < len(text & c) < len(c) for c in each.values()) or len(each) < 2:
         return {}, ""
@@ -89,7 +96,8 @@ def shared(columns: Mapping[str, Collection[Any]]) -> tuple[Mapping[Any, Any], s
             f"the columns share no vocabulary: {said}",
             where=", ".join(each),
             fix="give all the same values, such as met / unmet, or say that these are the "
-            "categories=[...]",
+            "categories=[...]; leave cells empty that are unknown, or name their word to `kit "
+            "agree` (--unknown)",
         )
     return {}, ""
 

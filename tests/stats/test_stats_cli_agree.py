@@ -9,6 +9,7 @@ import pytest
 import kit
 from kit import stats
 from kit.__main__ import main
+from kit.data import labels
 from kit.errors import DataError
 
 ROWS = "prompt,judge,human,score\np1,met,met,4\np1,unmet,met,2\np2,met,met,5\np2,,unmet,1\np3,unmet,unmet,1\np3,met,met,\n"
@@ -140,6 +141,30 @@ def test_a_panel_needs_no_human(tmp_path, capsys):
     assert "'a' stands twice" in capsys.readouterr().err
     assert main(["agree", str(path), "--judge", "a"]) == 2
     assert "--human" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["NA", "#N/A", "-", "?", "unsure", "Skip", "not applicable"])
+@pytest.mark.parametrize("sides", [("met", "unmet"), (1, 0)])
+def test_a_word_that_labels_read_as_unknown_is_no_verdict_of_its_own(tmp_path, capsys, word, sides):
+    """R writes NA for a missing cell: it was a third verdict, each a disagreement, with
+    "unknown: judge 0" below; kappa .027 for .059."""
+    path = tmp_path / "t.csv"
+    yes, no = sides
+    rows = [f"{yes},{yes}", f"{no},{no}", f"{yes},{no}", f"{no},{no}"] * 5
+    path.write_text("\n".join(["judge,human", *rows, *[f"{word},{yes}"] * 6]))
+    side = ["agree", str(path), "--judge", "judge", "--human", "human"]
+    assert main(side) == 0
+    assert "n=20, 6 unknown" in (said := capsys.readouterr().out) and "unknown: judge 6" in said
+    assert labels.read_label(word)[0] == "unknown"
+
+
+def test_plus_and_minus_are_not_a_verdict_and_an_empty_cell(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("judge,human\n" + "+,+\n-,-\n-,+\n-,-\n" * 5)
+    side = ["agree", str(path), "--judge", "judge", "--human", "human"]
+    assert main(side) == 2 and "'-' is what tables write" in capsys.readouterr().err
+    assert main([*side, "--order=-,+"]) == 0
+    assert "unknown: judge 0, human 0" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
