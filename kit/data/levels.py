@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -109,6 +110,12 @@ def levels_of(value: Any, scores: Any = None) -> tuple[str, ...]:
         if not all(map(ends_of, texts)):
             raise DataError("the levels have no order: their keys are no numbers", fix=TEXTS)
     texts = list(map(as_text, texts))
+    same = Counter(t.strip().casefold() for t in texts)
+    if again := next((t for t in texts if same[t.strip().casefold()] > 1), None):
+        raise DataError(
+            f"the level {again[:40]!r} stands twice: a label of these words may mean either",
+            fix="write each level once, worst first",
+        )
     ends = list(map(ends_of, texts))
     if not all(ends):
         return tuple(texts)
@@ -340,18 +347,20 @@ def _named(label: Any, c: Criterion) -> float | None:
         return int(place) - 1 if place in range(1, len(c.levels) + 1) else None
     if tail and _numbered(c) and _named(tail, c) == len(c.levels) - 1:
         return _named(head, c)
-    for i, level in enumerate(c.levels):
-        if said in (level.casefold(), level.casefold().partition(": ")[0]):
-            return i
-        ends = ends_of(level)
-        if ends is None:
-            continue
-        words = level[OWN.match(level).end() :].strip().casefold()
-        if words and said in (words, level.casefold().removesuffix(words).rstrip(" :=).-–—")):
-            return i
-        if x is not None and ends[0] <= x <= ends[1]:
-            return i
-    return None
+    own = [i for i, level in enumerate(c.levels) if said == level.strip().casefold()]
+    fits = own or [i for i, level in enumerate(c.levels) if _calls(said, x, level)]
+    return fits[0] if len(fits) == 1 else None
+
+
+def _calls(said: str, x: float | None, level: str) -> bool:
+    """Whether a label's words, or its number, mean a level."""
+    level = level.casefold()
+    ends = ends_of(level)
+    if ends is None or said == level.partition(": ")[0]:
+        return said == level.partition(": ")[0]
+    words = level[OWN.match(level).end() :].strip()
+    named = words and said in (words, level.removesuffix(words).rstrip(" :=).-–—"))
+    return bool(named or (x is not None and ends[0] <= x <= ends[1]))
 
 
 def _share(v: Verdict, c: Criterion) -> float | None:

@@ -178,11 +178,16 @@ class LintReport:
         return f"<p>{'<br>'.join(map(html.escape, lines))}</p>{rows_html(head, rows)}"
 
 
+def _what(f: Finding) -> tuple[str | int | None, ...]:
+    return f.code, f.row, f.criterion_id, f.message
+
+
 class Linter:
     """Takes rows in one by one; `report()` at the end. For streams; `lint` is the short way.
 
     rules : "default" (those that are right often enough), "all", or the rules' names. opinion :
-    rows -> findings of a judge (`opinion.opinions`), or None; with it all rows are held.
+    rows -> findings of a judge (`opinion.opinions`), or None; with it all rows are held. told :
+    what the reader found, where the rows do not have it with them: it counts once.
     """
 
     def __init__(
@@ -192,7 +197,9 @@ class Linter:
         keep: int = KEEP,
         rules: str | Collection[str] = "default",
         opinion: Opinion | None = None,
+        told: Iterable[Finding] = (),
     ):
+        self.told = set(map(_what, told))
         self.opinion, self.rows = opinion, []
         self.prompt_tokens, self.keep, self.rules = prompt_tokens, keep, named(rules)
         self.corpus, self.kept = Corpus(), []
@@ -232,7 +239,9 @@ class Linter:
         flawed = self._take(p.findings, {f.code for f in p.findings})
         n = len(p.task.criteria) if p.task else 0
         self.criteria += n
-        flawed |= self._take([*check_row(p, prompt_tokens=self.prompt_tokens), *self.corpus.add(p)])
+        said = self.told.union(map(_what, p.findings))
+        made = [*check_row(p, prompt_tokens=self.prompt_tokens), *self.corpus.add(p)]
+        flawed |= self._take(f for f in made if _what(f) not in said)
         known = {c.id for c in p.task.criteria} if p.task else set()
         self.flawed += n if None in flawed else len(known & flawed)
 
@@ -300,6 +309,7 @@ def lint(
         keep=keep,
         rules=rules,
         opinion=opinion_of(judge, ledger, budget, progress),
+        told=getattr(source, "findings", ()),
     )
     for p in bar(
         stream_of(source),

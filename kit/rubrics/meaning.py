@@ -627,12 +627,12 @@ _HIDDEN = frozenset(_ONES) | {f"{w}s" for w in _ONES}.union(
 TIMES = 20.0  # a weight this many times the median of its row decides alone, or counts for nothing
 BEST = re.compile(
     r"(excellent|outstanding|very good|good|great|yes|always|full|fully|complete|completely"
-    r"|correct|strong|high|best|met|exceeds)\b",
+    r"|correct|strong|high|best|met|exceeds|pass|passes|passed|true)\b",
     re.IGNORECASE,
 )
 WORST = re.compile(
     r"(poor|very poor|bad|terrible|no|none|never|not|missing|absent|incorrect|wrong|weak|low"
-    r"|worst|unmet|fails?|inadequate|unsatisfactory)\b",
+    r"|worst|unmet|fail(?:s|ed|ure)?|inadequate|unsatisfactory|false)\b",
     re.IGNORECASE,
 )
 

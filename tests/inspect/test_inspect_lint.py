@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.data import load_tasks
+from kit.data import iter_tasks, load_tasks
 from kit.data.words import words
 from kit.records import Criterion, Task
 from kit.rubrics import Linter, lint, scan
@@ -308,3 +308,19 @@ def test_what_looks_like_a_note_by_its_words_is_no_error():
     texts = ("Explicitly names Paris.", "Chooses answer B.", "Says that Claude Monet painted it.")
     tasks = [Task(id="t", prompt="p", criteria=[Criterion(id=x, text=x) for x in texts])]
     assert not [f for f in lint(tasks, rules="all").findings if f.severity == "error"]
+
+
+def test_an_empty_prompt_is_one_error():
+    """The reader and the lint both said it: 17 empty instructions of a file were 34 errors."""
+    rows = [
+        {"id": "a", "prompt": " "},
+        {"id": "b", "prompt": "Say hi.", "criteria": ["It greets."]},
+    ]
+    found = lint(load_tasks(rows))
+    assert [f.row for f in found.of("empty-prompt")] == [1]
+    stream = Linter()
+    for row in iter_tasks(rows):
+        stream.add(row)
+    assert stream.report().counts["empty-prompt"] == 1
+    made = lint([Task(id="a", prompt="")])  # of no reader
+    assert len(made.of("empty-prompt")) == 1

@@ -54,6 +54,24 @@ def test_levels_that_cannot_be_paid_in_equal_steps_are_an_error_and_stay_in_meta
 
 
 @pytest.mark.parametrize(
+    "levels", [["poor", "fair", "poor"], ["Poor", "fair", "poor "], [1, 1, 2], "1. a / 1. a / 2. b"]
+)
+def test_a_level_that_stands_twice_is_an_error(levels):
+    """The label "poor" was worth 0 in silence, though it named the worst level and the best."""
+    made, errors = one({"levels": levels})
+    assert errors == {"bad-levels"} and made.levels == () and made.meta["levels"] == levels
+
+
+def test_words_that_two_levels_begin_with_name_neither():
+    levels = ["Weak: no source", "Weak: a wrong source", "Good: its source", "Good"]
+    row = {"id": "t", "prompt": "p", "criteria": [{"id": "c", "text": "c", "levels": levels}]}
+    each = [{**row, "response": x, "labels": {"c": x}} for x in ("Weak", "weak: no source", "good")]
+    found = load_tasks(each)
+    assert [v.value for v in found.verdicts] == [None, 0.0, 1.0]
+    assert [f.code for f in found.findings if f.severity == "error"] == ["unreadable-label"]
+
+
+@pytest.mark.parametrize(
     "levels", [[5, 4, 3], [3.0, 5.0, 4.0], [1.0, 0.5, 0.0], ["4", "3", "5"], ["3", "2", "1"]]
 )
 def test_levels_that_are_numbers_and_do_not_rise_are_an_error(levels):
@@ -73,6 +91,9 @@ def test_levels_that_are_numbers_and_do_not_rise_are_an_error(levels):
     ("levels", "codes"),
     [
         (["Excellent", "Good", "Poor"], ["levels-order"]),
+        (["pass", "fail"], ["levels-order"]),  # "met", "unmet" was seen, this one not
+        (["Passed", "Failed"], ["levels-order"]),
+        (["fail", "pass"], []),
         (WORDS, []),
         (["1", "2", "10"], []),
     ],
