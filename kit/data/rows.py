@@ -27,13 +27,14 @@ from .levels import UNREAD
 from .lines import counts
 from .names import mark, marked
 from .seen import Seen, Tasks
-from .slips import OWN_CRITERION, OWN_TASK, TEXTS, Unread, asks
+from .slips import OWN_CRITERION, OWN_TASK, TEXTS, Unread, answers_in, asks
 from .taskset import Parsed
 from .values import (
     absent,
     as_text,
     beside,
     blank,
+    literal,
     parsed_json,
     says_nothing,
     unused,
@@ -339,7 +340,7 @@ class Row:
                 self.rivals |= {f: "messages" for f in fields if self.data.get(f) != more[name]}
                 self.used.update(f for f in fields if self.data.get(f) == more[name])
         if "criterion" not in self.data:
-            self._answers(task_id, TEXTS if criteria else TEXTS[:3])
+            self._answers(task_id, criteria)
         if more["split"] is None:
             more["split"] = marked({k: v for k, v in self.data.items() if k not in self.used})
         criteria = self._worded(task_id, criteria)
@@ -358,14 +359,14 @@ class Row:
             )
         )
 
-    def _answers(self, task_id: str, names: Iterable[str]) -> None:
-        """Add the answers that stand in lists of texts under these names."""
-        held = {n: parsed_json(self.data.get(n)) for n in names if n not in self.used}
-        held = {n: x for n, x in held.items() if isinstance(x, list)}
-        lists = {n: x for n, x in held.items() if all(isinstance(t, str) for t in x)}
-        self.used |= lists.keys()
-        for i, text in enumerate(itertools.chain.from_iterable(lists.values())):
-            self.respond(task_id, f"r{i}", text, source="data")
+    def _answers(self, task_id: str, criteria: Sequence[Criterion]) -> None:
+        """Add the answers that stand in lists of texts, or as texts by name, in fields for them."""
+        names = [n for n in (TEXTS if criteria else TEXTS[:3]) if n not in self.used]
+        held = {n: answers_in(literal(self.data.get(n)), criteria) for n in names}
+        self.used |= {n for n, each in held.items() if each is not None}
+        each = itertools.chain.from_iterable(filter(None, held.values()))
+        for i, (name, text) in enumerate(each):
+            self.respond(task_id, name or f"r{i}", text, source=name or "data")
 
     def astray(self, names: Iterable[str], there: Mapping[str, Any]) -> None:
         """Count fields of a criterion that nothing reads."""

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from ..records import Criterion, Task, is_held_out
+from ..records import Criterion, Response, Task, is_held_out
 from .chats import is_chat
 from .findings import Finding
 from .labels import FIELDS, SAID, by_criterion, read_label
 from .names import KINDS, OTHER, WEIGHS, against, mark, own, pitfall, spelled, weighs
-from .values import LISTED, as_text, blank, literal, number, parsed_json
+from .values import LISTED, absent, as_text, blank, literal, number, parsed_json
 
 RIGHT = ("met", "unmet")
 VALUES = 100  # of a field that nothing reads are counted
@@ -24,7 +24,11 @@ OWN_CRITERION = frozenset(f.name for f in fields(Criterion))
 CARRIED = ("truth", "history", "sources", "labels", "response")
 # of a criterion: it is judged without what it consists of
 PARTS = ("children", "sub_criteria", "subcriteria", "sub_tasks", "criteria", "items")
-TEXTS = ("responses", "completions", "generations", "outputs", "candidates")  # lists of answers
+TEXTS = ("responses", "completions", "generations", "outputs", "candidates")  # of answers
+# in an object among them: it is one answer, not answers by name
+ONE_ANSWER = frozenset(f.name for f in fields(Response)).union(
+    "response answer output completion content message role model name generator score".split()
+)
 # Patterns of names are of names in one spelling: names.spelled.
 _WHO = "human|gold|expert|physician|rater|annotator|grader|reviewer|labell?er|judge"
 JUDGED = re.compile(  # what is said of an answer, on one criterion or on each
@@ -92,7 +96,8 @@ class Unread:
         said = judged(name, value)
         one = self.what or "criterion" in there
         worth = said or weighs(name, value) or (self.what and own(name) in OWN)
-        lost = (one and worth) or (not self.what and _lost(name, there))
+        answers = name in TEXTS and not bare and isinstance(value, (str, list, Mapping))
+        lost = (one and worth) or (not self.what and (answers or _lost(name, there)))
         may = holds(name, value)
         if lost or (may and (bare or self.what) and "constraint" not in spelled(name)):
             seen[1:4] = where, None if said else seen[2], "error"
@@ -245,7 +250,6 @@ def _of_criteria(name: str, there: Mapping[str, Any]) -> bool:
     signs = (
         name in SCALES and isinstance(value, (list, Mapping)),
         name == "scale" and re.match(r"\d+\s*(?:-|–|to)\s*\d+", as_text(value)),
-        name in TEXTS and items,
         any(on in ids or on in texts for on, _ in by_criterion(value) or ()),
         alone
         and not alone["other"]
@@ -287,6 +291,23 @@ def of_answer(name: str, value: Any) -> bool:
         number(value) is not None
         and not re.fullmatch(r"(?:.*_)?(?:id|uid|key|index|idx)", spelled(name))
     )
+
+
+def answers_in(value: Any, criteria: Iterable[Criterion]) -> list[tuple[str | None, str]] | None:
+    """(name, text) of the answers that a list of texts, or an object name -> text, holds; None for
+    what is neither: an object that is one answer, or that holds labels by criterion.
+
+    >>> answers_in(["Nile"], ()), answers_in({"m1": "Nile"}, ()), answers_in({"text": "Nile"}, ())
+    ([(None, 'Nile')], [('m1', 'Nile')], None)
+    """
+    if isinstance(value, Mapping):
+        said = ONE_ANSWER.union(*((c.id, c.text) for c in criteria))
+        there = {str(k): x for k, x in value.items() if not absent(x)}
+        each = [] if any(spelled(k) in said or k in said for k in there) else [*there.items()]
+    else:
+        each = [(None, x) for x in value] if isinstance(value, list) else []
+    good = (each or value == []) and all(isinstance(x, str) for _, x in each)
+    return each if good else None
 
 
 def judged(name: str, value: Any) -> bool:

@@ -445,6 +445,30 @@ def test_labels_of_which_the_first_rows_have_none_are_errors():
 
 
 @pytest.mark.parametrize("name", ["responses", "completions", "outputs", "candidates"])
+def test_answers_by_name_are_read_and_one_text_is_an_error(name):
+    """{"m1": "Nile", "m2": "Po"}, or one text, was left out with an info: no answer, exit code 0,
+    where a list of texts gave two answers, and one of objects an error."""
+    row = {"id": "a", "prompt": "p?", "criteria": [{"id": "c", "text": "Names the river"}]}
+    found = load_tasks([{**row, name: {"m1": "Nile", "m2": "Po", "m3": None}}])
+    assert [(r.id, r.source, r.text) for r in found.responses] == [
+        ("m1", "m1", "Nile"),
+        ("m2", "m2", "Po"),
+    ]
+    assert not found.findings and not found.tasks[0].meta
+    assert [r.text for r in load_tasks([{**row, name: "['Nile', 'Po']"}]).responses] == [
+        "Nile",
+        "Po",
+    ]
+    # one text, one answer, labels by criterion, several answers a name
+    for odd in ("Nile", {"text": "Nile", "model": "m"}, {"c": "Nile"}, {"m1": ["Nile", "Po"]}):
+        found = load_tasks([{**row, name: odd}])
+        assert not found.responses and found.tasks[0].meta == {name: odd}
+        said = [(f.code, f.severity, f.field) for f in found.findings]
+        assert said == [("unread-field", "error", name)]
+    assert not [f for f in load_tasks([{**row, name: 3}]).findings if f.severity == "error"]
+
+
+@pytest.mark.parametrize("name", ["responses", "completions", "outputs", "candidates"])
 def test_a_list_of_answers_beside_its_criteria_is_read(name):
     """It was an info, and the task had no answer; objects there are an error."""
     row = {"id": "t", "prompt": "p", "criteria": ["x"], name: ["R0", "R1"]}
