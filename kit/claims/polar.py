@@ -26,6 +26,7 @@ _SHORT = re.compile(  # "That is correct", "Not so", "Wrong", "No"
     r"(?:correct|right|true|so|indeed|the case|(?P<false>incorrect|wrong|false|untrue))"
     r"|yes|(?P<nay>no)"
 )
+_TOLD = {"yes", "no", "not", "so", "also", "and", "then"}  # "certainly yes" is yes
 CUT = re.compile(
     r"[()]|\s[–—-]\s|[,;:.!](?=\s|$)|\b(?:but|because|since|while|whereas|although|though|which|as)\b",
     re.I,
@@ -82,7 +83,8 @@ def _says(words: Sequence[str], asked: Sequence[str], free: frozenset[str], pass
 
     free : words that change nothing; passive : the question may be said again in the passive.
     """
-    if m := _SHORT.fullmatch(" ".join(words)):
+    plain = [w for w in words if w not in lx.POLAR_FRONT or w in _TOLD]
+    if m := _SHORT.fullmatch(" ".join(plain or words)):
         return POLES[sum(map(bool, m.groups())) % 2 == 0]
     first = next((w for w in words if w not in lx.POLAR_FRONT), "")
     if first in lx.ASKS or lx.POLAR_OPEN.difference(asked).intersection(words):

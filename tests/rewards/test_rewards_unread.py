@@ -121,7 +121,9 @@ def test_a_contraction_says_what_it_says_written_out(text, way):
         assert (value > 0.89) if truth == way else value == 0, (text, truth)
 
 
-@pytest.mark.parametrize("text", ["Yes.", "Yes, it does.", "It does.", "Yes, both do."])
+@pytest.mark.parametrize(
+    "text", ["Yes.", "Definitely yes.", "Yes indeed.", "It does.", "Yes, both do."]
+)
 def test_yes_to_a_question_for_a_direction_is_unread_where_it_may_be_right(text):
     """To "Does it rise?", "Yes." cost as much as "No." did; where it falls, it is wrong."""
     assert isinstance(directed(text, RISE, freezing_point="up"), str)
