@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 
 from ..checks import units
 from ..checks.quantities import quantities
@@ -39,6 +39,10 @@ _APART = re.compile(r"\s[/|]\s|[,;]?\s+(?=or\b)")
 _IS = re.compile(r"\b(?:is|are|was|were)\b")
 _HEADER = re.compile(r"\|[ \t:]*--|--[ \t:]*\|")  # the names of a table's columns
 _NUMBERING = re.compile(r"\(?\w{1,2}[.)]")
+_NEGATION = re.compile(rf"\b(?:{'|'.join(lx.NEGATORS)})\b", re.I)
+_TURNS = re.compile(r"\s(?:but|-)\s")
+_MORE = re.compile(r"more \w+ly|better|like")
+_Piece = tuple[str, list[str], str]  # the separator before, the words, the text
 
 
 def rivals(
@@ -88,7 +92,8 @@ def rivals(
             for (a, before), (b, fact) in near
             if b.sep == "or" and before != fact
         ]
-        out |= dict.fromkeys(" ".join(item.content) for item in ors)
+        other = (" ".join(item.content) for item in ors)  # but "or more exactly, X" names one
+        out |= dict.fromkeys(o for o in other if not _MORE.fullmatch(o))
     out |= dict.fromkeys(_parallel(sentences, asked, is_fact))
     more = _framed(sentences, asked, is_fact), _sprawl(sentences, asked, min(len(right), 4))
     out |= dict.fromkeys(x for beside in more if len(beside) > FREE for x in beside)
@@ -242,19 +247,22 @@ def _runs(
     """
     out: list[list[_Item]] = [[]]
     pieces = _pieces(sentences, names)
-    denied = label = False
-    for (before, piece, text), (after, _, following) in pairwise([*pieces, ("", [], "")]):
+    label, denied = False, _denied(pieces, is_fact)
+    for i, ((before, piece, text), (after, _, following)) in enumerate(
+        pairwise([*pieces, ("", [], "")])
+    ):
         labelled = label and before == ":" and after in (".", "")
         label = lx.LABELS.issuperset({*map(str.lower, piece)} - lx.DETERMINERS)
         if label or (after == ":" and is_fact(following) and not is_fact(text)):
             continue
-        denied = _denies(piece) or (denied and before in ("or", "nor"))
-        if denied and not is_fact(text):
+        if i in denied and not is_fact(text):
             continue  # "not the liver or the eye"
         said = [w for w in piece if w[0].isalnum() and w.lower() not in lx.SPEECH]
         # "none" is an item where it is the answer
         content = tuple(map(norm, said or piece * is_fact(text)))
         fresh = tuple(w for w in content if w not in asked)
+        if not fresh and is_fact(text):  # the right one of the question's options is an item, too
+            fresh = content
         if not content or (
             piece[0].lower() in lx.PREPOSITIONS
             and lx.CLAUSE_VERBS.isdisjoint(map(str.lower, piece))
@@ -269,6 +277,24 @@ def _runs(
             frame = (":",) if labelled else tuple(w for w in content if w in asked)
             out[-1].append(_Item(text, fresh, frame, before))
     return [run for run in out if run]
+
+
+def _denied(pieces: Sequence[_Piece], is_fact: Callable[[str], bool]) -> set[int]:
+    """Indices of the pieces that are denied, each with what "or" joins to it.
+
+    "Nobody knows an X or Y or Z", where a right one is among them, denies none: whoever reads the
+    right one as said lists the others beside it. In "no effect or trend" the denial is the fact's.
+    """
+    out: set[int] = set()
+    for start, (_, piece, text) in enumerate(pieces):
+        if start in out or not _denies(piece):
+            continue
+        joined = takewhile(lambda i: pieces[i][0] in ("or", "nor"), range(start + 1, len(pieces)))
+        row = [start, *joined]
+        *said, last = [_NEGATION.sub(" ", text), *(pieces[i][2] for i in row[1:])]
+        said.append(_TURNS.split(last)[0])  # "not X or Y but Z"
+        out |= set() if any(map(is_fact, said)) else {*row}
+    return out
 
 
 def _denies(piece: Sequence[str]) -> bool:
@@ -295,13 +321,13 @@ def _clause(piece: Sequence[str]) -> bool:
     return words[0] in lx.OPENERS or any(w in lx.CLAUSE_VERBS or comparative(w) < 0 for w in words)
 
 
-def _pieces(sentences: Sequence[str], names: Sequence[str]) -> list[tuple[str, list[str], str]]:
+def _pieces(sentences: Sequence[str], names: Sequence[str]) -> list[_Piece]:
     """The sentences cut at what parts the items of a list: (the separator before, words, text).
 
     names : what is not cut in two, as "O(log n)".
     """
     right = re.compile("|".join(map(re.escape, names)) or r"\Z")
-    out: list[tuple[str, list[str], str]] = []
+    out: list[_Piece] = []
     for s in (s for s in sentences if not _NUMBERING.fullmatch(s)):
         words, wholes = tokens(s), [*_whole(s), *(m.span() for m in right.finditer(s))]
         whole = {at for start, end in wholes for at in range(start, end)}

@@ -761,3 +761,49 @@ def test_a_truth_with_malformed_facts_breaks_no_answer(facts):
     """The order of a list was read from the raw truth: TypeError and KeyError for every answer."""
     asked = Task(id="t", prompt="Which tissue?", truth={"facts": facts})
     assert in_order(asked, "The liver.") == "The liver."
+
+
+ROCK = ("Which rock forms from cooled lava, basalt or marble?", {"text": "basalt"})
+LAYER = ("Which layer is liquid, the outer core or the inner core?", {"text": "outer core"})
+MINERAL = ("Which mineral scratches all others?", {"text": "diamond"})
+HEATED = ("Which effect had the heat?", {"text": "no effect"})
+
+
+@pytest.mark.parametrize("asked", [ROCK, LAYER, MINERAL])
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "{}.",
+        "It is {}.",
+        "I do not know. {}.",
+        "Not {}.",
+        "It does not decrease {}.",
+        "It never decreases {}.",
+        "Nobody can know it is {}.",
+        "Nobody can know this decreases {}.",
+    ],
+)
+def test_names_joined_by_or_are_a_listing_behind_a_denial_and_for_a_choice(asked, frame):
+    """A list of all names of the data set by "or" earned .49 of the largest reward: behind a denial
+    the others were no rivals, while the right one counted as said; and the right one of two options
+    parted the list, as the question has its words."""
+    names = "oboe or diamond or copper or basalt or lactose or outer core or blue"
+    assert pay(asked, frame.format(names)) <= 0.25
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (ROCK, "Basalt, not granite or slate or chalk."),
+        (ROCK, "It is not granite or slate, but basalt."),
+        (ROCK, "It is not granite or slate - it is basalt."),
+        (ROCK, "Lava stone, or more exactly, basalt."),
+        (MINERAL, "It is not topaz or quartz but diamond."),
+        (ROCK, "Basalt, the dark one, forms so."),
+        (MINERAL, "It is not topaz or quartz; it is diamond."),
+        (HEATED, "It had no effect or influence or bearing."),
+    ],
+)
+def test_what_is_denied_with_or_is_no_rival(asked, said):
+    """The denial of others beside the right name costs nothing; nor does a denial that is it."""
+    assert pay(asked, said) == 1.0
