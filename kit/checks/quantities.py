@@ -254,8 +254,8 @@ def _numerals(text: str) -> list[Quantity]:
             value = value if sign["minus"] == "+" else -value
             start = sign.start(sign.lastgroup or 0)
         power = bool(m["power"]) and float(f"1e{m['power']}") != abs(value)
-        sign_of_money = text[m.start() - 1 : m.start()]
-        tail = f" {sign_of_money}" * (sign_of_money in tuple("$€£")) + text[at : at + 60]
+        money = units.MONEY.search(text, *before)
+        tail = (f" {money[0].strip()}" if money else "") + text[at : at + 60]
         part = "power" if power else "ordinal" * bool(re.match(r"(?:st|nd|rd|th)\b", tail))
         if math.isfinite(value) and (m[0].lower() != "one" or _LONE.match(tail)):
             out.append(Quantity(value, start, at, value, tail, part))
@@ -299,7 +299,7 @@ _LIMIT = re.compile(  # near, most, least: it may also be the number itself, "th
     \s*(?:about\ |(?:the|an?)[ ]
         (?:(?:[a-z]+\ )?(?:threshold|cut-?off|limit|level|mark|value)\ of[ ])?
     )?
-    [$€£]?\Z
+    [$€£¥₹]?\Z
     """,
     re.X | re.I,
 )

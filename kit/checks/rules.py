@@ -9,6 +9,7 @@ from typing import Any
 
 from ..records import Response, Task, leaves
 from . import text as text_of
+from . import units
 from .arguments import Arguments, Finding, Rule
 from .language import CODES, language
 from .quantities import NUMBER_WORDS, agrees, listed, quantities, readable
@@ -244,7 +245,8 @@ def _number(task: Task, response: Response, args: Arguments) -> Finding:
     "12 288" is 12288, or 12 and 288. What the answer denies ("not 42"), lists beside five others,
     or says as a part of something else ("less than 42", "42 million") it does not give. An answer
     of numbers alone ("41, 42") chooses none, unless other checks of the task ask for the others.
-    unit : a number in another one is converted, one without any is taken as meant. which : any,
+    unit : a number in another one is converted, one without any is taken as meant; where it may be
+    several ("degrees"), it is the one that the prompt asks for. which : any,
     first or last. Of an answer with an <answer> block or a \\boxed{} only the last one is read.
     """
     value = args.number("value")
@@ -254,7 +256,7 @@ def _number(task: Task, response: Response, args: Arguments) -> Finding:
     which = args.get("which", "any")
     if which not in ("any", "first", "last"):
         raise args.wrong("which", f"which is {which!r}", "write any, first or last")
-    unit = next(iter(args.strings("unit")), "")
+    unit = units.meant(f"1 {next(iter(args.strings('unit')), '')}", task.prompt)[2:]
     text = readable(text_of.visible(text_of.given(response.text)))
     every = quantities(text)
     row = listed(text, every)
@@ -267,7 +269,10 @@ def _number(task: Task, response: Response, args: Arguments) -> Finding:
     twice = [n for q in apart for n in quantities(text[q.start : q.end].replace(" ", "; "))]
     tried = {"any": found + twice, "first": found[:1], "last": found[-1:]}[which]
     nearest = min((q.value for q in tried), key=lambda x: abs(x - value), default=None)
-    right = {q.value for q in tried if agrees(q, value, tolerance, unit, percent=not unit)}
+    agree = [q for q in tried if agrees(q, value, tolerance, unit, percent=not unit)]
+    if agree and all(units.several(q.value, q.tail, unit) for q in agree):
+        return Finding(None, f"which of several units {unit!r} is, nothing says")
+    right = {q.value for q in agree}
     checks = [c.check for c in task.criteria if c.check and c.check["name"] == "number"]
     known = right | {x.get("value") for x in checks}
     # other words and operators than numbers and what stands around a guess

@@ -6,35 +6,59 @@ import re
 from functools import lru_cache
 from typing import Any
 
+_CENTS = {"US": "dollar", "euro": "euro"}
+_DEGREES = ("°", "° ", "degree ", "degrees ", "deg ")
+_SCALES = {"degC": "C Celsius centigrade", "degF": "F Fahrenheit", "kelvin": "K Kelvin"}
 _SPOKEN = {
     **dict.fromkeys(("%", "percent", "per cent", "pct", "percentage points"), "percent"),
-    **dict.fromkeys(("° C", "°C", "degrees C", "degrees Celsius", "Celsius", "centigrade"), "degC"),
-    **dict.fromkeys(("° F", "°F", "degrees F", "degrees Fahrenheit", "Fahrenheit"), "degF"),
-    **dict.fromkeys(("bp", "base pairs", "base pair", "bases", "nt", "nucleotides"), "base_pair"),
-    **dict.fromkeys(("€", "euros", "EUR"), "euro"),
-    **dict.fromkeys(("$", "dollars", "USD"), "dollar"),
+    **{d + x: unit for unit, of in _SCALES.items() for x in of.split() for d in _DEGREES},
+    **{"Celsius": "degC", "centigrade": "degC", "Fahrenheit": "degF", "Kelvin": "kelvin"},
+    **{f"{p}base pair{s}": f"{p}base" for p in ("", "kilo", "mega", "giga") for s in ("", "s")},
+    **{f"{of} cent{s}": f"{unit}_cent" for of, unit in _CENTS.items() for s in ("", "s")},
+    **dict.fromkeys(("US dollar", "US dollars"), "dollar"),
+    **{"€": "euro", "$": "dollar", "£": "pound_sterling", "¥": "yen", "₹": "rupee"},
     **{"x g": "standard_gravity"},  # of a centrifuge; "12,000 g" may say it, too
-    **{"kbp": "kilobase_pair", "Mbp": "megabase_pair", "Gbp": "gigabase_pair"},
     **{"light years": "light_year", "light-years": "light_year", "Cal": "kcal", "Å": "angstrom"},
-    **{
-        "electron volts": "eV",
-        "Kelvin": "kelvin",
-        "AU": "au",
-        "£": "pound_sterling",
-        "yrs": "year",
-    },
+    **{"electron volts": "eV", "AU": "au", "yrs": "year"},
 }
+_LOWERED = {said.lower(): unit for said, unit in _SPOKEN.items()}  # for several words
+_DEFINED = (  # what pint lacks; what is made of one of them ("kilobases", "0.20 dollars") converts
+    "base = [base] = bp = base_pair = nt = nucleotide",
+    "codon = 3 base",
+    "dollar = [dollar] = USD = buck",
+    "dollar_cent = 0.01 dollar",
+    "dime = 0.1 dollar",
+    "euro = [euro] = EUR",
+    "euro_cent = 0.01 euro",
+    "pound_sterling = [gbp] = GBP",
+    "penny = 0.01 pound_sterling = pence",
+    "shilling = 0.05 pound_sterling",
+    *(
+        "yen = [yen] = JPY",
+        "yuan = [yuan] = CNY",
+        "rupee = [rupee] = INR",
+        "ruble = [ruble] = rouble",
+    ),
+    *("franc = [franc] = CHF", "peso = [peso]", "krone = [krone] = krona = kroner = kronor"),
+    "international_unit = [activity] = IU",
+    "ppb = 1e-9",
+)
 _SEVERAL = {  # one sign, several units: whichever fits the wanted one
     **{
         "g": ("gram", "standard_gravity"),
         "C": ("degC", "coulomb"),
         "F": ("degF", "farad"),
-        "kb": ("kilobase_pair", "kilobit"),
+        **{f"{p[0]}b": (f"{p}base", f"{p}bit") for p in ("kilo", "Mega", "Giga")},
     },
-    **dict.fromkeys(("°", "degree", "degrees"), ("degree", "degC", "degF")),
+    **dict.fromkeys(("°", "degree", "degrees"), ("degree", "degC", "degF", "kelvin")),
+    **dict.fromkeys(("¢", "cent", "cents"), ("dollar_cent", "euro_cent")),
+    **dict.fromkeys(("p", "penny", "pennies"), ("penny", "dollar_cent")),
+    **dict.fromkeys(("pound", "pounds"), ("pound", "pound_sterling")),
 }
-_PROSE = "in a at as am pm are is on or to of an and the per by for from x so no up".split()
-_NAME = r"[^\W\d_]+|°(?:\s?[CF]\b)?|[%$€£]"
+_PROSE = r"in|a|at|as|am|pm|are|is|on|or|to|of|an|and|the|per|by|for|from|x|so|no|up|p(?=\s?[<>=])"
+_SIGNS = "$€£¥₹"
+MONEY = re.compile(rf"(?<!\d)(?<!\d )(?:[{_SIGNS}]|\b(?:USD|EUR|GBP|JPY|CNY|INR|CHF)) ?\Z")
+_NAME = rf"[^\W\d_]+|°(?:\s?[CFKcfk]\b)?|[%¢{_SIGNS}]"
 _POWER = r"(?:\^?-?\d(?!\d))?"
 _EACH = r"\b(?:once )?(?:per|each|every|in (?:a|an|one))\b"
 _TIMES = {  # unit of time: its names and adverbs; "every second day" is no second
@@ -64,9 +88,9 @@ _CLAUSE = re.compile(rf"(?:(?!{_ENDS})[^.,;:()\d]|(?<=\^)\d|(?<=\^-)\d)*")
 _WORDS = "|".join(
     sorted(map(re.escape, (k for k in _SPOKEN if " " in k or "-" in k)), key=len)[::-1]
 )
-_FIRST = rf"(?:(?:{_WORDS})\b|(?:(?:square|cubic)\s)?(?:{_NAME}){_POWER})"
+_FIRST = rf"(?:(?i:{_WORDS})\b|(?:(?:square|cubic)\s)?(?:{_NAME}){_POWER})"
 _SAID = re.compile(
-    rf"[\s-]?((?:{_TIMED})|x g\b(?!\s?[/^·])|(?!(?i:{'|'.join(_PROSE)})\b(?!\s?[/^·])){_FIRST}"
+    rf"[\s-]?((?:{_TIMED})|x g\b(?!\s?[/^·])|(?!(?i:{_PROSE})\b(?!\s?[/^·])){_FIRST}"
     rf"(?:{_JOIN}(?:\((?:{_NAME}){_POWER}(?:[ ·*](?:{_NAME}){_POWER})*\)|{_FIRST})"
     rf"|[ ·](?:{_NAME})\^?-\d|{_TIMED})*)"
 )
@@ -77,16 +101,15 @@ def _registry() -> Any:
     import pint
 
     registry = pint.UnitRegistry(on_redefinition="ignore")
-    registry.load_definitions(
-        ["base_pair = [base]", "euro = [euro]", "dollar = [dollar]", "pound_sterling = [gbp]"]
-    )
+    registry.load_definitions(_DEFINED)
     return registry
 
 
 @lru_cache(maxsize=4_096)
 def _unit(text: str) -> Any:
     """The unit that a word or an expression names, or None."""
-    text = _RATE.sub(lambda m: f"/{m.lastgroup}", _SPOKEN.get(text, text))
+    spoken = _SPOKEN.get(text) or (not text.isalpha() and _LOWERED.get(text.lower())) or text
+    text = _RATE.sub(lambda m: f"/{m.lastgroup}", spoken)
     text = re.sub(r"\A/", "1/", text)
     text = re.sub(r"\b(square|cubic)\s+(\w+)", lambda m: f"{m[2]}^{2 + (m[1] == 'cubic')}", text)
     text = re.sub(r"(?<=[^\W\d_])(-?\d)", r"^\1", re.sub(_PER, "/", text))
@@ -102,15 +125,63 @@ def _unit(text: str) -> Any:
 
 
 @lru_cache(maxsize=4_096)
-def _read(text: str) -> tuple[Any, ...]:
-    """The units that a text may begin with, longest expression first; () for none."""
+def _parsed(text: str) -> tuple[str, tuple[Any, ...]]:
+    """The longest expression that a text may begin with and that names a unit, and the units that
+    it may name; nothing for none."""
     m = _SAID.match(text)
     ends = [j.start() for j in re.finditer(rf"{_JOIN}|\s|\Z", m[1])] if m else []
     for said in (m[1][:end] for end in reversed(ends)):
         found = tuple(filter(None, map(_unit, _SEVERAL.get(said, (said,)))))
         if found:
-            return found
-    return ()
+            return said, found
+    return "", ()
+
+
+def _read(text: str) -> tuple[Any, ...]:
+    return _parsed(text)[1]
+
+
+_ASKED = (  # where a question has the unit that it asks for: "in degrees Celsius", else anywhere
+    re.compile(r"\b(?:in|to|into) (?=[^\W\d]|[°¢])(?![^.?!]*\bor\b)", re.I),
+    re.compile(r"(?<!\w)(?<!\d )(?=[^\W\d]|[°¢])"),
+)
+
+
+@lru_cache(maxsize=4_096)
+def meant(text: str, prompt: str) -> str:
+    """The text with the unit that the question asks for in place of one that may be several.
+
+    >>> meant("29.8 degrees", "What is it in degrees Celsius?"), meant("90°", "At 20 °C?")
+    ('29.8 degrees Celsius', '90°')
+    """
+    for m in reversed([*re.finditer(r"(?<=\d)[\s-]?(?=[^\W\d]|[°¢])", text)]):
+        said, found = _parsed(text[m.end() :])
+        for place in _ASKED if len(found) > 1 else ():
+            asked = [_parsed(prompt[at.end() :]) for at in place.finditer(prompt)]
+            one = {units[0]: words for words, units in reversed(asked) if len(units) == 1}
+            fits = [words for unit, words in one.items() if unit in found]
+            if len(fits) == 1:
+                text = f"{text[: m.end()].rstrip()} {fits[0]}{text[m.end() + len(said) :]}"
+                break
+    return text
+
+
+def known(unit: str) -> bool:
+    """True for a unit of measurement: "mg", no "mice".
+
+    >>> known("mg"), known("mice"), known("")
+    (True, False, False)
+    """
+    return bool(_read(unit))
+
+
+def several(value: float, tail: str, unit: str) -> bool:
+    """True where a number comes to several values, since `unit` may be several units.
+
+    >>> several(30, " °F", "degrees"), several(30, " degrees", "degrees"), several(30, " °F", "°C")
+    (True, False, False)
+    """
+    return bool(unit) and len({f"{v:.9g}" for v in values(value, tail, unit)}) > 1
 
 
 def said(text: str) -> str:
@@ -184,9 +255,10 @@ def values(
         return [value / 100, value][: 1 + percent] if share else [value]
     if _PERCENT.match(unit):
         return [value] if share else [100 * value] * (not _read(tail))
-    if re.match(rf"[\s-]?{re.escape(unit)}(?!\w|\s?[/^·*]|\s+{_EACH})", tail):
+    (said, found), wanted = _parsed(tail), _read(unit)
+    more = said.lower() in _LOWERED and len(said) > len(unit)  # "degrees Celsius" for "degrees"
+    if not more and re.match(rf"[\s-]?{re.escape(unit)}(?!\w|\s?[/^·*]|\s+{_EACH})", tail):
         return [value]
-    found, wanted = _read(tail), _read(unit)
     if not found:
         return [value]
     if not wanted:

@@ -105,7 +105,18 @@ def truths(task: Task) -> list[Mapping[str, Any]]:
     texts = (
         (f, alone(f["text"], task.prompt)) for f in rows if isinstance(f, Mapping) and "text" in f
     )
-    return [f if text == f["text"] else {**f, **named(text)} for f, text in texts]
+    facts = (f if text == f["text"] else {**f, **named(text)} for f, text in texts)
+    return [_in_unit(f, task.prompt) for f in facts]
+
+
+def _in_unit(fact: Mapping[str, Any], prompt: str) -> Mapping[str, Any]:
+    """The fact in the unit that the question asks for, where its own may be several: "degrees"."""
+    unit = units.meant(f"1 {fact.get('unit') or ''}", prompt)[2:]
+    text, *also = [units.meant(name, prompt) for name in (fact["text"], *fact.get("aliases", ()))]
+    own = {**fact, "unit": unit} if unit else fact
+    known = {key: value for key, value in own.items() if value is not None}
+    settled = {**named(text), **known, "text": text, "aliases": also}
+    return own if text == fact["text"] else settled
 
 
 _END = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?!\d)"

@@ -38,6 +38,7 @@ from .bags import (
     stated,
     surplus,
     truths,
+    wanted,
 )
 from .choice import decided, guesses, labelled, offered, others
 from .compare import first, misplaced, relation
@@ -69,7 +70,8 @@ def matched(fact: Mapping[str, Any], sentences: Sequence[str], prompt: str = "")
     """True when some sentence asserts this fact: by name, alias, or number within tolerance.
 
     A number in another unit is converted, one of another kind is wrong; one without a unit is taken
-    in the fact's, except that a percentage needs its sign.
+    in the fact's, except that a percentage needs its sign. A unit that may be several ("degrees")
+    is the one that the question asks for; where it asks for none, `kit.claims.unclear` says so.
 
     Where `prompt` asks for the most, a sentence that calls the thing the least does not assert it.
 
@@ -132,9 +134,10 @@ def places(fact: Mapping[str, Any], sentence: str, prompt: str = "") -> list[int
     free = {w for t in (prompt, *names) for w in phrase_words(t)}
     beside = free | fact.get("beside", frozenset())
     of, limits = fact.get("number") is not None, "side" in fact
+    read = re.compile(r"[\d.,]+" if of and fact.get("unit") else "(?!)")  # with its unit, below
     raw, normed, starts, marks = _read(sentence)
     out = []
-    for m in find(normed, [(t, t) for t in names if not (of and signed(t))]):
+    for m in find(normed, [(t, t) for t in names if not ((of and signed(t)) or read.fullmatch(t))]):
         own = any(w in lx.SELF_NEGATING or w.endswith("n't") for w in normed[m.start : m.end])
         last = starts[m.end - 1] + len(raw[m.end - 1])
         side, at, _ = limit(sentence, starts[m.start], sentence[last:])
@@ -452,6 +455,14 @@ def _new(text: str, task: Task) -> set[str]:
 _ASIDE = re.compile(r"(?<=\w) \([^()\d]*\)")  # "four strings (G, D, A and E)": what is counted
 
 
+def _counts(task: Task) -> bool:
+    """True where a question asks how many there are of something: the names of these are no
+    rivals of a number."""
+    facts = [named(f["text"]) | f for f in facts_of(task)]
+    counted = (f.get("number") is not None and not units.known(wanted(f)[2]) for f in facts)
+    return "how many" in task.prompt.lower() and all(counted)
+
+
 @once
 def precision(task: Task, text: str) -> tuple[float, list[str]]:
     """(matched / (matched + rivals), the rivals); 1.0 where nothing is listed beside the facts."""
@@ -467,6 +478,8 @@ def precision(task: Task, text: str) -> tuple[float, list[str]]:
         candidates=task.truth.get("candidates", ()),
         names=names(task),
     )
+    if _counts(task):  # "Four strings: G, D, A and E" lists what it counts
+        listed = [x for x in listed if numbers(x) or not lx.AMOUNTS.isdisjoint(x.split())]
     wrong = contradicted(task, said)
     wrong += [f"{facts_of(task)[i]['text']} elsewhere" for i in sorted(swapped(task, said))]
     beside = list(dict.fromkeys([*listed, *surplus(task, said), *wrong]))

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from ..checks import units
 from ..checks.quantities import datings, readable
 from ..records import Task
 from . import lexicon as lx
 from . import polar
-from .bags import FIELD, SISTERS, named, names, right_numbers, surname
+from .bags import FIELD, SISTERS, given, named, names, right_numbers, surname, wanted
 from .choice import offered, others, sides
 from .compare import clauses, opaque, ranked, ungraded
 from .factual import SPLIT, facts_of, found, matched, polar_of, precision, statements
@@ -56,6 +57,8 @@ def _why(task: Task, text: str) -> str:
         return f"whether the right side is meant is not said plainly: {side}"
     if kin := not hit and _kin(task, text):
         return f"whether this is {kin!r} is not known: its words are there in other forms"
+    if scale := hit and _scale(task, text):
+        return f"which unit the key's number is in is not said: {scale}"
     if hit and (other := _options(task, text)):
         return f"whether the answer is {other[0]!r} is not said plainly"
     # what is not paid is known: if a wrong guess were unknown, guessing would cost nothing
@@ -92,6 +95,27 @@ def _side(task: Task, text: str) -> str:
     agrees = _RIGHT.search(said) if both else None
     right = agrees and "right" in phrase_words(" ".join(names(task)).lower())
     return agrees[0].strip(" ,") if agrees and right else ""
+
+
+def _scale(task: Task, text: str) -> str:
+    """Where a text gives a fact's number in one of several units that its own may be; "" elsewhere.
+
+    >>> t = Task(id="t", prompt="How hot?", truth={"facts": [{"text": "30 degrees", "number": 30}]})
+    >>> _scale(t, "It is 30 °F."), _scale(t, "30 degrees.")
+    ('It is 30 °F.', '')
+    """
+    rows = [named(f["text"]) | f for f in facts_of(task)]
+    facts = [(f, wanted(f)[2]) for f in rows if f.get("number") is not None]
+    return next(
+        (
+            s
+            for s in statements(text, task.prompt)
+            for f, unit in facts
+            for q in given(s, f)
+            if units.several(q.value, s[q.end :] if "far" in f else q.tail, unit)
+        ),
+        "",
+    )
 
 
 def _options(task: Task, text: str) -> list[str]:

@@ -561,3 +561,103 @@ def test_a_force_of_the_centrifuge_is_a_unit(fact, said, value, unit):
     key = fact | ({"unit": fact["text"].split(" ", 1)[1]} if unit else {})
     asked = "How was it spun?"
     assert {s: v for s in said.split("|") if (v := paid(key, s, asked)) != value} == {}
+
+
+def graded(prompt, wanted, text):
+    """The value of an answer to a question with one fact; None where it is not read."""
+    task = Task(id="t", prompt=prompt, truth={"facts": [wanted]})
+    part = verify("factual", task, Response(task_id="t", id="r", text=text))
+    return part.low if part.low == part.high else None
+
+
+MELTS = "What is the melting point of gallium{}?"
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"text": "29.8 degrees", "number": 29.8, "tolerance": 0.2},
+        {"text": "29.8°"},
+        {"text": "29.8", "number": 29.8, "tolerance": 0.2, "unit": "degrees"},
+    ],
+)
+def test_degrees_are_of_the_scale_that_the_question_asks_for(wanted):
+    """Both 29.8 °C and 29.8 °F were right, and 85.6 °F and 302.95 K as well, where the key said
+    "29.8 degrees" and the question "in degrees Celsius"."""
+    for end in (" in degrees Celsius", " (°C)", " in Celsius, if it boils at 4044 °F"):
+        for text in ("29.8 °C", "29.8 degrees", "It is 29.8°.", "29.8 degrees celsius", "29.8"):
+            assert graded(MELTS.format(end), wanted, text) == 1, (end, text)
+        for text in ("29.8 °F", "29.8 degrees fahrenheit", "29.8 K", "29.8 deg F", "30 kg"):
+            assert graded(MELTS.format(end), wanted, text) == 0, (end, text)
+        assert graded(MELTS.format(end), wanted, "302.95 K") == 1  # converted
+
+
+def test_degrees_of_which_nothing_says_the_scale_are_not_read_as_one():
+    """An answer in Celsius and one in Fahrenheit were paid alike, though they contradict."""
+    wanted = {"text": "29.8 degrees", "number": 29.8}
+    for end in ("", " in Celsius or Fahrenheit"):
+        assert graded(MELTS.format(end), wanted, "It is 29.8 degrees.") == 1
+        for text in ("29.8 °F", "29.8 °C", "29.8 degrees Fahrenheit", "85.64 °F"):
+            assert graded(MELTS.format(end), wanted, text) is None, (end, text)
+        assert graded(MELTS.format(end), wanted, "31 °C") == 0
+    assert graded("At 20 °C, what is the angle?", fact(90, "degrees"), "90°") == 1
+
+
+def test_a_check_of_degrees_takes_the_scale_of_the_prompt():
+    def status(prompt, answer):
+        check_ = {"name": "number", "value": 30, "unit": "degrees"}
+        return check(
+            Task(id="t", prompt=prompt),
+            Response(task_id="t", id="r", text=answer),
+            Criterion(id="c", text="x", check=check_),
+        ).status
+
+    assert status("How hot is it in Celsius?", "30 °C") == "met"
+    assert status("How hot is it in Celsius?", "30 °F") == "unmet"
+    assert status("How hot is it?", "30 °F") == "unknown"  # it was met
+    assert status("How hot is it?", "30 degrees") == "met"
+
+
+@pytest.mark.parametrize(
+    ("text", "right", "wrong"),
+    [
+        (
+            "20 dollars",
+            "$20|USD 20|20 bucks|2000 cents|2,000¢|20 US dollars",
+            "20 cents|20¢|20 yen",
+        ),
+        (
+            "$20",
+            "20 dollars|US$20|2000 cents",
+            "20 cents|20 dimes|20 pence|€20|EUR 20|¥20|20 pesos",
+        ),
+        ("20 cents", "20¢|$0.20|0.20 dollars", "20 dollars|$20|20 pence"),
+        ("20 euros", "€20|20 EUR|2000 euro cents", "20 cents|20 euro cents|20 francs"),
+        ("5 pounds", "£5|500 pence|100 shillings", "5 pence|5p|5 shillings|5 kg"),
+        ("3 base pairs", "3 bp|3 nucleotides|0.003 kb|1 codon", "3 kilobases|3 kb|3 codons|3 Mb"),
+        ("3 kilobases", "3 kb|3000 bp|3,000 base pairs", "3 bp|3 bases|3 megabases"),
+        ("5 ppm", "5 ppm|5000 ppb", "5 ppb|5 IU"),
+    ],
+)
+def test_parts_of_money_and_multiples_of_bases_are_other_units(text, right, wrong):
+    """Twenty cents were paid for twenty dollars, three kilobases for three base pairs."""
+    number = next(q.value for q in quantities(text))
+    wanted = {"text": text, "number": number}
+    for answer in right.split("|"):
+        assert graded("How much is it?", wanted, f"It is {answer}.") == 1, answer
+    for answer in wrong.split("|"):
+        assert graded("How much is it?", wanted, f"It is {answer}.") == 0, answer
+
+
+def test_the_names_of_what_is_counted_are_no_rivals_of_their_number():
+    """ "Four strings (G, D, A and E)." earned a quarter: the strings' names counted as guesses."""
+    asked, wanted = "How many strings does a violin have?", {"text": "four", "number": 4}
+    for text in (
+        "Four strings (G, D, A and E).",
+        "4: G, D, A, E",
+        "It has four. They are G, D, A and E.",
+    ):
+        assert graded(asked, wanted, text) == 1, text
+    for text in ("Four (three, five or six).", "Five strings (G, D, A, E and C)."):
+        assert graded(asked, wanted, text) == 0, text
+    assert graded(asked, wanted, "A couple, a dozen, four, a score.") < 1
