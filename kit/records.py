@@ -11,13 +11,14 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 from .errors import DataError, at
 
 PAID = ("cost", "tokens_in", "tokens_out")
 STATUSES = ("met", "unmet", "level", "unknown")
+WRITTEN = ("weight", "required")  # of a criterion, which a file may leave out
 SCALES = ("binary", "ordinal", "points")
 # what tables write into an empty cell
 NOTHING = frozenset(("nan", "none", "null", "n/a", "#n/a", "<na>", "na", "-", "–", "--"))
@@ -87,6 +88,8 @@ class Criterion:
         model.
     required : a must-have; the composer may gate on it.
     parent : id of the parent criterion in a tree; leaves are graded, roots computed.
+    written : which of `weight` and `required` its file wrote, be it at their default: another file
+        does not fill these in. No content: neither compared nor saved.
 
     >>> Criterion(id="c1", text="Names the river.").polarity
     'positive'
@@ -104,6 +107,7 @@ class Criterion:
     title: str | None = None
     tags: tuple[str, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
+    written: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not is_number(self.weight) or not math.isfinite(self.weight):
@@ -406,7 +410,12 @@ def to_json(record: Any) -> dict[str, Any]:
     >>> to_json(Criterion(id="c", text="t"))["weight"]
     1.0
     """
-    return {f.name: _held(getattr(record, f.name)) for f in fields(record)}
+    return {f.name: _held(getattr(record, f.name)) for f in content(type(record))}
+
+
+def content(cls: type) -> tuple[Field, ...]:
+    """The fields of a record that say what it is: those that are compared and saved."""
+    return tuple(f for f in fields(cls) if f.compare)
 
 
 def _held(value: Any) -> Any:
@@ -419,7 +428,7 @@ def _held(value: Any) -> Any:
 def _build(cls: type, row: Mapping[str, Any], where: str) -> Any:
     if not isinstance(row, Mapping):
         raise DataError(f"expected an object, got {type(row).__name__}", where=where)
-    known = {f.name: f for f in fields(cls)}
+    known = {f.name: f for f in content(cls)}
     extra = {k: v for k, v in row.items() if k not in known}
     data = {k: v for k, v in row.items() if k in known}
     for f in known.values():
@@ -443,7 +452,8 @@ def _build(cls: type, row: Mapping[str, Any], where: str) -> Any:
 
 def criterion_from_json(row: Mapping[str, Any], *, where: str = "criterion") -> Criterion:
     """A Criterion from its JSON form; DataError names `where` and the field."""
-    return _build(Criterion, row, where)
+    made = _build(Criterion, row, where)
+    return replace(made, written=tuple(n for n in WRITTEN if row.get(n) is not None))
 
 
 def task_from_json(row: Mapping[str, Any], *, where: str = "task") -> Task:

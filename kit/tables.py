@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import KitError
 from .page import escape
-from .records import Grade, Verdict, by_criterion, grouped, paid
+from .records import Grade, Verdict, by_criterion, content, grouped, paid
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -259,13 +259,13 @@ def row_of(record: Any) -> Mapping[str, Any]:
     """A record as a dict of its fields."""
     if isinstance(record, Mapping):
         return record
-    return {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
+    return {f.name: getattr(record, f.name) for f in content(type(record))}
 
 
 def fields_of(record: Any) -> list[dict[str, Any]]:
     """The fields of a record, those that differ from their default first."""
     rows = []
-    for f in dataclasses.fields(record):
+    for f in content(type(record)):
         made = f.default_factory is not dataclasses.MISSING
         default = f.default_factory() if made else f.default
         default = None if default is dataclasses.MISSING else default
@@ -367,7 +367,7 @@ def plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
             k: plain(v)
-            for k, v in ((f.name, getattr(value, f.name)) for f in dataclasses.fields(value))
+            for k, v in ((f.name, getattr(value, f.name)) for f in content(type(value)))
             if v is not None and v != ""
         }
     if isinstance(value, Mapping):

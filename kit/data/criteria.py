@@ -422,6 +422,7 @@ def criterion_of(
         levels=levels,
         points=points,
         meta=meta,
+        written=("weight",) * bool(used) + ("required",) * (required is not None),
     )
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..checks.text import answered
 from ..claims.bags import FIELD, SISTERS
 from ..errors import DataError
-from ..records import Criterion, Response, Task, Verdict, grouped
+from ..records import Criterion, Response, Task, Verdict, content, grouped
 from ..settings.read import closest
 from .chats import PROMPTS
 from .findings import Finding, noted
@@ -286,8 +286,8 @@ def _filled_task(
 
 def _filled(a: Record, b: Record, what: str, file: str) -> Record:
     """A record with what the other one says: what both say must be equal, or DataError; a default
-    says nothing, and both values of a field of the meta are kept."""
-    one, two = _said(a), _said(b)
+    that no file wrote says nothing, and both values of a field of the meta are kept."""
+    one, two = (_said(r) | _written(r) for r in (a, b))
     for field, key in one.keys() & two.keys():
         if one[field, key] != two[field, key] and key not in DERIVED:
             name = f"{field} {key or ''}".strip()
@@ -295,15 +295,22 @@ def _filled(a: Record, b: Record, what: str, file: str) -> Record:
     both = two | one
     maps = {n: {k: x for (m, k), x in both.items() if m == n} for n in MAPS if hasattr(a, n)}
     plain = {n: x for (n, k), x in both.items() if k is None}
+    if isinstance(a, Criterion):
+        plain["written"] = tuple(dict.fromkeys((*a.written, *b.written)))
     return replace(a, **plain, **maps, meta=both_of(a.meta, b.meta))
 
 
 def _said(r: Task | Criterion | Response) -> dict[tuple[str, str | None], Any]:
     """(field, None) or (field, key) -> what it says there."""
-    own = {f.name: getattr(r, f.name) for f in fields(r) if getattr(r, f.name) != f.default}
+    own = {f.name: x for f in content(type(r)) if (x := getattr(r, f.name)) != f.default}
     said = {(n, k): x for n in MAPS for k, x in own.get(n, {}).items()}
     own = {n: x for n, x in own.items() if n not in (*MAPS, "id", "task_id", "meta")}
     return said | {(n, None): x for n, x in own.items() if not blank(x)}
+
+
+def _written(r: Task | Criterion | Response) -> dict[tuple[str, str | None], Any]:
+    """The same, of what its file wrote, be it at the default: a weight of 1."""
+    return {(n, None): getattr(r, n) for n in getattr(r, "written", ())}
 
 
 def _clash(what: str, one: Any, two: Any, file: str) -> DataError:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from ..records import Criterion, Response, Task, is_held_out
+from ..records import Criterion, Response, Task, content, is_held_out
 from .chats import is_chat
 from .findings import Finding
 from .labels import FIELDS, SAID, by_criterion, read_label
@@ -19,7 +19,7 @@ RIGHT = ("met", "unmet")
 VALUES = 100  # of a field that nothing reads are counted
 WORDS = ("text", "criterion", "title", "name", "requirement")  # what names a criterion
 OWN_TASK = frozenset(f.name for f in fields(Task))
-OWN_CRITERION = frozenset(f.name for f in fields(Criterion))
+OWN_CRITERION = frozenset(f.name for f in content(Criterion))
 # of a task: unread, the answer is judged without them
 CARRIED = ("truth", "history", "sources", "labels", "response")
 # of a criterion: it is judged without what it consists of

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kit.data import load_tasks
+from kit import tables
+from kit.data import load_tasks, save_tasks
 from kit.errors import DataError
+from kit.records import to_json
 
 CRITERIA = [{"id": "a", "text": "States it."}, {"id": "b", "text": "Insults.", "weight": -2}]
 TASKS = [{"id": f"t{i}", "prompt": f"Question {i}?", "criteria": CRITERIA} for i in range(4)]
@@ -266,6 +268,55 @@ def test_what_kit_label_wrote_is_joined_to_its_tasks(scale):
         both = joined(*[TASKS, table][::order])
         assert sizes(both) == (4, 4, 4) and [len(t.criteria) for t in both.tasks] == [2] * 4
     assert not both.findings
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("kind", ["rows", "records", "table"])
+@pytest.mark.parametrize(
+    ("field", "one", "two"),
+    [("weight", 1, -1), ("weight", 1, 3), ("weight", 2, 3), ("required", False, True)],
+)
+def test_what_two_files_wrote_is_not_filled_in(tmp_path, order, kind, field, one, two):
+    """A weight of 1 was held for one that nobody wrote: of 1 and -1, both in a file, -1 was taken
+    without a word, and what was to be there cost."""
+
+    def asks(**more):
+        first = {"id": "a", "text": "Says Nile"}
+        if kind == "table":
+            return [{"task_id": "t", "prompt": "p?", "criterion": "Says Nile", **more}]
+        return [{"id": "t", "prompt": "p?", "criteria": [{**first, **more}]}]
+
+    def read(given):
+        found = load_tasks(given)
+        save_tasks(tmp_path / "x.jsonl", found)
+        return load_tasks(tmp_path / "x.jsonl") if kind == "records" else found
+
+    made = [read(asks(**{field: x})) for x in (one, two)][::order]
+    with pytest.raises(DataError, match=f"{field}|weights"):
+        made[0].joined(made[1])
+    # of three files one says nothing: what it is filled with stays what a file wrote
+    silent = [load_tasks(asks()), made[0]][::order]
+    both = silent[0].joined(silent[1])
+    assert getattr(both.tasks[0].criteria[0], field) == getattr(made[0].tasks[0].criteria[0], field)
+    with pytest.raises(DataError, match=f"{field}|weights"):
+        both.joined(made[1])
+    assert both.joined(made[0]).tasks == both.tasks
+
+
+def test_which_fields_a_file_wrote_is_no_content_of_a_criterion(tmp_path):
+    told, plain = (
+        load_tasks([{**TASKS[0], "criteria": [{"text": "x", **w}]}]) for w in ({"weight": 1}, {})
+    )
+    assert told.tasks == plain.tasks and to_json(told.tasks[0]) == to_json(plain.tasks[0])
+    assert "written" not in tables.row_of(told.tasks[0].criteria[0])
+    found = load_tasks([{**TASKS[0], "criteria": [{"text": "x", "written": "by ann"}]}])
+    assert found.tasks[0].criteria[0].meta == {"written": "by ann"}
+    # answers of one task, one row of which leaves a default out
+    rows = [
+        {**TASKS[0], "criteria": [{"text": "x", **w}], "response": r}
+        for r, w in (("A", {"weight": 1}), ("B", {}))
+    ]
+    assert sizes(load_tasks(rows)) == (1, 2, 0)
 
 
 def test_a_table_of_labels_may_name_a_part_of_the_criteria_without_their_weights():
