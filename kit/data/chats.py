@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ROLES = {
     **{name: name for name in ("user", "assistant", "system", "tool")},
-    **dict.fromkeys(("gpt", "model", "bot"), "assistant"),
+    **dict.fromkeys(("gpt", "model", "bot", "ai"), "assistant"),
     "human": "user",
 }
 TURN = {"role", "content"}, {"role", "tool_calls"}, {"from", "value"}  # fields of one

@@ -139,6 +139,20 @@ def warded(
         )
 
 
+def rewarded(row: Row, item: Mapping[str, Any], weight: Any, criterion_id: str) -> None:
+    """Say that a criterion is called one to be met, and costs."""
+    signed = {str(k): x for k, v in item.items() if (x := sign(str(k), v))}
+    if 1 in signed.values() and -1 not in signed.values() and (number(weight) or 0) < 0:
+        field = next(k for k, x in signed.items() if x == 1)
+        row.find(
+            "polarity",
+            f"{field!r} says that it is to be met, and it weighs {as_text(weight)}: met, it costs",
+            criterion_id=criterion_id,
+            field=field,
+            suggestion="write a weight above 0, or drop the word",
+        )
+
+
 TITLES = ("name", "title", "category", "group", "section", "dimension")
 
 
@@ -384,6 +398,7 @@ def criterion_of(
     ranked(row, item, default_id, used)
     rest = {k: v for k, v in item.items() if k not in (field_name, "title", "id")}
     warded(row, rest, weight, default_id, text)
+    rewarded(row, item, weight, default_id)
     check = parsed_json(item.get("check"))
     checked = isinstance(check, Mapping) and isinstance(check.get("name"), str)
     if item.get("check") is not None and not checked:

@@ -136,7 +136,7 @@ SUFFIXES = {
     ".pq": "parquet",
 }
 OTHERS = (".yaml", ".yml", ".xlsx", ".xls", ".toml", ".xml", ".zip", ".bz2", ".xz", ".zst")
-OTHERS += (".md", ".html", ".htm", ".pdf", ".docx")
+OTHERS += (".md", ".html", ".htm", ".pdf", ".docx", ".feather", ".arrow", ".orc", ".avro", ".pkl")
 JSON_HEAD = re.compile(rb'(?:\xef\xbb\xbf)?\s*\[?\s*\{\s*["}]')
 
 

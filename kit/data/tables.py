@@ -323,13 +323,16 @@ def _parquet(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[st
                 raise DataError(
                     f"the file names {twice[0]!r} twice", where=path.name, fix="rename one column"
                 )
-            known = json.loads((f.schema_arrow.metadata or {}).get(b"huggingface", b"{}"))
+            metadata = f.schema_arrow.metadata or {}
+            known = json.loads(metadata.get(b"huggingface", b"{}"))
+            index = _index(json.loads(metadata.get(b"pandas", b"{}")), f.metadata.num_rows)
             features = known.get("info", {}).get("features", {})
             maps = {c.name: c.type for c in f.schema_arrow if "map<" in str(c.type)}
             batches = f.iter_batches(batch_size=512)
             rows = itertools.chain.from_iterable(batch.to_pylist() for batch in batches)
             for n, row in enumerate(rows, 1):
                 row |= {k: mapped(row[k], kind) for k, kind in maps.items()}
+                row |= {k: ids[n - 1] for k, ids in index.items() if k not in row}
                 yield f"{path.name}, row {n}", named(row, features)
     except (pa.ArrowException, OSError) as e:
         _report(
@@ -338,6 +341,13 @@ def _parquet(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[st
             f"the Parquet file cannot be read: {e}",
             "write the file again",
         )
+
+
+def _index(known: Mapping[str, Any], rows: int) -> dict[str, range]:
+    """The columns of numbers that pandas keeps as their first, last and step alone."""
+    each = (c for c in known.get("index_columns", ()) if isinstance(c, Mapping) and c.get("name"))
+    held = {c["name"]: range(c["start"], c["stop"], c["step"]) for c in each}
+    return {name: ids for name, ids in held.items() if len(ids) == rows}
 
 
 def named(value: Any, feature: Any) -> Any:

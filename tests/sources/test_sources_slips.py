@@ -1046,3 +1046,38 @@ def test_the_source_of_a_label_by_ids_is_named():
         "source": "MARK",
     }
     assert [f.field for f in load_tasks([row]).findings] == ["source"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"is_positive": True},
+        {"polarity": "positive"},
+        {"type": "positive"},
+        {"desired": "yes"},
+        {"negative": False},
+    ],
+)
+@pytest.mark.parametrize("own", [{}, {"id": "c1"}])
+def test_a_criterion_to_be_met_that_costs_is_said(said, own):
+    """ "is_positive": true beside the weight -3 was neither in meta nor in a finding."""
+    item = {**own, "text": "Mentions clouds and wind", **said}
+    found = load_tasks([{"id": "t", "prompt": "p", "criteria": [{**item, "weight": -3}]}])
+    assert found.tasks[0].criteria[0].weight == -3
+    told = [(f.code, f.severity, f.field) for f in found.findings]
+    assert told == [("polarity", "warning", *said)]
+    for weight in ({"weight": 3}, {}):
+        found = load_tasks([{"id": "t", "prompt": "p", "criteria": [{**item, **weight}]}])
+        assert found.tasks[0].criteria[0].weight > 0 and not found.findings
+    both = {**item, "penalty": True, "weight": -3}
+    assert not load_tasks([{"id": "t", "prompt": "p", "criteria": [both]}]).findings
+
+
+def test_the_role_ai_is_an_assistant():
+    """LangChain's: it stayed "ai" in a history, and at the end of a chat to imitate was an error."""
+    turns = [{"role": "human", "content": "Q"}, {"role": "ai", "content": "A"}]
+    asked = [*turns, {"role": "human", "content": "Q2"}]
+    found = load_tasks([{"messages": asked, "criteria": [{"text": "Names the river"}]}])
+    assert [t["role"] for t in found.tasks[0].history] == ["user", "assistant"]
+    made = load_tasks([{"messages": turns}])
+    assert [r.text for r in made.responses] == ["A"] and not made.findings

@@ -333,3 +333,30 @@ def test_rows_of_a_task_id_are_one_task_whatever_their_own_id(own):
     assert len(s.responses) == 2 * bool(own) and len(s.verdicts) == 4 * bool(own)
     assert not [f for f in s.findings if f.severity == "error"]
     assert "id" in s.tasks[0].meta or "id" in s.responses[0].meta
+
+
+def test_ids_that_pandas_keeps_as_first_last_and_step_are_read(tmp_path):
+    """A frame whose index is id 1, 2, 3 lost its ids in Parquet: tasks were row-1 and on."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "index.parquet"
+    known = {"index_columns": [{"kind": "range", "name": "id", "start": 1, "stop": 7, "step": 2}]}
+
+    def write(n):
+        table = pa.table({"prompt": ["Q one", "Q two", "Q three"][:n]})
+        pq.write_table(table.replace_schema_metadata({"pandas": json.dumps(known)}), path)
+
+    write(3)
+    assert [t.id for t in load_tasks(path).tasks] == ["1", "3", "5"]
+    write(2)  # another program left a row out: which ids are left is not known
+    assert [t.id for t in load_tasks(path).tasks] == ["row-1", "row-2"]
+
+
+@pytest.mark.parametrize("suffix", [".feather", ".arrow"])
+def test_other_tables_are_not_read_as_text(tmp_path, suffix):
+    """They were said to be "not UTF-8", with `iconv` as what to do."""
+    path = tmp_path / f"x{suffix}"
+    path.write_bytes(b"ARROW1\0\0\xff\xff\xff\xff")
+    with pytest.raises(DataError, match=f"{suffix} files are not read"):
+        load_tasks(path)

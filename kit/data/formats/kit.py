@@ -17,7 +17,7 @@ from ...records import (
     to_json,
     verdict_from_json,
 )
-from ..criteria import ranked, warded
+from ..criteria import ranked, rewarded, warded
 from ..levels import levels_of, scaled
 from ..names import against, sign
 from ..rows import Row
@@ -102,6 +102,7 @@ def _task(row: Row, data: Mapping[str, Any]) -> Task:
     task = task_from_json(data, where=row.where)
     row.context.unread.each(data.keys() - OWN_TASK, row.where, data)
     for c in data.get("criteria") or ():
+        rewarded(row, c, c.get("weight"), as_text(c.get("id")))
         if names := {k for k in c.keys() - OWN_CRITERION if not sign(k, c[k])}:
             row.astray(names, c)
             ranked(row, c, as_text(c.get("id")), c.get("weight"))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...records import fingerprint
-from ..chats import Chat, ask, chat_of, is_chat, turn_of, turns_in, unread_in
+from ..chats import ROLES, Chat, ask, chat_of, is_chat, turn_of, turns_in, unread_in
 from ..criteria import criteria_from, tags_of
 from ..labels import FIELDS, SAID, by_criterion, fraction, giver, read_label
 from ..rows import Row
@@ -25,7 +25,6 @@ LAYOUT = re.compile(
     r"^\s*###\s*Instruction:[ \t]*\n?(.*?)\n*^\s*###\s*(?:Response|Answer):[ \t]*\n?(.*)\Z",
     re.S | re.M,
 )
-ANSWERS = ("assistant", "gpt")
 # what `kit label` writes beside a label
 DRAWN = {"criterion", "scale", "prompt", "design", "inclusion", "schema", "thoughts"}
 SPEAKERS = {"Human": "user", "Assistant": "assistant"}
@@ -151,7 +150,7 @@ def dpo(row: Row) -> Parsed:
         if not alone and _later(chats[k]):
             chats[k] = [*own.turns, *chats[k]]
     turns = chats["chosen"] if isinstance(chats["chosen"], list) else []
-    asks = any(isinstance(t, Mapping) and _role(t) in ("user", "human") for t in turns)
+    asks = any(isinstance(t, Mapping) and _role(t) == "user" for t in turns)
     chat = own if asks else own.followed(row, turns)
     if asks and (alone or len(turns) > len(own.history) + 2):
         chat = chat_of(row, turns, answered=True)
@@ -230,7 +229,7 @@ def dpo(row: Row) -> Parsed:
 def _answered(row: Row, name: str, turns: list[Any]) -> list[Any]:
     """The turns up to the last answer; what follows it would be taken for the prompt."""
     unread_in(row, turns)
-    at = [i for i, t in enumerate(turns) if isinstance(t, Mapping) and _role(t) in ANSWERS]
+    at = [i for i, t in enumerate(turns) if isinstance(t, Mapping) and _role(t) == "assistant"]
     if not at or at[-1] == len(turns) - 1:
         return turns
     row.find(
@@ -253,7 +252,8 @@ def _later(turns: list[Any]) -> bool:
 
 
 def _role(turn: Mapping[str, Any]) -> str:
-    return as_text(turn.get("role", turn.get("from", ""))).casefold()
+    role = as_text(turn.get("role", turn.get("from", ""))).casefold()
+    return ROLES.get(role, role)
 
 
 def verifier(row: Row) -> Parsed:
