@@ -63,7 +63,12 @@ def _answer(task: Task, text: str) -> str:
 
 
 def verify(
-    verifier: str, task: Task, response: Response, *, name: str | None = None, **options: Any
+    verifier: str,
+    task: Task,
+    response: Response,
+    *,
+    name: str | None = None,
+    **options: Any,
 ) -> Part:
     """The score in [0, 1] of one verifier, or an absent Part where the task does not ask for it.
 

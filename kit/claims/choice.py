@@ -257,7 +257,9 @@ def _bare(piece: Sequence[str], free: Collection[str]) -> bool:
 
 
 def _chains(
-    words: Sequence[str], marks: Sequence[Mark], named: Collection[str]
+    words: Sequence[str],
+    marks: Sequence[Mark],
+    named: Collection[str],
 ) -> list[tuple[int, int]]:
     """For each mark the last mark of the list it opens ("X, Y and Z"), as indices of marks."""
     gaps = [words[a + 1 : b] for (a, _), (b, _) in pairwise(marks)]
@@ -269,7 +271,9 @@ def _chains(
 
 
 def _pieces(
-    words: Sequence[str], marks: Sequence[Mark], named: Collection[str]
+    words: Sequence[str],
+    marks: Sequence[Mark],
+    named: Collection[str],
 ) -> Iterable[tuple[Sequence[str], set[bool]]]:
     """The pieces of a sentence that name something as an answer; "X, Y and Z" is not parted.
 

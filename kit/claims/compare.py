@@ -105,7 +105,8 @@ def _denied(words: Sequence[str], i: int) -> bool:
 
 
 def clauses(
-    sentence: str, sides: Sequence[tuple[str, str]]
+    sentence: str,
+    sides: Sequence[tuple[str, str]],
 ) -> Iterator[tuple[list[str], list[str], bool]]:
     """The clauses that do not set an option aside, ask, or tell why: the options that they name,
     their words with "_" for each of them, whether the only one stands behind "than".
@@ -199,7 +200,9 @@ def _known(word: str, asked: Sequence[str]) -> bool:
 
 
 def relation(
-    sentences: Sequence[str], comparison: Mapping[str, Any], facts: Sequence[Mapping[str, Any]] = ()
+    sentences: Sequence[str],
+    comparison: Mapping[str, Any],
+    facts: Sequence[Mapping[str, Any]] = (),
 ) -> str | None:
     """ "right", "wrong", or None where the answer does not compare; the last comparison counts.
 
@@ -224,7 +227,8 @@ Places = Mapping[int, Sequence[int]]  # fact -> where a sentence asserts it (tok
 
 
 def misplaced(
-    sentences: Sequence[tuple[Sequence[str], Places]], facts: Sequence[Mapping[str, Any]]
+    sentences: Sequence[tuple[Sequence[str], Places]],
+    facts: Sequence[Mapping[str, Any]],
 ) -> set[int]:
     """The facts that are asserted of something else only.
 

@@ -138,7 +138,9 @@ def _bare(text: str) -> tuple[str, ...]:
 
 
 def _parallel(
-    sentences: Sequence[str], asked: frozenset[str], is_fact: Callable[[str], bool]
+    sentences: Sequence[str],
+    asked: frozenset[str],
+    is_fact: Callable[[str], bool],
 ) -> list[str]:
     """The short answers built as a right one is: "The nucleus, by glycolysis. The mitochondrion, by
     oxidative phosphorylation."
@@ -183,7 +185,9 @@ def _content(texts: Sequence[str], asked: frozenset[str]) -> list[str]:
 
 
 def _framed(
-    sentences: Sequence[str], asked: frozenset[str], is_fact: Callable[[str], bool]
+    sentences: Sequence[str],
+    asked: frozenset[str],
+    is_fact: Callable[[str], bool],
 ) -> list[str]:
     """What varies in LEAST or more sentences that begin or end alike, beside the facts."""
     groups: dict[tuple[str, ...], list[tuple[str, list[str]]]] = {}

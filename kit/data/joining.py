@@ -287,7 +287,10 @@ def _filled_task(
 def _filled(a: Record, b: Record, what: str, file: str) -> Record:
     """A record with what the other one says: what both say must be equal, or DataError; a default
     that no file wrote says nothing, and both values of a field of the meta are kept."""
-    one, two = (_said(r) | _written(r) for r in (a, b))
+    # what a file wrote it says, be it the default: a weight of 1
+    one, two = (
+        _said(r) | {(n, None): getattr(r, n) for n in getattr(r, "written", ())} for r in (a, b)
+    )
     for field, key in one.keys() & two.keys():
         if one[field, key] != two[field, key] and key not in DERIVED:
             name = f"{field} {key or ''}".strip()
@@ -306,11 +309,6 @@ def _said(r: Task | Criterion | Response) -> dict[tuple[str, str | None], Any]:
     said = {(n, k): x for n in MAPS for k, x in own.get(n, {}).items()}
     own = {n: x for n, x in own.items() if n not in (*MAPS, "id", "task_id", "meta")}
     return said | {(n, None): x for n, x in own.items() if not blank(x)}
-
-
-def _written(r: Task | Criterion | Response) -> dict[tuple[str, str | None], Any]:
-    """The same, of what its file wrote, be it at the default: a weight of 1."""
-    return {(n, None): getattr(r, n) for n in getattr(r, "written", ())}
 
 
 def _clash(what: str, one: Any, two: Any, file: str) -> DataError:

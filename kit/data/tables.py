@@ -328,8 +328,9 @@ def _parquet(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[st
             index = _index(json.loads(metadata.get(b"pandas", b"{}")), f.metadata.num_rows)
             features = known.get("info", {}).get("features", {})
             maps = {c.name: c.type for c in f.schema_arrow if "map<" in str(c.type)}
-            batches = f.iter_batches(batch_size=512)
-            rows = itertools.chain.from_iterable(batch.to_pylist() for batch in batches)
+            rows = itertools.chain.from_iterable(
+                batch.to_pylist() for batch in f.iter_batches(batch_size=512)
+            )
             for n, row in enumerate(rows, 1):
                 row |= {k: mapped(row[k], kind) for k, kind in maps.items()}
                 row |= {k: ids[n - 1] for k, ids in index.items() if k not in row}
