@@ -114,9 +114,14 @@ def _in_unit(fact: Mapping[str, Any], prompt: str) -> Mapping[str, Any]:
     unit = units.meant(f"1 {fact.get('unit') or ''}", prompt)[2:]
     text, *also = [units.meant(name, prompt) for name in (fact["text"], *fact.get("aliases", ()))]
     own = {**fact, "unit": unit} if unit else fact
-    known = {key: value for key, value in own.items() if value is not None}
-    settled = {**named(text), **known, "text": text, "aliases": also}
-    return own if text == fact["text"] else settled
+    if text == fact["text"]:
+        return own
+    return {
+        **named(text),
+        **{key: value for key, value in own.items() if value is not None},
+        "text": text,
+        "aliases": also,
+    }
 
 
 _END = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?!\d)"
