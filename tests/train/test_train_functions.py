@@ -71,7 +71,7 @@ FAULT = Task(
 
 @pytest.mark.parametrize("per_answer", [False, True])
 def test_no_call_is_paid_for_an_answer_without_the_required_form(per_answer):
-    """Every answer without <answer> was judged, criterion by criterion, for a reward of 0."""
+    """Every answer without <answer> was judged, criterion by criterion, for what its form decides."""
     parts = [{"kind": "rubric", "how": "net"}]
     if per_answer:
         parts.append({"kind": "rubric", "name": "more", "static": "all", "weight": 0.0})
@@ -79,7 +79,7 @@ def test_no_call_is_paid_for_an_answer_without_the_required_form(per_answer):
     judge = Fake()
     f = kit.reward_function([FAULT], judge, composer)
     said = ["red", "blue", "", "<answer>red</answer>", "<answer>blue</answer>"]
-    assert f(prompts=["x"] * 5, completions=said, task_id=["f"] * 5) == [0, 0, 0, 10, -20]
+    assert f(prompts=["x"] * 5, completions=said, task_id=["f"] * 5) == [-20, -20, -20, 10, -20]
     assert judge.asked == 2 and f.bill.verdicts and f.grades[0].verdicts == ()
     # The static rubrics name bad things: an answer free of them counted as missing them all.
     passed = [evaluation.fulfilled(g, {"n": -2.0}) for g in f.grades]
