@@ -295,9 +295,8 @@ class _Sentence:
         follows begins with a word of direction of its own.
         """
         listing = self._only_named(*names) and left[1] - 1 in self.named
-        return bool(
-            listing and within(self.cues, right[0], right[0] + 2) and within(self.cues, *left)
-        )
+        own = within(self.cues, right[0], right[0] + 2)
+        return bool(listing and own and within(self.cues, *left))
 
     def _introduced(self, left: Piece, right: Piece) -> bool:
         """True for ": liver", "(liver" and for the rest of the list behind "down in all three"."""

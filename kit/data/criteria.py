@@ -141,9 +141,9 @@ def warded(
 
 def rewarded(row: Row, item: Mapping[str, Any], weight: Any, criterion_id: str) -> None:
     """Say that a criterion is called one to be met, and costs."""
-    signed = {str(k): x for k, v in item.items() if (x := sign(str(k), v))}
-    if 1 in signed.values() and -1 not in signed.values() and (number(weight) or 0) < 0:
-        field = next(k for k, x in signed.items() if x == 1)
+    paid = [str(k) for k, v in item.items() if sign(str(k), v) == 1]
+    if paid and not against(item) and (number(weight) or 0) < 0:
+        field = paid[0]
         row.find(
             "polarity",
             f"{field!r} says that it is to be met, and it weighs {as_text(weight)}: met, it costs",

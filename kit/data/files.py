@@ -137,6 +137,7 @@ SUFFIXES = {
 }
 OTHERS = (".yaml", ".yml", ".xlsx", ".xls", ".toml", ".xml", ".zip", ".bz2", ".xz", ".zst")
 OTHERS += (".md", ".html", ".htm", ".pdf", ".docx", ".feather", ".arrow", ".orc", ".avro", ".pkl")
+OTHERS += (".ods", ".tar", ".tgz", ".7z")
 JSON_HEAD = re.compile(rb'(?:\xef\xbb\xbf)?\s*\[?\s*\{\s*["}]')
 
 

@@ -287,10 +287,7 @@ def _filled_task(
 def _filled(a: Record, b: Record, what: str, file: str) -> Record:
     """A record with what the other one says: what both say must be equal, or DataError; a default
     that no file wrote says nothing, and both values of a field of the meta are kept."""
-    # what a file wrote it says, be it the default: a weight of 1
-    one, two = (
-        _said(r) | {(n, None): getattr(r, n) for n in getattr(r, "written", ())} for r in (a, b)
-    )
+    one, two = (_said(r, getattr(r, "written", ())) for r in (a, b))
     for field, key in one.keys() & two.keys():
         if one[field, key] != two[field, key] and key not in DERIVED:
             name = f"{field} {key or ''}".strip()
@@ -303,9 +300,16 @@ def _filled(a: Record, b: Record, what: str, file: str) -> Record:
     return replace(a, **plain, **maps, meta=both_of(a.meta, b.meta))
 
 
-def _said(r: Task | Criterion | Response) -> dict[tuple[str, str | None], Any]:
-    """(field, None) or (field, key) -> what it says there."""
-    own = {f.name: x for f in content(type(r)) if (x := getattr(r, f.name)) != f.default}
+def _said(
+    r: Task | Criterion | Response, written: Sequence[str] = ()
+) -> dict[tuple[str, str | None], Any]:
+    """(field, None) or (field, key) -> what it says there. written : fields that say their default,
+    too."""
+    own = {
+        f.name: x
+        for f in content(type(r))
+        if (x := getattr(r, f.name)) != f.default or f.name in written
+    }
     said = {(n, k): x for n in MAPS for k, x in own.get(n, {}).items()}
     own = {n: x for n, x in own.items() if n not in (*MAPS, "id", "task_id", "meta")}
     return said | {(n, None): x for n, x in own.items() if not blank(x)}

@@ -16,8 +16,6 @@ from ..errors import DataError
 from ..system.paths import whole
 from .files import OTHERS
 
-BINARY = ".parquet .pq .arrow .feather .ods .pkl .tar .tgz .7z".split()
-
 
 def write_jsonl(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]]) -> int:
     """Write one object per line, UTF-8, atomically (the old file stays until the new one is whole);
@@ -29,7 +27,7 @@ def write_jsonl(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]])
     p, n = Path(path), 0
     named = p.with_suffix("") if p.suffix.lower() == ".gz" else p
     # a reader would go by the name
-    if named.suffix.lower() in (*OTHERS, *BINARY):
+    if named.suffix.lower() in (*OTHERS, ".parquet", ".pq"):
         raise DataError(
             f"the name says {named.suffix}, and the rows are written as JSONL",
             where=str(path),
@@ -131,3 +129,19 @@ def text_of(value: Any) -> Any:
     if isinstance(value, (bytes, bytearray)):
         return bytes(value).decode("utf-8", "backslashreplace")
     return format(value, "f") if isinstance(value, Decimal) else str(value)
+
+
+def numbered(known: Mapping[str, Any], rows: int) -> dict[str, range]:
+    """The columns of numbers that pandas keeps as their first, last and step alone."""
+    out = {}
+    for column in known.get("index_columns", ()):
+        if not isinstance(column, Mapping) or not column.get("name"):
+            continue
+        ids = range(
+            column["start"],
+            column["stop"],
+            column["step"],
+        )
+        if len(ids) == rows:
+            out[column["name"]] = ids
+    return out

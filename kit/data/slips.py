@@ -300,14 +300,17 @@ def answers_in(value: Any, criteria: Iterable[Criterion]) -> list[tuple[str | No
     >>> answers_in(["Nile"], ()), answers_in({"m1": "Nile"}, ()), answers_in({"text": "Nile"}, ())
     ([(None, 'Nile')], [('m1', 'Nile')], None)
     """
-    if isinstance(value, Mapping):
+    each: list[tuple[str | None, Any]] = []
+    if isinstance(value, list):
+        each = [(None, x) for x in value]
+    elif isinstance(value, Mapping):
         said = ONE_ANSWER.union(*((c.id, c.text) for c in criteria))
-        there = {str(k): x for k, x in value.items() if not absent(x)}
-        each = [] if any(spelled(k) in said or k in said for k in there) else [*there.items()]
-    else:
-        each = [(None, x) for x in value] if isinstance(value, list) else []
-    good = (each or value == []) and all(isinstance(x, str) for _, x in each)
-    return each if good else None
+        each = [(str(k), x) for k, x in value.items() if not absent(x)]
+        if any(spelled(k) in said or k in said for k, _ in each):
+            return None
+    if not each and value != []:
+        return None
+    return each if all(isinstance(x, str) for _, x in each) else None
 
 
 def judged(name: str, value: Any) -> bool:

@@ -25,7 +25,7 @@ from .chats import PROMPTS, is_chat
 from .encodings import ESCAPED, Recoded, encoding_of
 from .files import delimiter_of, kind_of, local, open_bytes
 from .findings import Note
-from .jsonl import mapped
+from .jsonl import mapped, numbered
 from .names import mark, marked
 from .slips import asks
 from .stream import BadValue, decoder, lines, values
@@ -325,12 +325,11 @@ def _parquet(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[st
                 )
             metadata = f.schema_arrow.metadata or {}
             known = json.loads(metadata.get(b"huggingface", b"{}"))
-            index = _index(json.loads(metadata.get(b"pandas", b"{}")), f.metadata.num_rows)
+            index = numbered(json.loads(metadata.get(b"pandas", b"{}")), f.metadata.num_rows)
             features = known.get("info", {}).get("features", {})
             maps = {c.name: c.type for c in f.schema_arrow if "map<" in str(c.type)}
-            rows = itertools.chain.from_iterable(
-                batch.to_pylist() for batch in f.iter_batches(batch_size=512)
-            )
+            batches = f.iter_batches(batch_size=512)
+            rows = itertools.chain.from_iterable(batch.to_pylist() for batch in batches)
             for n, row in enumerate(rows, 1):
                 row |= {k: mapped(row[k], kind) for k, kind in maps.items()}
                 row |= {k: ids[n - 1] for k, ids in index.items() if k not in row}
@@ -342,13 +341,6 @@ def _parquet(path: Path, problem: Problem | None) -> Iterator[tuple[str, dict[st
             f"the Parquet file cannot be read: {e}",
             "write the file again",
         )
-
-
-def _index(known: Mapping[str, Any], rows: int) -> dict[str, range]:
-    """The columns of numbers that pandas keeps as their first, last and step alone."""
-    each = (c for c in known.get("index_columns", ()) if isinstance(c, Mapping) and c.get("name"))
-    held = {c["name"]: range(c["start"], c["stop"], c["step"]) for c in each}
-    return {name: ids for name, ids in held.items() if len(ids) == rows}
 
 
 def named(value: Any, feature: Any) -> Any:

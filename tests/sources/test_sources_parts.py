@@ -640,9 +640,7 @@ def test_a_deduction_of_one_point_is_never_asked_for(verb, form):
 )
 def test_what_a_grader_is_told_is_no_criterion(line):
     """Each was asked for with +1, most of them against the answer."""
-    found = load_tasks([{"prompt": "Write.", "rubric": f"The essay has a thesis.\n{line}"}])
-    said = {f.code for f in found.findings if f.severity == "error"}
-    assert "rubric-text" in said and not found.tasks[0].criteria
+    assert refused(f"The essay has a thesis.\n{line}")
 
 
 @pytest.mark.parametrize(
