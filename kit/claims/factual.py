@@ -463,6 +463,14 @@ def _counts(task: Task) -> bool:
     return "how many" in task.prompt.lower() and all(counted)
 
 
+def says_fact(task: Task, sentence: str) -> bool:
+    """True where a sentence asserts an expected fact, by name or as a direction."""
+    return any(
+        matched(f, [sentence]) or asked(task.prompt, sentence) == lx.way(f["text"])
+        for f in facts_of(task)
+    )
+
+
 @once
 def precision(task: Task, text: str) -> tuple[float, list[str]]:
     """(matched / (matched + rivals), the rivals); 1.0 where nothing is listed beside the facts."""
@@ -471,9 +479,7 @@ def precision(task: Task, text: str) -> tuple[float, list[str]]:
     told = [_ASIDE.sub("", s) for s in said] if counted else said
     listed = rivals(
         () if all("alike" in f for f in facts_of(task)) else told,  # cases may be listed
-        is_fact=lambda s: any(
-            matched(f, [s]) or asked(task.prompt, s) == lx.way(f["text"]) for f in facts_of(task)
-        ),
+        is_fact=lambda s: says_fact(task, s),
         prompt=task.prompt,
         candidates=task.truth.get("candidates", ()),
         names=names(task),

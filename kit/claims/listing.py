@@ -5,8 +5,8 @@ A list is three or more short items in a row: parted by commas, "and", "or", sla
 by sentences of one frame ("It is X. It is Y."), or by a word that recurs ("X with Y with Z").
 Its items beside the facts are rivals. So are the other half of "X or Y", what varies in sentences
 of one frame ("One
-thing that matters is X. One thing that matters is Y."), and the words of an answer that goes on
-and on.
+thing that matters is X. One thing that matters is Y."), or in a frame that comes again without full
+stops, and the words of an answer that goes on and on.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby, pairwise, takewhile
+from itertools import chain, groupby, pairwise, takewhile
 
 from ..checks import units
 from ..checks.quantities import quantities
+from ..checks.text import runs
 from ..records import Task
 from . import lexicon as lx
 from .bags import truths
@@ -32,6 +33,7 @@ LONGEST = 3  # content words of an item
 FRAME = 3  # words in which sentences of one frame begin, or end, alike
 ROOM, ROOM_A_FACT = 100, 15  # new words that an explanation may hold
 SPRAWL = 4
+MANY = 6  # things in one frame within sentences that are guesses, no explanation
 SALAD = 6  # so many words in a row without any function word are items, too
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -95,7 +97,9 @@ def rivals(
         other = (" ".join(item.content) for item in ors)  # but "or more exactly, X" names one
         out |= dict.fromkeys(o for o in other if not _MORE.fullmatch(o))
     out |= dict.fromkeys(_parallel(sentences, asked, is_fact))
-    more = _framed(sentences, asked, is_fact), _sprawl(sentences, asked, min(len(right), 4))
+    many = (f for f in _framed(_at_frames(sentences), asked, is_fact) if len(f) >= MANY)
+    framed = chain.from_iterable((*_framed(sentences, asked, is_fact), *many))
+    more = [*dict.fromkeys(framed)], _sprawl(sentences, asked, min(len(right), 4))
     out |= dict.fromkeys(x for beside in more if len(beside) > FREE for x in beside)
     out = {o: None for o in out if not any({*o.split()}.issubset(r) for r in right)}
     words = [norm(t) for s in sentences for t in tokens(s)]
@@ -184,30 +188,69 @@ def _content(texts: Sequence[str], asked: frozenset[str]) -> list[str]:
     return [w for w in words if w.lower() not in free and w[-2:] != "ly"]
 
 
+def repeated(sentences: Sequence[str], prompt: str, is_fact: Callable[[str], bool]) -> list[str]:
+    """What stands beside the facts in a frame that comes again and again within sentences.
+
+    Such a row may list guesses or explain; from MANY on it lists (`rivals`).
+
+    >>> said = ["What counts is X, what counts is Y, what counts is Z."]
+    >>> repeated(said, "", lambda s: "X" in s)
+    ['Y', 'Z']
+    """
+    groups = _framed(_at_frames(sentences), frozenset(phrase_words(prompt)), is_fact)
+    return next((beside for beside in groups if len(beside) > FREE), [])
+
+
 def _framed(
     sentences: Sequence[str],
     asked: frozenset[str],
     is_fact: Callable[[str], bool],
-) -> list[str]:
-    """What varies in LEAST or more sentences that begin or end alike, beside the facts."""
+) -> list[list[str]]:
+    """What varies in LEAST or more sentences that begin or end alike, beside the facts; a list for
+    each such frame.
+    """
     groups: dict[tuple[str, ...], list[tuple[str, list[str]]]] = {}
     for s in sentences:
         words = phrase_words(s)
         if len(words) > FRAME:
             groups.setdefault(("begins", *words[:FRAME]), []).append((s, words))
             groups.setdefault(("ends", *words[-FRAME:]), []).append((s, words))
+    return [_varies(g, asked, is_fact) for g in groups.values() if len(g) >= LEAST]
+
+
+def _varies(
+    group: Sequence[tuple[str, list[str]]],
+    asked: frozenset[str],
+    is_fact: Callable[[str], bool],
+) -> list[str]:
+    """The distinct words of an item or fewer in which sentences without a fact differ."""
+    counts = Counter(w for _, words in group for w in set(words))
+    common = {w for w, n in counts.items() if n * 2 >= len(group)} | asked | lx.FRAME_WORDS
+    items = {
+        " ".join(w for w in words if w not in common and w.lower() not in common): None
+        for s, words in group
+        if not is_fact(s)
+    }
+    return [item for item in items if 0 < len(item.split()) <= LONGEST + 1]
+
+
+def _at_frames(sentences: Sequence[str]) -> list[str]:
+    """The sentences, cut before each run of FRAME words that all of them together have LEAST times:
+    a frame makes a list with full stops or without.
+
+    >>> _at_frames(["What matters is X what matters is Y what matters is Z."])
+    ['', 'What matters is X ', 'what matters is Y ', 'what matters is Z.']
+    """
+    rows = [[(norm(w), at) for w, at in spans(s) if w[0].isalnum()] for s in sentences]
+    said = [[*runs([w for w, _ in row], FRAME)] for row in rows]
+    times = Counter(run for row in said for run in row)
     out: list[str] = []
-    for group in groups.values():
-        counts = Counter(w for _, words in group for w in set(words))
-        for s, words in group if len(group) >= LEAST else ():
-            item = [
-                w
-                for w in words
-                if counts[w] * 2 < len(group) and w not in asked and w.lower() not in lx.FRAME_WORDS
-            ]
-            if 0 < len(item) <= LONGEST + 1 and not is_fact(s):
-                out.append(" ".join(item))
-    return list(dict.fromkeys(out))
+    for sentence, row, grams in zip(sentences, rows, said, strict=True):
+        frames = [times[run] >= LEAST for run in grams]
+        begins = [i for i, again in enumerate(frames) if again and not (i and frames[i - 1])]
+        cuts = [0, *(row[i][1] for i in begins), len(sentence)]
+        out += [sentence[a:b] for a, b in pairwise(cuts)]
+    return out
 
 
 def _sprawl(sentences: Sequence[str], asked: frozenset[str], facts: int) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 
 from ..checks import units
 from ..checks.quantities import datings, readable
@@ -16,7 +17,8 @@ from . import polar
 from .bags import FIELD, SISTERS, given, named, names, right_numbers, surname, wanted
 from .choice import offered, others, sides
 from .compare import clauses, opaque, ranked, ungraded
-from .factual import SPLIT, facts_of, found, matched, polar_of, precision, statements
+from .factual import SPLIT, facts_of, found, matched, polar_of, precision, says_fact, statements
+from .listing import repeated
 from .text import find, phrase_words
 
 _PARALLEL = re.compile(
@@ -43,7 +45,8 @@ def unread(task: Task, text: str) -> str:
 
 
 def _why(task: Task, text: str) -> str:
-    hit = found(task, text)
+    hit, every = found(task, text), statements(text, task.prompt)
+    row = repeated(every, task.prompt, partial(says_fact, task)) if hit else []
     told = [polar_of(task, f, text) for f in facts_of(task)]
     if told == [SPLIT]:
         return "which of the groups is the one asked about is not said"
@@ -59,11 +62,13 @@ def _why(task: Task, text: str) -> str:
         return f"whether this is {kin!r} is not known: its words are there in other forms"
     if scale := hit and _scale(task, text):
         return f"which unit the key's number is in is not said: {scale}"
+    if row and not precision(task, text)[1]:  # a listing costs
+        return f"whether one frame lists guesses or explains is not said: {', '.join(row)}"
     if hit and (other := _options(task, text)):
         return f"whether the answer is {other[0]!r} is not said plainly"
     # what is not paid is known: if a wrong guess were unknown, guessing would cost nothing
     facts = [f for f in facts_of(task) if not f.get("about") and hit]
-    for m in (m for s in statements(text, task.prompt) for m in _PARALLEL.finditer(s)):
+    for m in (m for s in every for m in _PARALLEL.finditer(s)):
         right = [m[k] for k in ("one", "two") if right_numbers(m[k], facts)]
         if (
             len(right) == 1
@@ -73,7 +78,7 @@ def _why(task: Task, text: str) -> str:
     known = {w.lower() for t in (task.prompt, *names(task)) for w in phrase_words(t)}.union(
         lx.FREE, lx.CONCLUDES, lx.SPEECH, lx.LEAD_WORDS
     )
-    parts = (c for s in statements(text, task.prompt) for c in _CLAUSES.split(s))
+    parts = (c for s in every for c in _CLAUSES.split(s))
     said = [c for c in parts if any(matched(f, [c], task.prompt) for f in facts)]
     rows = ((c, (w.lower() for w in phrase_words(c) if w.isalpha())) for c in said)
     free = (ranked(task.prompt, c) or known.issuperset(words) for c, words in rows)

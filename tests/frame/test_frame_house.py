@@ -44,8 +44,8 @@ STATEMENTS = 18_000  # the goal; docstrings are not counted
 # today's count; what made it grow last: dates, persons, directions and comparisons in other words
 # than the key's, ranges and rates, the lint's kinds of slips, answers in parts, steps of a scale,
 # answers that say nothing, right answers that name nothing of what is asked,
-# units that a question decides and their parts
-STATEMENTS_NOW = 30_033
+# units that a question decides and their parts, frames that come again without full stops
+STATEMENTS_NOW = 30_056
 PER_MODULE = 250  # statements
 DENSITY = 10.0  # AST nodes per line of code, in the mean of the kit
 PRESSED = 169  # lines of more than 24 AST nodes, today; to take plain code out adds none

@@ -424,3 +424,42 @@ def test_one_more_in_a_list_of_right_things_costs(whole, texts, pays):
         for t in texts.split("|")
     }
     assert {t: v for t, v in got.items() if (v == 1.0) != pays} == {}
+
+
+STUDIED = Task(
+    id="studied",
+    prompt="Which tissue was studied?",
+    truth={"facts": [{"id": "f1", "text": "liver"}], "verifiers": ["factual"]},
+)
+
+
+@pytest.mark.parametrize("link", [" ", ", ", "; ", " - ", " — ", " 🙂 ", " | ", "\n", ". "])
+@pytest.mark.parametrize(
+    "frames",
+    [
+        ["One thing that matters here is the {}"],
+        ["One thing that matters here is the {}", "Another point to be made is the {}"],
+        ["One thing that matters here is the {}", "A part that matters here is the {}"],
+        ["The {} matters here most of all"],
+    ],
+)
+def test_a_frame_that_comes_again_without_full_stops(frames, link):
+    """ "One thing that matters here is X One thing that matters here is Y ..." earned .59 on 23 rows
+    of a user, and .06 with full stops: only whole sentences were seen to be built alike."""
+    named = [*ORGANS[:7], "liver", *ORGANS[7:]]
+    text = link.join(frames[i % len(frames)].format(n) for i, n in enumerate(named))
+    assert value("factual", STUDIED, text) <= 0.15
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What matters is the liver what matters is the eye what matters is the heart",
+        "The liver: the loss of fat in week one, the loss of fibre in week two and the loss of "
+        "enzymes in week three were large.",
+    ],
+)
+def test_a_short_row_in_one_frame_lists_or_explains(text):
+    """Three guesses in one frame were paid in full; an explanation may be built so, too: unread."""
+    part = verify("factual", STUDIED, answer(STUDIED, text))
+    assert part.details["unread"] and (part.low, part.high) == (0.0, 1.0)
