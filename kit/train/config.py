@@ -154,7 +154,8 @@ class GRPOSettings(Settings):
     stratify : "kind" or "group": each step has its share of every task.kind or task.group, as far
         as it can; "" draws without regard to them.
     zero_variance : groups whose answers all got the same reward have no gradient: "drop" spends no
-    time on them, so that clip and entropy in steps.jsonl are of the other groups; "keep" does.
+    time on them, nor on single answers without an advantage, so that clip and entropy in
+    steps.jsonl are of the others; "keep" does.
     resample : most times that such a group is sampled anew before that (0 = never;
     kit.train.resample).
     truncated : "keep" trains on cut answers with the reward they got, "mask" leaves them out of the

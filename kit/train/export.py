@@ -18,9 +18,10 @@ from ..settings.read import load, nearest
 from ..system import paths
 from ..system.device import choose, import_torch
 from .models import base, resolve, tokenizer_of, weights
+from .rollouts import CHAIN, SETTINGS
 
 FORMS = ("adapter", "merged", "gguf")
-SETTINGS, RECORD = "settings.json", "record of a training"
+RECORD = "record of a training"
 
 
 def merge(model: str, adapter: str | Path, out: str | Path) -> Path:
@@ -49,6 +50,7 @@ def export(run: str | Path, to: str, out: str | Path | None = None, *, kind: Kin
     run = Path(run)
     if to not in FORMS:
         raise KitError(f"there is no export {to!r}", where="--to", fix=nearest(to, FORMS))
+    _one_stage(run)
     record = load(run / SETTINGS, what=RECORD)
     adapter = run / "adapter"
     _readable(adapter)
@@ -57,23 +59,34 @@ def export(run: str | Path, to: str, out: str | Path | None = None, *, kind: Kin
     if place.exists():
         raise KitError("there is something already", where=str(place), fix="give another --out")
     if to == "adapter":
-        write_card(run)
+        told = card(run)
         with paths.whole_folder(place) as part:
             shutil.copytree(adapter, part)
+            (part / "README.md").write_text(told, "utf-8")
         return place
-    model = _trained_on(record)
+    model = _trained_on(record, run)
     if to == "merged":
         return merge(model, adapter, place)
     with tempfile.TemporaryDirectory(dir=run) as folder:
         return write_gguf(merge(model, adapter, Path(folder) / run.name), place, kind=kind)
 
 
-def _trained_on(record: dict[str, Any]) -> str:
-    """The model's name; KitError where other weights lie under it now, or none: merged into them
-    the adapter would be another model.
+def _one_stage(run: Path) -> None:
+    """KitError for the folder of a chain: each of its stages is a run."""
+    if (run / CHAIN).exists():
+        stages = sorted(p.parent.name for p in run.glob(f"*/{SETTINGS}"))
+        fix = f"name a stage of it: {', '.join(stages) or 'none has begun'}"
+        raise KitError("this is the folder of a chain", where=str(run), fix=fix)
+
+
+def _trained_on(record: dict[str, Any], run: Path) -> str:
+    """The model's name, which in a chain is relative to the run; KitError where other weights lie
+    under it now, or none: merged into them the adapter would be another model.
     """
     settings = record["settings"]
     model = settings["model"]
+    if (run / model / "config.json").is_file():
+        model = str((run / model).resolve())
     held = record.get("set of weights", [])
     if held and weights(model, settings.get("adapter")) != held:
         raise KitError(
@@ -171,13 +184,6 @@ def _heldout(held: dict[str, Any]) -> list[str]:
 
 
 GAIN = ("before", "after", "gain")
-
-
-def write_card(run: str | Path) -> Path:
-    """Write the card as adapter/README.md of the run."""
-    path = Path(run) / "adapter" / "README.md"
-    path.write_text(card(run), "utf-8")
-    return path
 
 
 def _cell(value: Any) -> str:

@@ -105,7 +105,7 @@ def train(
     """
     composer = Composer.from_config(composer)
     ready(settings, tasks, heldout, judge=judge, audit=audit, composer=composer)
-    with inputs.alone(Path(out), fresh=None if resume else rollouts.ROLLOUTS):
+    with inputs.alone(Path(out), resume=resume):
         run = _Run(settings, tasks, heldout, Path(out), resume)
         ledger = run.out / "ledger.sqlite" if ledger is None else ledger
         run.reward = Reward(
@@ -245,7 +245,7 @@ class _Run:
             "second judge": identity(audit, self.tasks),
             "evolve": plain(evolve),
         }
-        mark_folder(self.out / "settings.json", mark, self.resume)
+        mark_folder(self.out / rollouts.SETTINGS, mark, self.resume)
 
     def teach(self, evolve: evolving.Evolve | None) -> None:
         """Decide what is paid in training: the reward of the evaluation, or that with evolving
@@ -294,9 +294,8 @@ class _Run:
         )
         metrics = self._metrics(gain, seconds, time.time() - started)
         if world.main():
-            (self.out / "metrics.json").write_text(
-                json.dumps(metrics, indent=2, ensure_ascii=False), "utf-8"
-            )
+            begun = step_of(checkpoint) if checkpoint else 0
+            metrics = rollouts.record(self.out, metrics, begun=begun)
         return GRPOResult(
             out=self.out,
             settings=self.settings,

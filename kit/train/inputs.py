@@ -22,7 +22,7 @@ from ..rubrics import splits
 from ..settings import read
 from ..settings.read import ABOVE_0, known_names, within
 from ..system import processes, progress
-from . import world
+from . import rollouts, world
 from .config import DPOSettings, GRPOSettings, Settings
 from .models import told
 
@@ -212,21 +212,24 @@ def begun(out: Path) -> bool:
     return "settings" in found and bool(done)
 
 
-def alone(out: Path, *, fresh: str | None = None) -> Any:
+def alone(out: Path, *, resume: bool = True, other: str = rollouts.CHAIN) -> Any:
     """Hold the folder of a run; KitError where another process trains there now. Processes that
     train together hold it by their first.
 
-    fresh : a file that must not be there yet; None where a run is gone on with.
+    resume : a run that is there is gone on with, else it is an error. other : the file of a run of
+    another kind, a chain or a single stage, which is an error in any case.
     """
     place(out)
     if not world.main():
         return contextlib.nullcontext()
-    if fresh and (out / fresh).exists():
-        raise KitError(
-            "this folder already holds a run",
-            where=str(out),
-            fix="go on with it (--resume, or resume=True), or choose another folder",
-        )
+    said = "this folder already holds a run"
+    if (out / other).exists():
+        kind = "a chain of stages" if other == rollouts.CHAIN else "a single stage"
+        raise KitError(f"{said}, {kind}", where=str(out), fix="choose another folder: out")
+    begun = any((out / name).exists() for name in (rollouts.ROLLOUTS, rollouts.STEPS))
+    if begun and not resume:
+        fix = "go on with it (--resume, or resume=True), or choose another folder"
+        raise KitError(said, where=str(out), fix=fix)
     fix = "wait for it, or name another folder"
     busy = KitError("another process trains there now", where=str(out), fix=fix)
     return processes.alone(out.absolute().parent, out.name, progress.say, busy=busy)

@@ -22,10 +22,10 @@ from ..records import Response, Task, fingerprint, response_from_json, to_json, 
 from ..rewards.composer import Composer
 from ..runs import plain
 from ..system.paths import write_text
-from . import answers, evaluation, export, grpo, inputs, models, stages
+from . import answers, evaluation, export, grpo, inputs, models, rollouts, stages
 from .config import DPOSettings, GRPOSettings, Settings, to_mapping
 from .models import Loaded, load
-from .resume import mark_folder, read_by
+from .resume import mark_folder, near, read_by
 from .reward import Reward
 from .stages import TEACH, OwnPairs, pairs_from
 
@@ -90,7 +90,7 @@ def run(chain: Chain) -> Done:
     """Run the stages that are not finished; after each its adapter is merged, and the next one
     trains a new adapter on that model. Settings that a later stage would refuse are refused first.
     """
-    with inputs.alone(chain.out):
+    with inputs.alone(chain.out, other=rollouts.SETTINGS):
         sampled = (
             s.settings for s in reversed(chain.stages) if isinstance(s.settings, GRPOSettings)
         )
@@ -110,7 +110,7 @@ def run(chain: Chain) -> Done:
             mark |= line.mark(stage)
         chain.out.mkdir(parents=True, exist_ok=True)
         reward.ledger = Ledger(chain.out / "ledger.sqlite")
-        mark_folder(chain.out / "chain.json", mark, resume=True)
+        mark_folder(chain.out / rollouts.CHAIN, mark, resume=True)
         model = line.begin()
         line.look("start", model)
         for stage in chain.stages:
@@ -269,7 +269,7 @@ class _Line:
         heat: float | None = None,
     ) -> list[dict[str, Any]]:
         """Rows made of this model's answers, which are sampled once and kept beside the stages."""
-        mark = fingerprint([source, samples, [t.id for t in tasks], heat])
+        mark = fingerprint([near(source, self.chain.out), samples, [t.id for t in tasks], heat])
         path = self.chain.out / f"answers_{mark[:8]}.json"
         if path.exists():
             found = [response_from_json(r) for r in json.loads(path.read_text("utf-8"))]

@@ -41,6 +41,7 @@ class Bar(TrainerCallback):
             unit="step",
             **own,
         )
+        self.began = time.perf_counter()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.bar.close()
@@ -79,7 +80,6 @@ class StepLog(Bar):
         self.batch, self.blind_steps, self.known = 0, 0, 0
         self.blind: str | None = None
         self.stopped: str | None = None
-        self.began = time.perf_counter()
         self.before = dict.fromkeys(TIMES, 0.0)
         self.alarms: list[str] = []
         self.spent_before = 0.0  # seconds of training by the processes before
@@ -87,10 +87,8 @@ class StepLog(Bar):
     def resume(self, step: int) -> None:
         """Take over what the logs of an interrupted run say, up to `step`."""
         done = [row for row in rollouts.read_steps(self.out) if row["step"] <= step]
-        self.spent_before = sum(row.get("seconds") or 0.0 for row in done)
+        self.spent_before = rollouts.spent(done)
         self.alarms = list(done[-1].get("alarms") or ()) if done else []
-        if done and world.main():
-            self.trainer.kit_skipped += done[-1].get("skipped_rows") or 0
         for row in done:
             if row.get("batch", row["step"]) == row["step"]:
                 self._ended("sentinels", self.watch.check(row), self.settings.sentinel_stop)
@@ -110,10 +108,6 @@ class StepLog(Bar):
     def _summary(self, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return summary(rows, self.names, self.settings.group_size)
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        super().on_train_begin(args, state, control, **kwargs)
-        self.began = time.perf_counter()
-
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         """One row per step, of the answers of all processes; trl logs at every step."""
         if not logs or "loss" not in logs or not world.main():
@@ -129,6 +123,7 @@ class StepLog(Bar):
         times = self.trainer.kit_times
         spent = {k: times[k] - self.before[k] for k in TIMES}
         total, self.began, self.before = now - self.began, now, dict(times)
+        skipped, self.trainer.kit_skipped = self.trainer.kit_skipped, 0
         return {
             "step": step,
             "batch": self.batch,
@@ -146,7 +141,7 @@ class StepLog(Bar):
             "alarms": list(self.alarms),
             "judge_cost": self.bill.cost,
             "judge_calls": self.bill.calls,
-            "skipped_rows": self.trainer.kit_skipped,
+            "skipped_rows": skipped,
             "seconds_left": total * (steps - step),
         }
 
@@ -291,9 +286,12 @@ class LossLog(Bar):
         """trl logs at every step."""
         if not logs or "loss" not in logs:
             return
+        now = time.perf_counter()
+        seconds, self.began = now - self.began, now
         row = {
             "step": state.global_step,
             "time": time.time(),
+            "seconds": seconds,
             "loss": logs["loss"],
             "lr": logs.get("learning_rate"),
             "grad_norm": logs.get("grad_norm"),

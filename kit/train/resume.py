@@ -12,6 +12,7 @@ judge, say) would shift those of the step that is done again.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from ..system import paths
 from ..system.device import import_torch
 from . import world
 from .reward import Reward
+from .rollouts import CHAIN
 
 TRAINED, REFERENCE = "default", "ref"
 
@@ -59,9 +61,9 @@ def mark_folder(path: Path, mark: Mapping[str, Any], resume: bool) -> None:
 
     What the mark of an earlier version of the kit does not hold is not compared.
     """
-    mark = plain(dict(mark))
+    mark = _placed(plain(dict(mark)), path.parent)
     if resume and path.exists():
-        old = json.loads(path.read_text("utf-8"))
+        old = _placed(json.loads(path.read_text("utf-8")), path.parent)
         before, now = ({**m, **m.get("settings", {}), "settings": None} for m in (old, mark))
         wrong = [k for k in now if before.get(k, now[k]) != now[k]]
         if wrong:
@@ -72,6 +74,24 @@ def mark_folder(path: Path, mark: Mapping[str, Any], resume: bool) -> None:
                 "folder",
             )
     paths.write_text(path, json.dumps(mark, indent=2))
+
+
+def _placed(mark: dict[str, Any], folder: Path) -> dict[str, Any]:
+    settings = mark.get("settings")
+    if not settings:
+        return mark
+    return {**mark, "settings": {**settings, "model": near(settings["model"], folder)}}
+
+
+def near(model: str, folder: Path) -> str:
+    """A model's name; that of a folder below the chain that `folder` is of, or is, is relative to
+    `folder`: a chain may be moved.
+    """
+    folder = folder.absolute()
+    chain = next((p for p in (folder, folder.parent) if (p / CHAIN).exists()), None)
+    if chain is None or chain not in Path(model).parents:
+        return model
+    return os.path.relpath(model, folder)
 
 
 def read_by(reward: Reward, tasks: Sequence[Task], heldout: Sequence[Task]) -> dict[str, Any]:

@@ -19,8 +19,10 @@ from typing import Any
 
 from ..records import Grade, Response
 from ..runs import plain
+from ..system.paths import write_text
 
-ROLLOUTS, STEPS = "rollouts.jsonl", "steps.jsonl"
+ROLLOUTS, STEPS, METRICS = "rollouts.jsonl", "steps.jsonl", "metrics.json"
+SETTINGS, CHAIN = "settings.json", "chain.json"  # the mark of a single stage, of a chain
 
 
 class Log:
@@ -77,6 +79,23 @@ def read(path: str | Path) -> list[dict[str, Any]]:
 def read_steps(folder: str | Path) -> list[dict[str, Any]]:
     """The per-step rows of a run's folder."""
     return read(Path(folder) / STEPS)
+
+
+def spent(steps: Iterable[Mapping[str, Any]]) -> float:
+    """Seconds of training that rows of steps.jsonl hold."""
+    return sum(row.get("seconds") or 0.0 for row in steps)
+
+
+def record(folder: Path, metrics: dict[str, Any], *, begun: int) -> dict[str, Any]:
+    """Write metrics.json. begun : the step that this process went on from; where no step followed,
+    the seconds on record stay.
+    """
+    path = folder / METRICS
+    if begun == metrics["steps"] and path.exists():
+        old = json.loads(path.read_text("utf-8"))
+        metrics = metrics | {k: v for k, v in old.items() if k.startswith("seconds_")}
+    write_text(path, json.dumps(metrics, indent=2, ensure_ascii=False))
+    return metrics
 
 
 def row(

@@ -4,7 +4,6 @@ rows of a file, of checks that say what is right, or of the model's own answers.
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -51,11 +50,12 @@ def train(
 ) -> rollouts.Result:
     """SFT on rows {prompt, response} or {text}, DPO on {prompt, chosen, rejected}; each may have a
     `system`, a `history`, the turns before the prompt, `sources`, and `turns_after_prompt`, which
-    the answer goes on from: of no turn but the answer anything is learned.
+    the answer goes on from: of no turn but the answer anything is learned. A {text} is learned as
+    it stands, with a warning: all that is asked later is asked in the model's chat layout.
     """
     out = Path(out)
     ready(settings)
-    with inputs.alone(out, fresh=None if resume else rollouts.STEPS):
+    with inputs.alone(out, resume=resume):
         out.mkdir(parents=True, exist_ok=True)
         data = learned(settings, rows)
         mark = {
@@ -63,17 +63,19 @@ def train(
             "rows": fingerprint(data),
             "set of weights": weights(settings.model, settings.adapter),
         }
-        mark_folder(out / "settings.json", mark, resume)
+        mark_folder(out / rollouts.SETTINGS, mark, resume)
         loaded = loaded or load(settings)
         data = inputs.fitting(data, loaded.tokenizer, settings)
         log = rollouts.Log(out / rollouts.STEPS)
         started = time.perf_counter()
         checkpoint = last_checkpoint(out) if resume else None
+        begun = step_of(checkpoint) if checkpoint else 0
         if resume:
-            log.rewind(step_of(checkpoint) if checkpoint else 0)
+            log.rewind(begun)
+        spent_before = rollouts.spent(rollouts.read_steps(out))
         trainer = _trainer(settings, loaded, data, out, log, on_step)
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-        seconds = time.perf_counter() - started
+        seconds = time.perf_counter() - started + spent_before
         drop_reference(loaded.model)
         save_adapter(loaded.model, loaded.tokenizer, out / "adapter")
         steps = rollouts.read_steps(out)
@@ -94,7 +96,7 @@ def train(
                 "last_loss": steps[-1]["loss"],
             }
         )
-        (out / "metrics.json").write_text(json.dumps(metrics, indent=2), "utf-8")
+        metrics = rollouts.record(out, metrics, begun=begun)
         return rollouts.Result(out=out, settings=settings, metrics=metrics)
 
 
@@ -217,8 +219,9 @@ def _dpo_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def of_file(path: Path, stage: str) -> tuple[dict[str, Any], ...]:
-    """Rows for `train` from a file, each as kit.load reads it; answers marked as undesired, and
-    prompts that some row holds out, are left out, with a warning.
+    """Rows for `train` from a file, each as kit.load reads it: a text in the "### Instruction: /
+    ### Response:" layout is a prompt and its answer. Answers marked as undesired, and prompts that
+    some row holds out, are left out, with a warning.
     """
     found = load_tasks(path, stage)
     harmless = ("duplicate-id", "empty-prompt")  # `learned` has its own word on empty texts
@@ -233,7 +236,7 @@ def of_file(path: Path, stage: str) -> tuple[dict[str, Any], ...]:
         said = answers[t.id]
         split = "heldout" if t.id in held else None
         row = {**_context(t), "split": split}
-        if "demonstration" in said and "layout" in t.meta:
+        if "demonstration" in said and not t.prompt and "layout" in t.meta:
             rows.append({"text": t.meta["layout"], "split": split})
         elif "demonstration" in said:
             rows.append({**row, "response": said["demonstration"]})
@@ -254,6 +257,11 @@ def learned(settings: Settings, rows: Sequence[Mapping[str, Any]]) -> list[dict[
         )
     if not kept:
         raise DataError("there are no training rows", where="rows")
+    if "text" in kept[0]:
+        logger.warning(
+            "rows of {text} are learned whole, as they stand: DPO, GRPO and evaluations ask in the "
+            "model's chat layout, which {prompt, response} teaches"
+        )
     return kept
 
 

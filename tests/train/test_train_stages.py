@@ -227,7 +227,7 @@ def test_merged_model_answers_like_the_adapter_and_has_a_card(tmp_path):
             for m in (a, b, load(build(GRPOSettings, preset("test"))).model)
         )
     assert torch.allclose(x, y, atol=1e-5) and not torch.allclose(x, z, atol=1e-5)
-    text = export.write_card(r.out).read_text()
+    text = export.card(r.out)
     assert r.gain.sentence in text and "| seed | 0 |" in text and "a control" not in text
     kept = json.loads((r.out / "settings.json").read_text())
     (r.out / "settings.json").write_text(
