@@ -235,8 +235,12 @@ def _tiny(task: Task, count: int, size: int) -> str:
 def _pairs(names: Sequence[Any], frame: int) -> str:
     """Two names a sentence (or all in one), so that no list of three is there to be seen."""
     pairs = [(a, b) for a, b in zip_longest(names[::2], names[1::2], fillvalue="thing")]
-    said = [f"a {a} {VERBS[i * (frame > 0) % len(VERBS)]} a {b}" for i, (a, b) in enumerate(pairs)]
-    return f"So {' as '.join(said)}." if frame > 1 else " ".join(f"{s.capitalize()}." for s in said)
+    step = int(frame > 0)
+    verbs = [VERBS[i * step % len(VERBS)] for i in range(len(pairs))]
+    said = [f"a {a} {verb} a {b}" for (a, b), verb in zip(pairs, verbs, strict=True)]
+    if frame > 1:
+        return f"So {' as '.join(said)}."
+    return " ".join(f"{s.capitalize()}." for s in said)
 
 
 def _told(names: Sequence[str], frame: str, at: int) -> str:

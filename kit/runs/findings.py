@@ -217,7 +217,10 @@ def _grouped(names: Sequence[str], what: str) -> list[str]:
     """A sentence that ends in names: three of them, and how many more; none without names."""
     distinct = list(dict.fromkeys(names))
     more = f"; and {len(distinct) - 3} more" if len(distinct) > 3 else ""
-    return [f"{what[0].upper()}{what[1:]} {'; '.join(distinct[:3])}{more}."] * bool(distinct)
+    if not distinct:
+        return []
+    head = f"{what[0].upper()}{what[1:]}"
+    return [f"{head} {'; '.join(distinct[:3])}{more}."]
 
 
 def _many(every: Sequence[tuple[str, Mapping[str, Any]]], runs: int) -> list[str]:

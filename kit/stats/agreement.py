@@ -272,7 +272,9 @@ def _recalls(s: np.ndarray) -> np.ndarray:
 
 def _beyond(chance: Callable[..., np.ndarray], s: np.ndarray, w: np.ndarray) -> np.ndarray:
     pe = chance(s, w)
-    return ((s * w).sum(axis=(-1, -2)) - pe) / np.where(np.abs(1 - pe) < 1e-14, np.nan, 1 - pe)
+    agreed = (s * w).sum(axis=(-1, -2))
+    room = np.where(np.abs(1 - pe) < 1e-14, np.nan, 1 - pe)
+    return (agreed - pe) / room
 
 
 def table_stat(measure: str, q: int) -> Callable[[np.ndarray], np.ndarray]:
@@ -293,7 +295,10 @@ def _cohen(p: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 def _gwet(p: np.ndarray, w: np.ndarray) -> np.ndarray:
     m, q = (p.sum(-1) + p.sum(-2)) / 2, p.shape[-1]
-    return w.sum() / (q * (q - 1)) * (m * (1 - m)).sum(-1) if q > 1 else m.sum(-1) * np.nan
+    if q < 2:
+        return m.sum(-1) * np.nan
+    apart = w.sum() / (q * (q - 1))
+    return apart * (m * (1 - m)).sum(-1)
 
 
 def _chance_corrected(

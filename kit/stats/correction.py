@@ -156,7 +156,9 @@ def ppi(
             level=level,
         )
     a = np.bincount(group, np.where(lab, y - y[lab].mean(), 0.0), c) / m
-    b = np.bincount(group, np.where(lab, -(f - f[lab].mean()) / m, (f - f[~lab].mean()) / n), c)
+    labelled = -(f - f[lab].mean()) / m
+    unlabelled = (f - f[~lab].mean()) / n
+    b = np.bincount(group, np.where(lab, labelled, unlabelled), c)
     extra = _unseen(b, lab, group, m / n)
     spread = float(b @ b) + extra
     lam = 0.0 if not spread > 0 else -float(a @ b) / spread

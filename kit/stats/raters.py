@@ -105,12 +105,14 @@ def _ordinal_columns(r: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], 
         raise DataError(
             f"{q} ordinal categories", where="ratings", fix='use metric="interval", or fewer levels'
         )
-    both = (r[:, :, None] * r[:, None, :] - r[:, :, None] * np.eye(q)) / (r.sum(1) - 1)[
-        :, None, None
-    ]
+    pairs = r[:, :, None] * r[:, None, :]
+    itself = r[:, :, None] * np.eye(q)
+    others = (r.sum(1) - 1)[:, None, None]
+    both = (pairs - itself) / others
 
     def stat(t: np.ndarray) -> np.ndarray:
-        o, k = t[..., : q * q].reshape(*t.shape[:-1], q, q), t[..., q * q :]
+        together, k = t[..., : q * q], t[..., q * q :]
+        o = together.reshape(*t.shape[:-1], q, q)
         d = _ranks_apart(k)
         expected = np.einsum("...i,...ij,...j->...", k, d, k)
         return 1 - (k.sum(-1) - 1) * (o * d).sum(axis=(-1, -2)) / np.where(

@@ -233,8 +233,11 @@ def _corrected(r: _Rows, n_unknown: int, level: float) -> RubricScore:
     half = 0.5 * float(size[has].mean())
 
     def stat(t: np.ndarray, soft: Any = half) -> np.ndarray:
-        mu = (t[..., 2 + k : 2 + 2 * k] + soft) / (t[..., 2 + 2 * k :] + 2 * soft)
-        return (t[..., 1] + (t[..., 2 : 2 + k] * mu).sum(-1)) / t[..., 0]
+        met = t[..., 2 + k : 2 + 2 * k]
+        known = t[..., 2 + 2 * k :]
+        mu = (met + soft) / (known + 2 * soft)
+        filled = (t[..., 2 : 2 + k] * mu).sum(-1)
+        return (t[..., 1] + filled) / t[..., 0]
 
     inside = len(np.unique(cluster[has]))
     out = estimate(
