@@ -387,7 +387,7 @@ class Grade:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One execution of a notebook or a training: what went in, what came out."""
+    """One execution of a notebook: what went in, what came out."""
 
     id: str
     notebook: str

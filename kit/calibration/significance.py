@@ -185,8 +185,11 @@ def _left_out(
     s = np.stack([np.bincount(x.cluster, score[:, k], c) for k in (0, 1)], 1)
     own = np.empty((c, 2, 2))
     for i, j in ((0, 0), (0, 1), (1, 1)):
-        own[:, i, j] = own[:, j, i] = np.bincount(x.cluster, heavy * design[:, i] * design[:, j], c)
-    step = np.einsum("cij,cj->ci", np.linalg.pinv(info - own), s)
+        both = heavy * design[:, i] * design[:, j]
+        own[:, i, j] = np.bincount(x.cluster, both, c)
+        own[:, j, i] = own[:, i, j]
+    without = np.linalg.pinv(info - own)
+    step = np.einsum("cij,cj->ci", without, s)
     return math.sqrt((c - 1) / c) * (step - step.mean(0))
 
 

@@ -118,7 +118,8 @@ class _Totals:
         for r, mean in rows[:SHOWN]:
             counts = f"{r['n']:6} {r['met']:6} {r['unmet']:6} {r['unknown']:7}"
             name = " ".join(f"{r['id']}: {r['text']}".split())
-            lines.append(f"{counts}  {mean.span() if mean else '':<16} {name}")
+            span = mean.span() if mean else ""
+            lines.append(f"{counts}  {span:<16} {name}")
         if len(rows) > SHOWN:
             lines.append(f"... and {len(rows) - SHOWN} more criteria (all of them with --json)")
         return "\n".join(lines)
@@ -164,13 +165,16 @@ class _Totals:
         said = f"their mean score {mean}" if mean else "no answer got a score"
         whys = ((": ".join(filter(None, why)), m) for why, m in self.why.most_common(1))
         lost = [f"unknown, {m} times: {why[:200]}\n" for why, m in whys]
+        unscored = sum(score is None for _, score in self.scores)
+        answers = f"{n} answers judged ({kept} kept from before{more})"
+        verdicts = f"{spent.verdicts} verdicts, {self.why.total()} unknown"
+        tokens = spent.tokens_in + spent.tokens_out
+        paid = f"{spent.calls} calls, {tokens} tokens, ${spent.cost:.4f}"
         return (
             f"{self.table()}\n"
-            f"{n} answers judged ({kept} kept from before{more}), {said}; "
-            f"{sum(score is None for _, score in self.scores)} without a score\n"
-            f"{spent.verdicts} verdicts, {self.why.total()} unknown, {spent.cached} from the "
-            f"ledger; {spent.calls} calls, {spent.tokens_in + spent.tokens_out} tokens, "
-            f"${spent.cost:.4f}\n{''.join(lost)}grades: {out}\nledger: {ledger}"
+            f"{answers}, {said}; {unscored} without a score\n"
+            f"{verdicts}, {spent.cached} from the ledger; {paid}\n"
+            f"{''.join(lost)}grades: {out}\nledger: {ledger}"
         )
 
 

@@ -77,10 +77,10 @@ def _text(name: str, rows: list[dict[str, Any]], found: Any, bound: float) -> st
     for r in rows:
         mark = "  <- above the bound" if r["above"] else ""
         lost = f", {r['unknown']} unknown" if r["unknown"] else ""
-        lines.append(
-            f"  {r['policy']:18} {r['earns']:6.3f}  {band(r['low'], r['high']):14}  "
-            f"{r['prompts']} prompts{lost}{mark}"
-        )
+        span = band(r["low"], r["high"])
+        earns = f"{r['policy']:18} {r['earns']:6.3f}  {span:14}"
+        prompts = f"{r['prompts']} prompts"
+        lines.append(f"  {earns}  {prompts}{lost}{mark}")
     lines += ["", f"bound: {bound:g}"]
     if found:
         lines += [

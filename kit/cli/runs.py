@@ -12,6 +12,7 @@ from ..system import paths, processes
 from .common import Options, Output, arg
 
 HELP = "list, show, mend or remove runs"
+SHOWN = 5  # names of trainings
 ACTIONS = ("list", "show", "mend", "remove")
 
 
@@ -37,12 +38,28 @@ def _list(found: list[tuple[Path, Any]], args: Options) -> Output:
     from ..runs import compare
 
     rows = compare.overview(found)
-    lines = [
-        f"{r['status']:8} {'?' if r['seconds'] is None else round(r['seconds']):>7} s  "
-        f"seed {r['seed']:<3} {r['profile']:5} {r['run']}  {r['differs in']}".rstrip()
-        for r in rows
+    lines = []
+    for r in rows:
+        took = "?" if r["seconds"] is None else round(r["seconds"])
+        done = f"{r['status']:8} {took:>7} s"
+        what = f"seed {r['seed']:<3} {r['profile']:5} {r['run']}"
+        lines.append(f"{done}  {what}  {r['differs in']}".rstrip())
+    return Output(rows, "\n".join([*lines, f"{len(rows)} runs", *_trained(found, args.folder)]))
+
+
+def _trained(found: list[tuple[Path, Any]], base: Path) -> list[str]:
+    """A line on what `kit train` left here: its folders are no runs of a notebook."""
+    from ..train.rollouts import CHAIN, SETTINGS
+
+    marked = {p.parent for name in (SETTINGS, CHAIN) for p in base.glob(f"*/{name}")}
+    names = sorted(p.name for p in marked - {folder for folder, _ in found})
+    if not names:
+        return []
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return [
+        f"not listed: {len(names)} of `kit train` ({', '.join(names[:SHOWN])}{more}); "
+        f"their numbers are in metrics.json, and `kit export` takes them"
     ]
-    return Output(rows, "\n".join([*lines, f"{len(rows)} runs"]))
 
 
 def _show(found: list[tuple[Path, Any]], args: Options) -> Output:

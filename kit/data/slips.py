@@ -339,8 +339,9 @@ def slip(name: str, known: str) -> bool:
     if len(a) == len(b):
         inner = range(1, len(b) - 1)
         wrong = (a[:i] + a[i + 1 :] == b[:i] + b[i + 1 :] for i in inner)
-        one_wrong = len(b) >= 6 and any(wrong)
-        return sorted(a) == sorted(b) or one_wrong
+        if len(b) >= 6 and any(wrong):
+            return True
+        return sorted(a) == sorted(b)
     short, long = sorted((a, b), key=len)
     odd = {long[:i] + long[i + 1 :] for i in range(1, len(long))}
     return short in odd and long not in (f"{short}s", f"{short}d")

@@ -270,7 +270,9 @@ def _table(rows: Sequence[Row]) -> list[str]:
         kappa, accuracy = r.kappa.span(), r.accuracy.span()
         lines.append(f"{r.n:>6}  {kappa:<19} {accuracy:<17} {r.unknown:>7}  {name}")
     beyond = len(rows) - SHOWN
-    return lines + ([f"... and {beyond} more criteria (all with --json)"] if beyond > 0 else [])
+    if beyond > 0:
+        lines.append(f"... and {beyond} more criteria (all with --json)")
+    return lines
 
 
 def _side(label: float) -> str:

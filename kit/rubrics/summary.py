@@ -59,7 +59,8 @@ class Spread:
     def __str__(self) -> str:
         if not self.n:
             return "none"
-        return f"{self.min:g} / {self.median:g} / {self.max:g} (mean {self.mean:.2f}, n={self.n})"
+        spread = f"{self.min:g} / {self.median:g} / {self.max:g}"
+        return f"{spread} (mean {self.mean:.2f}, n={self.n})"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -93,8 +93,13 @@ def _answer(f: Mapping[str, Any]) -> str:
 
 
 def _reasons(f: Mapping[str, Any]) -> str:
-    sure = {k: "" if f[f"P {k}"] is None else f" (P {f[f'P {k}']:.2f})" for k in ("before", "now")}
-    return "<br>".join([f"<b>{k}</b>{sure[k]}: {escape(f[f'reason {k}'][:400])}" for k in sure])
+    lines = []
+    for when in ("before", "now"):
+        p = f[f"P {when}"]
+        sure = "" if p is None else f" (P {p:.2f})"
+        reason = escape(f[f"reason {when}"][:400])
+        lines.append(f"<b>{when}</b>{sure}: {reason}")
+    return "<br>".join(lines)
 
 
 def picked(

@@ -44,6 +44,16 @@ def test_list_and_show(folder: Path, capsys) -> None:
     assert main(["runs", "show", "--folder", str(folder)]) == 2
 
 
+def test_trainings_that_lie_beside_the_runs_are_named(folder: Path, capsys) -> None:
+    """The list said "0 runs" of a folder that held finished trainings, and nothing more."""
+    for name, mark in (("rA", "settings.json"), ("facts", "chain.json")):
+        (folder / name).mkdir()
+        (folder / name / mark).write_text("{}", "utf-8")
+    assert main(["runs", "list", "--folder", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert "not listed: 2 of `kit train` (facts, rA)" in said
+
+
 def test_mend_marks_only_what_nobody_runs(folder: Path, capsys) -> None:
     """A killed run said "running" for ever."""
     row = json.loads((folder / "b2/config.json").read_text())
