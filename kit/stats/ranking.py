@@ -72,7 +72,7 @@ OUTCOME = "rows of the rarer outcome"
 SELDOM = "few clusters: a kind that one in 20 is may be in none of them, and not in the interval"
 
 
-def _rarer(y: np.ndarray, group: np.ndarray, c: int) -> float:
+def rarer_worth(y: np.ndarray, group: np.ndarray, c: int) -> float:
     """How many clusters the rows of the rarer outcome are worth."""
     return worth(np.stack([np.bincount(group[y == v], minlength=c) for v in (0, 1)]))
 
@@ -140,7 +140,7 @@ def auroc(
             level=level,
         )
     value, psi = _area(s, y)
-    rarer = _rarer(y, group, c)
+    rarer = rarer_worth(y, group, c)
     out = of_influence(
         value,
         _by_cluster(psi, group, c),
@@ -188,7 +188,7 @@ def auroc_change(
             level=level,
         )
     (one, psi), (two, phi) = _area(a, y), _area(b, z)
-    rarer = min(_rarer(v, group, c) for v in (y, z))
+    rarer = min(rarer_worth(v, group, c) for v in (y, z))
     out = of_influence(
         one - two,
         _by_cluster(psi - phi, group, c),

@@ -194,6 +194,13 @@ def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.3f}"
 
 
+def write_card(run: str | Path) -> Path:
+    """Write the card as adapter/README.md of the run."""
+    path = Path(run) / "adapter" / "README.md"
+    path.write_text(card(run), "utf-8")
+    return path
+
+
 Kind = Literal["f32", "f16", "q8_0"]
 NORMAL, CONTROL, USER = 1, 3, 4  # token types of a GGUF
 
