@@ -8,14 +8,12 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ..checks.quantities import quantities
 from . import lexicon as lx
 from .cues import (
     CLASH,
     OPPOSITE,
     Cue,
     after_phrase,
-    change_of_change,
     count_negations,
     direction_of,
     excluded,
@@ -63,7 +61,7 @@ _THE_PATHWAY = re.compile(  # "In flight, the pathway is up" speaks of "this pat
 _NO_SIGN = re.compile(  # "No data show that it is up"
     r"^\W*no (?:\w+ ){1,3}(?:show|indicat|suggest|reveal|confirm|support)\w* (?:that )?", re.I
 )
-_DENIALS, NO_CLAIM, _LIKEWISE = phrases(lx.DENIALS), phrases(lx.NO_CLAIM), phrases(lx.LIKEWISE)
+_DENIALS, NO_CLAIM = phrases(lx.DENIALS), phrases(lx.NO_CLAIM)
 _TAKES_BACK, _CAUSES = phrases(lx.TAKES_BACK), phrases(lx.CAUSES)
 _UNDONE = re.compile(  # what was to happen did not: "the rise was expected but did not occur"
     r"(?:\b(?:not|never)|n't) (?:actually |really )?(?:occur\w*|happen\w*|materiali[sz]e\w*"
@@ -132,9 +130,10 @@ class Reader:
         raw = tokens(text)
         words = affirmed([w.lower() for w in raw])
         subjects = usable(words, find([norm(w) for w in raw], self.names))
-        if signed := self._signed(text, subjects):
-            return [signed]
         cues = find_cues(words, subjects)
+        if not cues and _SIGNED.search(text):  # "NES of -2.1"
+            names = [m.of for m in subjects] or self.only
+            return [Claim(name, UNREAD, sentence=text) for name in names]
         if "respectively" in words and len(subjects) == len(cues) > 1:
             return [
                 Claim(m.of, direction_of(c, 0), False, text)
@@ -146,15 +145,6 @@ class Reader:
             if _OTHER_SIDE.match(text)
             else found
         )  # "controls have lower X than the treated"
-
-    def _signed(self, text: str, subjects: Sequence[Match]) -> Claim | None:
-        """The sign of "NES of -2.1" as a claim on the one subject of its sentence."""
-        m = _SIGNED.search(text)
-        names = {s.of for s in subjects} or set(self.last[-1:])
-        score = next((q for q in quantities(text) if m and m.start() < q.start <= m.end()), None)
-        if len(names) != 1 or score is None or score.part or score.value * score.far <= 0:
-            return None
-        return Claim(next(iter(names)), "down" if score.value < 0 else "up", False, text)
 
 
 class _Sentence:
@@ -209,7 +199,15 @@ class _Sentence:
             out += [Claim(b.subject, b.direction, hedged, self.text) for b in bound]
             if bound and within(self.cues, start, end):
                 previous = bound
-        return self._torn(out)
+        return self._torn([*out, *self._silent(out)])
+
+    def _silent(self, said: Sequence[Claim]) -> list[Claim]:
+        """What a sentence names beside its claims and gives no direction in a form known ("and so
+        does T4", "Insulin goes up and glucagon does not") is not read.
+        """
+        told = {c.subject for c in said}
+        named = (m.of for m in self.subjects if said and not excluded(self.words, m))
+        return [Claim(name, UNREAD, sentence=self.text) for name in named if name not in told]
 
     def _clause(
         self,
@@ -220,11 +218,7 @@ class _Sentence:
         previous: list[_Bound],
     ) -> list[_Bound]:
         if not (cues := within(self.cues, start, end)):
-            return (
-                self._elliptic(start, end, clause, subjects, previous[-1])
-                if previous and subjects
-                else []
-            )
+            return self._listed_on(start, clause, subjects, previous)
         if subjects:
             return self._bind(start, subjects, cues)
         verb = cues[0].start + 1 < end and self.words[cues[0].start] in lx.TRANSITIVE
@@ -247,26 +241,19 @@ class _Sentence:
             return "unstated" if "unlikely" in self.words[cue.end :] else UNREAD
         return direction_of(cue, count_negations(self.words, cue, start, self.mute) + self.denied)
 
-    def _elliptic(
+    def _listed_on(
         self,
         start: int,
-        end: int,
         clause: Sequence[str],
         subjects: list[Match],
-        last: _Bound,
+        previous: list[_Bound],
     ) -> list[_Bound]:
-        """A clause without a word of direction: "T4 does not", "and so does T4", "... and T4" after
-        "lowers TSH".
-        """
-        rest = " ".join(
-            w for w in self.words[subjects[-1].end : end] if w not in (",", ".", "!", ";")
-        )
-        if rest in lx.ELLIPSES and last.direction in ("up", "down"):
-            return [_Bound(m.of, "not_" + last.direction) for m in subjects]
-        lead = [w for w in clause[: subjects[0].start - start] if w not in lx.DETERMINERS]
-        listed_on = last.behind and all(w in ("and", "or", ",", "both") for w in lead)
-        alike = listed_on or after_phrase(clause, _LIKEWISE) >= 0
-        return [_Bound(m.of, last.direction, last.behind) for m in subjects if alike]
+        """ "... and T4" after "lowers TSH"."""
+        if not (previous and subjects and previous[-1].behind):
+            return []
+        lead = {*clause[: subjects[0].start - start]} - lx.DETERMINERS
+        goes_on = lead <= {"and", "or", ",", "both"}
+        return [replace(previous[-1], subject=m.of) for m in subjects if goes_on]
 
     def _clauses(self) -> list[tuple[int, int]]:
         """Token ranges: cut at conjunctions and punctuation, then joined again where a piece lacks
@@ -315,8 +302,6 @@ class _Sentence:
         own = _condition(words) and link == "," and within(self.subjects, *right)
         if own and (within(self.cues, *right) or (len(words) > 3 and not named)):
             return False  # "When light enters the glass, the speed falls"
-        if left[0] > 0 and after_phrase(words, _LIKEWISE) >= 0:
-            return self._only_named(*right)
         if link in lx.CLAUSE_LINKS:
             return named or left[0] == 0
         if link == ":":  # "TSH: rises" says what "TSH rises" does
@@ -344,11 +329,7 @@ class _Sentence:
             for m in target:
                 old = found.get(m.of)
                 if old is not None and process == m.of and not behind:
-                    settled = (
-                        change_of_change(old.direction, direction)
-                        if noun in lx.PROCESS
-                        else old.direction
-                    )
+                    settled = UNREAD if noun in lx.PROCESS else old.direction
                 else:
                     settled = direction if old is None else settle_two(old.direction, direction)
                 found[m.of] = _Bound(m.of, settled, behind)

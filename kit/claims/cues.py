@@ -399,14 +399,3 @@ def settle_two(a: str, b: str) -> str:
         only = exact.pop()
         return CLASH if {a, b} & {CLASH, "not_" + only} else only
     return "none" if {a, b} == {"not_up", "not_down"} else CLASH
-
-
-def change_of_change(inner: str, outer: str) -> str:
-    """The direction when `outer` happens to a process that moves a thing `inner`: less inhibition
-    is more.
-
-    >>> change_of_change("down", "down")
-    'up'
-    """
-    turned = {"up": inner, "down": OPPOSITE.get(inner)}
-    return turned.get(outer, "unstated") if inner in OPPOSITE else "unstated"
