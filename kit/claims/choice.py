@@ -93,8 +93,9 @@ def spellings(name: str) -> tuple[str, ...]:
     end = "th" if n % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
     names = [w for w, value in NUMBER_WORDS.items() if value == n]
     names += [x[n - 1] for x in (_ROMAN, _ORDINAL) if 0 < n <= len(x)]
-    said = [f"{word} {x}" for x in (n, f"{n}{end}", *names)]
-    said += [f"{x} {word}" for x in (f"{n}{end}", f"{n}{end} of", *_ORDINAL[n - 1 : n])]
+    nth = f"{n}{end}"
+    said = [f"{word} {x}" for x in (n, nth, *names)]
+    said += [f"{x} {word}" for x in (nth, f"{nth} of", *_ORDINAL[n - 1 : n])]
     said += [f"{n} {word}"] if word.capitalize() in month_name else []
     return tuple(x + rest for x in said)
 
@@ -183,9 +184,13 @@ def _cut(part: str, asks: bool) -> Sequence[str]:
 def _whole(items: Sequence[Sequence[str]]) -> list[Sequence[str]]:
     """Items where a lone label has the kind that the one before it names: "Type A, B or C"."""
     out: list[Sequence[str]] = []
+    before: Sequence[str] = ()
     for words in items:
-        kind = out[-1][-2:-1] if out and _LABEL.fullmatch(" ".join(out[-1][-1:])) else ()
-        out.append([*kind, *words] if _LABEL.fullmatch(" ".join(words)) else words)
+        kind = before[-2:-1] if _LABEL.fullmatch(" ".join(before[-1:])) else ()
+        if _LABEL.fullmatch(" ".join(words)):
+            words = [*kind, *words]
+        out.append(words)
+        before = words
     return out
 
 

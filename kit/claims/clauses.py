@@ -8,6 +8,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from ..checks.quantities import quantities
 from . import lexicon as lx
 from .cues import (
     CLASH,
@@ -131,9 +132,8 @@ class Reader:
         words = affirmed([w.lower() for w in raw])
         subjects = usable(words, find([norm(w) for w in raw], self.names))
         cues = find_cues(words, subjects)
-        if not cues and _SIGNED.search(text):  # "NES of -2.1"
-            names = [m.of for m in subjects] or self.only
-            return [Claim(name, UNREAD, sentence=text) for name in names]
+        if not cues and (signed := _SIGNED.search(text)):
+            return self._signed(text, signed, subjects)
         if "respectively" in words and len(subjects) == len(cues) > 1:
             return [
                 Claim(m.of, direction_of(c, 0), False, text)
@@ -145,6 +145,16 @@ class Reader:
             if _OTHER_SIDE.match(text)
             else found
         )  # "controls have lower X than the treated"
+
+    def _signed(self, text: str, found: re.Match[str], subjects: Sequence[Match]) -> list[Claim]:
+        """The sign of "NES of -2.1", as a claim on the one subject of its sentence."""
+        names = {m.of for m in subjects} or set(self.last[-1:])
+        inside = (q for q in quantities(text) if found.start() < q.start <= found.end())
+        score = next(inside, None)
+        direction = UNREAD
+        if len(names) == 1 and score and not score.part and score.value * score.far > 0:
+            direction = "down" if score.value < 0 else "up"
+        return [Claim(name, direction, sentence=text) for name in sorted(names)]
 
 
 class _Sentence:

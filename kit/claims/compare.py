@@ -269,7 +269,9 @@ def _fits(
     if not slots:
         return None
     order = _in_order([s for _, s in slots], [f for f, _ in events])
-    if (slots[-1][0] < events[0][1] or events[-1][1] < slots[0][0]) and order is not None:
+    slots_first = slots[-1][0] < events[0][1]
+    events_first = events[-1][1] < slots[0][0]
+    if (slots_first or events_first) and order is not None:
         return order
     clause = list(accumulate(w in lx.SLOT_CUTS for w in words))  # its number, of each token
     here = {s for p, s in slots if clause[p] == clause[at]}

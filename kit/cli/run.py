@@ -67,11 +67,11 @@ def run(args: Options) -> Output:
         )
     elif args.params:
         known = params.parameters(headless.find_notebook(args.notebook))
-        rows = {
-            n: {"default": p.default, "type": p.type, "comment": p.comment}
-            for n, p in known.items()
-        }
-        lines = (f"{n:24} {p.type:6} {p.default!r:24} {p.comment}" for n, p in known.items())
+        rows, lines = {}, []
+        for n, p in known.items():
+            rows[n] = {"default": p.default, "type": p.type, "comment": p.comment}
+            value = f"{n:24} {p.type:6} {p.default!r:24}"
+            lines.append(f"{value} {p.comment}")
         return Output(rows, "\n".join(lines))
     else:
         folder, done = headless.run_notebook(

@@ -274,7 +274,7 @@ def table() -> str:
         *((k, "reward: refiner, changed") for k in REFINER),
     ]
     lines = [f"{k:32} {v}" for k, v in sorted(rows)]
-    rest = [("no use", WITHOUT_USE), ("refused", REFUSED)]
-    return "\n".join(
-        [*lines, *(f"{k:32} ({what}: {v})" for what, of in rest for k, v in sorted(of.items()))]
-    )
+    for what, of in (("no use", WITHOUT_USE), ("refused", REFUSED)):
+        for name, why in sorted(of.items()):
+            lines.append(f"{name:32} ({what}: {why})")
+    return "\n".join(lines)
