@@ -26,6 +26,7 @@ LOSSES = (  # what is said before money or hours are spent on the rest
     "mixed-formats",
     "encoding",
     "quoted-lines",
+    "label-scale",
 )
 
 

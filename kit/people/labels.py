@@ -7,11 +7,13 @@ Beside them what `kit judge` wrote, read back as grades.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ..checks.text import answered
 from ..data import TaskSet, load_tasks
 from ..data.levels import UNREAD
 from ..data.meant import OTHER
@@ -21,6 +23,7 @@ from ..errors import DataError
 from ..records import Grade, Verdict, grade_from_json, grouped
 from ..tables import averaged, ratings_of
 
+WORDS = re.compile(r"\w+")
 Key = tuple[str, str, str]  # task, answer, criterion
 SAID = (UNREAD, "unknown-task", "unknown-answer", "unknown-criterion")  # beside what was graded
 
@@ -63,9 +66,8 @@ def read_labels(source: Any, tasks: Any = ()) -> Labels:
             )
         )
     read = load_tasks(source)
-    if read.format == "answers":  # a label is on the answer of its id, whatever became of the text
-        ids = {r.ids for r in there.responses}
-        read = replace(read, responses=[r for r in read.responses if r.ids not in ids])
+    if read.format == "answers":
+        read = _of_known(read, there)
     both = there.joined(read)
     replace(both, findings=[f for f in both.findings if f.code not in SAID]).sound()
     found = _given(replace(both, path=Path(source)))
@@ -76,6 +78,22 @@ def read_labels(source: Any, tasks: Any = ()) -> Labels:
             fix="give answers with `labels`, or what `kit label` wrote, filled in",
         )
     return found
+
+
+def _of_known(read: TaskSet, there: TaskSet) -> TaskSet:
+    """The labels of a table without the answers that are known; DataError where one of them says
+    another thing by now: a spreadsheet changes blanks and quotes, not words.
+    """
+    said = {r.ids: WORDS.findall(answered(r.text)) for r in there.responses}
+    for r in read.responses:
+        labelled = WORDS.findall(answered(r.text))
+        if labelled and said.get(r.ids, labelled) != labelled:
+            raise DataError(
+                "another text was labelled than this answer has now",
+                where=f"{read.path}, task {r.task_id!r}, answer {r.id!r}",
+                fix="give the answers that were labelled, or new ids to the new ones",
+            )
+    return replace(read, responses=[r for r in read.responses if r.ids not in said])
 
 
 def _given(found: TaskSet) -> Labels:

@@ -45,7 +45,7 @@ STATEMENTS = 18_000  # the goal; docstrings are not counted
 # than the key's, ranges and rates, the lint's kinds of slips, answers in parts, steps of a scale,
 # answers that say nothing, right answers that name nothing of what is asked,
 # units that a question decides and their parts, frames that come again without full stops
-STATEMENTS_NOW = 30_173
+STATEMENTS_NOW = 30_182
 PER_MODULE = 250  # statements
 DENSITY = 10.0  # AST nodes per line of code, in the mean of the kit
 PRESSED = 169  # lines of more than 24 AST nodes, today; to take plain code out adds none

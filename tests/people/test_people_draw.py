@@ -18,6 +18,7 @@ from kit.__main__ import main
 from kit.data import TaskSet
 from kit.data.values import guarded, unguarded
 from kit.errors import DataError
+from kit.people.labels import read_labels
 from kit.people.view import joined, judgments
 from kit.records import Criterion, Response, Task, Verdict
 from kit.tables import averaged, table
@@ -563,3 +564,34 @@ def test_no_agreement_is_shown_that_does_not_weigh_a_stratified_draw(tmp_path, d
         with pytest.raises(DataError, match="unequal probability"):
             measure()
     assert kit.mean(frame, "value").n and frame["inclusion"].notna().sum() == 20
+
+
+def test_labels_stay_with_the_words_that_were_labelled(tmp_path):
+    """`kit label --labels OLD` carried 80 labels over to the next checkpoint's answers, which had
+    the same ids, and wrote the new texts beside them; what a spreadsheet changes is no other text.
+    """
+    task = Task(id="t", prompt="Which river?", criteria=(Criterion(id="x", text="Names a river"),))
+    file = tmp_path / "labels.csv"
+    head = "task_id,response_id,criterion_id,answer,label\n"
+    file.write_text(head + 't,r,x,"The  Nile, \r\nin Egypt.",met\n', "utf-8")
+
+    def of(text):
+        said = Response(task_id="t", id="r", text=text)
+        return read_labels(str(file), TaskSet(tasks=[task], responses=[said]))
+
+    assert of("<think>Po?</think>The Nile, in Egypt.").values == {("t", "r", "x"): 1.0}
+    with pytest.raises(DataError, match="another text was labelled"):
+        of("The Po, in Italy.")
+
+
+def test_numeric_labels_of_another_scale_are_said_where_the_number_is_made(tmp_path, caplog):
+    """Labels of 1, 2 and 3 were read on 1-5: `kit inspect` said so, `kit rate` gave .431 for .611
+    and was silent.
+    """
+    criteria = tuple(Criterion(id=i, text=f"Names {i}") for i in "xyz")
+    tasks = TaskSet(tasks=[Task(id="t", prompt="Which river?", criteria=criteria)])
+    file = tmp_path / "labels.csv"
+    head = "task_id,response_id,criterion_id,label\n"
+    file.write_text(head + "t,r,x,3\nt,r,y,1\nt,r,z,2\n", "utf-8")
+    read_labels(str(file), tasks)
+    assert "on the scale 1-5; the largest of the file is 3" in caplog.text
