@@ -572,8 +572,9 @@ def test_labels_stay_with_the_words_that_were_labelled(tmp_path):
     """
     task = Task(id="t", prompt="Which river?", criteria=(Criterion(id="x", text="Names a river"),))
     file = tmp_path / "labels.csv"
-    head = "task_id,response_id,criterion_id,answer,label\n"
-    file.write_text(head + 't,r,x,"The  Nile, \r\nin Egypt.",met\n', "utf-8")
+    head = "task_id,response_id,criterion_id,label,criterion,prompt,answer,design,schema\n"
+    row = 't,r,x,met,Names a river,Which river?,"The  Nile, \r\nin Egypt.",random,1\n'
+    file.write_bytes((head + row).encode())
 
     def of(text):
         said = Response(task_id="t", id="r", text=text)
