@@ -37,7 +37,7 @@ def claims(
     Questions, echoes of `prompt`, repeated sentences and statements of confidence are left out.
     every : the subjects that "all tissues" stands for.
 
-    >>> found = claims("TSH rises, whereas T4 does not.", {"TSH": [], "T4": []})
+    >>> found = claims("TSH rises, whereas T4 does not rise.", {"TSH": [], "T4": []})
     >>> [(c.subject, c.direction) for c in found]
     [('TSH', 'up'), ('T4', 'not_up')]
     >>> claims("Gene set enrichment of UPR was computed.", {"UPR": []})
