@@ -1,12 +1,6 @@
-"""kit: experiment with rubric rewards, from the rubric to the gradient. `kit.guide()` lists the
-names.
+"""kit: experiment with rubric rewards, from the rubric to the gradient. `kit.guide()` lists the names.
 
-tasks = kit.load("rubrics.json")
-verdicts = kit.judge(tasks, judge="endpoint:my-model", ledger="ledger.sqlite")
-grades = kit.grade(tasks, verdicts)
-kit.plot(kit.agree(...))
-
-A name loads its module when it is first used, so `import kit` costs nothing.
+A name loads its module at its first use, so `import kit` is cheap.
 """
 
 from __future__ import annotations
@@ -15,73 +9,70 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from .errors import BudgetError, DataError, JudgeDownError, KitError, MissingError
-from .front import DOORS
-from .records import Criterion, Grade, Response, Run, Task, Verdict
 
-if TYPE_CHECKING:
-    from . import checks, runs
-    from .calibration.ece import ece
-    from .calibration.recalibrate import recalibrate
-    from .calibration.reliability import reliability, sensitivity
-    from .calibration.selective import risk_coverage
-    from .checks import check
-    from .confidence.reader import extract_all as stated
-    from .data.load import load_tasks as load
-    from .data.load import save_tasks as save
-    from .front import guide
-    from .judge.audit import audit
-    from .judge.factory import judge_of
-    from .judge.ledger import Ledger
-    from .judge.prices import Budget
-    from .judge.run import ajudge, estimate, judge
-    from .people.agreement import agreement
-    from .people.draw import draw
-    from .people.rate import rate
-    from .people.view import view
+if TYPE_CHECKING:  # what editors see
+    from .calibration import ece, recalibrate, reliability, risk_coverage, sensitivity
+    from .checks import stated_confidence
+    from .data import load, save
+    from .judging import Budget, Ledger, ajudge, estimate, judge, judge_of
+    from .people import agreement_report, label, rate, view
     from .plots import plot
-    from .rewards.composer import Composer
-    from .rubrics.lint import lint
-    from .rubrics.summary import summarize
+    from .records import Criterion, Grade, Response, Run, Task, Verdict
+    from .records.tables import per_group, show, table
+    from .rewards import Composer, grade, trivial
+    from .rubrics import draft, lint, split, summarize
     from .runs import start
-    from .stats.agreement import kappa
-    from .stats.estimate import Estimate
-    from .stats.rates import mean
-    from .stats.report import agree
-    from .tables import each, show, table
-    from .train.functions import reward_function
-    from .tuning.bench import Workbench as workbench
-    from .tuning.study import Study
-    from .verbs import grade, only, split, train, trivial
+    from .stats import Estimate, agree, kappa, mean
+    from .training import reward_function, train
+    from .tuning import audit, workbench
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
-_WHERE = {door.name: door for door in DOORS}
+# room -> the names that `kit` offers from it
+_ROOMS = {
+    "records": "Criterion Task Response Verdict Grade Run",
+    "records.tables": "table per_group show",
+    "data": "load save",
+    "rubrics": "summarize lint split draft",
+    "judging": "judge ajudge estimate judge_of Ledger Budget",
+    "tuning": "workbench audit",
+    "people": "agreement_report rate label view",
+    "rewards": "grade Composer trivial",
+    "training": "train reward_function",
+    "calibration": "reliability ece sensitivity recalibrate risk_coverage",
+    "checks": "stated_confidence",
+    "stats": "agree kappa mean Estimate",
+    "plots": "plot",
+    "runs": "start",
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
 __all__ = [
-    "BudgetError",
-    "Criterion",
-    "DataError",
-    "Grade",
-    "JudgeDownError",
-    "KitError",
-    "MissingError",
-    "Response",
-    "Run",
-    "Task",
-    "Verdict",
-    "__version__",
-    *_WHERE,
-]
+    "BudgetError", "DataError", "JudgeDownError", "KitError", "MissingError", "__version__", "guide",
+    *_ROOM_OF,
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
+    if name in _ROOM_OF:
+        value = getattr(importlib.import_module(f".{_ROOM_OF[name]}", __name__), name)
+    elif name in _ROOMS:
+        value = importlib.import_module(f".{name}", __name__)
+    else:
         raise AttributeError(f"module 'kit' has no attribute {name!r}; kit.guide() lists its names")
-    module, inner = _WHERE[name].target
-    found = importlib.import_module(module, __name__)
-    value = getattr(found, inner) if inner else found
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+def guide() -> Any:
+    """The names of `kit` as a table: the room of each, and the first line of its docstring."""
+    from .records.tables import show
+
+    rows = []
+    for name, room in _ROOM_OF.items():
+        doc = __getattr__(name).__doc__ or ""
+        rows.append({"name": f"kit.{name}", "room": room, "what it does": doc.split("\n")[0]})
+    return show(rows, limit=len(rows))

@@ -1,1 +1,1 @@
-"""The command line, one module per subcommand: HELP, add(parser), run(args) -> exit code."""
+"""To be written."""

@@ -1,1 +1,1 @@
-"""The machine: where files lie, its device, processes, progress bars."""
+"""The machine and its settings: paths, device, progress bars, profiles, config files, notebook parameters."""

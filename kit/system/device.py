@@ -1,19 +1,17 @@
-"""Where a model runs: device, number format and threads, each with the reason for the choice.
-
-torch is imported here first, so that OMP_WAIT_POLICY is set before it loads: with a busy neighbour,
-threads that spin at barriers make a training step twenty times slower.
-"""
+"""The device and number format of this machine, each with the reason for the choice."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 
 def import_torch() -> Any:
-    """torch, loaded with passive OpenMP waiting; the first import of torch in the kit goes through
-    here.
+    """torch, with OpenMP set to wait passively. The first import of torch in the kit must go through here.
+
+    Spinning OpenMP threads make a training step twenty times slower beside a busy process.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -24,78 +22,42 @@ def import_torch() -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Device:
-    """What was chosen and why.
-
-    kind : "cpu" or "cuda"; dtype : "float32", "bfloat16" or "float16"; why : one sentence for
-    people.
-    """
+    """kind : "cpu" or "cuda". dtype : "float32", "bfloat16" or "float16". why : the reason, one sentence."""
 
     kind: str
+    name: str
     dtype: str
     why: str
-    name: str
 
-    def torch_dtype(self) -> Any:
-        """The torch dtype of that name."""
-        return getattr(import_torch(), self.dtype)
-
-
-def native_bf16() -> bool:
-    """True when this CPU multiplies bfloat16 in hardware (AMX or AVX512-BF16); elsewhere bf16 is
-    emulated and slower than float32.
-    """
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as f:
-            flags = next((line for line in f if line.startswith("flags")), "")
-    except OSError:
-        return False
-    return " amx_bf16" in flags or " avx512_bf16" in flags
+    def __str__(self) -> str:
+        return f"{self.name}, {self.dtype}: {self.why}"
 
 
 def choose(dtype: str = "auto") -> Device:
-    """The device of this machine and a number format for it.
+    """The device of this machine with a number format.
 
-    "auto": bf16 where the device multiplies it in hardware, fp16 on older CUDA devices (a T4),
-    float32 on other CPUs.
+    "auto" is bfloat16 where the hardware multiplies it, float16 on older GPUs (a T4), float32 on other CPUs.
     """
     torch = import_torch()
     if torch.cuda.is_available():
         major, minor = torch.cuda.get_device_capability(0)
-        auto = "bfloat16" if major >= 8 else "float16"
-        return _device(
-            "cuda",
-            dtype,
-            auto,
-            f"compute capability {major}.{minor} {'has' if major >= 8 else 'has no'} bfloat16",
-            torch.cuda.get_device_name(0),
-        )
-    return on_cpu(torch.get_num_threads(), dtype)
+        kind, name = "cuda", torch.cuda.get_device_name(0)
+        native, fallback = major >= 8, "float16"
+        why = f"compute capability {major}.{minor} {'has' if native else 'has no'} bfloat16"
+    else:
+        kind, name = "cpu", f"CPU with {torch.get_num_threads()} threads"
+        native, fallback = _cpu_has_bf16(), "float32"
+        why = f"this CPU {'multiplies' if native else 'would only emulate'} bfloat16"
+    best = "bfloat16" if native else fallback
+    if dtype not in ("auto", best):
+        why = f"{dtype} was requested; auto would choose {best}, because {why}"
+    return Device(kind=kind, name=name, dtype=best if dtype == "auto" else dtype, why=why)
 
 
-def on_cpu(threads: int, dtype: str = "auto") -> Device:
-    """The CPU as a device; looks at the processor only and imports no torch."""
-    native = native_bf16()
-    why = (
-        "this CPU multiplies bfloat16 in hardware"
-        if native
-        else "this CPU would emulate bfloat16, three times slower than float32"
-    )
-    auto = "bfloat16" if native else "float32"
-    return _device(
-        "cpu",
-        dtype,
-        auto,
-        why,
-        f"CPU, {threads} threads",
-    )
-
-
-def _device(kind: str, asked: str, auto: str, why: str, name: str) -> Device:
-    if asked != "auto" and asked != auto:
-        why = f"{asked} was asked for ({auto} would be chosen: {why})"
-    return Device(
-        kind=kind,
-        dtype=auto if asked == "auto" else asked,
-        why=why,
-        name=name,
-    )
+def _cpu_has_bf16() -> bool:
+    """True for AMX or AVX512-BF16. Emulated bfloat16 is three times slower than float32."""
+    try:
+        flags = Path("/proc/cpuinfo").read_text()
+    except OSError:  # no Linux
+        return False
+    return " amx_bf16" in flags or " avx512_bf16" in flags

@@ -1,0 +1,326 @@
+"""The records that all rooms share: Criterion, Task, Response, Verdict, Part, Grade, Run.
+
+They are frozen and typed. `msgspec` reads and writes them as JSON and refuses an unknown field or a wrong type.
+"unknown" is a status of its own: it is never 0 and never False.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from ..errors import DataError
+
+STATUSES = ("met", "unmet", "level", "unknown")
+FAILURES = (
+    "transport",
+    "parse",
+    "refusal",
+    "abstain",
+    "contradiction",
+    "missing",
+    "budget",
+    "error",
+)
+TRAIN = (None, "train", "training")
+HELD_OUT = ("heldout", "held-out", "test", "validation", "val", "dev", "eval")
+
+
+class Record(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="record"
+):
+    """Base of all records: keyword arguments, no change after making, no unknown field."""
+
+
+class Criterion(Record, kw_only=True, tag=False):
+    """One thing that an answer is judged on.
+
+    weight : signed importance; negative for what an answer must not do; 0 is recorded and not scored.
+    scale : "binary", "ordinal" (one of `levels`, worst first) or "points" (0 to `points`).
+    check : a check by code, {"name": ..., **arguments}; None = judged by a model.
+    required : a must-have; the composer may gate on it. parent : the criterion above it in a tree.
+    """
+
+    id: str
+    text: str
+    weight: float = 1.0
+    scale: Literal["binary", "ordinal", "points"] = "binary"
+    levels: tuple[str, ...] = ()
+    points: float | None = None
+    check: dict[str, Any] | None = None
+    required: bool = False
+    parent: str | None = None
+    title: str | None = None
+    tags: tuple[str, ...] = ()
+    meta: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        where = f"criterion {self.id!r}"
+        if not math.isfinite(self.weight):
+            raise DataError(
+                f"the weight is {self.weight}", where=where, fix="write a finite number"
+            )
+        if (self.scale == "ordinal") != (len(self.levels) > 1) or (self.scale == "points") != (
+            self.points is not None
+        ):
+            raise DataError(
+                "the scale does not fit levels or points",
+                where=where,
+                fix="ordinal needs 2 levels or more, points its number",
+            )
+
+    @property
+    def by_code(self) -> bool:
+        """True when a check by code decides this criterion."""
+        return self.check is not None
+
+    @property
+    def top(self) -> float:
+        """The highest level or number of points; 1 where it is met or unmet."""
+        return len(self.levels) - 1 if self.levels else self.points or 1.0
+
+
+class Task(Record, kw_only=True, tag="task"):
+    """A prompt with its rubric, and what rewards may need beside it.
+
+    history : the turns before the prompt, each {"role", "content"}. truth : facts, claims, answers for verifiers.
+    sources : snippets that an answer may cite, id -> text. group : what is held out as a whole (a tissue, a topic).
+    """
+
+    id: str
+    prompt: str
+    criteria: tuple[Criterion, ...] = ()
+    truth: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    system: str | None = None
+    history: tuple[dict[str, str], ...] = ()
+    group: str | None = None
+    split: str | None = None
+    kind: str | None = None
+    tags: tuple[str, ...] = ()
+    meta: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        where = f"task {self.id!r}"
+        if not self.prompt.strip():
+            raise DataError("the prompt is empty", where=where)
+        ids = [c.id for c in self.criteria]
+        if twice := {i for i in ids if ids.count(i) > 1}:
+            raise DataError(f"criterion ids are not unique: {sorted(twice)}", where=where)
+        if self.split not in (*TRAIN, *HELD_OUT):
+            raise DataError(
+                f"the split is {self.split!r}",
+                where=where,
+                fix=f"write train or one of {', '.join(HELD_OUT)}",
+            )
+
+    @property
+    def conversation(self) -> str:
+        """The prompt as one text, with the turns before it."""
+        turns = [*self.history, {"role": "user", "content": self.prompt}]
+        return (
+            self.prompt
+            if len(turns) == 1
+            else "\n\n".join(f"[{t['role']}]\n{t['content']}" for t in turns)
+        )
+
+    @property
+    def held_out(self) -> bool:
+        """True where the task is never trained on."""
+        return self.split in HELD_OUT
+
+
+class Response(Record, kw_only=True, tag="response"):
+    """An answer to a task. source : who wrote it (a model, a person, a trivial policy)."""
+
+    task_id: str
+    id: str
+    text: str
+    source: str | None = None
+    truncated: bool = False
+    confidence: float | None = None
+    meta: dict[str, Any] = {}
+
+    @property
+    def ids(self) -> tuple[str, str]:
+        """(task, answer)."""
+        return self.task_id, self.id
+
+
+class Verdict(Record, kw_only=True, tag="verdict"):
+    """What a judge, code or a person says of one criterion of one answer.
+
+    status : "met", "unmet", "level" (`value` says which, in [0, 1]) or "unknown" (`failure` says why).
+    p : P(met), None where none was given. judge : who decided ("code", "human:ann", "gpt-4o"). key : the ledger's.
+    """
+
+    task_id: str
+    response_id: str
+    criterion_id: str
+    status: Literal["met", "unmet", "level", "unknown"]
+    p: float | None = None
+    value: float | None = None
+    reason: str | None = None
+    failure: str | None = None
+    judge: str = ""
+    key: str | None = None
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+    cached: bool = False
+    meta: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        where = f"verdict on {' / '.join(self.ids)}"
+        wanted = {"met": 1.0, "unmet": 0.0}.get(
+            self.status, self.value if self.status == "level" else None
+        )
+        if self.value not in (None, wanted) or (self.status == "level" and self.value is None):
+            raise DataError(f"the status is {self.status!r}, the value {self.value}", where=where)
+        if (self.status == "unknown") != (self.failure in FAILURES):
+            raise DataError(
+                f"the failure is {self.failure!r}",
+                where=where,
+                fix=f"an unknown verdict, and no other, has one of {FAILURES}",
+            )
+        for name, x in (("value", wanted), ("p", self.p)):
+            if x is not None and not 0 <= x <= 1:
+                raise DataError(f"{name} is {x}, not in [0, 1]", where=where)
+        msgspec.structs.force_setattr(self, "value", wanted)
+
+    @property
+    def ids(self) -> tuple[str, str, str]:
+        """(task, answer, criterion)."""
+        return self.task_id, self.response_id, self.criterion_id
+
+    @property
+    def is_known(self) -> bool:
+        """False when the status is "unknown"."""
+        return self.status != "unknown"
+
+
+class Part(Record, kw_only=True, tag=False):
+    """What one reward component says of one answer: a score in [low, high], or that it does not apply."""
+
+    name: str
+    low: float = 0.0
+    high: float = 0.0
+    applies: bool = True
+    range: tuple[float, float] = (0.0, 1.0)
+    details: dict[str, Any] = {}
+
+    @property
+    def value(self) -> float | None:
+        """The score, None where it does not apply or is not known."""
+        return self.low if self.applies and self.low == self.high else None
+
+
+class Grade(Record, kw_only=True, tag="grade"):
+    """The score of one answer; None where [score_low, score_high] is too wide to pay a reward."""
+
+    task_id: str
+    response_id: str
+    score: float | None
+    score_low: float
+    score_high: float
+    verdicts: tuple[Verdict, ...] = ()
+    usage: dict[str, int] = {}
+    cost: float = 0.0
+    parts: dict[str, float | None] = {}
+    meta: dict[str, Any] = {}
+
+    @property
+    def ids(self) -> tuple[str, str]:
+        """(task, answer)."""
+        return self.task_id, self.response_id
+
+
+class Run(Record, kw_only=True, tag="run"):
+    """One execution of a notebook: what went in, what came out."""
+
+    id: str
+    notebook: str
+    profile: str
+    seed: int
+    params: dict[str, Any] = {}
+    metrics: dict[str, Any] = {}
+    versions: dict[str, str] = {}
+    status: str = "done"
+    started: str | None = None
+    seconds: float | None = None
+    commit: str | None = None
+    cost: float = 0.0
+    meta: dict[str, Any] = {}
+
+
+to_json = msgspec.to_builtins
+
+
+def from_json(row: Any, kind: Any, *, where: str) -> Any:
+    """A record out of its JSON form; DataError names the place and the field.
+
+    >>> from_json({"id": "c", "text": "x", "wieght": 2}, Criterion, where="a.jsonl, line 1")
+    Traceback (most recent call last):
+    ...
+    kit.errors.DataError: Object contains unknown field `wieght`
+      where: a.jsonl, line 1
+    """
+    try:
+        return msgspec.convert(row, kind)
+    except msgspec.ValidationError as e:
+        raise DataError(str(e), where=where) from None
+    except DataError as e:
+        raise DataError(e.what, where=f"{where}, {e.where}", fix=e.fix) from None
+
+
+def canonical(value: Any) -> str:
+    """JSON text that is equal for equal values."""
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+def fingerprint(value: Any) -> str:
+    """First 32 hex digits of the sha256 of the canonical JSON of `value`."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:32]
+
+
+def unknown(
+    task_id: str, response_id: str, criterion_id: str, failure: str, **more: Any
+) -> Verdict:
+    """An unknown verdict with its cause."""
+    return Verdict(
+        task_id=task_id,
+        response_id=response_id,
+        criterion_id=criterion_id,
+        status="unknown",
+        failure=failure,
+        **more,
+    )
+
+
+def group(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
+    """The values of (key, value) pairs by their key, in the order of the pairs."""
+    out: dict[Any, list[Any]] = {}
+    for key, value in pairs:
+        out.setdefault(key, []).append(value)
+    return out
+
+
+def leaves(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
+    """The criteria that somebody must judge: those that are nobody's parent."""
+    parents = {c.parent for c in criteria}
+    return tuple(c for c in criteria if c.id not in parents)
+
+
+def by_criterion(verdicts: Iterable[Verdict]) -> dict[str, Verdict]:
+    """Verdicts on one answer by criterion id; two that disagree become one contradiction."""
+    out: dict[str, Verdict] = {}
+    for v in verdicts:
+        old = out.get(v.criterion_id)
+        if old is not None and (old.status, old.value) != (v.status, v.value):
+            v = unknown(*v.ids, "contradiction", judge=v.judge)
+        out[v.criterion_id] = v
+    return out

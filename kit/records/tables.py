@@ -1,0 +1,170 @@
+"""Records as pandas DataFrames: one row per verdict or grade, beside people's labels and the tasks' columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+import numpy as np
+import pandas as pd
+
+from . import Grade, Verdict
+
+IDS = ["task", "response", "criterion"]
+VERDICT_COLUMNS = (
+    "judge", "status", "value", "p", "failure", "reason", "tokens_in", "tokens_out", "cost", "cached",
+)  # fmt: skip
+
+
+def table(records: Iterable[Any], *, human: Any = None, tasks: Any = None) -> pd.DataFrame:
+    """One row per verdict or grade. Unknown is NaN, never 0.
+
+    human : people's labels (a TaskSet, or verdicts whose judge is "human" or "human:NAME"). Adds `human`,
+        `correct` (NaN where either side is unknown) and `confidence` (max(p, 1 - p)).
+    tasks : a TaskSet. Adds group, kind, prompt, source, answer, and the criterion's weight and text.
+    """
+    rows = list(records)
+    frame = _grades(rows) if rows and isinstance(rows[0], Grade) else _verdicts(rows)
+    if human is not None:
+        frame = _with_labels(frame, human)
+        if tasks is None and hasattr(human, "tasks"):
+            tasks = human
+    return frame if tasks is None else _with_tasks(frame, tasks)
+
+
+def _verdicts(rows: list[Verdict]) -> pd.DataFrame:
+    data = [(*v.ids, *(getattr(v, name) for name in VERDICT_COLUMNS)) for v in rows]
+    return pd.DataFrame(data, columns=[*IDS, *VERDICT_COLUMNS]).astype({"value": float, "p": float})
+
+
+def _grades(rows: list[Grade]) -> pd.DataFrame:
+    data = [
+        {
+            "task": g.task_id,
+            "response": g.response_id,
+            "score": g.score,
+            "low": g.score_low,
+            "high": g.score_high,
+            "unknown": sum(not v.is_known for v in g.verdicts),
+            "cost": g.cost,
+            **{f"part {name}": value for name, value in g.parts.items()},
+        }
+        for g in rows
+    ]
+    return pd.DataFrame(data).astype({"score": float})
+
+
+def labels_of(human: Any) -> pd.DataFrame:
+    """Columns task, response, criterion, human: the mean label over raters.
+
+    NaN where every rater said unknown, or where raters split evenly between met and unmet.
+    """
+    rows = [v for v in getattr(human, "verdicts", human) if v.judge.startswith("human")]
+    data = [(*v.ids, v.value, v.meta.get("inclusion")) for v in rows]
+    frame = pd.DataFrame(data, columns=[*IDS, "human", "inclusion"]).astype({"human": float})
+    labels = frame.groupby(IDS, as_index=False, sort=False).agg(
+        human=("human", "mean"), sides=("human", "nunique"), inclusion=("inclusion", "first")
+    )
+    labels.loc[(labels["human"] == 0.5) & (labels["sides"] > 1), "human"] = np.nan
+    return labels.drop(columns="sides")
+
+
+def _with_labels(frame: pd.DataFrame, human: Any) -> pd.DataFrame:
+    frame = frame.merge(labels_of(human), how="left", on=IDS)
+    both = frame["value"].notna() & frame["human"].notna()
+    same = (frame["value"] >= 0.5) == (frame["human"] >= 0.5)
+    return frame.assign(
+        correct=same.astype(float).where(both),
+        confidence=np.maximum(frame["p"], 1 - frame["p"]),
+    )
+
+
+def _with_tasks(frame: pd.DataFrame, tasks: Any) -> pd.DataFrame:
+    rows = getattr(tasks, "tasks", tasks)
+    about = [(t.id, t.group or t.id, t.kind, t.conversation) for t in rows]
+    answers = [(*r.ids, r.source, r.text) for r in getattr(tasks, "responses", ())]
+    frame = frame.merge(
+        pd.DataFrame(about, columns=["task", "group", "kind", "prompt"]), how="left", on="task"
+    ).merge(
+        pd.DataFrame(answers, columns=["task", "response", "source", "answer"]),
+        how="left",
+        on=["task", "response"],
+    )
+    if "criterion" not in frame:
+        return frame
+    criteria = [(t.id, c.id, c.weight, c.text) for t in rows for c in t.criteria]
+    columns = ["task", "criterion", "weight", "text"]
+    return frame.merge(
+        pd.DataFrame(criteria, columns=columns), how="left", on=["task", "criterion"]
+    )
+
+
+class Results(dict[str, Any]):
+    """Results by name, shown as a table. `.kappa` gives the part `kappa` of each."""
+
+    def __getattr__(self, part: str) -> Results:
+        if part.startswith("_"):
+            raise AttributeError(part)
+        return Results({name: getattr(x, part) for name, x in self.items()})
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name}: {x}" for name, x in self.items())
+
+    def _repr_html_(self) -> str:
+        return pd.Series({name: str(x) for name, x in self.items()}).to_frame("result").to_html()
+
+
+def per_group(
+    frame: pd.DataFrame,
+    by: str,
+    function: Callable[..., Any],
+    *columns: str,
+    cluster: str | None = None,
+    **options: Any,
+) -> Results:
+    """Apply a statistic to each group of rows, for example kappa to each judge.
+
+    by : the column whose values name the groups. columns : the columns that `function` receives.
+    cluster : the column that it receives as `cluster=`.
+
+    >>> frame = pd.DataFrame({"judge": ["a", "a", "b"], "value": [1.0, 0.0, 1.0]})
+    >>> per_group(frame, "judge", np.mean, "value")
+    a: 0.5
+    b: 1.0
+    """
+    out = Results()
+    for name, rows in frame.groupby(by, sort=False, dropna=False):
+        clusters = {"cluster": rows[cluster]} if cluster else {}
+        out[str(name)] = function(*(rows[c] for c in columns), **clusters, **options)
+    return out
+
+
+def show(rows: Any, *columns: str, caption: str = "", limit: int = 40) -> Any:
+    """Show a DataFrame, or a list of dicts or records, as a table with whole texts.
+
+    columns : the columns to show (default: all). limit : the number of rows. All text is escaped.
+    """
+    if isinstance(rows, dict):
+        rows = [{"name": name, "result": str(x)} for name, x in rows.items()]
+    frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame([_fields(r) for r in rows])
+    frame = frame.reindex(columns=list(columns) or frame.columns).head(limit)
+    return (
+        frame.style.set_caption(caption)
+        .hide(axis="index")
+        .format(precision=3, na_rep="", escape="html")
+        .set_properties(**{"white-space": "pre-wrap", "text-align": "left"})
+    )
+
+
+def _fields(record: Any) -> Any:
+    return msgspec.structs.asdict(record) if isinstance(record, msgspec.Struct) else record
+
+
+def plain(value: Any) -> Any:
+    """Values as JSON holds them: NaN becomes None, numpy becomes Python, records become dicts."""
+
+    def convert(x: Any) -> Any:
+        return x.tolist() if hasattr(x, "tolist") else str(x)
+
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=convert))

@@ -1,1 +1,0 @@
-"""Settings: parameters of a notebook, profiles."""

@@ -1,0 +1,54 @@
+"""Profiles: one name sets every size. Explicit name > KIT_PROFILE > detected hardware > cpu."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+
+from ..errors import DataError
+from .settings import nearest
+
+NAMES = ("test", "cpu", "t4", "gpu", "cluster")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """name : one of NAMES. why : one sentence for the notebook's first output."""
+
+    name: str
+    why: str
+
+
+def resolve(name: str | None = None) -> Profile:
+    """The profile to use. torch is imported only where an NVIDIA device may be present.
+
+    >>> resolve("test").name
+    'test'
+    """
+    variable = os.environ.get("KIT_PROFILE")
+    if name:
+        profile = Profile(name, "it was requested")
+    elif variable:
+        profile = Profile(variable, "KIT_PROFILE is set")
+    else:
+        profile = _detect()
+    if profile.name not in NAMES:
+        raise DataError(
+            f"there is no profile {profile.name!r}",
+            where="parameter profile, or KIT_PROFILE",
+            fix=nearest(profile.name, NAMES),
+        )
+    return profile
+
+
+def _detect() -> Profile:
+    if os.path.exists("/dev/nvidiactl") or shutil.which("nvidia-smi"):
+        from .device import import_torch
+
+        torch = import_torch()
+        if torch.cuda.is_available():
+            memory = torch.cuda.get_device_properties(0).total_memory / 2**30
+            found = f"{torch.cuda.get_device_name(0)} with {memory:.0f} GiB was detected"
+            return Profile("gpu" if memory >= 22 else "t4", found)
+    return Profile("cpu", "no CUDA device was detected")
