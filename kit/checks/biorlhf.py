@@ -1,0 +1,81 @@
+"""BioRLHF's ground truths in the kit's form: claims, facts, warranted confidence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+# A gene set's name is its collection and its words: HALLMARK_DNA_REPAIR.
+_COLLECTION = re.compile(r"^(?:HALLMARK|KEGG|REACTOME|MITOCARTA|BIOCARTA|GOBP|GO|WP)_")
+_FACTS = ("key_facts", "ground_truth_key_facts", "expected_reasoning", "correct_steps")
+_ONE_FACT = ("expected_answer", "conservation_level")
+_QUANTITY = re.compile(r"([-+]?\d[\d,]*(?:\.\d+)?)(?:\s*(\D.*))?")
+DIRECTIONS = {
+    **dict.fromkeys("up upregulated activated increased increase positive".split(), "up"),
+    **dict.fromkeys("down downregulated suppressed decreased decrease negative".split(), "down"),
+    **dict.fromkeys(("none", "unchanged", "no change", "not significant", "ns"), "unchanged"),
+}
+
+
+def direction_of(raw: Any) -> str | None:
+    """up, down or unchanged; None for any other word.
+
+    >>> direction_of("UP"), direction_of("none"), direction_of("mixed")
+    ('up', 'unchanged', None)
+    """
+    return DIRECTIONS.get(str(raw).casefold())
+
+
+def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """A ground truth with the kit's keys beside its own: claims, facts, answerable, warranted.
+
+    >>> truth_of({"pathway": "HALLMARK_DNA_REPAIR", "direction": "UP"})["claims"]
+    [{'subject': 'dna repair', 'direction': 'up'}]
+    """
+    out = dict(raw)
+    ways = raw.get("tissue_directions")
+    pathway = _COLLECTION.sub("", str(raw.get("pathway") or ""))
+    pairs = (
+        ways.items() if isinstance(ways, Mapping) else [(pathway.casefold(), raw.get("direction"))]
+    )
+    claims = [
+        {"subject": name.replace("_", " "), "direction": way}
+        for name, word in pairs
+        if name and (way := direction_of(word))
+    ]
+    texts = [str(text) for key in _FACTS for text in raw.get(key) or ()]
+    texts += [str(raw[key]) for key in _ONE_FACT if raw.get(key)]
+    if claims:
+        out["claims"] = claims
+    if texts:
+        out["facts"] = [_fact(text) for text in dict.fromkeys(texts)]
+    if raw.get("correct_behavior") == "context_dependent":
+        # The direction differs between missions, so the right answer is that it depends.
+        out |= {"answerable": False, "depends": True}
+    if raw.get("expected_confidence") in ("high", "medium", "low"):
+        out["warranted"] = raw["expected_confidence"]
+    return out
+
+
+def _fact(text: str) -> dict[str, Any]:
+    quantity = _QUANTITY.fullmatch(text)
+    return {"text": text} | (
+        {"number": float(quantity[1].replace(",", ""))} if quantity is not None else {}
+    )
+
+
+def verifiers_of(names: Sequence[str], truth: Mapping[str, Any]) -> list[str]:
+    """The kit's names of BioRLHF's verifiers "V1" to "V4".
+
+    Its README and its files number the first two differently, so they are read by content.
+
+    >>> verifiers_of(["V1", "V4"], {"facts": [{"text": "46"}]})
+    ['factual', 'uncertainty']
+    """
+    by_content = [v for v, key in (("direction", "claims"), ("factual", "facts")) if truth.get(key)]
+    numbers = {"V3": "consistency", "V4": "uncertainty"}
+    return [
+        *(by_content if {"V1", "V2"} & set(names) else []),
+        *(numbers[n] for n in names if n in numbers),
+    ]

@@ -1,0 +1,268 @@
+"""The built-in checks: functions (task, answer, *, arguments) -> (met or None, what was measured).
+
+The annotations are the form of the arguments: msgspec reads them and refuses everything else.
+A check measures; what a sentence means is a question for a judge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from ..records import Criterion, Task, leaves
+from ..system.settings import Count, NonNegative, Share
+from . import text as t
+
+Result = tuple[bool | None, str]
+Whole = Annotated[int, msgspec.Meta(ge=0)]
+Term = Annotated[str, msgspec.Meta(min_length=1)]
+Terms = Term | Annotated[list[Term], msgspec.Meta(min_length=1)]
+
+REGEX_SECONDS = 2.0
+_NUMBER = r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:e[-+]?\d+)?"
+_QUANTITY = re.compile(rf"({_NUMBER})\s?([^\s\d.,;:!?)]*)")
+# Whoever lists four numbers or more states none of them.
+_LIST = re.compile(rf"{_NUMBER}(?:[\s,;]+{_NUMBER}){{3,}}")
+_FENCE = re.compile(r"```(?:json)?\n(.*)\n```", re.S)
+_ANSWER = re.compile(r"<answer>(.*?)</answer>", re.S)
+_CONFIDENCE = re.compile(r"\s*Confidence:\s*[\d.]+\s?%\.?\s*$", re.I)
+
+
+def within(n: float, noun: str, low: float | None, high: float | None) -> Result:
+    """Is n in [low, high]? With neither bound, one is enough.
+
+    >>> within(3, "words", None, 2)
+    (False, '3 words; at most 2')
+    """
+    low = 1 if low is None and high is None else low
+    bounds = [
+        *([] if low is None else [f"at least {low:g}"]),
+        *([] if high is None else [f"at most {high:g}"]),
+    ]
+    met = (low is None or n >= low) and (high is None or n <= high)
+    return met, f"{n:g} {noun}; {', '.join(bounds)}"
+
+
+def _count(noun: str, measure: Callable[[str], Sequence[Any]]) -> Callable[..., Result]:
+    def rule(
+        task: Task, answer: str, *, min: Whole | None = None, max: Whole | None = None
+    ) -> Result:
+        return within(len(measure(answer)), noun, min, max)
+
+    return rule
+
+
+def _list(terms: Terms | None) -> list[str]:
+    return [terms] if isinstance(terms, str) else list(terms or ())
+
+
+def contains(
+    task: Task,
+    answer: str,
+    *,
+    any: Terms | None = None,
+    all: Terms | None = None,
+    none: Terms | None = None,
+    case: bool = False,
+    whole: bool = True,
+) -> Result:
+    """All, one, or none of these terms stand in the answer, as whole words unless `whole: false`."""
+    normal = (lambda s: s) if case else t.fold
+    text, raw = normal(t.plain(answer)), normal(answer)
+    edge = r"(?<!\w){}(?!\w)" if whole else "{}"
+
+    def has(term: str) -> bool:
+        # Marks ("**", "_id") are no longer in the plain text: they are looked for in the raw one.
+        here = re.search(edge.format(re.escape(normal(term))), text)
+        return bool(here) or (not term.isalnum() and normal(term) in raw)
+
+    missing = [w for w in _list(all) if not has(w)]
+    choices = [w for w in _list(any) if has(w)]
+    unwanted = [w for w in _list(none) if has(w)]
+    met = not missing and not unwanted and bool(choices or not any)
+    return met, f"lacks {missing}, has {choices} of the choices and {unwanted} of the unwanted"
+
+
+def regex(
+    task: Task,
+    answer: str,
+    *,
+    pattern: Term,
+    min: Whole | None = None,
+    max: Whole | None = None,
+    case: bool = True,
+    dotall: bool = False,
+    multiline: bool = False,
+) -> Result:
+    """Matches of a pattern, counted. ^ and $ are the ends of the answer, unless `multiline`."""
+    import regex as rx
+
+    flags = (0 if case else rx.I) | (rx.S if dotall else 0) | (rx.M if multiline else 0)
+    found = rx.finditer(pattern, t.visible(answer).strip(), flags, timeout=REGEX_SECONDS)
+    return within(sum(1 for _ in found), "matches", min, max)
+
+
+def _edge(method: str) -> Callable[..., Result]:
+    def rule(task: Task, answer: str, *, text: Terms, case: bool = False) -> Result:
+        same = (lambda s: t.visible(s).strip()) if case else t.fold
+        sides, terms = (same(answer), same(t.plain(answer))), _list(text)
+        return any(getattr(s, method)(same(x)) for s in sides for x in terms), f"{method} {terms}"
+
+    return rule
+
+
+def no_char(task: Task, answer: str, *, chars: Terms, case: bool = False) -> Result:
+    """None of these characters stands in the answer."""
+    text = t.visible(answer) if case else t.fold(answer)
+    hits = [c for c in "".join(_list(chars)) if (c if case else c.casefold()) in text]
+    return not hits, f"has {hits}"
+
+
+def json_(task: Task, answer: str, *, schema: dict[str, Any] | None = None) -> Result:
+    """The answer is JSON (a ``` fence around it is allowed), and fits a JSON schema."""
+    text = t.visible(answer).strip()
+    fence = _FENCE.fullmatch(text)
+    try:
+        value = msgspec.json.decode(fence[1] if fence else text)
+    except msgspec.DecodeError as e:
+        return False, f"not valid JSON: {e}"
+    if schema is None:
+        return True, "valid JSON"
+    import jsonschema
+    from referencing import Registry
+
+    # The empty registry keeps a "$ref" to a web address from being fetched.
+    validator = jsonschema.validators.validator_for(schema)(schema, registry=Registry())
+    fault = jsonschema.exceptions.best_match(validator.iter_errors(value))
+    return not fault, f"at {fault.json_path}: {fault.message[:120]}" if fault else "fits the schema"
+
+
+def _letters(kind: str) -> Callable[..., Result]:
+    def rule(task: Task, answer: str) -> Result:
+        letters = [c for c in answer if c.isupper() or c.islower()]
+        wrong = [c for c in letters if not getattr(c, kind)()]
+        return bool(letters) and not wrong, f"{len(wrong)} of {len(letters)} letters are not"
+
+    return rule
+
+
+def exact(task: Task, answer: str, *, answers: Terms, case: bool = False) -> Result:
+    """The answer, or what its last <answer> block holds, is one of these.
+
+    A last line "Confidence: 80%", end marks and markdown are no part of it.
+    """
+
+    def same(text: str) -> str:
+        return (t.visible(text).strip() if case else t.fold(text)).strip(" .!?\n")
+
+    blocks = _ANSWER.findall(answer)
+    body = _CONFIDENCE.sub("", blocks[-1] if blocks else answer)
+    return same(t.plain(body)) in map(same, _list(answers)), f"the answer is {body[:60]!r}"
+
+
+def number(
+    task: Task,
+    answer: str,
+    *,
+    value: float,
+    tolerance: NonNegative = 0.0,
+    unit: str = "",
+    which: Literal["any", "first", "last"] = "any",
+) -> Result:
+    """A number of the answer is `value`, behind it literally this unit (no unit is converted)."""
+    numbers = [
+        (float(n.replace(",", "")), u)
+        for n, u in _QUANTITY.findall(_LIST.sub(" ", t.plain(answer).replace("−", "-")))
+    ]
+    tried = {"any": numbers, "first": numbers[:1], "last": numbers[-1:]}[which]
+    slack = tolerance + 1e-9 * abs(value)
+    near = [n for n, u in tried if abs(n - value) <= slack and (not unit or u == unit)]
+    return bool(near), f"{which} of {len(numbers)} numbers; wanted {value:g} {unit}".strip()
+
+
+def cites(task: Task, answer: str, *, min: Whole = 1, only_known: bool = True) -> Result:
+    """At least `min` source ids are cited; with `only_known`, none that the task does not have."""
+    ids = set(t.citation_ids(answer))
+    strange = ids - set(task.sources) if only_known else set()
+    return len(ids) >= min and not strange, f"cites {sorted(ids)}; unknown are {sorted(strange)}"
+
+
+def own_words(
+    task: Task, answer: str, *, min: Whole | None = None, max: Whole | None = None
+) -> Result:
+    """Different words of the answer that the prompt does not have."""
+    new = set(t.parts(answer)) - set(t.parts(task.prompt))
+    return within(len(new), "words that the prompt has not", min, max)
+
+
+def no_copy(task: Task, answer: str, *, words: Count = 5) -> Result:
+    """No run of so many words of the prompt stands in the answer."""
+    hits = set(t.runs(t.parts(answer), words)) & set(t.runs(t.parts(task.prompt), words))
+    return not hits, f"{len(hits)} runs of {words} words are copied"
+
+
+def repeats(task: Task, answer: str, *, max_share: Share) -> Result:
+    """Share of word triples that occurred before."""
+    triples = t.runs(t.parts(answer), 3)
+    share = 1 - len(set(triples)) / len(triples) if triples else 0.0
+    return share <= max_share, f"{share:.0%} of the word triples are repeats"
+
+
+def unique_words(task: Task, answer: str, *, min_share: Share) -> Result:
+    """Share of distinct words."""
+    words = t.parts(answer)
+    share = len(set(words)) / len(words) if words else 0.0
+    return share >= min_share, f"{share:.0%} of the words are distinct"
+
+
+def all_met(task: Task, answer: str, *, of: Terms | None = None) -> Result:
+    """The other criteria (or those in `of`) hold: the good ones met, the bad ones not.
+
+    Unknown where none of the checks fails and a judge must still decide one.
+    """
+    from . import measure
+
+    def holds(c: Criterion) -> bool | None:
+        met = measure(task, answer, c)[0] if c.check else None
+        return met if met is None else met == (c.weight >= 0)
+
+    others = {
+        c.id: holds(c)
+        for c in leaves(task.criteria)
+        if (c.check or {}).get("name") != "all_met" and (not of or c.id in _list(of))
+    }
+    failures = [i for i, ok in others.items() if ok is False]
+    pending = [i for i, ok in others.items() if ok is None]
+    if failures or pending or not others:
+        return False if failures else None, f"fail: {failures}, not decided: {pending}"
+    return True, f"all {len(others)} hold"
+
+
+RULES: dict[str, Callable[..., Any]] = {
+    "words": _count("words", t.words),
+    "sentences": _count("sentences", t.sentences),
+    "paragraphs": _count("paragraphs", t.paragraphs),
+    "lines": _count("lines", t.lines),
+    "chars": _count("characters", lambda answer: t.visible(answer).strip()),
+    "bullets": _count("bullet items", t.bullets),
+    "numbered": _count("numbered items", t.numbered_items),
+    "contains": contains,
+    "regex": regex,
+    "starts": _edge("startswith"),
+    "ends": _edge("endswith"),
+    "no_char": no_char,
+    "json": json_,
+    "lowercase": _letters("islower"),
+    "uppercase": _letters("isupper"),
+    "exact": exact,
+    "number": number,
+    "cites": cites,
+    "own_words": own_words,
+    "no_copy": no_copy,
+    "repeats": repeats,
+    "unique_words": unique_words,
+    "all_met": all_met,
+}

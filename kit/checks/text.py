@@ -1,0 +1,109 @@
+"""What checks measure, by plain conventions.
+
+word : letters and digits; an apostrophe, hyphen or dot inside does not split it.
+sentence : ends with . ! or ? before a blank and a capital, digit or quote, or at the end of a line.
+paragraph : a block between blank lines. item : a line that begins with -, *, + or "1.".
+Markdown marks, code fences and thoughts (<think> ... </think>) are left out.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any
+
+_THOUGHT = re.compile(r"^\s*(?:<think>)?.*?</think>|^\s*<think>.*", re.S)
+_MARKS = re.compile(
+    r"^\s*(?:[-*+]|\d{1,3}[.)]|#{1,6}|>)\s+|[*_`~]+(?=\S)|(?<=\S)[*_`~]+|^\s*(?:```|~~~).*$", re.M
+)
+_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\s]*\)")
+_WORD = re.compile(r"[^\W_]+(?:(?:['’.-]|(?<=\d)[,:/](?=\d))[^\W_]+)*")
+_END = re.compile(r"(?<=[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[A-Z\d])|\n+")
+_ABBREVIATION = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St|vs|e\.g|i\.e|etc|No|Fig)\.$")
+_ITEM = re.compile(r"^\s*[-*+•]\s+\S", re.M)
+_NUMBERED_ITEM = re.compile(r"^\s*\d{1,3}[.)]\s+\S", re.M)
+_CITATION = re.compile(r"<\s*(?:snippet|cite)\s[^<>]*?ids?\s*=\s*[\"']?([^<>\"']+)", re.I)
+_PLAIN_MARKS = str.maketrans("’‘`“”„‐‑–—−", "'''\"\"\"-----")
+
+
+def without_thought(text: str) -> str:
+    """The text behind its closed thought; nothing where it is one open thought."""
+    return _THOUGHT.sub("", text, count=1) if "think>" in text else text
+
+
+def visible(text: str) -> str:
+    """NFC, plain line ends, no invisible characters."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = unicodedata.normalize("NFC", text).replace("\r\n", "\n").replace("\u2028", "\n")
+    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cf", "Cc"))
+
+
+def plain(text: str) -> str:
+    """The text without markdown."""
+    return _MARKS.sub("", _LINK.sub(r"\1", visible(text)))
+
+
+def words(text: str) -> list[str]:
+    """The words of a text.
+
+    >>> words("Don't panic: **state-of-the-art** - 1,000.5 km, cats,dogs.")
+    ["Don't", 'panic', 'state-of-the-art', '1,000.5', 'km', 'cats', 'dogs']
+    """
+    return _WORD.findall(plain(text))
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text.
+
+    >>> sentences("Dr. Lee paid $3.50. Was it tea? Yes!")
+    ['Dr. Lee paid $3.50.', 'Was it tea?', 'Yes!']
+    """
+    out: list[str] = []
+    for part in _END.split(plain(text)):
+        if out and _ABBREVIATION.search(out[-1]):
+            out[-1] += f" {part}"
+        elif any(c.isalnum() for c in part):
+            out.append(part.strip())
+    return out
+
+
+def paragraphs(text: str) -> list[str]:
+    """Blocks between blank lines that hold a word."""
+    return [p for p in re.split(r"\n\s*\n", plain(text)) if any(c.isalnum() for c in p)]
+
+
+def lines(text: str) -> list[str]:
+    """The lines that are not blank."""
+    return [line for line in visible(text).splitlines() if line.strip()]
+
+
+def bullets(text: str) -> list[Any]:
+    """List items with a mark."""
+    return _ITEM.findall(visible(text))
+
+
+def numbered_items(text: str) -> list[Any]:
+    """List items with a number."""
+    return _NUMBERED_ITEM.findall(visible(text))
+
+
+def fold(text: str) -> str:
+    """For comparing: compatibility form, small letters, plain quotes and dashes, single blanks."""
+    text = unicodedata.normalize("NFKC", visible(text)).casefold()
+    return " ".join(text.translate(_PLAIN_MARKS).split())
+
+
+def parts(text: str) -> list[str]:
+    """The words cut at hyphens, in small letters."""
+    return [p for w in words(text) for p in w.casefold().split("-") if p]
+
+
+def runs(items: list[str], n: int) -> list[tuple[str, ...]]:
+    """Each n neighbours."""
+    return list(zip(*(items[i:] for i in range(n)), strict=False))
+
+
+def citation_ids(text: str) -> list[str]:
+    """Ids in <snippet id=A,B> and <cite id="A">."""
+    return [i.strip() for ids in _CITATION.findall(text) for i in ids.split(",") if i.strip()]
