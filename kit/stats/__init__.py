@@ -1,1 +1,38 @@
-"""To be written."""
+"""Numbers with intervals: means, differences, agreement, corrected rates, claims.
+
+Columns are arrays, or a table and names: `mean(table, "correct", cluster="task")`. Unknown values
+(None, NaN) are left out and counted. Rows go by position; index labels of a DataFrame play no part.
+"""
+
+from .agreement import Agreement, accuracy, agree, agreement_difference, kappa
+from .claims import claim, compare, labels_needed, prompts_for, together
+from .corrected import corrected, policy_difference
+from .estimate import Estimate, band, number
+from .interval import interval, wilson
+from .means import auroc, difference, mean, over_seeds, per_cluster, worst_and_best
+
+__all__ = [
+    "Agreement",
+    "Estimate",
+    "accuracy",
+    "agree",
+    "agreement_difference",
+    "auroc",
+    "band",
+    "claim",
+    "compare",
+    "corrected",
+    "difference",
+    "interval",
+    "kappa",
+    "labels_needed",
+    "mean",
+    "number",
+    "over_seeds",
+    "per_cluster",
+    "policy_difference",
+    "prompts_for",
+    "together",
+    "wilson",
+    "worst_and_best",
+]
