@@ -59,7 +59,9 @@ def write(path: str | Path, text: str | bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        part.write_bytes(text.encode("utf-8", "backslashreplace") if isinstance(text, str) else text)
+        part.write_bytes(
+            text.encode("utf-8", "backslashreplace") if isinstance(text, str) else text
+        )
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)

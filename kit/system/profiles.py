@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import dataclass
 
 from ..errors import DataError
+from .device import has_nvidia, import_torch
 from .settings import nearest
 
 NAMES = ("test", "cpu", "t4", "gpu", "cluster")
@@ -43,12 +43,10 @@ def resolve(name: str | None = None) -> Profile:
 
 
 def _detect() -> Profile:
-    if os.path.exists("/dev/nvidiactl") or shutil.which("nvidia-smi"):
-        from .device import import_torch
-
+    if has_nvidia():
         torch = import_torch()
         if torch.cuda.is_available():
             memory = torch.cuda.get_device_properties(0).total_memory / 2**30
-            found = f"{torch.cuda.get_device_name(0)} with {memory:.0f} GiB was detected"
-            return Profile("gpu" if memory >= 22 else "t4", found)
+            why = f"{torch.cuda.get_device_name(0)} with {memory:.0f} GiB was detected"
+            return Profile("gpu" if memory >= 22 else "t4", why)
     return Profile("cpu", "no CUDA device was detected")

@@ -28,7 +28,9 @@ def nearest(name: str, names: Iterable[str]) -> str:
     """
     names = [str(n) for n in names]
     matches = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
-    return f"did you mean {matches[0]!r}?" if matches else f"valid names: {', '.join(sorted(names))}"
+    return (
+        f"did you mean {matches[0]!r}?" if matches else f"valid names: {', '.join(sorted(names))}"
+    )
 
 
 def check_names(given: Iterable[str], names: Iterable[str], *, where: str) -> None:

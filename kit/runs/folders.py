@@ -1,0 +1,189 @@
+"""The folder of a run: its name, its record `run.json`, and how runs are found again.
+
+Jupyter, papermill and `kit run` share these folders. The name holds a fingerprint of everything that shapes
+the result, so a finished run is found again, and a killed one goes on in its folder.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import platform
+import re
+import socket
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from .. import __version__
+from ..errors import DataError, KitError, MissingError
+from ..records import Run, fingerprint, from_json, to_json
+from ..records.tables import plain
+from ..system import parameters, paths, profiles
+
+RECORD = "run.json"
+PACKAGES = (
+    "torch", "transformers", "trl", "peft", "bitsandbytes", "unsloth", "openai", "plotly",
+    "papermill", "numpy", "scipy", "pandas", "scikit-learn",
+)  # fmt: skip
+SHORT = ("python", "kit", "torch", "transformers", "trl")  # what a notebook's first line names
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run would do. values : all parameters. name : the folder's name."""
+
+    book: Path
+    values: dict[str, Any]
+    profile: profiles.Profile
+    name: str
+
+
+def find_notebook(name: str | Path) -> Path:
+    """A notebook by path, name or number ("3" is 03_...)."""
+    path = Path(name).expanduser()
+    if path.suffix == ".ipynb" and path.is_file():
+        return path.resolve()
+    books = sorted(paths.notebooks().glob("[0-9]*.ipynb"))
+    for book in books:
+        number = book.name.split("_")[0]
+        if str(name) in (book.name, book.stem, number, number.lstrip("0")):
+            return book
+    raise MissingError(
+        f"there is no notebook {str(name)!r}",
+        where=str(paths.notebooks()),
+        fix="one of: " + ", ".join(b.stem for b in books),
+    )
+
+
+def plan(book: Path, values: Mapping[str, Any], *, profile: str | None = None) -> Plan:
+    """Check the parameters of a notebook and name its run. Nothing starts with a wrong one."""
+    full = parameters.check(book, values)
+    if profile and full.get("profile") not in (None, "", profile):
+        raise DataError(f"two profiles: {profile}, {full['profile']}", where="--profile, --set")
+    chosen = profiles.resolve(profile or full.get("profile"))
+    if "profile" in full:
+        full["profile"] = chosen.name
+    code = [
+        cell["source"]
+        for cell in parameters.cells(book)
+        if cell["cell_type"] == "code" and "parameters" not in cell["metadata"].get("tags", ())
+    ]
+    files = {name: _digest(value) for name, value in full.items()}
+    key = fingerprint([code, code_fingerprint(), chosen.name, full, files])
+    return Plan(book, full, chosen, f"{book.stem}-{key[:8]}")
+
+
+def _digest(value: Any) -> str:
+    """A digest of the file that a parameter names: a changed file makes another run."""
+    if not isinstance(value, str) or not os.path.isfile(value):
+        return ""
+    with open(value, "rb") as f:
+        return hashlib.file_digest(f, "sha256").hexdigest()
+
+
+@functools.lru_cache(1)
+def code_fingerprint() -> str:
+    """A fingerprint of the kit's code and shipped data."""
+    files = [*paths.PACKAGE.rglob("*.py"), *paths.PACKAGE.rglob("*.txt"), *paths.data().glob("*.*")]
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        digest.update(file.name.encode() + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def versions() -> dict[str, str]:
+    """Versions of the packages that shape a result. None of them is imported."""
+    out = {"python": platform.python_version(), "kit": __version__}
+    for name in PACKAGES:
+        try:
+            out[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            out[name] = "not installed"
+    return out
+
+
+def commit() -> str | None:
+    """The git commit of the checkout, with "+changes" where files differ from it."""
+    git = ["git", "-C", str(paths.ROOT), "describe", "--always", "--dirty=+changes", "--exclude=*"]
+    try:
+        return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def process() -> dict[str, Any]:
+    """Who writes a run: process id and machine."""
+    return {"pid": os.getpid(), "host": socket.gethostname()}
+
+
+def save(folder: Path, run: Run) -> None:
+    """Write the record of a run, whole or not at all."""
+    text = msgspec.json.format(msgspec.json.encode(plain(to_json(run))), indent=1)
+    paths.write(folder / RECORD, text)
+
+
+def load(folder: str | Path) -> Run:
+    """The record of a run. Its status is running, done, failed, or stopped (its process is gone)."""
+    path = Path(folder) / RECORD
+    if not path.is_file():
+        raise MissingError("no run is in this folder", where=str(folder), fix="kit run NOTEBOOK")
+    try:
+        row = msgspec.json.decode(path.read_bytes())
+    except msgspec.DecodeError as e:
+        raise DataError(f"this is no record of a run: {e}", where=str(path)) from None
+    run = from_json(row, Run, where=str(path))
+    stopped = run.status == "running" and not _alive(run.meta)
+    return msgspec.structs.replace(run, status="stopped") if stopped else run
+
+
+def is_done(folder: Path) -> bool:
+    """True where a run came to its end."""
+    return (folder / RECORD).is_file() and load(folder).status == "done"
+
+
+def _alive(meta: Mapping[str, Any]) -> bool:
+    """True while the process of a run goes on, and where another machine would have to know."""
+    if meta.get("host") != socket.gethostname():
+        return True
+    try:
+        os.kill(int(meta["pid"]), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it is another user's
+        pass
+    return True
+
+
+def find(folder: str | Path | None = None) -> list[tuple[Path, Run]]:
+    """All runs in a folder and two levels below it, oldest first, as (folder, record).
+
+    folder : default: the kit's runs. A record that cannot be read has the status "broken".
+    """
+    base = Path(folder or paths.runs()).expanduser().resolve()
+    if not base.is_dir():
+        raise MissingError("there is no such folder", where=str(base), fix="kit run NOTEBOOK")
+    out = []
+    for record in {p for pattern in ("", "*/", "*/*/") for p in base.glob(pattern + RECORD)}:
+        if (record.parents[1] / RECORD).is_file():  # part of a run, for example its training
+            continue
+        try:
+            run = load(record.parent)
+        except KitError as e:  # one bad record must not hide the others
+            name = re.sub(r"-[0-9a-f]{8}$", "", record.parent.name)
+            run = Run(
+                id=record.parent.name,
+                notebook=name,
+                profile="",
+                seed=0,
+                status="broken",
+                meta={"error": e.what},
+            )
+        out.append((record.parent, run))
+    return sorted(out, key=lambda pair: (pair[1].started or "", pair[0].name))

@@ -1,0 +1,198 @@
+"""One HTML page about a folder of runs: headlines first, then comparisons, runs, their tables, and caveats."""
+
+from __future__ import annotations
+
+import html
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ..errors import DataError
+from ..plots import Card, Html, forest, page
+from ..records import Run
+from ..stats import Estimate, number
+from ..system import paths
+from . import folders
+from .compare import compare, differences, estimate_of, over_seeds, overview, pairs
+
+Pairs = Sequence[tuple[Path, Run]]
+FEW = 10  # clusters; an interval from fewer rests on its assumptions
+SHOWN = 12  # runs whose tables and figures are in the page
+POINTS = 30  # lines of a forest
+ROWS = 60  # of a run's table
+
+
+def report(folder: str | Path | None = None, out: str | Path | None = None) -> Path:
+    """Write one self-contained HTML report about the runs in a folder, and return its path.
+
+    folder : default: the kit's runs. out : default: report.html in that folder.
+    """
+    base = Path(folder or paths.runs()).expanduser().resolve()
+    runs = pairs(base)
+    if not runs:
+        raise DataError("there is no run to report", where=str(base), fix="kit run NOTEBOOK")
+    path = Path(out).expanduser().resolve() if out else base / "report.html"
+    seeds = over_seeds(runs)
+    blocks = [
+        *_headlines(runs, seeds),
+        *_comparisons(runs, seeds),
+        Html("<h2>Runs</h2>"),
+        _run_table(runs, path.parent),
+        Html("<h2>Caveats</h2>"),
+        Html(f"<ul>{''.join(f'<li>{html.escape(c)}</li>' for c in caveats(runs))}</ul>"),
+        *_details(runs),
+    ]
+    return page("Rubric rewards: report", blocks, path=path)
+
+
+def newest(runs: Pairs) -> dict[str, tuple[Path, Run]]:
+    """The newest finished run of each notebook, in the order of the notebooks."""
+    done = {run.notebook: (folder, run) for folder, run in runs if run.status == "done"}
+    return dict(sorted(done.items()))
+
+
+def _headlines(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
+    """A card for every metric with a caption; over seeds where several ran. Then the sentences."""
+    for book, (folder, run) in newest(runs).items():
+        figures = {r["name"]: r for r in run.meta.get("results", ()) if r["kind"] == "figure"}
+        metrics = {name: m for name, m in run.metrics.items() if m.get("caption")}
+        if not metrics:  # the author named no headline: the first two estimates
+            estimates = [(name, m) for name, m in run.metrics.items() if "low" in m]
+            metrics = dict(estimates[:2])
+        sentences = [r["text"] for r in run.meta.get("results", ()) if r["kind"] == "sentence"]
+        if metrics or sentences:
+            yield Html(f"<h2>{html.escape(book)}</h2>")
+        for name, metric in metrics.items():
+            several = seeds[(seeds["notebook"] == book) & (seeds["metric"] == name)]
+            figure = _figure(folder, figures[name]) if name in figures else None
+            if len(several) == 1:
+                row = several.iloc[0]
+                sentence = f"Mean over {row['seeds']} seeds, from {number(row['worst'])} to {number(row['best'])}."
+                yield Card(name, str(row["estimate"]), sentence, figure)
+            else:
+                value = str(estimate_of(metric)) if "low" in metric else _plain(metric["value"])
+                sentence = metric.get("caption") or metric.get("sentence") or ""
+                yield Card(name, value, sentence, figure)
+        yield from sentences
+
+
+def _plain(value: Any) -> str:
+    return number(value) if isinstance(value, float) else str("unknown" if value is None else value)
+
+
+def _figure(folder: Path, result: dict[str, Any]) -> Any:
+    import plotly.io
+
+    return plotly.io.from_json((folder / result["file"]).read_text("utf-8"), skip_invalid=True)
+
+
+def _comparisons(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
+    """Metrics of notebooks that ran with several settings: over seeds where possible, else run by run."""
+    metrics = compare(runs).dropna(subset=["low"])
+    several = metrics.groupby("notebook")["run"].nunique() > 1
+    metrics = metrics[metrics["notebook"].isin(several.index[several])]
+    if metrics.empty and seeds.empty:
+        return
+    yield Html("<h2>Comparisons</h2>")
+    if not seeds.empty:
+        yield seeds.drop(columns="estimate").head(ROWS)
+    for (book, metric), group in list(metrics.groupby(["notebook", "metric"]))[:8]:
+        title = f"{book}: {metric}"
+        means = seeds[(seeds["notebook"] == book) & (seeds["metric"] == metric)]
+        if len(means) > 1:
+            rows = dict(zip(means["setting"], means["estimate"], strict=True))
+        else:
+            points = group.drop_duplicates("setting", keep="last")
+            rows = {
+                p.setting or p.run: Estimate(p.value, p.low, p.high, n=int(p.n or 0))
+                for p in points.itertuples()
+            }
+        yield forest(dict(list(rows.items())[:POINTS]), title=title)
+        if len(rows) > POINTS:
+            yield f"{POINTS} of {len(rows)} settings are drawn; `kit report --json` lists all."
+
+
+def _run_table(runs: Pairs, base: Path) -> Any:
+    """All runs, with links to the executed notebook and to pages that a run wrote."""
+    frame = overview(runs)[["run", "notebook", "setting", "status", "seconds", "GiB"]]
+    frame = frame.fillna("").map(lambda value: html.escape(str(value)))
+    frame["open"] = [_links(folder, run, base) for folder, run in runs]
+    return Html(frame.to_html(escape=False, index=False, border=0))
+
+
+def _links(folder: Path, run: Run, base: Path) -> str:
+    files = [folder / f"{run.notebook}.ipynb", *sorted(folder.glob("*.html"))]
+    files += sorted(folder.glob("*/*.html"))  # a training's page
+    try:
+        return " ".join(
+            f'<a href="{html.escape(f.relative_to(base).as_posix())}">{html.escape(f.name)}</a>'
+            for f in files
+            if f.is_file() and f.name != "report.html"
+        )
+    except ValueError:  # the report lies elsewhere
+        return html.escape(str(folder))
+
+
+def _details(runs: Pairs) -> Iterator[Any]:
+    """Tables and figures of the newest run of each notebook, then of others while there is room."""
+    first = [*newest(runs).values()]
+    setting = differences(runs)
+    others = [pair for pair in reversed(runs) if pair not in first and pair[1].status == "done"]
+    for folder, run in [*first, *others][:SHOWN]:
+        results = [r for r in run.meta.get("results", ()) if r["kind"] != "sentence"]
+        if not (results or run.metrics):
+            continue
+        title = f"{run.notebook} {setting[folder]}".strip()
+        yield Html(f"<h2>{html.escape(title)}</h2>")
+        rows = [
+            {"metric": name, "result": str(estimate_of(m)) if "low" in m else _plain(m["value"])}
+            for name, m in run.metrics.items()
+        ]
+        if rows:
+            yield pd.DataFrame(rows)
+        for result in results:
+            yield Html(f"<h3>{html.escape(result['name'])}</h3>")
+            if result["caption"]:
+                yield result["caption"]
+            if result["kind"] == "figure":
+                yield _figure(folder, result)
+            else:
+                yield pd.read_json(
+                    io.StringIO((folder / result["file"]).read_text("utf-8")), orient="split"
+                ).head(ROWS)
+
+
+def caveats(runs: Pairs) -> list[str]:
+    """What to doubt, one sentence each: unfinished runs, few clusters, unknown values, many looks."""
+    out = []
+    for folder, run in runs:
+        if run.status != "done":
+            error = f": {run.meta['error']}" if run.meta.get("error") else ""
+            out.append(f"{folder.name} is {run.status}{error[:300]}.")
+    if len(out) > 5:
+        out = [*out[:5], f"{len(out) - 5} more runs did not finish."]
+    finished = [run for _, run in newest(runs).values()]
+    for run in finished:
+        for name, m in run.metrics.items():
+            units = m.get("n_clusters") or m.get("n")
+            if m.get("missing"):
+                out.append(f"{run.notebook}, {name}: {m['missing']} unknown values are left out.")
+            if "low" in m and m["low"] is None:
+                out.append(f"{run.notebook}, {name}: no interval. {m.get('note') or ''}".strip())
+            elif "low" in m and units and units < FEW:
+                out.append(f"{run.notebook}, {name}: the interval rests on {units} clusters only.")
+    looks = sum(m.get("scale") is not None for _, run in runs for m in run.metrics.values())
+    if looks > 3:
+        chance = f"about {0.05 * looks:.1f} of them would exclude 0 by chance"
+        out.append(f"{looks} differences stand here. If nothing differed, {chance}.")
+    if len(runs) > 5:
+        out.append(
+            "The best of many runs looks better than it is. Confirm a setting with new seeds."
+        )
+    out.append(
+        "Numbers of one machine and seed vary on others; the record of each run names its versions."
+    )
+    return out

@@ -1,0 +1,223 @@
+"""What a notebook holds while it runs: its parameters, its profile, its folder, and what it keeps there."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import os
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..errors import DataError
+from ..records import Run, fingerprint
+from ..records.tables import plain
+from ..stats import Estimate
+from ..system import device, parameters, paths, profiles
+from . import folders
+from .folders import is_done
+
+FIELDS = (*(f.name for f in fields(Estimate)), "sentence")
+LITERALS = (bool, int, float, str, type(None), list)
+
+
+class Session:
+    """A run in its folder. `keep` stores a result for the report; `finish` ends the run."""
+
+    def __init__(self, folder: Path, record: Run, profile: profiles.Profile, lock: Any = None):
+        self.folder, self.profile, self._record, self._lock = folder, profile, record, lock
+        self._begin = time.monotonic()
+        self.metrics: dict[str, dict[str, Any]] = {}
+        self._results: dict[str, dict[str, Any]] = {}
+        # A finished run stays readable until this one ends.
+        self._silent = is_done(folder)
+        self._save("running")
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """All parameters of the run, by name."""
+        return self._record.params
+
+    def path(self, *parts: str) -> Path:
+        """A path inside the run's folder. Parent folders are made."""
+        path = self.folder.joinpath(*parts)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def keep(self, name: str, thing: Any, caption: str = "") -> Any:
+        """Keep a result for the report, and return it so that it can end a cell.
+
+        thing : a number, an estimate, a figure, a table (DataFrame, list of dicts), a sentence, results by
+            name, or an object with `.estimate`, `.table()` or `.plot()`.
+        caption : one sentence. A number or estimate with a caption is a headline of the report.
+        """
+        if isinstance(thing, Mapping):
+            for key, one in thing.items():
+                self.keep(f"{name}: {key}", one, caption)
+        elif isinstance(thing, str):
+            self._results[name] = {"kind": "sentence", "text": thing, "caption": caption}
+        elif thing is None or isinstance(thing, numbers.Real):
+            # JSON has no infinity and no NaN: both are unknown
+            finite = thing is not None and math.isfinite(thing)
+            self.metrics[name] = {"value": thing if finite else None, "caption": caption}
+        elif not self._keep_result(name, thing, caption):
+            raise DataError(
+                f"a {type(thing).__name__} cannot be kept",
+                where=f"run.keep({name!r}, ...)",
+                fix="keep a number, an estimate, a figure, a table or a sentence",
+            )
+        self._save("running")
+        return thing
+
+    def _keep_result(self, name: str, thing: Any, caption: str) -> bool:
+        """Store every part that a result offers: estimate, table, figure. False where it has none."""
+        estimate, table = getattr(thing, "estimate", thing), _frame(thing)
+        interval = hasattr(estimate, "value") and hasattr(estimate, "low")
+        if interval:
+            fields = {f: getattr(estimate, f) for f in FIELDS if hasattr(estimate, f)}
+            self.metrics[name] = {**fields, "caption": caption}
+        if table is not None:
+            rows = table.to_json(orient="split", default_handler=str, index=False)
+            self._store(name, "table", rows, caption)
+        draws = hasattr(thing, "plot") and table is not thing and not isinstance(thing, Estimate)
+        figure = thing.plot() if draws else thing
+        picture = hasattr(figure, "to_plotly_json")
+        if picture:
+            self._store(name, "figure", figure.to_json(), caption)
+        return interval or table is not None or picture
+
+    def _store(self, name: str, kind: str, text: str, caption: str) -> None:
+        file = f"kept/{kind}-{fingerprint(name)[:8]}.json"
+        paths.write(self.folder / file, text)
+        self._results[f"{name} ({kind})"] = {
+            "kind": kind, "name": name, "file": file, "caption": caption,
+        }  # fmt: skip
+
+    def finish(self) -> Run:
+        """End the run: its record is complete, and its folder is free for others."""
+        run = self._save("done")
+        if self._lock is not None:
+            self._lock.release(force=True)  # the cell may have run twice
+        print(f"kept in {self.folder}\nreport: python -m kit report {self.folder}")
+        return run
+
+    def _save(self, status: str) -> Run:
+        run = msgspec.structs.replace(
+            self._record,
+            status=status,
+            metrics=plain(self.metrics),
+            seconds=round(time.monotonic() - self._begin, 2),
+            meta={
+                **self._record.meta,
+                "results": list(self._results.values()),
+                "memory": _memory(),
+            },
+        )
+        if status == "done" or not self._silent:
+            folders.save(self.folder, run)
+        return run
+
+    def __repr__(self) -> str:
+        versions = ", ".join(f"{k} {self._record.versions[k]}" for k in folders.SHORT)
+        return (
+            f"run {self.folder.name}: profile {self.profile.name} ({self.profile.why})\n"
+            f"{device.choose()}\n{versions}"
+        )
+
+
+def start(notebook: str, params: Mapping[str, Any]) -> Session:
+    """Begin a run of a notebook, or go on with the one that was killed: `run = kit.start("03_train_grpo", locals())`.
+
+    params : the notebook's variables; those that its cell `parameters` declares are the run's parameters.
+    The folder is the one that papermill and `kit run` use for the same parameters.
+    """
+    if os.environ.get("KIT_RUN_DIR"):  # `kit run` checked the parameters and made the record
+        folder = Path(os.environ["KIT_RUN_DIR"])
+        record = folders.load(folder)
+        session = Session(folder, record, profiles.resolve(record.profile))
+    else:
+        session = _own(notebook, params)
+    print(session)
+    return session
+
+
+def _own(notebook: str, params: Mapping[str, Any]) -> Session:
+    """A session in Jupyter or plain papermill."""
+    from filelock import FileLock, Timeout
+
+    candidates = (paths.notebooks(f"{notebook}.ipynb"), Path.cwd() / f"{notebook}.ipynb")
+    book = next((path for path in candidates if path.is_file()), None)
+    if book is None:  # a notebook that lies elsewhere: its plain variables are its parameters
+        values = {
+            k: v
+            for k, v in params.items()
+            if isinstance(v, LITERALS) and not k.startswith("_") and k not in ("In", "exit", "quit")
+        }
+        profile = profiles.resolve(values.get("profile") or None)
+        name = f"{notebook}-{fingerprint([folders.code_fingerprint(), profile.name, values])[:8]}"
+    else:
+        names = parameters.read(book)
+        plan = folders.plan(book, {k: params[k] for k in names if k in params})
+        values, profile, name = plan.values, plan.profile, plan.name
+    # Another kernel, or `kit run`, may be writing this run: then this session takes a folder beside it.
+    number = 1
+    while True:
+        folder = paths.runs() / (name if number == 1 else f"{name}-{number}")
+        lock = FileLock(lock_of(folder), is_singleton=True)  # the cell may be run again
+        try:
+            lock.acquire(timeout=0)
+            break
+        except Timeout:
+            number += 1
+    return Session(folder, new_record(folder, notebook, profile.name, values), profile, lock)
+
+
+def _frame(thing: Any) -> Any:
+    """The DataFrame in a table, a styled table, a list of dicts, or a result with `.table()`; else None."""
+    import pandas as pd
+
+    if isinstance(thing, list):
+        return pd.DataFrame(thing)
+    table = getattr(thing, "data", thing)  # a styled table holds its DataFrame
+    if callable(getattr(thing, "table", None)):
+        table = thing.table()
+    return table if isinstance(table, pd.DataFrame) else None
+
+
+def lock_of(folder: Path) -> Path:
+    """The lock of a run's folder."""
+    path = folder.parent / ".locks" / folder.name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def new_record(folder: Path, notebook: str, profile: str, values: Mapping[str, Any]) -> Run:
+    """The record of a run that begins now."""
+    return Run(
+        id=folder.name,
+        notebook=notebook,
+        profile=profile,
+        seed=int(values.get("seed") or 0),
+        params=dict(values),
+        versions=folders.versions(),
+        status="running",
+        started=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        commit=folders.commit(),
+        meta=folders.process(),
+    )
+
+
+def _memory() -> float | None:
+    """The peak memory of this process in GiB; None on Windows."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30, 2)
