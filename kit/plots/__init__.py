@@ -1,1 +1,25 @@
-"""To be written."""
+"""Figures, explorers and pages of what the kit computed; nothing is computed here.
+
+The primitives take plain data, or anything with value, low, high and n.
+"""
+
+from .explore import explore
+from .figures import bars, forest, heat, lines, plot, reliability_figure, theme
+from .page import Card, Html, Svg, page, small_forest, small_lines
+
+__all__ = [
+    "Card",
+    "Html",
+    "Svg",
+    "bars",
+    "explore",
+    "forest",
+    "heat",
+    "lines",
+    "page",
+    "plot",
+    "reliability_figure",
+    "small_forest",
+    "small_lines",
+    "theme",
+]

@@ -1,0 +1,317 @@
+"""Plotly figures that read on a phone, in dark and in light, each with its numbers as a table."""
+
+from __future__ import annotations
+
+import html
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..errors import DataError
+
+# Okabe & Ito's colours, which colour-blind people tell apart
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7a7a7a")
+GREY = "#7a7a7a"  # text and lines that read on white and on black
+GRID = "rgba(128,128,128,.25)"
+
+
+def safe(text: Any, limit: int = 120) -> str:
+    """Text for a label, cut and escaped: plotly renders some HTML.
+
+    >>> safe("<b>bold</b>", 8)
+    '&lt;b&gt;bold…'
+    """
+    text = str(text)
+    short = text if len(text) <= limit else f"{text[: limit - 1]}…"
+    return html.escape(short, quote=False)
+
+
+def theme(
+    fig: Any,
+    *,
+    title: str = "",
+    subtitle: str = "",
+    x: str = "",
+    y: str = "",
+    height: int = 420,
+    rows: Sequence[Mapping[str, Any]] = (),
+    **layout: Any,
+) -> Any:
+    """Give a plotly figure the look of the kit; all titles are escaped.
+
+    rows : the figure's numbers, kept in `fig.layout.meta["rows"]`. `page` shows them as a table.
+    """
+    # 44 characters fit on a phone
+    head = [f"<b>{safe(part)}</b>" for part in textwrap.wrap(title, 44)]
+    head += [f"<sub>{safe(part)}</sub>" for part in textwrap.wrap(subtitle, 60)]
+    fig.update_layout(
+        template="none",
+        colorway=COLORS,
+        font={"color": GREY, "size": 12},
+        title={"text": "<br>".join(head), "font": {"size": 15}, "x": 0.02, "y": 0.98},
+        title_yanchor="top",
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        height=height + 18 * len(head),
+        margin={"l": 10, "r": 14, "t": 24 + 22 * len(head), "b": 10},
+        legend={"orientation": "h", "yref": "container", "y": 0.01, "yanchor": "bottom"},
+        hoverlabel={"align": "left"},
+        meta={"rows": [dict(row) for row in rows]},
+    )
+    fig.update_layout(**layout)
+    grid = {"gridcolor": GRID, "zerolinecolor": GRID, "automargin": True}
+    return fig.update_xaxes(title=safe(x), **grid).update_yaxes(title=safe(y), **grid)
+
+
+def ends(values: Sequence[float], low: Sequence[float], high: Sequence[float]) -> dict[str, Any]:
+    """Error bars from limits; an unknown limit (NaN) has none."""
+    up = [h - v for v, h in zip(values, high, strict=True)]
+    down = [v - b for v, b in zip(values, low, strict=True)]
+    return {"type": "data", "symmetric": False, "array": up, "arrayminus": down}
+
+
+def forest(
+    rows: Mapping[str, Any],
+    *,
+    title: str = "",
+    subtitle: str = "",
+    x: str = "",
+    zero: float | None = None,
+) -> Any:
+    """Estimates with their intervals, one line each.
+
+    rows : name -> estimate (value, low, high), or something with `.estimate`.
+    zero : where to draw a dashed line, for example 0 for differences.
+    """
+    from plotly import graph_objects as go
+
+    items = {str(k): getattr(e, "estimate", e) for k, e in rows.items()}
+    values = [e.value for e in items.values()]
+    limits = ends(values, [e.low for e in items.values()], [e.high for e in items.values()])
+    names = _short_names(items)
+    fig = go.Figure().add_scatter(
+        x=values,
+        y=names,
+        mode="markers",
+        marker={"size": 9},
+        error_x=limits,
+        hovertext=[f"{safe(k)}<br>{safe(e)}" for k, e in items.items()],
+        hoverinfo="text",
+    )
+    if zero is not None:
+        fig.add_vline(zero, line_dash="dash", line_color=GREY)
+    numbers = [{"name": k, "result": str(e)} for k, e in items.items()]
+    more = {"yaxis_autorange": "reversed", "yaxis_type": "category", "showlegend": False}
+    size = 90 + 30 * len(items)
+    return theme(fig, title=title, subtitle=subtitle, x=x, height=size, rows=numbers, **more)
+
+
+def _short_names(names: Sequence[str] | Mapping[str, Any], limit: int = 26) -> list[str]:
+    """Names for an axis; two that are equal when cut stay apart."""
+    out: list[str] = []
+    for name in names:
+        short = safe(name, limit)
+        out.append(short if short not in out else f"{short} ({len(out) + 1})")
+    return out
+
+
+def bars(
+    values: Mapping[str, Any],
+    *,
+    title: str = "",
+    subtitle: str = "",
+    x: str = "",
+    order: bool = True,
+) -> Any:
+    """Horizontal bars; a mapping of mappings stacks its parts, a colour each.
+
+    values : name -> number, or name -> {part: number}. order : the longest first.
+    """
+    from plotly import graph_objects as go
+
+    items = {k: v if isinstance(v, Mapping) else {"": v} for k, v in values.items()}
+    names = list(items)
+    if order:
+        names.sort(key=lambda k: -sum(v or 0 for v in items[k].values()))
+    parts = list(dict.fromkeys(part for name in names for part in items[name]))
+    fig, labels = go.Figure(), _short_names(names)
+    for part in parts:
+        lengths = [items[name].get(part) for name in names]
+        fig.add_bar(x=lengths, y=labels, name=safe(part, 30), orientation="h")
+    numbers = [
+        {"name": name, **{p or "value": items[name].get(p) for p in parts}} for name in names
+    ]
+    more = {"yaxis_autorange": "reversed", "yaxis_type": "category", "barmode": "relative"}
+    more["showlegend"] = len(parts) > 1
+    size = 90 + 24 * len(names) + 20 * (len(parts) > 1)
+    return theme(fig, title=title, subtitle=subtitle, x=x, height=size, rows=numbers, **more)
+
+
+def lines(
+    data: Any,
+    x: Any = None,
+    *,
+    title: str = "",
+    subtitle: str = "",
+    x_title: str = "",
+    y_title: str = "",
+    bands: Mapping[str, tuple[Any, Any]] | None = None,
+    smooth: int = 1,
+    stacked: bool = False,
+) -> Any:
+    """Series as lines.
+
+    data : a DataFrame, or name -> values (n,). x : the name of a column, or (n,) values; default 0,
+    1, 2, ... bands : name of a series -> (low, high), drawn as a band. smooth : width of a running
+    mean, for the eye. stacked : areas on top of each other, for shares.
+    """
+    import pandas as pd
+    from plotly import graph_objects as go
+
+    frame = pd.DataFrame(data)
+    if isinstance(x, str):
+        x_title = x_title or x
+        frame, x = frame.drop(columns=x), frame[x]
+    at = list(range(len(frame)) if x is None else x)
+    fig = go.Figure()
+    for (name, column), color in zip(frame.items(), _colors(len(frame.columns)), strict=True):
+        y = pd.to_numeric(column, errors="coerce").astype(float)
+        if smooth > 1:
+            fig.add_scatter(
+                x=at,
+                y=list(y),
+                mode="markers",
+                marker={"size": 4, "color": color, "opacity": 0.4},
+                showlegend=False,
+            )
+            y = y.rolling(smooth, min_periods=1).mean()
+        if bands and name in bands:
+            low, high = (list(v) for v in bands[name])
+            fig.add_scatter(
+                x=at + at[::-1],
+                y=high + low[::-1],
+                fill="toself",
+                line={"width": 0, "color": color},
+                opacity=0.2,
+                mode="lines",
+                hoverinfo="skip",
+                showlegend=False,
+            )
+        group = "one" if stacked else None
+        few = "lines+markers" if len(at) < 30 and not stacked else "lines"
+        label = safe(name, 30)
+        fig.add_scatter(x=at, y=list(y), mode=few, name=label, stackgroup=group, line_color=color)
+    numbers = frame.assign(**{x_title or "x": at}).to_dict("records")
+    several = len(frame.columns) > 1
+    more = {"x": x_title, "y": y_title, "showlegend": several, "rows": numbers}
+    return theme(fig, title=title, subtitle=subtitle, height=300 + 24 * several, **more)
+
+
+def _colors(n: int) -> list[str]:
+    return [COLORS[i % len(COLORS)] for i in range(n)]
+
+
+def heat(
+    table: Any,
+    names: Sequence[Any],
+    *,
+    title: str = "",
+    subtitle: str = "",
+    x: str = "",
+    y: str = "",
+) -> Any:
+    """Counts (q, q) as a heat map, coloured by the share of each column."""
+    import numpy as np
+    from plotly import graph_objects as go
+
+    counts, labels = np.asarray(table), [safe(name, 16) for name in names]
+    share = counts / counts.sum(0, keepdims=True).clip(min=1)
+    look = {"colorscale": [[0, "rgba(0,114,178,.08)"], [1, "rgba(0,114,178,.75)"]], "zmin": 0}
+    fig = go.Figure().add_heatmap(z=share, x=labels, y=labels, zmax=1, showscale=False, **look)
+    fig.update_traces(text=counts, texttemplate="%{text:.0f}", textfont={"size": 15})
+    rows = zip(names, counts, strict=True)
+    numbers = [{y or "row": a, **dict(zip(map(str, names), c, strict=True))} for a, c in rows]
+    more = {"xaxis_type": "category", "yaxis_type": "category", "rows": numbers}
+    size = 150 + 44 * len(labels)
+    return theme(fig, title=title, subtitle=subtitle, x=x, y=y, height=size, **more)
+
+
+def reliability_figure(
+    series: Mapping[str, Any], *, title: str = "Reliability", subtitle: str = ""
+) -> Any:
+    """Reliability diagram: accuracy against confidence, a colour for each name.
+
+    series : name -> something with `bins` (DataFrame: lower, upper, n, conf, accuracy, low, high,
+    band_low, band_high) and `curve` (DataFrame: conf, accuracy). Bins inside the grey band are
+    consistent with perfect calibration.
+    """
+    from plotly import graph_objects as go
+
+    diagonal = {"x0": 0, "y0": 0, "x1": 1, "y1": 1, "line": {"dash": "dash", "color": GREY}}
+    fig, numbers = go.Figure().add_shape(type="line", **diagonal), []
+    for (name, r), color in zip(series.items(), _colors(len(series)), strict=True):
+        bins = r.bins
+        if len(series) == 1:
+            middle = (bins["band_low"] + bins["band_high"]) / 2
+            limits = ends(middle, bins["band_low"], bins["band_high"])
+            band = {**limits, "thickness": 9, "width": 0, "color": "rgba(128,128,128,.35)"}
+            fig.add_scatter(
+                x=bins["conf"],
+                y=middle,
+                mode="markers",
+                marker={"size": 1, "color": GREY},
+                error_y=band,
+                hoverinfo="skip",
+                name="if calibrated (95%)",
+            )
+        fig.add_scatter(
+            x=r.curve["conf"],
+            y=r.curve["accuracy"],
+            mode="lines",
+            line={"shape": "hv", "color": color, "width": 1.5},
+            connectgaps=False,
+            name=f"{safe(name, 20)} isotonic".strip(),
+        )
+        area = 7 + 15 * (bins["n"] / bins["n"].max()) ** 0.5
+        fig.add_scatter(
+            x=bins["conf"],
+            y=bins["accuracy"],
+            mode="markers",
+            marker={"size": area, "color": color},
+            error_y={**ends(bins["accuracy"], bins["low"], bins["high"]), "color": color},
+            hovertext=[_bin_text(b) for b in bins.itertuples()],
+            hoverinfo="text",
+            name=f"{safe(name, 20)} bins".strip(),
+        )
+        numbers += [{"series": name, **row} for row in bins.round(3).to_dict("records")]
+    span = [-0.03, 1.03]
+    more = {"xaxis_range": span, "yaxis_range": span, "rows": numbers}
+    words = {"x": "stated confidence", "y": "share right"}
+    return theme(fig, title=title, subtitle=subtitle, height=480, **words, **more)
+
+
+def _bin_text(b: Any) -> str:
+    limits = "" if math.isnan(b.low) else f" [{b.low:.2f}, {b.high:.2f}]"
+    return f"{b.lower:.2f} to {b.upper:.2f}: {b.accuracy:.3f}{limits}, n={b.n:.0f}"
+
+
+def plot(result: Any, **options: Any) -> Any:
+    """A plotly figure of a result, of results by name, or of a DataFrame's columns.
+
+    Calls `result.plot(**options)`. Of a mapping: reliability diagrams in one figure, a forest of
+    estimates, or bars.
+    """
+    if isinstance(result, Mapping):
+        values = list(result.values())
+        if all(hasattr(v, "bins") and hasattr(v, "curve") for v in values):
+            return reliability_figure(result, **options)
+        if all(hasattr(getattr(v, "estimate", v), "low") for v in values):
+            return forest(result, **options)
+        if all(isinstance(v, (int, float, Mapping)) for v in values):
+            return bars(result, **options)
+    elif hasattr(result, "iterrows"):  # a DataFrame's own .plot needs matplotlib
+        return lines(result, **options)
+    elif hasattr(result, "plot"):
+        return result.plot(**options)
+    raise DataError(f"there is no figure of a {type(result).__name__}", where="kit.plot")
