@@ -6,13 +6,14 @@ A check measures; what a sentence means is a question for a judge.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from ..records import Criterion, Task, leaves
+from ..records import Task
 from ..system.settings import Count, NonNegative, Share
 from . import text as t
 
@@ -24,8 +25,8 @@ Terms = Term | Annotated[list[Term], msgspec.Meta(min_length=1)]
 REGEX_SECONDS = 2.0
 _NUMBER = r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:e[-+]?\d+)?"
 _QUANTITY = re.compile(rf"({_NUMBER})\s?([^\s\d.,;:!?)]*)")
-# Whoever lists four numbers or more states none of them.
-_LIST = re.compile(rf"{_NUMBER}(?:[\s,;]+{_NUMBER}){{3,}}")
+# Whoever lists six numbers or more states none of them.
+_LIST = re.compile(rf"{_NUMBER}(?:[\s,;]+{_NUMBER}){{5,}}")
 _FENCE = re.compile(r"```(?:json)?\n(.*)\n```", re.S)
 _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.S)
 _CONFIDENCE = re.compile(r"\s*Confidence:\s*[\d.]+\s?%\.?\s*$", re.I)
@@ -38,12 +39,9 @@ def within(n: float, noun: str, low: float | None, high: float | None) -> Result
     (False, '3 words; at most 2')
     """
     low = 1 if low is None and high is None else low
-    bounds = [
-        *([] if low is None else [f"at least {low:g}"]),
-        *([] if high is None else [f"at most {high:g}"]),
-    ]
-    met = (low is None or n >= low) and (high is None or n <= high)
-    return met, f"{n:g} {noun}; {', '.join(bounds)}"
+    bounds = {"at least": low, "at most": high}
+    wanted = " and ".join(f"{word} {x:g}" for word, x in bounds.items() if x is not None)
+    return (low or 0) <= n <= (math.inf if high is None else high), f"{n:g} {noun}; {wanted}"
 
 
 def _count(noun: str, measure: Callable[[str], Sequence[Any]]) -> Callable[..., Result]:
@@ -55,7 +53,7 @@ def _count(noun: str, measure: Callable[[str], Sequence[Any]]) -> Callable[..., 
     return rule
 
 
-def _list(terms: Terms | None) -> list[str]:
+def terms_of(terms: Terms | None) -> list[str]:
     return [terms] if isinstance(terms, str) else list(terms or ())
 
 
@@ -69,7 +67,7 @@ def contains(
     case: bool = False,
     whole: bool = True,
 ) -> Result:
-    """All, one, or none of these terms stand in the answer, as whole words unless `whole: false`."""
+    """All, one or none of these terms stand in the answer; whole words, unless `whole: false`."""
     normal = (lambda s: s) if case else t.fold
     text, raw = normal(t.plain(answer)), normal(answer)
     edge = r"(?<!\w){}(?!\w)" if whole else "{}"
@@ -79,9 +77,9 @@ def contains(
         here = re.search(edge.format(re.escape(normal(term))), text)
         return bool(here) or (not term.isalnum() and normal(term) in raw)
 
-    missing = [w for w in _list(all) if not has(w)]
-    choices = [w for w in _list(any) if has(w)]
-    unwanted = [w for w in _list(none) if has(w)]
+    missing = [w for w in terms_of(all) if not has(w)]
+    choices = [w for w in terms_of(any) if has(w)]
+    unwanted = [w for w in terms_of(none) if has(w)]
     met = not missing and not unwanted and bool(choices or not any)
     return met, f"lacks {missing}, has {choices} of the choices and {unwanted} of the unwanted"
 
@@ -108,7 +106,7 @@ def regex(
 def _edge(method: str) -> Callable[..., Result]:
     def rule(task: Task, answer: str, *, text: Terms, case: bool = False) -> Result:
         same = (lambda s: t.visible(s).strip()) if case else t.fold
-        sides, terms = (same(answer), same(t.plain(answer))), _list(text)
+        sides, terms = (same(answer), same(t.plain(answer))), terms_of(text)
         return any(getattr(s, method)(same(x)) for s in sides for x in terms), f"{method} {terms}"
 
     return rule
@@ -117,7 +115,7 @@ def _edge(method: str) -> Callable[..., Result]:
 def no_char(task: Task, answer: str, *, chars: Terms, case: bool = False) -> Result:
     """None of these characters stands in the answer."""
     text = t.visible(answer) if case else t.fold(answer)
-    hits = [c for c in "".join(_list(chars)) if (c if case else c.casefold()) in text]
+    hits = [c for c in "".join(terms_of(chars)) if (c if case else c.casefold()) in text]
     return not hits, f"has {hits}"
 
 
@@ -160,7 +158,7 @@ def exact(task: Task, answer: str, *, answers: Terms, case: bool = False) -> Res
 
     blocks = _ANSWER.findall(answer)
     body = _CONFIDENCE.sub("", blocks[-1] if blocks else answer)
-    return same(t.plain(body)) in map(same, _list(answers)), f"the answer is {body[:60]!r}"
+    return same(t.plain(body)) in map(same, terms_of(answers)), f"the answer is {body[:60]!r}"
 
 
 def number(
@@ -204,41 +202,11 @@ def no_copy(task: Task, answer: str, *, words: Count = 5) -> Result:
     return not hits, f"{len(hits)} runs of {words} words are copied"
 
 
-def repeats(task: Task, answer: str, *, max_share: Share) -> Result:
-    """Share of word triples that occurred before."""
-    triples = t.runs(t.parts(answer), 3)
-    share = 1 - len(set(triples)) / len(triples) if triples else 0.0
-    return share <= max_share, f"{share:.0%} of the word triples are repeats"
-
-
 def unique_words(task: Task, answer: str, *, min_share: Share) -> Result:
     """Share of distinct words."""
     words = t.parts(answer)
     share = len(set(words)) / len(words) if words else 0.0
     return share >= min_share, f"{share:.0%} of the words are distinct"
-
-
-def all_met(task: Task, answer: str, *, of: Terms | None = None) -> Result:
-    """The other criteria (or those in `of`) hold: the good ones met, the bad ones not.
-
-    Unknown where none of the checks fails and a judge must still decide one.
-    """
-    from . import measure
-
-    def holds(c: Criterion) -> bool | None:
-        met = measure(task, answer, c)[0] if c.check else None
-        return met if met is None else met == (c.weight >= 0)
-
-    others = {
-        c.id: holds(c)
-        for c in leaves(task.criteria)
-        if (c.check or {}).get("name") != "all_met" and (not of or c.id in _list(of))
-    }
-    failures = [i for i, ok in others.items() if ok is False]
-    pending = [i for i, ok in others.items() if ok is None]
-    if failures or pending or not others:
-        return False if failures else None, f"fail: {failures}, not decided: {pending}"
-    return True, f"all {len(others)} hold"
 
 
 RULES: dict[str, Callable[..., Any]] = {
@@ -262,7 +230,5 @@ RULES: dict[str, Callable[..., Any]] = {
     "cites": cites,
     "own_words": own_words,
     "no_copy": no_copy,
-    "repeats": repeats,
     "unique_words": unique_words,
-    "all_met": all_met,
 }

@@ -1,0 +1,189 @@
+"""From a criterion's `check` to a verdict: the form of its arguments, the call, the reason."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar, get_type_hints
+
+import msgspec
+
+from ..errors import DataError
+from ..records import Criterion, Response, Task, Verdict, fingerprint, leaves, unknown
+from ..system.settings import nearest
+from . import text as text_of
+from .rules import RULES, Result, Terms, terms_of
+
+VERSION = 19  # part of every key: raise it when a measure changes
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def register(name: str) -> Callable[[F], F]:
+    """Make `f(task, answer, *, arguments)` a check of this name; annotations are its form.
+
+    f gives True, False or None ("cannot tell"), or (one of these, what was measured).
+
+    >>> @register("calm")
+    ... def calm(task, answer, *, marks: int = 3):
+    ...     return "!" * marks not in answer
+    >>> criterion = Criterion(id="c", text="Calm.", check={"name": "calm"})
+    >>> response = Response(task_id="t", id="r", text="Hi!!!")
+    >>> check(Task(id="t", prompt="p"), response, criterion).status
+    'unmet'
+    """
+    if name in BUILT_IN:
+        raise DataError(f"{name!r} is a built-in check", where="register", fix="take another name")
+
+    def add(function: F) -> F:
+        RULES[name] = function
+        return function
+
+    return add
+
+
+def check(task: Task, response: Response, criterion: Criterion) -> Verdict:
+    """One verdict by code, with what was measured as its reason.
+
+    Unknown where the check cannot tell, fails, or runs too long. DataError for a malformed check.
+    A thought (<think> ... </think>) is no part of the answer.
+
+    >>> criterion = Criterion(id="c", text="At most 2 words.", check={"name": "words", "max": 2})
+    >>> v = check(Task(id="t", prompt="p"), Response(task_id="t", id="r", text="a b c"), criterion)
+    >>> v.status, v.reason
+    ('unmet', '3 words; at most 2')
+    """
+    validate(criterion, task)
+    ids, answer = (task.id, response.id, criterion.id), text_of.without_thought(response.text)
+    about: dict[str, Any] = {"judge": "code"}
+    about["key"] = fingerprint([VERSION, task, criterion, response.text])
+    try:
+        met, reason = measure(task, answer, criterion)
+        if criterion.weight >= 0 and _says_nothing(task, answer, criterion):
+            met, reason = False, "the answer has no word"
+    except Exception as e:  # a user's function, or a pattern that runs too long
+        return unknown(*ids, "error", reason=f"{type(e).__name__}: {e}"[:200], **about)
+    if met is None:
+        return unknown(*ids, "abstain", reason=reason, **about)
+    about |= {"status": "met" if met else "unmet", "p": float(met), "reason": reason}
+    return Verdict(task_id=ids[0], response_id=ids[1], criterion_id=ids[2], **about)
+
+
+def measure(task: Task, answer: str, criterion: Criterion) -> Result:
+    """What a check measures, with `not` applied."""
+    rule, arguments = _call(criterion)
+    result = rule(task, answer, **arguments)
+    met, reason = result if isinstance(result, tuple) else (result, "")
+    if met not in (True, False, None):
+        raise TypeError(f"the check gave {met!r}, not True, False or None")
+    if met is not None and (criterion.check or {}).get("not"):
+        return not met, f"{reason}; the contrary is wanted"
+    return met, reason
+
+
+def _says_nothing(task: Task, answer: str, criterion: Criterion) -> bool:
+    """True for an answer without a word, unless its marks ("{}") do what silence does not."""
+    if any(char.isalnum() for char in answer):
+        return False
+    silent = not text_of.visible(answer).strip()
+    return silent or bool(measure(task, "", criterion)[0])
+
+
+def validate(criterion: Criterion, task: Task | None = None) -> None:
+    """DataError where a criterion's check does not exist or its arguments are not in its form.
+
+    task : names the place, and holds the criteria that `all_met` may ask for.
+
+    >>> validate(Criterion(id="c", text="x", check={"name": "word", "max": 3}))
+    Traceback (most recent call last):
+    ...
+    kit.errors.DataError: there is no check 'word'
+      where: criterion 'c', field check
+      to do: did you mean 'words'?
+    """
+    try:
+        rule, arguments = _call(criterion)
+        if task and rule is all_met:
+            others = {c.id for c in task.criteria} - {criterion.id}
+            for i in set(terms_of(arguments["of"])) - others:
+                raise DataError(f"there is no other criterion {i!r}", fix=nearest(i, others))
+    except DataError as e:
+        place = f"task {task.id!r}, " if task else ""
+        where = f"{place}criterion {criterion.id!r}, field check"
+        raise DataError(e.what, where=where, fix=e.fix) from None
+
+
+def _call(criterion: Criterion) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """The function of a check and its arguments, read in its form."""
+    # Parquet fills absent fields with null, so null is "not there".
+    raw = {k: v for k, v in (criterion.check or {}).items() if v is not None}
+    name, turn = raw.pop("name", ""), raw.pop("not", False)
+    if name not in RULES:
+        raise DataError(f"there is no check {name!r}", fix=nearest(name, RULES))
+    form = _form(RULES[name])
+    try:
+        msgspec.convert(turn, bool)
+        arguments = msgspec.structs.asdict(msgspec.convert(raw, form))
+    except msgspec.ValidationError as e:
+        names = ", ".join((*form.__struct_fields__, "not"))
+        raise DataError(f"check {name!r}: {e}", fix=f"its arguments are {names}") from None
+    if fault := _fault(name, arguments):
+        raise DataError(f"check {name!r}: {fault}")
+    return RULES[name], arguments
+
+
+@functools.lru_cache(maxsize=256)
+def _form(rule: Callable[..., Any]) -> type[msgspec.Struct]:
+    """The keyword arguments of a function as a Struct, which reads and refuses."""
+    hints = get_type_hints(rule, include_extras=True)
+    parameters = inspect.signature(rule).parameters.values()
+    fields = [
+        (p.name, hints.get(p.name, Any), *([] if p.default is p.empty else [p.default]))
+        for p in parameters
+        if p.kind is p.KEYWORD_ONLY
+    ]
+    return msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
+
+
+def _fault(name: str, arguments: dict[str, Any]) -> str:
+    """What types cannot say: bounds in order, a pattern and a schema that are sound."""
+    low, high = arguments.get("min"), arguments.get("max")
+    if isinstance(low, int) and isinstance(high, int) and low > high:
+        return f"min {low} is above max {high}"
+    if name == "contains" and not any(arguments[k] for k in ("any", "all", "none")):
+        return "none of any, all and none is there"
+    try:
+        if name == "regex":
+            import regex
+
+            regex.compile(arguments["pattern"])
+        elif name == "json" and arguments["schema"] is not None:
+            import jsonschema
+
+            jsonschema.Draft202012Validator.check_schema(arguments["schema"])
+    except Exception as e:  # each library has an error class of its own
+        return str(e)[:200]
+    return ""
+
+
+def all_met(task: Task, answer: str, *, of: Terms | None = None) -> Result:
+    """The other criteria (or those in `of`) hold: the good ones met, the bad ones not.
+
+    Unknown where none of the checks fails and a judge must still decide one.
+    """
+    failures, pending, chosen = [], [], terms_of(of)
+    for c in leaves(task.criteria):
+        if (c.check or {}).get("name") == "all_met" or (chosen and c.id not in chosen):
+            continue
+        met = measure(task, answer, c)[0] if c.check else None
+        if met is None:
+            pending.append(c.id)
+        elif met != (c.weight >= 0):
+            failures.append(c.id)
+    reason = f"fail: {failures}, not decided: {pending}"
+    return (None if pending and not failures else not failures), reason
+
+
+RULES["all_met"] = all_met
+BUILT_IN = frozenset(RULES)

@@ -1,0 +1,205 @@
+"""The stated form: an answer ends with two lines, and nothing else of it is read.
+
+    Answer: liver: up, kidney: down
+    Confidence: 80%
+
+The words before these lines are free. No sentence is searched for numbers, names or directions, so
+there is nothing to gain by repeating the question, listing names or hedging.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..records import Task
+from . import text as text_of
+from .biorlhf import direction_of
+
+OPEN = ("unknown", "it depends")  # an answer that says that no answer can be given
+_PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)\s?%\.?")
+_AT_END = re.compile(rf"(?:^|[\s.;,])confidence:\s*{_PERCENT.pattern}\s*\Z", re.I)
+_LABEL = re.compile(r"\bconfidence:", re.I)
+_NUMBER = re.compile(r"([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s*(.*)")
+_JOINED = re.compile(r"(?<=\w)[-_](?=\w)")
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What an answer states. `problem` says why a value is None; no value is ever a default.
+
+    answer : the text behind `Answer:`. confidence : in [0, 1].
+    """
+
+    answer: str | None = None
+    confidence: float | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Form:
+    """The labels of the two lines. confidence "" : no confidence is asked for."""
+
+    answer: str = "Answer"
+    confidence: str = "Confidence"
+
+    def ask(self, task: Task) -> str:
+        """The lines that are put behind a prompt, with the words that this task allows.
+
+        >>> print(Form().ask(Task(id="t", prompt="Why?")))
+        End with these lines and nothing behind them:
+        Answer: the answer in a few words, its parts separated by ";", or "unknown"
+        Confidence: 0% to 100%
+        """
+        lines = [f"{self.answer}: {_choices(task)}"]
+        if self.confidence:
+            lines.append(f"{self.confidence}: 0% to 100%")
+        return "\n".join(["End with these lines and nothing behind them:", *lines])
+
+    def read(self, text: str) -> Stated:
+        """What the last two lines of an answer state.
+
+        >>> Form().read("It falls.\\nAnswer: down\\nConfidence: 80%")
+        Stated(answer='down', confidence=0.8, problem='')
+        >>> Form().read("Answer: up\\nAnswer: down\\nConfidence: 80%").problem
+        'no single line "Answer:" at the end'
+        >>> Form().read("Answer: up\\nConfidence: 250%")
+        Stated(answer='up', confidence=None, problem='no single last line "Confidence: NN%"')
+        """
+        lines = [x.replace("*", "").strip() for x in text_of.lines(text_of.without_thought(text))]
+        answer = _alone(lines, self.answer, -2 if self.confidence else -1)
+        level = _alone(lines, self.confidence, -1) if self.confidence else None
+        confidence = _share(level or "")
+        problem = ""
+        if answer is None:
+            problem = f'no single line "{self.answer}:" at the end'
+        elif self.confidence and confidence is None:
+            problem = f'no single last line "{self.confidence}: NN%"'
+        return Stated(answer, confidence, problem)
+
+
+def _alone(lines: list[str], label: str, place: int) -> str | None:
+    """The text behind a label, where it stands in this place and in no other."""
+    behind = [_behind(line, label) for line in lines]
+    once = len(lines) >= -place and sum(x is not None for x in behind) == 1
+    return behind[place] if once else None
+
+
+def _behind(line: str, label: str) -> str | None:
+    head, colon, rest = line.partition(":")
+    same = colon and head.strip().casefold() == label.casefold()
+    return rest.strip() or None if same else None
+
+
+def _share(text: str) -> float | None:
+    """80% is .8; anything else (250%, 7/10, "high") is None."""
+    percent = _PERCENT.fullmatch(text)
+    return float(percent[1]) / 100 if percent and float(percent[1]) <= 100 else None
+
+
+def _choices(task: Task) -> str:
+    claims = task.truth.get("claims", ())
+    if len(claims) > 1:
+        ways = ", ".join(f"{c['subject']}: up, down or unchanged" for c in claims)
+        return f'{ways}; or "it depends"'
+    if claims or task.truth.get("depends"):
+        return 'one of up, down, unchanged, or "it depends"'
+    return 'the answer in a few words, its parts separated by ";", or "unknown"'
+
+
+class Confidences(NamedTuple):
+    """values : (n,) in [0, 1] or NaN. parse_rate : the share read, an Estimate."""
+
+    values: Any
+    parse_rate: Any
+
+
+def stated_confidence(texts: Sequence[str], *, cluster: Any = None) -> Confidences:
+    """The confidences that answers end with ("Confidence: 80%"), and the share of answers that do.
+
+    Nothing else is read: no level in words, no 7/10, no two confidences. cluster : (n,) tasks.
+
+    >>> values, rate = stated_confidence(["12. Confidence: 75%", "Confidence: 250%", "Sure!"])
+    >>> values
+    array([0.75,  nan,  nan])
+    """
+    import numpy as np
+
+    from ..stats import mean
+
+    values = np.array([_confidence(text) for text in texts], dtype=float)
+    return Confidences(values, mean(~np.isnan(values) * 1.0, cluster=cluster))
+
+
+def _confidence(text: str) -> float | None:
+    text = text.replace("*", "")
+    match = _AT_END.search(text) if len(_LABEL.findall(text)) == 1 else None
+    return _share(f"{match[1]}%") if match else None
+
+
+def plain_name(text: Any) -> str:
+    """A name for comparison: small letters, no article, no marks at its ends.
+
+    >>> plain_name("The **X-ray**."), plain_name("-5")
+    ('x ray', '-5')
+    """
+    text = _JOINED.sub(" ", text_of.fold(str(text)).replace("*", ""))
+    return re.sub(r"^(?:the|an?) ", "", text).strip(" .,;:'\"()`")
+
+
+def is_open(answer: str) -> bool:
+    """True where an answer says that it cannot be told."""
+    return plain_name(answer) in OPEN
+
+
+def directions(answer: str, claims: Iterable[Mapping[str, Any]]) -> dict[str, str | None]:
+    """Subject -> direction as stated; what names no subject stands under its own words.
+
+    None : stated in two ways, or no direction.
+
+    >>> rows = [{"subject": "liver"}, {"subject": "eye"}]
+    >>> directions("liver: up, eye: down, spleen: up, eye: up", rows)
+    {'liver': 'up', 'eye': None, 'spleen': 'up'}
+    """
+    rows = list(claims)
+    names = {
+        plain_name(n): c["subject"] for c in rows for n in (c["subject"], *c.get("aliases", ()))
+    }
+    if len(rows) == 1 and (way := direction_of(plain_name(answer))):
+        return {rows[0]["subject"]: way}
+    out: dict[str, str | None] = {}
+    for part in re.split(r"[,;]", answer):
+        name, _, word = part.rpartition(":")
+        subject = plain_name(name or word)
+        subject = names.get(subject, subject)
+        way = direction_of(plain_name(word)) if name else None
+        out[subject] = way if out.get(subject, way) == way else None
+    return out
+
+
+def items(answer: str) -> list[str]:
+    """The parts of an answer, as written."""
+    return [p.strip() for p in answer.split(";") if p.strip()]
+
+
+def same(part: str, fact: Mapping[str, Any]) -> bool:
+    """True where a part of an answer is this fact: its name, an alias, or its number in its unit.
+
+    >>> same("the mitochondria", {"text": "mitochondrion", "aliases": ["mitochondria"]})
+    True
+    >>> fact = {"text": "46 chromosomes", "number": 46}
+    >>> same("46", fact), same("46 or 48", fact), same("46 genes", fact)
+    (True, False, False)
+    """
+    if plain_name(part) in map(plain_name, (fact["text"], *fact.get("aliases", ()))):
+        return True
+    number, match = fact.get("number"), _NUMBER.fullmatch(part.replace(",", "").strip())
+    if number is None or not match:
+        return False
+    wanted = _NUMBER.fullmatch(str(fact["text"]).replace(",", ""))
+    unit = plain_name(fact.get("unit") or (wanted[2] if wanted else ""))
+    near = abs(float(match[1]) - number) <= fact.get("tolerance", 0) + 1e-9 * abs(number)
+    # A bare number is taken as meant, but 12 is not 12 %.
+    return near and plain_name(match[2]) in ((unit,) if unit == "%" else (unit, ""))

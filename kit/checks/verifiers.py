@@ -1,0 +1,181 @@
+"""Four verifiers over the stated form: direction, factual, consistency, uncertainty.
+
+The task alone decides which of them apply. An answer without the form earns the least of the range,
+and its outcome is None: it counts in no accuracy and in no calibration. Formulas: BioRLHF.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..records import Part, Task
+from ..system.settings import check_names
+from .biorlhf import direction_of
+from .form import Form, Stated, directions, is_open, items, same
+
+VERIFIERS = ("direction", "factual", "consistency", "uncertainty")
+MODES = ("brier", "outcome", "range", "behaviour")
+EXPECTED = {"high": 0.9, "medium": 0.55, "low": 0.1}
+RANGES = {"high": (0.7, 1.0), "medium": (0.35, 0.75), "low": (0.0, 0.4)}
+
+Score = tuple[float, dict[str, Any]]
+
+
+def applicable(task: Task) -> tuple[str, ...]:
+    """The verifiers that a task names (all, where it names none) and whose truth it holds.
+
+    >>> applicable(Task(id="t", prompt="Up?", truth={"claims": [{"subject": "a"}]}))
+    ('direction', 'uncertainty')
+    """
+    truth = task.truth
+    outcomes = bool(truth.get("claims") or truth.get("facts") or truth.get("answerable") is False)
+    holds = {
+        "direction": bool(truth.get("claims")),
+        "factual": bool(truth.get("facts")),
+        "consistency": len(truth.get("claims", ())) > 1 or bool(truth.get("depends")),
+        "uncertainty": outcomes,
+    }
+    names = truth.get("verifiers") or task.meta.get("verifiers") or VERIFIERS
+    return tuple(v for v in VERIFIERS if v in names and holds[v])
+
+
+def verify(
+    task: Task, text: str, verifier: str, *, mode: str = "brier", form: Form = Form()
+) -> Part:
+    """The score of an answer by one verifier.
+
+    mode : how `uncertainty` scores. "brier" is proper and lies in [-1, 1]. "outcome",
+        "range" and "behaviour" are the published forms in [0, 1], for reproduction: they are not
+        proper, so training on them teaches over-confidence.
+
+    >>> task = Task(id="t", prompt="Up?", truth={"claims": [{"subject": "a", "direction": "up"}]})
+    >>> verify(task, "Answer: up\\nConfidence: 90%", "direction").value
+    0.9
+    """
+    check_names([verifier], VERIFIERS, where="verify, verifier")
+    check_names([mode], MODES, where="verify, mode")
+    if verifier not in applicable(task):
+        return Part(name=verifier, applies=False)
+    stated = form.read(text)
+    span = (-1.0, 1.0) if verifier == "uncertainty" and mode == "brier" else (0.0, 1.0)
+    value, details = span[0], {}
+    if stated.answer is None or (verifier == "uncertainty" and stated.confidence is None):
+        details = {"problem": stated.problem}
+    elif verifier == "uncertainty":
+        value, details = _uncertainty(task, stated, mode)
+    else:
+        value, details = SCORES[verifier](task, stated.answer)
+    return Part(name=verifier, low=value, high=value, range=span, details=details)
+
+
+def outcome(task: Task, stated: Stated) -> float | None:
+    """How right an answer is, in [0, 1], by facts and directions alone, never by its confidence.
+
+    None where the form is missing, or where the task has no truth.
+    """
+    if stated.answer is None:
+        return None
+    if task.truth.get("answerable") is False:
+        return float(is_open(stated.answer))
+    scores = []
+    if task.truth.get("claims"):
+        scores.append(_directions(task, stated.answer)["share"])
+    if task.truth.get("facts"):
+        scores.append(_factual(task, stated.answer)[0])
+    return sum(scores) / len(scores) if scores else None
+
+
+def _directions(task: Task, answer: str) -> dict[str, Any]:
+    """Subjects that match and that contradict; a name that is no subject contradicts, too."""
+    wanted = {c["subject"]: direction_of(c.get("direction")) for c in task.truth["claims"]}
+    stated = {} if is_open(answer) else directions(answer, task.truth["claims"])
+    matching = [s for s, way in wanted.items() if way and stated.get(s) == way]
+    return {
+        "matching": matching,
+        "contradicting": [s for s in stated if s not in matching],
+        "share": len(matching) / max(len(wanted), len(stated)),
+    }
+
+
+def _direction(task: Task, answer: str) -> Score:
+    """BioRLHF's bands, times the share of subjects that match."""
+    result, n = _directions(task, answer), len(task.truth["claims"])
+    m, c = len(result["matching"]), len(result["contradicting"])
+    band = 0.4 + 0.2 * m / (m + c) if c else 0.8 + 0.2 * m / (m + 1)
+    return band * m / n, result
+
+
+def _factual(task: Task, answer: str) -> Score:
+    """Recall times precision: what is stated beside the facts costs, so a list of guesses loses."""
+    facts, parts = task.truth["facts"], [] if is_open(answer) else items(answer)
+    hits = [i for i, fact in enumerate(facts) if any(same(p, fact) for p in parts)]
+    beside = [p for p in parts if not any(same(p, fact) for fact in facts)]
+    score = len(hits) / len(facts) * len(hits) / max(len(hits) + len(beside), 1)
+    return score, {"matching": hits, "beside": beside}
+
+
+def _consistency(task: Task, answer: str) -> Score:
+    """.5 coverage + .5 [the relation between the subjects is right], times what is right."""
+    if task.truth.get("depends"):
+        return float(is_open(answer)), {}
+    claims = task.truth["claims"]
+    stated = directions(answer, claims)
+    ways = [stated[c["subject"]] for c in claims if stated.get(c["subject"])]
+    alike = len({direction_of(c.get("direction")) for c in claims}) == 1
+    relation = len(ways) > 1 and (len(set(ways)) == 1) == alike
+    share = _directions(task, answer)["share"]
+    return (0.5 * len(ways) / len(claims) + 0.5 * relation) * share, {"relation": relation}
+
+
+def _uncertainty(task: Task, stated: Stated, mode: str) -> Score:
+    """Is the stated confidence warranted?"""
+    t, c = outcome(task, stated), stated.confidence
+    if t is None or c is None:
+        return 0.0, {}
+    details = {"confidence": c, "outcome": t}
+    nobody_knows = task.truth.get("answerable") is False
+    warranted = task.truth.get("warranted") or ("low" if nobody_knows else "high")
+    if mode == "range":
+        return in_range(c, warranted), details
+    if mode == "behaviour" or (nobody_knows and t):
+        # A low confidence goes with "unknown" (in any one figure), so brier would punish it.
+        return behaviour(c, t, EXPECTED[warranted]), details
+    return CONFIDENCE_SCORES[mode](c, t), details
+
+
+def brier(c: float, t: float) -> float:
+    """t - (c - t)^2 in [-1, 1]; proper: best at c = P(right) (Damani et al. 2025, RLCR).
+
+    >>> brier(1.0, 1.0), brier(0.0, 0.0), brier(1.0, 0.0)
+    (1.0, 0.0, -1.0)
+    """
+    return t - (c - t) ** 2
+
+
+def against_outcome(c: float, t: float) -> float:
+    """BioRLHF's max(0, 1 - 2|c - t|), for reproduction: it is best at c = 0 or 1, so not proper."""
+    return max(0.0, 1 - 2 * abs(c - t))
+
+
+def behaviour(c: float, behaved: float, expected: float) -> float:
+    """BioRLHF's .6 behaved + .4 max(0, 1 - 2|c - expected|); nothing for a wrong answer."""
+    return 0.6 * behaved + 0.4 * max(0.0, 1 - 2 * abs(c - expected)) if behaved else 0.0
+
+
+def in_range(c: float, warranted: str) -> float:
+    """1 inside the warranted range, outside max(0, 1 - 2.5 x distance).
+
+    >>> in_range(0.8, "high"), round(in_range(0.5, "high"), 3)
+    (1.0, 0.5)
+    """
+    low, high = RANGES[warranted]
+    return max(0.0, 1 - 2.5 * max(low - c, c - high, 0.0))
+
+
+SCORES: Mapping[str, Callable[[Task, str], Score]] = {
+    "direction": _direction,
+    "factual": _factual,
+    "consistency": _consistency,
+}
+CONFIDENCE_SCORES = {"brier": brier, "outcome": against_outcome}
