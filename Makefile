@@ -10,7 +10,7 @@ export OMP_WAIT_POLICY ?= PASSIVE
 export TOKENIZERS_PARALLELISM ?= false
 export HF_HUB_DISABLE_TELEMETRY ?= 1
 
-.PHONY: help setup setup-gpu data demo test test-slow lab bench report clean
+.PHONY: help setup setup-gpu data demo test test-slow lab bench report notebooks clean
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
 setup: $(READY)
@@ -35,26 +35,33 @@ setup-gpu: $(READY)
 data: $(READY)
 	@$(BIN)/python -m kit fetch
 
-demo: $(READY)
+demo: data
 	@$(BIN)/python -m kit demo
 
 # A machine without the package index still runs every test that needs no download; the others say why they skip.
 # The notebooks run as they are in git (nbval, profile test): each cell must run without an error on a fresh kernel.
 test: $(READY)
-	@$(BIN)/python -m kit fetch || echo "downloads are not there: tests that need them are skipped, each with its reason"
+	@$(BIN)/python -m kit fetch || echo "downloads are missing: tests that need them are skipped, each with its reason"
 	@$(BIN)/python -m pytest
 	@$(BIN)/python -m pytest --doctest-modules kit
-	@KIT_PROFILE=test KIT_HEADLESS=1 KIT_RUNS=$(CURDIR)/build/nbval-runs $(BIN)/python -m pytest --nbval-lax --nbval-current-env \
-	  --nbval-cell-timeout 300 --timeout 600 $$($(BIN)/python -m tests.nbval_books)
+	@KIT_PROFILE=test KIT_HEADLESS=1 KIT_RUNS=$(CURDIR)/build/nbval-runs $(BIN)/python -m pytest --nbval-lax \
+	  --nbval-current-env --nbval-cell-timeout 300 --timeout 600 $$($(BIN)/python tests/make_notebooks.py --list)
 
 # make test-slow : coverage simulations, fault and kill tests, real training, real browser (an hour on two cores)
-test-slow: $(READY)
-	@$(BIN)/python -m kit fetch
+test-slow: data
 	@$(BIN)/python -m pytest -m 'slow and not gpu and not network' --timeout 1800
 
 # make lab : the notebooks in JupyterLab, on 127.0.0.1
 lab: $(READY)
 	@$(BIN)/python -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) --ip 127.0.0.1 --notebook-dir notebooks
+
+# make report : one HTML page over all runs in runs/
+report: $(READY)
+	@$(BIN)/python -m kit report
+
+# make notebooks : run the six notebooks and store their outputs in them, figures as PNG (needs Chromium)
+notebooks: data
+	@$(BIN)/python tests/make_notebooks.py
 
 # make bench : ratios against peers, each peer in an environment of its own
 bench: $(READY)

@@ -10,12 +10,11 @@ from typing import Any
 
 import pandas as pd
 
+from .. import plots
 from ..errors import DataError
-from ..plots import Card, Html, forest, page
 from ..records import Run
 from ..stats import Estimate, number
 from ..system import paths
-from . import folders
 from .compare import compare, differences, estimate_of, over_seeds, overview, pairs
 
 Pairs = Sequence[tuple[Path, Run]]
@@ -39,13 +38,13 @@ def report(folder: str | Path | None = None, out: str | Path | None = None) -> P
     blocks = [
         *_headlines(runs, seeds),
         *_comparisons(runs, seeds),
-        Html("<h2>Runs</h2>"),
+        plots.Html("<h2>Runs</h2>"),
         _run_table(runs, path.parent),
-        Html("<h2>Caveats</h2>"),
-        Html(f"<ul>{''.join(f'<li>{html.escape(c)}</li>' for c in caveats(runs))}</ul>"),
+        plots.Html("<h2>Caveats</h2>"),
+        plots.Html(f"<ul>{''.join(f'<li>{html.escape(c)}</li>' for c in caveats(runs))}</ul>"),
         *_details(runs),
     ]
-    return page("Rubric rewards: report", blocks, path=path)
+    return plots.page("Rubric rewards: report", blocks, path=path)
 
 
 def newest(runs: Pairs) -> dict[str, tuple[Path, Run]]:
@@ -64,18 +63,18 @@ def _headlines(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
             metrics = dict(estimates[:2])
         sentences = [r["text"] for r in run.meta.get("results", ()) if r["kind"] == "sentence"]
         if metrics or sentences:
-            yield Html(f"<h2>{html.escape(book)}</h2>")
+            yield plots.Html(f"<h2>{html.escape(book)}</h2>")
         for name, metric in metrics.items():
             several = seeds[(seeds["notebook"] == book) & (seeds["metric"] == name)]
             figure = _figure(folder, figures[name]) if name in figures else None
             if len(several) == 1:
                 row = several.iloc[0]
                 sentence = f"Mean over {row['seeds']} seeds, from {number(row['worst'])} to {number(row['best'])}."
-                yield Card(name, str(row["estimate"]), sentence, figure)
+                yield plots.Card(name, str(row["estimate"]), sentence, figure)
             else:
                 value = str(estimate_of(metric)) if "low" in metric else _plain(metric["value"])
                 sentence = metric.get("caption") or metric.get("sentence") or ""
-                yield Card(name, value, sentence, figure)
+                yield plots.Card(name, value, sentence, figure)
         yield from sentences
 
 
@@ -96,7 +95,7 @@ def _comparisons(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
     metrics = metrics[metrics["notebook"].isin(several.index[several])]
     if metrics.empty and seeds.empty:
         return
-    yield Html("<h2>Comparisons</h2>")
+    yield plots.Html("<h2>Comparisons</h2>")
     if not seeds.empty:
         yield seeds.drop(columns="estimate").head(ROWS)
     for (book, metric), group in list(metrics.groupby(["notebook", "metric"]))[:8]:
@@ -110,7 +109,7 @@ def _comparisons(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
                 p.setting or p.run: Estimate(p.value, p.low, p.high, n=int(p.n or 0))
                 for p in points.itertuples()
             }
-        yield forest(dict(list(rows.items())[:POINTS]), title=title)
+        yield plots.forest(dict(list(rows.items())[:POINTS]), title=title)
         if len(rows) > POINTS:
             yield f"{POINTS} of {len(rows)} settings are drawn; `kit report --json` lists all."
 
@@ -120,7 +119,7 @@ def _run_table(runs: Pairs, base: Path) -> Any:
     frame = overview(runs)[["run", "notebook", "setting", "status", "seconds", "GiB"]]
     frame = frame.fillna("").map(lambda value: html.escape(str(value)))
     frame["open"] = [_links(folder, run, base) for folder, run in runs]
-    return Html(frame.to_html(escape=False, index=False, border=0))
+    return plots.Html(frame.to_html(escape=False, index=False, border=0))
 
 
 def _links(folder: Path, run: Run, base: Path) -> str:
@@ -146,7 +145,7 @@ def _details(runs: Pairs) -> Iterator[Any]:
         if not (results or run.metrics):
             continue
         title = f"{run.notebook} {setting[folder]}".strip()
-        yield Html(f"<h2>{html.escape(title)}</h2>")
+        yield plots.Html(f"<h2>{html.escape(title)}</h2>")
         rows = [
             {"metric": name, "result": str(estimate_of(m)) if "low" in m else _plain(m["value"])}
             for name, m in run.metrics.items()
@@ -154,7 +153,7 @@ def _details(runs: Pairs) -> Iterator[Any]:
         if rows:
             yield pd.DataFrame(rows)
         for result in results:
-            yield Html(f"<h3>{html.escape(result['name'])}</h3>")
+            yield plots.Html(f"<h3>{html.escape(result['name'])}</h3>")
             if result["caption"]:
                 yield result["caption"]
             if result["kind"] == "figure":

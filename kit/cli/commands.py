@@ -1,0 +1,505 @@
+"""The commands, in the order of the steps: functions of the front door with files in place of objects."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+from . import Output
+from .check import check
+
+
+def demo(*only: str, profile: str = "cpu", out: Path | None = None, again: bool = False) -> Output:
+    """Run the notebooks headless, in order, and write one report.
+
+    Finished notebooks are not run again.
+
+    only : numbers of notebooks (default: all)
+    profile : test, cpu, t4, gpu or cluster
+    out : folder of runs (default: runs/demo)
+    again : run from the start what is finished
+    """
+    from .. import runs
+    from ..system import parameters, paths
+
+    base = (out or paths.runs() / "demo").resolve()
+    base.mkdir(parents=True, exist_ok=True)
+    books = [runs.find_notebook(name) for name in only] or sorted(paths.notebooks().glob("[0-9]*"))
+    for number, book in enumerate(books, 1):
+        _echo(f"[{number} of {len(books)}] {book.stem}")
+        # A notebook that compares runs reads those of this demo.
+        here = {"runs_dir": str(base)} if "runs_dir" in parameters.read(book) else {}
+        folder = runs.run(book, here, profile=profile, out=base, again=again, echo=_echo)
+        if runs.load(folder).status != "done":
+            return Output(text=f"failed: {folder}", data={"failed": str(folder)}, code=1)
+    return report(base)
+
+
+def fetch(*names: str) -> Output:
+    """Fetch the pinned downloads once: recorded judges and SmolLM2-135M (110 MB).
+
+    names : recorded, model, judge (a 1.5B judge for laptops, 1.1 GB; only when named)
+    """
+    from .. import data
+    from ..system.settings import check_names
+
+    parts = {
+        "recorded": data.recorded_judges,
+        "model": data.small_model,
+        "judge": lambda: data.fetch("judge"),
+    }
+    check_names(names, parts, where="kit fetch")
+    for name in names or ("recorded", "model"):
+        _echo(f"{name} ...")
+        parts[name]()
+    return Output(text="ready", data={"ready": True}, next="kit demo")
+
+
+def inspect(
+    file: str,
+    *,
+    map: dict[str, str] | None = None,
+    format: str = "auto",
+    lint: bool = False,
+    out: Path | None = None,
+    draft: Path | None = None,
+    judge: str | None = None,
+    model: str | None = None,
+    base_url: str | None = None,
+    ledger: Path | None = None,
+) -> Output:
+    """Read a file of rubrics, answers or labels: what it contains, and what to fix first.
+
+    file : JSONL, JSON, CSV, Parquet or hf://...
+    map : names of columns in a flat table, for example --map desc=text,qid=task_id
+    format : the format's name where detection is wrong
+    lint : list all findings; exit code 1 if one is an error
+    out : write the rubrics in the kit's own form, to read and edit
+    draft : propose criteria with --judge from reference or paired answers, and write them to this file
+    judge, model, base_url : a judge that answers eight questions about each criterion, or drafts
+    ledger : stored verdicts (default: in the kit's cache)
+    """
+    import kit
+
+    tasks = kit.load(file, format=format, fields=map)
+    who = _judge_of(judge, model, base_url) if judge else None
+    store = _ledger(ledger) if judge else None
+    if draft:
+        proposal = kit.draft(tasks, judge=who, ledger=store)
+        kit.save(draft, proposal)
+        return Output(text=str(proposal), data={"out": str(draft)}, next=f"read and edit {draft}")
+    findings = kit.lint(tasks, judge=who, ledger=store)
+    summary = kit.summarize(tasks)
+    lines = [repr(tasks), str(summary), str(findings)]
+    if lint:
+        lines += [str(f) for f in findings.findings]
+    if out:
+        kit.save(out, tasks)
+    errors = sum(f.severity == "error" for f in findings.findings)
+    return Output(
+        text="\n\n".join(lines),
+        data={"tasks": len(tasks.tasks), "findings": findings.findings, "errors": errors},
+        next=f"kit judge {out or file} ANSWERS --judge endpoint:MODEL --estimate",
+        code=int(lint and errors > 0),
+    )
+
+
+def judge(
+    tasks: str,
+    answers: str | None = None,
+    *,
+    judge: str = "code",
+    model: str | None = None,
+    base_url: str | None = None,
+    prompt: Path | None = None,
+    set: dict[str, Any] | None = None,
+    estimate: bool = False,
+    out: Path = Path("verdicts.jsonl"),
+    ledger: Path | None = None,
+    budget_usd: float | None = None,
+    budget_calls: int | None = None,
+    retry: bool = False,
+    reward: str = "rubric",
+) -> Output:
+    """Judge answers against the criteria of their tasks, and write the verdicts as JSONL.
+
+    What the ledger holds is not paid again: the same command goes on where it stopped.
+
+    tasks, answers : files; answers may stand in the tasks' file
+    judge : code, endpoint:MODEL, local, small, server:FILE, replay:NAME, or a mapping as JSON
+    model, base_url : of an OpenAI-compatible server; the key comes from the environment
+    prompt : a file with the judge's prompt
+    set : another option of the judge, for example --set how=one --set timeout=60
+    estimate : calls and cost, without judging
+    out : file of verdicts
+    ledger : stored verdicts (default: in the kit's cache)
+    budget_usd, budget_calls : stop before more is spent (exit code 4)
+    retry : judge again what is unknown
+    reward : how verdicts become scores: rubric, a preset or a YAML file
+    """
+    import kit
+
+    from ..records import canonical
+    from ..system import paths
+
+    both = _joined(tasks, answers)
+    who, store = _judge_of(judge, model, base_url, prompt, set), _ledger(ledger)
+    if estimate:
+        forecast = kit.estimate(both, judge=who, ledger=store)
+        return Output(text=str(forecast), data=forecast, next="the same command without --estimate")
+    budget = kit.Budget(calls=budget_calls, usd=budget_usd)
+    verdicts = kit.judge(both, judge=who, ledger=store, budget=budget, retry=retry)
+    paths.write(out, "".join(f"{canonical(v)}\n" for v in verdicts))
+    scores = kit.grade(both, verdicts, reward=reward).table()["score"]
+    lines = [repr(verdicts), f"mean score {scores.mean():.3f} over {scores.notna().sum()} answers"]
+    if not all(v.is_known for v in verdicts):
+        lines.append(verdicts.causes().to_string(index=False))
+    lost = not any(v.is_known for v in verdicts)
+    view = f"kit view {out} --tasks {tasks}" + (f" --answers {answers}" if answers else "")
+    return Output(
+        text="\n".join(lines),
+        data={"verdicts": len(verdicts), "out": str(out), "score": scores.mean()},
+        next="read the causes above" if lost else view,
+        code=5 if lost else 0,
+    )
+
+
+def tune(
+    tasks: str,
+    answers: str,
+    labels: str,
+    *,
+    judge: str = "endpoint",
+    model: str | None = None,
+    base_url: str | None = None,
+    prompt: Path | None = None,
+    set: dict[str, Any] | None = None,
+    try_: dict[str, str] | None = None,
+    search: bool = False,
+    test: bool = False,
+    attack: bool = False,
+    keep: str | None = None,
+    out: Path = Path("prompt.txt"),
+    ledger: Path | None = None,
+    budget_usd: float | None = None,
+) -> Output:
+    """Try prompts of a judge on labelled answers, search for better ones, read a sealed test once.
+
+    tasks, answers, labels : files
+    judge, model, base_url, prompt, set : as in `kit judge`
+    try_ : a prompt to compare, --try strict=strict.txt; may be repeated
+    search : let a model rewrite the prompt (GEPA) on the training part
+    test : read the sealed test for --keep, once
+    attack : what attacks earn from the judge with --keep
+    keep : the trial whose prompt is written (default: the best one)
+    out : file of that prompt
+    ledger : stored verdicts (default: in the kit's cache)
+    budget_usd : stop before more is spent (exit code 4)
+    """
+    import kit
+
+    who = _judge_of(judge, model, base_url, prompt, set)
+    bench = kit.workbench(
+        [tasks, answers, labels],
+        judge=who,
+        ledger=_ledger(ledger),
+        budget=kit.Budget(usd=budget_usd),
+    )
+    for name, file in (try_ or {}).items():
+        bench.try_(name, Path(file).read_text("utf-8"))
+    if search:
+        bench.search()
+    table = bench.table()
+    lines = [table.to_string(index=False)]
+    keep = keep or bench.best
+    if test:
+        lines.append(f"sealed test: {bench.test(keep)}")
+    if attack:
+        lines.append(str(bench.attack(keep)))
+    bench.export(out, keep)
+    lines.append(f"prompt of {keep}: {out}")
+    return Output(
+        text="\n".join(lines),
+        data=table,
+        next=f"kit judge {tasks} ANSWERS --judge {judge} --prompt {out}",
+    )
+
+
+def agree(tasks: str, labels: str, verdicts: str, *, answers: str | None = None) -> Output:
+    """How far a judge agrees with people: overall, per criterion, with intervals.
+
+    tasks, labels, verdicts : files; verdicts are what `kit judge` wrote
+    answers : file of answers, where the labels do not hold them
+    """
+    import kit
+
+    report = kit.agreement_report(_joined(tasks, answers), kit.load(labels), kit.load(verdicts))
+    return Output(text=str(report), data=report, next=f"kit rate {tasks} {labels} {verdicts}")
+
+
+def rate(
+    tasks: str,
+    labels: str,
+    verdicts: str,
+    *,
+    other: str | None = None,
+    design: Literal["random", "shifted"] = "random",
+) -> Output:
+    """The rate that people would see, from a judge's verdicts and a few labels.
+
+    other : verdicts on another policy's answers, for the corrected difference
+    design : random, if the labelled rows are a random sample; shifted, if they come from elsewhere
+    """
+    import kit
+
+    others = kit.load(other) if other else None
+    rates = kit.rate(
+        kit.load(tasks), kit.load(labels), kit.load(verdicts), design=design, other=others
+    )
+    return Output(text=str(rates), data=rates, next=f"kit label {tasks} for narrower intervals")
+
+
+def label(
+    tasks: str,
+    answers: str | None = None,
+    *,
+    n: int = 40,
+    verdicts: str | None = None,
+    whole: bool = False,
+    seed: int = 0,
+    out: Path = Path("labels.csv"),
+) -> Output:
+    """Draw what people should label next, as a CSV file with an empty column.
+
+    n : rows
+    verdicts : what `kit judge` wrote; uncertain ones are drawn more often
+    whole : one label for an answer instead of one for each criterion
+    """
+    import kit
+
+    frame = kit.label(
+        _joined(tasks, answers),
+        n=n,
+        verdicts=kit.load(verdicts) if verdicts else None,
+        whole=whole,
+        seed=seed,
+    )
+    frame.to_csv(out, index=False)
+    text = f"{len(frame)} rows to label: {out}"
+    return Output(
+        text=text, data=frame, next=f"fill in {out}, then kit agree {tasks} {out} VERDICTS"
+    )
+
+
+def view(
+    verdicts: str,
+    *,
+    tasks: str,
+    answers: str | None = None,
+    labels: str | None = None,
+    out: Path = Path("verdicts.html"),
+) -> Output:
+    """Write one HTML page with answers, verdicts and reasons, to filter and to search.
+
+    verdicts : what `kit judge` wrote
+    labels : people's labels, shown beside the verdicts
+    """
+    import kit
+
+    people = kit.load(labels) if labels else None
+    path = kit.view(
+        kit.load(verdicts).verdicts, tasks=_joined(tasks, answers), labels=people, out=out
+    )
+    return Output(text=f"page: {path}", data={"page": str(path)}, next=f"open {path}")
+
+
+def calibrate(
+    file: Path,
+    confidence: str,
+    correct: str,
+    *,
+    cluster: str | None = None,
+    missing: Literal["raise", "count"] = "raise",
+    html: Path = Path("calibration.html"),
+) -> Output:
+    """Calibration error of confidences in a table: interval, null value, diagram.
+
+    file : CSV, JSONL, JSON or Parquet, a row per answer
+    confidence : column with numbers in [0, 1]
+    correct : column with 0 and 1
+    cluster : column that names the prompt of a row; intervals then rest on prompts
+    missing : stop at rows without a confidence, or count them
+    html : page of the reliability diagram
+    """
+    import kit
+
+    from ..plots import page
+
+    curve = kit.reliability(_table(file), confidence, correct, cluster=cluster, missing=missing)
+    page(f"Calibration of {file.name}", [str(curve), curve.plot()], path=html)
+    return Output(text=str(curve), data=curve, next=f"open {html}")
+
+
+def train(
+    config: str = "",
+    *,
+    set: dict[str, Any] | None = None,
+    resume: bool = False,
+    forecast: bool = False,
+    names: bool = False,
+) -> Output:
+    """Train a policy from a config: SFT, DPO, GRPO or a chain, evaluated before and after.
+
+    config : a YAML file, or instructions, rlvr, refiner, biorlhf, ladder_chain, ladder_confidence
+    set : replaces a value of the config, for example --set steps=10
+    resume : go on from the last checkpoint
+    forecast : what can be learned and how long it takes, without training
+    names : list the settings, and the names of other systems that are read
+    """
+    from .. import training
+
+    if names or not config:
+        lines = ["settings:", *sorted(training.NAMES), "", "names of other systems -> ours:"]
+        lines += [f"{old} -> {new}" for old, new in sorted(training.renames()["renames"].items())]
+        return Output(text="\n".join(lines), data=training.renames(), code=0 if names else 2)
+    if forecast:
+        prospect = training.forecast(config, **(set or {}))
+        return Output(text=str(prospect), data=prospect, next=f"kit train {config}")
+    result = training.train(config, resume=resume or None, **(set or {}))
+    return Output(
+        text=f"{result.gain.sentence}\nrun: {result.folder}",
+        data={"folder": str(result.folder), "gain": result.gain},
+        next=f"open {result.page()}",
+    )
+
+
+def run(
+    notebook: str,
+    *,
+    profile: str | None = None,
+    set: dict[str, Any] | None = None,
+    out: Path | None = None,
+    again: bool = False,
+) -> Output:
+    """Run a notebook headless; a line per cell. Parameters are checked before anything starts.
+
+    A finished run with the same code, data and parameters is found again. A killed one goes on.
+
+    notebook : a number (3), a name or a path
+    profile : test, cpu, t4, gpu or cluster
+    set : a parameter, for example --set steps=20
+    out : folder of runs
+    again : run from the start although it is finished
+    """
+    from .. import runs
+
+    folder = runs.run(notebook, set, profile=profile, out=out, again=again, echo=_echo)
+    record = runs.load(folder)
+    return Output(
+        text=f"{record.status}: {folder}",
+        data={"folder": str(folder), "status": record.status, "metrics": record.metrics},
+        next=f"kit report {folder}",
+        code=int(record.status != "done"),
+    )
+
+
+def sweep(
+    notebook: str,
+    *,
+    grid: dict[str, list[Any]] | None = None,
+    file: Path | None = None,
+    profile: str | None = None,
+    out: Path | None = None,
+    jobs: int = 1,
+    address: str | None = None,
+) -> Output:
+    """Run a notebook over a grid of parameters, each cell in a process of its own.
+
+    The same command goes on where it stopped.
+
+    grid : values of a parameter, --grid seed=0,1,2; may be repeated
+    file : cells as CSV, JSONL or YAML
+    out : folder of runs (default: runs/sweep-NOTEBOOK)
+    jobs : processes at once
+    address : a Ray cluster, for example auto
+    """
+    from .. import runs
+    from ..errors import DataError
+
+    if not (grid or file):
+        raise DataError("the sweep has no cells", where="kit sweep", fix="--grid seed=0,1,2")
+    cells = [
+        {**row, **cell} for row in runs.cells_of(file or {}) for cell in runs.cells_of(grid or {})
+    ]
+    table = runs.sweep(
+        notebook, cells, profile=profile, out=out, jobs=jobs, address=address, echo=_echo
+    )
+    folder = out or f"runs/sweep-{runs.find_notebook(notebook).stem}"
+    bad = int((table["status"] != "done").sum())
+    text = f"{len(table) - bad} of {len(table)} runs are done: {folder}"
+    return Output(text=text, data=table, next=f"kit report {folder}", code=int(bad > 0))
+
+
+def report(folder: Path | None = None, *, out: Path | None = None) -> Output:
+    """Write one self-contained HTML report over a folder of runs.
+
+    folder : default: the kit's runs
+    out : default: report.html in that folder
+    """
+    from .. import runs
+
+    path = runs.report(folder, out)
+    return Output(text=f"report: {path}", data=runs.compare(folder), next=f"open {path}")
+
+
+COMMANDS = (
+    check, demo, fetch, inspect, judge, tune, agree, rate, label, view, calibrate, train, run,
+    sweep, report,
+)  # fmt: skip
+
+
+def _echo(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _joined(tasks: str, answers: str | None) -> Any:
+    """Tasks with the answers of another file."""
+    import kit
+
+    return kit.load(tasks).joined(kit.load(answers)) if answers else kit.load(tasks)
+
+
+def _ledger(path: Path | None) -> Path:
+    from ..system import paths
+
+    return path or paths.home() / "ledger.db"
+
+
+def _judge_of(
+    judge: str,
+    model: str | None = None,
+    base_url: str | None = None,
+    prompt: Path | None = None,
+    options: dict[str, Any] | None = None,
+) -> Any:
+    """A judge's name, or its mapping where options say more."""
+    from ..system.settings import parse
+
+    if judge.startswith("{"):
+        return parse(judge, "--judge")
+    kind, _, subject = judge.partition(":")
+    more = {"base_url": base_url, "prompt": str(prompt) if prompt else None, **(options or {})}
+    more = {name: value for name, value in more.items() if value is not None}
+    subject = model or subject
+    return {kind: subject, **more} if more or model else judge
+
+
+def _table(path: Path) -> Any:
+    import pandas as pd
+
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path)
+    if path.suffix in (".jsonl", ".json"):
+        return pd.read_json(path, lines=path.suffix == ".jsonl")
+    return pd.read_csv(path)

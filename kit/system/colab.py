@@ -1,0 +1,115 @@
+"""The install cell of the notebooks on Colab. It needs the standard library and pip only.
+
+It installs what the runtime lacks, and everything that the runtime has becomes a constraint: torch stays the
+runtime's build. A restart is asked for only when a package changed that the running kernel has loaded.
+`python -m kit.system.colab` prints the cell.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+NAME = "rubric-rewards-kit"
+CELL = Path(__file__).with_name("colab_cell.txt")
+BUILDS = (
+    "torch",
+    "torchvision",
+    "torchaudio",
+)  # another build of these would not fit the GPU's driver
+
+
+def requirements(*extras: str) -> list[Any]:
+    """What the kit and its extras need, from its own metadata."""
+    parse = _packaging("requirements").Requirement
+    rows = [parse(text) for text in metadata.requires(NAME) or ()]
+    return [
+        r
+        for r in rows
+        if r.marker is None or any(r.marker.evaluate({"extra": e}) for e in ("", *extras))
+    ]
+
+
+def versions() -> dict[str, str]:
+    """The version of every package that is installed, by name."""
+    return {_plain(d.metadata["Name"]): d.version for d in metadata.distributions()}
+
+
+def missing(needs: Iterable[Any], installed: Mapping[str, str]) -> list[Any]:
+    """The requirements that the installed versions do not meet."""
+    return [
+        r
+        for r in needs
+        if not r.specifier.contains(installed.get(_plain(r.name), "0"), prereleases=True)
+        or _plain(r.name) not in installed
+    ]
+
+
+def loaded() -> set[str]:
+    """The packages of which the running kernel has loaded a module."""
+    owners = metadata.packages_distributions()
+    return {_plain(name) for module in list(sys.modules) for name in owners.get(module, ())}
+
+
+def setup(gpu: bool | None = None) -> None:
+    """Install what is missing; RuntimeError where pip fails, or where the kernel must restart."""
+    gpu = os.path.exists("/dev/nvidiactl") if gpu is None else gpu
+    before, in_use = versions(), loaded()
+    needs = missing(requirements("train", *(["gpu"] if gpu else [])), before)
+    alone = [r for r in needs if r.name.startswith("unsloth")]  # its own pins cannot be met here
+    others = [r for r in needs if r not in alone]
+    free = {_plain(r.name) for r in needs}
+    try:
+        _pip(others, {n: v for n, v in before.items() if n not in free})
+    except RuntimeError:  # not everything can stay: then only what is loaded, and torch
+        _pip(others, {n: v for n, v in before.items() if n in in_use | {*BUILDS} - free})
+    _pip(alone, {}, "--no-deps")
+    importlib.invalidate_caches()
+    after = versions()
+    changed = sorted(n for n in in_use if n in before and after.get(n) != before[n])
+    if changed:
+        raise RuntimeError(
+            f"Installed. {', '.join(changed)} changed under the running kernel. "
+            "Restart it (Runtime > Restart session), then run from the top."
+        )
+    print("Ready. No restart is needed.")
+
+
+def _pip(needs: list[Any], constraints: Mapping[str, str], *options: str) -> None:
+    if not needs:
+        return
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.writelines(f"{name}=={version}\n" for name, version in constraints.items())
+        file.flush()
+        command = [sys.executable, "-m", "pip", "install", "-q", "-c", file.name, *options]
+        command += [f"{r.name}{_extras(r)}{r.specifier}" for r in needs]
+        pip = subprocess.run(command, capture_output=True, text=True)
+    if pip.returncode:
+        raise RuntimeError(f"pip could not install what the kit needs:\n{pip.stderr[-3000:]}")
+
+
+def _extras(requirement: Any) -> str:
+    return f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "-").replace(".", "-")
+
+
+def _packaging(part: str) -> Any:
+    """A module of `packaging`, or of the copy in pip."""
+    try:
+        return importlib.import_module(f"packaging.{part}")
+    except ImportError:
+        return importlib.import_module(f"pip._vendor.packaging.{part}")
+
+
+if __name__ == "__main__":
+    print(CELL.read_text("utf-8"), end="")
