@@ -1,1 +1,16 @@
-"""To be written."""
+"""Judging: from a task, an answer and its criteria to verdicts that are stored and never
+paid twice.
+"""
+
+from .factory import judge_of
+from .keys import about
+from .ledger import Ledger
+from .prices import Budget, Forecast, catalog, price, shutdown_warning
+from .prompt import from_file
+from .reader import Reading, read
+from .run import Spent, Verdicts, ajudge, ajudge_pairs, estimate, judge
+
+__all__ = [
+    "Budget", "Forecast", "Ledger", "Reading", "Spent", "Verdicts", "about", "ajudge", "ajudge_pairs", "catalog",
+    "estimate", "from_file", "judge", "judge_of", "price", "read", "shutdown_warning",
+]  # fmt: skip

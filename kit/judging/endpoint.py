@@ -1,0 +1,475 @@
+"""A model behind an OpenAI-compatible server as a judge, through the official client.
+
+`client.post(cast_to=object)` is used instead of `chat.completions.create`: it takes half of the
+time, and the
+reply is checked here anyway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import json
+import logging
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from ..errors import DataError, JudgeDownError, MissingError
+from ..records import Criterion, Response, Task, Verdict, canonical
+from ..system import settings
+from ..system.settings import Count, NonNegative, Positive
+from . import keys, loop, prices, prompt
+from .reader import Reading, is_number, read, refuse
+
+log = logging.getLogger(__name__)
+AGAIN = ("parse", "missing")  # asked once more, alone
+# What some servers refuse; the kit goes on without it.
+OPTIONAL = (
+    "response_format", "temperature", "seed", "reasoning_effort", "logprobs", "top_logprobs", "max_completion_tokens",
+)  # fmt: skip
+BODY_LIMIT = 8 * 2**20  # bytes of a reply
+THINKING = 4000  # more tokens for a model that thinks before it replies
+_clients: dict[tuple[Any, ...], tuple[Any, asyncio.Semaphore]] = {}
+LOCAL = re.compile(r"https?://(127\.|localhost|\[::1\])")
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of an endpoint judge.
+
+    base_url : an OpenAI-compatible server; None is OpenAI's. key_env : the variable with its
+        key (default:
+        OPENAI_API_KEY for OpenAI, KIT_JUDGE_KEY for other servers).
+    how : "all" criteria in one call, "one" criterion a call, k criteria a call, or "word":
+        one yes or no per
+        criterion with P(met) from its log-probabilities and without a reason.
+    prompt : a text file with the judge's system message, as `kit tune` writes it; system :
+        the text itself.
+    confidence : ask for a confidence, which becomes P(met). sample : a number that makes
+        samples differ.
+    concurrency : calls in flight (default 64, on this machine 8). timeout : seconds of one
+        request; patience : of
+        a call with its repetitions (default: five timeouts). tries : repetitions after 429, 5xx,
+        lost connections.
+    price : [input, output] in US dollars per million tokens. extra : more fields of the request.
+    """
+
+    base_url: str | None = None
+    key_env: str | None = None
+    how: Literal["all", "one", "word"] | Count = "all"
+    prompt: str | None = None
+    system: str | None = None
+    temperature: NonNegative | None = 0.0
+    max_tokens: Count | None = None
+    effort: str | None = None
+    confidence: bool = False
+    sample: int = 0
+    concurrency: Count | None = None
+    timeout: Positive = 120.0
+    patience: Positive | None = None
+    tries: int = 10
+    price: tuple[float, float] | None = None
+    extra: dict[str, Any] = {}
+    name: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """text : of a finished reply.
+
+    failure, reason : why there is none. call : its row for the ledger.
+    """
+
+    text: str = ""
+    failure: str | None = None
+    reason: str | None = None
+    call: dict[str, Any] | None = None
+    cut: bool = False
+    scores: dict[str, float] = field(default_factory=dict)
+
+
+class EndpointJudge:
+    """A judge that asks a model over HTTP.
+
+    model : its name at the server. options : see `Options`.
+    """
+
+    def __init__(self, model: str, **options: Any):
+        where = f"judge endpoint:{model}"
+        self.model, self.options = model, settings.make(Options, options, where=where)
+        o = self.options
+        if o.base_url and "@" in o.base_url:
+            raise DataError("the base URL holds a password", where=where, fix="use key_env")
+        text = prompt.from_file(o.prompt) if o.prompt else o.system
+        self.system = (text or prompt.wording("system")).strip()
+        self.name = o.name or model
+        local = bool(o.base_url and LOCAL.match(o.base_url))
+        self.concurrency = o.concurrency or (8 if local else 64)
+        self.patience = o.patience or 5 * o.timeout
+        self.limit = 2 * self.patience
+        self.price = o.price or ((0.0, 0.0) if local else prices.price(model))
+        self.thinks = prices.reasons_first(model)
+        chosen = {
+            "temperature": None if self.thinks else o.temperature,
+            "reasoning_effort": o.effort,
+            **o.extra,
+        }
+        self.parameters = {k: v for k, v in chosen.items() if v is not None}
+        self.settings = {
+            "model": model, "base_url": o.base_url, "how": o.how, "system": self.system,
+            "parameters": self.parameters, "max_tokens": o.max_tokens, "confidence": o.confidence,
+            "sample": o.sample, "version": prompt.VERSION,
+        }  # fmt: skip
+        self.refused: set[str] = set()
+
+    # -- what to ask -----------------------------------------------------------
+    def parts(self, criteria: Sequence[Criterion]) -> list[list[Criterion]]:
+        """The criteria of each call."""
+        how = self.options.how
+        size = len(criteria) if how == "all" else how if isinstance(how, int) else 1
+        return [list(criteria[i : i + size]) for i in range(0, len(criteria), size or 1)]
+
+    def keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
+        """Ledger keys. The criteria of one call shape each other's verdicts."""
+        made = []
+        for part in self.parts(criteria):
+            together = [keys.texts(c) for c in part] if len(part) > 1 else None
+            made += keys.keys(self.settings, task, response, part, together=together)
+        return made
+
+    def forecast(
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
+    ) -> prices.Forecast:
+        """What judging one answer takes, about."""
+        total = prices.Forecast()
+        for part in self.parts(criteria):
+            chat = self._messages(task, response, prompt.number(part), "0000")
+            n_in = sum(prices.tokens(m["content"]) + 4 for m in chat)
+            n_out = 1 if self.options.how == "word" else 60 * len(part) + self.thinks * 500
+            cost = prices.dollars(self.price, n_in, n_out) if self.price else None
+            total += prices.Forecast(calls=1, tokens_in=n_in, tokens_out=n_out, cost=cost)
+        return total
+
+    def _messages(
+        self, task: Task, response: Response, criteria: Mapping[str, Criterion], call: str
+    ) -> list[dict[str, str]]:
+        answer, o = prompt.answer_of(response), self.options
+        form = "word" if o.how == "word" else "user"
+        return prompt.messages(
+            self.system, task, answer, criteria, form=form, confidence=o.confidence, call=call
+        )
+
+    async def verdicts(
+        self, task: Task, response: Response, criteria: Sequence[Criterion], run: Any
+    ) -> list[Verdict]:
+        """One verdict per criterion, in order; stored as soon as its reply comes."""
+        calls = (self._part(task, response, part, run) for part in self.parts(criteria))
+        rows = await asyncio.gather(*calls)
+        return [v for row in rows for v in row]
+
+    async def _part(
+        self, task: Task, response: Response, criteria: list[Criterion], run: Any
+    ) -> list[Verdict]:
+        """One call; criteria that its reply leaves unreadable are asked once more, alone,
+        under the same ids.
+        """
+        numbered = prompt.number(criteria)
+        first = await self._ask(task, response, numbered, run)
+        again = {n: c for n, c in numbered.items() if first[n].failure in AGAIN}
+        # Unknown verdicts are stored after the second try: a killed run asks them again.
+        stored = {
+            v.criterion_id: v
+            for v in await run.record([v for n, v in first.items() if n not in again])
+        }
+        if again:
+            second = await self._ask(task, response, again, run)
+            stored |= {v.criterion_id: v for v in await run.record(list(second.values()))}
+        return [stored[c.id] for c in criteria]
+
+    async def _ask(
+        self, task: Task, response: Response, criteria: dict[str, Criterion], run: Any
+    ) -> dict[str, Verdict]:
+        """The verdicts of one call by id. Its reply and what is certain are stored."""
+        o, call = self.options, prompt.mark()
+        chat = self._messages(task, response, criteria, call)
+        if o.how == "word":
+            reply = await self.reply(chat, run, room=2, word=True)
+        else:
+            form = prompt.schema(criteria, confidence=o.confidence)
+            reply = await self.reply(chat, run, schema=form, room=200 + 160 * len(criteria))
+        if reply.failure:
+            readings = [Reading(failure=reply.failure, reason=reply.reason) for _ in criteria]
+        elif o.how == "word":
+            readings = [_word(reply)]
+        else:
+            readings = read(reply.text, criteria, call=call, confidence=o.confidence)
+        made = {
+            name: self.verdict(task, response, c, reading, reply, len(criteria))
+            for (name, c), reading in zip(criteria.items(), readings, strict=True)
+        }
+        if reply.call:
+            certain = await run.record(
+                [v for v in made.values() if v.failure not in AGAIN], reply.call
+            )
+            by_id = {v.criterion_id: v for v in certain}
+            made = {name: by_id.get(v.criterion_id, v) for name, v in made.items()}
+        return made
+
+    def verdict(
+        self, task: Task, response: Response, c: Criterion, reading: Reading, reply: Reply, n: int
+    ) -> Verdict:
+        """A verdict with its share (one of n) of the call's tokens and cost."""
+        call = reply.call or {"tokens_in": 0, "tokens_out": 0, "cost": 0.0}
+        return Verdict(
+            task_id=task.id, response_id=response.id, criterion_id=c.id,
+            status=reading.status, value=reading.value, p=reading.p, reason=reading.reason,
+            failure=reading.failure, judge=self.name,
+            tokens_in=call["tokens_in"] // n, tokens_out=call["tokens_out"] // n, cost=call["cost"] / n,
+        )  # fmt: skip
+
+    # -- one call --------------------------------------------------------------
+    async def reply(
+        self,
+        messages: list[dict[str, str]],
+        run: Any,
+        *,
+        schema: Mapping[str, Any] | None = None,
+        room: int = 2000,
+        word: bool = False,
+    ) -> Reply:
+        """One finished reply. A reply that was cut is asked for once more, with four times
+        the room.
+        """
+        room = self.options.max_tokens or room + THINKING * self.thinks
+        body: dict[str, Any] = {"model": self.model, "messages": messages, **self.parameters}
+        if schema:
+            form = {"name": "reply", "strict": True, "schema": schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": form}
+        if word:
+            body |= {"logprobs": True, "top_logprobs": 20}
+        reply = await self._call(body | {"max_completion_tokens": room}, run)
+        if reply.cut and not word:
+            await run.record([], reply.call)
+            reply = await self._call(body | {"max_completion_tokens": 4 * room}, run)
+        return reply
+
+    async def complete(
+        self, messages: list[dict[str, str]], schema: Mapping[str, Any] | None, run: Any, key: str
+    ) -> str:
+        """A plain completion: the text of the reply. Stored under `key`."""
+        reply = await self.reply(messages, run, schema=schema)
+        if reply.failure:
+            raise JudgeDownError(
+                f"there is no usable reply: {reply.reason}",
+                where=f"judge {self.name!r}",
+                fix="try again",
+            )
+        await run.record([], {**(reply.call or {}), "key": key})
+        return reply.text
+
+    async def _call(self, body: dict[str, Any], run: Any) -> Reply:
+        """Send a request when a slot and the budget are there; read the envelope of the reply."""
+        import openai
+
+        most = None
+        if self.price:
+            n_in = sum(prices.tokens(m["content"]) for m in body["messages"])
+            most = prices.dollars(self.price, n_in, body["max_completion_tokens"])
+        client, slots = self._client()
+        async with slots:
+            await run.before_call(self, most)
+            call = None
+            try:
+                async with asyncio.timeout(self.patience):
+                    data = await self._post(client, body)
+                reply = self._envelope(data, body)
+                call = reply.call
+            except openai.APIStatusError as e:
+                reply = Reply(failure="transport", reason=f"HTTP {e.status_code}")
+            except Exception as e:  # whatever a server makes the libraries stumble over
+                log.info("judge %s: %s", self.name, type(e).__name__)
+                reply = Reply(failure="transport", reason=type(e).__name__)
+            finally:
+                run.after_call(self, most, call)
+        if call is None:
+            final = reply.reason in ("HTTP 401", "HTTP 403", "HTTP 404")
+            run.lost(self, str(reply.reason), final=final)
+        return reply
+
+    async def _post(self, client: Any, body: dict[str, Any]) -> Any:
+        """The decoded reply. A parameter that the server names in a refusal is left out
+        from then on.
+        """
+        import openai
+
+        while True:
+            sent = {k: v for k, v in body.items() if k not in self.refused}
+            try:
+                return await client.post("/chat/completions", body=sent, cast_to=object)
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as e:
+                error = e.body if isinstance(e.body, dict) else {}
+                # An echo of the whole request names every parameter; it is no refusal.
+                message = str(error.get("param") or error.get("message") or e.body)[:10_000]
+                name = next((n for n in OPTIONAL if n in message and n in sent), None)
+                if name is None or len(message) > 400:
+                    raise
+                self.refused.add(name)
+                log.warning(
+                    "judge %s refuses the parameter %s; the kit leaves it out", self.name, name
+                )
+
+    def _client(self) -> tuple[Any, asyncio.Semaphore]:
+        """The client and the slots of this server; judges with equal settings share them."""
+        import openai
+
+        o = self.options
+        # A client belongs to its loop: after a fork there is another one.
+        place = (id(loop.get()), o.base_url, self.key, o.tries, o.timeout, self.concurrency)
+        if place not in _clients:
+            transport = openai.DefaultAioHttpClient(
+                follow_redirects=False,  # a redirect would carry the key elsewhere
+                trust_env=not LOCAL.match(o.base_url or ""),
+                event_hooks={"response": [_limited]},
+            )
+            client = openai.AsyncOpenAI(
+                api_key=self.key or "none",
+                base_url=o.base_url,
+                max_retries=o.tries,
+                timeout=o.timeout,
+                http_client=transport,
+            )
+            _clients[place] = client, asyncio.Semaphore(self.concurrency)
+        return _clients[place]
+
+    @property
+    def key(self) -> str:
+        """The key from the environment. OpenAI's key is never sent to another server."""
+        default = "KIT_JUDGE_KEY" if self.options.base_url else "OPENAI_API_KEY"
+        name = self.options.key_env or default
+        value = os.environ.get(name, "")
+        if not value and (self.options.key_env or not self.options.base_url):
+            raise MissingError(
+                "there is no key for the judge",
+                where=f"judge {self.name!r}, environment variable {name}",
+                fix="set the variable, or give base_url for a server of your own",
+            )
+        return value
+
+    def clean(self, text: str) -> str:
+        """Text without the key that is in use, and with whole characters only."""
+        text = text.encode("utf-8", "replace").decode()
+        secret = self.key
+        return text.replace(secret, "[key]") if len(secret) > 4 else text
+
+    # -- the envelope ----------------------------------------------------------
+    def _envelope(self, data: Any, body: dict[str, Any]) -> Reply:
+        """Exactly one finished choice of the assistant with a text, or why there is none."""
+        if (
+            not isinstance(data, dict)
+            or data.get("error")
+            or not isinstance(data.get("choices"), list)
+        ):
+            return Reply(failure="transport", reason="the reply is no chat completion")
+        choices = data["choices"]
+        choice = choices[0] if len(choices) == 1 and isinstance(choices[0], dict) else {}
+        message = choice.get("message")
+        message = message if isinstance(message, dict) else {}
+        content, end = message.get("content"), choice.get("finish_reason")
+        text = self.clean(content) if isinstance(content, str) else ""
+        call = self._row(data, body, text)
+        if message.get("refusal") or end == "content_filter":
+            return Reply(failure="refusal", reason="the model or its provider refused", call=call)
+        finished = end == "stop" and message.get("role") == "assistant" and isinstance(content, str)
+        if not finished:
+            reason = self.clean(f"the reply is not finished: {end!a:.60}")
+            return Reply(failure="parse", reason=reason, call=call, cut=end == "length")
+        return Reply(text=text, call=call, scores=_scores(choice))
+
+    def _row(self, data: Mapping[str, Any], body: Mapping[str, Any], text: str) -> dict[str, Any]:
+        """The row of a call for the ledger. Counts that cannot be are estimated."""
+        usage = data.get("usage")
+        usage = usage if isinstance(usage, dict) else {}
+        details = usage.get("prompt_tokens_details")
+        details = details if isinstance(details, dict) else {}
+        chat = [{**m, "content": self.clean(m["content"])} for m in body["messages"]]
+        sent = sum(len(m["content"]) for m in chat)
+        n_in = _count(usage.get("prompt_tokens"), 2 * sent + 10_000) or prices.tokens("x" * sent)
+        most = 2 * body["max_completion_tokens"] + 10_000
+        n_out = _count(usage.get("completion_tokens"), most) or prices.tokens(text)
+        n_cached = _count(details.get("cached_tokens"), n_in)
+        now = time.time()
+        return {
+            "call": f"{time.time_ns():016x}{os.urandom(4).hex()}",
+            "judge": self.name,
+            "model": self.clean(ascii(data.get("model"))[1:-1])[:100],
+            "created": now,
+            "tokens_in": n_in,
+            "tokens_out": n_out,
+            "cost": prices.dollars(self.price, n_in, n_out, n_cached),
+            "settings": self.clean(canonical({**self.settings, "left out": sorted(self.refused)})),
+            "request": json.dumps(chat, ensure_ascii=False),
+            "reply": text,
+        }
+
+
+@atexit.register
+def _close() -> None:
+    """Close connections before the interpreter does, which would complain."""
+    here = id(loop.get())
+    for place, (client, _) in _clients.items():
+        if place[0] == here:
+            asyncio.run_coroutine_threadsafe(client.close(), loop.get()).result(2)
+
+
+async def _limited(response: Any) -> None:
+    """Read a body, and stop at the limit: a reply must not fill the memory."""
+    parts, size = [], 0
+    async for part in response.aiter_bytes():
+        size += len(part)
+        if size > BODY_LIMIT:
+            raise ValueError("the reply is too large")
+        parts.append(part)
+    response._content = b"".join(parts)  # what `aread` would set
+
+
+def _count(n: Any, most: int) -> int:
+    """A token count; 0 for what is none."""
+    return n if type(n) is int and 0 <= n <= most else 0
+
+
+def _scores(choice: Mapping[str, Any]) -> dict[str, float]:
+    """Log-probabilities of the first token's candidates, {} where there are none in the
+    documented form.
+    """
+    try:
+        top = choice["logprobs"]["content"][0]["top_logprobs"]
+        return {
+            str(t["token"]): t["logprob"]
+            for t in top
+            if is_number(t["logprob"]) and t["logprob"] <= 0
+        }
+    except (KeyError, IndexError, TypeError):
+        return {}
+
+
+def _word(reply: Reply) -> Reading:
+    """yes or no, with P(met) from the candidates of the first token."""
+    import math
+
+    word = reply.text.strip().strip(".").lower()
+    if word not in ("yes", "no"):
+        return refuse([""], f"neither yes nor no: {reply.text!a:.60}")[0]
+    mass = {"yes": 0.0, "no": 0.0}
+    for token, score in reply.scores.items():
+        if (name := token.strip().lower()) in mass:
+            mass[name] += math.exp(score)
+    total = sum(mass.values())
+    p = mass["yes"] / total if total else None
+    met = word == "yes"
+    sure = None if p is None else (p if met else 1 - p)
+    return Reading(status="met" if met else "unmet", value=float(met), confidence=sure)

@@ -1,0 +1,365 @@
+"""The ledger: every verdict and every reply that was paid for, in one SQLite file.
+
+It is the cache, what a stopped run continues from, and the cost book. A verdict is on disk
+before it is
+handed on, so a killed process loses nothing that was answered.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import socket
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..errors import DataError, MissingError
+from ..records import Verdict, from_json, group, to_json
+from .keys import ABOUT, PARTS
+
+VERSION = 2
+CALL = (
+    "call", "judge", "model", "created", "tokens_in", "tokens_out", "cost", "settings", "request", "reply",
+)  # fmt: skip
+SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS verdicts(id INTEGER PRIMARY KEY, key TEXT UNIQUE NOT NULL,
+  about TEXT, known INTEGER, judge TEXT, created REAL, row BLOB NOT NULL, call TEXT);
+CREATE INDEX IF NOT EXISTS verdicts_about ON verdicts(about);
+CREATE TABLE IF NOT EXISTS calls(id INTEGER PRIMARY KEY, {", ".join(CALL)}, key TEXT);
+CREATE UNIQUE INDEX IF NOT EXISTS calls_call ON calls(call);
+CREATE INDEX IF NOT EXISTS calls_key ON calls(key) WHERE key IS NOT NULL;
+CREATE TABLE IF NOT EXISTS leases(key TEXT PRIMARY KEY, until REAL, owner TEXT);
+PRAGMA user_version = {VERSION};"""
+_decode = msgspec.json.Decoder(Verdict).decode
+
+
+class Ledger:
+    """A ledger file, made when there is none (its new folder gets mode 0700). DataError for a
+    broken file.
+
+    readonly : never write; MissingError when there is no file.
+
+    >>> import tempfile
+    >>> book = Ledger(Path(tempfile.mkdtemp()) / "ledger.sqlite")
+    >>> book.put([Verdict(task_id="t", response_id="r", criterion_id="c", status="met", key="k1")])
+    >>> book.get(["k1"])["k1"].status, len(book)
+    ('met', 1)
+    """
+
+    def __init__(self, path: str | Path, *, readonly: bool = False):
+        self.path, self.readonly = Path(path).expanduser(), readonly
+        self._lock, self._pid, self._db = threading.RLock(), 0, None
+        if readonly and not self.path.is_file():
+            raise MissingError("there is no such ledger", where=str(path), fix="give its path")
+        if not readonly and not self.path.parent.exists():
+            self.path.parent.mkdir(parents=True, mode=0o700)
+        self._connection()
+
+    def _connection(self) -> sqlite3.Connection:
+        # A connection must not cross a fork.
+        if self._db is None or self._pid != os.getpid():
+            self._pid = os.getpid()
+            try:
+                self._db = self._open()
+            except sqlite3.Error as e:
+                raise self._fault(e) from None
+        return self._db
+
+    def _open(self) -> sqlite3.Connection:
+        mode = "ro" if self.readonly else "rwc"
+        db = sqlite3.connect(
+            f"{self.path.resolve().as_uri()}?mode={mode}",
+            uri=True, timeout=60, isolation_level=None, check_same_thread=False,
+        )  # fmt: skip
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if version != VERSION and (tables or self.readonly):
+            raise sqlite3.DatabaseError(f"its form is {version}, this kit reads form {VERSION}")
+        if self.readonly:
+            return db
+        # The switch to WAL ignores the time limit above, so two processes that start together
+        # collide.
+        for attempt in range(100):
+            try:
+                db.execute("PRAGMA journal_mode=WAL")
+                break
+            except sqlite3.OperationalError:
+                if attempt == 99:
+                    raise
+                time.sleep(0.05)
+        db.execute("PRAGMA synchronous=NORMAL")
+        if version != VERSION:
+            db.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
+        return db
+
+    def _fault(self, error: Exception) -> DataError:
+        return DataError(
+            f"this is no usable ledger: {error}",
+            where=str(self.path),
+            fix="give another path, or restore the file from a copy",
+        )
+
+    def _read(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._lock:
+            try:
+                return self._connection().execute(sql, values).fetchall()
+            except sqlite3.Error as e:
+                raise self._fault(e) from None
+
+    def _write(self, *steps: tuple[str, list[Any]]) -> int:
+        """Run statements in one transaction; the number of rows that changed."""
+        with self._lock:
+            db = self._connection()
+            before = db.total_changes
+            try:
+                db.execute("BEGIN IMMEDIATE")
+                try:
+                    for sql, rows in steps:
+                        db.executemany(sql, rows)
+                    db.execute("COMMIT")
+                except BaseException:
+                    db.execute("ROLLBACK")
+                    raise
+            except sqlite3.Error as e:
+                raise self._fault(e) from None
+            return db.total_changes - before
+
+    # -- verdicts and calls ----------------------------------------------------
+    def get(self, keys: Iterable[str]) -> dict[str, Verdict]:
+        """Stored verdicts by key."""
+        sql = "SELECT key, row FROM verdicts WHERE key IN (SELECT value FROM json_each(?))"
+        return {key: _decode(row) for key, row in self._read(sql, (json.dumps(list(keys)),))}
+
+    def put(self, verdicts: Iterable[Verdict], call: dict[str, Any] | None = None) -> None:
+        """Store a call and its verdicts in one transaction, and end their leases.
+
+        A known verdict under a key stays for ever; an unknown one gives way to a later one.
+        """
+        now = time.time()
+        number = call["call"] if call else None
+        rows = [
+            (v.key, v.key[ABOUT], v.is_known, v.judge, now, msgspec.json.encode(v), number)
+            for v in verdicts
+            if v.key
+        ]
+        insert = (
+            "INSERT INTO verdicts(key, about, known, judge, created, row, call) "
+            "VALUES(?, ?, ?, ?, ?, ?, ?) ON CONFLICT(key) DO UPDATE SET known = excluded.known, "
+            "created = excluded.created, row = excluded.row, call = excluded.call WHERE NOT known"
+        )
+        steps = [(insert, rows), ("DELETE FROM leases WHERE key = ?", [row[:1] for row in rows])]
+        if call:
+            names = [*CALL, "key"]
+            places = ", ".join("?" * len(names))
+            sql = f"INSERT OR IGNORE INTO calls({', '.join(names)}) VALUES({places})"
+            steps.append((sql, [[call.get(name) for name in names]]))
+        self._write(*steps)
+
+    def reply(self, key: str) -> str | None:
+        """The stored text of a completion, None when there is none."""
+        rows = self._read("SELECT reply FROM calls WHERE key = ? ORDER BY id LIMIT 1", (key,))
+        return rows[0][0] if rows else None
+
+    def verdicts(self, judge: str | None = None) -> Iterator[Verdict]:
+        """The stored verdicts, oldest first. judge : only those of this judge."""
+        sql = "SELECT row FROM verdicts WHERE ? IS NULL OR judge = ? ORDER BY id"
+        return (_decode(row) for (row,) in self._read(sql, (judge, judge)))
+
+    def calls(self) -> list[dict[str, Any]]:
+        """The stored calls with request and reply, oldest first."""
+        rows = self._read(f"SELECT {', '.join(CALL)} FROM calls ORDER BY id")
+        return [dict(zip(CALL, row, strict=True)) for row in rows]
+
+    def costs(self) -> Any:
+        """A DataFrame: calls, tokens and US dollars per judge and model."""
+        import pandas as pd
+
+        names = ["judge", "model", "calls", "tokens_in", "tokens_out", "cost"]
+        sums = "count(*), sum(tokens_in), sum(tokens_out), sum(cost)"
+        rows = self._read(f"SELECT judge, model, {sums} FROM calls GROUP BY 1, 2 ORDER BY 1, 2")
+        return pd.DataFrame(rows, columns=names)
+
+    def explain(self, key: str) -> dict[str, Any]:
+        """Why a verdict is what it is, and why its call was made.
+
+        key : a key or its beginning. The result holds `verdict`, `request` and `reply` of
+            its call, `model`,
+        `created`, `settings` of the judge, `parts` of the key, and `others`: stored verdicts on
+        the same task,
+        answer and criterion, each with the parts of its key that differ. They tell why a call
+        was made again.
+        """
+        escaped = key.replace("%", "").replace("_", "")
+        rows = self._read(
+            "SELECT v.key, v.row, c.request, c.reply, c.model, c.created, c.settings FROM verdicts v "
+            "LEFT JOIN calls c ON v.call = c.call WHERE v.key LIKE ? LIMIT 2",
+            (escaped + "%",),
+        )
+        if len(rows) != 1:
+            raise DataError(
+                f"{'several' if rows else 'no'} verdicts have a key that begins with {key!r}",
+                where=str(self.path),
+                fix="give the whole key of a verdict (verdict.key)",
+            )
+        whole, row, request, reply, model, created, settings = rows[0]
+        parts = dict(zip(PARTS, whole.split("-"), strict=False))
+        others = []
+        same = self._read(
+            "SELECT key, row FROM verdicts WHERE about = ? AND key <> ?", (whole[ABOUT], whole)
+        )
+        for other_key, other in same:
+            theirs = dict(zip(PARTS, other_key.split("-"), strict=False))
+            changes = [name for name in parts if parts[name] != theirs.get(name)]
+            others.append({"key": other_key, "verdict": _decode(other), "differs in": changes})
+        return {
+            "verdict": _decode(row),
+            "request": json.loads(request or "null"),
+            "reply": reply,
+            "model": model,
+            "created": created,
+            "settings": json.loads(settings or "null"),
+            "parts": parts,
+            "others": others,
+        }
+
+    def export(self, path: str | Path) -> int:
+        """Write all verdicts and calls as JSON lines (.jsonl or .jsonl.gz);
+
+        the number of verdicts.
+        """
+        made = dict(self._read("SELECT key, call FROM verdicts"))
+        opened = gzip.open if str(path).endswith(".gz") else open
+        n = 0
+        with opened(path, "wt", encoding="utf-8") as f:
+            for n, v in enumerate(self.verdicts(), 1):
+                f.write(json.dumps({**to_json(v), "call": made.get(v.key)}) + "\n")
+            for call in self.calls():
+                f.write(json.dumps({"record": "call", **call}) + "\n")
+        return n
+
+    def load(self, path: str | Path) -> int:
+        """Add the verdicts and calls of an exported file; the number of verdicts in it."""
+        calls, pairs = {}, []
+        for where, row in read_rows(path):
+            number = row.pop("call", None)
+            if row.pop("record", None) == "call":
+                calls[number] = {**row, "call": number}
+            else:
+                pairs.append((number, from_json(row, Verdict, where=where)))
+        made = group(pairs)
+        for number in {**made, **calls}:
+            self.put(made.get(number, []), calls.get(number))
+        return len(pairs)
+
+    def prune(
+        self, *, judge: str | None = None, days: float | None = None, unknown: bool = False
+    ) -> int:
+        """Delete verdicts that fit all given conditions, and calls that no verdict came from any
+        more.
+
+        judge : of this judge. days : older than so many days. unknown : only unknown ones.
+            Returns their number.
+        """
+        if judge is None and days is None and not unknown:
+            raise DataError(
+                "prune needs a condition", where="Ledger.prune", fix="give judge, days or unknown"
+            )
+        before = time.time() + 1 if days is None else time.time() - days * 86400
+        where = "created < ? AND (? IS NULL OR judge = ?) AND NOT (? AND known)"
+        values = (before, judge, judge, unknown)
+        calls = self._read(f"SELECT DISTINCT call FROM verdicts WHERE {where}", values)
+        n = self._write((f"DELETE FROM verdicts WHERE {where}", [values]))
+        orphan = "DELETE FROM calls WHERE call = ? AND call NOT IN (SELECT call FROM verdicts WHERE call NOTNULL)"
+        self._write((orphan, calls))
+        return n
+
+    # -- leases: two processes that ask the same at the same moment -------------
+    def lease(self, keys: Sequence[str], owner: str, seconds: float) -> bool:
+        """Reserve questions for one asker; False, and no lease, where another process holds one
+        of them.
+
+        A lease ends with its verdict, by `release`, or after so many seconds: then its process
+        was killed.
+        """
+        now = time.time()
+        others = (
+            "SELECT key, owner FROM leases WHERE key IN (SELECT value FROM json_each(?)) "
+            "AND until > ? AND owner <> ?"
+        )
+        with self._lock:
+            for key, other in self._read(others, (json.dumps(list(keys)), now, owner)):
+                if _alive(other):
+                    return False
+                self.release([key], other)
+            take = (
+                "INSERT INTO leases(key, until, owner) VALUES(?, ?, ?) ON CONFLICT(key) DO UPDATE "
+                "SET until = excluded.until, owner = excluded.owner WHERE until <= ? OR owner = ?"
+            )
+            rows = [(key, now + seconds, owner, now, owner) for key in keys]
+            if self._write((take, rows)) == len(rows):
+                return True
+            self.release(keys, owner)  # another process was a moment faster
+            return False
+
+    def release(self, keys: Sequence[str], owner: str) -> None:
+        """End the leases of an asker."""
+        rows = [(key, owner) for key in keys]
+        self._write(("DELETE FROM leases WHERE key = ? AND owner = ?", rows))
+
+    def __len__(self) -> int:
+        return self._read("SELECT count(*) FROM verdicts")[0][0]
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            if self._db is not None and self._pid == os.getpid():
+                self._db.close()
+            self._db = None
+
+
+def _alive(owner: str) -> bool:
+    """False for an owner ("HOST PID ...") whose process on this machine has ended."""
+    host, pid, *_ = owner.split(" ")
+    if host != socket.gethostname():
+        return True
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def read_rows(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(place, row) of a JSONL file, gzipped or not; DataError names a bad line."""
+    if not Path(path).is_file():
+        raise MissingError("there is no such file", where=str(path), fix="give an exported ledger")
+    opened = gzip.open if str(path).endswith(".gz") else open
+    with closing(opened(path, "rt", encoding="utf-8")) as f:
+        for n, line in enumerate(f, 1):
+            where = f"{path}, line {n}"
+            try:
+                row = json.loads(line)
+            except ValueError as e:
+                raise DataError(f"this is no JSON: {e}", where=where) from None
+            if not isinstance(row, dict):
+                raise DataError("the row is no JSON object", where=where)
+            yield where, row

@@ -1,0 +1,165 @@
+"""Read a judge's reply strictly: one verdict per criterion, or unknown with the cause.
+
+    {"call": "4821", "c1": {"reason": "...", "verdict": "met"}, "c2": {...}}
+
+Verdicts are found by their ids. One closed <think> block in front and one code fence around the
+whole
+object are taken off. Anything else that was not requested makes the whole reply unknown ("parse").
+Nothing is repaired, because a repaired reply can turn into the opposite verdict.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..records import Criterion
+
+CANNOT = "cannot_tell"
+_THOUGHT = re.compile(r"<think>.*?</think>", re.S)
+_FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*)\n```", re.S)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """status and value as in a Verdict.
+
+    confidence : in [0, 1]. failure : why the status is "unknown".
+    """
+
+    status: str = "unknown"
+    value: float | None = None
+    reason: str | None = None
+    confidence: float | None = None
+    failure: str | None = None
+
+    @property
+    def p(self) -> float | None:
+        """P(met) as far as the confidence tells it."""
+        if self.confidence is None or self.status not in ("met", "unmet"):
+            return None
+        return self.confidence if self.status == "met" else 1 - self.confidence
+
+
+def allowed(criterion: Criterion) -> list[str]:
+    """The verdicts that a reply may give for a criterion."""
+    if criterion.scale == "points":
+        return [f"a number from 0 to {criterion.points:g}", CANNOT]
+    words = criterion.levels if criterion.scale == "ordinal" else ("met", "unmet")
+    return [*words, CANNOT]
+
+
+def read(
+    text: str, criteria: Mapping[str, Criterion], *, call: str, confidence: bool = False
+) -> list[Reading]:
+    """One reading per criterion, in their order.
+
+    criteria : by the ids of this call. call : the mark that the reply must repeat.
+    confidence : a confidence in percent was requested; it may be absent.
+
+    >>> criteria = {"c1": Criterion(id="a", text=""), "c2": Criterion(id="b", text="")}
+    >>> met, unmet = '{"reason": "x", "verdict": "met"}', '{"reason": "no", "verdict": "unmet"}'
+    >>> reply = '{"call": "4821", "c2": ' + unmet + ', "c1": ' + met + "}"
+    >>> [r.status for r in read(reply, criteria, call="4821")]
+    ['met', 'unmet']
+    >>> [r.failure for r in read(reply, criteria, call="1111")]
+    ['parse', 'parse']
+    """
+    try:
+        rows = parse(text, criteria, call=call)
+        return readings(rows, criteria, confidence=confidence)
+    except ValueError as e:
+        return refuse(criteria, f"the reply is not in the requested form: {e}")
+
+
+def refuse(criteria: Iterable[str], reason: str) -> list[Reading]:
+    """A reading "parse" for each criterion."""
+    return [Reading(failure="parse", reason=reason[:200]) for _ in criteria]
+
+
+def parse(text: str, names: Iterable[str], *, call: str) -> dict[str, Any]:
+    """The JSON object of a reply without its mark; ValueError where it is not the requested one."""
+    body = text.strip()
+    if body.startswith("<think>"):
+        body = _THOUGHT.sub("", body, count=1).strip()
+    if fenced := _FENCE.fullmatch(body):
+        body = fenced[1]
+    try:
+        rows = json.loads(body, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(rows, dict):
+        raise ValueError("it is no object")
+    # A reply with another mark answers another question: a late reply on a kept connection.
+    if rows.pop("call", None) != call:
+        raise ValueError("its mark is not that of this call")
+    if not set(rows) <= set(names):
+        raise ValueError("it has an id that was not requested")
+    return rows
+
+
+def readings(
+    rows: Any, criteria: Mapping[str, Criterion], *, confidence: bool = False
+) -> list[Reading]:
+    """The readings of an object keyed by criterion id;
+
+    ValueError for a field that was not requested.
+    """
+    fields = {"reason", "verdict"}
+    optional = {"confidence"} if confidence else set()
+    if not isinstance(rows, dict) or not set(rows) <= set(criteria):
+        raise ValueError("it has an id that was not requested")
+    for row in rows.values():
+        if not isinstance(row, dict) or not fields <= set(row) <= fields | optional:
+            raise ValueError("the fields of a verdict are not the requested ones")
+    return [_reading(rows.get(name), c) for name, c in criteria.items()]
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        raise ValueError("a name stands twice")
+    return row
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def is_number(x: Any) -> bool:
+    """True for a finite int or float; False for a bool.
+
+    >>> is_number(2), is_number(True), is_number(float("inf"))
+    (True, False, False)
+    """
+    return type(x) in (int, float) and abs(x) < float("inf")
+
+
+def _reading(row: Mapping[str, Any] | None, c: Criterion) -> Reading:
+    if row is None:
+        return Reading(failure="missing", reason="the reply leaves this criterion out")
+    verdict, reason = row["verdict"], row["reason"]
+    if not isinstance(reason, str):
+        return Reading(failure="parse", reason="the reason is no text")
+    if verdict == CANNOT:
+        return Reading(failure="abstain", reason=reason)
+    status, value = _meaning(verdict, c)
+    if status is None:
+        return Reading(failure="parse", reason=f"not an allowed verdict: {verdict!a:.60}")
+    percent = row.get("confidence")
+    share = percent / 100 if is_number(percent) and 0 <= percent <= 100 else None
+    return Reading(status=status, value=value, reason=reason, confidence=share)
+
+
+def _meaning(verdict: Any, c: Criterion) -> tuple[str | None, float | None]:
+    if c.scale == "points":
+        valid = is_number(verdict) and 0 <= verdict <= c.top
+        return ("level", verdict / c.top) if valid else (None, None)
+    if not isinstance(verdict, str) or verdict not in (c.levels or ("met", "unmet")):
+        return None, None
+    if c.scale == "ordinal":
+        return "level", c.levels.index(verdict) / (len(c.levels) - 1)
+    return verdict, float(verdict == "met")
