@@ -1,1 +1,40 @@
-"""To be written."""
+"""Does a stated confidence mean what it says? Numbers first; their `.plot()` draws them.
+
+All functions take (conf, correct): arrays (n,) of confidences in [0, 1] and of 0 or 1, or a table
+and two names.
+"""
+
+from .compare import Comparison, compare
+from .ece import ECE, ece, sensitivity
+from .recalibrate import fit, recalibrate
+from .reliability import Reliability, logistic_test, overconfidence, reliability
+from .scores import (
+    RiskCoverage,
+    abstain_below,
+    beyond_constant,
+    brier,
+    murphy,
+    risk_coverage,
+    smece,
+)
+
+__all__ = [
+    "ECE",
+    "Comparison",
+    "Reliability",
+    "RiskCoverage",
+    "abstain_below",
+    "beyond_constant",
+    "brier",
+    "compare",
+    "ece",
+    "fit",
+    "logistic_test",
+    "murphy",
+    "overconfidence",
+    "recalibrate",
+    "reliability",
+    "risk_coverage",
+    "sensitivity",
+    "smece",
+]

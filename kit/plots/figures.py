@@ -49,8 +49,15 @@ def theme(
         template="none",
         colorway=COLORS,
         font={"color": GREY, "size": 12},
-        title={"text": "<br>".join(head), "font": {"size": 15}, "x": 0.02, "y": 0.98},
+        title={
+            "text": "<br>".join(head),
+            "font": {"size": 15},
+            "x": 0.02,
+            "y": 1,
+            "yref": "container",
+        },
         title_yanchor="top",
+        title_pad_t=14,
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         height=height + 18 * len(head),
@@ -227,9 +234,11 @@ def heat(
 
     counts, labels = np.asarray(table), [safe(name, 16) for name in names]
     share = counts / counts.sum(0, keepdims=True).clip(min=1)
-    look = {"colorscale": [[0, "rgba(0,114,178,.08)"], [1, "rgba(0,114,178,.75)"]], "zmin": 0}
+    look = {"colorscale": [[0, "#5f8fb5"], [1, "#004a75"]], "zmin": 0}
     fig = go.Figure().add_heatmap(z=share, x=labels, y=labels, zmax=1, showscale=False, **look)
-    fig.update_traces(text=counts, texttemplate="%{text:.0f}", textfont={"size": 15})
+    fig.update_traces(
+        text=counts, texttemplate="%{text:.0f}", textfont={"size": 15, "color": "white"}
+    )
     rows = zip(names, counts, strict=True)
     numbers = [{y or "row": a, **dict(zip(map(str, names), c, strict=True))} for a, c in rows]
     more = {"xaxis_type": "category", "yaxis_type": "category", "rows": numbers}

@@ -116,7 +116,7 @@ def small_forest(rows: Mapping[str, Any], *, zero: float | None = None) -> Svg:
         parts.append(_stroke([(place(zero), 0), (place(zero), 40 * len(items))], GRID_LINE))
     for i, (name, e) in enumerate(items):
         y, limits = 40 * i + 30, [v for v in (e.low, e.high) if not math.isnan(v)]
-        text = safe(f"{name}: {e}", 52)
+        text = f"{safe(name, 20)}: {safe(e)}"
         parts.append(f'<text x="8" y="{y - 12}" font-size="12" fill="currentColor">{text}</text>')
         parts.append(_stroke([(place(v), y) for v in limits], COLORS[0]))
         if not math.isnan(e.value):

@@ -1,0 +1,220 @@
+"""What a confidence is worth: Brier score, smooth calibration error, selective answering."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataError
+from ..stats.columns import takes_table
+from ..stats.estimate import Estimate, number
+from ..stats.interval import interval
+from ..stats.means import UNIT, difference
+from .rows import Rows, binned, check
+
+NODES = 4200  # intervals of [0, 1] on which smECE smooths
+
+
+def brier_of(x: Rows, level: float = 0.95) -> Estimate:
+    """Mean squared distance of confidence and outcome."""
+    loss = x.gap**2
+    value = float(loss.mean())
+    more: dict[str, Any] = {"outcome": x.correct, "missing": x.missing, "level": level}
+    psi = (loss - value) / len(loss)
+    return interval(value, psi, x.cluster, method="Brier", bounds=UNIT, ends=UNIT, **more)
+
+
+@takes_table("conf", "correct", "against", "cluster")
+def brier(
+    conf: Any,
+    correct: Any,
+    *,
+    against: Any = None,
+    cluster: Any = None,
+    missing: str = "raise",
+    level: float = 0.95,
+) -> Estimate:
+    """The Brier score; with `against`, a second confidence (n,), the score less the second's.
+
+    There is no interval when right or wrong rows lie in fewer than five clusters.
+
+    >>> round(brier([0.3] * 10 + [0.6] * 10, [1] * 2 + [0] * 8 + [1] * 7 + [0] * 3).value, 3)
+    0.195
+    """
+    x = check(conf, correct, cluster=cluster, missing=missing)
+    if against is None:
+        return brier_of(x, level)
+    other = check(against, correct, cluster=cluster, missing=missing)
+    e = difference(x.gap**2, other.gap**2, cluster=x.cluster, bounds=UNIT, level=level)
+    return replace(e, method="Brier less the other score's")
+
+
+@takes_table("conf", "correct", "cluster")
+def beyond_constant(
+    conf: Any, correct: Any, *, cluster: Any = None, missing: str = "raise", level: float = 0.95
+) -> Estimate:
+    """The Brier score less that of the best constant, which is the share of right rows.
+
+    Only an interval below 0 says that the confidences tell right from wrong. The ECE alone does
+    not: a constant matches it.
+
+    >>> round(beyond_constant([0.9, 0.9, 0.1, 0.1], [1, 1, 0, 0]).value, 3)
+    -0.24
+    """
+    return beyond_constant_of(check(conf, correct, cluster=cluster, missing=missing), level)
+
+
+def beyond_constant_of(x: Rows, level: float) -> Estimate:
+    """As `beyond_constant`."""
+    loss, base = x.gap**2, x.correct.mean()
+    value = float(loss.mean() - base * (1 - base))
+    psi = (loss - loss.mean() - (1 - 2 * base) * (x.correct - base)) / len(loss)
+    span = (-0.25, 1.0)
+    more: dict[str, Any] = {"outcome": x.correct, "missing": x.missing, "level": level}
+    method = "Brier less the best constant's"
+    return interval(value, psi, x.cluster, method=method, bounds=span, ends=span, **more)
+
+
+@takes_table("conf", "correct")
+def murphy(conf: Any, correct: Any, **binning: Any) -> dict[str, float]:
+    """The parts of the Brier score: reliability - resolution + uncertainty (Murphy 1973).
+
+    They add up to it when the confidences of a bin are equal.
+
+    >>> parts = murphy([0.3] * 10 + [0.6] * 10, [1] * 2 + [0] * 8 + [1] * 7 + [0] * 3)
+    >>> {k: round(v, 4) for k, v in parts.items()}
+    {'reliability': 0.01, 'resolution': 0.0625, 'uncertainty': 0.2475}
+    """
+    x = check(conf, correct)
+    b = binned(x.conf, **binning)
+    n, base = len(x.conf), float(x.correct.mean())
+    conf_of, right = b.sums(x.conf) / b.size, b.sums(x.correct) / b.size
+    return {
+        "reliability": float(b.size @ (conf_of - right) ** 2 / n),
+        "resolution": float(b.size @ (right - base) ** 2 / n),
+        "uncertainty": base * (1 - base),
+    }
+
+
+def smece_of(x: Rows) -> float:
+    """As `smece`."""
+    from scipy import fft
+
+    at = x.conf * NODES
+    left = np.minimum(at.astype(int), NODES - 1)
+    right = at - left
+    gap = np.bincount(left, x.gap * (1 - right), NODES + 1)
+    gap += np.bincount(left + 1, x.gap * right, NODES + 1)
+    gap[[0, -1]] *= 2  # half of a kernel at the border lies outside and is mirrored back
+    waves = fft.dct(gap / len(at), type=1)
+    low, high, k = 0.0, 1.0, np.arange(NODES + 1)
+    for _ in range(30):
+        width = (low + high) / 2
+        smooth = np.abs(fft.idct(waves * np.exp(-0.5 * (np.pi * k * width) ** 2), type=1))
+        error = smooth.sum() - (smooth[0] + smooth[-1]) / 2
+        # the error falls as the kernel widens, so they meet once
+        low, high = (width, high) if error > width else (low, width)
+    return (low + high) / 2
+
+
+@takes_table("conf", "correct")
+def smece(conf: Any, correct: Any, *, missing: str = "raise") -> float:
+    """Smooth calibration error, without bins: the kernel width that equals the smoothed error.
+
+    Source: Blasiok & Nakkiran 2023, section 4; a Gaussian kernel that is mirrored at 0 and 1. The
+    package `relplot` draws its curve.
+
+    >>> round(smece([0.7] * 10, [1] * 4 + [0] * 6), 4)
+    0.3
+    """
+    return smece_of(check(conf, correct, missing=missing))
+
+
+@dataclass(frozen=True)
+class RiskCoverage:
+    """Errors among answers, by the share answered.
+
+    curve : DataFrame of threshold, coverage and risk, most confident first. aurc : the mean risk
+    over coverages. best, random : the mean risk of a perfect order and of a random one.
+    """
+
+    curve: Any
+    aurc: Estimate
+    best: float
+    random: float
+
+    @property
+    def estimate(self) -> Estimate:
+        """The area under the curve."""
+        return self.aurc
+
+    def __str__(self) -> str:
+        order = f"perfect order {number(self.best)}, random order {number(self.random)}"
+        return f"AURC {self.aurc}; {order}"
+
+    __repr__ = __str__
+
+    def plot(self, *, title: str = "Risk and coverage") -> Any:
+        """The curve (plotly); the second line is a random order."""
+        from ..plots import lines
+
+        columns = {"share answered": self.curve["coverage"], "by confidence": self.curve["risk"]}
+        columns["random order"] = [self.random] * len(self.curve)
+        titles = {"title": title, "subtitle": str(self), "y_title": "errors among them"}
+        return lines(columns, "share answered", **titles)
+
+
+@takes_table("conf", "correct", "cluster")
+def risk_coverage(
+    conf: Any, correct: Any, *, cluster: Any = None, missing: str = "raise", level: float = 0.95
+) -> RiskCoverage:
+    """The share of errors among the most confident answers, by the share of answers.
+
+    Source: Geifman & El-Yaniv 2017; Ding et al. 2020 for the area.
+
+    >>> round(risk_coverage([0.9, 0.8, 0.7, 0.6], [1, 1, 0, 1]).aurc.value, 6)
+    0.145833
+    """
+    import pandas as pd
+
+    x = check(conf, correct, cluster=cluster, missing=missing)
+    falling, at, count = np.unique(-x.conf, return_inverse=True, return_counts=True)
+    order, n = np.argsort(at, kind="stable"), len(x.conf)
+    wrong = (np.bincount(at, 1 - x.correct) / count)[at][order]
+    rank = np.arange(1, n + 1)
+    risk, error = np.cumsum(wrong) / rank, 1 - x.correct[order]
+    value = float(risk.mean())
+    # a row adds to the risk at its own rank and at all later ones
+    later = [np.cumsum(v[::-1])[::-1] for v in (1 / rank, risk / rank)]
+    psi = np.empty(n)
+    psi[order] = (risk - value + error * later[0] - later[1]) / n
+    psi -= psi.mean()
+    more: dict[str, Any] = {"missing": x.missing, "level": level}
+    area = interval(value, psi, x.cluster, method="AURC", bounds=UNIT, **more)
+    last = np.cumsum(count) - 1
+    curve = pd.DataFrame({"threshold": -falling, "coverage": rank[last] / n, "risk": risk[last]})
+    best = np.cumsum(np.sort(1 - x.correct)) / rank
+    return RiskCoverage(curve, area, float(best.mean()), float(1 - x.correct.mean()))
+
+
+@takes_table("conf", "correct", "cluster")
+def abstain_below(conf: Any, correct: Any, *, risk: float, cluster: Any = None) -> float:
+    """The lowest threshold that keeps wrong answers below `risk` of all answers, or infinity.
+
+    It holds on average for new clusters (conformal risk control, Angelopoulos et al. 2024).
+
+    >>> abstain_below([0.9] * 30 + [0.2] * 10, [1] * 30 + [0] * 10, risk=0.1)
+    0.9
+    """
+    if not 0 < risk < 1:
+        raise DataError(f"risk is {risk!r}", where="risk", fix="a share in (0, 1)")
+    x = check(conf, correct, cluster=cluster)
+    group = np.arange(len(x.conf)) if x.cluster is None else x.cluster
+    size, order = np.bincount(group), np.argsort(-x.conf, kind="stable")
+    loss = np.cumsum(((1 - x.correct) / size[group])[order])
+    p = x.conf[order]
+    last_of_value = np.append(p[1:] != p[:-1], True)
+    good = np.flatnonzero(((loss + 1) / (len(size) + 1) <= risk) & last_of_value)
+    return float(p[good[-1]]) if len(good) else np.inf
