@@ -2,6 +2,7 @@
 paid twice.
 """
 
+from .completion import acomplete, complete
 from .factory import judge_of
 from .keys import about
 from .ledger import Ledger
@@ -11,6 +12,7 @@ from .reader import Reading, read
 from .run import Spent, Verdicts, ajudge, ajudge_pairs, estimate, judge
 
 __all__ = [
-    "Budget", "Forecast", "Ledger", "Reading", "Spent", "Verdicts", "about", "ajudge", "ajudge_pairs", "catalog",
-    "estimate", "from_file", "judge", "judge_of", "price", "read", "shutdown_warning",
+    "Budget", "Forecast", "Ledger", "Reading", "Spent", "Verdicts", "about", "acomplete", "ajudge",
+    "ajudge_pairs", "catalog", "complete", "estimate", "from_file", "judge", "judge_of", "price",
+    "read", "shutdown_warning",
 ]  # fmt: skip

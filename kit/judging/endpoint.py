@@ -221,16 +221,25 @@ class EndpointJudge:
         return made
 
     def verdict(
-        self, task: Task, response: Response, c: Criterion, reading: Reading, reply: Reply, n: int
+        self,
+        task: Task,
+        response: Response,
+        c: Criterion,
+        reading: Reading,
+        reply: Reply,
+        n: int,
+        **more: Any,
     ) -> Verdict:
         """A verdict with its share (one of n) of the call's tokens and cost."""
         call = reply.call or {"tokens_in": 0, "tokens_out": 0, "cost": 0.0}
-        return Verdict(
-            task_id=task.id, response_id=response.id, criterion_id=c.id,
-            status=reading.status, value=reading.value, p=reading.p, reason=reading.reason,
-            failure=reading.failure, judge=self.name,
-            tokens_in=call["tokens_in"] // n, tokens_out=call["tokens_out"] // n, cost=call["cost"] / n,
-        )  # fmt: skip
+        fields = {
+            "task_id": task.id, "response_id": response.id, "criterion_id": c.id,
+            "status": reading.status, "value": reading.value, "p": reading.p,
+            "reason": reading.reason, "failure": reading.failure, "judge": self.name,
+            "tokens_in": call["tokens_in"] // n, "tokens_out": call["tokens_out"] // n,
+            "cost": call["cost"] / n,
+        }  # fmt: skip
+        return Verdict(**fields | more)
 
     # -- one call --------------------------------------------------------------
     async def reply(

@@ -187,8 +187,8 @@ def estimate(
     `cost` is None where the price of the model is not known.
 
     >>> task = Task(id="t", prompt="Say hello.", criteria=(Criterion(id="c", text="greets"),))
-    >>> estimate(task, [Response(task_id="t", id="r", text="Hello!")],
-    judge="endpoint:gpt-4o-mini").calls
+    >>> answers = [Response(task_id="t", id="r", text="Hello!")]
+    >>> estimate(task, answers, judge="endpoint:gpt-4o-mini").calls
     1
     """
     run, total = Run(judge_of(judge), ledger=ledger), Forecast()

@@ -38,7 +38,9 @@ class Asked:
     def __init__(self, path, headers, raw, seen):
         self.path, self.headers, self.raw = path, headers, raw
         self.body = json.loads(raw) if raw else {}
-        self.system = next((m["content"] for m in self.body["messages"] if m["role"] == "system"), "")
+        self.system = next(
+            (m["content"] for m in self.body["messages"] if m["role"] == "system"), ""
+        )
         self.prompt = self.body["messages"][-1]["content"]
         marks = re.findall(r'The value of "call" is the text "(\d{4})"', self.prompt)
         self.mark = marks[-1] if marks else ""
