@@ -1,7 +1,24 @@
 """Rubric sets: load and save files, labels, downloads, recorded judges. The forms of rows: `formats.py`."""
 
+from .downloads import fetch, judge_model, judge_pin, small_gguf, small_model
 from .labels import read_label, verdict_of
 from .load import load, save, tasks_of
+from .recorded import RecordedJudges, recorded_judges
 from .taskset import Finding, TaskSet
 
-__all__ = ["Finding", "TaskSet", "load", "read_label", "save", "tasks_of", "verdict_of"]
+__all__ = [
+    "Finding",
+    "RecordedJudges",
+    "TaskSet",
+    "fetch",
+    "judge_model",
+    "judge_pin",
+    "load",
+    "read_label",
+    "recorded_judges",
+    "save",
+    "small_gguf",
+    "small_model",
+    "tasks_of",
+    "verdict_of",
+]
