@@ -7,6 +7,7 @@ A negative criterion names the bad thing, and its check is met when the bad thin
 from .biorlhf import truth_of, verifiers_of
 from .engine import check, measure, register, validate
 from .form import Confidences, Form, Stated, stated_confidence
+from .text import without_thought
 from .verifiers import MODES, VERIFIERS, applicable, outcome, verify
 
 __all__ = [
@@ -25,4 +26,5 @@ __all__ = [
     "validate",
     "verifiers_of",
     "verify",
+    "without_thought",
 ]

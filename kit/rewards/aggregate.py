@@ -1,0 +1,136 @@
+"""From the verdicts on one answer to one score, or to an interval where verdicts are unknown.
+
+Each form is monotone in each verdict. So the ends of the interval are found by setting every
+unknown verdict to its worst and to its best value, and an unknown verdict can never pay.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from ..errors import DataError
+from ..records import Criterion, Part, Verdict, by_criterion, group
+
+How = Literal["mean", "flip", "net", "signed", "open_instruct"]
+Interval = tuple[float, float]
+MAX_WIDTH = 0.1
+PASS_AT = 0.5  # a required criterion is passed from this value on
+
+
+def pay(low: float, high: float, max_width: float = MAX_WIDTH) -> float | None:
+    """What an interval earns: its low end where it is at most `max_width` wide, else None.
+
+    >>> pay(0.5, 0.55), pay(0.5, 0.9)
+    (0.5, None)
+    """
+    return low if high - low <= max_width + 1e-12 else None
+
+
+def aggregate(
+    criteria: Sequence[Criterion],
+    verdicts: Iterable[Verdict],
+    *,
+    how: How = "net",
+    use: Literal["value", "p"] = "value",
+    gate_to: float | None = 0.0,
+    name: str = "rubric",
+) -> Part:
+    """The score of one answer from the verdicts on its criteria; v in [0, 1], w the signed weight.
+
+    how : "mean" : share of favourable criteria, v or 1 - v where w < 0, unweighted; [0, 1].
+        "flip" : sum |w| (v or 1 - v) / sum |w|; [0, 1]. Silence earns the negative share.
+        "net" : sum w v / sum of positive w; a perfect answer earns 1, silence 0, a fault less.
+        "signed" : sum w v / sum |w|; in [-1, 1].
+        "open_instruct" : sum w v / max(sum of positive w, 1).
+    use : "p" takes P(met) where the judge gave one.
+    gate_to : an answer that fails a `required` criterion earns at most this; None : no gates.
+    In a tree, a parent's value is the "mean" or "flip" of its children. Weight 0 : not scored.
+
+    >>> criteria = [Criterion(id="a", text="good"), Criterion(id="b", text="bad", weight=-1)]
+    >>> verdict = Verdict(task_id="t", response_id="r", criterion_id="a", status="met")
+    >>> part = aggregate(criteria, [verdict])
+    >>> part.low, part.high
+    (0.0, 1.0)
+    """
+    tree = _tree(criteria)
+    values = {i: _interval(v, use) for i, v in by_criterion(verdicts).items()}
+    rubric = Rubric(tree, how, gate_to)
+    if not any(c.weight for c in tree.get(None, ())):
+        return Part(name=name, applies=False)
+    low, high = rubric.score(values, None)
+    top = {c.id: rubric.value(c, values) for c in tree[None]}
+    return Part(
+        name=name,
+        low=low,
+        high=high,
+        range=rubric.score({}, None),
+        details={"criteria": {i: a if a == b else None for i, (a, b) in top.items()}},
+    )
+
+
+def _interval(verdict: Verdict, use: str) -> Interval:
+    x = verdict.p if use == "p" and verdict.is_known and verdict.p is not None else verdict.value
+    return (0.0, 1.0) if x is None else (x, x)
+
+
+def _tree(criteria: Sequence[Criterion]) -> Mapping[str | None, Sequence[Criterion]]:
+    """Children by parent; None holds the top."""
+    if not sum(abs(c.weight) for c in criteria) < math.inf:
+        raise DataError(
+            "the weights have no finite sum", fix="only their ratios count: make them small"
+        )
+    tree = group((c.parent, c) for c in criteria)
+    reached = [c.id for c in tree.get(None, ())]
+    for i in reached:  # the list grows while it is read
+        reached += [c.id for c in tree.get(i, ())]
+    if len(reached) != len(criteria):
+        lost = sorted({c.id for c in criteria} - set(reached))
+        raise DataError(f"no criterion at the top is above {lost}", fix="correct the field parent")
+    return tree
+
+
+class Rubric:
+    """A tree of criteria under one form of score."""
+
+    def __init__(
+        self, tree: Mapping[str | None, Sequence[Criterion]], how: How, gate_to: float | None
+    ):
+        self.tree, self.how, self.gate_to = tree, how, gate_to
+
+    def value(self, c: Criterion, values: Mapping[str, Interval]) -> Interval:
+        """The value of a criterion: its verdict, or the score of what stands below it."""
+        return self.score(values, c.id) if c.id in self.tree else values.get(c.id, (0.0, 1.0))
+
+    def score(self, values: Mapping[str, Interval], parent: str | None) -> Interval:
+        """Low and high score of the criteria below `parent`."""
+        below = [(c, *self.value(c, values)) for c in self.tree[parent]]
+        # Inside a tree a value must stay in [0, 1].
+        how = self.how if parent is None or self.how == "mean" else "flip"
+        weights = [
+            math.copysign(bool(c.weight), c.weight) if how == "mean" else c.weight
+            for c, *_ in below
+        ]
+        flips = how in ("mean", "flip")
+        low = high = -sum(min(w, 0.0) for w in weights) if flips else 0.0
+        for w, (_, v_low, v_high) in zip(weights, below, strict=True):
+            low += w * (v_low if w > 0 else v_high)
+            high += w * (v_high if w > 0 else v_low)
+        scale = _scale(weights, how)
+        low, high = (low / scale, high / scale) if scale else (1.0, 1.0)
+        for c, v_low, v_high in below:
+            if c.required and self.gate_to is not None:
+                worst, best = (v_low, v_high) if c.weight >= 0 else (1 - v_high, 1 - v_low)
+                # A fault is absent below PASS_AT, a good criterion is met from it on.
+                slack = 0.0 if c.weight >= 0 else -1e-9
+                low = min(low, self.gate_to) if worst + slack < PASS_AT else low
+                high = min(high, self.gate_to) if best + slack < PASS_AT else high
+        return low, high
+
+
+def _scale(weights: Sequence[float], how: str) -> float:
+    positive = sum(w for w in weights if w > 0)
+    if how == "open_instruct":
+        return max(positive, 1.0)
+    return positive if how == "net" and positive else sum(abs(w) for w in weights)

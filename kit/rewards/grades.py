@@ -1,0 +1,139 @@
+"""Grades of many answers, and of the policies that need no skill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from ..errors import DataError
+from ..records import Grade, Response, Task, Verdict, group
+from .composer import Composer, RubricComponent
+from .policies import TRIVIAL, Policy, policies
+
+
+class Grades(list[Grade]):
+    """Grades of answers in their order. `score` is None where too much is unknown."""
+
+    def table(self, *, tasks: Any = None) -> Any:
+        """One row per answer: score, its interval, parts. Unknown is NaN. See `kit.table`."""
+        from ..records.tables import table
+
+        return table(self, tasks=tasks)
+
+    @property
+    def estimate(self) -> Any:
+        """The mean score with its interval over tasks; unknown ones are counted."""
+        from ..stats import mean
+
+        return mean([g.score for g in self], cluster=[g.task_id for g in self])
+
+    def __repr__(self) -> str:
+        return f"{len(self)} grades, mean {self.estimate}" if self else "no grades"
+
+    def _repr_html_(self) -> str:
+        from ..records.tables import show
+
+        return show(self.table(), caption=repr(self))._repr_html_() if self else repr(self)
+
+
+def grade(
+    tasks: Any,
+    verdicts: Iterable[Verdict],
+    *,
+    reward: Any = "rubric",
+    responses: Iterable[Response] | None = None,
+) -> Grades:
+    """Turn verdicts into rewards, one grade per answer. No judge is asked.
+
+    tasks : a TaskSet or tasks. reward : a preset's name, a mapping, a YAML file, or a Composer.
+    responses : the answers (default: those of the TaskSet). A reward of the rubric alone needs
+        none: then each answer that has a verdict gets a grade.
+    DataError where an answer's task is not among the tasks, or a reward needs the answers' texts.
+
+    >>> from kit.records import Criterion
+    >>> task = Task(id="t", prompt="p", criteria=(Criterion(id="a", text="x"),))
+    >>> verdict = Verdict(task_id="t", response_id="r", criterion_id="a", status="met")
+    >>> grade([task], [verdict])[0].score
+    1.0
+    """
+    composer, by_id = Composer.from_config(reward), {t.id: t for t in _tasks(tasks)}
+    of = group((v.ids[:2], v) for v in verdicts)
+    answers = list(getattr(tasks, "responses", ()) if responses is None else responses)
+    if not answers:
+        if not all(isinstance(c, RubricComponent) for c in composer.components) or (
+            composer.format.mode != "off"
+        ):
+            fix = "give responses="
+            raise DataError(f"reward {composer.name!r} reads the answers", where="grade", fix=fix)
+        answers = [Response(task_id=t, id=r, text="") for t, r in of]
+    for a in answers:
+        if a.task_id not in by_id:
+            raise DataError(
+                f"there is no task {a.task_id!r}", where=f"answer {a.id!r}", fix="give its task"
+            )
+    return Grades(composer.grade(by_id[a.task_id], a, of.get(a.ids, ())) for a in answers)
+
+
+def _tasks(thing: Any) -> list[Task]:
+    return [thing] if isinstance(thing, Task) else list(getattr(thing, "tasks", thing))
+
+
+def trivial(
+    tasks: Any,
+    *,
+    judge: Any = "code",
+    reward: Any = "rubric",
+    ledger: Any = None,
+    extra: Mapping[str, Policy] | None = None,
+) -> Any:
+    """What a reward pays for answers that need no skill: a table, the best policy first.
+
+    Columns: policy, reward (mean over tasks), low and high (the mean with every unknown verdict at
+    its worst and best; far apart, the reward is NaN), tasks, unknown (answers without a reward),
+    example.
+    judge : who decides the criteria that code does not; with "code" they stay unknown.
+    extra : policies of your own, name -> function of the task.
+
+    >>> from kit.records import Criterion
+    >>> check = {"name": "words", "max": 3}
+    >>> task = Task(id="t", prompt="Greet.", criteria=(Criterion(id="c", text="x", check=check),))
+    >>> trivial([task]).set_index("policy").loc["parrot", "reward"]
+    np.float64(1.0)
+    """
+    import pandas as pd
+
+    from ..judging import ajudge_pairs
+    from ..judging.loop import wait
+
+    composer = Composer.from_config(reward)
+    pairs = [(t, a) for t in _tasks(tasks) for a in policies(t, extra)]
+    questions = [
+        (msgspec.structs.replace(t, criteria=criteria), a)
+        for t, a in pairs
+        if (criteria := composer.criteria(t, a))
+    ]
+    verdicts = wait(ajudge_pairs(questions, judge=judge, ledger=ledger))
+    of = group((v.ids[:2], v) for v in verdicts)
+    rows = [(a, composer.grade(t, a, of.get(a.ids, ()))) for t, a in pairs]
+    frame = pd.DataFrame(
+        {
+            "policy": [str(a.source).removeprefix(TRIVIAL) for a, _ in rows],
+            "reward": [g.score for _, g in rows],
+            "low": [g.score_low for _, g in rows],
+            "high": [g.score_high for _, g in rows],
+            "example": [a.text for a, _ in rows],
+        }
+    ).astype({"reward": float})
+    table = frame.groupby("policy", sort=False).agg(
+        reward=("reward", "mean"),
+        low=("low", "mean"),
+        high=("high", "mean"),
+        tasks=("example", "size"),
+        unknown=("reward", lambda column: column.isna().sum()),
+        example=("example", "first"),
+    )
+    # The mean of the known ones alone would hide the unknown ones, or show them as 0.
+    table.loc[table["high"] - table["low"] > composer.max_width * composer.scale, "reward"] = None
+    return table.sort_values("reward", ascending=False, na_position="first").reset_index()
