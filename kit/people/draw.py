@@ -1,0 +1,87 @@
+"""Draw what people should label next, as a table for a spreadsheet."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ..data import TaskSet
+from ..errors import DataError
+from ..records import leaves
+from ..system import paths
+from .agreement import verdicts_of
+
+# What a spreadsheet takes for a formula.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+LEAST_PROMPTS = 5  # a corrected rate needs labels on five prompts
+
+
+def label(
+    tasks: TaskSet, *, n: int = 40, verdicts: Any = None, whole: bool = False, seed: int = 0
+) -> pd.DataFrame:
+    """Draw verdicts for people to give: one row each, with an empty column `label` to fill in.
+
+    tasks : a TaskSet with answers. n : the number of rows to draw.
+    verdicts : of a judge; then only rows that it judged are drawn. What it decided is not shown,
+        because whoever labels should not know it.
+    whole : draw whole prompts with all their answers (about n rows, at least five prompts).
+
+    A label is met, unmet, partly or unknown. It says whether the text of the criterion holds, also
+    where the weight is negative. The column `inclusion` is the probability of a row to be drawn;
+    it is the same for all rows, so `kit.rate(design="random")` holds. `save_labels` writes the
+    table, and `kit.load` reads it when it is filled in.
+    """
+    judged = None
+    if verdicts is not None:
+        judged = {v.ids for v in verdicts_of(verdicts) if v.judge != "code"}
+    rows = [
+        {
+            "task_id": t.id,
+            "response_id": r.id,
+            "criterion_id": c.id,
+            "criterion": c.text,
+            "scale": " | ".join(c.levels) or (f"0 to {c.points:g}" if c.points else ""),
+            "prompt": t.conversation,
+            "answer": r.text,
+        }
+        for t in tasks
+        for r in tasks.answers(t.id)
+        for c in leaves(t.criteria)
+        if not c.by_code and (judged is None or (t.id, r.id, c.id) in judged)
+    ]
+    if not rows or n < 1:
+        raise DataError(
+            "there is nothing to label",
+            where="label",
+            fix="give answers to tasks whose criteria a judge decides, and n of 1 or more",
+        )
+    rng = random.Random(seed)
+    if whole:
+        prompts = list(dict.fromkeys(row["task_id"] for row in rows))
+        wanted = max(LEAST_PROMPTS, math.ceil(n * len(prompts) / len(rows)))
+        drawn = set(rng.sample(prompts, min(wanted, len(prompts))))
+        inclusion = len(drawn) / len(prompts)
+        rows = [row for row in rows if row["task_id"] in drawn]
+    else:
+        inclusion = min(n, len(rows)) / len(rows)
+        rows = [rows[i] for i in sorted(rng.sample(range(len(rows)), min(n, len(rows))))]
+    return pd.DataFrame(rows).assign(inclusion=inclusion, rater="", label="")
+
+
+def save_labels(frame: pd.DataFrame, path: str | Path) -> Path:
+    """Write rows to label as CSV. A file that exists may hold labels, so it is never replaced.
+
+    A text that a spreadsheet would take for a formula (it begins with = + - @) gets an apostrophe
+    in front; `kit.load` takes it off.
+    """
+    path = Path(path)
+    if path.exists():
+        raise DataError(
+            "the file exists, and may hold labels", where=str(path), fix="give another name"
+        )
+    safe = frame.map(lambda x: f"'{x}" if isinstance(x, str) and x.startswith(FORMULA) else x)
+    return paths.write(path, safe.to_csv(index=False))

@@ -1,0 +1,221 @@
+"""Draft criteria with a model: from a preferred and a rejected answer, or from a reference answer.
+
+The model proposes and the judge decides. A proposal stays only where the judge gives the better
+answer full credit and the worse answer none, and where the lint has no objection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from string import Template
+from typing import Annotated, Any
+
+import msgspec
+
+from ..data import Finding, TaskSet
+from ..errors import BudgetError, DataError, JudgeDownError, KitError, MissingError
+from ..records import Criterion, Response, Task, Verdict, canonical, group
+from .lint import lint
+
+BETTER = ("chosen", "reference", "ideal")
+# Stands in for the worse answer where a task has only a reference.
+NO_ANSWER = "I do not know."
+
+
+class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A criterion as the model writes it. weight : a whole number, 1 to 10 or -10 to -1."""
+
+    text: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+    weight: Annotated[int, msgspec.Meta(ge=-10, le=10)]
+
+    def __post_init__(self) -> None:
+        if not self.weight:
+            raise ValueError("the weight is 0")
+
+
+class Proposals(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The model's reply."""
+
+    criteria: list[Proposal]
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A task with a better and a worse answer."""
+
+    task: Task
+    better: Response
+    worse: Response
+
+    @property
+    def material(self) -> str:
+        """What the model reads: one JSON object."""
+        texts = {"better": self.better.text, "worse": self.worse.text}
+        return canonical({"prompt": self.task.conversation, **texts})
+
+
+def draft(
+    tasks: TaskSet,
+    *,
+    judge: Any,
+    ledger: Any = None,
+    budget: Any = None,
+    most: int = 8,
+) -> TaskSet:
+    """Propose criteria with a model, and keep those that tell a good answer from a bad one.
+
+    tasks : a TaskSet. A task needs one of these: two answers of the roles "chosen" and "rejected"
+        (`meta["role"]` or `source`); an answer of the role "reference" or "ideal", or a text in
+        `truth["reference"]`; two answers or more with labels by people. With a reference alone,
+        the worse answer is "I do not know.", so only criteria of positive weight can stay.
+    judge : a judge that also completes a chat (an endpoint, a server, a replay).
+    most : the largest number of criteria per task.
+
+    Returns the set with the new criteria ("draft-1", ...) after the old ones, the judge's verdicts
+    on them, and a finding for each proposal that was dropped. A reply in another form than the
+    requested JSON is unknown: a finding counts it, and it gives no criterion.
+    """
+    from ..judging import judge as ask
+    from ..judging.loop import wait
+
+    contrasts = [c for t in tasks if (c := _contrast(t, tasks))]
+    if not contrasts:
+        raise DataError(
+            "no task has two answers to compare",
+            where="draft",
+            fix='give answers of the role "chosen" and "rejected", or "reference", or labels',
+        )
+    replies = wait(_replies(contrasts, most, judge=judge, ledger=ledger, budget=budget))
+    rows = list(zip(contrasts, [_read(reply, most) for reply in replies], strict=True))
+    verdicts: list[Verdict] = []
+    if any(new for _, new in rows):
+        verdicts = ask(
+            [msgspec.structs.replace(c.task, criteria=new) for c, new in rows if new],
+            [r for c, new in rows if new for r in (c.better, c.worse)],
+            judge=judge,
+            ledger=ledger,
+            budget=budget,
+        )
+    values = {v.ids: v.value for v in verdicts}
+    drafts: dict[str, Task] = {}
+    findings = []
+    for contrast, new in rows:
+        task, drop = _choose(contrast, new or (), values)
+        drafts[task.id] = task
+        findings += drop
+        if new is None:
+            findings.append(
+                _finding("draft-unknown", "the reply is not in the requested form", task)
+            )
+    ids = {(t.id, c.id) for t in drafts.values() for c in t.criteria}
+    answers = {r.ids for r in tasks.responses}
+    return replace(
+        tasks,
+        tasks=[drafts.get(t.id, t) for t in tasks],
+        verdicts=tasks.verdicts
+        + [v for v in verdicts if v.ids[::2] in ids and v.ids[:2] in answers],
+        findings=[*tasks.findings, *findings],
+    )
+
+
+def _contrast(task: Task, tasks: TaskSet) -> Contrast | None:
+    """The better and the worse answer to a task; None where there are none to compare."""
+    answers = tasks.answers(task.id)
+    roles = {r.meta.get("role", r.source): r for r in answers}
+    better = next((roles[name] for name in BETTER if name in roles), None)
+    worse = roles.get("rejected")
+    if better is None and isinstance(task.truth.get("reference"), str):
+        better = Response(task_id=task.id, id="reference", text=task.truth["reference"])
+    if better is None:
+        scores = _credits(task, tasks)
+        ranks = sorted((r for r in answers if r.id in scores), key=lambda r: scores[r.id])
+        if not ranks or scores[ranks[0].id] == scores[ranks[-1].id]:
+            return None
+        worse, better = ranks[0], ranks[-1]
+    return Contrast(
+        task, better, worse or Response(task_id=task.id, id="no-answer", text=NO_ANSWER)
+    )
+
+
+def _credits(task: Task, tasks: TaskSet) -> dict[str, float]:
+    """Answer id -> the weighted share of credit that people's labels give it, in [0, 1]."""
+    weights = {c.id: c.weight for c in task.criteria if c.weight}
+    labels = [v for v in tasks.labels(task.id) if v.judge.startswith("human") and v.is_known]
+    rows = group(
+        (v.response_id, (weights[v.criterion_id], v.value))
+        for v in labels
+        if v.criterion_id in weights
+    )
+    return {
+        name: sum(abs(w) * (x if w > 0 else 1 - x) for w, x in pairs)
+        / sum(abs(w) for w, _ in pairs)
+        for name, pairs in rows.items()
+    }
+
+
+async def _replies(contrasts: Sequence[Contrast], most: int, **how: Any) -> list[str | None]:
+    """The model's replies; None where a call was lost."""
+    from ..judging import acomplete
+    from ..judging.prompt import closed
+
+    text = Path(__file__).with_name("draft.txt").read_text(encoding="utf-8")
+    system = Template(text).substitute(most=most)
+    item = closed({"text": {"type": "string"}, "weight": {"type": "integer"}})
+    schema = closed({"criteria": {"type": "array", "items": item}})
+
+    async def reply(contrast: Contrast) -> str | None:
+        messages = [("system", system), ("user", contrast.material)]
+        chat = [{"role": role, "content": content} for role, content in messages]
+        try:
+            return await acomplete(chat, schema=schema, **how)
+        except (BudgetError, JudgeDownError, MissingError):
+            raise
+        except KitError:
+            return None
+
+    return await asyncio.gather(*map(reply, contrasts))
+
+
+def _read(reply: str | None, most: int) -> tuple[Criterion, ...] | None:
+    """The criteria of a reply; None where the reply is not exactly in the requested form."""
+    # As in a judge's reply: a closed thought in front and one code fence are no part of the JSON.
+    text = re.sub(r"\A<think>.*?</think>", "", (reply or "").strip(), count=1, flags=re.S).strip()
+    text = re.sub(r"\A```(?:json)?[ \t]*\n(.*)\n```\Z", r"\1", text, flags=re.S)
+    try:
+        rows = msgspec.json.decode(text, type=Proposals).criteria
+    except msgspec.DecodeError:  # a ValidationError is one
+        return None
+    return tuple(
+        Criterion(id=f"draft-{n}", text=p.text.strip(), weight=p.weight)
+        for n, p in enumerate(rows[:most], 1)
+    )
+
+
+def _choose(
+    contrast: Contrast, new: Sequence[Criterion], values: dict[tuple[str, str, str], float | None]
+) -> tuple[Task, list[Finding]]:
+    """The task with the proposals that stay, and a finding for each that does not."""
+    task, drop = contrast.task, []
+    for c in new:
+        pair = [values[task.id, r.id, c.id] for r in (contrast.better, contrast.worse)]
+        larger = msgspec.structs.replace(task, criteria=(*task.criteria, c))
+        faults = [f for f in lint([larger]).findings if f.criterion_id == c.id]
+        if None in pair:
+            drop.append(_finding("draft-unknown", "the judge left it unknown", task, c))
+        elif pair != ([1, 0] if c.weight > 0 else [0, 1]):
+            message = f"the answers do not differ on it as they should ({pair[0]:g}, {pair[1]:g})"
+            drop.append(_finding("draft-not-separated", message, task, c))
+        elif faults:
+            drop.append(_finding("draft-lint", faults[0].message, task, c))
+        else:
+            task = larger
+    return task, drop
+
+
+def _finding(code: str, message: str, task: Task, c: Criterion | None = None) -> Finding:
+    place = {} if c is None else {"criterion_id": c.id, "text": c.text}
+    return Finding(code=code, severity="info", message=message, task_id=task.id, **place)
