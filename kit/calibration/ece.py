@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import html
 import math
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..records.tables import Results
 from ..stats.columns import takes_table
-from ..stats.estimate import Estimate, number
-from ..stats.interval import interval, t_quantile
+from ..stats.estimate import Estimate, Shown, interval, number, t_quantile
 from .rows import Binned, Rows, binned, check
 
 POOL = 2000  # groups into which more clusters than twice this are pooled for random signs
 
 
-@dataclass(frozen=True)
-class ECE:
+@dataclass(frozen=True, repr=False)
+class ECE(Shown):
     """An expected calibration error and what to compare it with.
 
     value : plug-in, as other tools print it. debiased : Estimate, whose low and high are `low` and
@@ -28,27 +26,14 @@ class ECE:
     """
 
     value: float
+    low: float
+    high: float
+    n: int
     debiased: Estimate
     null: float
     p_value: float
-    n_bins: int
     convention: str
     note: str = ""
-
-    @property
-    def low(self) -> float:
-        """Lower limit of the debiased error."""
-        return self.debiased.low
-
-    @property
-    def high(self) -> float:
-        """Upper limit of the debiased error."""
-        return self.debiased.high
-
-    @property
-    def n(self) -> int:
-        """Rows."""
-        return self.debiased.n
 
     @property
     def estimate(self) -> Estimate:
@@ -62,28 +47,9 @@ class ECE:
         calm = f"a calibrated model would score {number(self.null)} (p={number(self.p_value)})"
         return f"ECE {number(self.value)}; debiased {self.debiased}; {calm} | {self.convention}"
 
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return f"{html.escape(str(self))}<br><small>{html.escape(self.note)}</small>"
-
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        e = self.debiased
-        return {
-            "ece": self.value,
-            "debiased": e.value,
-            "low": e.low,
-            "high": e.high,
-            "null_ece": self.null,
-            "p_value": self.p_value,
-            "n": e.n,
-            "n_clusters": e.n_clusters,
-            "missing": e.missing,
-            "bins": self.n_bins,
-            "convention": self.convention,
-            "note": self.note,
-        }
+        return asdict(self)
 
     def plot(self, **options: Any) -> Any:
         """The debiased error with its interval; dashed: what a calibrated model would score."""
@@ -127,7 +93,7 @@ def _errors(x: Rows, b: Binned, by: np.ndarray) -> np.ndarray:
 
 
 def ece_of(
-    x: Rows, b: Binned, *, draws: int = 1000, level: float = 0.95, seed: int = 0
+    x: Rows, b: Binned, *, draws: int = 1000, seed: int = 0
 ) -> tuple[ECE, np.ndarray, np.ndarray]:
     """The error of one binning, each row's influence (n,), and the null's sums (draws, k)."""
     from scipy import special
@@ -141,9 +107,9 @@ def ece_of(
     folded += gap * (1 - 2 * special.ndtr(-gap / s))
     best = max(0.0, float(size @ (2 * gap - folded)) / n)
     psi = (np.sign(total)[b.at] * x.gap - value) / n
-    e = interval(best, psi, x.cluster, method="debiased ECE", missing=x.missing, level=level)
+    e = interval(best, psi, x.cluster, method="debiased ECE", missing=x.missing)
     # the sign of a gap near 0 is noise, which the influence does not know
-    fold = t_quantile(level, math.inf) * math.sqrt(float((size * s) @ (size * s))) / n
+    fold = t_quantile(e.level, math.inf) * math.sqrt(float((size * s) @ (size * s))) / n
     low = best - max(best - e.low, fold) - (value - best) / 2
     high = (best + value) / 2 + max(e.high - best, fold)
     drawn = null_sums(x, b, by, draws, seed)
@@ -151,7 +117,7 @@ def ece_of(
     p_value = float((1 + beyond) / (draws + 1))
     null = float(np.sqrt(2 / math.pi * b.sums(x.conf * (1 - x.conf))).sum() / n)
     if not math.isnan(e.low):
-        low = 0.0 if p_value > 1 - level else max(low, 0.0)
+        low = 0.0 if p_value > 0.05 else max(low, 0.0)
         e = replace(e, low=low, high=min(high, 1.0))
     notes = [e.note]
     if size.max() > 0.8 * n:
@@ -159,7 +125,8 @@ def ece_of(
     if value < 2 * null:
         notes.append("not far from what a calibrated model would score: collect more rows")
     note = "; ".join(filter(None, notes))
-    return ECE(value, e, null, p_value, len(size), b.convention, note), psi, drawn
+    error = ECE(value, e.low, e.high, n, e, null, p_value, b.convention, note)
+    return error, psi, drawn
 
 
 @takes_table("conf", "correct", "cluster")
@@ -170,7 +137,6 @@ def ece(
     cluster: Any = None,
     missing: str = "raise",
     draws: int = 1000,
-    level: float = 0.95,
     seed: int = 0,
     **binning: Any,
 ) -> ECE:
@@ -185,7 +151,7 @@ def ece(
     0.475
     """
     x = check(conf, correct, cluster=cluster, missing=missing)
-    return ece_of(x, binned(x.conf, **binning), draws=draws, level=level, seed=seed)[0]
+    return ece_of(x, binned(x.conf, **binning), draws=draws, seed=seed)[0]
 
 
 BINNINGS: dict[str, dict[str, Any]] = {

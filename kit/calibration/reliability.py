@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from ..stats.columns import takes_table
-from ..stats.estimate import Estimate, number
+from ..stats.estimate import Estimate, Shown, number
 from ..stats.means import UNIT, difference, mean
 from .ece import ECE, ece_of
 from .rows import Binned, Rows, binned, check
-from .scores import brier_of, smece_of
+from .scores import brier, smece
 
 ROUND = 0.005  # a stated 100 % stands for 99.5 % and more
 APART = 0.1  # no line is drawn across so wide a stretch of confidences without rows
 
 
-@dataclass(frozen=True)
-class LogisticTest:
+@dataclass(frozen=True, repr=False)
+class LogisticTest(Shown):
     """Is logit(accuracy) = intercept + slope * logit(confidence) with intercept 0 and slope 1?
 
     p_value : of both together, NaN below five clusters. intercept, slope : one Newton step from (0,
@@ -36,35 +35,10 @@ class LogisticTest:
         fit = f"intercept {number(self.intercept, 2)}, slope {number(self.slope, 2)}"
         return f"logistic recalibration: {fit}; calibrated: p={number(self.p_value)}"
 
-    __repr__ = __str__
-
-
-def test_of(x: Rows) -> LogisticTest:
-    """The score test; with clusters Hotelling's T2 of their scores, if that doubts more."""
-    from scipy import stats
-
-    p = np.clip(x.conf, ROUND, 1 - ROUND)
-    z = np.column_stack([np.ones(len(p)), np.log(p / (1 - p))])
-    if np.ptp(p) < 1e-9:  # one distinct confidence has no slope
-        z = z[:, :1]
-    score, k = z * (x.correct - p)[:, None], z.shape[1]
-    step = np.linalg.solve((z * (p * (1 - p))[:, None]).T @ z, score.sum(0))
-    p_value = float(stats.chi2.sf(step @ score.sum(0), k))
-    if x.cluster is not None:
-        by = np.column_stack([np.bincount(x.cluster, column) for column in score.T])
-        c, centre = len(by), by.mean(0)
-        if c < k + 3:
-            p_value = math.nan
-        else:
-            inner = np.linalg.pinv((by - centre).T @ (by - centre) / (c - 1))
-            distance = c * float(centre @ inner @ centre) * (c - k) / (k * (c - 1))
-            p_value = max(p_value, float(stats.f.sf(distance, k, c - k)))
-    return LogisticTest(p_value, float(step[0]), 1 + float(step[1] if k > 1 else 0))
-
 
 @takes_table("conf", "correct", "cluster")
 def logistic_test(
-    conf: Any, correct: Any, *, cluster: Any = None, missing: str = "raise"
+    conf: Any, correct: Any = None, *, cluster: Any = None, missing: str = "raise"
 ) -> LogisticTest:
     """Test of calibration: intercept 0 and slope 1 of a logistic recalibration (Cox 1958).
 
@@ -74,29 +48,44 @@ def logistic_test(
     >>> logistic_test([0.9] * 50, [1] * 25 + [0] * 25).p_value < 0.001
     True
     """
-    return test_of(check(conf, correct, cluster=cluster, missing=missing))
+    from scipy import special
 
-
-def _overconfidence(x: Rows, level: float) -> Estimate:
-    e = difference(x.conf, x.correct, cluster=x.cluster, bounds=UNIT, level=level)
-    method = "mean confidence less accuracy"
-    return replace(e, method=method, noun=method, missing=x.missing)
+    x = check(conf, correct, cluster=cluster, missing=missing)
+    p = np.clip(x.conf, ROUND, 1 - ROUND)
+    z = np.column_stack([np.ones(len(p)), np.log(p / (1 - p))])
+    if np.ptp(p) < 1e-9:  # one distinct confidence has no slope
+        z = z[:, :1]
+    score, k = z * (x.correct - p)[:, None], z.shape[1]
+    step = np.linalg.solve((z * (p * (1 - p))[:, None]).T @ z, score.sum(0))
+    p_value = float(special.chdtrc(k, step @ score.sum(0)))
+    if x.cluster is not None:
+        by = np.column_stack([np.bincount(x.cluster, column) for column in score.T])
+        c, centre = len(by), by.mean(0)
+        if c < k + 3:
+            p_value = math.nan
+        else:
+            inner = np.linalg.pinv((by - centre).T @ (by - centre) / (c - 1))
+            distance = c * float(centre @ inner @ centre) * (c - k) / (k * (c - 1))
+            p_value = max(p_value, float(special.fdtrc(k, c - k, distance)))
+    return LogisticTest(p_value, float(step[0]), 1 + float(step[1] if k > 1 else 0))
 
 
 @takes_table("conf", "correct", "cluster")
 def overconfidence(
-    conf: Any, correct: Any, *, cluster: Any = None, missing: str = "raise", level: float = 0.95
+    conf: Any, correct: Any = None, *, cluster: Any = None, missing: str = "raise"
 ) -> Estimate:
     """Mean confidence less accuracy; above 0 the model claims more than it delivers.
 
     >>> round(overconfidence([0.9] * 4, [1, 0, 1, 0]).value, 3)
     0.4
     """
-    return _overconfidence(check(conf, correct, cluster=cluster, missing=missing), level)
+    x = check(conf, correct, cluster=cluster, missing=missing)
+    e, method = difference(x.conf, x.correct, cluster=x.cluster, bounds=UNIT), "overconfidence"
+    return replace(e, method=method, noun=method, missing=x.missing)
 
 
-@dataclass(frozen=True)
-class Reliability:
+@dataclass(frozen=True, repr=False)
+class Reliability(Shown):
     """A reliability report.
 
     bins : DataFrame, a row for each bin: lower, upper, n, conf, accuracy with low and high, and the
@@ -147,11 +136,8 @@ class Reliability:
         rows += [f"MCE {self.mce}", f"Brier {self.brier}", f"smECE {number(self.smece)}"]
         return "\n".join(map(str, rows))
 
-    __repr__ = __str__
-
     def _repr_html_(self) -> str:
-        table = self.bins.to_html(index=False, float_format="%.3f")
-        return f"<pre>{html.escape(str(self))}</pre>{table}"
+        return super()._repr_html_() + self.bins.to_html(index=False, float_format="%.3f")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -181,7 +167,6 @@ def reliability(
     cluster: Any = None,
     missing: str = "raise",
     draws: int = 1000,
-    level: float = 0.95,
     seed: int = 0,
     **binning: Any,
 ) -> Reliability:
@@ -194,44 +179,44 @@ def reliability(
     """
     x = check(conf, correct, cluster=cluster, missing=missing)
     b = binned(x.conf, **binning)
-    error, _, drawn = ece_of(x, b, draws=draws, level=level, seed=seed)
-    table = _bins(x, b, drawn, level)
+    error, _, drawn = ece_of(x, b, draws=draws, seed=seed)
+    table = _bins(x, b, drawn)
     return Reliability(
         ece=error,
-        mce=_largest(table, level),
-        brier=brier_of(x, level),
-        smece=smece_of(x),
-        gap=_overconfidence(x, level),
-        test=test_of(x),
+        mce=_largest(table),
+        brier=brier(x),
+        smece=smece(x),
+        gap=overconfidence(x),
+        test=logistic_test(x),
         bins=table,
         curve=_isotonic(x),
     )
 
 
-def _bins(x: Rows, b: Binned, drawn: np.ndarray, level: float) -> Any:
+def _bins(x: Rows, b: Binned, drawn: np.ndarray) -> Any:
     import pandas as pd
 
     size, order = b.size, np.argsort(b.at, kind="stable")
     rates = []
     for here in np.split(order, np.cumsum(size.astype(int))[:-1]):
         group = None if x.cluster is None else x.cluster[here]
-        rates.append(mean(x.correct[here], cluster=group, level=level))
-    conf, tail = b.sums(x.conf) / size, (1 - level) / 2
-    band = np.clip(conf + np.quantile(drawn, [tail, 1 - tail], axis=0) / size, 0, 1)
+        rates.append(mean(x.correct[here], cluster=group))
+    conf = b.sums(x.conf) / size
+    band = np.clip(conf + np.quantile(drawn, [0.025, 0.975], axis=0) / size, 0, 1)
     columns = {"lower": b.lower, "upper": b.upper, "n": size.astype(int), "conf": conf}
     for name, field in (("accuracy", "value"), ("low", "low"), ("high", "high")):
         columns[name] = [getattr(e, field) for e in rates]
     return pd.DataFrame({**columns, "band_low": band[0], "band_high": band[1]})
 
 
-def _largest(table: Any, level: float) -> Estimate:
+def _largest(table: Any) -> Estimate:
     """The bin with the largest gap. It was chosen for its size, so it is too large on average."""
     gap = table["accuracy"] - table["conf"]
     row = table.loc[gap.abs().idxmax()]
     sign = 1 if row["accuracy"] > row["conf"] else -1
     low, high = sorted(max(0.0, sign * (row[k] - row["conf"])) for k in ("low", "high"))
     method = f"largest gap, bin {row['lower']:g} to {row['upper']:g}"
-    return Estimate(float(gap.abs().max()), low, high, int(row["n"]), method=method, level=level)
+    return Estimate(float(gap.abs().max()), low, high, int(row["n"]), method=method)
 
 
 def _isotonic(x: Rows) -> Any:

@@ -31,11 +31,14 @@ class Rows:
         return self.correct - self.conf
 
 
-def check(conf: Any, correct: Any, *, cluster: Any = None, missing: str = "raise") -> Rows:
+def check(conf: Any, correct: Any = None, *, cluster: Any = None, missing: str = "raise") -> Rows:
     """Read the columns; DataError names the first row that is no probability or no outcome.
 
     missing : "raise" makes an unknown value an error too; "count" leaves the row out and counts it.
+    conf may also be Rows, which were checked before: then they come back.
     """
+    if isinstance(conf, Rows):
+        return conf
     p, y = numbers(conf, "conf"), numbers(correct, "correct")
     if len(p) != len(y) or not len(p):
         text = f"there are {len(p)} confidences and {len(y)} outcomes"
@@ -100,23 +103,33 @@ def binned(
     """
     if closed not in ("right", "left"):
         raise DataError(f"closed is {closed!r}", where="closed", fix='"right" or "left"')
-    if edges is not None:
-        return _on_edges(p, np.asarray(edges, float), closed)
     if bins == "auto":
-        bins = _automatic(p) if not equal_mass else 15
-    if bins == "distinct":
+        bins = 15 if equal_mass else _automatic(p)
+    if edges is not None:
+        limits = np.asarray(edges, float)
+        if (np.diff(limits) <= 0).any() or p.min() < limits[0] or p.max() > limits[-1]:
+            raise DataError("edges must rise and hold every confidence", where="edges")
+        at = np.searchsorted(limits, p, side="left" if closed == "right" else "right") - 1
+        words = f"{len(limits) - 1} {closed}-closed bins, edges as given"
+    elif bins == "distinct":
         values, at = np.unique(np.round(p, 7), return_inverse=True)
         return Binned(at, values, values, f"one bin per distinct confidence ({len(values)})")
-    if not isinstance(bins, int) or not 1 <= bins <= 10_000:
+    elif not isinstance(bins, int) or not 1 <= bins <= 10_000:
         fix = '"auto", "distinct" or 1 to 10000'
         raise DataError(f"bins is {bins!r}", where="bins", fix=fix)
-    if equal_mass:
-        return _of_equal_mass(p, bins)
-    at = np.floor(p * bins + NEAR * bins)
-    if closed == "right":
-        at = np.ceil(p * bins - NEAR * bins) - 1
-    limits = np.arange(bins + 1) / bins
-    return _used(at, limits[:-1], limits[1:], f"{bins} equal-width {closed}-closed bins")
+    elif equal_mass:
+        # a confidence goes where the middle of its rows lies, so equal ones stay together
+        values, same, count = np.unique(p, return_inverse=True, return_counts=True)
+        at = ((np.cumsum(count) - count / 2) / len(p) * bins).astype(int)
+        limits = np.append([values[at >= i].min(initial=1.0) for i in range(bins)], p.max())
+        at, words = at[same], f"{bins} bins of about equal mass, equal confidences together"
+    else:
+        low_side = np.floor(p * bins + NEAR * bins)
+        at = low_side if closed == "left" else np.ceil(p * bins - NEAR * bins) - 1
+        limits, words = np.arange(bins + 1) / bins, f"{bins} equal-width {closed}-closed bins"
+    at = np.clip(at, 0, len(limits) - 2).astype(int)
+    used = np.bincount(at, minlength=len(limits) - 1) > 0
+    return Binned((np.cumsum(used) - 1)[at], limits[:-1][used], limits[1:][used], words)
 
 
 def _automatic(p: np.ndarray) -> int | str:
@@ -124,28 +137,3 @@ def _automatic(p: np.ndarray) -> int | str:
     if values <= 64 and len(p) >= 5 * values:
         return "distinct"
     return 5 if len(p) < 50 else 10 if len(p) < 150 else 15
-
-
-def _on_edges(p: np.ndarray, edges: np.ndarray, closed: str) -> Binned:
-    if len(edges) < 2 or (np.diff(edges) <= 0).any() or p.min() < edges[0] or p.max() > edges[-1]:
-        raise DataError("edges must rise and hold every confidence", where="edges")
-    at = np.searchsorted(edges, p, side="left" if closed == "right" else "right") - 1
-    words = f"{len(edges) - 1} {closed}-closed bins, edges as given"
-    return _used(at, edges[:-1], edges[1:], words)
-
-
-def _of_equal_mass(p: np.ndarray, bins: int) -> Binned:
-    values, same, count = np.unique(p, return_inverse=True, return_counts=True)
-    of_value = ((np.cumsum(count) - count / 2) / len(p) * bins).astype(int)
-    # a bin's limits are its lowest and highest confidence
-    lower = np.array([values[of_value == i].min(initial=1.0) for i in range(bins)])
-    upper = np.array([values[of_value == i].max(initial=0.0) for i in range(bins)])
-    words = f"{bins} bins of about equal mass, equal confidences together"
-    return _used(of_value[same], lower, upper, words)
-
-
-def _used(at: np.ndarray, lower: np.ndarray, upper: np.ndarray, words: str) -> Binned:
-    """Bins that hold rows."""
-    at = np.clip(at, 0, len(lower) - 1).astype(int)
-    used = np.bincount(at, minlength=len(lower)) > 0
-    return Binned((np.cumsum(used) - 1)[at], lower[used], upper[used], words)

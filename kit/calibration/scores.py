@@ -9,32 +9,21 @@ import numpy as np
 
 from ..errors import DataError
 from ..stats.columns import takes_table
-from ..stats.estimate import Estimate, number
-from ..stats.interval import interval
+from ..stats.estimate import Estimate, Shown, interval, number
 from ..stats.means import UNIT, difference
-from .rows import Rows, binned, check
+from .rows import binned, check
 
 NODES = 4200  # intervals of [0, 1] on which smECE smooths
-
-
-def brier_of(x: Rows, level: float = 0.95) -> Estimate:
-    """Mean squared distance of confidence and outcome."""
-    loss = x.gap**2
-    value = float(loss.mean())
-    more: dict[str, Any] = {"outcome": x.correct, "missing": x.missing, "level": level}
-    psi = (loss - value) / len(loss)
-    return interval(value, psi, x.cluster, method="Brier", bounds=UNIT, ends=UNIT, **more)
 
 
 @takes_table("conf", "correct", "against", "cluster")
 def brier(
     conf: Any,
-    correct: Any,
+    correct: Any = None,
     *,
     against: Any = None,
     cluster: Any = None,
     missing: str = "raise",
-    level: float = 0.95,
 ) -> Estimate:
     """The Brier score; with `against`, a second confidence (n,), the score less the second's.
 
@@ -44,16 +33,20 @@ def brier(
     0.195
     """
     x = check(conf, correct, cluster=cluster, missing=missing)
-    if against is None:
-        return brier_of(x, level)
-    other = check(against, correct, cluster=cluster, missing=missing)
-    e = difference(x.gap**2, other.gap**2, cluster=x.cluster, bounds=UNIT, level=level)
-    return replace(e, method="Brier less the other score's")
+    loss = x.gap**2
+    if against is not None:
+        less = check(against, correct, cluster=cluster, missing=missing).gap ** 2
+        e = difference(loss, less, cluster=x.cluster, bounds=UNIT)
+        return replace(e, method="Brier less the other score's")
+    value = float(loss.mean())
+    psi = (loss - value) / len(loss)
+    more: dict[str, Any] = {"outcome": x.correct, "missing": x.missing}
+    return interval(value, psi, x.cluster, method="Brier", bounds=UNIT, ends=UNIT, **more)
 
 
 @takes_table("conf", "correct", "cluster")
 def beyond_constant(
-    conf: Any, correct: Any, *, cluster: Any = None, missing: str = "raise", level: float = 0.95
+    conf: Any, correct: Any = None, *, cluster: Any = None, missing: str = "raise"
 ) -> Estimate:
     """The Brier score less that of the best constant, which is the share of right rows.
 
@@ -63,16 +56,12 @@ def beyond_constant(
     >>> round(beyond_constant([0.9, 0.9, 0.1, 0.1], [1, 1, 0, 0]).value, 3)
     -0.24
     """
-    return beyond_constant_of(check(conf, correct, cluster=cluster, missing=missing), level)
-
-
-def beyond_constant_of(x: Rows, level: float) -> Estimate:
-    """As `beyond_constant`."""
+    x = check(conf, correct, cluster=cluster, missing=missing)
     loss, base = x.gap**2, x.correct.mean()
     value = float(loss.mean() - base * (1 - base))
     psi = (loss - loss.mean() - (1 - 2 * base) * (x.correct - base)) / len(loss)
     span = (-0.25, 1.0)
-    more: dict[str, Any] = {"outcome": x.correct, "missing": x.missing, "level": level}
+    more: dict[str, Any] = {"outcome": x.correct, "missing": x.missing}
     method = "Brier less the best constant's"
     return interval(value, psi, x.cluster, method=method, bounds=span, ends=span, **more)
 
@@ -98,10 +87,19 @@ def murphy(conf: Any, correct: Any, **binning: Any) -> dict[str, float]:
     }
 
 
-def smece_of(x: Rows) -> float:
-    """As `smece`."""
+@takes_table("conf", "correct")
+def smece(conf: Any, correct: Any = None, *, missing: str = "raise") -> float:
+    """Smooth calibration error, without bins: the kernel width that equals the smoothed error.
+
+    Source: Blasiok & Nakkiran 2023, section 4; a Gaussian kernel that is mirrored at 0 and 1. The
+    package `relplot` draws its curve.
+
+    >>> round(smece([0.7] * 10, [1] * 4 + [0] * 6), 4)
+    0.3
+    """
     from scipy import fft
 
+    x = check(conf, correct, missing=missing)
     at = x.conf * NODES
     left = np.minimum(at.astype(int), NODES - 1)
     right = at - left
@@ -119,21 +117,8 @@ def smece_of(x: Rows) -> float:
     return (low + high) / 2
 
 
-@takes_table("conf", "correct")
-def smece(conf: Any, correct: Any, *, missing: str = "raise") -> float:
-    """Smooth calibration error, without bins: the kernel width that equals the smoothed error.
-
-    Source: Blasiok & Nakkiran 2023, section 4; a Gaussian kernel that is mirrored at 0 and 1. The
-    package `relplot` draws its curve.
-
-    >>> round(smece([0.7] * 10, [1] * 4 + [0] * 6), 4)
-    0.3
-    """
-    return smece_of(check(conf, correct, missing=missing))
-
-
-@dataclass(frozen=True)
-class RiskCoverage:
+@dataclass(frozen=True, repr=False)
+class RiskCoverage(Shown):
     """Errors among answers, by the share answered.
 
     curve : DataFrame of threshold, coverage and risk, most confident first. aurc : the mean risk
@@ -154,8 +139,6 @@ class RiskCoverage:
         order = f"perfect order {number(self.best)}, random order {number(self.random)}"
         return f"AURC {self.aurc}; {order}"
 
-    __repr__ = __str__
-
     def plot(self, *, title: str = "Risk and coverage") -> Any:
         """The curve (plotly); the second line is a random order."""
         from ..plots import lines
@@ -168,7 +151,7 @@ class RiskCoverage:
 
 @takes_table("conf", "correct", "cluster")
 def risk_coverage(
-    conf: Any, correct: Any, *, cluster: Any = None, missing: str = "raise", level: float = 0.95
+    conf: Any, correct: Any, *, cluster: Any = None, missing: str = "raise"
 ) -> RiskCoverage:
     """The share of errors among the most confident answers, by the share of answers.
 
@@ -191,7 +174,7 @@ def risk_coverage(
     psi = np.empty(n)
     psi[order] = (risk - value + error * later[0] - later[1]) / n
     psi -= psi.mean()
-    more: dict[str, Any] = {"missing": x.missing, "level": level}
+    more: dict[str, Any] = {"missing": x.missing}
     area = interval(value, psi, x.cluster, method="AURC", bounds=UNIT, **more)
     last = np.cumsum(count) - 1
     curve = pd.DataFrame({"threshold": -falling, "coverage": rank[last] / n, "risk": risk[last]})

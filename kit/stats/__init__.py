@@ -7,8 +7,7 @@ Columns are arrays, or a table and names: `mean(table, "correct", cluster="task"
 from .agreement import Agreement, accuracy, agree, agreement_difference, kappa
 from .claims import claim, compare, labels_needed, prompts_for, together
 from .corrected import corrected, policy_difference
-from .estimate import Estimate, band, number
-from .interval import interval, wilson
+from .estimate import Estimate, band, interval, number, wilson
 from .means import auroc, difference, mean, over_seeds, per_cluster, worst_and_best
 
 __all__ = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,11 +12,8 @@ import numpy as np
 from ..errors import DataError
 from .columns import categories as coded
 from .columns import complete, numbers, takes_table
-from .estimate import Estimate, number
-from .interval import interval
-from .means import mean
-
-BOTH = (-1.0, 1.0)
+from .estimate import Estimate, Shown, interval, number
+from .means import BOTH, difference, mean
 
 
 @dataclass(frozen=True)
@@ -106,10 +102,10 @@ def _influence(p: Pairs, w: np.ndarray) -> tuple[float, np.ndarray]:
     return value, psi
 
 
-def _kappa_of(p: Pairs, weights: str | None, ordered: bool, level: float) -> Estimate:
+def _kappa_of(p: Pairs, weights: str | None, ordered: bool) -> Estimate:
     value, psi = _influence(p, _weights(weights, p.levels, ordered))
     method = "Cohen's kappa" + (f" ({weights} weights)" if weights else "")
-    more: dict[str, Any] = {"missing": p.missing, "level": level, "method": method}
+    more: dict[str, Any] = {"missing": p.missing, "method": method}
     e = interval(value, psi, p.cluster, bounds=BOTH, ends=BOTH, outcome=p.human, **more)
     return replace(e, noun="kappa")
 
@@ -122,7 +118,6 @@ def kappa(
     cluster: Any = None,
     weights: str | None = None,
     categories: Sequence[Any] | None = None,
-    level: float = 0.95,
 ) -> Estimate:
     """Cohen's kappa: (agreement - chance agreement) / (1 - chance agreement).
 
@@ -134,22 +129,22 @@ def kappa(
     0.667
     """
     p = _pairs(judge, human, cluster, categories)
-    return _kappa_of(p, weights, categories is not None, level)
+    return _kappa_of(p, weights, categories is not None)
 
 
 @takes_table("judge", "human", "cluster")
-def accuracy(judge: Any, human: Any, *, cluster: Any = None, level: float = 0.95) -> Estimate:
+def accuracy(judge: Any, human: Any, *, cluster: Any = None) -> Estimate:
     """The share of rows in which judge and human give the same verdict.
 
     >>> accuracy(["yes", "no", "no"], ["yes", "no", "yes"]).value
     0.6666666666666666
     """
     p = _pairs(judge, human, cluster)
-    return _same(p, level)
+    return _same(p)
 
 
-def _same(p: Pairs, level: float) -> Estimate:
-    e = mean(p.judge == p.human, cluster=p.cluster, level=level)
+def _same(p: Pairs) -> Estimate:
+    e = mean(p.judge == p.human, cluster=p.cluster)
     return replace(e, missing=p.missing, method="raw agreement", noun="agreement")
 
 
@@ -161,7 +156,6 @@ def agreement_difference(
     *,
     cluster: Any = None,
     measure: str = "kappa",
-    level: float = 0.95,
 ) -> Estimate:
     """By how much `new` agrees better with the human than `old`, on rows where all three are known.
 
@@ -178,26 +172,19 @@ def agreement_difference(
     named = dict(zip(("new", "old", "human"), columns, strict=True))
     (a, b, y), group, missing = complete(named, cluster)
     if measure == "accuracy":
-        gain = (a == y) * 1.0 - (b == y)
-        value, scale = (float(gain.mean()), 1.0) if len(y) else (math.nan, 1.0)
-        psi, bounds = (gain - value) / max(len(y), 1), BOTH
+        e = difference(a == y, b == y, cluster=group)
     else:
-        # a kappa has no range per row, so the rule of three asks for nothing more
-        scale, bounds, w = 0.0, (-2.0, 2.0), np.eye(len(levels))
-        one, two = (Pairs(levels, x.astype(int), y.astype(int), group, missing) for x in (a, b))
-        (first, psi), (second, less) = _influence(one, w), _influence(two, w)
-        value, psi = first - second, psi - less
-    more: dict[str, Any] = {"missing": missing, "level": level, "scale": scale}
-    outcome = y if measure == "kappa" else None
-    method = f"difference in {measure}"
-    e = interval(
-        value, psi, group, method=method, bounds=bounds, ends=BOTH, outcome=outcome, **more
-    )
-    return replace(e, noun=measure)
+        w = np.eye(len(levels))
+        pairs = [Pairs(levels, x.astype(int), y.astype(int), group, missing) for x in (a, b)]
+        (value, psi), (second, less) = (_influence(p, w) for p in pairs)
+        # a kappa has no range per row, so the rule of three asks for nothing more: scale 0
+        more: dict[str, Any] = {"bounds": (-2.0, 2.0), "ends": BOTH, "outcome": y, "scale": 0.0}
+        e = interval(value - second, psi - less, group, method="difference", **more)
+    return replace(e, missing=missing, method=f"difference in {measure}", noun=measure)
 
 
-@dataclass(frozen=True)
-class Agreement:
+@dataclass(frozen=True, repr=False)
+class Agreement(Shown):
     """A judge against people.
 
     confusion : counts (q, q), rows the judge. kappa, raw : estimates. rates : for each level of the
@@ -231,11 +218,6 @@ class Agreement:
         lines += ["", counts.rename_axis("judge \\ human").to_string()]
         return "\n".join([*lines, self.note] if self.note else lines)
 
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
-
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {
@@ -265,7 +247,6 @@ def agree(
     categories: Sequence[Any] | None = None,
     weights: str | None = None,
     threshold: float | None = None,
-    level: float = 0.95,
 ) -> Agreement:
     """The agreement of a judge with people in full; unknown rows are left out and counted.
 
@@ -279,11 +260,11 @@ def agree(
     for i in np.unique(p.human):
         here = p.human == i
         group = None if p.cluster is None else p.cluster[here]
-        rates[p.levels[i]] = mean(p.judge[here] == i, cluster=group, level=level)
-    raw, share = _same(p, level), p.table.sum(0) / max(len(p.human), 1)
+        rates[p.levels[i]] = mean(p.judge[here] == i, cluster=group)
+    raw, share = _same(p), p.table.sum(0) / max(len(p.human), 1)
     top, note = float(share.max(initial=0.0)), ""
     if raw.n and not raw.low > top:
         common = f"Always answering {p.levels[int(share.argmax())]!r} would agree in {number(top)}"
         note = f"{common}: raw agreement is not shown to be better."
-    k = _kappa_of(p, weights, categories is not None, level)
+    k = _kappa_of(p, weights, categories is not None)
     return Agreement(p.levels, p.table, k, raw, rates, top, note)

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .estimate import Estimate
-from .interval import t_quantile
+from .estimate import Estimate, t_quantile
 from .means import SAME, difference
 
 FEW = 100  # prompts below which a rare collapse may have gone undrawn

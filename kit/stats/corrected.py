@@ -10,8 +10,7 @@ import numpy as np
 
 from ..errors import DataError
 from .columns import codes, numbers, takes_table
-from .estimate import Estimate
-from .interval import OPEN, RARE, interval, too_rare
+from .estimate import OPEN, RARE, Estimate, interval, too_rare
 from .means import UNIT, binary, mean
 
 
@@ -85,7 +84,6 @@ def corrected(
     cluster: Any = None,
     weights: Any = None,
     answer: Any = None,
-    level: float = 0.95,
 ) -> Estimate:
     """The mean label that people would give to all rows: a pass rate, or a rubric score.
 
@@ -105,7 +103,7 @@ def corrected(
     if len(f) != len(y):
         raise DataError(f"{len(f)} verdicts, {len(y)} labels", where="judge, human")
     group, has = codes(cluster, len(f)), ~np.isnan(y)
-    more: dict[str, Any] = {"method": f"corrected by {int(has.sum())} labels", "level": level}
+    more: dict[str, Any] = {"method": f"corrected by {int(has.sum())} labels"}
     if design == "shifted":
         if weights is not None or answer is not None or not binary(y[has]):
             fix = 'pass and fail without weights, or design="random"'
@@ -122,7 +120,7 @@ def corrected(
     labelled = None if group is None else group[has]
     rare = too_rare(y[has], labelled) if binary(y[has]) else ""
     if rare and weights is None and answer is None:
-        alone = mean(y[has], cluster=labelled, level=level)
+        alone = mean(y[has], cluster=labelled)
         return replace(alone, method="labels alone", note=f"labels alone: {rare}")
     w, share = _shares(len(f), group, weights, answer)
     held = int(has.sum()) if labelled is None else len(np.unique(labelled))
@@ -147,7 +145,6 @@ def policy_difference(
     cluster: Any,
     weights: Any = None,
     answer: Any = None,
-    level: float = 0.95,
 ) -> Estimate:
     """The mean label of policy `new` less that of `old`, each corrected by its own labels.
 
@@ -179,6 +176,5 @@ def policy_difference(
         method="difference corrected by labels",
         bounds=(-1.0, 1.0) if plain else OPEN,
         ends=(-1.0, 1.0) if plain else None,
-        level=level,
         scale=1.0,
     )

@@ -1,11 +1,28 @@
-"""A number with its interval, the rows and clusters behind it, and how it was computed."""
+"""A number with its interval, and the one way in which all intervals are computed.
+
+A statistic is a value and the influence of each row on it. How alike the influences of one cluster
+are gives the design effect, and that the variance and Student's degrees of freedom. In a bounded
+range the limits have Wilson's form. Clusters of a kind that was not drawn are allowed for as Agresti
+& Coull (1998) do: two more at either end.
+"""
 
 from __future__ import annotations
 
 import html
 import math
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any
+
+import numpy as np
+
+LEAST = 2.0  # clusters of equal size (Kish) below which there is no interval
+RARE = 5  # clusters that must hold the rarest outcome of a statistic that conditions on outcomes
+NOISE = 0.5  # standard errors by which likeness within clusters is drawn up
+PULL = 0.25  # clusters' worth of likeness 1 that is mixed in, for where few clusters tell it
+UNSEEN = 2.0  # clusters that may not have been drawn
+Range = tuple[float, float]
+OPEN = (-math.inf, math.inf)
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -36,8 +53,18 @@ def band(low: float, high: float, digits: int = 2) -> str:
     return f"[{number(down, digits)}, {number(up, digits)}]"
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Shown:
+    """Base of results: `str(result)` is what a prompt and a notebook show."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+@dataclass(frozen=True, repr=False)
+class Estimate(Shown):
     """A value with its interval [low, high]; NaN where there is none, and `note` says why.
 
     n : known rows. n_clusters : their clusters, None when every row is its own. missing : unknown
@@ -68,8 +95,6 @@ class Estimate:
             text += f" in {self.n_clusters} clusters"
         return text + (f", {self.missing} unknown" if self.missing else "")
 
-    __repr__ = __str__
-
     def __float__(self) -> float:
         return float(self.value)
 
@@ -91,15 +116,8 @@ class Estimate:
     def scaled(self, by: float) -> Estimate:
         """The estimate in other units, for example percentage points: `e.scaled(100)`."""
         low, high = sorted((by * self.low, by * self.high))
-        size = abs(by)
-        return replace(
-            self,
-            value=by * self.value,
-            low=low,
-            high=high,
-            se=size * self.se,
-            scale=size * self.scale,
-        )
+        sizes = {"se": abs(by) * self.se, "scale": abs(by) * self.scale}
+        return replace(self, value=by * self.value, low=low, high=high, **sizes)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values; `Estimate(**d)` reads them back."""
@@ -110,3 +128,117 @@ class Estimate:
         from ..plots import forest
 
         return forest({self.noun or self.method: self}, **options)
+
+
+@lru_cache(4096)
+def t_quantile(level: float, df: float) -> float:
+    """Two-sided Student quantile; infinite df gives the normal one."""
+    from scipy import special
+
+    tail = (1 + level) / 2
+    return float(special.ndtri(tail) if math.isinf(df) else special.stdtrit(df, tail))
+
+
+def wilson(share: float, n: float, quantile: float = 1.959964) -> Range:
+    """Wilson's limits (1927) of a share of n rows; n may be effective rows.
+
+    >>> [round(x, 4) for x in wilson(1.0, 10)]
+    [0.7225, 1.0]
+    """
+    square = quantile * quantile
+    middle = share + square / (2 * n)
+    half = quantile * math.sqrt(share * (1 - share) / n + square / (2 * n) ** 2)
+    low, high = (middle - half) / (1 + square / n), (middle + half) / (1 + square / n)
+    return (0.0 if share <= 0 else low), (1.0 if share >= 1 else high)
+
+
+def spread(psi: np.ndarray, group: np.ndarray | None) -> tuple[float, float, float]:
+    """Variance of a statistic, its degrees of freedom, and how many clusters the rows are worth.
+
+    psi : (n,) influences.
+
+    The worth is the number of clusters of equal size that tell as much (Kish 1965).
+    """
+    n, square = len(psi), float(psi @ psi)
+    if group is None:
+        return square * n / max(n - 1, 1), math.inf, float(n)
+    size, total = np.bincount(group).astype(float), np.bincount(group, psi)
+    c, worth = len(size), float(n**2 / (size @ size))
+    robust = float(total @ total) * c / max(c - 1, 1)
+    pairs = float(size @ (size - 1))
+    if pairs == 0 or square < 1e-24:
+        return robust, max(worth - 1, 1.0), worth
+    alike = min(max((robust - square) / (square / n * pairs), 0.0), 1.0)
+    # The moment estimate is noisy: too small a likeness costs coverage, too large a one only width.
+    alike += NOISE * (1 - alike) * math.sqrt(2 / pairs)
+    each = np.bincount(group, psi * psi)
+    tell = square**2 / float(each @ each)
+    alike = (tell * alike + PULL) / (tell + PULL)
+    effect = 1 + alike * (size - 1)
+    model = square / (n - 1) * float(size @ effect)
+    return max(model, robust), max(effect.sum() ** 2 / float(effect @ effect) - 1, 1.0), worth
+
+
+def too_rare(outcome: np.ndarray, group: np.ndarray | None) -> str:
+    """Why there is no interval: the rarest outcome lies in too few clusters. Else empty."""
+    unit = np.arange(len(outcome)) if group is None else group
+    held = [np.count_nonzero(np.bincount(unit[outcome == v])) for v in np.unique(outcome)]
+    fewest = min(held) if len(held) > 1 else 0
+    if fewest >= RARE:
+        return ""
+    return f"the rarest outcome lies in {fewest} clusters, {RARE} are needed"
+
+
+def interval(
+    value: float,
+    psi: np.ndarray,
+    group: np.ndarray | None,
+    *,
+    method: str,
+    bounds: Range = OPEN,
+    ends: Range | None = None,
+    outcome: np.ndarray | None = None,
+    missing: int = 0,
+    level: float = 0.95,
+    scale: float = math.nan,
+) -> Estimate:
+    """The estimate with its interval, or with a note that says why there is none.
+
+    psi : (n,), what each row adds to `value` beyond what was expected; they sum to about 0. group :
+    (n,) cluster numbers from 0, or None. bounds : the range that the value can have. ends : what a
+    cluster that was not drawn may be worth. outcome : (n,) levels that each need five clusters.
+    """
+    n, c = len(psi), None if group is None else int(group.max(initial=-1)) + 1
+    out = Estimate(
+        value, n=n, n_clusters=c, method=method, missing=missing, level=level, scale=scale
+    )
+    if n == 0 or math.isnan(value):
+        return replace(out, note="there are no known rows" if n == 0 else "it is undefined here")
+    variance, df, worth = spread(psi, group)
+    if worth < LEAST:
+        what = f"too few clusters: the rows are worth {worth:.1f} of equal size"
+        return replace(out, note=f"{what}, {LEAST:g} are needed")
+    if outcome is not None and (note := too_rare(outcome, group)):
+        return replace(out, note=note)
+    se = math.sqrt(variance)
+    if not math.isinf(bounds[1] - bounds[0]):
+        low, high = _in_range(value, se, t_quantile(level, df), worth, bounds)
+    elif se < 1e-12:
+        return replace(out, note="all rows are equal: no interval without a range")
+    else:
+        half = t_quantile(level, worth - 1 if math.isinf(df) else df) * se
+        low, high = value - half, value + half
+    if ends is not None:
+        down, up = (UNSEEN / (worth + UNSEEN) * (end - value) for end in ends)
+        low = value - math.hypot(value - low, min(down, 0.0))
+        high = value + math.hypot(high - value, max(up, 0.0))
+    return replace(out, low=max(low, bounds[0]), high=min(high, bounds[1]), se=se)
+
+
+def _in_range(value: float, se: float, quantile: float, worth: float, bounds: Range) -> Range:
+    """Wilson's limits on as many rows as would give this standard error."""
+    wide = bounds[1] - bounds[0]
+    share = min(max((value - bounds[0]) / wide, 0.0), 1.0)
+    rows = worth if se < 1e-12 else max(share * (1 - share), 1e-12) / (se / wide) ** 2
+    low, high = wilson(share, rows, quantile)
+    return bounds[0] + wide * low, bounds[0] + wide * high

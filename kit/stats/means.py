@@ -10,10 +10,11 @@ import numpy as np
 
 from ..errors import DataError
 from .columns import complete, numbers, takes_table
-from .estimate import Estimate
-from .interval import OPEN, Range, interval
+from .estimate import OPEN, Estimate, Range, interval
 
 UNIT = (0.0, 1.0)
+BOTH = (-1.0, 1.0)
+SAME = "the same by construction: every row is equal"
 
 
 def binary(x: np.ndarray) -> bool:
@@ -24,7 +25,7 @@ def binary(x: np.ndarray) -> bool:
 def _extremes(x: np.ndarray, group: np.ndarray | None) -> Range:
     """The lowest and highest mean of a cluster."""
     means = x if group is None else np.bincount(group, x) / np.bincount(group)
-    return float(means.min()), float(means.max())
+    return float(means.min(initial=math.inf)), float(means.max(initial=-math.inf))
 
 
 @takes_table("values", "cluster", "weights")
@@ -49,37 +50,31 @@ def mean(
     x = numbers(values, "values", *bounds)
     w = np.ones(len(x)) if weights is None else numbers(weights, "weights", 0.0)
     (x, w), group, missing = complete({"values": x, "weights": w}, cluster)
-    if not len(x) or w.sum() <= 0:
-        note = "there are no known rows"
-        return Estimate(math.nan, missing=missing, method="mean", note=note, level=level)
-    w = w / w.sum()
-    value, ends = float(w @ x), _extremes(x, group)
+    w = w / w.sum() if w.any() else w * math.nan
+    value, ends = float(w @ x) if len(x) else math.nan, _extremes(x, group)
     if bounds == OPEN and binary(x):
         # Wilson's form alone is right for independent shares; likeness in clusters calls for more
         bounds, ends = UNIT, None if group is None else UNIT
-    psi = w * (x - value)
-    return interval(
-        value, psi, group, method="mean", bounds=bounds, ends=ends, missing=missing, level=level
-    )
+    more: dict[str, Any] = {"method": "mean", "missing": missing, "level": level}
+    return interval(value, w * (x - value), group, bounds=bounds, ends=ends, **more)
 
 
 @takes_table("values", "cluster")
 def worst_and_best(
-    values: Any, *, cluster: Any = None, bounds: Range = UNIT, level: float = 0.95
+    values: Any, *, cluster: Any = None, bounds: Range = UNIT
 ) -> dict[str, Estimate]:
     """The mean of the known rows, and the means if all unknown rows were 0, and were 1.
+
+    bounds : the values to put there instead of 0 and 1.
 
     >>> {k: e.value for k, e in worst_and_best([1, 1, None, 0]).items()}
     {'worst': 0.5, 'known rows': 0.6666666666666666, 'best': 0.75}
     """
-    x, (low, high) = numbers(values, "values", *bounds), bounds
-    columns = {
-        "worst": np.nan_to_num(x, nan=low),
-        "known rows": x,
-        "best": np.nan_to_num(x, nan=high),
-    }
+    x = numbers(values, "values", *bounds)
+    worst, best = (np.nan_to_num(x, nan=end) for end in bounds)
     span = OPEN if bounds == UNIT else bounds
-    return {k: mean(v, cluster=cluster, bounds=span, level=level) for k, v in columns.items()}
+    columns = {"worst": worst, "known rows": x, "best": best}
+    return {name: mean(v, cluster=cluster, bounds=span) for name, v in columns.items()}
 
 
 @takes_table("new", "old", "cluster")
@@ -90,37 +85,24 @@ def difference(
 
     new, old : (n,) scores of the same rows; a row in which one is unknown is left out and counted.
     bounds : the range of a score, where there is one. With 8 to 12 prompts and skewed scores the
-    interval holds the truth in .67 to .86 of samples; `claim` therefore asks for more below 100
-    prompts.
+    interval holds the truth in .67 to .86 of samples; `claim` asks for more below 100 prompts.
 
     >>> print(difference([1, 1, 1, 0, 1, 1], [0, 1, 0, 0, 0, 1]))
     .500 [-.13, .83], n=6
     """
     columns = {"new": numbers(new, "new", *bounds), "old": numbers(old, "old", *bounds)}
     (a, b), group, missing = complete(columns, cluster)
-    method = "paired difference"
-    if not len(a):
-        note = "there are no known rows"
-        return Estimate(math.nan, missing=missing, method=method, note=note, level=level)
-    d, shares = a - b, binary(a) and binary(b)
-    wide = 1.0 if shares else bounds[1] - bounds[0]
-    inside = min(a.min(), b.min()) >= 0 and max(a.max(), b.max()) <= 1
-    drop = float(max(a.max(), b.max()) - min(a.min(), b.min()))
-    e = interval(
-        float(d.mean()),
-        (d - d.mean()) / len(d),
-        group,
-        method=method,
-        bounds=(-wide, wide),
-        ends=(-1.0, 1.0) if shares else _extremes(d, group),
-        missing=missing,
-        level=level,
-        scale=min(wide, 1.0 if inside else drop),
-    )
-    return replace(e, note=SAME) if not d.any() else e
-
-
-SAME = "the same by construction: every row is equal"
+    d, ends, wide = a - b, _extremes(a - b, group), bounds[1] - bounds[0]
+    if binary(a) and binary(b):
+        wide, ends = 1.0, BOTH
+    both = np.append(a, b)
+    in_unit = both.min(initial=0) >= 0 and both.max(initial=1) <= 1
+    more: dict[str, Any] = {"method": "paired difference", "missing": missing, "level": level}
+    more["scale"] = min(wide, 1.0 if in_unit else float(np.ptp(both)))
+    value = float(d.mean()) if len(d) else math.nan
+    psi = (d - value) / max(len(d), 1)
+    e = interval(value, psi, group, bounds=(-wide, wide), ends=ends, **more)
+    return e if d.any() or not len(d) else replace(e, note=SAME)
 
 
 @takes_table("values", "cluster")
@@ -145,11 +127,12 @@ def over_seeds(values: Any, *, seeds: Any = None, bounds: Range = OPEN) -> Estim
     >>> print(over_seeds([0.5, 0.6, 0.7]))
     .600 [.35, .85], n=3
     """
-    labels = list(range(len(values)) if seeds is None else seeds)
-    if len(labels) != len(values) or len(set(labels)) < len(labels):
-        fix = "one value for each seed"
+    x = numbers(values, "values", *bounds)
+    labels = range(len(x)) if seeds is None else list(seeds)
+    if not len(labels) == len(x) == len(set(labels)):
+        fix = "pass one value for each seed"
         raise DataError("a seed occurs twice, or has no value", where="seeds", fix=fix)
-    (x,), _, missing = complete({"values": numbers(values, "values", *bounds)}, None)
+    x, missing = x[~np.isnan(x)], int(np.isnan(x).sum())
     value = float(x.mean()) if len(x) else math.nan
     psi = (x - value) / max(len(x), 1)
     e = interval(value, psi, None, method="t over seeds", missing=missing)
@@ -158,23 +141,19 @@ def over_seeds(values: Any, *, seeds: Any = None, bounds: Range = OPEN) -> Estim
 
 def _area(score: np.ndarray, right: np.ndarray) -> tuple[float, np.ndarray]:
     """The area under the ROC curve, and the influence (n,) of each row (DeLong et al. 1988)."""
-    from scipy.stats import rankdata
-
-    hit = right == 1
-    rank, within = rankdata(score), np.empty(len(score))
-    for side in (hit, ~hit):
-        within[side] = rankdata(score[side])
-    n1, n0 = int(hit.sum()), int((~hit).sum())
-    below = rank - within  # rows of the other kind that score lower, ties half
-    area = float(below[hit].sum() / (n1 * n0))
-    place = np.where(hit, below / n0, 1 - below / n1)
-    return area, (place - area) / np.where(hit, n1, n0)
+    _, at, count = np.unique(score, return_inverse=True, return_counts=True)
+    hits = np.bincount(at, right)
+    misses = count - hits
+    # the share of the other kind that scores lower, ties half
+    n1, n0 = hits.sum(), misses.sum()
+    misses_below, hits_below = (np.cumsum(k) - k / 2 for k in (misses, hits))
+    area = float(hits @ misses_below / (n1 * n0))
+    place = np.where(right == 1, misses_below[at] / n0, 1 - hits_below[at] / n1)
+    return area, (place - area) / np.where(right == 1, n1, n0)
 
 
 @takes_table("score", "correct", "against", "cluster")
-def auroc(
-    score: Any, correct: Any, *, against: Any = None, cluster: Any = None, level: float = 0.95
-) -> Estimate:
+def auroc(score: Any, correct: Any, *, against: Any = None, cluster: Any = None) -> Estimate:
     """The chance that a right row scores above a wrong one; ties count half.
 
     score : (n,) numbers. correct : (n,) of 0 and 1. against : a second score (n,); then the result
@@ -189,14 +168,13 @@ def auroc(
     (s, y, *other), group, missing = complete(columns, cluster)
     if not binary(y):
         raise DataError("an outcome is neither 0 nor 1", where="correct")
-    more: dict[str, Any] = {"outcome": y, "missing": missing, "level": level}
     if y.all() or not y.any():
-        e = Estimate(math.nan, n=len(y), missing=missing, level=level)
-        return replace(e, method="AUROC", note="right and wrong rows are needed")
+        note = "right and wrong rows are needed"
+        return Estimate(math.nan, n=len(y), missing=missing, method="AUROC", note=note)
+    more: dict[str, Any] = {"outcome": y, "missing": missing}
     value, psi = _area(s, y)
     if not other:
         return interval(value, psi, group, method="AUROC", bounds=UNIT, ends=UNIT, **more)
     second, less = _area(other[0], y)
-    change = value - second
-    more |= {"method": "change in AUROC", "bounds": (-1.0, 1.0), "scale": 0.0}
-    return interval(change, psi - less, group, **more)
+    more |= {"method": "change in AUROC", "bounds": BOTH, "scale": 0.0}
+    return interval(value - second, psi - less, group, **more)
