@@ -58,16 +58,22 @@ def _grades(rows: list[Grade]) -> pd.DataFrame:
 def labels_of(human: Any) -> pd.DataFrame:
     """Columns task, response, criterion, human: the mean label over raters.
 
-    NaN where every rater said unknown, or where raters split evenly between met and unmet.
+    NaN where every rater chose unknown, or where raters split evenly between met and unmet.
     """
     rows = [v for v in getattr(human, "verdicts", human) if v.judge.startswith("human")]
-    data = [(*v.ids, v.value, v.meta.get("inclusion")) for v in rows]
-    frame = pd.DataFrame(data, columns=[*IDS, "human", "inclusion"]).astype({"human": float})
+    data = [(*v.ids, v.value, v.status != "level", v.meta.get("inclusion")) for v in rows]
+    columns = [*IDS, "human", "binary", "inclusion"]
+    frame = pd.DataFrame(data, columns=columns).astype({"human": float})
     labels = frame.groupby(IDS, as_index=False, sort=False).agg(
-        human=("human", "mean"), sides=("human", "nunique"), inclusion=("inclusion", "first")
+        human=("human", "mean"),
+        sides=("human", "nunique"),
+        binary=("binary", "all"),
+        inclusion=("inclusion", "first"),
     )
-    labels.loc[(labels["human"] == 0.5) & (labels["sides"] > 1), "human"] = np.nan
-    return labels.drop(columns="sides")
+    # The mean of two levels may be .5 and still be a label; one met and one unmet are a tie.
+    tie = labels["binary"] & (labels["human"] == 0.5) & (labels["sides"] > 1)
+    labels.loc[tie, "human"] = np.nan
+    return labels.drop(columns=["sides", "binary"])
 
 
 def _with_labels(frame: pd.DataFrame, human: Any) -> pd.DataFrame:
