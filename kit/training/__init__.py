@@ -1,1 +1,32 @@
-"""To be written."""
+"""Training on rubric rewards with TRL's own trainers: SFT, DPO, GRPO, and what they gained on held-out prompts."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_HOME = {
+    "settings": "Settings build presets renames translate",
+    "config": "job_of",
+    "models": "policy messages tiny_model tiny_tokenizer import_unsloth",
+    "fast": "Copy logps",
+    "reward": "Reward reward_function",
+    "rows": "pairs estimates of_answers",
+    "monitor": "health summary",
+    "evaluation": "Evaluation gain passes by_kind comparison",
+    "trainers": "grpo_trainer supervised_trainer order",
+    "forecast": "Forecast",
+    "export": "card export merge push_to_hub",
+    "result": "Result",
+    "run": "train",
+    "stored": "stored StoredRun over_seeds ladder",
+}
+_MODULE = {name: module for module, names in _HOME.items() for name in names.split()}
+__all__ = list(_MODULE)
+
+
+def __getattr__(name: str) -> Any:
+    """Names load their module at the first use, so that `import kit.training` is cheap."""
+    if name not in _MODULE:
+        raise AttributeError(f"module 'kit.training' has no attribute {name!r}")
+    return getattr(import_module(f".{_MODULE[name]}", __name__), name)

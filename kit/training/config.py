@@ -1,0 +1,294 @@
+"""A config file as a job: tasks, held-out tasks, judge, reward, stages with their settings."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..errors import DataError, MissingError
+from ..records import Response, Task, group
+from ..system import paths, profiles
+from ..system.settings import Share, load, make
+from .rows import Source
+from .settings import CONFIGS, NAMES, Settings, build, translate
+
+logger = logging.getLogger(__name__)
+
+
+class Stage(msgspec.Struct, frozen=True, kw_only=True):
+    """One stage of a job. rows : what SFT or DPO learns from. aside : the next stage does not build on it."""
+
+    name: str
+    settings: Settings
+    rows: str | Source | None = None
+    aside: bool = False
+
+
+class Keys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The keys of a config beside its settings.
+
+    tasks, heldout : files, beside the config or in the data folder. kinds : only tasks of these kinds.
+    ask : a sentence behind every prompt; "form" is the stated form (answer and confidence). system : of every task.
+    train_ratio, data_seed : hold out whole prompts at random. holdout_by, holdout : hold out groups, such as tissues.
+    rows : what SFT or DPO learns from. stages : a chain. profiles : profile -> values that replace these.
+    """
+
+    tasks: str | None = None
+    heldout: str | None = None
+    kinds: tuple[str, ...] | None = None
+    ask: str | None = None
+    system: str | None = None
+    train_ratio: Share | None = None
+    data_seed: int = 42
+    holdout_by: str | None = None
+    holdout: str | tuple[str, ...] | None = None
+    judge: str | dict[str, Any] | None = None
+    reward: str | dict[str, Any] = "rubric"
+    rows: str | dict[str, Any] | None = None
+    out: str | None = None
+    ledger: str | None = None
+    stages: tuple[dict[str, Any], ...] = ()
+    profiles: dict[str, dict[str, Any]] = {}
+
+
+KEYS = Keys.__struct_fields__
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """What a training needs. responses : answers of the tasks' file, which SFT and DPO learn from."""
+
+    stages: tuple[Stage, ...]
+    tasks: tuple[Task, ...]
+    heldout: tuple[Task, ...]
+    responses: tuple[Response, ...] = ()
+    judge: Any = None
+    reward: Any = "rubric"
+    out: Path
+    ledger: Any = None
+    chain: bool = False
+
+
+def job_of(
+    source: Any,
+    settings: Any = None,
+    *,
+    changes: Mapping[str, Any],
+    judge: Any = None,
+    reward: Any = None,
+    heldout: Any = None,
+    out: Any = None,
+    ledger: Any = None,
+) -> Job:
+    """A job from a config (name, file or mapping) or from tasks, with the caller's changes."""
+    from ..data import tasks_of
+
+    values, beside, name = config_of(source)
+    tasks = None if values else source
+    changes = dict(changes)
+    profile = profiles.resolve(changes.pop("profile", None)).name
+    where = f"config {name}"
+    settings = {"preset": settings} if isinstance(settings, str) else settings
+    if isinstance(settings, Settings):
+        settings = msgspec.structs.asdict(settings)
+    names = [*KEYS, *NAMES, "preset"]
+    values = translate({**values, **(settings or {})}, names, where=where)
+    over = translate({**values.get("profiles", {}).get(profile, {})}, names, where=where)
+    changes = translate(changes, names, where="changes")
+    values = merged(values, over, changes)
+    keys = make(Keys, {k: values.pop(k) for k in KEYS if k in values}, where=where)
+    rows = keys.stages or ({"rows": keys.rows},)
+    if keys.rows is not None and keys.stages:
+        raise DataError(
+            "rows of a chain belong to its stages", where=where, fix="stages: [{rows: ...}]"
+        )
+    stages = tuple(
+        stage_of(row, values, {**over, **changes}, profile, f"{where}, stage {n}")
+        for n, row in enumerate(rows, 1)
+    )
+    if len({s.name for s in stages} | {"start"}) < len(stages) + 1:
+        raise DataError("two stages have one name", where=where, fix="name: a name for each")
+    if tasks is None and keys.tasks:
+        tasks = read_tasks(keys.tasks, beside, where)
+    every = prepared(tasks_of(tasks) if tasks is not None else [], keys, where)
+    other = (
+        heldout if heldout is not None else keys.heldout and read_tasks(keys.heldout, beside, where)
+    )
+    train, held = split(every, keys, where, None if other is None else tasks_of(other))
+    folder = Path(out or keys.out or name).expanduser()
+    return Job(
+        stages=tuple(with_file(s, beside, where) for s in stages),
+        tasks=tuple(train),
+        heldout=tuple(held),
+        responses=tuple(getattr(tasks, "responses", ())),
+        judge=keys.judge if judge is None else judge,
+        reward=keys.reward if reward is None else reward,
+        out=folder if folder.is_absolute() else paths.runs() / folder,
+        ledger=ledger if ledger is not None else keys.ledger,
+        chain=bool(keys.stages),
+    )
+
+
+def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Later layers win; `options` are joined."""
+    out: dict[str, Any] = {}
+    for layer in layers:
+        options = {**out.get("options", {}), **layer.get("options", {})}
+        out = {**out, **layer, **({"options": options} if options else {})}
+    return out
+
+
+def config_of(source: Any) -> tuple[dict[str, Any], Path | None, str]:
+    """(values, folder, name) of a config; values are empty for tasks and data files."""
+    if isinstance(source, Mapping):
+        return dict(source), None, "training"
+    if not isinstance(source, str | Path):
+        return {}, None, "training"
+    path = CONFIGS / f"{source}.yaml"
+    path = path if path.is_file() else Path(source).expanduser()
+    if path.suffix in (".yaml", ".yml"):
+        return load(path), path.parent, path.stem
+    if path.is_file():
+        return {}, path.parent, path.stem
+    names = ", ".join(
+        sorted(p.stem for p in CONFIGS.glob("*.yaml") if p.stem not in ("names", "presets"))
+    )
+    raise MissingError(
+        "there is no such config", where=str(source), fix=f"a YAML file, or one of {names}"
+    )
+
+
+def stage_of(row: Mapping[str, Any], shared: Any, over: Any, profile: str, where: str) -> Stage:
+    """A stage from its row in `stages`, the shared settings, and what replaces both."""
+    names = ["name", "aside", "rows", "preset", *NAMES]
+    row = translate(row, names, where=where)
+    over = {k: v for k, v in over.items() if k in (*NAMES, "preset") and k != "stage"}
+    values = merged(shared, {k: v for k, v in row.items() if k in (*NAMES, "preset")}, over)
+    settings = build(values, profile=profile, where=where)
+    rows = row.get("rows")
+    if isinstance(rows, Mapping):
+        rows = make(Source, rows, where=f"{where}, rows")
+    return Stage(
+        name=str(row.get("name", settings.stage)),
+        settings=settings,
+        rows=rows,
+        aside=bool(row.get("aside", False)),
+    )
+
+
+def with_file(stage: Stage, beside: Path | None, where: str) -> Stage:
+    """The stage with the path of its file."""
+    if not isinstance(stage.rows, str):
+        return stage
+    return msgspec.structs.replace(stage, rows=str(find(stage.rows, beside, where)))
+
+
+def find(name: str, beside: Path | None, where: str) -> Path:
+    """A file: from here, beside the config, or in the data folder."""
+    for path in (Path(name).expanduser(), *([beside / name] if beside else []), paths.data(name)):
+        if path.is_file():
+            return path
+    raise MissingError(f"there is no file {name!r}", where=where, fix="write its path")
+
+
+def read_tasks(name: str, beside: Path | None, where: str) -> Any:
+    """The rubric set of a file, or of a data set of the hub."""
+    from ..data import load as read
+
+    return read(name if name.startswith("hf://") else find(name, beside, where))
+
+
+def prepared(tasks: Sequence[Task], keys: Keys, where: str) -> list[Task]:
+    """The tasks of the wanted kinds, with what the config asks of all."""
+    from ..checks import Form
+
+    if keys.kinds is not None:
+        tasks = [t for t in tasks if t.kind in keys.kinds]
+        if lost := set(keys.kinds) - {t.kind for t in tasks}:
+            raise DataError(
+                f"no task is of the kind {', '.join(sorted(lost))}", where=f"{where}, key kinds"
+            )
+    out = []
+    for t in tasks:
+        more = {} if keys.system is None else {"system": keys.system}
+        if keys.ask:
+            more["prompt"] = (
+                f"{t.prompt}\n\n{Form().ask(t)}" if keys.ask == "form" else f"{t.prompt} {keys.ask}"
+            )
+        out.append(msgspec.structs.replace(t, **more))
+    return out
+
+
+def split(
+    tasks: Sequence[Task], keys: Keys, where: str, other: Sequence[Task] | None = None
+) -> tuple[list[Task], list[Task]]:
+    """(tasks to train on, held-out tasks). Rows that are marked as held out are never trained on.
+
+    other : held-out tasks of their own. A task whose prompt is held out under another id is left out, too.
+    """
+    train = [t for t in tasks if not t.held_out]
+    held = [t for t in tasks if t.held_out]
+    if other is not None:
+        if both := {t.id for t in train} & {t.id for t in other}:
+            raise DataError(
+                f"{len(both)} held-out tasks are also trained on",
+                where=f"{where}, task {min(both)!r}",
+                fix="hold out other tasks: a gain on trained prompts shows nothing",
+            )
+        held = prepared(other, keys, where) if keys.ask or keys.system else list(other)
+    elif keys.holdout is not None or keys.holdout_by is not None or keys.train_ratio is not None:
+        ids = chosen(train, keys, where)
+        held += [t for t in train if t.id in ids]
+    prompts = {t.conversation for t in held}
+    ids = {t.id for t in held}
+    rest = [t for t in train if t.id not in ids and t.conversation not in prompts]
+    twins = len(train) - len(rest) - sum(t.id in ids for t in train)
+    if twins:
+        logger.warning("%s: %d tasks are left out, since their prompt is held out", where, twins)
+    return rest, held
+
+
+def chosen(tasks: Sequence[Task], keys: Keys, where: str) -> set[str]:
+    """Ids that the config holds out: named groups, a share of the groups, or a share of the prompts."""
+    share = 1 - (0.9 if keys.train_ratio is None else keys.train_ratio)
+    if keys.holdout_by is None and keys.holdout is None:
+        parts = group((t.conversation, t.id) for t in tasks)
+    else:
+        by = keys.holdout_by or "group"
+        parts = group((value_of(t, by, where), t.id) for t in tasks)
+    if keys.holdout is not None:
+        named = [keys.holdout] if isinstance(keys.holdout, str) else keys.holdout
+        of = {str(k).casefold(): ids for k, ids in parts.items()}
+        if lost := [n for n in named if n.casefold() not in of]:
+            raise DataError(
+                f"there is no group {lost[0]!r}",
+                where=f"{where}, key holdout",
+                fix=f"one of {sorted(of)[:20]}",
+            )
+        return {i for n in named for i in of[n.casefold()]}
+    out: set[str] = set()
+    for part in random.Random(keys.data_seed).sample(sorted(parts, key=str), len(parts)):
+        if len(out) >= round(share * len(tasks)):
+            break
+        out |= set(parts[part])
+    return out
+
+
+def value_of(task: Task, by: str, where: str) -> Any:
+    """The field of a task that groups are held out by: group (a tissue), kind, or one in meta."""
+    fields = {
+        "group": task.group,
+        "tissue": task.group,
+        "kind": task.kind,
+        "question_type": task.kind,
+    }
+    value = fields.get(by) if fields.get(by) is not None else task.meta.get(by)
+    if value is None:
+        raise DataError(
+            f"the task has no {by!r} to hold out by", where=f"{where}, task {task.id!r}"
+        )
+    return value

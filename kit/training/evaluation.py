@@ -1,0 +1,312 @@
+"""Held-out answers before and after: sampled, graded, stored, and compared prompt by prompt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..errors import DataError
+from ..records import Grade, Response, Task, from_json, group, to_json
+from ..stats import Estimate, difference, mean, per_cluster
+from ..system import paths
+from ..system.device import import_torch
+from ..system.progress import bar
+from .models import messages, prompt_ids
+
+BATCH = 32  # prompts that are answered at once
+
+
+def sample(
+    model: Any,
+    tokenizer: Any,
+    tasks: Sequence[Task],
+    *,
+    name: str,
+    samples: int,
+    temperature: float,
+    most: int,
+    seed: int,
+    generate: Callable[[Sequence[Sequence[int]], Any], list[list[int]]] | None = None,
+) -> list[Response]:
+    """Answers to each task, with exp(mean log-probability of the tokens) as their confidence.
+
+    temperature : 0 is greedy. most : tokens of an answer. generate : a faster way than model.generate.
+    The random numbers are the evaluation's own: a run with and without evaluations trains alike.
+    """
+    torch = import_torch()
+    from transformers import GenerationConfig
+
+    config = GenerationConfig(
+        max_new_tokens=most,
+        do_sample=temperature > 0,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=ends_of(model, tokenizer),
+        **({"temperature": temperature, "top_k": 0} if temperature else {}),
+    )
+    todo = [(t, prompt_ids(tokenizer, messages(t))) for t in tasks for _ in range(samples)]
+    out: list[Response] = []
+    training = model.training
+    model.eval()
+    with torch.no_grad(), torch.random.fork_rng():
+        torch.manual_seed(seed)
+        for at in bar(range(0, len(todo), BATCH), desc=f"answers, {name}"):
+            part = todo[at : at + BATCH]
+            prompts = [ids for _, ids in part]
+            answers = (generate or _plain(model, tokenizer))(prompts, config)
+            chances = _confidence(model, tokenizer, prompts, answers)
+            for (task, _), ids, chance in zip(part, answers, chances, strict=True):
+                out.append(
+                    Response(
+                        task_id=task.id,
+                        id=f"{name}-{len(out)}",
+                        text=tokenizer.decode(ids, skip_special_tokens=True).strip(),
+                        source=name,
+                        truncated=ids[-1] not in config.eos_token_id,
+                        confidence=chance,
+                    )
+                )
+    model.train(training)
+    return out
+
+
+def ends_of(model: Any, tokenizer: Any) -> list[int]:
+    """Every id that ends an answer."""
+    ids = model.generation_config.eos_token_id
+    return sorted({*([ids] if isinstance(ids, int) else ids or []), tokenizer.eos_token_id})
+
+
+def _plain(model: Any, tokenizer: Any) -> Callable[..., list[list[int]]]:
+    def generate(prompts: Sequence[Sequence[int]], config: Any) -> list[list[int]]:
+        rows = tokenizer.pad({"input_ids": [list(p) for p in prompts]}, return_tensors="pt")
+        rows = rows.to(model.device)
+        new = model.generate(**rows, generation_config=config)[:, rows["input_ids"].shape[1] :]
+        return [cut(row, config.eos_token_id) for row in new.tolist()]
+
+    return generate
+
+
+def cut(row: list[int], ends: Sequence[int]) -> list[int]:
+    """The tokens up to and with the first end token."""
+    return row[: next((i + 1 for i, t in enumerate(row) if t in ends), len(row))]
+
+
+def _confidence(
+    model: Any, tokenizer: Any, prompts: Sequence[Sequence[int]], answers: Sequence[list[int]]
+) -> list[float]:
+    """exp(mean log-probability) of each answer at temperature 1, eight rows at a time."""
+    torch, out = import_torch(), []
+    for at in range(0, len(prompts), 8):
+        rows = list(zip(prompts[at : at + 8], answers[at : at + 8], strict=True))
+        width = max(len(a) for _, a in rows)
+        # answers end at the right edge, so that their logits are the last ones of each row
+        ids = tokenizer.pad({"input_ids": [[*p, *a] for p, a in rows]}, return_tensors="pt").to(
+            model.device
+        )
+        logits = model(**ids, logits_to_keep=width + 1, use_cache=False).logits[:, :-1]
+        logp = logits.float().log_softmax(-1).gather(-1, ids["input_ids"][:, -width:, None])[..., 0]
+        out += [
+            math.exp(float(lp[width - len(a) :].mean()))
+            for lp, (_, a) in zip(logp, rows, strict=True)
+        ]
+    return [min(1.0, x) if x == x else 0.0 for x in out] if torch else out
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """Answers to held-out prompts and their grades, in the same order."""
+
+    name: str
+    responses: tuple[Response, ...]
+    grades: tuple[Grade, ...]
+
+    @property
+    def clusters(self) -> list[str]:
+        """The task of each answer."""
+        return [r.task_id for r in self.responses]
+
+    @property
+    def rewards(self) -> list[float | None]:
+        """The reward of each answer, None where unknown."""
+        return [g.score for g in self.grades]
+
+    def strict(self, tasks: Sequence[Task]) -> list[float | None]:
+        """1 where an answer is right as a whole, 0 where not, None where that is unknown; see `passes`."""
+        by_id = {t.id: t for t in tasks}
+        return [
+            passes(by_id[r.task_id], r, g) for r, g in zip(self.responses, self.grades, strict=True)
+        ]
+
+    @cached_property
+    def stated(self) -> list[float | None]:
+        """The confidence that each answer ends with, None where it states none."""
+        from ..checks import stated_confidence
+
+        values = stated_confidence([r.text for r in self.responses]).values
+        return [None if math.isnan(x) else float(x) for x in values]
+
+    def mean(self, values: Sequence[float | None] | None = None) -> Estimate:
+        """The mean over prompts of a value of each answer (default: the reward)."""
+        return mean(per_cluster(self.rewards if values is None else values, self.clusters))
+
+    def save(self, path: Path) -> None:
+        """Write answers and grades as one JSON file."""
+        rows = {
+            "name": self.name,
+            "responses": [to_json(r) for r in self.responses],
+            "grades": [to_json(g) for g in self.grades],
+        }
+        paths.write(path, msgspec.json.encode(rows))
+
+
+def read(path: Path) -> Evaluation:
+    """A stored evaluation."""
+    rows = msgspec.json.decode(path.read_bytes())
+    return Evaluation(
+        name=rows["name"],
+        responses=tuple(from_json(r, Response, where=str(path)) for r in rows["responses"]),
+        grades=tuple(from_json(g, Grade, where=str(path)) for g in rows["grades"]),
+    )
+
+
+def passes(task: Task, response: Response, grade: Grade) -> float | None:
+    """1 where every criterion is met and no fault is present; of a task without criteria: its outcome >= .5.
+
+    What the answer says of its confidence plays no part.
+    """
+    if not task.criteria:
+        from ..checks import Form, outcome
+
+        right = outcome(task, Form().read(response.text)) if task.truth else None
+        return None if right is None else float(right >= 0.5)
+    of = {v.criterion_id: v.value for v in grade.verdicts}
+    parents = {c.parent for c in task.criteria}
+    values = [
+        None if of.get(c.id) is None else (of[c.id] >= 0.5) == (c.weight >= 0)
+        for c in task.criteria
+        if c.id not in parents
+    ]
+    if False in values:
+        return 0.0
+    return None if None in values else 1.0
+
+
+def gain(
+    before: Evaluation, after: Evaluation, *, values: Any = None, noun: str = "held-out reward"
+) -> Estimate:
+    """After minus before, paired by prompt. values : (before, after) lists (default: the rewards).
+
+    DataError where the two answered other prompts: leaving out what is bad would be a gain.
+    """
+    counts = [
+        {k: len(v) for k, v in group((c, c) for c in e.clusters).items()} for e in (before, after)
+    ]
+    if counts[0] != counts[1]:
+        raise DataError(
+            "before and after answered other prompts, or some of them more often",
+            where=f"{before.name}, {after.name}",
+            fix="answer the same prompts as often",
+        )
+    old, new = values or (before.rewards, after.rewards)
+    a, b = per_cluster(old, before.clusters), per_cluster(new, after.clusters)
+    out = difference(b.loc[a.index], a)
+    return replace(out, noun=noun, n_clusters=None)
+
+
+def trivial_rewards(
+    tasks: Sequence[Task], *, judge: Any, reward: Any, ledger: Any
+) -> dict[str, float | None]:
+    """The mean reward of each policy without skill on these tasks; None where it is unknown."""
+    from ..rewards import trivial
+
+    frame = trivial(tasks, judge=judge, reward=reward, ledger=ledger)
+    return policy_means(frame)
+
+
+def policy_means(frame: Any) -> dict[str, float | None]:
+    """Policy -> mean reward, of the table that kit.trivial returns."""
+    rows = frame.reset_index() if "policy" not in frame.columns else frame
+    values = rows.groupby("policy", sort=False)["reward"].mean()
+    return {str(k): None if math.isnan(v) else float(v) for k, v in values.items()}
+
+
+def by_kind(before: Evaluation, after: Evaluation, tasks: Sequence[Task]) -> Any:
+    """Strict passes of each kind of prompt: a table with kind, prompts, before, after, difference."""
+    import pandas as pd
+
+    kinds = {t.id: t.kind or "all" for t in tasks}
+    rows = []
+    for kind in ("all", *dict.fromkeys(k for k in kinds.values() if k != "all")):
+        some = [t for t in tasks if kind in ("all", kinds[t.id])]
+        old, new = (only(e, some) for e in (before, after))
+        values = (old.strict(some), new.strict(some))
+        rows.append(
+            {
+                "kind": kind,
+                "prompts": len(some),
+                "before": old.mean(values[0]).value,
+                "after": new.mean(values[1]).value,
+                "difference": str(gain(old, new, values=values)),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def only(e: Evaluation, tasks: Sequence[Task]) -> Evaluation:
+    """The part of an evaluation that answers these tasks."""
+    ids = {t.id for t in tasks}
+    pairs = [(r, g) for r, g in zip(e.responses, e.grades, strict=True) if r.task_id in ids]
+    return replace(e, responses=tuple(r for r, _ in pairs), grades=tuple(g for _, g in pairs))
+
+
+def calibration(e: Evaluation, tasks: Sequence[Task]) -> dict[str, Estimate]:
+    """Calibration error (ECE) of the stated confidence and of the token probability, where there are ten rows."""
+    from ..calibration import ece
+
+    right = e.strict(tasks)
+    out = {}
+    for name, values in (("stated", e.stated), ("tokens", [r.confidence for r in e.responses])):
+        rows = [
+            (v, y, c)
+            for v, y, c in zip(values, right, e.clusters, strict=True)
+            if v is not None and y is not None
+        ]
+        if len(rows) >= 10:
+            conf, correct, cluster = zip(*rows, strict=True)
+            out[name] = ece(list(conf), list(correct), cluster=list(cluster))
+    return out
+
+
+def comparison(before: Evaluation, after: Evaluation, tasks: Sequence[Task]) -> dict[str, Any]:
+    """What metrics.json holds of a before and an after."""
+    strict = (before.strict(tasks), after.strict(tasks))
+    words = [[float(len(r.text.split())) for r in e.responses] for e in (before, after)]
+    shares = {
+        f"{k}_{e.name}": v
+        for e, values in zip((before, after), strict, strict=True)
+        for k, v in (("reward", number_of(e.mean())), ("strict", number_of(e.mean(values))))
+    }
+    return {
+        "prompts": len(tasks),
+        **shares,
+        "gain": number_of(gain(before, after)),
+        "sentence": gain(before, after).sentence,
+        "strict_gain": number_of(gain(before, after, values=strict)),
+        "words_gain": number_of(gain(before, after, values=words)),
+        "truncated_after": mean([float(r.truncated) for r in after.responses]).value,
+        "kinds": by_kind(before, after, tasks).to_dict("records"),
+        "calibration": {
+            e.name: {k: number_of(v) for k, v in calibration(e, tasks).items()}
+            for e in (before, after)
+        },
+    }
+
+
+def number_of(e: Any) -> dict[str, float]:
+    """An estimate as plain numbers for metrics.json."""
+    return {k: getattr(e, k) for k in ("value", "low", "high", "n")}

@@ -1,0 +1,185 @@
+"""GRPO on a CPU in half of TRL's time: two methods of its trainer, with the same numbers.
+
+Generation uses a copy of the model with the adapter merged, and computes each prompt once for its group.
+The update packs a group into one row: prompt, answer 1, answer 2, ... with a mask by which each answer
+sees the prompt and itself. Every log-probability is the same number as in a padded row of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..system.device import import_torch
+
+# models whose attention takes a whole mask and whose logits can be restricted to chosen places
+LIKE_LLAMA = ("llama", "qwen2", "qwen3")
+LONGEST = 2048  # tokens of a packed row from which attention across it costs more than padding
+
+
+def applies(policy: Any, settings: Any) -> bool:
+    """True on one CPU with LoRA on a whole (not quantised) model of a shape that is known here."""
+    import os
+
+    plain = policy.engine == "transformers" and settings.quantize == "none" and settings.fast
+    alone = int(os.environ.get("WORLD_SIZE", 1)) == 1 and policy.device.kind == "cpu"
+    return plain and alone and policy.model.config.model_type in LIKE_LLAMA
+
+
+class Copy:
+    """A copy of the base model whose weights are base + adapter, made anew for each generation."""
+
+    def __init__(self, model: Any):
+        import copy
+
+        self.model = copy.deepcopy(model).eval()
+        self.model.requires_grad_(False)
+
+    def refresh(self, trained: Any) -> None:
+        """Take over the adapter of the model that is trained."""
+        from peft.tuners.lora import LoraLayer
+
+        for name, module in trained.get_base_model().named_modules():
+            if isinstance(module, LoraLayer):
+                merged = (
+                    module.base_layer.weight.float() + module.get_delta_weight("default").float()
+                )
+                self.model.get_submodule(name).weight.copy_(merged)
+
+    def generate(self, prompts: Sequence[Sequence[int]], config: Any) -> Any:
+        """Token ids (n, new) after these prompts; equal neighbours share one prefill."""
+        torch = import_torch()
+        pad, width = config.pad_token_id or 0, max(map(len, prompts))
+        ids = torch.tensor([[pad] * (width - len(p)) + list(p) for p in prompts])
+        mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts])
+        first = [i for i, p in enumerate(prompts) if i == 0 or list(p) != list(prompts[i - 1])]
+        size, rest = divmod(len(prompts), len(first))
+        if size > 1 and not rest and first == list(range(0, len(prompts), size)):
+            heads = mask[first, :-1]
+            cache = self.model(
+                input_ids=ids[first, :-1],
+                attention_mask=heads,
+                position_ids=(heads.cumsum(-1) - 1).clamp(min=0),
+                logits_to_keep=1,
+                use_cache=True,
+            ).past_key_values
+            cache.batch_repeat_interleave(size)
+        else:
+            cache = None
+        out = self.model.generate(
+            input_ids=ids, attention_mask=mask, past_key_values=cache, generation_config=config
+        )
+        return out[:, width:]
+
+
+def pack(prompt: Any, answers: Sequence[Any]) -> dict[str, Any]:
+    """One row of a prompt (p,) and its answers (k_i,), as arguments of the model's forward.
+
+    attention_mask : (1, 1, L, L), True = may look. logits_to_keep : the places that predict answer tokens.
+    """
+    torch, p = import_torch(), len(prompt)
+    lengths = torch.tensor([len(a) for a in answers])
+    owner = torch.repeat_interleave(torch.arange(len(answers)), lengths)
+    place = torch.cat([torch.arange(int(k)) for k in lengths])
+    look = torch.ones(p + len(owner), p + len(owner), dtype=torch.bool).tril_()
+    look[p:, p:] &= owner[:, None] == owner[None]
+    return {
+        "input_ids": torch.cat([prompt, *answers])[None],
+        "position_ids": torch.cat([torch.arange(p), p + place])[None],
+        "attention_mask": look[None, None],
+        # the first token of each answer is predicted by the prompt's last place
+        "logits_to_keep": torch.where(place == 0, p - 1, p + torch.arange(len(owner)) - 1),
+    }
+
+
+def logps(
+    model: Any, ids: Any, mask: Any, width: int, *, temperature: float, rows: Any = None
+) -> tuple[Any, Any] | None:
+    """Log-probabilities and entropies (B, width) of the answers in ids (B, P + width); 0 where masked.
+
+    rows : (B,) True for rows that are computed; the others are 0, connected to no weight.
+    None where a packed row would be too long.
+    """
+    torch = import_torch()
+    rows = torch.ones(len(ids), dtype=torch.bool) if rows is None else rows
+    # a place between answer tokens may be masked too (truncated answers that do not count)
+    rows = rows & mask[:, -width:].any(-1)
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for i in rows.nonzero()[:, 0].tolist():
+        prompt = ids[i, :-width][mask[i, :-width].bool()]
+        groups.setdefault(tuple(prompt.tolist()), []).append(i)
+    answers = {i: ids[i, -width:][mask[i, -width:].bool()] for g in groups.values() for i in g}
+    if any(len(p) + sum(len(answers[i]) for i in g) > LONGEST for p, g in groups.items()):
+        return None
+    values, entropies = [torch.zeros(0)], [torch.zeros(0)]
+    for prompt, group in groups.items():
+        packed = pack(torch.tensor(prompt), [answers[i] for i in group])
+        logits = model(**packed, use_cache=False).logits[0].float() / temperature
+        every = logits.log_softmax(-1)  # (N, V)
+        labels = torch.cat([answers[i] for i in group])
+        values.append(every.gather(-1, labels[:, None])[:, 0])
+        with torch.no_grad():
+            entropies.append(-(every.exp() * every).sum(-1))
+    order = [i for g in groups.values() for i in g]
+    at = [(i, j) for i in order for j in mask[i, -width:].nonzero()[:, 0].tolist()]
+    where = tuple(torch.tensor(at, dtype=torch.long).reshape(-1, 2).T)
+    blank = torch.zeros(len(ids), width)
+    # 0 times a weight keeps backward() possible where no row is computed
+    link = 0.0 * sum(p.sum() for p in model.parameters() if p.requires_grad and not groups)
+    entropy = torch.cat(entropies)
+    mean = entropy.mean() if len(entropy) else torch.zeros(())
+    # rows that are left out count in TRL's mean entropy: they get the mean of the others
+    filled = torch.where((~rows)[:, None], mean, blank).index_put(where, entropy)
+    return blank.index_put(where, torch.cat(values)) + link, filled
+
+
+class Fast:
+    """Mixed into TRL's GRPOTrainer. `kit_copy` is None where the fast path does not apply."""
+
+    kit_copy: Copy | None = None
+    kit_rows: Any = None
+
+    def _generate_single_turn(self, prompt_ids: Any, images: Any, *args: Any, **more: Any) -> Any:
+        if self.kit_copy is None or images:
+            return super()._generate_single_turn(prompt_ids, images, *args, **more)
+        return generate(self, prompt_ids, self.generation_config), None
+
+    def _compute_loss(self, model: Any, inputs: Any) -> Any:
+        # Without a KL term a row whose advantage is 0 has no gradient. An older policy's ratio would need it.
+        needless = self.beta == 0 and "old_per_token_logps" not in inputs
+        if needless and not self._entropy_bonus_enabled and self.top_entropy_quantile == 1.0:
+            self.kit_rows = inputs["advantages"] != 0
+        try:
+            return super()._compute_loss(model, inputs)
+        finally:
+            self.kit_rows = None
+
+    def _get_per_token_logps_and_entropies(
+        self, model: Any, input_ids: Any, attention_mask: Any, logits_to_keep: int, **more: Any
+    ) -> Any:
+        out = None
+        if self.kit_copy is not None:
+            out = logps(
+                model,
+                input_ids,
+                attention_mask,
+                logits_to_keep,
+                temperature=self.temperature,
+                rows=self.kit_rows,
+            )
+        if out is None:
+            return super()._get_per_token_logps_and_entropies(
+                model, input_ids, attention_mask, logits_to_keep, **more
+            )
+        return (*out, None)
+
+
+def generate(trainer: Any, prompts: Sequence[Sequence[int]], config: Any) -> list[list[int]]:
+    """Answers as token ids, each up to and with its first end token."""
+    torch = import_torch()
+    ends = set(trainer.eos_token_ids)
+    with torch.no_grad():
+        trainer.kit_copy.refresh(trainer.model)
+        rows = trainer.kit_copy.generate(prompts, config).tolist()
+    cuts = [next((j + 1 for j, t in enumerate(row) if t in ends), len(row)) for row in rows]
+    return [row[:n] for row, n in zip(rows, cuts, strict=True)]

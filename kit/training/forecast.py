@@ -1,0 +1,113 @@
+"""What a run can learn, from 64 answers before the first step.
+
+GRPO compares the answers to one prompt. Where all of a group earn the same, nothing is learned from it.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..errors import DataError
+from ..records import Response, Task
+from ..stats import Estimate, mean, per_cluster
+from .evaluation import Evaluation
+from .monitor import health
+from .reward import Reward
+from .settings import Settings
+
+logger = logging.getLogger(__name__)
+ANSWERS = 64
+FEW = 0.25  # share of mixed groups below which most of the time is spent for nothing
+REMEDIES = {
+    "bad": "easier prompts, SFT on good answers first, or a larger group_size: no answer earns anything",
+    "good": "harder prompts or another criterion: the model earns everything already",
+    "unknown": "a judge that decides: no reward is known",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """pass_1 : share of answers that are right as a whole. pass_k : share of prompts with one in `size`.
+
+    groups : how many are mixed, good, bad, unknown; only mixed ones teach. seconds, cost : of sampling and
+    judging the whole run, estimated from these answers (cost in US dollars).
+    """
+
+    size: int
+    reward: Estimate
+    pass_1: Estimate
+    pass_k: Estimate
+    groups: dict[str, int]
+    answers: int
+    seconds: float
+    cost: float
+
+    @property
+    def remedy(self) -> str:
+        """What to do where most groups teach nothing, else an empty text."""
+        share = self.groups["mixed"] / max(sum(self.groups.values()), 1)
+        worst = max(REMEDIES, key=lambda k: self.groups[k])
+        return REMEDIES[worst] if share < 0.5 else ""
+
+    def check(self) -> None:
+        """DataError where no group is mixed; a warning where few are."""
+        total = sum(self.groups.values())
+        if not self.groups["mixed"]:
+            raise DataError(
+                f"nothing can be learned: in none of {total} groups two answers earned different rewards",
+                where="forecast",
+                fix=f"{self.remedy} (or forecast: false)",
+            )
+        if self.groups["mixed"] < FEW * total:
+            logger.warning("%d of %d groups teach: %s", self.groups["mixed"], total, self.remedy)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self) | {"remedy": self.remedy}
+
+    def __str__(self) -> str:
+        total = sum(self.groups.values())
+        lines = [
+            f"{total} prompts x {self.size} answers before training: reward {self.reward}",
+            f"pass@1 {self.pass_1}; pass@{self.size} {self.pass_k}",
+            f"groups that teach: {self.groups['mixed']} of {total}",
+            f"the run's {self.answers} answers: about {self.seconds / 60:.0f} minutes and "
+            f"${self.cost:.2f} for sampling and judging; updates come on top",
+        ]
+        return "\n".join([*lines, *([f"to do: {self.remedy}"] if self.remedy else [])])
+
+
+def forecast(
+    settings: Settings, tasks: Sequence[Task], reward: Reward, sample: Callable[..., list[Response]]
+) -> Forecast:
+    """Answer a few training prompts, spread over the set, and look at the groups.
+
+    sample : (tasks, name, samples, temperature) -> answers.
+    """
+    size = settings.group_size
+    count = min(max(ANSWERS // size, 1), len(tasks))
+    some = [tasks[i * len(tasks) // count] for i in range(count)]
+    start, cost = time.perf_counter(), reward.cost
+    answers = sample(some, "forecast", size, settings.temperature)
+    grades = reward.grade(answers)
+    seconds, cost = time.perf_counter() - start, reward.cost - cost
+    look = Evaluation(name="forecast", responses=tuple(answers), grades=tuple(grades))
+    passed = look.strict(some)
+    hits = per_cluster([0.0 if x is None else x for x in passed], look.clusters) > 0
+    batches = math.ceil(settings.steps / (settings.iterations * settings.substeps))
+    total = batches * settings.rows
+    return Forecast(
+        size=size,
+        reward=look.mean(),
+        pass_1=look.mean(passed),
+        pass_k=mean([float(x) for x in hits]),
+        groups=health((r.task_id, g) for r, g in zip(answers, grades, strict=True)),
+        answers=total,
+        seconds=seconds * total / len(answers),
+        cost=cost * total / len(answers),
+    )

@@ -1,0 +1,290 @@
+"""The policy: model and tokenizer by name, in 4-bit where wanted, with the device and the reason for each choice."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError, MissingError
+from ..records import Task
+from ..system import paths
+from ..system.device import Device, choose, import_torch
+from .settings import Settings
+
+TINY = "tiny-random"
+SMOL = ("SmolLM2-135M-Instruct", "HuggingFaceTB/SmolLM2-135M-Instruct")
+CHAT = (
+    "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """A model that is ready to train.
+
+    model : the base model, for a LoraConfig (`lora`); unsloth's has its adapter already (`lora` is None).
+    engine, why : which engine, and the reason. device : with its number format and the reason.
+    """
+
+    model: Any
+    tokenizer: Any
+    lora: Any
+    engine: str
+    why: str
+    device: Device
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What metrics.json records."""
+        device = {
+            "device": self.device.name,
+            "dtype": self.device.dtype,
+            "dtype_why": self.device.why,
+        }
+        return {"engine": self.engine, "engine_why": self.why, **device}
+
+
+def policy(settings: Settings) -> Policy:
+    """Model, tokenizer and LoraConfig for these settings."""
+    engine, why = pick_engine(settings.engine)
+    device = choose(settings.dtype)
+    source = resolve(settings.model)
+    import_torch().manual_seed(settings.seed)
+    if engine == "unsloth":
+        model, tokenizer = _unsloth(settings, source, device)
+        return Policy(
+            model=model, tokenizer=tokenizer, lora=None, engine=engine, why=why, device=device
+        )
+    from peft import LoraConfig
+
+    model = base(source, device, quantize=settings.quantize)
+    if settings.adapter:
+        model = with_adapter(model, settings.adapter).merge_and_unload()
+    lora = LoraConfig(
+        r=settings.lora_rank,
+        lora_alpha=settings.lora_alpha,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )
+    return Policy(
+        model=model,
+        tokenizer=tokenizer_of(source),
+        lora=lora,
+        engine=engine,
+        why=why,
+        device=device,
+    )
+
+
+def pick_engine(engine: str) -> tuple[str, str]:
+    """The engine and the reason for it."""
+    if engine != "auto":
+        return engine, f"{engine} was requested"
+    if not import_torch().cuda.is_available():
+        return "transformers", "there is no CUDA device"
+    if importlib.util.find_spec("unsloth") is None:
+        return "transformers", "unsloth is not installed"
+    return "unsloth", "a CUDA device and unsloth are present"
+
+
+def resolve(name: str) -> str:
+    """The folder or hub name behind a model's name; SmolLM2 is the one that `kit fetch` converts."""
+    if name in SMOL:
+        from ..data import small_model
+
+        return str(small_model())
+    path = Path(name).expanduser()
+    if name.startswith((".", "/", "~")) or path.is_dir():
+        if not (path / "config.json").is_file():
+            raise MissingError("there is no model in this folder (no config.json)", where=str(path))
+        return str(path)
+    return name
+
+
+def base(source: str, device: Device, *, quantize: str = "none") -> Any:
+    """The base model in eval mode."""
+    from transformers import AutoModelForCausalLM, BitsAndBytesConfig
+
+    dtype = getattr(import_torch(), device.dtype)
+    if source == TINY:
+        return tiny_model().to(dtype)
+    more: dict[str, Any] = {}
+    if quantize == "nf4":
+        more["quantization_config"] = BitsAndBytesConfig(
+            load_in_4bit=True,
+            bnb_4bit_quant_type="nf4",
+            bnb_4bit_compute_dtype=dtype,
+            bnb_4bit_use_double_quant=True,
+        )
+    if device.kind == "cuda":
+        more["device_map"] = {"": int(os.environ.get("LOCAL_RANK", 0))}
+    try:
+        return AutoModelForCausalLM.from_pretrained(source, dtype=dtype, **more).eval()
+    except OSError as e:
+        raise _missing(source, e) from None
+
+
+def _missing(source: str, error: Exception) -> MissingError:
+    return MissingError(
+        f"the model {source!r} cannot be loaded: {str(error).splitlines()[0]}",
+        where="setting model",
+        fix="write a folder, or a name that is cached or reachable",
+    )
+
+
+def tokenizer_of(source: str) -> Any:
+    """The tokenizer of a model, padding on the left."""
+    from transformers import AutoTokenizer
+
+    if source == TINY:
+        return tiny_tokenizer()
+    try:
+        return _complete(AutoTokenizer.from_pretrained(source))
+    except OSError as e:
+        raise _missing(source, e) from None
+
+
+def _complete(tokenizer: Any) -> Any:
+    tokenizer.padding_side = "left"
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    # a base model has no layout of its own: it learns the one that is asked later
+    tokenizer.chat_template = tokenizer.chat_template or CHAT
+    return tokenizer
+
+
+def with_adapter(model: Any, adapter: str | Path) -> Any:
+    """The model with a stored adapter; an error where there is none, or one of another model."""
+    from peft import PeftModel
+
+    if not (Path(adapter) / "adapter_config.json").is_file():
+        raise MissingError(
+            "there is no adapter in this folder",
+            where=str(adapter),
+            fix="write the folder `adapter` of a finished run",
+        )
+    try:
+        return PeftModel.from_pretrained(model, str(adapter))
+    except RuntimeError as e:  # torch's own error for weights of other shapes
+        raise DataError(
+            "the adapter does not fit the model: its weights have other shapes",
+            where=str(adapter),
+            fix="write as `model` what the adapter was trained on",
+        ) from e
+
+
+def import_unsloth() -> Any:
+    """unsloth, which must be imported before trl, transformers and peft, or its patches are lost."""
+    late = [m for m in ("trl", "transformers", "peft") if m in sys.modules]
+    if "unsloth" not in sys.modules and late:
+        raise DataError(
+            f"{', '.join(late)} was imported before unsloth, whose patches would be lost",
+            where="engine unsloth",
+            fix="restart the kernel and write `import unsloth` first, or set engine: transformers",
+        )
+    import_torch()
+    os.environ.setdefault("UNSLOTH_DISABLE_STATISTICS", "1")
+    # else unsloth writes into the working directory
+    os.environ.setdefault("UNSLOTH_COMPILE_LOCATION", str(paths.home() / "unsloth_compiled_cache"))
+    import unsloth
+
+    return unsloth
+
+
+def _unsloth(settings: Settings, source: str, device: Device) -> tuple[Any, Any]:
+    """Model with its LoRA adapter, through unsloth's own loader."""
+    fast = import_unsloth().FastLanguageModel
+    if source == TINY or settings.adapter:
+        raise DataError(
+            "unsloth loads a model folder or a hub name, without an adapter of a run before",
+            where="settings model and adapter",
+            fix="engine: transformers, or export the adapter merged and write that folder as model",
+        )
+    model, tokenizer = fast.from_pretrained(
+        model_name=source,
+        max_seq_length=max(
+            settings.max_tokens, settings.max_prompt_tokens + settings.max_answer_tokens
+        ),
+        dtype=getattr(import_torch(), device.dtype),
+        load_in_4bit=settings.quantize == "nf4",
+        fast_inference=bool(settings.options.get("use_vllm")),
+    )
+    model = fast.get_peft_model(
+        model,
+        r=settings.lora_rank,
+        lora_alpha=settings.lora_alpha,
+        lora_dropout=0.0,
+        target_modules="q_proj k_proj v_proj o_proj gate_proj up_proj down_proj".split(),
+        use_gradient_checkpointing="unsloth"
+        if settings.options.get("gradient_checkpointing")
+        else False,
+        random_state=settings.seed,
+    )
+    return model, _complete(tokenizer)
+
+
+def messages(task: Task) -> list[dict[str, str]]:
+    """The chat that a task asks: system, turns before, and the prompt with the sources that it may cite."""
+    first = [{"role": "system", "content": task.system}] if task.system else []
+    text, sources = task.prompt, task.meta.get("tool_output", "")
+    if task.sources and not sources and "<snippet id=" not in text:
+        sources = "\n".join(f"<snippet id={k}>{v}</snippet>" for k, v in task.sources.items())
+    last = {"role": "user", "content": f"{text}\n\n{sources}".strip()}
+    return [*first, *map(dict, task.history), last]
+
+
+def prompt_ids(tokenizer: Any, chat: Sequence[dict[str, str]], *, ask: bool = True) -> list[int]:
+    """Token ids of a chat in the model's layout. ask : with the words that begin an answer."""
+    out = tokenizer.apply_chat_template(
+        list(chat), add_generation_prompt=ask, tokenize=True, return_dict=True
+    )
+    return list(out["input_ids"])
+
+
+def tiny_model(*, seed: int = 0) -> Any:
+    """A Llama with 2 layers of width 32 and random weights, for tests."""
+    torch = import_torch()
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = LlamaForCausalLM(
+            LlamaConfig(
+                vocab_size=259,
+                hidden_size=32,
+                intermediate_size=64,
+                num_hidden_layers=2,
+                num_attention_heads=4,
+                num_key_value_heads=2,
+                max_position_embeddings=2048,
+                tie_word_embeddings=True,
+                bos_token_id=1,
+                eos_token_id=2,
+                pad_token_id=0,
+            )
+        )
+    model.config._name_or_path = TINY
+    return model.eval()
+
+
+def tiny_tokenizer() -> Any:
+    """A byte-level tokenizer of 259 ids with SmolLM2's chat layout; nothing is downloaded."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    vocabulary = {t: i for i, t in enumerate([*special, *alphabet])}
+    inner = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = decoders.ByteLevel()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=inner, pad_token=special[0], bos_token=special[1], eos_token=special[2]
+    )
+    return _complete(tokenizer)

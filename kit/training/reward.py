@@ -1,0 +1,187 @@
+"""From answers to rewards: the judge, the composer, and None where too much is unknown."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from ..errors import DataError, JudgeDownError
+from ..records import Grade, Response, Task, group
+from ..system.settings import nearest
+
+logger = logging.getLogger(__name__)
+
+
+class Reward:
+    """Grades of answers, through one judge, one composer and one ledger.
+
+    calls, cost : of the judge so far, cost in US dollars. patience_s : one wait for a judge that is down.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        *,
+        judge: Any = None,
+        reward: Any = "rubric",
+        ledger: Any = None,
+        patience_s: float = 0.0,
+    ):
+        from ..judging import judge_of
+        from ..rewards import Composer
+
+        self.by_id = {t.id: t for t in tasks}
+        self.judge = judge_of("code" if judge in (None, "none") else judge)
+        self.composer = reward if hasattr(reward, "grade") else Composer.from_config(reward)
+        self.ledger, self.patience_s = ledger, patience_s
+        self.calls, self.cost, self.seconds = 0, 0.0, 0.0
+
+    @property
+    def name(self) -> str:
+        """The judge's name."""
+        return str(self.judge.name)
+
+    async def agrade(self, answers: Sequence[Response]) -> list[Grade]:
+        """A grade for each answer. All answers go to the judge in one call, which may compare them."""
+        from ..judging import ajudge_pairs
+
+        pairs = []
+        for a in answers:
+            task = self.by_id[a.task_id]
+            # beside the task's criteria those of this one answer, such as its cited claims
+            criteria = self.composer.criteria(task, a)
+            pairs.append((msgspec.structs.replace(task, criteria=criteria), a))
+        verdicts = await ajudge_pairs(pairs, judge=self.judge, ledger=self.ledger)
+        self.calls += verdicts.spent.calls
+        self.cost += verdicts.spent.cost
+        of = group((v.ids[:2], v) for v in verdicts)
+        return [self.composer.grade(self.by_id[a.task_id], a, of.get(a.ids, [])) for a in answers]
+
+    def grade(self, answers: Sequence[Response]) -> list[Grade]:
+        """`agrade` from synchronous code. A judge that is down is asked once more after one wait."""
+        from ..judging.loop import wait
+
+        start = time.perf_counter()
+        try:
+            return wait(self.agrade(answers))  # type: ignore[no-any-return]
+        except JudgeDownError as e:
+            logger.warning(
+                "the judge is down (%s): one more try in %.0f s", e.what, self.patience_s
+            )
+            time.sleep(self.patience_s)
+            return wait(self.agrade(answers))  # type: ignore[no-any-return]
+        finally:
+            self.seconds += time.perf_counter() - start
+
+
+def text_of(completion: Any) -> str:
+    """The text of a completion as trainers hand it over: a text, or a list of messages."""
+    return str(completion if isinstance(completion, str) else completion[-1]["content"]).strip()
+
+
+def reward_function(tasks: Any, judge: Any = "code", config: Any = "rubric") -> Callable[..., Any]:
+    """A rubric reward for other trainers: TRL's GRPOTrainer calls it as it is, verl by its `compute_score`.
+
+    tasks : a TaskSet, tasks, or a file. judge, config : as in kit.train and kit.grade.
+    The result is None (TRL), or NaN (verl), where too much is unknown to pay a reward.
+
+    TRL: the data set has the columns `prompt` and `task_id`.
+
+        reward = kit.reward_function("rubrics.jsonl", judge="endpoint:gpt-5-mini")
+        GRPOTrainer(model, reward_funcs=reward, train_dataset=rows, args=GRPOConfig(...))
+
+    verl: `custom_reward_function.path=my_reward.py`, where extra_info holds {"task_id": ...}.
+
+        compute_score = kit.reward_function("rubrics.jsonl", judge="local").compute_score
+
+    inspect-ai: a scorer.
+
+        reward = kit.reward_function("rubrics.jsonl")
+        @scorer(metrics=[mean(), stderr()])
+        def rubric():
+            async def score(state, target):
+                value = await reward.acall([state.output.completion], [state.sample_id])
+                return Score(value=float("nan") if value[0] is None else value[0])
+            return score
+
+    verifiers: a rubric of one function.
+
+        async def rubric(completion, info, **_):
+            return (await reward.acall([completion], [info["task_id"]]))[0] or 0.0
+        vf.SingleTurnEnv(dataset=rows, rubric=vf.Rubric(funcs=[rubric]))
+
+    (There an unknown reward can only be 0; drop such rows where that matters.)
+
+    >>> from kit import Criterion, Task
+    >>> check = {"name": "words", "max": 3}
+    >>> task = Task(id="t", prompt="Greet.", criteria=(Criterion(id="c", text="short", check=check),))
+    >>> reward_function([task])(["Hello!", "one two three four"], task_id=["t", "t"])
+    [1.0, 0.0]
+    """
+    return RewardFunction(tasks, judge, config)
+
+
+class RewardFunction:
+    """What `reward_function` returns: call it as TRL does, or `compute_score` as verl does."""
+
+    __name__ = "rubric"
+
+    def __init__(self, tasks: Any, judge: Any, config: Any):
+        from ..data import tasks_of
+
+        self.reward = Reward(tasks_of(tasks), judge=judge, reward=config)
+
+    def _answers(self, completions: Sequence[Any], task_ids: Sequence[str]) -> list[Response]:
+        for i in task_ids:
+            if i not in self.reward.by_id:
+                hint = nearest(i, list(self.reward.by_id)[:1000])
+                raise DataError(f"there is no task {i!r}", where="column task_id", fix=hint)
+        return [
+            Response(task_id=i, id=f"a{n}", text=text_of(c))
+            for n, (i, c) in enumerate(zip(task_ids, completions, strict=True))
+        ]
+
+    async def acall(self, completions: Sequence[Any], task_id: Sequence[str]) -> list[float | None]:
+        """Rewards (n,) from asynchronous code."""
+        return [g.score for g in await self.reward.agrade(self._answers(completions, task_id))]
+
+    def __call__(
+        self, completions: Sequence[Any], task_id: Sequence[str] = (), **columns: Any
+    ) -> list[float | None]:
+        """Rewards (n,); None where unknown. Parts go to the tracker where the trainer offers it."""
+        if len(task_id) != len(completions):
+            raise DataError(
+                "the rows have no column `task_id`",
+                where="data set",
+                fix="add the id of each row's task",
+            )
+        grades = self.reward.grade(self._answers(completions, task_id))
+        track(grades, columns)
+        return [g.score for g in grades]
+
+    def compute_score(
+        self, data_source: str, solution_str: str, ground_truth: Any, extra_info: Any = None
+    ) -> float:
+        """verl's reward of one answer; extra_info holds its `task_id`. NaN where unknown."""
+        score = self([solution_str], task_id=[(extra_info or {}).get("task_id", data_source)])[0]
+        return float("nan") if score is None else score
+
+
+def track(grades: Sequence[Grade], columns: dict[str, Any]) -> None:
+    """Parts of the reward and the share of unknown ones, by TRL's log_metric and log_extra."""
+    if metric := columns.get("log_metric"):
+        for name, values in parts_of(grades).items():
+            metric(f"part/{name}", sum(values) / len(values))
+        metric("unknown_rewards", sum(g.score is None for g in grades) / max(len(grades), 1))
+    if extra := columns.get("log_extra"):
+        marks = [", ".join(f"{v.criterion_id}: {v.status}" for v in g.verdicts) for g in grades]
+        extra("verdicts", marks)
+
+
+def parts_of(grades: Sequence[Grade]) -> dict[str, list[float]]:
+    """The known values of each part of the reward."""
+    return group((k, x) for g in grades for k, x in g.parts.items() if x is not None)

@@ -1,0 +1,182 @@
+"""What SFT and DPO learn from: rows of a file, exact checks that know the answer, or the model's own answers."""
+
+from __future__ import annotations
+
+import logging
+import random
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from ..errors import DataError
+from ..records import Grade, Response, Task, group
+from ..system.settings import Count
+from .evaluation import passes
+from .models import messages
+
+logger = logging.getLogger(__name__)
+LEVELS = (1, 10, 25, 50, 75, 90, 99)  # percent, the confidences that `estimates` teaches
+_CONFIDENCE = re.compile(r"[\s.]*\bconfidence:.*\Z", re.I | re.S)
+Answered = tuple[Task, Response, Grade]
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the rows of a stage come from, when not from a file.
+
+    source : "exact", the answer that a task's exact check accepts (with one of `confidence`, percent, behind it).
+        "own", pairs for DPO: the best against the worst of `samples` own answers and the accepted one.
+        "outcomes", own answers with 99% where right and 1% where wrong; "estimates", with the chance to be right.
+    tasks : the first so many training tasks (None: all).
+    """
+
+    source: Literal["exact", "own", "outcomes", "estimates"]
+    tasks: Count | None = None
+    samples: Count = 2
+    confidence: tuple[int, ...] = ()
+
+
+def _say(text: str) -> list[dict[str, str]]:
+    return [{"role": "assistant", "content": text}]
+
+
+def demonstration(task: Task, text: str) -> dict[str, Any]:
+    """A row for SFT: the chat as it is asked later, and the answer. Nothing is learned from the chat."""
+    return {"prompt": messages(task), "completion": _say(text)}
+
+
+def preference(task: Task, chosen: str, rejected: str) -> dict[str, Any]:
+    """A row for DPO."""
+    return {"prompt": messages(task), "chosen": _say(chosen), "rejected": _say(rejected)}
+
+
+def of_answers(
+    tasks: Sequence[Task], responses: Sequence[Response], stage: str
+) -> list[dict[str, Any]]:
+    """Rows out of a loaded file: demonstrations for SFT, chosen and rejected answers for DPO.
+
+    A {text} row in an instruction layout has become a prompt and an answer, so it teaches the chat layout.
+    """
+    answers = group((r.task_id, (r.meta.get("role"), r.text)) for r in responses)
+    rows = []
+    for task in tasks:
+        of = dict(answers.get(task.id, ()))
+        if stage == "sft" and "demonstration" in of:
+            rows.append(demonstration(task, of["demonstration"]))
+        elif stage == "dpo" and {"chosen", "rejected"} <= of.keys():
+            if of["chosen"] == of["rejected"]:
+                raise DataError("chosen and rejected are the same text", where=f"task {task.id!r}")
+            rows.append(preference(task, of["chosen"], of["rejected"]))
+    if not rows:
+        raise DataError(
+            f"there is no row for {stage}",
+            where="rows",
+            fix="{prompt, completion} or {text} for SFT, {prompt, chosen, rejected} for DPO",
+        )
+    return rows
+
+
+def accepted(task: Task) -> str | None:
+    """The answer that an exact check of the task accepts, None where it has no such check."""
+    for c in task.criteria:
+        if c.check and c.check.get("name") == "exact":
+            return str(c.check["answers"][0])
+    return None
+
+
+def exact(tasks: Sequence[Task], source: Source, seed: int) -> list[dict[str, Any]]:
+    """Demonstrations of the accepted answers, some with a confidence drawn from `source.confidence`."""
+    rng, rows = random.Random(f"confidence/{seed}"), []
+    for task in tasks[: source.tasks]:
+        text = accepted(task)
+        if text is None:
+            raise DataError(
+                "no exact check knows the answer", where=f"task {task.id!r}", fix="rows: FILE"
+            )
+        rows.append(
+            demonstration(
+                task, sure(text, rng.choice(source.confidence)) if source.confidence else text
+            )
+        )
+    return rows
+
+
+def sure(text: str, percent: int) -> str:
+    """An answer with its confidence behind it."""
+    return f"{text}. Confidence: {percent}%"
+
+
+def own(
+    source: Source,
+    tasks: Sequence[Task],
+    shown: Sequence[dict[str, Any]],
+    answer: Callable[..., list[Answered]],
+) -> list[dict[str, Any]]:
+    """Rows made of the model's own answers.
+
+    shown : demonstrations that it learned from before; it is asked about other questions.
+    answer : (tasks, samples, greedy) -> answers with their grades.
+    """
+    if source.source == "own":
+        return pairs(answer(tasks[: source.tasks], source.samples, False))
+    seen_chats = [row["prompt"] for row in shown]
+    fresh = [t for t in tasks if messages(t) not in seen_chats][: source.tasks]
+    if source.source == "outcomes":
+        return [
+            demonstration(task, sure(text, 99 if right else 1))
+            for task, text, right, _ in _decided(answer(fresh, 1, False))
+        ]
+    return estimates(_decided(answer(fresh, 1, True)))
+
+
+def pairs(answers: Sequence[Answered]) -> list[dict[str, Any]]:
+    """The best against the worst answer to each task; the one that an exact check accepts is among them."""
+    rows = []
+    for of in group((t.id, (t, r.text, g)) for t, r, g in answers).values():
+        task = of[0][0]
+        scores = [(g.score, text) for _, text, g in of if g.score is not None and text.strip()]
+        text = accepted(task)
+        scores += [] if text is None else [(1.0, text)]
+        best, worst = max(scores, default=(0.0, "")), min(scores, default=(0.0, ""))
+        if best[0] > worst[0]:
+            rows.append(preference(task, best[1], worst[1]))
+    return rows
+
+
+def _decided(answers: Sequence[Answered]) -> list[tuple[Task, str, bool, float]]:
+    """Task, answer without its confidence, whether it is right, token probability."""
+    out = []
+    for task, response, grade in answers:
+        right, text = (
+            passes(task, response, grade),
+            _CONFIDENCE.sub("", response.text).strip().rstrip("."),
+        )
+        if text and right is not None and not response.truncated:
+            out.append((task, text, bool(right), response.confidence or 0.0))
+    return out
+
+
+def estimates(answers: Sequence[tuple[Task, str, bool, float]]) -> list[dict[str, Any]]:
+    """Own answers with the nearest of LEVELS to their chance to be right.
+
+    The chance is a logistic regression on the kind of question and the logit of the token probability: the
+    outcomes without their noise.
+    """
+    import numpy as np
+    from sklearn.linear_model import LogisticRegression
+
+    right = np.array([r for _, _, r, _ in answers])
+    if len(set(right.tolist())) < 2:
+        raise DataError(
+            "the model's own answers are all right or all wrong", where="source: estimates"
+        )
+    kinds = sorted({t.kind or "" for t, *_ in answers})
+    token = np.clip([p for *_, p in answers], 0.01, 0.99)
+    kind = np.array([[float((t.kind or "") == k) for k in kinds] for t, *_ in answers])
+    design = np.column_stack([kind, np.log(token / (1 - token))])
+    chance = 100 * LogisticRegression(max_iter=1000).fit(design, right).predict_proba(design)[:, 1]
+    levels = [min(LEVELS, key=lambda level: abs(level - c)) for c in chance]
+    return [
+        demonstration(t, sure(text, n)) for (t, text, *_), n in zip(answers, levels, strict=True)
+    ]

@@ -1,0 +1,402 @@
+"""`train`: the stages of a job one after the other, with an evaluation before and after each, and one page at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import logging
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..errors import DataError, JudgeDownError, KitError
+from ..records import Grade, Response, Task, fingerprint, to_json
+from ..records.tables import plain
+from ..system import paths
+from . import evaluation, fast, forecast, monitor, rows, trainers
+from .config import Job, Stage, job_of
+from .evaluation import Evaluation
+from .export import merge, save_adapter
+from .models import Policy, policy
+from .result import Result
+from .reward import Reward
+from .settings import Settings
+
+logger = logging.getLogger(__name__)
+MARK, METRICS = "settings.json", "metrics.json"
+FULL = 2**26  # bytes; less free space than this is a full disk
+
+
+def train(
+    config_or_tasks: Any,
+    settings: Any = None,
+    *,
+    judge: Any = None,
+    reward: Any = None,
+    heldout: Any = None,
+    out: str | Path | None = None,
+    ledger: Any = None,
+    resume: bool | None = None,
+    on_step: Callable[[dict[str, Any]], None] | None = None,
+    **changes: Any,
+) -> Result:
+    """Train a model on rubric rewards, and measure on held-out prompts whether it got better.
+
+    config_or_tasks : "instructions", "rlvr", "refiner", "biorlhf", "ladder_chain", "ladder_confidence", a YAML file,
+        a mapping, or tasks (a TaskSet, a list, a data file).
+    settings : a preset's name, a mapping or Settings (kit.training.Settings). changes : single settings; the
+        systems' own names are read, too. profile : "test", "cpu", "t4", "gpu" or "cluster" sets the sizes.
+    judge, reward, ledger : as in kit.judge and kit.grade. heldout : tasks that are never trained on.
+    out : the folder of the run (default: below runs/). resume : None goes on with a run that is in `out`; False
+        refuses to. on_step : called with the row of each step.
+
+    A verdict that is unknown is no 0: an answer whose reward cannot be paid has advantage 0, and is left out of its
+    group's mean and deviation. With beta > 0 its KL term still counts, and it stays in the mean over tokens.
+    JudgeDownError: the judge did not answer after one more try; everything is saved, and the same call goes on.
+    """
+    job = job_of(
+        config_or_tasks,
+        settings,
+        changes=changes,
+        judge=judge,
+        reward=reward,
+        heldout=heldout,
+        out=out,
+        ledger=ledger,
+    )
+    with alone(job.out, resume):
+        return run(job, on_step)
+
+
+@contextlib.contextmanager
+def alone(out: Path, resume: bool | None = None) -> Iterator[None]:
+    """Hold the folder of a run. A full disk and a dead judge end with what to do."""
+    from filelock import FileLock, Timeout
+
+    if resume is False and (out / MARK).exists():
+        raise DataError(
+            "this folder already holds a run",
+            where=str(out),
+            fix="go on with it (--resume), or choose another out",
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    go_on = f"the same command with --resume goes on in {out}; stored verdicts are not paid again"
+    try:
+        with FileLock(out / ".lock", timeout=0):
+            yield
+    except Timeout:
+        raise DataError(
+            "another process trains in this folder", where=str(out), fix="choose another out"
+        ) from None
+    except JudgeDownError as e:
+        raise JudgeDownError(e.what, where=e.where, fix=f"{e.fix}; then {go_on}") from e
+    except Exception as e:
+        if isinstance(e, KitError) or shutil.disk_usage(out).free > FULL:
+            raise
+        raise KitError("the disk is full", where=str(out), fix=f"make room; then {go_on}") from e
+
+
+def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
+    """Run the stages of a job; a stage that is finished is read, not run again."""
+    reward = Reward(
+        [*job.tasks, *job.heldout],
+        judge=job.judge,
+        reward=job.reward,
+        ledger=job.ledger or job.out / "ledger.sqlite",
+        patience_s=job.stages[0].settings.patience_s,
+    )
+    before: Evaluation | None = None
+    model, results = job.stages[0].settings.model, []
+    shown: list[dict[str, Any]] = []
+    for n, stage in enumerate(job.stages, 1):
+        folder = job.out / f"{n}_{stage.name.replace(' ', '_')}" if job.chain else job.out
+        settings = msgspec.structs.replace(
+            stage.settings, model=model, **({"adapter": None} if n > 1 else {})
+        )
+        work = Work(job, stage, settings, folder, reward, on_step, shown)
+        results.append(work.result(before))
+        if not job.chain:
+            break
+        if not stage.aside:
+            before = results[-1].after
+            model = str(folder / "merged")
+            if not (folder / "merged" / "config.json").exists():
+                merge(settings.model, folder / "adapter", folder / "merged", first=settings.adapter)
+            shown += work.rows_now()
+    if not job.chain:
+        return results[0]
+    result = Result.of_chain(job, results)
+    paths.write(job.out / METRICS, json.dumps(plain(result.metrics), indent=1))
+    result.page()
+    return result
+
+
+class Work:
+    """One stage: its trainer, its files, its evaluations."""
+
+    def __init__(
+        self,
+        job: Job,
+        stage: Stage,
+        settings: Settings,
+        out: Path,
+        reward: Reward,
+        on_step: Any,
+        shown: Sequence[dict[str, Any]],
+    ):
+        self.job, self.stage, self.settings, self.out, self.reward = (
+            job,
+            stage,
+            settings,
+            out,
+            reward,
+        )
+        self.log = monitor.Log(out, on_step)
+        self.shown = list(shown)
+        self.trainer: Any = None
+        self.policy: Policy | None = None
+        self._rows: list[dict[str, Any]] | None = None
+
+    def result(self, before: Evaluation | None) -> Result:
+        """Run the stage, or read it where it is finished. before : the evaluation of the stage before."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.mark()
+        if not (self.out / METRICS).exists():
+            if before is not None:
+                before.save(self.out / "eval_before.json")
+            metrics = self.train()
+            paths.write(self.out / METRICS, json.dumps(plain(metrics), indent=1))
+        result = Result.read(self.out, heldout=self.job.heldout)
+        if not self.job.chain:
+            result.page()
+        self.trainer = self.policy = None
+        gc.collect()
+        return result
+
+    def mark(self) -> None:
+        """Write what this run is; DataError where the folder holds a run of something else."""
+        about = {
+            "settings": plain(msgspec.structs.asdict(self.settings)),
+            "rows": plain(
+                self.stage.rows if isinstance(self.stage.rows, str) else to_json(self.stage.rows)
+            ),
+            "tasks": fingerprint([to_json(t) for t in (*self.job.tasks, *self.job.heldout)]),
+            "judge": self.reward.name,
+            "reward": fingerprint(plain(to_json(self.reward.composer))),
+        }
+        path = self.out / MARK
+        if path.exists():
+            old = json.loads(path.read_text("utf-8"))
+            other = [k for k in about if k != "settings" and old[k] != about[k]]
+            other += [k for k, v in about["settings"].items() if old["settings"].get(k) != v]
+            if other:
+                raise DataError(
+                    f"this folder holds a run with other values of {', '.join(other)}",
+                    where=str(self.out),
+                    fix="choose another out, or repeat the values of the run",
+                )
+        paths.write(path, json.dumps(about, indent=1))
+
+    def train(self) -> dict[str, Any]:
+        """Train to the end, from the last save point where there is one; what metrics.json holds."""
+        s, notes = self.settings, []
+        self.policy = policy(s)
+        logger.info("%s (%s); %s", self.policy.engine, self.policy.why, self.policy.device)
+        if s.stage == "grpo":
+            self.trainer = trainers.grpo_trainer(
+                self.policy, s, self.training_tasks(), self.reward, out=self.out, log=self.log
+            )
+        else:
+            learned = self.rows_now()
+            self.trainer = trainers.supervised_trainer(self.policy, s, learned, out=self.out)
+        if s.forecast and s.stage == "grpo":
+            self.look_ahead()
+        watched = self.evaluate if self.job.heldout else None
+        self.trainer.add_callback(monitor.callback(self.log, s, watched))
+        if watched:
+            self.evaluate("before")
+        last = save_point(self.out / "checkpoints")
+        self.log.rewind(int(last.name.rsplit("-", 1)[1]) if last else 0)
+        if last and self.policy.engine == "unsloth" and s.beta:
+            raise DataError(
+                "a run of unsloth with beta > 0 cannot go on: its adapter would be dropped",
+                where=str(last),
+                fix="engine: transformers, or begin again in another folder",
+            )
+        self.trainer.train(resume_from_checkpoint=str(last) if last else None)
+        save_adapter(self.trainer.model, self.policy.tokenizer, self.out / "adapter")
+        steps = monitor.read(self.out / monitor.STEPS)
+        out: dict[str, Any] = {
+            "stage": s.stage,
+            "name": self.stage.name,
+            "model": s.model,
+            "steps": len(steps),
+            "seconds": sum(r["seconds"] for r in steps),
+            **self.policy.about,
+            "fast": getattr(self.trainer, "kit_copy", None) is not None,
+            "judge": self.reward.name,
+        }
+        if s.stage == "grpo":
+            out |= self.reward_totals(steps, notes)
+        if watched:
+            self.evaluate("after")
+            out |= self.compared()
+        else:
+            notes.append(
+                "Nothing is held out, so no gain is measured. Mark rows with split: heldout."
+            )
+        if s.control:
+            notes.append(
+                "This is a control: the rewards changed hands at random, so any gain is no learning."
+            )
+        for note in notes:
+            logger.warning("%s", note)
+        return out | {
+            "notes": notes,
+            "judge_calls": self.reward.calls,
+            "judge_cost": self.reward.cost,
+        }
+
+    def reward_totals(self, steps: Sequence[Mapping[str, Any]], notes: list[str]) -> dict[str, Any]:
+        """Means over all steps, and what a reader must know of them."""
+        rows = [r for r in steps if "answers" in r]
+        answers = sum(r["answers"] for r in rows) or 1
+        cut = sum(r["truncated"] * r["answers"] for r in rows) / answers
+        unknown = sum(r["unknown_rewards"] for r in rows) / answers
+        groups = {k: sum(r["groups"][k] for r in rows) for k in ("mixed", "good", "bad", "unknown")}
+        if cut > 0.5:
+            notes.append(
+                f"{cut:.0%} of the answers were cut off: raise max_answer_tokens, or ask for less."
+            )
+        if unknown > 0.1:
+            notes.append(
+                f"{unknown:.0%} of the rewards were unknown: see the causes in rollouts.jsonl."
+            )
+        seconds = sum(r.get("seconds_judge", 0.0) for r in rows)
+        return {
+            "truncated": cut,
+            "unknown_rewards": unknown,
+            "groups": groups,
+            "seconds_judge": seconds,
+        }
+
+    def training_tasks(self) -> Sequence[Task]:
+        """The tasks to train on; DataError where there are none."""
+        if not self.job.tasks:
+            raise DataError(
+                "there are no tasks to train on",
+                where="tasks",
+                fix="tasks: FILE in the config, with rows that are not held out",
+            )
+        return self.job.tasks
+
+    def rows_now(self) -> list[dict[str, Any]]:
+        """What SFT or DPO learns from; the model's own answers are sampled once and stored."""
+        source, stage = self.stage.rows, self.settings.stage
+        if stage == "grpo":
+            return []
+        if self._rows is None:
+            path = self.out / "rows.json"
+            if path.exists():
+                self._rows = json.loads(path.read_text("utf-8"))
+            elif source is None:
+                self._rows = rows.of_answers(self.training_tasks(), self.job.responses, stage)
+            elif isinstance(source, str):
+                self._rows = self.of_file(source)
+            elif source.source == "exact":
+                self._rows = rows.exact(self.training_tasks(), source, self.settings.seed)
+            else:
+                self._rows = rows.own(source, self.training_tasks(), self.shown, self.answer)
+            paths.write(path, json.dumps(self._rows, ensure_ascii=False))
+        return self._rows
+
+    def of_file(self, path: str) -> list[dict[str, Any]]:
+        """Rows of a file, without those whose prompt is held out."""
+        from ..data import load
+
+        data = load(path)
+        held = {t.conversation for t in self.job.heldout} | {
+            t.conversation for t in data.tasks if t.held_out
+        }
+        some = [t for t in data.tasks if t.conversation not in held]
+        if len(some) < len(data.tasks):
+            logger.warning("%d rows are held out: not trained on", len(data.tasks) - len(some))
+        return rows.of_answers(some, data.responses, self.settings.stage)
+
+    def answer(
+        self, tasks: Sequence[Task], samples: int, greedy: bool
+    ) -> list[tuple[Task, Response, Grade]]:
+        """The model's own answers to training tasks, before it is trained in this stage."""
+        responses = self.sample(tasks, "own", samples, 0.0 if greedy else self.settings.temperature)
+        grades = self.reward.grade(responses)
+        by_id = self.reward.by_id
+        return [(by_id[r.task_id], r, g) for r, g in zip(responses, grades, strict=True)]
+
+    def sample(
+        self, tasks: Sequence[Task], name: str, samples: int, temperature: float
+    ) -> list[Response]:
+        """Answers of the model as it is now."""
+        assert self.policy is not None
+        copy = getattr(self.trainer, "kit_copy", None)
+        return evaluation.sample(
+            self.policy.model if self.trainer is None else self.trainer.model,
+            self.policy.tokenizer,
+            tasks,
+            name=name,
+            samples=samples,
+            temperature=temperature,
+            most=self.settings.max_answer_tokens,
+            seed=self.settings.seed + 20_000,
+            generate=partial(fast.generate, self.trainer) if copy is not None else None,
+        )
+
+    def evaluate(self, name: str) -> Evaluation:
+        """Answers to the held-out prompts and their grades; what is stored is read."""
+        path, s = self.out / f"eval_{name}.json", self.settings
+        if not path.exists():
+            heat = s.temperature if s.eval_temperature is None else s.eval_temperature
+            # the id of an answer does not name the stage: equal answers find their verdicts in the ledger
+            responses = self.sample(self.job.heldout, name, s.eval_samples, heat)
+            grades = self.reward.grade(
+                [msgspec.structs.replace(r, confidence=None) for r in responses]
+            )
+            Evaluation(name=name, responses=tuple(responses), grades=tuple(grades)).save(path)
+        return evaluation.read(path)
+
+    def look_ahead(self) -> None:
+        """The forecast, once; it stops a run that cannot learn."""
+        path = self.out / "forecast.json"
+        if not path.exists():
+            ahead = forecast.forecast(
+                self.settings, self.training_tasks(), self.reward, self.sample
+            )
+            paths.write(path, json.dumps(plain(ahead.as_dict()), indent=1))
+            logger.info("%s", ahead)
+            ahead.check()
+
+    def compared(self) -> dict[str, Any]:
+        """Before and after on the held-out prompts, beside the policies without skill."""
+        held, path = self.job.heldout, self.out / "trivial.json"
+        if not path.exists():
+            means = evaluation.trivial_rewards(
+                held,
+                judge=self.reward.judge,
+                reward=self.reward.composer,
+                ledger=self.reward.ledger,
+            )
+            paths.write(path, json.dumps(means, indent=1))
+        old, new = (evaluation.read(self.out / f"eval_{name}.json") for name in ("before", "after"))
+        return evaluation.comparison(old, new, held) | {
+            "trivial": json.loads(path.read_text("utf-8"))
+        }
+
+
+def save_point(folder: Path) -> Path | None:
+    """The last checkpoint that is complete: a kill may leave a part of one."""
+    whole = [p.parent for p in folder.glob("checkpoint-*/trainer_state.json")]
+    return max(whole, key=lambda p: int(p.name.rsplit("-", 1)[1]), default=None)

@@ -1,0 +1,259 @@
+"""Settings of a training: what the kit decides, and `options`, which TRL's own trainer reads.
+
+A config names a preset (configs/presets.yaml). The profile of the machine sets the sizes. What the config or the
+caller writes wins over both. The systems' own names are translated by configs/names.yaml.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from ..errors import DataError
+from ..system import profiles
+from ..system.settings import Count, NonNegative, Positive, check_names, load, make, nearest
+
+logger = logging.getLogger(__name__)
+CONFIGS = Path(__file__).parent / "configs"
+Stage = Literal["sft", "dpo", "grpo"]
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the kit decides. `options` are further arguments of TRL's config, by TRL's own names.
+
+    stage : "sft", "dpo" or "grpo". model : "SmolLM2-135M-Instruct", "tiny-random", a folder or a hub name.
+    adapter : folder of an adapter that is merged into the model before the training begins.
+    engine : "auto" is unsloth on a CUDA device where it is installed. quantize : "nf4" is 4-bit (bitsandbytes).
+    lr : peak learning rate (1e-5 is a number). micro_rows : rows that go through the model at once; 0 = all.
+    beta : weight of the KL term (k3) in GRPO, inverse temperature in DPO.
+    batch, max_tokens : rows a step and tokens a row, of SFT and DPO.
+    group_size : answers to one prompt. substeps : updates on parts of a batch. iterations : passes over it.
+    advantage : "std" divides by the group's standard deviation, "centred" does not, "batch" by the batch's.
+    gdpo : each part of the reward is normalised by itself (multi_objective_aggregation of TRL).
+    eval_temperature : of answers to held-out prompts; 0 is greedy, None is the training's.
+    save_every, eval_every : steps; 0 is only at the end. patience_s : one wait for a judge that is down.
+    control : the rewards of each group change hands at random, so that nothing can be learned from them.
+    forecast : 64 answers first; where no group is mixed, the run stops. fast : the CPU path of kit.training.fast.
+    """
+
+    stage: Stage = "grpo"
+    model: str = "SmolLM2-135M-Instruct"
+    adapter: str | None = None
+    engine: Literal["auto", "transformers", "unsloth"] = "auto"
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    quantize: Literal["none", "nf4"] = "none"
+    seed: int = 0
+    steps: Count = 40
+    lr: Positive = 1e-4
+    lora_rank: Count = 16
+    lora_alpha: Positive = 32.0
+    beta: NonNegative | None = None
+    micro_rows: int = 0
+    batch: Count = 8
+    max_tokens: Count = 256
+    group_size: int = 8
+    prompts_per_step: Count = 2
+    substeps: Count = 1
+    iterations: Count = 1
+    temperature: Positive = 1.0
+    max_prompt_tokens: Count = 512
+    max_answer_tokens: Count = 48
+    advantage: Literal["std", "centred", "batch"] = "std"
+    gdpo: bool = False
+    save_every: int = 10
+    eval_every: int = 0
+    eval_samples: Count = 4
+    eval_temperature: NonNegative | None = None
+    control: bool = False
+    forecast: bool = False
+    patience_s: NonNegative = 60.0
+    fast: bool = True
+    report_to: tuple[str, ...] = ()
+    options: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        if self.group_size < 2:
+            raise DataError(
+                "a group of one answer has no baseline: every advantage would be 0",
+                where="setting group_size",
+                fix="2 or more",
+            )
+        rows = self.rows // self.substeps
+        for name, parts in (("substeps", self.substeps), ("micro_rows", self.micro_rows or rows)):
+            if self.rows % (parts if name == "substeps" else self.substeps * parts):
+                raise DataError(
+                    f"{self.rows} rows a step cannot be split by {name}: {parts}",
+                    where=f"setting {name}",
+                    fix=f"a divisor of {self.rows if name == 'substeps' else rows}",
+                )
+
+    @property
+    def rows(self) -> int:
+        """Rows of a batch."""
+        return self.group_size * self.prompts_per_step if self.stage == "grpo" else self.batch
+
+    @property
+    def micro(self) -> int:
+        """Rows that go through the model at once."""
+        return self.micro_rows or self.rows // self.substeps
+
+
+NAMES = Settings.__struct_fields__
+
+
+@cache
+def presets() -> dict[str, Any]:
+    """The presets by name, from configs/presets.yaml."""
+    return load(CONFIGS / "presets.yaml")
+
+
+@cache
+def renames() -> dict[str, Any]:
+    """The systems' own names, from configs/names.yaml: renames, no_use, refused."""
+    return load(CONFIGS / "names.yaml")
+
+
+def build(
+    values: Mapping[str, Any], *, profile: str | None = None, where: str = "settings"
+) -> Settings:
+    """Settings from a mapping: its `preset`, sizes of the profile, and its own values.
+
+    >>> build({"preset": "refiner", "lr": 1e-5}, profile="gpu").beta
+    0.001
+    >>> build({"group_sise": 4, "stepz": 2}, profile="cpu")
+    Traceback (most recent call last):
+    ...
+    kit.errors.DataError: unknown settings: group_sise, stepz
+      where: settings
+      to do: 'group_sise': did you mean 'group_size'?; 'stepz': did you mean 'steps'?
+    """
+    base = sizes(values.get("preset"), profile)
+    options = {**base.pop("options", {}), **values.get("options", {})}
+    values = {**base, **values, "options": options}
+    values.pop("preset", None)
+    if isinstance(
+        values.get("report_to"), str
+    ):  # `report_to: wandb`, as TRL's own configs write it
+        values["report_to"] = values["report_to"].replace(",", " ").split()
+    settings = make(Settings, values, where=where)
+    check_options(settings, where)
+    return settings
+
+
+def sizes(preset: str | None, profile: str | None) -> dict[str, Any]:
+    """The values of a preset (None: "plain") with the sizes of the profile."""
+    name = preset or "plain"
+    if name not in presets():
+        raise DataError(
+            f"there is no preset {name!r}", where="setting preset", fix=nearest(name, presets())
+        )
+    values = dict(presets()[name])
+    return values | values.pop("profiles", {}).get(profiles.resolve(profile).name, {})
+
+
+def config_class(stage: Stage) -> Any:
+    """TRL's config class of a stage."""
+    import trl
+
+    return {"sft": trl.SFTConfig, "dpo": trl.DPOConfig, "grpo": trl.GRPOConfig}[stage]
+
+
+# TRL's names of what the kit sets itself: two names for one thing would be two masters
+OURS = (
+    "output_dir", "seed", "max_steps", "learning_rate", "per_device_train_batch_size", "save_steps",
+    "gradient_accumulation_steps", "report_to", "beta", "temperature", "num_generations",
+    "max_completion_length", "num_iterations", "scale_rewards", "steps_per_generation",
+    "multi_objective_aggregation", "max_length", "shuffle_dataset", "reward_weights", "use_cpu",
+)  # fmt: skip
+
+
+def check_options(settings: Settings, where: str) -> None:
+    """DataError for an option that TRL does not know, or that the kit sets itself."""
+    if not settings.options:
+        return
+    fields = [f.name for f in dataclasses.fields(config_class(settings.stage))]
+    check_names(settings.options, fields, where=f"{where}, options")
+    if both := sorted(settings.options.keys() & {*OURS, *NAMES}):
+        alias = renames()["renames"]
+        raise DataError(
+            f"options sets {', '.join(both)}, which the kit sets itself",
+            where=f"{where}, options",
+            fix="; ".join(f"{n}: use the setting {alias.get(n, n)!r}" for n in both),
+        )
+
+
+def translate(values: Mapping[str, Any], names: Iterable[str], *, where: str) -> dict[str, Any]:
+    """The values under the kit's own names. A name of the kit keeps its meaning.
+
+    An entry of the table is a target ("lr"), a place inside one ("options.warmup_steps", "judge.endpoint"), or
+    {to: ..., values: {old: new}, also: {...}}. Every name that nothing reads is reported at once.
+
+    >>> translate({"learning_rate": 4e-5, "judge_model": "m"}, ["lr", "judge"], where="config")
+    {'lr': 4e-05, 'judge': {'endpoint': 'm'}}
+    """
+    names, table = set(names), renames()
+    out: dict[str, Any] = {}
+    for name in values.keys() & table["no_use"].keys() - names:
+        logger.warning("%s: %s has no use here: %s", where, name, table["no_use"][name])
+    if hints := [
+        f"{n}: {why}" for n, why in table["refused"].items() if n in values and n not in names
+    ]:
+        raise DataError("some settings cannot be used", where=where, fix="; ".join(hints))
+    read = {
+        *names,
+        *table["no_use"],
+        *(n for n, t in table["renames"].items() if _head(t) in names),
+    }
+    check_names(values, read, where=where)
+    for name, value in values.items():
+        if name in names:
+            _put(out, name, value, name, where)
+        elif name not in table["no_use"]:
+            entry = table["renames"][name]
+            entry = entry if isinstance(entry, dict) else {"to": entry}
+            _put(out, entry["to"], _value(entry, value, name, where), name, where)
+            out = {**entry.get("also", {}), **out}
+    return out
+
+
+def _head(target: Any) -> str:
+    return (target["to"] if isinstance(target, dict) else target).split(".")[0]
+
+
+def _value(entry: Mapping[str, Any], value: Any, name: str, where: str) -> Any:
+    """The value as the kit writes it; a table of values that lacks it is an error."""
+    if "values" not in entry:
+        return value
+    key = str(value).lower()
+    table = {str(k).lower(): v for k, v in entry["values"].items()}
+    if key not in table:
+        raise DataError(
+            f"{name} is {value!r}",
+            where=where,
+            fix=f"one of {', '.join(table)}: {entry.get('why', '')}",
+        )
+    return table[key]
+
+
+def _put(out: dict[str, Any], target: str, value: Any, name: str, where: str) -> None:
+    """Set a value at "a" or "a.b"; two names for one setting must agree."""
+    head, _, rest = target.partition(".")
+    if rest:
+        # the flags that change a reward are the refiner's; `reward: refiner` beside them is that preset, changed
+        inner = out.setdefault(head, "refiner" if target.startswith("reward.") else {})
+        if isinstance(inner, str):
+            key = "preset" if head == "reward" else "endpoint"
+            inner = out[head] = {key: inner.removeprefix("endpoint:")}
+        _put(inner, rest, value, name, where)
+    elif isinstance(value, dict) and isinstance(out.get(head), dict):
+        out[head] = {**value, **out[head]}
+    elif out.get(head, value) != value:
+        raise DataError(f"{name!r} and another name both set {head!r}", where=where, fix="keep one")
+    else:
+        out[head] = value

@@ -1,0 +1,254 @@
+"""TRL's own trainers under the kit's settings: GRPO on graded answers, SFT on good ones, DPO on pairs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError, JudgeDownError
+from ..records import Grade, Response, Task
+from . import fast
+from .models import Policy, messages, prompt_ids
+from .monitor import Log
+from .reward import Reward, text_of, track
+from .settings import Settings, config_class
+
+logger = logging.getLogger(__name__)
+MOST_UNKNOWN = 3  # steps in a row without a known reward, after which a run stops
+
+
+def arguments(settings: Settings, policy: Policy, out: Path) -> dict[str, Any]:
+    """What all three of TRL's configs receive."""
+    world = int(os.environ.get("WORLD_SIZE", 1))
+    micro = settings.micro if settings.micro_rows else max(settings.micro // world, 1)
+    return {
+        "output_dir": str(out / "checkpoints"),
+        "seed": settings.seed,
+        "max_steps": settings.steps,
+        "learning_rate": settings.lr,
+        "per_device_train_batch_size": micro,
+        "gradient_accumulation_steps": max(settings.rows // (settings.substeps * micro * world), 1),
+        "save_strategy": "steps" if settings.save_every else "no",
+        "save_steps": settings.save_every or 1,
+        "save_total_limit": 2,
+        "logging_steps": 1,
+        "use_cpu": policy.device.kind == "cpu",
+        # on a CPU the weights themselves are bfloat16, autocast would only add copies
+        "bf16": policy.device.kind == "cuda" and policy.device.dtype == "bfloat16",
+        "fp16": policy.device.kind == "cuda" and policy.device.dtype == "float16",
+        "gradient_checkpointing": False,
+        "report_to": list(settings.report_to) or "none",
+        "disable_tqdm": True,
+        "dataloader_pin_memory": policy.device.kind == "cuda",
+    }
+
+
+def order(tasks: Sequence[Task], settings: Settings) -> list[Task]:
+    """The prompts of all steps, pass after pass, each in an order that seed and pass decide.
+
+    They are written out as one epoch, so that a resumed run goes on with the same prompts.
+    """
+    batches = -(-settings.steps // (settings.iterations * settings.substeps))
+    need, out = batches * settings.prompts_per_step, []
+    for n in range(-(-need // len(tasks))):
+        out += random.Random(f"{settings.seed}/{n}").sample(list(tasks), len(tasks))
+    return out[:need]
+
+
+def grpo_trainer(
+    policy: Policy,
+    settings: Settings,
+    tasks: Sequence[Task],
+    reward: Reward,
+    *,
+    out: Path,
+    log: Log,
+) -> Any:
+    """TRL's GRPOTrainer on these tasks; on a CPU with the two methods of kit.training.fast."""
+    import trl
+    from datasets import Dataset
+
+    check_lengths(policy, settings, tasks)
+    values = arguments(settings, policy, out)
+    composer = reward.composer
+    names = list(composer.names) if settings.gdpo else ["rubric"]
+    values |= {
+        "temperature": settings.temperature,
+        "beta": settings.beta or 0.0,
+        "num_generations": settings.group_size,
+        "max_completion_length": settings.max_answer_tokens,
+        "num_iterations": settings.iterations,
+        "steps_per_generation": values["gradient_accumulation_steps"] * settings.substeps,
+        "scale_rewards": {"std": "group", "centred": "none", "batch": "batch"}[settings.advantage],
+        "multi_objective_aggregation": "normalize_then_sum"
+        if settings.gdpo
+        else "sum_then_normalize",
+        "use_bias_correction_kl": False,
+        "top_k": 0,
+        "shuffle_dataset": False,
+    }
+    if settings.gdpo:
+        values["reward_weights"] = [float(composer.weights[n]) for n in names]
+    pay = Pay(reward, settings, log, ends=ends_of(policy))
+    # the copy is made before TRL puts an adapter into the model
+    copy = fast.Copy(policy.model) if fast.applies(policy, settings) else None
+    quiet("trl.trainer.grpo_trainer", "returned None for")
+    trainer = type("GRPOTrainer", (fast.Fast, trl.GRPOTrainer), {"kit_copy": copy})(
+        model=policy.model,
+        reward_funcs=[pay.function(n) for n in names],
+        args=trl.GRPOConfig(**{**values, **settings.options}),
+        train_dataset=Dataset.from_list(
+            [{"prompt": messages(t), "task_id": t.id} for t in order(tasks, settings)]
+        ),
+        processing_class=policy.tokenizer,
+        peft_config=policy.lora,
+    )
+    return bare(trainer)
+
+
+def ends_of(policy: Policy) -> set[int]:
+    """Token ids with which an answer is not cut off."""
+    from .evaluation import ends_of as ends
+
+    return {*ends(policy.model, policy.tokenizer), policy.tokenizer.pad_token_id}
+
+
+def check_lengths(policy: Policy, settings: Settings, tasks: Sequence[Task]) -> None:
+    """DataError for a prompt that is longer than max_prompt_tokens: it would be cut without a word."""
+    for t in tasks:
+        n = len(prompt_ids(policy.tokenizer, messages(t)))
+        if n > settings.max_prompt_tokens:
+            raise DataError(
+                f"a prompt has {n} tokens, more than max_prompt_tokens: {settings.max_prompt_tokens}",
+                where=f"task {t.id!r}",
+                fix="raise max_prompt_tokens, or leave the task out",
+            )
+
+
+class Pay:
+    """The reward functions of TRL: one, or one for each part of the reward, which share the grades of a batch."""
+
+    def __init__(self, reward: Reward, settings: Settings, log: Log, *, ends: set[int]):
+        self.reward, self.settings, self.log, self.ends = reward, settings, log, ends
+        self.grades: tuple[int, list[Grade]] = (-1, [])
+        self.unknown = 0
+
+    def function(self, name: str) -> Callable[..., list[float | None]]:
+        """The reward function of TRL by the name of a part, "rubric" for the whole reward."""
+
+        def pay(
+            completions: Any, completion_ids: Any, task_id: Any, trainer_state: Any, **more: Any
+        ) -> Any:
+            step = trainer_state.global_step + 1
+            if self.grades[0] != step:
+                self.grades = step, self.batch(step, completions, completion_ids, task_id)
+                track(self.grades[1], more)
+            grades = self.grades[1]
+            paid = [g.parts.get(name) if self.settings.gdpo else g.score for g in grades]
+            return self.shuffled(paid, step) if self.settings.control else paid
+
+        pay.__name__ = name
+        return pay
+
+    def batch(self, step: int, completions: Any, completion_ids: Any, task_id: Any) -> list[Grade]:
+        """Judge the answers of a step and log them."""
+        rows = zip(completions, completion_ids, task_id, strict=True)
+        answers = [
+            Response(
+                task_id=t, id=f"s{step}-{n}", text=text_of(c), truncated=ids[-1] not in self.ends
+            )
+            for n, (c, ids, t) in enumerate(rows)
+        ]
+        before = self.reward.seconds
+        grades = self.reward.grade(answers)
+        seconds = self.reward.seconds - before
+        cost = {"judge_calls": self.reward.calls, "judge_cost": self.reward.cost}
+        self.log.batch(step, answers, grades, seconds_judge=seconds, **cost)
+        self.unknown = 0 if any(g.score is not None for g in grades) else self.unknown + 1
+        if self.unknown:
+            causes = sorted({v.failure for g in grades for v in g.verdicts if v.failure})
+            logger.warning(
+                "step %d: no reward is known (%s)", step, ", ".join(causes) or "no verdicts"
+            )
+        if self.unknown >= MOST_UNKNOWN:
+            raise JudgeDownError(
+                f"no reward was known in {self.unknown} steps in a row",
+                where=f"judge {self.reward.name!r}, step {step}",
+                fix=f"look at the causes in rollouts.jsonl ({', '.join(causes)})",
+            )
+        return grades
+
+    def shuffled(self, paid: list[float | None], step: int) -> list[float | None]:
+        """The control: the rewards of each group change hands at random."""
+        size, out = self.settings.group_size, []
+        for at in range(0, len(paid), size):
+            out += random.Random(f"{self.settings.seed}/{step}/{at}").sample(
+                paid[at : at + size], size
+            )
+        return out
+
+
+def supervised_trainer(
+    policy: Policy, settings: Settings, rows: Sequence[dict[str, Any]], *, out: Path
+) -> Any:
+    """TRL's SFTTrainer or DPOTrainer on rows {prompt, completion} or {prompt, chosen, rejected} of messages."""
+    import trl
+    from datasets import Dataset
+
+    values = arguments(settings, policy, out) | {"max_length": settings.max_tokens}
+    if settings.stage == "dpo":
+        values["beta"] = 0.1 if settings.beta is None else settings.beta
+    else:
+        values["completion_only_loss"] = True
+    kind = {"sft": trl.SFTTrainer, "dpo": trl.DPOTrainer}[settings.stage]
+    trainer = kind(
+        model=policy.model,
+        args=config_class(settings.stage)(**{**values, **settings.options}),
+        train_dataset=Dataset.from_list(fitting(policy, settings, rows)),
+        processing_class=policy.tokenizer,
+        peft_config=policy.lora,
+    )
+    return bare(trainer)
+
+
+def fitting(
+    policy: Policy, settings: Settings, rows: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The rows whose prompt leaves room for an answer; a warning counts the others."""
+    limit = settings.max_tokens
+    some = [r for r in rows if len(prompt_ids(policy.tokenizer, r["prompt"])) < limit]
+    if len(some) < len(rows):
+        logger.warning(
+            "%d of %d rows are left out: the prompt alone fills max_tokens=%d",
+            len(rows) - len(some),
+            len(rows),
+            limit,
+        )
+    if not some:
+        raise DataError(
+            "there is no row to learn from",
+            where="rows",
+            fix="raise max_tokens, or give other rows",
+        )
+    return some
+
+
+def bare(trainer: Any) -> Any:
+    """The trainer without transformers' printing of every log."""
+    from transformers.trainer_callback import PrinterCallback
+
+    trainer.remove_callback(PrinterCallback)
+    return trainer
+
+
+def quiet(name: str, words: str) -> None:
+    """Leave out a logger's messages with these words."""
+    log = logging.getLogger(name)
+    if not any(getattr(f, "words", None) == words for f in log.filters):
+        unwanted = lambda record: words not in record.getMessage()  # noqa: E731
+        unwanted.words = words  # type: ignore[attr-defined]
+        log.addFilter(unwanted)
