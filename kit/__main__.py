@@ -6,13 +6,9 @@ import sys
 from .cli import main
 
 
-def _stop(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
 def run() -> None:
     """The command line as a process. SIGTERM ends it as Ctrl-C does: children are stopped, all is saved."""
-    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())
 
 

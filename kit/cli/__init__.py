@@ -1,4 +1,4 @@
-"""`python -m kit COMMAND`: each function of `commands` is a command; its signature is the options, its docstring the help."""
+"""`python -m kit COMMAND`: each function of `commands` is a command. Signature: options. Docstring: help."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ def _add_options(sub: argparse.ArgumentParser, function: Callable[..., Output], 
         for name in names.split(", ")
     }
     for name, p in inspect.signature(function).parameters.items():
-        kind = next((k for k in get_args(hints[name]) if _is_union(hints[name])), hints[name])
+        kind = hints[name]
+        if type(None) in get_args(kind):  # X | None
+            kind = get_args(kind)[0]
         options: dict[str, Any] = {"help": texts.get(name, "").replace("%", "%%")}
         if get_origin(kind) is Literal:
             options["choices"] = get_args(kind)
@@ -77,7 +79,7 @@ def _add_options(sub: argparse.ArgumentParser, function: Callable[..., Output], 
         else:
             options["type"] = kind
         if p.kind is p.VAR_POSITIONAL:
-            sub.add_argument(name, nargs="*", **options)
+            sub.add_argument("several", metavar=name, nargs="*", **options)
         elif p.kind is p.POSITIONAL_OR_KEYWORD:
             optional = {} if p.default is p.empty else {"nargs": "?", "default": p.default}
             sub.add_argument(name, **optional, **options)
@@ -88,29 +90,21 @@ def _add_options(sub: argparse.ArgumentParser, function: Callable[..., Output], 
             sub.add_argument(flag, dest=name, default=p.default, **options)
 
 
-def _is_union(hint: Any) -> bool:
-    return type(None) in get_args(hint)
-
-
 class _Pairs(argparse.Action):
     """NAME=VALUE, may be repeated. The type says how VALUE is read: a text, a YAML value, or a list with commas."""
-
-    def __init__(self, *, const: Any, **options: Any):
-        super().__init__(**options)
-        self.kind = const
 
     def __call__(self, _: Any, namespace: Any, text: Any, flag: str | None = None) -> None:
         from ..system.settings import parse
 
         # A text may name several: --map desc=text,qid=task_id
-        pairs = re.split(r",(?=\w+=)", text) if self.kind is str else [text]
+        pairs = re.split(r",(?=\w+=)", text) if self.const is str else [text]
         values = dict(getattr(namespace, self.dest) or {})
         for pair in pairs:
             name, sign, value = pair.partition("=")
             if not (name and sign):
                 raise DataError(f"{pair!r} is not NAME=VALUE", where=f"option {flag}")
-            if self.kind is not str:
-                value = parse(value if self.kind is Any else f"[{value}]", f"option {flag}")
+            if self.const is not str:
+                value = parse(value if self.const is Any else f"[{value}]", f"option {flag}")
             values[name] = value
         setattr(namespace, self.dest, values)
 
@@ -123,12 +117,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         options = vars(parser(COMMANDS).parse_args(argv))
         function, as_json = options.pop("function"), options.pop("json")
         options.pop("command")
-        several = [
-            value
-            for name, p in inspect.signature(function).parameters.items()
-            if p.kind is p.VAR_POSITIONAL
-            for value in options.pop(name)
-        ]
+        several = options.pop("several", ())
         output = function(*several, **options)
         _print(output, as_json)
         return output.code

@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+import kit
+
+from ..errors import DataError
+from ..system import device, parameters, paths, profiles
+from ..system.settings import check_names, parse
 from . import Output
-from .check import check
+
+
+def check() -> Output:
+    """Versions, device, dtype and why; what will not work and the remedy."""
+    lines = [*_packages(), *_machine(), *_judges()]
+    width = max(len(name) for name, _, _ in lines)
+    rows = [
+        f"{name:{width}}  {state}" + (f"\n{'':{width}}  to do: {remedy}" * bool(remedy))
+        for name, state, remedy in lines
+    ]
+    wrong = sum(remedy != "" for _, _, remedy in lines)
+    return Output(
+        text="\n".join(rows),
+        data=[{"name": n, "state": s, "remedy": r} for n, s, r in lines],
+        next="do what is named above" if wrong else "kit demo",
+    )
 
 
 def demo(*only: str, profile: str = "cpu", out: Path | None = None, again: bool = False) -> Output:
@@ -20,18 +44,17 @@ def demo(*only: str, profile: str = "cpu", out: Path | None = None, again: bool 
     out : folder of runs (default: runs/demo)
     again : run from the start what is finished
     """
-    from .. import runs
-    from ..system import parameters, paths
-
     base = (out or paths.runs() / "demo").resolve()
     base.mkdir(parents=True, exist_ok=True)
-    books = [runs.find_notebook(name) for name in only] or sorted(paths.notebooks().glob("[0-9]*"))
+    books = [kit.runs.find_notebook(name) for name in only] or sorted(
+        paths.notebooks().glob("[0-9]*")
+    )
     for number, book in enumerate(books, 1):
         _echo(f"[{number} of {len(books)}] {book.stem}")
         # A notebook that compares runs reads those of this demo.
         here = {"runs_dir": str(base)} if "runs_dir" in parameters.read(book) else {}
-        folder = runs.run(book, here, profile=profile, out=base, again=again, echo=_echo)
-        if runs.load(folder).status != "done":
+        folder = kit.runs.run(book, here, profile=profile, out=base, again=again, echo=_echo)
+        if kit.runs.load(folder).status != "done":
             return Output(text=f"failed: {folder}", data={"failed": str(folder)}, code=1)
     return report(base)
 
@@ -41,13 +64,10 @@ def fetch(*names: str) -> Output:
 
     names : recorded, model, judge (a 1.5B judge for laptops, 1.1 GB; only when named)
     """
-    from .. import data
-    from ..system.settings import check_names
-
     parts = {
-        "recorded": data.recorded_judges,
-        "model": data.small_model,
-        "judge": lambda: data.fetch("judge"),
+        "recorded": kit.data.recorded_judges,
+        "model": kit.data.small_model,
+        "judge": lambda: kit.data.fetch("judge"),
     }
     check_names(names, parts, where="kit fetch")
     for name in names or ("recorded", "model"):
@@ -80,11 +100,9 @@ def inspect(
     judge, model, base_url : a judge that answers eight questions about each criterion, or drafts
     ledger : stored verdicts (default: in the kit's cache)
     """
-    import kit
-
     tasks = kit.load(file, format=format, fields=map)
     who = _judge_of(judge, model, base_url) if judge else None
-    store = _ledger(ledger) if judge else None
+    store = ledger or paths.home() / "ledger.db" if judge else None
     if draft:
         proposal = kit.draft(tasks, judge=who, ledger=store)
         kit.save(draft, proposal)
@@ -138,19 +156,17 @@ def judge(
     retry : judge again what is unknown
     reward : how verdicts become scores: rubric, a preset or a YAML file
     """
-    import kit
-
-    from ..records import canonical
-    from ..system import paths
-
     both = _joined(tasks, answers)
-    who, store = _judge_of(judge, model, base_url, prompt, set), _ledger(ledger)
+    who, store = (
+        _judge_of(judge, model, base_url, prompt, set),
+        ledger or paths.home() / "ledger.db",
+    )
     if estimate:
         forecast = kit.estimate(both, judge=who, ledger=store)
         return Output(text=str(forecast), data=forecast, next="the same command without --estimate")
     budget = kit.Budget(calls=budget_calls, usd=budget_usd)
     verdicts = kit.judge(both, judge=who, ledger=store, budget=budget, retry=retry)
-    paths.write(out, "".join(f"{canonical(v)}\n" for v in verdicts))
+    paths.write(out, "".join(f"{kit.records.canonical(v)}\n" for v in verdicts))
     scores = kit.grade(both, verdicts, reward=reward).table()["score"]
     lines = [repr(verdicts), f"mean score {scores.mean():.3f} over {scores.notna().sum()} answers"]
     if not all(v.is_known for v in verdicts):
@@ -197,13 +213,11 @@ def tune(
     ledger : stored verdicts (default: in the kit's cache)
     budget_usd : stop before more is spent (exit code 4)
     """
-    import kit
-
     who = _judge_of(judge, model, base_url, prompt, set)
     bench = kit.workbench(
         [tasks, answers, labels],
         judge=who,
-        ledger=_ledger(ledger),
+        ledger=ledger or paths.home() / "ledger.db",
         budget=kit.Budget(usd=budget_usd),
     )
     for name, file in (try_ or {}).items():
@@ -232,8 +246,6 @@ def agree(tasks: str, labels: str, verdicts: str, *, answers: str | None = None)
     tasks, labels, verdicts : files; verdicts are what `kit judge` wrote
     answers : file of answers, where the labels do not hold them
     """
-    import kit
-
     report = kit.agreement_report(_joined(tasks, answers), kit.load(labels), kit.load(verdicts))
     return Output(text=str(report), data=report, next=f"kit rate {tasks} {labels} {verdicts}")
 
@@ -251,8 +263,6 @@ def rate(
     other : verdicts on another policy's answers, for the corrected difference
     design : random, if the labelled rows are a random sample; shifted, if they come from elsewhere
     """
-    import kit
-
     others = kit.load(other) if other else None
     rates = kit.rate(
         kit.load(tasks), kit.load(labels), kit.load(verdicts), design=design, other=others
@@ -276,8 +286,6 @@ def label(
     verdicts : what `kit judge` wrote; uncertain ones are drawn more often
     whole : one label for an answer instead of one for each criterion
     """
-    import kit
-
     frame = kit.label(
         _joined(tasks, answers),
         n=n,
@@ -305,8 +313,6 @@ def view(
     verdicts : what `kit judge` wrote
     labels : people's labels, shown beside the verdicts
     """
-    import kit
-
     people = kit.load(labels) if labels else None
     path = kit.view(
         kit.load(verdicts).verdicts, tasks=_joined(tasks, answers), labels=people, out=out
@@ -332,12 +338,11 @@ def calibrate(
     missing : stop at rows without a confidence, or count them
     html : page of the reliability diagram
     """
-    import kit
+    import pandas as pd
 
-    from ..plots import page
-
-    curve = kit.reliability(_table(file), confidence, correct, cluster=cluster, missing=missing)
-    page(f"Calibration of {file.name}", [str(curve), curve.plot()], path=html)
+    frame = pd.DataFrame([row for _, row in kit.data.files.rows_of(file)])
+    curve = kit.reliability(frame, confidence, correct, cluster=cluster, missing=missing)
+    kit.plots.page(f"Calibration of {file.name}", [str(curve), curve.plot()], path=html)
     return Output(text=str(curve), data=curve, next=f"open {html}")
 
 
@@ -357,16 +362,16 @@ def train(
     forecast : what can be learned and how long it takes, without training
     names : list the settings, and the names of other systems that are read
     """
-    from .. import training
-
     if names or not config:
-        lines = ["settings:", *sorted(training.NAMES), "", "names of other systems -> ours:"]
-        lines += [f"{old} -> {new}" for old, new in sorted(training.renames()["renames"].items())]
-        return Output(text="\n".join(lines), data=training.renames(), code=0 if names else 2)
+        lines = ["settings:", *sorted(kit.training.NAMES), "", "names of other systems -> ours:"]
+        lines += [
+            f"{old} -> {new}" for old, new in sorted(kit.training.renames()["renames"].items())
+        ]
+        return Output(text="\n".join(lines), data=kit.training.renames(), code=0 if names else 2)
     if forecast:
-        prospect = training.forecast(config, **(set or {}))
+        prospect = kit.training.forecast(config, **(set or {}))
         return Output(text=str(prospect), data=prospect, next=f"kit train {config}")
-    result = training.train(config, resume=resume or None, **(set or {}))
+    result = kit.training.train(config, resume=resume or None, **(set or {}))
     return Output(
         text=f"{result.gain.sentence}\nrun: {result.folder}",
         data={"folder": str(result.folder), "gain": result.gain},
@@ -392,10 +397,8 @@ def run(
     out : folder of runs
     again : run from the start although it is finished
     """
-    from .. import runs
-
-    folder = runs.run(notebook, set, profile=profile, out=out, again=again, echo=_echo)
-    record = runs.load(folder)
+    folder = kit.runs.run(notebook, set, profile=profile, out=out, again=again, echo=_echo)
+    record = kit.runs.load(folder)
     return Output(
         text=f"{record.status}: {folder}",
         data={"folder": str(folder), "status": record.status, "metrics": record.metrics},
@@ -419,26 +422,25 @@ def sweep(
     The same command goes on where it stopped.
 
     grid : values of a parameter, --grid seed=0,1,2; may be repeated
-    file : cells as CSV, JSONL or YAML
+    file : cells as CSV or YAML
     out : folder of runs (default: runs/sweep-NOTEBOOK)
     jobs : processes at once
     address : a Ray cluster, for example auto
     """
-    from .. import runs
-    from ..errors import DataError
-
     if not (grid or file):
         raise DataError("the sweep has no cells", where="kit sweep", fix="--grid seed=0,1,2")
     cells = [
-        {**row, **cell} for row in runs.cells_of(file or {}) for cell in runs.cells_of(grid or {})
+        {**row, **cell}
+        for row in kit.runs.cells_of(file or {})
+        for cell in kit.runs.cells_of(grid or {})
     ]
-    table = runs.sweep(
+    table = kit.runs.sweep(
         notebook, cells, profile=profile, out=out, jobs=jobs, address=address, echo=_echo
     )
-    folder = out or f"runs/sweep-{runs.find_notebook(notebook).stem}"
-    bad = int((table["status"] != "done").sum())
-    text = f"{len(table) - bad} of {len(table)} runs are done: {folder}"
-    return Output(text=text, data=table, next=f"kit report {folder}", code=int(bad > 0))
+    folder = out or paths.runs() / f"sweep-{kit.runs.find_notebook(notebook).stem}"
+    done = int((table["status"] == "done").sum())
+    text = f"{done} of {len(cells)} cells are done: {folder}"
+    return Output(text=text, data=table, next=f"kit report {folder}", code=int(done < len(cells)))
 
 
 def report(folder: Path | None = None, *, out: Path | None = None) -> Output:
@@ -447,10 +449,8 @@ def report(folder: Path | None = None, *, out: Path | None = None) -> Output:
     folder : default: the kit's runs
     out : default: report.html in that folder
     """
-    from .. import runs
-
-    path = runs.report(folder, out)
-    return Output(text=f"report: {path}", data=runs.compare(folder), next=f"open {path}")
+    path = kit.runs.report(folder, out)
+    return Output(text=f"report: {path}", data=kit.runs.compare(folder), next=f"open {path}")
 
 
 COMMANDS = (
@@ -459,21 +459,51 @@ COMMANDS = (
 )  # fmt: skip
 
 
+def _packages() -> Iterator[tuple[str, str, str]]:
+    """Versions beside the pins of constraints.txt (in a checkout)."""
+    file = paths.ROOT / "constraints.txt"
+    text = file.read_text("utf-8") if file.is_file() else ""
+    pins = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.M))
+    for name, version in kit.runs.folders.versions().items():
+        pin = pins.get(name)
+        if version == "not installed":
+            needless = name in ("unsloth", "bitsandbytes") and not device.has_nvidia()
+            yield name, version, "" if needless else f"make setup, or setup-gpu for {name}"
+        elif pin and version.split("+")[0] != pin:
+            yield name, f"{version} (the pin is {pin})", f"pip install {name}=={pin}"
+        else:
+            yield name, version, ""
+
+
+def _machine() -> Iterator[tuple[str, str, str]]:
+    profile = profiles.resolve()
+    yield "profile", f"{profile.name}: {profile.why}", ""
+    yield "device", str(device.choose()), ""
+    free = shutil.disk_usage(paths.home()).free / 2**30
+    yield "disk", f"{free:.0f} GiB free", "" if free > 3 else "free 3 GiB, or set KIT_HOME"
+    for name in ("recorded", "models"):
+        cached = any((paths.home() / name).glob("*"))
+        yield f"download {name}", "cached" if cached else "missing", "" if cached else "kit fetch"
+
+
+def _judges() -> Iterator[tuple[str, str, str]]:
+    """The default model of an endpoint, its end of life, and whether a key is set (never the key)."""
+    from ..judging.prices import catalog, shutdown_warning
+
+    model = catalog()["default"]
+    warning = shutdown_warning(model)
+    yield "judge model", warning or model, "name another one with --model" if warning else ""
+    key = "set" if os.environ.get("OPENAI_API_KEY") else "not set; endpoint judges need it"
+    yield "OPENAI_API_KEY", key, ""
+
+
 def _echo(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
 def _joined(tasks: str, answers: str | None) -> Any:
     """Tasks with the answers of another file."""
-    import kit
-
     return kit.load(tasks).joined(kit.load(answers)) if answers else kit.load(tasks)
-
-
-def _ledger(path: Path | None) -> Path:
-    from ..system import paths
-
-    return path or paths.home() / "ledger.db"
 
 
 def _judge_of(
@@ -484,8 +514,6 @@ def _judge_of(
     options: dict[str, Any] | None = None,
 ) -> Any:
     """A judge's name, or its mapping where options say more."""
-    from ..system.settings import parse
-
     if judge.startswith("{"):
         return parse(judge, "--judge")
     kind, _, subject = judge.partition(":")
@@ -493,13 +521,3 @@ def _judge_of(
     more = {name: value for name, value in more.items() if value is not None}
     subject = model or subject
     return {kind: subject, **more} if more or model else judge
-
-
-def _table(path: Path) -> Any:
-    import pandas as pd
-
-    if path.suffix == ".parquet":
-        return pd.read_parquet(path)
-    if path.suffix in (".jsonl", ".json"):
-        return pd.read_json(path, lines=path.suffix == ".jsonl")
-    return pd.read_csv(path)

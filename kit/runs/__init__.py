@@ -1,13 +1,12 @@
 """Runs: a folder for each execution of a notebook, headless runs, sweeps, comparison, one report."""
 
 from .compare import compare, over_seeds, overview
-from .folders import find, load
-from .headless import run
+from .folders import find, find_notebook, load
+from .headless import cells_of, run, sweep
 from .report import report
 from .session import Session, start
-from .sweep import cells_of, sweep
 
 __all__ = [
-    "Session", "cells_of", "compare", "find", "load", "over_seeds", "overview", "report", "run",
+    "Session", "cells_of", "compare", "find", "find_notebook", "load", "over_seeds", "overview", "report", "run",
     "start", "sweep",
 ]  # fmt: skip

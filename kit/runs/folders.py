@@ -6,11 +6,9 @@ the result, so a finished run is found again, and a killed one goes on in its fo
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import os
 import platform
-import re
 import socket
 import subprocess
 from collections.abc import Mapping
@@ -20,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import psutil
 
 from .. import __version__
 from ..errors import DataError, KitError, MissingError
@@ -28,6 +27,7 @@ from ..records.tables import plain
 from ..system import parameters, paths, profiles
 
 RECORD = "run.json"
+CODE = "KIT_CODE_FINGERPRINT"
 PACKAGES = (
     "torch", "transformers", "trl", "peft", "bitsandbytes", "unsloth", "openai", "plotly",
     "papermill", "numpy", "scipy", "pandas", "scikit-learn",
@@ -88,9 +88,10 @@ def _digest(value: Any) -> str:
         return hashlib.file_digest(f, "sha256").hexdigest()
 
 
-@functools.lru_cache(1)
 def code_fingerprint() -> str:
-    """A fingerprint of the kit's code and shipped data."""
+    """A fingerprint of the kit's code and shipped data. The cells of a sweep take that of its start."""
+    if os.environ.get(CODE):
+        return os.environ[CODE]
     files = [*paths.PACKAGE.rglob("*.py"), *paths.PACKAGE.rglob("*.txt"), *paths.data().glob("*.*")]
     digest = hashlib.sha256()
     for file in sorted(files):
@@ -118,11 +119,6 @@ def commit() -> str | None:
         return None
 
 
-def process() -> dict[str, Any]:
-    """Who writes a run: process id and machine."""
-    return {"pid": os.getpid(), "host": socket.gethostname()}
-
-
 def save(folder: Path, run: Run) -> None:
     """Write the record of a run, whole or not at all."""
     text = msgspec.json.format(msgspec.json.encode(plain(to_json(run))), indent=1)
@@ -139,26 +135,15 @@ def load(folder: str | Path) -> Run:
     except msgspec.DecodeError as e:
         raise DataError(f"this is no record of a run: {e}", where=str(path)) from None
     run = from_json(row, Run, where=str(path))
-    stopped = run.status == "running" and not _alive(run.meta)
+    # Only the machine of a run can tell whether its process still runs.
+    here = run.status == "running" and run.meta["host"] == socket.gethostname()
+    stopped = here and not psutil.pid_exists(run.meta["pid"])
     return msgspec.structs.replace(run, status="stopped") if stopped else run
 
 
 def is_done(folder: Path) -> bool:
     """True where a run came to its end."""
     return (folder / RECORD).is_file() and load(folder).status == "done"
-
-
-def _alive(meta: Mapping[str, Any]) -> bool:
-    """True while the process of a run goes on, and where another machine would have to know."""
-    if meta.get("host") != socket.gethostname():
-        return True
-    try:
-        os.kill(int(meta["pid"]), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # it is another user's
-        pass
-    return True
 
 
 def find(folder: str | Path | None = None) -> list[tuple[Path, Run]]:
@@ -176,10 +161,9 @@ def find(folder: str | Path | None = None) -> list[tuple[Path, Run]]:
         try:
             run = load(record.parent)
         except KitError as e:  # one bad record must not hide the others
-            name = re.sub(r"-[0-9a-f]{8}$", "", record.parent.name)
             run = Run(
                 id=record.parent.name,
-                notebook=name,
+                notebook=record.parent.name,
                 profile="",
                 seed=0,
                 status="broken",

@@ -1,27 +1,41 @@
-"""A notebook headless: parameters first, then each cell with a line; a failed or killed run goes on in its folder."""
+"""A notebook headless, once or over many settings.
+
+Parameters are checked first. A failed or killed run goes on in its folder. Each cell of a sweep is a process of
+`kit run`, on this machine or on Ray; finished cells are skipped.
+"""
 
 from __future__ import annotations
 
+import itertools
+import json
+import logging
 import os
 import re
 import shutil
 import signal
+import subprocess
+import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pandas as pd
 
+from ..data.files import rows_of
+from ..errors import MissingError
 from ..records import Run
 from ..system import paths
 from . import folders
+from .compare import overview
 from .folders import is_done
 from .session import lock_of, new_record
 
 Echo = Callable[[str], None]
+Command = list[str]
 PARENT = "KIT_PARENT"  # a sweep sets it for the runs that it starts
 GRACE = 20  # seconds that a run has to stop readably
 
@@ -71,13 +85,14 @@ def _clear(folder: Path) -> None:
     for path in folder.glob("*"):
         if path.is_dir():
             shutil.rmtree(path)
-        elif not re.search(r"\.db(-wal|-shm)?$", path.name):
+        elif ".db" not in path.name:
             path.unlink()
 
 
 def _execute(plan: folders.Plan, folder: Path, echo: Echo) -> None:
     import papermill
 
+    logging.getLogger("papermill").setLevel(logging.ERROR)  # parameters were checked here
     record = new_record(folder, plan.book.stem, plan.profile.name, plan.values)
     folders.save(folder, record)
     begin, error, status = time.monotonic(), "", "done"
@@ -88,13 +103,19 @@ def _execute(plan: folders.Plan, folder: Path, echo: Echo) -> None:
         "PLOTLY_RENDERER": "plotly_mimetype",
         "PYTHONUNBUFFERED": "1",
     }
-    with _environment(variables), open(folder / "run.log", "a", encoding="utf-8") as log:
+    before = dict(os.environ)
+    os.environ.update(variables)  # the kernel inherits them
+    with (
+        open(folder / "run.log", "a", encoding="utf-8") as log,
+        tempfile.TemporaryDirectory(prefix="kit-") as sockets,
+    ):
         try:
             papermill.execute_notebook(
                 str(plan.book),
                 str(folder / plan.book.name),
                 parameters=plan.values,
                 engine_name=_engine(echo),
+                config=_private(sockets),
                 kernel_name="python3",
                 language="python",
                 progress_bar=False,
@@ -112,6 +133,8 @@ def _execute(plan: folders.Plan, folder: Path, echo: Echo) -> None:
         except Exception as e:  # a kernel that was killed: what it kept is in the folder
             error, status = f"{type(e).__name__}: {e}", "failed"
         finally:
+            os.environ.clear()
+            os.environ.update(before)
             log.write(f"{status} {error}\n")
             _close(folder, record, status, error, time.monotonic() - begin)
     echo(f"{status} in {time.monotonic() - begin:.0f} s" + f": {error[:600]}" * bool(error))
@@ -122,7 +145,7 @@ def _close(folder: Path, record: Run, status: str, error: str, seconds: float) -
     run = folders.load(folder)
     if status == "stopped" and run.status == "done":  # the signal came after the last cell
         status, error = "done", ""
-    meta = {**run.meta, **folders.process(), "error": error}
+    meta = {**run.meta, "error": error}
     folders.save(
         folder, msgspec.structs.replace(run, status=status, seconds=round(seconds, 2), meta=meta)
     )
@@ -156,6 +179,14 @@ def _engine(echo: Echo) -> str:
     return "kit"
 
 
+def _private(folder: str) -> Any:
+    """The kernel talks through sockets of this user, where the system has them: others read TCP ports."""
+    from traitlets.config import Config
+
+    manager = {"transport": "ipc", "ip": f"{folder}/kernel"} if os.name == "posix" else {}
+    return Config({"KernelManager": manager})
+
+
 class _Progress:
     """The kernel's stderr goes to the log; lines of progress bars also to the person who waits."""
 
@@ -172,19 +203,6 @@ class _Progress:
         self.log.flush()
 
 
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Any:
-    """Inside, these variables are set: the kernel inherits them."""
-    before = dict(os.environ)
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name in variables:
-            os.environ.pop(name)
-        os.environ.update({k: v for k, v in before.items() if k in variables})
-
-
 def _end_with_parent() -> None:
     """Stop this process when the sweep that started it is gone. A sweep killed with -9 tells nobody."""
     parent = int(os.environ.pop(PARENT, "0"))
@@ -199,3 +217,103 @@ def _end_with_parent() -> None:
         os._exit(130)  # the kernel notices within a second and ends as well
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def cells_of(source: Mapping[str, Sequence[Any]] | str | Path) -> list[dict[str, Any]]:
+    """The cells of a sweep: all combinations of a grid, or the rows of a table (CSV, JSONL, JSON, Parquet).
+
+    >>> cells_of({"seed": [0, 1], "steps": [5]})
+    [{'seed': 0, 'steps': 5}, {'seed': 1, 'steps': 5}]
+    """
+    if isinstance(source, Mapping):
+        combinations = itertools.product(*source.values())
+        return [dict(zip(source, values, strict=True)) for values in combinations]
+    return [dict(row) for _, row in rows_of(source)]
+
+
+def sweep(
+    notebook: str | Path,
+    cells: Sequence[Mapping[str, Any]],
+    *,
+    profile: str | None = None,
+    out: str | Path | None = None,
+    jobs: int = 1,
+    address: str | None = None,
+    echo: Echo = lambda line: None,
+) -> pd.DataFrame:
+    """Run every cell and return the overview of their runs, written to `table.csv` too.
+
+    All cells are checked before the first one starts. The same call goes on where it stopped.
+    jobs : processes at once. address : a Ray cluster ("auto", "ray://HOST:PORT") that sees the same files.
+    """
+    book = folders.find_notebook(notebook)
+    base = Path(out).expanduser().resolve() if out else paths.runs() / f"sweep-{book.stem}"
+    base.mkdir(parents=True, exist_ok=True)
+    plans = [folders.plan(book, cell, profile=profile) for cell in cells]
+    waiting = {i: p for i, p in enumerate(plans) if not folders.is_done(base / p.name)}
+    if len(waiting) < len(plans):
+        echo(f"{len(plans) - len(waiting)} of {len(plans)} cells are finished already")
+    commands = {i: _command(p, base) for i, p in waiting.items()}
+    ends = _on_ray(commands, address) if address else _processes(commands, jobs)
+    begin = time.monotonic()
+    for number, (index, code) in enumerate(ends, 1):
+        state = "done" if code == 0 else f"failed, see {base / plans[index].name / 'run.log'}"
+        words = ", ".join(f"{k}={v}" for k, v in cells[index].items())
+        seconds = time.monotonic() - begin
+        echo(f"[{number} of {len(waiting)}, {seconds:.0f} s] {words}: {state}")
+    places = [base / p.name for p in plans]
+    frame = overview([(f, folders.load(f)) for f in places if (f / folders.RECORD).is_file()])
+    paths.write(base / "table.csv", frame.to_csv(index=False))
+    return frame
+
+
+def _command(plan: folders.Plan, base: Path) -> Command:
+    sets = [f"--set={name}={json.dumps(value)}" for name, value in plan.values.items()]
+    head = [sys.executable, "-m", "kit", "run", str(plan.book), "--profile", plan.profile.name]
+    return [*head, "--out", str(base), *sets]
+
+
+def _processes(commands: Mapping[int, Command], jobs: int) -> Iterator[tuple[int, int]]:
+    """Run commands, `jobs` at once. Yields the number and the exit code of each one that ends."""
+    threads = str(max(1, (os.cpu_count() or 1) // max(jobs, 1)))
+    env = {"OMP_NUM_THREADS": threads, **os.environ, PARENT: str(os.getpid())}
+    env[folders.CODE] = folders.code_fingerprint()
+    waiting, running = dict(commands), {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < max(jobs, 1):
+                index = next(iter(waiting))
+                running[index] = subprocess.Popen(
+                    waiting.pop(index),
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    env=env,
+                )
+            for index in [i for i, process in running.items() if process.poll() is not None]:
+                yield index, running.pop(index).returncode
+            time.sleep(0.1)
+    finally:  # the sweep was stopped: its cells stop readably
+        for process in running.values():
+            process.terminate()
+        for process in running.values():
+            process.wait()
+
+
+def _on_ray(commands: Mapping[int, Command], address: str) -> Iterator[tuple[int, int]]:
+    """The same on a Ray cluster: a task per command, as many at once as fit."""
+    try:
+        import ray
+    except ImportError:
+        raise MissingError("Ray is not installed", fix="pip install 'ray[client]'") from None
+
+    def execute(index: int, command: Command) -> tuple[int, int]:
+        process = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return index, process.returncode
+
+    ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
+    # A worker that died (a lost machine) is tried three times more by Ray itself.
+    task = ray.remote(num_cpus=1, max_retries=3)(execute)
+    running = [task.remote(index, command) for index, command in commands.items()]
+    while running:
+        ready, running = ray.wait(running)
+        yield from ray.get(ready)

@@ -19,7 +19,6 @@ from .compare import compare, differences, estimate_of, over_seeds, overview, pa
 
 Pairs = Sequence[tuple[Path, Run]]
 FEW = 10  # clusters; an interval from fewer rests on its assumptions
-SHOWN = 12  # runs whose tables and figures are in the page
 POINTS = 30  # lines of a forest
 ROWS = 60  # of a run's table
 
@@ -56,29 +55,37 @@ def newest(runs: Pairs) -> dict[str, tuple[Path, Run]]:
 def _headlines(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
     """A card for every metric with a caption; over seeds where several ran. Then the sentences."""
     for book, (folder, run) in newest(runs).items():
-        figures = {r["name"]: r for r in run.meta.get("results", ()) if r["kind"] == "figure"}
+        results = run.meta.get("results", ())
+        figures = {r["name"]: r for r in results if r["kind"] == "figure"}
         metrics = {name: m for name, m in run.metrics.items() if m.get("caption")}
         if not metrics:  # the author named no headline: the first two estimates
-            estimates = [(name, m) for name, m in run.metrics.items() if "low" in m]
-            metrics = dict(estimates[:2])
-        sentences = [r["text"] for r in run.meta.get("results", ()) if r["kind"] == "sentence"]
-        if metrics or sentences:
-            yield plots.Html(f"<h2>{html.escape(book)}</h2>")
+            metrics = dict([(name, m) for name, m in run.metrics.items() if "low" in m][:2])
+        yield plots.Html(f"<h2>{html.escape(book)}</h2>")
         for name, metric in metrics.items():
+            value, sentence = _text(metric), metric.get("caption") or metric.get("sentence") or ""
+            figure = None
+            if name in figures:
+                figure = _figure(folder, figures[name])
+            elif "low" in metric:
+                figure = plots.small_forest({name: estimate_of(metric)})
             several = seeds[(seeds["notebook"] == book) & (seeds["metric"] == name)]
-            figure = _figure(folder, figures[name]) if name in figures else None
             if len(several) == 1:
                 row = several.iloc[0]
-                sentence = f"Mean over {row['seeds']} seeds, from {number(row['worst'])} to {number(row['best'])}."
-                yield plots.Card(name, str(row["estimate"]), sentence, figure)
-            else:
-                value = str(estimate_of(metric)) if "low" in metric else _plain(metric["value"])
-                sentence = metric.get("caption") or metric.get("sentence") or ""
-                yield plots.Card(name, value, sentence, figure)
-        yield from sentences
+                value, span = (
+                    str(row["estimate"]),
+                    f"{number(row['worst'])} to {number(row['best'])}",
+                )
+                sentence += f" Mean over {row['seeds']} seeds, which gave {span}."
+                figure = plots.small_forest({name: row["estimate"]})
+            yield plots.Card(name, value, sentence, figure)
+        yield from (r["text"] for r in results if r["kind"] == "sentence")
 
 
-def _plain(value: Any) -> str:
+def _text(metric: dict[str, Any]) -> str:
+    """A metric as text: with its interval, or a plain value."""
+    if "low" in metric:
+        return str(estimate_of(metric))
+    value = metric["value"]
     return number(value) if isinstance(value, float) else str("unknown" if value is None else value)
 
 
@@ -96,15 +103,14 @@ def _comparisons(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
     if metrics.empty and seeds.empty:
         return
     yield plots.Html("<h2>Comparisons</h2>")
-    if not seeds.empty:
-        yield seeds.drop(columns="estimate").head(ROWS)
+    yield seeds.dropna(subset=["low"]).drop(columns="estimate").head(ROWS)
     for (book, metric), group in list(metrics.groupby(["notebook", "metric"]))[:8]:
         title = f"{book}: {metric}"
         means = seeds[(seeds["notebook"] == book) & (seeds["metric"] == metric)]
         if len(means) > 1:
             rows = dict(zip(means["setting"], means["estimate"], strict=True))
         else:
-            points = group.drop_duplicates("setting", keep="last")
+            points = group.drop_duplicates("setting", keep="last").sort_values(["seedless", "seed"])
             rows = {
                 p.setting or p.run: Estimate(p.value, p.low, p.high, n=int(p.n or 0))
                 for p in points.itertuples()
@@ -136,45 +142,37 @@ def _links(folder: Path, run: Run, base: Path) -> str:
 
 
 def _details(runs: Pairs) -> Iterator[Any]:
-    """Tables and figures of the newest run of each notebook, then of others while there is room."""
-    first = [*newest(runs).values()]
+    """Metrics, tables and figures of the newest run of each notebook."""
     setting = differences(runs)
-    others = [pair for pair in reversed(runs) if pair not in first and pair[1].status == "done"]
-    for folder, run in [*first, *others][:SHOWN]:
-        results = [r for r in run.meta.get("results", ()) if r["kind"] != "sentence"]
-        if not (results or run.metrics):
-            continue
+    for folder, run in newest(runs).values():
         title = f"{run.notebook} {setting[folder]}".strip()
         yield plots.Html(f"<h2>{html.escape(title)}</h2>")
-        rows = [
-            {"metric": name, "result": str(estimate_of(m)) if "low" in m else _plain(m["value"])}
-            for name, m in run.metrics.items()
-        ]
+        rows = [{"metric": name, "result": _text(m)} for name, m in run.metrics.items()]
         if rows:
             yield pd.DataFrame(rows)
-        for result in results:
+        for result in run.meta.get("results", ()):
+            if result["kind"] == "sentence":
+                continue
             yield plots.Html(f"<h3>{html.escape(result['name'])}</h3>")
-            if result["caption"]:
-                yield result["caption"]
+            yield result["caption"]
             if result["kind"] == "figure":
                 yield _figure(folder, result)
             else:
-                yield pd.read_json(
-                    io.StringIO((folder / result["file"]).read_text("utf-8")), orient="split"
-                ).head(ROWS)
+                text = io.StringIO((folder / result["file"]).read_text("utf-8"))
+                yield pd.read_json(text, orient="split").head(ROWS)
 
 
 def caveats(runs: Pairs) -> list[str]:
     """What to doubt, one sentence each: unfinished runs, few clusters, unknown values, many looks."""
-    out = []
-    for folder, run in runs:
-        if run.status != "done":
-            error = f": {run.meta['error']}" if run.meta.get("error") else ""
-            out.append(f"{folder.name} is {run.status}{error[:300]}.")
-    if len(out) > 5:
-        out = [*out[:5], f"{len(out) - 5} more runs did not finish."]
-    finished = [run for _, run in newest(runs).values()]
-    for run in finished:
+    unfinished = [
+        f"{folder.name} is {run.status}. {run.meta.get('error', '')[:300]}".strip()
+        for folder, run in runs
+        if run.status != "done"
+    ]
+    out = unfinished[:5]
+    if len(unfinished) > 5:
+        out.append(f"{len(unfinished) - 5} more runs did not finish.")
+    for _, run in newest(runs).values():
         for name, m in run.metrics.items():
             units = m.get("n_clusters") or m.get("n")
             if m.get("missing"):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import numbers
 import os
+import socket
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -164,17 +167,18 @@ def _own(notebook: str, params: Mapping[str, Any]) -> Session:
     else:
         names = parameters.read(book)
         plan = folders.plan(book, {k: params[k] for k in names if k in params})
+        for k in names:  # YAML 1.1, which papermill reads, takes 1e-5 for a text
+            if isinstance(params.get(k), str) and not isinstance(plan.values[k], str):
+                fix = f"write {plan.values[k]!r}, for a number like 1e-5 also 1.0e-5"
+                raise DataError(f"{k} is the text {params[k]!r}", where="parameters", fix=fix)
         values, profile, name = plan.values, plan.profile, plan.name
     # Another kernel, or `kit run`, may be writing this run: then this session takes a folder beside it.
-    number = 1
-    while True:
+    for number in itertools.count(1):
         folder = paths.runs() / (name if number == 1 else f"{name}-{number}")
         lock = FileLock(lock_of(folder), is_singleton=True)  # the cell may be run again
-        try:
+        with suppress(Timeout):
             lock.acquire(timeout=0)
             break
-        except Timeout:
-            number += 1
     return Session(folder, new_record(folder, notebook, profile.name, values), profile, lock)
 
 
@@ -209,7 +213,7 @@ def new_record(folder: Path, notebook: str, profile: str, values: Mapping[str, A
         status="running",
         started=datetime.now(UTC).isoformat(timespec="milliseconds"),
         commit=folders.commit(),
-        meta=folders.process(),
+        meta={"pid": os.getpid(), "host": socket.gethostname()},
     )
 
 

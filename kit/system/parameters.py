@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -15,16 +15,8 @@ from ..errors import DataError, MissingError
 from . import paths
 from .settings import check_names
 
-TYPES = {t.__name__: t for t in (bool, int, float, str, list, dict)}
+TYPES = (bool, int, float, str, list, dict)
 PATH_NAMES = ("_file", "_dir", "rubrics", "answers")  # how the names of paths end
-
-
-class Parameter(NamedTuple):
-    """default : the value in the notebook. type : what values are converted to. optional : None is allowed."""
-
-    default: Any
-    type: type
-    optional: bool
 
 
 def cells(notebook: Path) -> list[dict[str, Any]]:
@@ -36,43 +28,30 @@ def cells(notebook: Path) -> list[dict[str, Any]]:
         raise DataError(f"this is no notebook: {e}", where=str(notebook)) from None
 
 
-def parse(text: str, *, where: str = "parameters cell") -> dict[str, Parameter]:
-    """The parameters of a cell's text: one `name = literal` per line.
+def parse(text: str, *, where: str = "parameters cell") -> dict[str, Any]:
+    """The parameters of a cell's text, with their defaults: one `name = literal` per line.
 
-    >>> parse("steps = 10  # updates")["steps"].type.__name__
-    'int'
-    >>> parse("limit: int | None = None")["limit"].optional
-    True
+    >>> parse("steps = 10  # updates")
+    {'steps': 10}
     """
     out = {}
     for line in ast.parse(text).body:
-        at = f"{where}, line {line.lineno}"
-        target = line.targets[0] if isinstance(line, ast.Assign) else getattr(line, "target", None)
         try:
             default = ast.literal_eval(line.value)  # type: ignore[attr-defined]
-            name = target.id  # type: ignore[union-attr]
+            out[line.targets[0].id] = default  # type: ignore[attr-defined]
         except (ValueError, AttributeError):
+            default = None
+        if type(default) not in TYPES:  # None has no type that a value could be checked against
             raise DataError(
-                "only lines `name = literal` are parameters",
-                where=at,
-                fix="compute derived values in a later cell",
-            ) from None
-        note = ast.unparse(line.annotation) if isinstance(line, ast.AnnAssign) else ""
-        kind = note.removeprefix("Optional[").removesuffix("]").removesuffix(" | None")
-        if not note and default is not None:
-            kind = type(default).__name__
-        if kind not in TYPES:
-            raise DataError(
-                f"{name} has no type that can be checked",
-                where=at,
-                fix=f"write `{name}: int | None = None`, with one of {', '.join(TYPES)}",
+                f"this line declares no parameter: {ast.unparse(line)}",
+                where=where,
+                fix="write `name = literal`; 0 or an empty text stand for nothing",
             )
-        out[name] = Parameter(default, TYPES[kind], kind != note and bool(note))
     return out
 
 
-def read(notebook: Path) -> dict[str, Parameter]:
-    """The parameters that a notebook declares, by name, in order."""
+def read(notebook: Path) -> dict[str, Any]:
+    """The parameters that a notebook declares, in order, with their defaults."""
     for cell in cells(notebook):
         if "parameters" in cell["metadata"].get("tags", ()):
             return parse(cell["source"], where=str(notebook))
@@ -89,21 +68,17 @@ def check(notebook: Path, values: Mapping[str, Any]) -> dict[str, Any]:
     A text is read as the number that it writes ("1e-5"), a path becomes absolute.
     DataError names unknown parameters, each with the nearest one, and values of another type.
     """
-    parameters = read(notebook)
-    check_names(values, parameters, where=str(notebook))
-    out = {name: p.default for name, p in parameters.items()}
+    out = read(notebook)
+    check_names(values, out, where=str(notebook))
     for name, value in values.items():
-        p = parameters[name]
-        if value is None and p.optional:
-            out[name] = None
-            continue
-        # bool is a kind of int in Python; as a number of steps it is a mistake
-        wrong = isinstance(value, bool) and p.type in (int, float)
+        kind = type(out[name])
+        if isinstance(value, bool) and kind in (int, float):
+            value = str(value)  # True is an int in Python; as a number of steps it is a mistake
         try:
-            out[name] = msgspec.convert(str(value) if wrong else value, p.type, strict=False)
+            out[name] = msgspec.convert(value, kind, strict=False)
         except msgspec.ValidationError as e:
             raise DataError(f"{name} = {value!r}: {e}", where=str(notebook)) from None
-        if isinstance(out[name], float) and not math.isfinite(out[name]):
+        if kind is float and not math.isfinite(out[name]):
             raise DataError(f"{name} = {value!r} is not a finite number", where=str(notebook))
         if name.endswith(PATH_NAMES) and value and ":" not in value:  # a colon: an address
             out[name] = str(_existing(name, value))
