@@ -172,17 +172,16 @@ def all_met(task: Task, answer: str, *, of: Terms | None = None) -> Result:
 
     Unknown where none of the checks fails and a judge must still decide one.
     """
-    failures, pending, chosen = [], [], terms_of(of)
+    chosen = terms_of(of)
+    holds: dict[str, bool | None] = {}
     for c in leaves(task.criteria):
-        if (c.check or {}).get("name") == "all_met" or (chosen and c.id not in chosen):
-            continue
-        met = measure(task, answer, c)[0] if c.check else None
-        if met is None:
-            pending.append(c.id)
-        elif met != (c.weight >= 0):
-            failures.append(c.id)
-    reason = f"fail: {failures}, not decided: {pending}"
-    return (None if pending and not failures else not failures), reason
+        if (c.check or {}).get("name") != "all_met" and (not chosen or c.id in chosen):
+            met = measure(task, answer, c)[0] if c.check else None
+            holds[c.id] = None if met is None else met == (c.weight >= 0)
+    failures = [i for i, ok in holds.items() if ok is False]
+    pending = [i for i, ok in holds.items() if ok is None]
+    decided = failures or (holds and not pending)
+    return (not failures if decided else None), f"fail: {failures}, not decided: {pending}"
 
 
 RULES["all_met"] = all_met
