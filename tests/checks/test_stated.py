@@ -1,0 +1,405 @@
+"""The stated form and its verifiers: each fault of the published system is a test here."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import kit
+from kit.checks import (
+    Form,
+    applicable,
+    outcome,
+    stated_confidence,
+    truth_of,
+    verifiers_of,
+    verify,
+)
+from kit.errors import DataError
+from kit.records import Task
+from kit.rewards import Composer
+
+DATA = Path(__file__).parents[2] / "data"
+UP = Task(id="up", prompt="Up?", truth={"claims": [{"subject": "ros", "direction": "up"}]})
+TWO = Task(
+    id="two",
+    prompt="Liver and eye?",
+    truth={
+        "claims": [
+            {"subject": "liver", "direction": "up", "aliases": ["hepatic tissue"]},
+            {"subject": "eye", "direction": "down"},
+        ]
+    },
+)
+FACTS = Task(
+    id="facts",
+    prompt="Which organelle, how many?",
+    truth={
+        "facts": [
+            {"text": "mitochondrion", "aliases": ["mitochondria"]},
+            {"text": "46 chromosomes", "number": 46},
+        ]
+    },
+)
+OPEN = Task(id="open", prompt="When?", truth={"answerable": False})
+DEPENDS = Task(id="depends", prompt="Up?", truth={"answerable": False, "depends": True})
+
+
+def stated(answer, confidence="80%"):
+    return f"Because of this.\nAnswer: {answer}\nConfidence: {confidence}"
+
+
+FORMS = [
+    ("So.\nAnswer: up\nConfidence: 80%", "up", 0.8),
+    ("**Answer:** up\n\n**Confidence:** 80 %.\n", "up", 0.8),
+    ("answer: up\nCONFIDENCE: 12.5%", "up", 0.125),
+    ("<think>Answer: down</think>Answer: up\nConfidence: 0%", "up", 0.0),
+    ("Answer: up\nAnswer: down\nConfidence: 80%", None, 0.8),
+    ("Answer: up\nSo it is.\nConfidence: 80%", None, 0.8),
+    ("Answer: up\nConfidence: 80%\nConfidence: 20%", None, None),
+    ("Answer: up\nConfidence: 80%\nBye.", None, None),
+    ("Answer: up\nConfidence: 250%", "up", None),
+    ("Answer: up\nConfidence: 0.8", "up", None),
+    ("Answer: up\nConfidence: 7/10", "up", None),
+    ("Answer: up\nThe confidence level is **high**.", "up", None),
+    ("Answer: up\nConfidence: high", "up", None),
+    ("Answer: up\nConfidence: -5%", "up", None),
+    ("Answer:\nConfidence: 80%", None, 0.8),
+    ("It is up, 80% sure.", None, None),
+    ("Confidence: 80%", None, 0.8),
+    ("", None, None),
+]
+
+
+@pytest.mark.parametrize(("text", "answer", "confidence"), FORMS)
+def test_the_form_is_read_or_says_what_is_wrong(text, answer, confidence):
+    s = Form().read(text)
+    assert (s.answer, s.confidence) == (answer, confidence)
+    assert bool(s.problem) == (answer is None or confidence is None)
+
+
+def test_labels_may_have_other_names_and_no_confidence():
+    assert Form(answer="Result", confidence="Sure").read("Result: 7\nSure: 9%").confidence == 0.09
+    s = Form(confidence="").read("So.\nAnswer: 7")
+    assert (s.answer, s.confidence, s.problem) == ("7", None, "")
+
+
+ASKS = [
+    (UP, 'one of up, down, unchanged, or "it depends"'),
+    (TWO, 'liver: up, down or unchanged, eye: up, down or unchanged; or "it depends"'),
+    (FACTS, 'or "unknown"'),
+]
+
+
+@pytest.mark.parametrize(("task", "words"), ASKS)
+def test_the_question_names_the_words_that_are_read(task, words):
+    assert words in Form().ask(task)
+    assert Form().ask(task).endswith("Confidence: 0% to 100%")
+    assert "Confidence" not in Form(confidence="").ask(task)
+
+
+CONFIDENCES = [
+    ("12. Confidence: 75%", 0.75),
+    ("12\n**Confidence: 75%**", 0.75),
+    ("Confidence: 100%", 1.0),
+    ("Confidence: 250%", None),
+    ("Confidence: 7/10", None),
+    ("Confidence: high", None),
+    ("I am 80% sure.", None),
+    ("Confidence: 90% ... no. Confidence: 10%", None),
+    ("Confidence: 75% or so", None),
+    ("overconfidence: 75%", None),
+]
+
+
+def test_stated_confidence_reads_one_form_and_counts_the_rest():
+    values, rate = stated_confidence([text for text, _ in CONFIDENCES])
+    expected = [np.nan if c is None else c for _, c in CONFIDENCES]
+    np.testing.assert_array_equal(values, expected)
+    assert rate.value == pytest.approx(0.3) and rate.n == len(CONFIDENCES)
+    assert rate.low < 0.3 < rate.high
+
+
+def test_the_stored_answers_state_a_confidence_as_before():
+    runs = json.loads((DATA / "ladder_runs.json").read_text("utf-8"))
+    stages = [s for seeds in runs.values() for seed in seeds.values() for s in seed.values()]
+    texts = [a[1] for s in stages if isinstance(s, dict) for a in s.get("answers", ())]
+    values, _ = stated_confidence(texts)
+    assert len(texts) == 7120
+    # As many as the first edition read, and the same ones: those that end in the form.
+    assert np.isfinite(values).sum() == 2100
+    for text, value in zip(texts, values, strict=True):
+        assert text.endswith(f". Confidence: {100 * value:.0f}%") == np.isfinite(value), text
+
+
+SCORES = [
+    # direction: bands of BioRLHF times the share of subjects
+    (UP, "up", "direction", 0.9),
+    (UP, "ros: up", "direction", 0.9),
+    (UP, "down", "direction", 0.0),
+    (UP, "up or down", "direction", 0.0),
+    (UP, "not up", "direction", 0.0),
+    (UP, "enrichment", "direction", 0.0),
+    (UP, "across: up", "direction", 0.0),
+    (TWO, "liver: up, eye: down", "direction", 0.8 + 0.2 * 2 / 3),
+    (TWO, "the hepatic tissue: upregulated; eye: down", "direction", 0.8 + 0.2 * 2 / 3),
+    (TWO, "liver: up", "direction", 0.45),
+    (TWO, "liver: up, eye: up", "direction", 0.25),
+    (TWO, "liver: up, liver: down, eye: down", "direction", 0.25),
+    (TWO, "up", "direction", 0.0),
+    # factual: recall x precision
+    (FACTS, "the mitochondria; 46", "factual", 1.0),
+    (FACTS, "mitochondrion; 46.0 chromosomes", "factual", 1.0),
+    (FACTS, "mitochondrion", "factual", 0.5),
+    (FACTS, "mitochondrion; 48", "factual", 0.25),
+    (FACTS, "46 or 48", "factual", 0.0),
+    (FACTS, "46 genes", "factual", 0.0),
+    (FACTS, "unknown", "factual", 0.0),
+    # consistency: coverage and relation, times what is right
+    (TWO, "liver: up, eye: down", "consistency", 1.0),
+    (TWO, "liver: down, eye: up", "consistency", 0.0),
+    (TWO, "liver: up", "consistency", 0.125),
+    (DEPENDS, "it depends", "consistency", 1.0),
+    (DEPENDS, "up", "consistency", 0.0),
+    # uncertainty: t - (c - t)^2 with c = .8
+    (UP, "up", "uncertainty", 0.96),
+    (UP, "down", "uncertainty", -0.64),
+    (UP, "it depends", "uncertainty", -0.64),
+    (OPEN, "unknown", "uncertainty", 0.6),
+    (OPEN, "next May", "uncertainty", -0.64),
+]
+
+
+@pytest.mark.parametrize(("task", "answer", "verifier", "score"), SCORES)
+def test_scores(task, answer, verifier, score):
+    part = verify(task, stated(answer), verifier)
+    assert part.value == pytest.approx(score)
+    assert part.range[0] <= part.value <= part.range[1]
+
+
+MODES = [
+    ("outcome", "90%", "up", 0.8),
+    ("outcome", "99%", "down", 0.0),
+    ("range", "80%", "up", 1.0),
+    ("range", "50%", "up", 0.5),
+    ("behaviour", "90%", "up", 1.0),
+    ("behaviour", "90%", "down", 0.0),
+]
+
+
+@pytest.mark.parametrize(("mode", "confidence", "answer", "score"), MODES)
+def test_the_published_confidence_scores(mode, confidence, answer, score):
+    part = verify(UP, stated(answer, confidence), "uncertainty", mode=mode)
+    assert part.value == pytest.approx(score)
+
+
+@given(p=st.floats(0.02, 0.98), c=st.integers(0, 100))
+def test_the_default_confidence_score_is_proper(p, c):
+    """No stated confidence earns more, on average, than the chance of being right (to a percent)."""
+
+    def mean(confidence):
+        right, wrong = (
+            verify(UP, stated(a, f"{confidence}%"), "uncertainty").value for a in ("up", "down")
+        )
+        return p * right + (1 - p) * wrong
+
+    assert mean(c) <= mean(round(100 * p)) + 1e-4
+
+
+WITHOUT_FORM = [
+    "",
+    "Up?",
+    "It is upregulated. Confidence: 99%",
+    "Answer: up\nAnswer: up\nConfidence: 9%",
+]
+
+
+@pytest.mark.parametrize("text", WITHOUT_FORM)
+@pytest.mark.parametrize("task", [UP, TWO, FACTS, OPEN, DEPENDS])
+def test_without_the_form_the_least_of_the_range_and_no_outcome(task, text):
+    assert outcome(task, Form().read(text)) is None
+    for name in applicable(task):
+        part = verify(task, text, name)
+        assert part.value == part.range[0]
+
+
+APPLICABLE = [
+    ({}, ()),
+    ({"claims": [{"subject": "a", "direction": "up"}]}, ("direction", "uncertainty")),
+    ({"facts": [{"text": "a"}], "verifiers": ["factual"]}, ("factual",)),
+    ({"facts": [], "verifiers": ["factual"]}, ()),
+    ({"answerable": False}, ("uncertainty",)),
+    ({"depends": True, "answerable": False}, ("consistency", "uncertainty")),
+]
+
+
+@pytest.mark.parametrize(("truth", "names"), APPLICABLE)
+def test_the_row_alone_decides_which_verifiers_apply(truth, names):
+    task = Task(id="t", prompt="p", truth=truth)
+    assert applicable(task) == names
+    assert not verify(task, "", "direction").applies or "direction" in names
+
+
+@pytest.mark.parametrize("arguments", [{"verifier": "V1"}, {"verifier": "factual", "mode": "x"}])
+def test_unknown_names_are_errors(arguments):
+    with pytest.raises(DataError):
+        verify(FACTS, "", **arguments)
+
+
+PARTS = ["mitochondrion", "46", "48", "ribosome", "kinesin; 9"]
+
+
+@given(st.lists(st.sampled_from(PARTS), min_size=1, max_size=4), st.integers(2, 20))
+def test_repetition_never_raises_a_score(parts, n):
+    once, often = "; ".join(parts), "; ".join(parts * n)
+    for name in applicable(FACTS):
+        assert verify(FACTS, stated(often), name).value <= verify(FACTS, stated(once), name).value
+    line = stated(once)
+    assert verify(FACTS, "\n".join([line] * n), "factual").value == 0.0
+
+
+def test_prose_is_never_read():
+    """ "upr" in "upregulated", "ros" in "across", "enrichment" as up: no sentence counts."""
+    texts = [
+        f"{s}\nAnswer: down\nConfidence: 90%"
+        for s in ("ros is upregulated", "enrichment across", "")
+    ]
+    for name in applicable(UP):
+        assert len({verify(UP, text, name).value for text in texts}) == 1
+
+
+TRUTHS = [
+    ({"pathway": "HALLMARK_DNA_REPAIR", "direction": "UP"}, {"claims": [("dna repair", "up")]}),
+    ({"tissue_directions": {"the_eye": "DOWN", "x": "?"}}, {"claims": [("the eye", "down")]}),
+    ({"pathway": "P", "direction": "mixed"}, {}),
+    ({"key_facts": ["5,477 genes", "liver"]}, {"facts": [("5,477 genes", 5477), ("liver", None)]}),
+    ({"expected_answer": "liver"}, {"facts": [("liver", None)]}),
+    ({"correct_behavior": "context_dependent"}, {"answerable": False, "depends": True}),
+    ({"expected_confidence": "high"}, {"warranted": "high"}),
+]
+
+
+@pytest.mark.parametrize(("raw", "wanted"), TRUTHS)
+def test_truths_of_biorlhf_rows(raw, wanted):
+    truth = truth_of(raw)
+    assert truth.items() >= raw.items()
+    brief = {k: v for k, v in truth.items() if k not in raw}
+    if "claims" in brief:
+        brief["claims"] = [(c["subject"], c["direction"]) for c in brief["claims"]]
+    if "facts" in brief:
+        brief["facts"] = [(f["text"], f.get("number")) for f in brief["facts"]]
+    assert brief == wanted
+
+
+def test_verifier_numbers_are_read_by_content():
+    claims, facts = {"claims": [1]}, {"facts": [1]}
+    assert verifiers_of(["V1", "V4"], claims) == ["direction", "uncertainty"]
+    assert verifiers_of(["V2", "V3"], facts) == ["factual", "consistency"]
+
+
+def test_the_shipped_fact_answers_keep_the_form_and_their_labels():
+    tasks = {t.id: t for t in kit.load(DATA / "facts.jsonl").tasks}
+    rows = [json.loads(x) for x in (DATA / "fact_answers.jsonl").read_text("utf-8").splitlines()]
+    values, rate = stated_confidence([r["response"] for r in rows])
+    assert (len(rows), rate.value) == (177, 1.0)
+    np.testing.assert_allclose(values, [r["stated_confidence"] for r in rows])
+    for r in rows:
+        task = tasks[r["task_id"]]
+        parts = [verify(task, r["response"], name) for name in applicable(task)]
+        wrong = [
+            x for p in parts for k in ("beside", "contradicting") for x in p.details.get(k, ())
+        ]
+        right = bool(outcome(task, Form().read(r["response"]))) and not wrong
+        assert right == r["correct"], r["response_id"]
+
+
+# 82 rows made like BioRLHF's: 48 directions, 10 facts, 12 comparisons, 12 that depend on the mission
+PATHWAYS = "ADIPOGENESIS DNA_REPAIR RIBOSOME MYOGENESIS HYPOXIA MTORC1 GLYCOLYSIS P53".split()
+TISSUES = "liver kidney thymus eye soleus heart".split()
+KEY_FACTS = (
+    "5477 genes", "hippocampus", "kaempferol", "hindlimb unloading", "low conservation",
+    "1555 genes", "5510 genes", "soleus", "2x2x2 factorial", "12.5%",
+)  # fmt: skip
+
+
+def made_rows():
+    for i, pathway in enumerate(PATHWAYS):
+        for j, _ in enumerate(TISSUES):
+            way = "DOWN" if (5 * i + 3 * j) % 5 < 3 else "UP"
+            yield {"pathway": f"HALLMARK_{pathway}", "direction": way}, ["V1", "V4"]
+    yield from (({"key_facts": [fact]}, ["V2", "V4"]) for fact in KEY_FACTS)
+    for i in range(12):
+        ways = {
+            t: "UP" if (i + j) % 2 else "DOWN" for j, t in enumerate(TISSUES[i % 3 : i % 3 + 3])
+        }
+        yield {"tissue_directions": ways}, ["V1", "V3", "V4"]
+    yield from [({"correct_behavior": "context_dependent"}, ["V3", "V4"])] * 12
+
+
+def made_tasks():
+    for n, (raw, names) in enumerate(made_rows()):
+        truth = truth_of(raw)
+        truth["verifiers"] = verifiers_of(names, truth)
+        yield Task(id=f"row-{n}", prompt="Is it up or down in this tissue?", truth=truth)
+
+
+TURN = {"up": "down", "down": "up"}
+
+
+def subjects(task, way):
+    return ", ".join(f"{c['subject']}: {way(c)}" for c in task.truth.get("claims", ()))
+
+
+def right(task):
+    facts = "; ".join(f["text"] for f in task.truth.get("facts", ()))
+    return subjects(task, lambda c: c["direction"]) or facts or "it depends"
+
+
+def wrong(task):
+    return subjects(task, lambda c: TURN[c["direction"]]) or "up"
+
+
+def sure(task):
+    return "10%" if task.truth.get("depends") else "95%"
+
+
+def everything(task):
+    both = ", ".join(f"{c['subject']}: {w}" for c in task.truth.get("claims", ()) for w in TURN)
+    return both or f"{right(task)}; up; down; liver; kidney"
+
+
+# what each way of answering earns on average, with the preset `verifiers`
+POLICIES = {
+    "right": (lambda t: stated(right(t), sure(t)), 0.93, 0.98),
+    "wrong at 95 %": (lambda t: stated(wrong(t), "95%"), -0.45, -0.28),
+    "empty": (lambda t: "", -0.45, -0.38),
+    "parrot": (lambda t: t.prompt, -0.45, -0.38),
+    "free text": (lambda t: f"It is {right(t)}. I am 95% sure.", -0.45, -0.38),
+    "two answers": (lambda t: f"Answer: {right(t)}\n{stated('up')}", -0.45, -0.38),
+    "list of everything": (lambda t: stated(everything(t), "50%"), -0.12, 0.0),
+    "right and three guesses": (lambda t: stated(f"{right(t)}; a; b: up; c", "95%"), -0.3, 0.2),
+    "it depends": (lambda t: stated("it depends", "50%"), -0.1, 0.1),
+    "always down": (lambda t: stated(subjects(t, lambda c: "down") or "down", "50%"), 0.2, 0.45),
+}
+
+
+def test_what_ways_of_answering_earn_on_rows_like_biorlhf():
+    tasks = list(made_tasks())
+    composer = Composer.from_config("verifiers")
+    assert len(tasks) == 82
+    means = {}
+    for name, (write, low, high) in POLICIES.items():
+        answers = [kit.Response(task_id=t.id, id=name, text=write(t)) for t in tasks]
+        scores = [composer.grade(t, a, ()).score for t, a in zip(tasks, answers, strict=True)]
+        means[name] = sum(scores) / len(scores)
+        assert low <= means[name] <= high, (name, means[name])
+    least = min(means.values())
+    assert {n for n, m in means.items() if m == least} >= {
+        "empty",
+        "parrot",
+        "free text",
+        "two answers",
+    }
