@@ -47,7 +47,7 @@ def parse(text: str) -> Answer:
     """The claims of an answer in the strict form.
 
     >>> parse('<answer><snippet id=a, b>p < .01 holds.</snippet> And so we see more.</answer>').claims
-    (Claim(text='p < .01 holds.', ids=('a', 'b')), Claim(text='And so we see more.', ids=()))
+    (Claim(text='p < .01 holds.', ids=('a', 'b')), Claim(text='And so we see more', ids=()))
     >>> parse("<answer><snippet>No id.</snippet></answer>").fault
     'a snippet tag is not closed, stands in another one, or has no id'
     """
@@ -73,7 +73,7 @@ def parse(text: str) -> Answer:
 
 def _uncited(text: str) -> dict[Claim, None]:
     """The sentences between cited claims. One or two words ("and", "Moreover,") claim nothing."""
-    parts = [s.strip(" ,;") for s in _SENTENCE.split(text)]
+    parts = [s.strip(" .,;:") for s in _SENTENCE.split(text)]
     return {Claim(s): None for s in parts if len(_WORD.findall(s)) > 2}
 
 
