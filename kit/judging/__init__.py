@@ -2,14 +2,13 @@
 paid twice.
 """
 
-from .completion import acomplete, complete
 from .factory import judge_of
 from .keys import about
 from .ledger import Ledger
 from .prices import Budget, Forecast, catalog, price, shutdown_warning
 from .prompt import from_file
 from .reader import Reading, read
-from .run import Spent, Verdicts, ajudge, ajudge_pairs, estimate, judge
+from .run import Spent, Verdicts, acomplete, ajudge, ajudge_pairs, complete, estimate, judge
 
 __all__ = [
     "Budget", "Forecast", "Ledger", "Reading", "Spent", "Verdicts", "about", "acomplete", "ajudge",

@@ -203,7 +203,7 @@ class EndpointJudge:
             form = prompt.schema(criteria, confidence=o.confidence)
             reply = await self.reply(chat, run, schema=form, room=200 + 160 * len(criteria))
         if reply.failure:
-            readings = [Reading(failure=reply.failure, reason=reply.reason) for _ in criteria]
+            readings = refuse(criteria, str(reply.reason), reply.failure)
         elif o.how == "word":
             readings = [_word(reply)]
         else:
@@ -232,13 +232,9 @@ class EndpointJudge:
     ) -> Verdict:
         """A verdict with its share (one of n) of the call's tokens and cost."""
         call = reply.call or {"tokens_in": 0, "tokens_out": 0, "cost": 0.0}
-        fields = {
-            "task_id": task.id, "response_id": response.id, "criterion_id": c.id,
-            "status": reading.status, "value": reading.value, "p": reading.p,
-            "reason": reading.reason, "failure": reading.failure, "judge": self.name,
-            "tokens_in": call["tokens_in"] // n, "tokens_out": call["tokens_out"] // n,
-            "cost": call["cost"] / n,
-        }  # fmt: skip
+        ids = {"task_id": task.id, "response_id": response.id, "criterion_id": c.id}
+        shares = {name: call[name] // n for name in ("tokens_in", "tokens_out")}
+        fields = {**reading, **ids, **shares, "cost": call["cost"] / n, "judge": self.name}
         return Verdict(**fields | more)
 
     # -- one call --------------------------------------------------------------
@@ -479,6 +475,4 @@ def _word(reply: Reply) -> Reading:
             mass[name] += math.exp(score)
     total = sum(mass.values())
     p = mass["yes"] / total if total else None
-    met = word == "yes"
-    sure = None if p is None else (p if met else 1 - p)
-    return Reading(status="met" if met else "unmet", value=float(met), confidence=sure)
+    return {"status": "met" if word == "yes" else "unmet", "p": p}

@@ -30,7 +30,7 @@ class GroupJudge:
             raise DataError(
                 f"{judge.name!r} cannot judge groups", where="judge group", fix="use an endpoint"
             )
-        self.judge, self.seed = judge, seed
+        self.judge, self.judges, self.seed = judge, (judge,), seed
         self.name = name or f"group({judge.name})"
         self.concurrency, self.limit = judge.concurrency, judge.limit
         self.groups: dict[str, list[Response]] = {}
@@ -114,7 +114,9 @@ class GroupJudge:
             chat, named = self._messages(task, rows, numbered, call)
             reply = await self.judge.reply(chat, run, schema=form, room=200 + 160 * n)
             made = self._read(reply, named, numbered, call)
-            lost = any(r.failure in ("parse", "missing") for row in made.values() for r in row)
+            lost = any(
+                r.get("failure") in ("parse", "missing") for row in made.values() for r in row
+            )
             if attempt == 2 or not lost or not reply.call:
                 break
             await run.record([], reply.call)
@@ -137,8 +139,7 @@ class GroupJudge:
     ) -> dict[str, list[Reading]]:
         """Readings by the id of the answer."""
         if reply.failure:
-            row = [Reading(failure=reply.failure, reason=reply.reason) for _ in criteria]
-            return dict.fromkeys(named, row)
+            return dict.fromkeys(named, refuse(criteria, str(reply.reason), reply.failure))
         try:
             rows = parse(reply.text, named, call=call)
             return {a: readings(rows.get(a, {}), criteria) for a in named}

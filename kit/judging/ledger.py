@@ -15,13 +15,12 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ..errors import DataError, MissingError
+from ..errors import DataError
 from ..records import Verdict, from_json, group, to_json
 from .keys import ABOUT, PARTS
 
@@ -54,51 +53,35 @@ class Ledger:
     ('met', 1)
     """
 
-    def __init__(self, path: str | Path, *, readonly: bool = False):
-        self.path, self.readonly = Path(path).expanduser(), readonly
-        self._lock, self._pid, self._db = threading.RLock(), 0, None
-        if readonly and not self.path.is_file():
-            raise MissingError("there is no such ledger", where=str(path), fix="give its path")
-        if not readonly and not self.path.parent.exists():
+    def __init__(self, path: str | Path):
+        self.path, self._lock = Path(path).expanduser().absolute(), threading.RLock()
+        if not self.path.parent.exists():
             self.path.parent.mkdir(parents=True, mode=0o700)
-        self._connection()
+        try:
+            self._db = sqlite3.connect(
+                self.path, timeout=60, isolation_level=None, check_same_thread=False
+            )
+            self._prepare(self._db)
+        except sqlite3.Error as e:
+            raise self._fault(e) from None
 
-    def _connection(self) -> sqlite3.Connection:
-        # A connection must not cross a fork.
-        if self._db is None or self._pid != os.getpid():
-            self._pid = os.getpid()
-            try:
-                self._db = self._open()
-            except sqlite3.Error as e:
-                raise self._fault(e) from None
-        return self._db
-
-    def _open(self) -> sqlite3.Connection:
-        mode = "ro" if self.readonly else "rwc"
-        db = sqlite3.connect(
-            f"{self.path.resolve().as_uri()}?mode={mode}",
-            uri=True, timeout=60, isolation_level=None, check_same_thread=False,
-        )  # fmt: skip
+    def _prepare(self, db: sqlite3.Connection) -> None:
         version = db.execute("PRAGMA user_version").fetchone()[0]
         tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if version != VERSION and (tables or self.readonly):
+        if version != VERSION and tables:
             raise sqlite3.DatabaseError(f"its form is {version}, this kit reads form {VERSION}")
-        if self.readonly:
-            return db
-        # The switch to WAL ignores the time limit above, so two processes that start together
-        # collide.
-        for attempt in range(100):
+        # The switch to WAL ignores the time limit above, so processes that start together collide.
+        for wait in [0.05] * 100 + [None]:
             try:
                 db.execute("PRAGMA journal_mode=WAL")
                 break
             except sqlite3.OperationalError:
-                if attempt == 99:
+                if wait is None:
                     raise
-                time.sleep(0.05)
+                time.sleep(wait)
         db.execute("PRAGMA synchronous=NORMAL")
         if version != VERSION:
             db.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
-        return db
 
     def _fault(self, error: Exception) -> DataError:
         return DataError(
@@ -110,14 +93,14 @@ class Ledger:
     def _read(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         with self._lock:
             try:
-                return self._connection().execute(sql, values).fetchall()
+                return self._db.execute(sql, values).fetchall()
             except sqlite3.Error as e:
                 raise self._fault(e) from None
 
     def _write(self, *steps: tuple[str, list[Any]]) -> int:
         """Run statements in one transaction; the number of rows that changed."""
         with self._lock:
-            db = self._connection()
+            db = self._db
             before = db.total_changes
             try:
                 db.execute("BEGIN IMMEDIATE")
@@ -175,7 +158,7 @@ class Ledger:
 
     def calls(self) -> list[dict[str, Any]]:
         """The stored calls with request and reply, oldest first."""
-        rows = self._read(f"SELECT {', '.join(CALL)} FROM calls ORDER BY id")
+        rows = self._read(f"SELECT {', '.join(CALL)} FROM calls ORDER BY id")  # noqa: S608
         return [dict(zip(CALL, row, strict=True)) for row in rows]
 
     def costs(self) -> Any:
@@ -184,7 +167,7 @@ class Ledger:
 
         names = ["judge", "model", "calls", "tokens_in", "tokens_out", "cost"]
         sums = "count(*), sum(tokens_in), sum(tokens_out), sum(cost)"
-        rows = self._read(f"SELECT judge, model, {sums} FROM calls GROUP BY 1, 2 ORDER BY 1, 2")
+        rows = self._read(f"SELECT judge, model, {sums} FROM calls GROUP BY 1, 2 ORDER BY 1, 2")  # noqa: S608
         return pd.DataFrame(rows, columns=names)
 
     def explain(self, key: str) -> dict[str, Any]:
@@ -193,15 +176,16 @@ class Ledger:
         key : a key or its beginning. The result holds `verdict`, `request` and `reply` of
             its call, `model`,
         `created`, `settings` of the judge, `parts` of the key, and `others`: stored verdicts on
-        the same task,
-        answer and criterion, each with the parts of its key that differ. They tell why a call
-        was made again.
+        the same
+        task, answer and criterion, each with the parts of its key that differ. They tell why a
+        call was
+        made again.
         """
-        escaped = key.replace("%", "").replace("_", "")
+        columns = ("request", "reply", "model", "created", "settings")
         rows = self._read(
-            "SELECT v.key, v.row, c.request, c.reply, c.model, c.created, c.settings FROM verdicts v "
-            "LEFT JOIN calls c ON v.call = c.call WHERE v.key LIKE ? LIMIT 2",
-            (escaped + "%",),
+            f"SELECT v.key, v.row, {', '.join('c.' + name for name in columns)} FROM verdicts v "  # noqa: S608
+            "LEFT JOIN calls c ON v.call = c.call WHERE substr(v.key, 1, ?) = ? LIMIT 2",
+            (len(key), key),
         )
         if len(rows) != 1:
             raise DataError(
@@ -209,26 +193,18 @@ class Ledger:
                 where=str(self.path),
                 fix="give the whole key of a verdict (verdict.key)",
             )
-        whole, row, request, reply, model, created, settings = rows[0]
+        whole, row, *call = rows[0]
         parts = dict(zip(PARTS, whole.split("-"), strict=False))
+        same = "SELECT key, row FROM verdicts WHERE about = ? AND key <> ?"
         others = []
-        same = self._read(
-            "SELECT key, row FROM verdicts WHERE about = ? AND key <> ?", (whole[ABOUT], whole)
-        )
-        for other_key, other in same:
-            theirs = dict(zip(PARTS, other_key.split("-"), strict=False))
-            changes = [name for name in parts if parts[name] != theirs.get(name)]
-            others.append({"key": other_key, "verdict": _decode(other), "differs in": changes})
-        return {
-            "verdict": _decode(row),
-            "request": json.loads(request or "null"),
-            "reply": reply,
-            "model": model,
-            "created": created,
-            "settings": json.loads(settings or "null"),
-            "parts": parts,
-            "others": others,
-        }
+        for other, v in self._read(same, (whole[ABOUT], whole)):
+            pairs = zip(PARTS, whole.split("-"), other.split("-"), strict=False)
+            changes = [name for name, mine, theirs in pairs if mine != theirs]
+            others.append({"key": other, "verdict": _decode(v), "differs in": changes})
+        about = dict(zip(columns, call, strict=True))
+        for name in ("request", "settings"):
+            about[name] = json.loads(about[name] or "null")
+        return {"verdict": _decode(row), "parts": parts, **about, "others": others}
 
     def export(self, path: str | Path) -> int:
         """Write all verdicts and calls as JSON lines (.jsonl or .jsonl.gz);
@@ -237,20 +213,18 @@ class Ledger:
         """
         made = dict(self._read("SELECT key, call FROM verdicts"))
         opened = gzip.open if str(path).endswith(".gz") else open
-        n = 0
         with opened(path, "wt", encoding="utf-8") as f:
-            for n, v in enumerate(self.verdicts(), 1):
-                f.write(json.dumps({**to_json(v), "call": made.get(v.key)}) + "\n")
-            for call in self.calls():
-                f.write(json.dumps({"record": "call", **call}) + "\n")
-        return n
+            rows = [{**to_json(v), "call": made.get(v.key)} for v in self.verdicts()]
+            rows += [{"record": "call", **call} for call in self.calls()]
+            f.writelines(json.dumps(row) + "\n" for row in rows)
+        return len(made)
 
     def load(self, path: str | Path) -> int:
         """Add the verdicts and calls of an exported file; the number of verdicts in it."""
         calls, pairs = {}, []
-        for where, row in read_rows(path):
+        for where, row in records(path):
             number = row.pop("call", None)
-            if row.pop("record", None) == "call":
+            if row.get("record") == "call":
                 calls[number] = {**row, "call": number}
             else:
                 pairs.append((number, from_json(row, Verdict, where=where)))
@@ -275,8 +249,8 @@ class Ledger:
         before = time.time() + 1 if days is None else time.time() - days * 86400
         where = "created < ? AND (? IS NULL OR judge = ?) AND NOT (? AND known)"
         values = (before, judge, judge, unknown)
-        calls = self._read(f"SELECT DISTINCT call FROM verdicts WHERE {where}", values)
-        n = self._write((f"DELETE FROM verdicts WHERE {where}", [values]))
+        calls = self._read(f"SELECT DISTINCT call FROM verdicts WHERE {where}", values)  # noqa: S608
+        n = self._write((f"DELETE FROM verdicts WHERE {where}", [values]))  # noqa: S608
         orphan = "DELETE FROM calls WHERE call = ? AND call NOT IN (SELECT call FROM verdicts WHERE call NOTNULL)"
         self._write((orphan, calls))
         return n
@@ -289,25 +263,25 @@ class Ledger:
         A lease ends with its verdict, by `release`, or after so many seconds: then its process
         was killed.
         """
-        now = time.time()
+        now, names = time.time(), json.dumps(list(keys))
         others = (
             "SELECT key, owner FROM leases WHERE key IN (SELECT value FROM json_each(?)) "
             "AND until > ? AND owner <> ?"
         )
-        with self._lock:
-            for key, other in self._read(others, (json.dumps(list(keys)), now, owner)):
-                if _alive(other):
-                    return False
-                self.release([key], other)
-            take = (
-                "INSERT INTO leases(key, until, owner) VALUES(?, ?, ?) ON CONFLICT(key) DO UPDATE "
-                "SET until = excluded.until, owner = excluded.owner WHERE until <= ? OR owner = ?"
-            )
-            rows = [(key, now + seconds, owner, now, owner) for key in keys]
-            if self._write((take, rows)) == len(rows):
-                return True
-            self.release(keys, owner)  # another process was a moment faster
-            return False
+        for key, other in self._read(others, (names, now, owner)):
+            if _alive(other):
+                return False
+            self.release([key], other)
+        take = (
+            "INSERT INTO leases(key, until, owner) VALUES(?, ?, ?) ON CONFLICT(key) DO UPDATE "
+            "SET until = excluded.until, owner = excluded.owner WHERE until <= ? OR owner = ?"
+        )
+        if self._write((take, [(key, now + seconds, owner, now, owner) for key in keys])) == len(
+            keys
+        ):
+            return True
+        self.release(keys, owner)  # another process was a moment faster
+        return False
 
     def release(self, keys: Sequence[str], owner: str) -> None:
         """End the leases of an asker."""
@@ -329,37 +303,27 @@ class Ledger:
     def close(self) -> None:
         """Close the file."""
         with self._lock:
-            if self._db is not None and self._pid == os.getpid():
-                self._db.close()
-            self._db = None
+            self._db.close()
 
 
 def _alive(owner: str) -> bool:
     """False for an owner ("HOST PID ...") whose process on this machine has ended."""
-    host, pid, *_ = owner.split(" ")
-    if host != socket.gethostname():
-        return True
+    host, pid, _ = owner.split(" ")
     try:
-        os.kill(int(pid), 0)
+        os.kill(int(pid), 0) if host == socket.gethostname() else None
     except ProcessLookupError:
         return False
-    except PermissionError:
-        return True
+    except PermissionError:  # it runs, as another user
+        pass
     return True
 
 
-def read_rows(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(place, row) of a JSONL file, gzipped or not; DataError names a bad line."""
-    if not Path(path).is_file():
-        raise MissingError("there is no such file", where=str(path), fix="give an exported ledger")
-    opened = gzip.open if str(path).endswith(".gz") else open
-    with closing(opened(path, "rt", encoding="utf-8")) as f:
-        for n, line in enumerate(f, 1):
-            where = f"{path}, line {n}"
-            try:
-                row = json.loads(line)
-            except ValueError as e:
-                raise DataError(f"this is no JSON: {e}", where=where) from None
-            if not isinstance(row, dict):
-                raise DataError("the row is no JSON object", where=where)
-            yield where, row
+def records(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(place, row) of a JSONL file, gzipped or not."""
+    from ..data.files import rows_of
+
+    for where, row in rows_of(path):
+        value = row() if callable(row) else row
+        if not isinstance(value, dict):
+            raise DataError("the row is no JSON object", where=where)
+        yield where, value

@@ -21,7 +21,7 @@ def get() -> asyncio.AbstractEventLoop:
     """The loop; it starts at the first use."""
     global _loop
     with _lock:
-        if _loop is None or _loop.is_closed():
+        if _loop is None:
             _loop = asyncio.new_event_loop()
             threading.Thread(target=_loop.run_forever, daemon=True, name="kit-loop").start()
         return _loop
@@ -43,23 +43,18 @@ def wait(coroutine: Coroutine[Any, Any, Any], stop: Callable[[], None] = lambda:
     Ctrl-C calls `stop`, which forbids new calls, and waits for the calls in flight: they are paid.
     A second Ctrl-C cancels them.
     """
-    loop = get()
     if threading.current_thread().name == "kit-loop":
         coroutine.close()
         raise RuntimeError("call the async form (kit.ajudge) from code that runs on the kit's loop")
-    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    future = asyncio.run_coroutine_threadsafe(coroutine, get())
     try:
         return future.result()
     except KeyboardInterrupt:
-        loop.call_soon_threadsafe(stop)
-        try:
-            future.exception()
-        finally:
-            future.cancel()
+        get().call_soon_threadsafe(stop)
+        future.exception()
         raise
-    except BaseException:
+    finally:
         future.cancel()
-        raise
 
 
 async def hop(coroutine: Coroutine[Any, Any, Any], stop: Callable[[], None]) -> Any:
@@ -68,8 +63,6 @@ async def hop(coroutine: Coroutine[Any, Any, Any], stop: Callable[[], None]) -> 
     When the caller is cancelled, calls in flight end and are stored.
     """
     loop = get()
-    if asyncio.get_running_loop() is loop:
-        return await coroutine
     future = asyncio.run_coroutine_threadsafe(coroutine, loop)
     try:
         return await asyncio.shield(asyncio.wrap_future(future))

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ..records import Criterion
@@ -23,25 +22,7 @@ _THOUGHT = re.compile(r"<think>.*?</think>", re.S)
 _FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*)\n```", re.S)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reading:
-    """status and value as in a Verdict.
-
-    confidence : in [0, 1]. failure : why the status is "unknown".
-    """
-
-    status: str = "unknown"
-    value: float | None = None
-    reason: str | None = None
-    confidence: float | None = None
-    failure: str | None = None
-
-    @property
-    def p(self) -> float | None:
-        """P(met) as far as the confidence tells it."""
-        if self.confidence is None or self.status not in ("met", "unmet"):
-            return None
-        return self.confidence if self.status == "met" else 1 - self.confidence
+Reading = dict[str, Any]  # fields of a Verdict: status, value, p, reason, failure
 
 
 def allowed(criterion: Criterion) -> list[str]:
@@ -63,9 +44,9 @@ def read(
     >>> criteria = {"c1": Criterion(id="a", text=""), "c2": Criterion(id="b", text="")}
     >>> met, unmet = '{"reason": "x", "verdict": "met"}', '{"reason": "no", "verdict": "unmet"}'
     >>> reply = '{"call": "4821", "c2": ' + unmet + ', "c1": ' + met + "}"
-    >>> [r.status for r in read(reply, criteria, call="4821")]
+    >>> [r["status"] for r in read(reply, criteria, call="4821")]
     ['met', 'unmet']
-    >>> [r.failure for r in read(reply, criteria, call="1111")]
+    >>> [r["failure"] for r in read(reply, criteria, call="1111")]
     ['parse', 'parse']
     """
     try:
@@ -75,9 +56,9 @@ def read(
         return refuse(criteria, f"the reply is not in the requested form: {e}")
 
 
-def refuse(criteria: Iterable[str], reason: str) -> list[Reading]:
-    """A reading "parse" for each criterion."""
-    return [Reading(failure="parse", reason=reason[:200]) for _ in criteria]
+def refuse(criteria: Iterable[str], reason: str, failure: str = "parse") -> list[Reading]:
+    """An unknown reading for each criterion."""
+    return [{"status": "unknown", "failure": failure, "reason": reason[:200]} for _ in criteria]
 
 
 def parse(text: str, names: Iterable[str], *, call: str) -> dict[str, Any]:
@@ -140,26 +121,29 @@ def is_number(x: Any) -> bool:
 
 def _reading(row: Mapping[str, Any] | None, c: Criterion) -> Reading:
     if row is None:
-        return Reading(failure="missing", reason="the reply leaves this criterion out")
+        return refuse([c.id], "the reply leaves this criterion out", "missing")[0]
     verdict, reason = row["verdict"], row["reason"]
     if not isinstance(reason, str):
-        return Reading(failure="parse", reason="the reason is no text")
+        return refuse([c.id], "the reason is no text")[0]
+    reason = reason.encode("utf-8", "replace").decode()  # half a character cannot be stored
     if verdict == CANNOT:
-        return Reading(failure="abstain", reason=reason)
-    status, value = _meaning(verdict, c)
-    if status is None:
-        return Reading(failure="parse", reason=f"not an allowed verdict: {verdict!a:.60}")
+        return {"status": "unknown", "failure": "abstain", "reason": reason}
+    reading = _meaning(verdict, c)
+    if not reading:
+        return refuse([c.id], f"not an allowed verdict: {verdict!a:.60}")[0]
     percent = row.get("confidence")
-    share = percent / 100 if is_number(percent) and 0 <= percent <= 100 else None
-    return Reading(status=status, value=value, reason=reason, confidence=share)
+    if is_number(percent) and 0 <= percent <= 100 and verdict in ("met", "unmet"):
+        reading["p"] = percent / 100 if verdict == "met" else 1 - percent / 100
+    return {**reading, "reason": reason}
 
 
-def _meaning(verdict: Any, c: Criterion) -> tuple[str | None, float | None]:
+def _meaning(verdict: Any, c: Criterion) -> Reading:
+    """status and value, {} for a word or number that the scale does not allow."""
     if c.scale == "points":
         valid = is_number(verdict) and 0 <= verdict <= c.top
-        return ("level", verdict / c.top) if valid else (None, None)
+        return {"status": "level", "value": verdict / c.top} if valid else {}
     if not isinstance(verdict, str) or verdict not in (c.levels or ("met", "unmet")):
-        return None, None
+        return {}
     if c.scale == "ordinal":
-        return "level", c.levels.index(verdict) / (len(c.levels) - 1)
-    return verdict, float(verdict == "met")
+        return {"status": "level", "value": c.levels.index(verdict) / c.top}
+    return {"status": verdict}

@@ -1,8 +1,8 @@
 """`judge(tasks, responses, judge=...)`: verdicts on every answer and criterion.
 
-The way of a question: `judge` -> `Run.all` -> `Run.ask` (ledger, then whoever asks the same now,
-then the judge)
--> the judge's `verdicts` -> `Question.record` (stored before it is handed on).
+The way of a question: `judge` -> `Run.all` (code and ledger first) -> `Run.ask` (whoever asks
+the same now, then the
+judge) -> the judge's `verdicts` -> `Question.record` (on disk before it is handed on).
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import os
 import socket
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ import msgspec
 from ..errors import BudgetError, DataError, JudgeDownError, KitError
 from ..records import Criterion, Response, Task, Verdict, leaves, unknown
 from ..system import progress as bars
-from . import loop
+from . import keys, loop
 from .factory import judge_of
 from .ledger import Ledger
 from .prices import Budget, Forecast
@@ -33,8 +32,7 @@ log = logging.getLogger(__name__)
 PASSING = ("transport", "budget", "error")  # they say nothing about the answer: never stored
 FREE: dict[str, Any] = {"cached": True, "cost": 0.0, "tokens_in": 0, "tokens_out": 0}
 TOGETHER = 64  # answers that are looked up at once
-DOWN = 8  # calls that fail one after the other
-LEASE = 600.0  # seconds that a question may take where its judge names no limit
+DOWN = 8  # calls in a row that fail
 # failure -> (what it means, what to do)
 CAUSES = {
     "transport": ("the judge could not be reached", "check the endpoint, then run again"),
@@ -48,35 +46,28 @@ CAUSES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Spent:
-    """What a run took: verdicts (all, from the ledger, by code), calls, tokens, US dollars,
-    seconds.
-    """
+class Spent(msgspec.Struct, kw_only=True):
+    """What a run took: calls, tokens, US dollars, seconds. cached : verdicts that cost nothing."""
 
-    verdicts: int = 0
-    cached: int = 0
-    by_code: int = 0
     calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
     cost: float = 0.0
     seconds: float = 0.0
+    cached: int = 0
 
     def __str__(self) -> str:
-        return (
-            f"{self.verdicts} verdicts in {self.seconds:.1f} s: {self.cached} from the ledger, "
-            f"{self.by_code} by code, {self.calls} calls, "
-            f"{self.tokens_in} + {self.tokens_out} tokens, ${self.cost:.4f}"
-        )
+        tokens = f"{self.tokens_in} + {self.tokens_out} tokens"
+        return f"{self.calls} calls, {tokens}, ${self.cost:.4f}, {self.seconds:.1f} s, {self.cached} cached"
 
 
 class Verdicts(list[Verdict]):
-    """A list of verdicts. `.spent` is what they took, `.table()` a DataFrame, `.causes()`
-    explains unknown ones.
+    """A list of verdicts.
+
+    `.spent` is what they took, `.table()` a DataFrame, `.causes()` explains unknown ones.
     """
 
-    spent: Spent = Spent()
+    spent = Spent()
 
     def table(self, *, human: Any = None, tasks: Any = None) -> Any:
         """One row per verdict, beside people's labels and the tasks' columns (see kit.table)."""
@@ -85,28 +76,21 @@ class Verdicts(list[Verdict]):
         return table(self, human=human, tasks=tasks)
 
     def causes(self) -> Any:
-        """A DataFrame of what is unknown:
-
-        cause, verdicts, meaning, what to do. Empty when all is known.
-        """
+        """A DataFrame of what is unknown: cause, verdicts, meaning, what to do."""
         import pandas as pd
 
-        counts = Counter(v.failure for v in self if not v.is_known)
-        rows = [(cause, n, *CAUSES[str(cause)]) for cause, n in counts.most_common()]
+        counts = Counter(str(v.failure) for v in self if not v.is_known)
+        rows = [(cause, n, *CAUSES[cause]) for cause, n in counts.most_common()]
         return pd.DataFrame(rows, columns=["cause", "verdicts", "meaning", "what to do"])
 
     def __repr__(self) -> str:
-        lost = Counter(v.failure for v in self if not v.is_known)
-        causes = ", ".join(f"{n} {cause}" for cause, n in lost.most_common())
-        return f"{self.spent}; unknown: {causes or 'none'}"
+        counts = Counter(v.failure for v in self if not v.is_known)
+        unknown = ", ".join(f"{n} {cause}" for cause, n in counts.most_common()) or "none"
+        return f"{len(self)} verdicts ({self.spent}); unknown: {unknown}"
 
     def _repr_html_(self) -> str:
-        from ..records.tables import show
-
-        frame = self[:20] and Verdicts(self[:20]).table()
-        names = ("task", "response", "criterion", "status", "p", "failure", "reason")
-        rows = show(frame, *names)._repr_html_() if len(self) else ""
-        return f"{rows}<p>{html.escape(repr(self))}</p>"
+        columns = ["task", "response", "criterion", "status", "p", "failure", "reason"]
+        return f"{self.table()[columns].head(20).to_html()}<p>{html.escape(repr(self))}</p>"
 
 
 def judge(
@@ -125,13 +109,13 @@ def judge(
     tasks : a Task, a list of them, or a TaskSet. responses : the answers (default: those of
         the TaskSet).
     judge : "code" (checks only; other criteria stay unknown), "endpoint:MODEL", "local",
-        "replay:NAME", a mapping
-        with options, or a judge object; see `kit.judge_of`.
+        "replay:NAME", a
+        mapping with options, or a judge object; see `kit.judge_of`.
     ledger : a Ledger or its path. What it holds is not paid again. retry : ask stored
         unknown verdicts again.
     budget : caps that are checked before each call. BudgetError, JudgeDownError and
-        MissingError stop the run;
-        their `.verdicts` hold what was done, and the rest as unknown.
+        MissingError stop the
+        run; their `.verdicts` hold what was done, and the rest as unknown.
     Ctrl-C stops new calls and waits for those in flight. Works in scripts, notebooks and papermill.
 
     >>> task = Task(id="t", prompt="Say hello.", criteria=(Criterion(id="c", text="greets"),))
@@ -139,27 +123,21 @@ def judge(
     >>> judge(task, answers, judge="code", progress=False)[0].failure
     'abstain'
     """
-    run = Run(judge_of(judge), ledger=ledger, budget=budget, retry=retry, progress=progress)
-    return loop.wait(run.all(pairs_of(tasks, responses)), run.stop)
+    pairs = pairs_of(tasks, responses)
+    run = Run(judge_of(judge), ledger, budget, retry=retry, progress=progress)
+    return loop.wait(run.all(pairs), run.stop)
 
 
 async def ajudge(
-    tasks: Any,
-    responses: Iterable[Response] | None = None,
-    *,
-    judge: Any = "code",
-    ledger: Ledger | str | Path | None = None,
-    budget: Budget | None = None,
-    progress: bool = False,
-    retry: bool = False,
+    tasks: Any, responses: Iterable[Response] | None = None, **options: Any
 ) -> Verdicts:
     """`judge` for asynchronous code, such as an async cell or a trainer's async reward.
 
-    When it is cancelled, no new call starts; the calls in flight end, and the ledger keeps their
-    verdicts.
+    options : judge, ledger, budget, progress, retry, as of `judge`. When it is cancelled, no
+        new call starts;
+    the calls in flight end, and the ledger keeps their verdicts.
     """
-    run = Run(judge_of(judge), ledger=ledger, budget=budget, retry=retry, progress=progress)
-    return await loop.hop(run.all(pairs_of(tasks, responses)), run.stop)
+    return await ajudge_pairs(pairs_of(tasks, responses), **options)
 
 
 async def ajudge_pairs(
@@ -168,10 +146,11 @@ async def ajudge_pairs(
     judge: Any = "code",
     ledger: Ledger | str | Path | None = None,
     budget: Budget | None = None,
+    progress: bool = False,
     retry: bool = False,
 ) -> Verdicts:
     """`ajudge` for (task, answer) pairs. A task may have other criteria in each pair."""
-    run = Run(judge_of(judge), ledger=ledger, budget=budget, retry=retry)
+    run = Run(judge_of(judge), ledger, budget, retry=retry, progress=progress)
     return await loop.hop(run.all(list(pairs)), run.stop)
 
 
@@ -191,14 +170,14 @@ def estimate(
     >>> estimate(task, answers, judge="endpoint:gpt-4o-mini").calls
     1
     """
-    run, total = Run(judge_of(judge), ledger=ledger), Forecast()
     pairs = pairs_of(tasks, responses)
+    run, total = Run(judge_of(judge), ledger), Forecast()
     run.bind(pairs)
     for task, response in pairs:
         criteria = [c for c in leaves(task.criteria) if not c.by_code]
-        keys = run.keys(run.judge, task, response, criteria)
-        stored = run.stored(keys)
-        left = [c for c, key in zip(criteria, keys, strict=True) if key not in stored]
+        places = run.keys(run.judge, task, response, criteria)
+        stored = run.stored(places)
+        left = [c for c, key in zip(criteria, places, strict=True) if key not in stored]
         total += Forecast(stored=len(criteria) - len(left))
         if left and hasattr(run.judge, "forecast"):
             total += run.judge.forecast(task, response, left)
@@ -206,30 +185,53 @@ def estimate(
     return total
 
 
-def pairs_of(tasks: Any, responses: Iterable[Response] | None) -> list[tuple[Task, Response]]:
+def complete(judge: Any, messages: str | Sequence[Mapping[str, str]], **options: Any) -> str:
+    """The text that a judge's model writes to `messages`. See `acomplete`."""
+    return loop.wait(acomplete(judge, messages, **options))
+
+
+async def acomplete(
+    judge: Any,
+    messages: str | Sequence[Mapping[str, str]],
+    *,
+    schema: Mapping[str, Any] | None = None,
+    ledger: Ledger | str | Path | None = None,
+    budget: Budget | None = None,
+) -> str:
+    """The text that a judge's model writes, through the judge's client; a stored reply is not
+    paid again.
+
+    judge : a judge with a model (an endpoint, a server), by name, mapping or object; of a
+        panel the first member.
+    messages : a text, or chat messages with role and content. schema : a JSON schema of the reply.
+    JudgeDownError where there is no usable reply.
+    """
+    run = Run(judge_of(judge), ledger, budget)
+    chat = [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
+    return await loop.hop(run.complete(chat, schema), run.stop)
+
+
+def pairs_of(tasks: Any, responses: Any = None) -> list[tuple[Task, Response]]:
     """Each answer with its task.
 
     DataError for an unknown task, two answers with one id, or no answers.
     """
-    if responses is None:
-        responses = getattr(tasks, "responses", None)
-    if not responses:
-        raise DataError(
-            "there are no answers to judge",
-            where="judge(responses=...)",
-            fix="give responses=, or join a file of answers: tasks.joined(kit.load(FILE))",
-        )
+    responses = getattr(tasks, "responses", None) if responses is None else responses
+    responses = [responses] if isinstance(responses, Response) else list(responses or ())
     rows = [tasks] if isinstance(tasks, Task) else list(getattr(tasks, "tasks", tasks))
     by_id = {t.id: t for t in rows}
-    texts: dict[tuple[str, str], str] = {}
-    responses = [responses] if isinstance(responses, Response) else list(responses)
+    texts: dict[Any, str] = {}
+    if not responses:
+        fix = "give responses=, or join a file of answers: tasks.joined(kit.load(FILE))"
+        raise DataError("there are no answers to judge", where="judge(responses=...)", fix=fix)
     for n, r in enumerate(responses, 1):
-        if not isinstance(r, Response) or r.task_id not in by_id:
-            what = f"there is no task {r.task_id!r}" if isinstance(r, Response) else f"{r!r:.60}"
-            first = ", ".join(list(by_id)[:5])
-            raise DataError(what, where=f"response {n}", fix=f"give Responses to tasks {first}")
+        where, first = f"answer {n}", ", ".join(list(by_id)[:5])
+        if not isinstance(r, Response):
+            raise DataError(f"{r!r:.60} is no Response", where=where, fix="kit.load reads them")
+        if r.task_id not in by_id:
+            raise DataError(f"there is no task {r.task_id!r}", where=where, fix=f"use {first}")
         if texts.setdefault(r.ids, r.text) != r.text:
-            raise DataError(f"two answers have the id {r.id!r}", where=f"task {r.task_id!r}")
+            raise DataError(f"two answers have the id {r.id!r}", where=where, fix="rename one")
     return [(by_id[r.task_id], r) for r in responses]
 
 
@@ -239,61 +241,57 @@ class Run:
     def __init__(
         self,
         judge: Any,
-        *,
         ledger: Ledger | str | Path | None = None,
         budget: Budget | None = None,
+        *,
         retry: bool = False,
         progress: bool = False,
     ):
-        if not isinstance(budget, Budget | None):
-            raise DataError("budget is no Budget", where="judge(budget=...)", fix="kit.Budget()")
         self.judge, self.budget, self.retry, self.progress = judge, budget, retry, progress
-        self.opened = isinstance(ledger, str | Path)
-        self.ledger = Ledger(ledger) if isinstance(ledger, str | Path) else ledger
-        self.place = str(self.ledger.path.resolve()) if self.ledger else f"run {id(self)}"
+        opens = isinstance(ledger, str | Path)
+        self.ledger = Ledger(ledger) if opens else ledger
+        self.close = self.ledger.close if opens else lambda: None
+        self.place = str(self.ledger.path) if self.ledger else f"run {id(self)}"
         self.owner = f"{socket.gethostname()} {os.getpid()} {id(self)}"
-        self.count: Counter[str] = Counter()
-        self.cost = 0.0
+        self.spent, self.start = Spent(), time.monotonic()
         self.failures: Counter[str] = Counter()  # calls in a row that failed, by judge
         self.live: set[str] = set()  # judges that answered in this run
+        self.why = ""  # the last call that failed
         self.fault: KitError | None = None  # why nothing more is asked
 
     def stop(self) -> None:
         """Ask nothing more: Ctrl-C, or the caller was cancelled."""
         self.fault = self.fault or BudgetError("the run was interrupted", fix="run it again")
 
-    def close(self) -> None:
-        """Close the ledger where this run opened it."""
-        if self.opened and self.ledger:
-            self.ledger.close()
-
     def bind(self, pairs: Sequence[tuple[Task, Response]]) -> None:
-        """Tell a judge that looks at several answers at once which answers there are."""
-        if hasattr(self.judge, "bind"):
-            self.judge = self.judge.bind(pairs)
+        """Tell a judge that compares answers which there are."""
+        self.judge = self.judge.bind(pairs) if hasattr(self.judge, "bind") else self.judge
 
     async def all(self, pairs: Sequence[tuple[Task, Response]]) -> Verdicts:
         """Every pair: first code and ledger, then workers that ask the judge about the rest."""
-        start = time.monotonic()
         self.bind(pairs)
         criteria = [leaves(task.criteria) for task, _ in pairs]
         results: list[dict[str, Verdict]] = [{} for _ in pairs]
         total = sum(map(len, criteria))
         bar = bars.bar(total=total, desc="judging", unit="verdict", disable=not self.progress)
-        left = []
+        left: list[int] = []
         for first in range(0, len(pairs), TOGETHER):
-            left += self._look_up(
-                pairs, criteria, results, range(len(pairs))[first : first + TOGETHER]
+            part = range(len(pairs))[first : first + TOGETHER]
+            results[first : first + TOGETHER] = self._look_up(
+                [(*pairs[i], criteria[i]) for i in part]
             )
-            bar.update(sum(map(len, results[first : first + TOGETHER])))
+            left += [i for i in part if len(results[i]) < len(criteria[i])]
+            bar.update(sum(len(results[i]) for i in part))
             await asyncio.sleep(0)
         queue = iter(left)
 
         async def worker() -> None:
-            for i, rest in queue:  # the workers share this iterator
+            for i in queue:  # the workers share this iterator
+                # All criteria go on, because a key may depend on the criteria beside its own.
+                rest = [c for c in criteria[i] if not c.by_code]
                 new = await self._safely(*pairs[i], rest)
+                bar.update(len(criteria[i]) - len(results[i]))
                 results[i] |= {c.id: v for c, v in zip(rest, new, strict=True)}
-                bar.update(len(rest))
 
         workers = min(len(left), getattr(self.judge, "concurrency", 1))
         try:
@@ -303,45 +301,32 @@ class Run:
             self.close()
         rows = zip(criteria, results, strict=True)
         verdicts = Verdicts(row[c.id] for cs, row in rows for c in cs)
-        verdicts.spent = self._spent(verdicts, time.monotonic() - start)
-        if (
-            self.fault is None
-            and self.count["lost"]
-            and not self.live
-            and not verdicts.spent.cached
-        ):
-            self.fault = JudgeDownError(
-                f"no call was answered: {self.why}",
-                where=f"judge {self.judge.name!r}",
-                fix="check the base URL, the model's name and the key",
-            )
+        self.spent.seconds = time.monotonic() - self.start
+        self.spent.cached = sum(v.cached for v in verdicts)
+        verdicts.spent = self.spent
+        if self.why and not self.live and not self.spent.cached:
+            self.fault = self.fault or self.down()
         if self.fault is not None:
             self.fault.verdicts = verdicts  # type: ignore[attr-defined]
             raise self.fault
         return verdicts
 
-    def _look_up(
-        self, pairs: Any, criteria: Any, results: list[dict[str, Verdict]], part: Iterable[int]
-    ) -> list[tuple[int, list[Criterion]]]:
-        """Decide what code and ledger decide;
+    def _look_up(self, rows: Sequence[tuple[Task, Response, Any]]) -> list[dict[str, Verdict]]:
+        """What code and ledger decide of some answers, by criterion id."""
+        from ..checks import check
 
-        (number of the pair, its criteria) of what is left.
-        """
-        rest, keys = {}, {}
-        for i in part:
-            results[i] |= {c.id: _by_code(*pairs[i], c) for c in criteria[i] if c.by_code}
-            rest[i] = [c for c in criteria[i] if not c.by_code]
-            keys[i] = self.keys(self.judge, *pairs[i], rest[i]) if rest[i] else []
-        stored = self.stored([key for row in keys.values() for key in row])
-        left = []
-        for i, row in keys.items():
-            for c, key in zip(rest[i], row, strict=False):
+        out, questions = [], []
+        for task, response, criteria in rows:
+            out.append({c.id: check(task, response, c) for c in criteria if c.by_code})
+            rest = [c for c in criteria if not c.by_code]
+            places = self.keys(self.judge, task, response, rest) if rest else []
+            questions.append(list(zip(rest, places, strict=True)))
+        stored = self.stored(key for question in questions for _, key in question)
+        for (task, response, _), question, results in zip(rows, questions, out, strict=True):
+            for c, key in question:
                 if key in stored:
-                    results[i][c.id] = _readdress(stored[key], *pairs[i], c, **FREE)
-            if any(c.id not in results[i] for c in rest[i]):
-                # All criteria go on, because a key may depend on the criteria beside its own.
-                left.append((i, rest[i]))
-        return left
+                    results[c.id] = _readdress(stored[key], task, response, c, **FREE)
+        return out
 
     async def _safely(
         self, task: Task, response: Response, criteria: Sequence[Criterion]
@@ -353,8 +338,7 @@ class Run:
                 return await self.ask(self.judge, task, response, criteria)
             except KitError as e:
                 self.fault, reason = self.fault or e, e.what
-                if isinstance(e, JudgeDownError):
-                    failure = "transport"
+                failure = "transport" if isinstance(e, JudgeDownError) else failure
             except Exception as e:
                 log.exception("judge %s raised an error", self.judge.name)
                 failure, reason = "error", f"{type(e).__name__}: {e}"[:300]
@@ -364,99 +348,94 @@ class Run:
     def keys(
         self, judge: Any, task: Task, response: Response, criteria: Sequence[Criterion]
     ) -> list[str]:
-        """The judge's keys; empty texts for a judge that has none: it is asked each time."""
+        """The judge's keys; empty texts for a judge without: it is asked each time."""
         made = judge.keys(task, response, criteria) if hasattr(judge, "keys") else None
         return [""] * len(criteria) if made is None else made
 
-    def stored(self, keys: Iterable[str]) -> dict[str, Verdict]:
+    def stored(self, places: Iterable[str]) -> dict[str, Verdict]:
         """Verdicts of the ledger by key, without the unknown ones in a retry."""
-        rows = self.ledger.get(k for k in keys if k) if self.ledger else {}
-        return {k: v for k, v in rows.items() if v.is_known or not self.retry}
+        rows = self.ledger.get(key for key in places if key) if self.ledger else {}
+        return {key: v for key, v in rows.items() if v.is_known or not self.retry}
 
     async def ask(
         self, judge: Any, task: Task, response: Response, criteria: Sequence[Criterion]
     ) -> list[Verdict]:
         """Verdicts of one judge on one answer, in the order of the criteria. Nothing is paid twice.
 
-        The ledger comes first. Then whoever asks the same question now, in this process (a
-        flight) or in
-        another one (a lease), is waited for. Only then the judge is asked.
+        Whoever asks the same question now, in this process (a flight) or in another (a lease),
+        is waited for.
         """
-        keys = self.keys(judge, task, response, criteria)
-        question = Question(
-            self, judge, {c.id: k for c, k in zip(criteria, keys, strict=True) if k}
-        )
-        if not all(keys):
+        places = self.keys(judge, task, response, criteria)
+        question = Question(self, judge, {c.id: k for c, k in zip(criteria, places, strict=True)})
+        if not all(places):
             return await judge.verdicts(task, response, list(criteria), question)
-        results = {k: msgspec.structs.replace(v, **FREE) for k, v in self.stored(keys).items()}
-        while left := [k for k in dict.fromkeys(keys) if k not in results]:
-            if flight := next((f for k in left if (f := loop.flights.get((self.place, k)))), None):
-                await asyncio.wait([flight])
-                for k in set(left) & set(flight.result()):
-                    results[k] = msgspec.structs.replace(flight.result()[k], **FREE)
+        by_key = dict(zip(places, criteria, strict=True))
+        results = _free(self.stored(places))
+        while left := [key for key in by_key if key not in results]:
+            flights = [f for key in left if (f := loop.flights.get((self.place, key)))]
+            if flights:
+                await asyncio.wait(flights[:1])
+                new = _free(flights[0].result())
+                results |= {key: v for key, v in new.items() if key in left}
                 continue
             flight = asyncio.get_running_loop().create_future()
-            loop.flights |= {(self.place, k): flight for k in left}
-            new: dict[str, Verdict] = {}
+            loop.flights |= {(self.place, key): flight for key in left}
+            new = {}
             try:
-                new = await self._fly(
-                    judge, task, response, dict(zip(keys, criteria, strict=True)), left, question
-                )
+                new = await self._fly(judge, task, response, {k: by_key[k] for k in left}, question)
             finally:
-                for k in left:
-                    del loop.flights[self.place, k]
+                for key in left:
+                    del loop.flights[self.place, key]
                 flight.set_result(new)
             results |= new
         return [
-            _readdress(results[k], task, response, c) for k, c in zip(keys, criteria, strict=True)
+            _readdress(results[key], task, response, c)
+            for c, key in zip(criteria, places, strict=True)
         ]
 
     async def _fly(
-        self,
-        judge: Any,
-        task: Task,
-        response: Response,
-        by_key: dict[str, Criterion],
-        left: list[str],
-        question: Question,
+        self, judge: Any, task: Task, response: Response, left: dict[str, Criterion], question: Any
     ) -> dict[str, Verdict]:
         """Ask the judge, under a lease where there is a ledger."""
-        if self.ledger is None:
-            new = await judge.verdicts(task, response, [by_key[k] for k in left], question)
-            return dict(zip(left, new, strict=True))
-        limit = getattr(judge, "limit", LEASE)
-        while not self.ledger.lease(left, self.owner, limit):
+        limit = getattr(judge, "limit", 600.0)
+        while self.ledger and not self.ledger.lease([*left], self.owner, limit):
             await asyncio.sleep(0.2)
         try:
             # Another process may have answered between the look-up and the lease.
-            stored = self.stored(left)
-            results = {k: msgspec.structs.replace(v, **FREE) for k, v in stored.items()}
-            rest = [k for k in left if k not in results]
-            new = (
-                await judge.verdicts(task, response, [by_key[k] for k in rest], question)
-                if rest
-                else []
-            )
-            return results | dict(zip(rest, new, strict=True))
+            results = _free(self.stored(left))
+            rest = {key: c for key, c in left.items() if key not in results}
+            if rest:
+                new = await judge.verdicts(task, response, [*rest.values()], question)
+                results |= dict(zip(rest, new, strict=True))
+            return results
         finally:
-            self.ledger.release(left, self.owner)
+            if self.ledger:
+                self.ledger.release([*left], self.owner)
 
-    def _spent(self, verdicts: Sequence[Verdict], seconds: float) -> Spent:
-        return Spent(
-            verdicts=len(verdicts),
-            cached=sum(v.cached for v in verdicts),
-            by_code=sum(v.judge == "code" for v in verdicts),
-            calls=self.count["calls"],
-            tokens_in=self.count["tokens_in"],
-            tokens_out=self.count["tokens_out"],
-            cost=self.cost,
-            seconds=seconds,
-        )
+    async def complete(self, chat: list[Any], schema: Mapping[str, Any] | None) -> str:
+        """A plain completion of the judge's model, or of the first member that has one."""
+        writer = self.judge
+        while not hasattr(writer, "complete") and hasattr(writer, "judges"):
+            writer = writer.judges[0]
+        if not hasattr(writer, "complete"):
+            fix = "use an endpoint or a local server"
+            raise DataError(
+                f"the judge {writer.name!r} cannot write text", where="complete", fix=fix
+            )
+        settings = getattr(writer, "settings", writer.name)
+        key = keys.short(["completion", settings, chat, schema])
+        try:
+            text = self.ledger.reply(key) if self.ledger else None
+            question = Question(self, writer, {})
+            return await writer.complete(chat, schema, question, key) if text is None else text
+        finally:
+            self.close()
 
-    @property
-    def why(self) -> str:
-        """Why the last call was lost."""
-        return next(reversed([k for k in self.count if k.startswith("why ")]), "why ?")[4:]
+    def down(self) -> JudgeDownError:
+        """The error of a judge that does not answer."""
+        fix = "check the base URL, the model's name and the key; stored verdicts are not paid again"
+        where = f"judge {self.judge.name!r}"
+        return JudgeDownError(f"the judge does not answer: {self.why}", where=where, fix=fix)
 
 
 class Question:
@@ -467,30 +446,29 @@ class Question:
 
     def __init__(self, run: Run, judge: Any, keys: dict[str, str]):
         self.run, self.judge, self.keys = run, judge, keys
+        self.ask = run.ask  # for judges that are made of judges
 
     async def before_call(self, judge: Any, most: float | None = 0.0) -> None:
         """Count a call that costs at most so many dollars (None:
 
-        not known); raises where the run has stopped.
+        not known); raises after a stop.
         """
         if self.run.fault is None and self.run.budget is not None:
             await self.run.budget.reserve(most)
         if self.run.fault is not None:
             raise self.run.fault
-        self.run.count["calls"] += 1
+        self.run.spent.calls += 1
 
-    def after_call(self, judge: Any, most: float | None, call: dict[str, Any] | None) -> None:
+    def after_call(self, judge: Any, most: float | None, call: Mapping[str, Any] | None) -> None:
         """Book what a call took. call : its row for the ledger, None where it was not answered."""
-        run = self.run
-        cost = call["cost"] if call else 0.0
+        run, spent = self.run, self.run.spent
         if run.budget is not None:
-            run.budget.settle(most, cost)
+            run.budget.settle(most, call["cost"] if call else 0.0)
         if call:
             run.live.add(judge.name)
             run.failures[judge.name] = 0
-            run.cost += cost
-            run.count["tokens_in"] += call["tokens_in"]
-            run.count["tokens_out"] += call["tokens_out"]
+            for name in ("cost", "tokens_in", "tokens_out"):
+                setattr(spent, name, getattr(spent, name) + call[name])
 
     def lost(self, judge: Any, why: str, *, final: bool = False) -> None:
         """Count a call without an answer; JudgeDownError after many in a row.
@@ -498,40 +476,25 @@ class Question:
         final : the endpoint refuses as such (key, model or URL), so the first one is enough.
         """
         run = self.run
-        run.count["lost"] += 1
-        run.count[f"why {why}"] += 1
+        run.why = why
         run.failures[judge.name] += 1
-        refused = final and judge.name not in run.live
-        if refused or run.failures[judge.name] >= DOWN:
-            raise JudgeDownError(
-                f"the judge does not answer: {why}",
-                where=f"judge {judge.name!r}",
-                fix="check the base URL, the model's name and the key; stored verdicts are not paid again",
-            )
+        if (final and judge.name not in run.live) or run.failures[judge.name] >= DOWN:
+            raise run.down()
 
     async def record(
         self, verdicts: Sequence[Verdict], call: dict[str, Any] | None = None
     ) -> list[Verdict]:
         """Store a call and its verdicts, and return them with their keys.
 
-        What passes is never stored.
+        What passes is not stored.
         """
-        keys = self.keys
-        rows = [
-            v if v.key else msgspec.structs.replace(v, key=keys.get(v.criterion_id))
-            for v in verdicts
-        ]
-        if self.run.ledger is not None:
-            lasting = [v for v in rows if v.failure not in PASSING and not v.meta.get("passing")]
-            if lasting or call:
-                self.run.ledger.put(lasting, call)
+        places = self.keys
+        replace = msgspec.structs.replace
+        rows = [v if v.key else replace(v, key=places.get(v.criterion_id)) for v in verdicts]
+        lasting = [v for v in rows if v.failure not in PASSING and not v.meta.get("passing")]
+        if self.run.ledger is not None and (lasting or call):
+            self.run.ledger.put(lasting, call)
         return rows
-
-    async def ask(
-        self, judge: Any, task: Task, response: Response, criteria: Sequence[Criterion]
-    ) -> list[Verdict]:
-        """Ask another judge, through the same ledger and budget: for judges made of judges."""
-        return await self.run.ask(judge, task, response, criteria)
 
 
 def lost(
@@ -541,21 +504,12 @@ def lost(
     return [unknown(task.id, response.id, c.id, failure, **more) for c in criteria]
 
 
+def _free(verdicts: Mapping[str, Verdict]) -> dict[str, Verdict]:
+    """Verdicts that somebody else paid for."""
+    return {key: msgspec.structs.replace(v, **FREE) for key, v in verdicts.items()}
+
+
 def _readdress(v: Verdict, task: Task, response: Response, c: Criterion, **more: Any) -> Verdict:
     """A verdict under the ids of whoever asks now."""
     ids = {"task_id": task.id, "response_id": response.id, "criterion_id": c.id}
     return msgspec.structs.replace(v, **ids, **more)
-
-
-def _by_code(task: Task, response: Response, c: Criterion) -> Verdict:
-    """The verdict of a check; unknown "error" where it raises."""
-    from ..checks import check
-
-    try:
-        return check(task, response, c)
-    except KitError:
-        raise
-    except Exception as e:
-        log.exception("the check of criterion %s raised an error", c.id)
-        reason = f"{type(e).__name__}: {e}"[:300]
-        return unknown(task.id, response.id, c.id, "error", judge="code", reason=reason)

@@ -1,0 +1,200 @@
+"""A small language model as a judge: P(met) from the scores of its next token, no text to read.
+
+For each criterion the model reads the same beginning (instructions, task, answer) and then the
+criterion. P(met) is the probability of "yes" among "yes" and "no" (Kadavath et al. 2022, P(true)).
+The beginning goes through the model once; its keys and values serve all criteria.
+
+A small model is a poor judge. Measure it against labels before you use it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import hashlib
+import threading
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError
+from ..records import Criterion, Response, Task, Verdict
+from ..system.device import choose, import_torch
+from . import keys, prompt
+from .run import lost
+
+BATCH = 8  # criteria that go through the model together: their logits fill the memory
+# Holds the criterion's place while the chat template is filled in. A judged text may contain it,
+# so the last one counts: the criterion comes after the answer.
+PLACE = "[[criterion]]"
+# Opens the reply. It triples the share of SmolLM2's next token that is yes or no (.12 to .39).
+CUE = "Reply (yes or no):"
+WORDS = {"yes": ("yes", "Yes", "YES"), "no": ("no", "No", "NO")}
+
+
+class LocalJudge:
+    """Judge binary criteria with a causal language model on this machine.
+
+    model : a folder or hub name (default: SmolLM2-135M-Instruct), or a loaded model with its
+        `tokenizer`. It is loaded at the first question.
+    prompt : a file with the instructions; system : the text itself.
+    least_mass : a verdict is unknown when yes and no catch less than this share of the next
+        token's probability, in [0, 1].
+
+    >>> LocalJudge("folder/of/a/model").name
+    'local:model'
+    """
+
+    concurrency = 1
+
+    def __init__(
+        self,
+        model: Any = None,
+        *,
+        tokenizer: Any = None,
+        prompt: str | None = None,
+        system: str | None = None,
+        least_mass: float = 0.25,
+        name: str | None = None,
+    ):
+        if not 0 <= least_mass <= 1:
+            raise DataError(f"least_mass is {least_mass}", where="judge local", fix="0 to 1")
+        self.model, self.tokenizer, self.least_mass = model, tokenizer, least_mass
+        self.system = _instructions(prompt, system)
+        path = getattr(getattr(model, "config", None), "_name_or_path", model)
+        self.name = name or f"local:{Path(str(path or 'SmolLM2-135M-Instruct')).name}"
+        self._lock = threading.Lock()
+
+    @cached_property
+    def _loaded(self) -> tuple[Any, Any]:
+        """Model and tokenizer."""
+        if self.tokenizer is not None:
+            return self.model, self.tokenizer
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        from ..data import small_model
+
+        place, here = str(self.model or small_model()), choose()
+        dtype = getattr(import_torch(), here.dtype)
+        model = AutoModelForCausalLM.from_pretrained(place, dtype=dtype)
+        return model.to(here.kind).eval(), AutoTokenizer.from_pretrained(place)
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """What shapes a verdict beside the texts: the weights (a sample of each) and the prompt."""
+        digest = hashlib.sha256()
+        for name, weight in sorted(self._loaded[0].named_parameters()):
+            sample = weight.detach().reshape(-1)[:16].float().cpu().numpy()
+            digest.update(f"{name}{tuple(weight.shape)}".encode() + sample.tobytes())
+        return {
+            "local": digest.hexdigest(),
+            "system": self.system,
+            "least_mass": self.least_mass,
+            "version": prompt.VERSION,
+        }
+
+    def keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
+        """Ledger keys, one per criterion."""
+        return keys.keys(self.settings, task, response, criteria)
+
+    async def verdicts(
+        self, task: Task, response: Response, criteria: Sequence[Criterion], run: Any
+    ) -> list[Verdict]:
+        """One verdict per criterion, in order. The model works in a thread."""
+        binary = [c for c in criteria if c.scale == "binary"]
+        try:
+            rows = await asyncio.to_thread(self.score, task, response, binary) if binary else []
+        except (DataError, RuntimeError) as e:  # too long, or out of memory
+            return lost(task, response, criteria, "error", judge=self.name, reason=str(e)[:300])
+        by_id = {
+            c.id: self._verdict(task, response, c, *row)
+            for c, row in zip(binary, rows, strict=True)
+        }
+        why = "a local judge reads criteria that are met or unmet"
+        other = [c for c in criteria if c.scale != "binary"]
+        odd = lost(task, response, other, "error", judge=self.name, reason=why)
+        by_id |= {v.criterion_id: v for v in odd}
+        return await run.record([by_id[c.id] for c in criteria])
+
+    def _verdict(self, task: Task, response: Response, c: Criterion, p: float, mass: float) -> Any:
+        if not mass >= self.least_mass:
+            why = f"yes and no have {mass:.2f} of the next token's probability"
+            return lost(task, response, [c], "abstain", judge=self.name, reason=why)[0]
+        return Verdict(
+            task_id=task.id,
+            response_id=response.id,
+            criterion_id=c.id,
+            status="met" if p >= 0.5 else "unmet",
+            p=p,
+            reason=f"P(met) {p:.3f}",
+            judge=self.name,
+            meta={"mass": round(mass, 6)},
+        )
+
+    def score(
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
+    ) -> list[tuple[float, float]]:
+        """(P(met), mass of yes and no) of each criterion, both in [0, 1]."""
+        torch = import_torch()
+        model, tokenizer = self._loaded
+        prefix, tails = self._tokens(task, response, criteria)
+        room = getattr(model.config, "max_position_embeddings", None)
+        longest = len(prefix) + max(map(len, tails))
+        if room and longest > room:
+            raise DataError(f"the prompt has {longest} tokens, the model reads {room}")
+        with self._lock, torch.inference_mode():
+            chances = self._chances(prefix, tails)
+        columns = {word: _spellings(tokenizer, word) for word in WORDS}
+        mass = {word: chances[:, ids].sum(1).tolist() for word, ids in columns.items()}
+        both = zip(mass["yes"], mass["no"], strict=True)
+        return [(yes / (yes + no) if yes + no else 0.5, min(yes + no, 1.0)) for yes, no in both]
+
+    def _tokens(
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
+    ) -> tuple[list[int], list[list[int]]]:
+        """Token ids of the shared beginning, and of each criterion with what follows it."""
+        tokenizer = self._loaded[1]
+        place = {"c1": Criterion(id="c1", text=PLACE)}
+        answer = prompt.answer_of(response)
+        chat = prompt.messages(self.system, task, answer, place, form="word", call="")
+        fill = {"tokenize": False, "add_generation_prompt": True, "enable_thinking": False}
+        head, _, end = tokenizer.apply_chat_template(chat, **fill).rpartition(PLACE)
+        texts = [head, *(prompt.neutral(c.text) + end + CUE for c in criteria)]
+        prefix, *tails = (tokenizer.encode(t, add_special_tokens=False) for t in texts)
+        return prefix, tails
+
+    def _chances(self, prefix: list[int], tails: Sequence[list[int]]) -> Any:
+        """Next-token probabilities (n_tails, vocabulary), float32."""
+        torch = import_torch()
+        model = self._loaded[0]
+        start = torch.tensor([prefix], device=model.device)
+        cache = model(input_ids=start, use_cache=True, logits_to_keep=1).past_key_values
+        rows = []
+        for first in range(0, len(tails), BATCH):
+            part = tails[first : first + BATCH]
+            widest = max(map(len, part))
+            # Padding stands on the right, after the last token that is read: no mask is needed.
+            ids = [t + [t[-1]] * (widest - len(t)) for t in part]
+            branch = copy.deepcopy(cache)
+            branch.batch_repeat_interleave(len(part))
+            ids = torch.tensor(ids, device=model.device)
+            logits = model(input_ids=ids, past_key_values=branch, use_cache=True).logits
+            ends = torch.tensor([len(t) - 1 for t in part])
+            rows.append(logits[torch.arange(len(part)), ends].float().softmax(-1).cpu())
+        return torch.cat(rows)
+
+
+def _instructions(file: str | None, text: str | None) -> str:
+    text = prompt.from_file(file) if file else text
+    return (text or prompt.wording("yes_no")).strip()
+
+
+def _spellings(tokenizer: Any, word: str) -> list[int]:
+    """The ids of a word's one-token spellings, with and without a blank before it."""
+    forms = [f"{blank}{form}" for form in WORDS[word] for blank in ("", " ")]
+    rows = [tokenizer.encode(form, add_special_tokens=False) for form in forms]
+    ids = sorted({row[0] for row in rows if len(row) == 1})
+    if not ids:
+        raise DataError(f"no single token of this model spells {word!r}")
+    return ids
