@@ -99,7 +99,7 @@ class AgreementReport:
 
 
 def agreement_report(
-    tasks: Any, labels: Any, verdicts: Iterable[Verdict | Grade], *, level: float = 0.95
+    tasks: Any, labels: Any, verdicts: Iterable[Verdict | Grade]
 ) -> AgreementReport:
     """Compare a judge with people: overall, per criterion, and where they disagree most.
 
@@ -123,23 +123,19 @@ def agreement_report(
     worst = order.sort_values(["sure", "heavy"], ascending=False, kind="stable").head(WORST)
     columns = ["task", "response", "criterion", "text", "judge", "status", "p", "human", "reason"]
     criteria = [
-        _criterion(*names, part, level)
+        _criterion(names, part)
         for names, part in rows.groupby(["criterion", "text"], sort=False, dropna=False)
     ]
     return AgreementReport(
-        stats.agree(
-            rows["value"], rows["human"], cluster=rows["group"], threshold=SIDE, level=level
-        ),
+        stats.agree(rows["value"], rows["human"], cluster=rows["group"], threshold=SIDE),
         pd.DataFrame(criteria).sort_values("n", ascending=False, kind="stable", ignore_index=True),
         worst[columns].reset_index(drop=True),
         int(rows["value"].isna().sum()),
     )
 
 
-def _criterion(names: Any, rows: pd.DataFrame, level: float) -> dict[str, Any]:
-    result = stats.agree(
-        rows["value"], rows["human"], cluster=rows["group"], threshold=SIDE, level=level
-    )
+def _criterion(names: Any, rows: pd.DataFrame) -> dict[str, Any]:
+    result = stats.agree(rows["value"], rows["human"], cluster=rows["group"], threshold=SIDE)
     return {
         "criterion": names[0],
         "text": names[1],
@@ -159,7 +155,6 @@ def rate(
     *,
     design: str,
     other: Iterable[Verdict | Grade] | None = None,
-    level: float = 0.95,
 ) -> Results:
     """Estimate the pass rate that people would give, from many verdicts and a few labels.
 
@@ -173,7 +168,7 @@ def rate(
     Returns estimates by name: "pass rate", "judge alone", "labels alone".
     """
     rows = beside(tasks, labels, verdicts)
-    out = _rates(rows, design, level)
+    out = _rates(rows, design)
     if other is None:
         return out
     if design != "random":
@@ -194,28 +189,25 @@ def rate(
         new="this",
         old="other",
         cluster=both["group"],
-        level=level,
     )
-    others = {f"other: {name}": e for name, e in _rates(second, design, level).items()}
+    others = {f"other: {name}": e for name, e in _rates(second, design).items()}
     return Results({**out, **others, "difference": difference})
 
 
-def _rates(rows: pd.DataFrame, design: str, level: float) -> Results:
+def _rates(rows: pd.DataFrame, design: str) -> Results:
     if design == "random" and rows["inclusion"].nunique() > 1:
         raise DataError(
             "the labels were drawn with unequal probability",
             where="labels, column inclusion",
             fix="use the labels of one draw",
         )
-    fit = stats.corrected(
-        rows["credit"], rows["due"], design=design, cluster=rows["group"], level=level
-    )
+    fit = stats.corrected(rows["credit"], rows["due"], design=design, cluster=rows["group"])
     # Labels from elsewhere: the judge is rated on the rows that nobody labelled.
     new = rows[rows["due"].isna()] if design == "shifted" else rows
     return Results(
         {
             "pass rate": fit,
-            "judge alone": stats.mean(new["credit"], cluster=new["group"], level=level),
-            "labels alone": stats.mean(rows["due"], cluster=rows["group"], level=level),
+            "judge alone": stats.mean(new["credit"], cluster=new["group"]),
+            "labels alone": stats.mean(rows["due"], cluster=rows["group"]),
         }
     )

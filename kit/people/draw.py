@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from pathlib import Path
@@ -30,8 +31,9 @@ def label(
         because whoever labels should not know it.
     whole : draw whole prompts with all their answers (about n rows, at least five prompts).
 
-    A label is met, unmet, partly or unknown. It says whether the text of the criterion holds, also
-    where the weight is negative. The column `inclusion` is the probability of a row to be drawn;
+    A label is met, unmet, partly or unknown, one of the levels in the column `levels`, or points
+    such as 3/5. It says whether the text of the criterion holds, also where the weight is negative.
+    The column `inclusion` is the probability of a row to be drawn;
     it is the same for all rows, so `kit.rate(design="random")` holds. `save_labels` writes the
     table, and `kit.load` reads it when it is filled in.
     """
@@ -44,9 +46,10 @@ def label(
             "response_id": r.id,
             "criterion_id": c.id,
             "criterion": c.text,
-            "scale": " | ".join(c.levels) or (f"0 to {c.points:g}" if c.points else ""),
+            "levels": json.dumps(c.levels) if c.levels else "",
+            "points": c.points or "",
             "prompt": t.conversation,
-            "answer": r.text,
+            "response": r.text,
         }
         for t in tasks
         for r in tasks.answers(t.id)
@@ -69,7 +72,9 @@ def label(
     else:
         inclusion = min(n, len(rows)) / len(rows)
         rows = [rows[i] for i in sorted(rng.sample(range(len(rows)), min(n, len(rows))))]
-    return pd.DataFrame(rows).assign(inclusion=inclusion, rater="", label="")
+    frame = pd.DataFrame(rows).assign(inclusion=inclusion, rater="", label="")
+    # Most sets have criteria that are met or unmet only: then these columns are empty.
+    return frame.drop(columns=[k for k in ("levels", "points") if (frame[k] == "").all()])
 
 
 def save_labels(frame: pd.DataFrame, path: str | Path) -> Path:

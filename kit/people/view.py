@@ -14,6 +14,8 @@ from ..records.tables import plain, table
 from ..system import paths
 from .agreement import verdicts_of
 
+FIELDS = ("status", "value", "p", "failure", "judge", "human", "reason")
+
 
 def view(
     verdicts: Iterable[Verdict | Grade],
@@ -50,35 +52,25 @@ def _content(rows: list[Verdict | Grade], tasks: Any, labels: Any) -> dict[str, 
             f"there is no task {min(absent)!r}", where="view(tasks=)", fix="give the judged tasks"
         )
     scores = {g.ids: g.score for g in rows if isinstance(g, Grade)}
-    places = {}
-    contents = []
-    by_task = group((row["task"], row) for row in plain(frame.to_dict("records")))
-    for task, part in by_task.items():
-        criteria = {r["criterion"]: r for r in part}
-        places[task] = {name: n for n, name in enumerate(criteria)}
-        columns = {"id": "criterion", "text": "text", "weight": "weight"}
-        about = [{k: r[c] for k, c in columns.items()} for r in criteria.values()]
-        contents.append({"id": task, "prompt": part[0]["prompt"], "criteria": about})
-    numbers = {task: n for n, task in enumerate(by_task)}
-    names = ("status", "value", "p", "failure", "judge", "human")
-    answers = []
-    for part in by_task.values():
-        for ids, verdicts in group(((r["task"], r["response"]), r) for r in part).items():
-            answers.append(
-                {
-                    "task": numbers[ids[0]],
-                    "id": ids[1],
-                    "text": verdicts[0]["answer"],
-                    "source": verdicts[0]["source"],
-                    "score": scores.get(ids),
-                    "verdicts": [
-                        {
-                            "criterion": places[ids[0]][r["criterion"]],
-                            "reason": r["reason"] or "",
-                            **{name: r[name] for name in names},
-                        }
-                        for r in verdicts
-                    ],
-                }
-            )
+    contents: list[dict[str, Any]] = []
+    answers: list[dict[str, Any]] = []
+    records = plain(frame.to_dict("records"))
+    for task_id, of_task in group((row["task"], row) for row in records).items():
+        criteria: dict[str, dict[str, Any]] = {}
+        for row in of_task:
+            row["reason"] = row["reason"] or ""
+            about = {"id": row["criterion"], "text": row["text"], "weight": row["weight"]}
+            criteria.setdefault(row["criterion"], about)
+        places = {name: n for n, name in enumerate(criteria)}
+        for name, part in group((row["response"], row) for row in of_task).items():
+            answer = {"task": len(contents), "id": name, "score": scores.get((task_id, name))}
+            answer["text"] = part[0]["answer"]
+            answer["source"] = part[0]["source"]
+            answer["verdicts"] = [
+                {"criterion": places[row["criterion"]], **{k: row[k] for k in FIELDS}}
+                for row in part
+            ]
+            answers.append(answer)
+        about_task = {"id": task_id, "prompt": of_task[0]["prompt"]}
+        contents.append({**about_task, "criteria": list(criteria.values())})
     return {"tasks": contents, "answers": answers, "graded": bool(scores)}

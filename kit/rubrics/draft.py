@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import msgspec
 
 from ..data import Finding, TaskSet
-from ..errors import BudgetError, DataError, JudgeDownError, KitError, MissingError
+from ..errors import DataError, JudgeDownError
 from ..records import Criterion, Response, Task, Verdict, canonical, group
 from .lint import lint
 
@@ -157,33 +157,40 @@ def _credits(task: Task, tasks: TaskSet) -> dict[str, float]:
     }
 
 
-async def _replies(contrasts: Sequence[Contrast], most: int, **how: Any) -> list[str | None]:
-    """The model's replies; None where a call was lost."""
-    from ..judging import acomplete
+async def _replies(
+    contrasts: Sequence[Contrast], most: int, *, judge: Any, ledger: Any, budget: Any
+) -> list[str]:
+    """The model's replies; an empty text where a call was lost."""
+    from ..judging import acomplete, judge_of
     from ..judging.prompt import closed
 
     text = Path(__file__).with_name("draft.txt").read_text(encoding="utf-8")
     system = Template(text).substitute(most=most)
     item = closed({"text": {"type": "string"}, "weight": {"type": "integer"}})
     schema = closed({"criteria": {"type": "array", "items": item}})
+    writer = judge_of(judge)  # one object, so that its limit of calls at once holds for all
 
-    async def reply(contrast: Contrast) -> str | None:
-        messages = [("system", system), ("user", contrast.material)]
-        chat = [{"role": role, "content": content} for role, content in messages]
+    async def reply(contrast: Contrast) -> str | JudgeDownError:
+        chat = [
+            {"role": "system", "content": system},
+            {"role": "user", "content": contrast.material},
+        ]
         try:
-            return await acomplete(chat, schema=schema, **how)
-        except (BudgetError, JudgeDownError, MissingError):
-            raise
-        except KitError:
-            return None
+            return await acomplete(writer, chat, schema=schema, ledger=ledger, budget=budget)
+        except JudgeDownError as e:
+            return e
 
-    return await asyncio.gather(*map(reply, contrasts))
+    replies = await asyncio.gather(*map(reply, contrasts))
+    # One lost call is one unknown reply. When all are lost, the judge is down.
+    if all(isinstance(r, JudgeDownError) for r in replies):
+        raise replies[0]
+    return [r if isinstance(r, str) else "" for r in replies]
 
 
-def _read(reply: str | None, most: int) -> tuple[Criterion, ...] | None:
+def _read(reply: str, most: int) -> tuple[Criterion, ...] | None:
     """The criteria of a reply; None where the reply is not exactly in the requested form."""
     # As in a judge's reply: a closed thought in front and one code fence are no part of the JSON.
-    text = re.sub(r"\A<think>.*?</think>", "", (reply or "").strip(), count=1, flags=re.S).strip()
+    text = re.sub(r"\A<think>.*?</think>", "", reply.strip(), count=1, flags=re.S).strip()
     text = re.sub(r"\A```(?:json)?[ \t]*\n(.*)\n```\Z", r"\1", text, flags=re.S)
     try:
         rows = msgspec.json.decode(text, type=Proposals).criteria

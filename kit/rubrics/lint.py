@@ -233,8 +233,7 @@ def _alone(c: Criterion, task: Task) -> Iterator[Fault]:
     if not any(map(str.isalnum, c.text)):
         yield "empty-criterion", "it has no words", c
     note = NOTE.search(c.text) or NOTE_AT_START.match(c.text)
-    # What the prompt names too is the subject of the task.
-    if note and note[0].split()[0].lower() not in f"{task.prompt} {QUOTED.findall(c.text)}".lower():
+    if note and not _is_subject(note[0], c, task):
         yield "annotator-note", f"{note[0][:40]!r} looks like a note of an annotator", c
     # A placeholder that the prompt has too is what the task is about.
     blank = UNFINISHED.search(c.text)
@@ -242,6 +241,12 @@ def _alone(c: Criterion, task: Task) -> Iterator[Fault]:
         yield "unfinished", f"{blank[0]!r} was left to be filled in", c
     elif c.text.endswith(CUT):
         yield "unfinished", "it ends in the middle of a sentence", c
+
+
+def _is_subject(note: str, c: Criterion, task: Task) -> bool:
+    """True where the prompt, or a quotation in the criterion, has the first word of a note."""
+    texts = [task.prompt, *QUOTED.findall(c.text)]
+    return WORD.findall(note.lower())[0] in WORD.findall(" ".join(texts).lower())
 
 
 def _pairs(task: Task) -> Iterator[Fault]:

@@ -44,7 +44,7 @@ class Summary:
             "held out": int(t["held_out"].sum()),
             "groups": t["group"].nunique(),
             "criteria": len(c),
-            "criteria per task, median": t["criteria"].median(),
+            "criteria per task, median": float(t["criteria"].median()),
             "negative weights": int((c["weight"] < 0).sum()),
             "zero weights": int((c["weight"] == 0).sum()),
             "required": int(c["required"].sum()),
@@ -52,8 +52,8 @@ class Summary:
             "answers": len(self.answers),
             "labels": len(self.labels),
             "label coverage": self.coverage,
-            "prompt length, median": t["length"].median(),
-            "criterion length, median": c["length"].median(),
+            "prompt length, median": float(t["length"].median()),
+            "criterion length, median": float(c["length"].median()),
         }
 
     def table(self) -> pd.DataFrame:
