@@ -4,11 +4,29 @@ Columns are arrays, or a table and names: `mean(table, "correct", cluster="task"
 (None, NaN) are left out and counted. Rows go by position; index labels of a DataFrame play no part.
 """
 
-from .agreement import Agreement, accuracy, agree, agreement_difference, kappa
-from .claims import claim, compare, labels_needed, prompts_for, together
-from .corrected import corrected, policy_difference
 from .estimate import Estimate, band, interval, number, wilson
-from .means import auroc, difference, mean, over_seeds, per_cluster, worst_and_best
+from .labels import (
+    Agreement,
+    accuracy,
+    agree,
+    agreement_difference,
+    corrected,
+    kappa,
+    policy_difference,
+)
+from .means import (
+    auroc,
+    claim,
+    compare,
+    difference,
+    labels_needed,
+    mean,
+    over_seeds,
+    per_cluster,
+    prompts_for,
+    together,
+    worst_and_best,
+)
 
 __all__ = [
     "Agreement",

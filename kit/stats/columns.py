@@ -27,8 +27,11 @@ def takes_table(*arguments: str) -> Callable[[Any], Any]:
                 if name not in arguments or not isinstance(column, str):
                     continue
                 if column not in table.columns:
-                    fix = f"columns: {', '.join(map(str, table.columns))}"
-                    raise DataError(f"there is no column {column!r}", where=name, fix=fix)
+                    raise DataError(
+                        f"there is no column {column!r}",
+                        where=name,
+                        fix=f"columns: {', '.join(map(str, table.columns))}",
+                    )
                 bound.arguments[name] = table[column]
             return function(*bound.args, **bound.kwargs)
 
@@ -49,13 +52,17 @@ def numbers(
         wrong = column.map(lambda v: isinstance(v, str)).to_numpy(bool)
         if wrong.any():
             row = int(np.argmax(wrong))
-            text = f"{column.iloc[row]!r} is not a number"
-            raise DataError(text, where=f"{name}, row {row}", fix="write None for unknown")
+            raise DataError(
+                f"{column.iloc[row]!r} is not a number",
+                where=f"{name}, row {row}",
+                fix="write None for unknown",
+            )
     x = pd.to_numeric(column).to_numpy(float, na_value=np.nan)
     bad = np.flatnonzero((x < low) | (x > high) | np.isinf(x))
     if len(bad):
-        text = f"{x[bad[0]]:g} is not in [{low:g}, {high:g}]"
-        raise DataError(text, where=f"{name}, row {bad[0]}")
+        raise DataError(
+            f"{x[bad[0]]:g} is not in [{low:g}, {high:g}]", where=f"{name}, row {bad[0]}"
+        )
     return x
 
 

@@ -105,19 +105,13 @@ class Estimate(Shown):
     @property
     def sentence(self) -> str:
         """One sentence that claims no more than the interval."""
-        from .claims import claim
+        from .means import claim
 
         return claim(self)
 
     def excludes(self, value: float) -> bool:
         """True when there is an interval and `value` lies outside it."""
         return self.low > value or self.high < value
-
-    def scaled(self, by: float) -> Estimate:
-        """The estimate in other units, for example percentage points: `e.scaled(100)`."""
-        low, high = sorted((by * self.low, by * self.high))
-        sizes = {"se": abs(by) * self.se, "scale": abs(by) * self.scale}
-        return replace(self, value=by * self.value, low=low, high=high, **sizes)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values; `Estimate(**d)` reads them back."""

@@ -1,8 +1,9 @@
-"""Means, paired differences, means per cluster and over seeds, and ranking (AUROC)."""
+"""Means, differences, ranking; several of them together; sentences; how much data a claim needs."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,11 +11,12 @@ import numpy as np
 
 from ..errors import DataError
 from .columns import complete, numbers, takes_table
-from .estimate import OPEN, Estimate, Range, interval
+from .estimate import OPEN, Estimate, Range, interval, t_quantile
 
 UNIT = (0.0, 1.0)
 BOTH = (-1.0, 1.0)
 SAME = "the same by construction: every row is equal"
+FEW = 100  # prompts below which a rare collapse may have gone undrawn
 
 
 def binary(x: np.ndarray) -> bool:
@@ -55,8 +57,16 @@ def mean(
     if bounds == OPEN and binary(x):
         # Wilson's form alone is right for independent shares; likeness in clusters calls for more
         bounds, ends = UNIT, None if group is None else UNIT
-    more: dict[str, Any] = {"method": "mean", "missing": missing, "level": level}
-    return interval(value, w * (x - value), group, bounds=bounds, ends=ends, **more)
+    return interval(
+        value,
+        w * (x - value),
+        group,
+        bounds=bounds,
+        ends=ends,
+        method="mean",
+        missing=missing,
+        level=level,
+    )
 
 
 @takes_table("values", "cluster")
@@ -130,8 +140,11 @@ def over_seeds(values: Any, *, seeds: Any = None, bounds: Range = OPEN) -> Estim
     x = numbers(values, "values", *bounds)
     labels = range(len(x)) if seeds is None else list(seeds)
     if not len(labels) == len(x) == len(set(labels)):
-        fix = "pass one value for each seed"
-        raise DataError("a seed occurs twice, or has no value", where="seeds", fix=fix)
+        raise DataError(
+            "a seed occurs twice, or has no value",
+            where="seeds",
+            fix="pass one value for each seed",
+        )
     x, missing = x[~np.isnan(x)], int(np.isnan(x).sum())
     value = float(x.mean()) if len(x) else math.nan
     psi = (x - value) / max(len(x), 1)
@@ -169,8 +182,13 @@ def auroc(score: Any, correct: Any, *, against: Any = None, cluster: Any = None)
     if not binary(y):
         raise DataError("an outcome is neither 0 nor 1", where="correct")
     if y.all() or not y.any():
-        note = "right and wrong rows are needed"
-        return Estimate(math.nan, n=len(y), missing=missing, method="AUROC", note=note)
+        return Estimate(
+            math.nan,
+            n=len(y),
+            missing=missing,
+            method="AUROC",
+            note="right and wrong rows are needed",
+        )
     more: dict[str, Any] = {"outcome": y, "missing": missing}
     value, psi = _area(s, y)
     if not other:
@@ -178,3 +196,147 @@ def auroc(score: Any, correct: Any, *, against: Any = None, cluster: Any = None)
     second, less = _area(other[0], y)
     more |= {"method": "change in AUROC", "bounds": BOTH, "scale": 0.0}
     return interval(value - second, psi - less, group, **more)
+
+
+def together(claims: Mapping[str, Estimate], level: float = 0.95) -> dict[str, Estimate]:
+    """The same estimates with wider intervals that hold all at once (Bonferroni).
+
+    In at most one of twenty such families does an interval miss its value.
+
+    >>> one = Estimate(0.1, 0.0, 0.2, n=100)
+    >>> print(together({"a": one, "b": one})["a"])
+    .100 [-.02, .22], n=100
+    """
+    out, k = {}, max(len(claims), 1)
+    for name, e in claims.items():
+        df = max((e.n if e.n_clusters is None else e.n_clusters) - 1, 1)
+        wide = t_quantile(1 - (1 - level) / k, df) / t_quantile(e.level, df)
+        low, high = e.value - wide * (e.value - e.low), e.value + wide * (e.high - e.value)
+        out[name] = replace(
+            e, low=low, high=high, method=f"{e.method}, adjusted for {k} looks", level=level
+        )
+    return out
+
+
+def compare(
+    scores: Any, baseline: str, *, cluster: Any = None, level: float = 0.95
+) -> dict[str, Estimate]:
+    """Every column less the baseline column, paired by row; the intervals hold all at once.
+
+    scores : a mapping name -> (n,), or a DataFrame of which `cluster` may name a column.
+
+    >>> scores = {"base": [0, 1, 0, 1, 0, 1], "new": [1, 1, 1, 1, 0, 1]}
+    >>> round(compare(scores, "base")["new"].value, 3)
+    0.333
+    """
+    names = [k for k in scores if k != baseline and not (isinstance(cluster, str) and k == cluster)]
+    if baseline not in scores:
+        raise DataError(f"there is no column {baseline!r}", where="baseline", fix=f"{names}")
+    group = scores[cluster] if isinstance(cluster, str) else cluster
+    each = {k: difference(scores[k], scores[baseline], cluster=group, level=level) for k in names}
+    return together(each, level)
+
+
+def claim(
+    e: Estimate, noun: str = "", *, new: str = "the new one", old: str = "the baseline"
+) -> str:
+    """One sentence. Of a difference it says "gain" or "loss" only where the data show one.
+
+    The interval must exclude 0. Below 100 prompts it must also clear 3 / prompts of the range: a
+    collapse in that share of the prompts may not have been drawn (rule of three). noun : what is
+    measured (default: `e.noun`).
+
+    >>> claim(Estimate(0.107, 0.054, 0.196, n=184, scale=1.0), "held-out reward")
+    'A gain in held-out reward of the new one over the baseline: +.107 [.05, .20], n=184.'
+    """
+    noun, text = noun or e.noun or "score", f"{'+' if e.value > 0 else ''}{e}"
+    units = max(e.n if e.n_clusters is None else e.n_clusters, 1)
+    if math.isnan(e.low):
+        return f"No statement on {noun} is possible: {e.note or 'there is no interval'} ({e})."
+    if math.isnan(e.scale):
+        return f"{noun[0].upper()}{noun[1:]} is {e}."
+    if e.note == SAME:
+        return f"No difference in {noun}: {e.note} (n={e.n})."
+    if not e.excludes(0):
+        return f"No difference in {noun} is shown between {new} and {old}: {text}."
+    room = clearance(units) * e.scale
+    side = "gain" if e.value > 0 else "loss"
+    if min(abs(e.low), abs(e.high)) <= room:
+        few = f"a collapse in 3 of {units} prompts may not have been drawn"
+        return f"Too few prompts to show a {side} in {noun}: {text}; {few}."
+    return f"A {side} in {noun} of {new} over {old}: {text}."
+
+
+def clearance(units: int) -> float:
+    """The share of prompts that may collapse undrawn: 3 in n below 100 prompts, then 0."""
+    return 3 / units if units < FEW else 0.0
+
+
+def prompts_for(
+    gain: float,
+    *,
+    spread: float | None = None,
+    flips: float | None = None,
+    samples: int = 1,
+    noise: float = 0.0,
+    power: float = 0.8,
+    level: float = 0.95,
+) -> int:
+    """How many held-out prompts show a paired gain.
+
+    gain : the difference to show. spread : standard deviation over prompts of a prompt's true gain.
+    samples, noise : answers per prompt, and the standard deviation of one answer's score. The
+    result is a number for which `claim` claims the gain. flips : instead of spread, for pass and
+    fail, the share of prompts whose verdict changes (Connor 1987, for McNemar's test; below 100
+    prompts `claim` asks for more).
+
+    >>> prompts_for(0.4, flips=0.5), prompts_for(0.15, flips=0.45), prompts_for(0.05, spread=0.15)
+    (23, 155, 100)
+    """
+    deviation = spread if flips is None else flips
+    if deviation is None or not (
+        0 < abs(gain) < math.inf
+        and deviation >= (0 if flips is None else abs(gain))
+        and noise >= 0
+        and samples >= 1
+        and 0.5 < power < 1
+        and 0 < level < 1
+    ):
+        raise DataError(
+            f"gain {gain}, spread {spread}, flips {flips}, power {power}",
+            where="prompts_for",
+            fix="a gain other than 0; spread >= 0, or flips >= the gain; power in (.5, 1)",
+        )
+    if flips is not None:
+        z = [t_quantile(p, math.inf) for p in (level, 2 * power - 1)]
+        sides = z[0] * math.sqrt(flips) + z[1] * math.sqrt(flips - gain**2)
+        return math.ceil((sides / gain) ** 2)
+    sd = math.sqrt(deviation**2 + 2 * noise**2 / samples)
+    n = 4
+    while True:
+        reach = t_quantile(level, n - 1) + t_quantile(2 * power - 1, n - 1)
+        if reach * sd / math.sqrt(n) <= abs(gain) - clearance(n):
+            return n
+        n += 1
+
+
+def labels_needed(
+    half_width: float, rate: float, *, q1: float, q0: float, level: float = 0.95
+) -> dict[str, int]:
+    """How many labels give a pass rate of +- half_width: alone, and beside a judge.
+
+    rate : the expected pass rate. q1, q0 : the judge's sensitivity and specificity.
+
+    >>> labels_needed(0.05, 0.8, q1=0.9, q0=0.8)
+    {'labels alone': 246, 'with the judge': 141}
+    """
+    if not (0 < rate < 1 and 0 <= q1 <= 1 and 0 <= q0 <= 1 and half_width > 0):
+        raise DataError(
+            "a rate is out of range", where="labels_needed", fix="rates in (0, 1), half_width > 0"
+        )
+    scale = (t_quantile(level, math.inf) / half_width) ** 2
+    met = rate * q1 + (1 - rate) * (1 - q0)  # share of rows with the verdict "met"
+    right = np.array([rate * q1 / max(met, 1e-12), rate * (1 - q1) / max(1 - met, 1e-12)])
+    left = float(np.array([met, 1 - met]) @ (right * (1 - right)))
+    alone = math.ceil(scale * rate * (1 - rate))
+    return {"labels alone": alone, "with the judge": math.ceil(scale * left)}

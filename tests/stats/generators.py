@@ -83,12 +83,16 @@ STATISTICS: dict[str, Callable[[Sample], stats.Estimate]] = {
 }
 
 
+def _change_in_ece(s: Sample) -> stats.Estimate:
+    return calibration.compare((s.bold, s.y), (s.conf, s.y), cluster=s.cluster).changes["ECE"]
+
+
 def _shifted(s: Sample) -> stats.Estimate:
     """Labels from elsewhere: the labelled clusters have another rate, the same judge."""
     return stats.corrected(s.judge, s.label, design="shifted", cluster=s.cluster)
 
 
-STATISTICS["corrected, shifted"] = _shifted
+STATISTICS |= {"change in ece": _change_in_ece, "corrected, shifted": _shifted}
 
 
 @lru_cache(None)

@@ -1,4 +1,4 @@
-"""Agreement of a judge with people: raw, corrected for chance (kappa), per level; of two judges."""
+"""A judge beside people's labels: agreement, and what people would say of all rows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 
 from ..errors import DataError
 from .columns import categories as coded
-from .columns import complete, numbers, takes_table
-from .estimate import Estimate, Shown, interval, number
-from .means import BOTH, difference, mean
+from .columns import codes, complete, numbers, takes_table
+from .estimate import OPEN, RARE, Estimate, Shown, interval, number, too_rare
+from .means import BOTH, UNIT, binary, difference, mean
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,16 @@ def _weights(kind: str | None, levels: list[Any], ordered: bool) -> np.ndarray:
     if kind is None:
         return np.eye(len(levels))
     if kind not in ("linear", "quadratic"):
-        fix = 'None, "linear" or "quadratic"'
-        raise DataError(f"weights is {kind!r}", where="weights", fix=fix)
+        raise DataError(
+            f"weights is {kind!r}", where="weights", fix='None, "linear" or "quadratic"'
+        )
     words = any(isinstance(v, str) for v in levels)
     if words and not ordered:
-        fix = "pass categories=[worst, ..., best]"
-        raise DataError("the order of the levels is unknown", where="categories", fix=fix)
+        raise DataError(
+            "the order of the levels is unknown",
+            where="categories",
+            fix="pass categories=[worst, ..., best]",
+        )
     at = np.arange(len(levels)) if words else np.array(levels, float)
     gap = np.abs(at[:, None] - at) / max(float(np.ptp(at)), 1e-300)
     return 1 - gap ** (1 if kind == "linear" else 2)
@@ -104,9 +108,16 @@ def _influence(p: Pairs, w: np.ndarray) -> tuple[float, np.ndarray]:
 
 def _kappa_of(p: Pairs, weights: str | None, ordered: bool) -> Estimate:
     value, psi = _influence(p, _weights(weights, p.levels, ordered))
-    method = "Cohen's kappa" + (f" ({weights} weights)" if weights else "")
-    more: dict[str, Any] = {"missing": p.missing, "method": method}
-    e = interval(value, psi, p.cluster, bounds=BOTH, ends=BOTH, outcome=p.human, **more)
+    e = interval(
+        value,
+        psi,
+        p.cluster,
+        bounds=BOTH,
+        ends=BOTH,
+        outcome=p.human,
+        missing=p.missing,
+        method="Cohen's kappa" + (f" ({weights} weights)" if weights else ""),
+    )
     return replace(e, noun="kappa")
 
 
@@ -166,8 +177,7 @@ def agreement_difference(
     0.5
     """
     if measure not in ("kappa", "accuracy"):
-        fix = '"kappa" or "accuracy"'
-        raise DataError(f"measure is {measure!r}", where="measure", fix=fix)
+        raise DataError(f"measure is {measure!r}", where="measure", fix='"kappa" or "accuracy"')
     levels, columns = coded({"new": new, "old": old, "human": human})
     named = dict(zip(("new", "old", "human"), columns, strict=True))
     (a, b, y), group, missing = complete(named, cluster)
@@ -178,8 +188,16 @@ def agreement_difference(
         pairs = [Pairs(levels, x.astype(int), y.astype(int), group, missing) for x in (a, b)]
         (value, psi), (second, less) = (_influence(p, w) for p in pairs)
         # a kappa has no range per row, so the rule of three asks for nothing more: scale 0
-        more: dict[str, Any] = {"bounds": (-2.0, 2.0), "ends": BOTH, "outcome": y, "scale": 0.0}
-        e = interval(value - second, psi - less, group, method="difference", **more)
+        e = interval(
+            value - second,
+            psi - less,
+            group,
+            method="difference",
+            bounds=(-2.0, 2.0),
+            ends=BOTH,
+            outcome=y,
+            scale=0.0,
+        )
     return replace(e, missing=missing, method=f"difference in {measure}", noun=measure)
 
 
@@ -256,11 +274,13 @@ def agree(
     0.6666666666666666
     """
     p = _pairs(judge, human, cluster, categories, threshold)
-    rates = {}
-    for i in np.unique(p.human):
-        here = p.human == i
-        group = None if p.cluster is None else p.cluster[here]
-        rates[p.levels[i]] = mean(p.judge[here] == i, cluster=group)
+    places = {i: np.flatnonzero(p.human == i) for i in np.unique(p.human)}
+    rates = {
+        p.levels[i]: mean(
+            p.judge[rows] == i, cluster=None if p.cluster is None else p.cluster[rows]
+        )
+        for i, rows in places.items()
+    }
     raw, share = _same(p), p.table.sum(0) / max(len(p.human), 1)
     top, note = float(share.max(initial=0.0)), ""
     if raw.n and not raw.low > top:
@@ -268,3 +288,167 @@ def agree(
         note = f"{common}: raw agreement is not shown to be better."
     k = _kappa_of(p, weights, categories is not None)
     return Agreement(p.levels, p.table, k, raw, rates, top, note)
+
+
+def _shares(
+    n: int, group: np.ndarray | None, weights: Any, answer: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """What a row's label adds to the total (n,), and what the row counts in the divisor (n,).
+
+    Without `answer` a row is a unit. With it an answer is one: its score is sum(weight * label) /
+    sum(weight > 0).
+    """
+    w = np.ones(n) if weights is None else numbers(weights, "weights")
+    if len(w) != n:
+        raise DataError(f"there are {len(w)} weights for {n} rows", where="weights")
+    unit = codes(answer, n)
+    if unit is None:
+        return w, np.ones(n)
+    if group is not None:
+        # answer ids such as "a1" may recur in every task
+        unit = codes(group * (int(unit.max()) + 1) + unit, n)
+    top = np.bincount(unit, np.maximum(w, 0))
+    if not (top > 0).all():
+        raise DataError("an answer has no positive weight", where="weights")
+    return w / top[unit], 1 / np.bincount(unit)[unit]
+
+
+def _fitted(
+    f: np.ndarray, y: np.ndarray, w: np.ndarray, share: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """The mean label of all rows by regression on the verdict, and the influence (n,) of each row.
+
+    For pass and fail this is post-stratification, for scores PPI++ (Angelopoulos et al. 2023). An
+    unknown verdict is a level of its own.
+    """
+    has, silent = ~np.isnan(y), np.isnan(f)
+    columns = [np.ones(len(f)), np.nan_to_num(f)] + [silent * 1.0] * bool(silent.any())
+    design = np.column_stack(columns)
+    fit = w * (design @ np.linalg.lstsq(design[has], y[has], rcond=None)[0])
+    m, total = int(has.sum()), share.sum()
+    # each labelled row stands for n / m rows; what the fit used up is added to its residuals
+    rest = np.where(has, w * np.nan_to_num(y) - fit, 0.0) * len(f) / m
+    value = float((fit.sum() + rest.sum()) / total)
+    spent = math.sqrt(m / max(m - design.shape[1], 1))
+    drift = rest.sum() / m
+    psi = fit - fit.sum() / total * share + spent * np.where(has, rest - drift, 0.0)
+    return value, psi / total
+
+
+def _shifted(f: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
+    """The judge's rate on rows without labels, its errors from the labels (Rogan & Gladen 1978)."""
+    bare, one, two = np.isnan(y), y == 1, y == 0
+    p, q1, q0 = f[bare].mean(), f[one].mean(), 1 - f[two].mean()
+    gain = q1 + q0 - 1
+    if not gain > 0:  # no better than chance
+        return math.nan, f
+    value = (p + q0 - 1) / gain
+    psi = np.where(bare, f - p, 0) / bare.sum() - value * np.where(one, f - q1, 0) / one.sum()
+    psi += (1 - value) * np.where(two, 1 - f - q0, 0) / two.sum()
+    return float(np.clip(value, 0, 1)), psi / gain
+
+
+@takes_table("judge", "human", "cluster", "weights", "answer")
+def corrected(
+    judge: Any,
+    human: Any,
+    *,
+    design: str,
+    cluster: Any = None,
+    weights: Any = None,
+    answer: Any = None,
+) -> Estimate:
+    """The mean label that people would give to all rows: a pass rate, or a rubric score.
+
+    judge : (n,) verdicts or scores in [0, 1], None where unknown. human : (n,) labels in [0, 1],
+    None where there is none. design : "random" when the labels are a random sample of these rows or
+    clusters; "shifted" when the labelled rows come from elsewhere (pass and fail only). weights,
+    answer : (n,) weights of criteria and ids of answers; then the result is the mean rubric score,
+    sum(weight * label) / sum(positive weights) of each answer ("random" only). With fewer than five
+    labelled clusters of an outcome, the labels are used alone.
+
+    >>> judge = [1] * 400 + [0] * 600 + [1] * 180 + [0] * 20 + [0] * 140 + [1] * 60
+    >>> human = [None] * 1000 + [1] * 200 + [0] * 200
+    >>> print(corrected(judge, human, design="shifted"))
+    .167 [.08, .30], n=1400
+    """
+    plain = weights is None and answer is None
+    columns = {"judge": numbers(judge, "judge", 0, 1), "human": numbers(human, "human", 0, 1)}
+    f, y, missing = *columns.values(), 0
+    if len(f) != len(y) or design not in ("random", "shifted"):
+        raise DataError(
+            f"{len(f)} verdicts, {len(y)} labels, design {design!r}",
+            where="judge, human, design",
+            fix='"random": a random sample of these rows; "shifted": from elsewhere',
+        )
+    if design == "shifted":
+        # here a row without a verdict says nothing; a row without a label is what is estimated
+        (f, y), cluster, missing = complete({"judge": f, "human": np.nan_to_num(y, nan=2)}, cluster)
+        y[y == 2] = np.nan
+    group, has = codes(cluster, len(f)), ~np.isnan(y)
+    if design == "shifted" and not (plain and binary(y[has]) and not has.all()):
+        raise DataError(
+            "the shifted design corrects a pass rate",
+            where="human",
+            fix='pass and fail without weights, and rows without labels; or design="random"',
+        )
+    labelled = None if group is None else group[has]
+    rare = too_rare(y[has], labelled) if binary(y[has]) else ""
+    clusters = int(has.sum()) if labelled is None else len(np.unique(labelled))
+    method = f"corrected by {int(has.sum())} labels"
+    if rare and plain and design == "random":
+        alone = mean(y[has], cluster=labelled)
+        return replace(alone, method="labels alone", note=f"labels alone: {rare}")
+    if clusters < RARE or (rare and plain):
+        return Estimate(
+            math.nan,
+            n=len(f),
+            method=method,
+            note=rare or f"labels lie in {clusters} clusters, {RARE} are needed",
+            missing=missing,
+        )
+    if design == "shifted":
+        value, psi = _shifted(f, y)
+    else:
+        value, psi = _fitted(f, y, *_shares(len(f), group, weights, answer))
+    bounds, ends = (UNIT, UNIT) if plain else (OPEN, None)
+    return interval(value, psi, group, method=method, bounds=bounds, ends=ends, missing=missing)
+
+
+@takes_table("judge", "human", "policy", "cluster")
+def policy_difference(
+    judge: Any, human: Any, policy: Any, *, new: Any, old: Any, cluster: Any
+) -> Estimate:
+    """The mean label of policy `new` less that of `old`, each corrected by its own labels.
+
+    policy : (n,) who wrote the row's answer. cluster : (n,) the prompt: policies are paired by it.
+    Labels are a random sample of the rows of each policy, at least five. Other arguments as in
+    `corrected`.
+
+    >>> y, policy, prompt = [1, 0] * 20, ["new"] * 20 + ["old"] * 20, list(range(20)) * 2
+    >>> policy_difference(y, y, policy, new="new", old="old", cluster=prompt).value
+    0.0
+    """
+    f, y = numbers(judge, "judge", 0, 1), numbers(human, "human", 0, 1)
+    names = np.asarray(policy, dtype=object)
+    if not len(f) == len(y) == len(names):
+        raise DataError("columns differ in length", where="judge, human, policy")
+    group, value, psi = codes(cluster, len(f)), 0.0, np.zeros(len(f))
+    for name, sign in ((new, 1), (old, -1)):
+        here = names == name
+        if np.isfinite(y[here]).sum() < RARE:
+            raise DataError(f"policy {name!r} has fewer than {RARE} labels", where="human")
+        row = np.ones(int(here.sum()))
+        rate, moves = _fitted(f[here], y[here], row, row)
+        value, psi[here] = value + sign * rate, sign * moves
+    rows = (names == new) | (names == old)
+    group = np.unique(group[rows], return_inverse=True)[1]
+    return interval(
+        value,
+        psi[rows],
+        group,
+        bounds=BOTH,
+        ends=BOTH,
+        method="difference corrected by labels",
+        scale=1.0,
+    )
