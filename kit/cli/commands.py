@@ -14,8 +14,8 @@ import kit
 
 from ..errors import DataError
 from ..system import device, parameters, paths, profiles
-from ..system.settings import check_names, parse
-from . import Output
+from ..system.settings import parse
+from .dispatch import Output
 
 
 def check() -> Output:
@@ -62,18 +62,14 @@ def demo(*only: str, profile: str = "cpu", out: Path | None = None, again: bool 
 def fetch(*names: str) -> Output:
     """Fetch the pinned downloads once: recorded judges and SmolLM2-135M (110 MB).
 
-    names : recorded, model, judge (a 1.5B judge for laptops, 1.1 GB; only when named)
+    names : recorded, small, judge (a 1.5B judge for laptops, 1.1 GB; only when named)
     """
-    parts = {
-        "recorded": kit.data.recorded_judges,
-        "model": kit.data.small_model,
-        "judge": lambda: kit.data.fetch("judge"),
-    }
-    check_names(names, parts, where="kit fetch")
-    for name in names or ("recorded", "model"):
+    places = {}
+    for name in names or ("recorded", "small"):
         _echo(f"{name} ...")
-        parts[name]()
-    return Output(text="ready", data={"ready": True}, next="kit demo")
+        places[name] = str(kit.data.fetch(name))
+    text = "\n".join(f"{name}: {path}" for name, path in places.items())
+    return Output(text=text, data=places, next="kit demo")
 
 
 def inspect(
@@ -246,7 +242,9 @@ def agree(tasks: str, labels: str, verdicts: str, *, answers: str | None = None)
     tasks, labels, verdicts : files; verdicts are what `kit judge` wrote
     answers : file of answers, where the labels do not hold them
     """
-    report = kit.agreement_report(_joined(tasks, answers), kit.load(labels), kit.load(verdicts))
+    report = kit.agreement_report(
+        _joined(tasks, answers), kit.load(labels), kit.load(verdicts).verdicts
+    )
     return Output(text=str(report), data=report, next=f"kit rate {tasks} {labels} {verdicts}")
 
 
@@ -263,9 +261,9 @@ def rate(
     other : verdicts on another policy's answers, for the corrected difference
     design : random, if the labelled rows are a random sample; shifted, if they come from elsewhere
     """
-    others = kit.load(other) if other else None
+    others = kit.load(other).verdicts if other else None
     rates = kit.rate(
-        kit.load(tasks), kit.load(labels), kit.load(verdicts), design=design, other=others
+        kit.load(tasks), kit.load(labels), kit.load(verdicts).verdicts, design=design, other=others
     )
     return Output(text=str(rates), data=rates, next=f"kit label {tasks} for narrower intervals")
 
@@ -289,11 +287,11 @@ def label(
     frame = kit.label(
         _joined(tasks, answers),
         n=n,
-        verdicts=kit.load(verdicts) if verdicts else None,
+        verdicts=kit.load(verdicts).verdicts if verdicts else None,
         whole=whole,
         seed=seed,
     )
-    frame.to_csv(out, index=False)
+    kit.people.save_labels(frame, out)
     text = f"{len(frame)} rows to label: {out}"
     return Output(
         text=text, data=frame, next=f"fill in {out}, then kit agree {tasks} {out} VERDICTS"

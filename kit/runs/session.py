@@ -145,12 +145,12 @@ def start(notebook: str, params: Mapping[str, Any]) -> Session:
         record = folders.load(folder)
         session = Session(folder, record, profiles.resolve(record.profile))
     else:
-        session = _own(notebook, params)
+        session = _begin_here(notebook, params)
     print(session)
     return session
 
 
-def _own(notebook: str, params: Mapping[str, Any]) -> Session:
+def _begin_here(notebook: str, params: Mapping[str, Any]) -> Session:
     """A session in Jupyter or plain papermill."""
     from filelock import FileLock, Timeout
 

@@ -33,13 +33,13 @@ def nearest(name: str, names: Iterable[str]) -> str:
     )
 
 
-def check_names(given: Iterable[str], names: Iterable[str], *, where: str) -> None:
+def check_names(chosen: Iterable[str], names: Iterable[str], *, where: str) -> None:
     """DataError that lists every name that is not valid, each with the nearest valid one.
 
     >>> check_names(["steps"], ["steps"], where="config")
     """
     names = list(names)
-    wrong = [str(n) for n in given if n not in names]
+    wrong = [str(n) for n in chosen if n not in names]
     if wrong:
         hints = "; ".join(f"{n!r}: {nearest(n, names)}" for n in wrong)
         raise DataError(f"unknown settings: {', '.join(wrong)}", where=where, fix=hints)

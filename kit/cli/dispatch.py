@@ -1,0 +1,156 @@
+"""`python -m kit COMMAND`: each function of `commands` is a command. Signature: options. Docstring: help."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from .. import __version__
+from ..errors import DataError, KitError, MissingError
+
+EPILOG = """exit codes: 0 done; 1 a notebook or lint failed; 2 bad input; 3 something is missing;
+4 a budget was reached; 5 the judge is down; 130 stopped. KIT_DEBUG=1 shows tracebacks."""
+ARGUMENT = re.compile(r"^(\w+(?:, \w+)*) : (.+?)(?=\n\w+(?:, \w+)* : |\n\n|\Z)", re.M | re.S)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """What a command gives: text for people, data for --json, what to open or run next, and the exit code."""
+
+    text: str = ""
+    data: Any = None
+    next: str = ""
+    code: int = 0
+
+
+def parser(commands: Sequence[Callable[..., Output]]) -> argparse.ArgumentParser:
+    """The whole command line, a subcommand for each function."""
+    top = argparse.ArgumentParser(
+        prog="python -m kit",
+        description="Experiments with rubric rewards. The commands stand in the order of the steps.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"kit {__version__}")
+    subcommands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for function in commands:
+        doc = inspect.getdoc(function) or ""
+        # What stands under "name : text" is the help of an option.
+        description = ARGUMENT.sub("", doc).strip()
+        sub = subcommands.add_parser(
+            function.__name__,
+            help=doc.split("\n")[0],
+            description=description,
+            epilog=EPILOG,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        sub.set_defaults(function=function)
+        _add_options(sub, function, doc)
+        sub.add_argument("--json", action="store_true", help="print the result as JSON")
+    return top
+
+
+def _add_options(sub: argparse.ArgumentParser, function: Callable[..., Output], doc: str) -> None:
+    """An option for each parameter of a function."""
+    hints = get_type_hints(function)
+    texts = {
+        name: " ".join(text.split())
+        for names, text in ARGUMENT.findall(doc)
+        for name in names.split(", ")
+    }
+    for name, p in inspect.signature(function).parameters.items():
+        kind = hints[name]
+        if type(None) in get_args(kind):  # X | None
+            kind = get_args(kind)[0]
+        options: dict[str, Any] = {"help": texts.get(name, "").replace("%", "%%")}
+        if get_origin(kind) is Literal:
+            options["choices"] = get_args(kind)
+        elif get_origin(kind) is dict:
+            options |= {"action": _Pairs, "const": get_args(kind)[1], "metavar": "NAME=VALUE"}
+        elif kind is bool:
+            options["action"] = "store_true"
+        else:
+            options["type"] = kind
+        if p.kind is p.VAR_POSITIONAL:
+            sub.add_argument("several", metavar=name, nargs="*", **options)
+        elif p.kind is p.POSITIONAL_OR_KEYWORD:
+            optional = {} if p.default is p.empty else {"nargs": "?", "default": p.default}
+            sub.add_argument(name, **optional, **options)
+        else:
+            if p.default and kind is not bool:
+                options["help"] += f" (default: {p.default})"
+            flag = f"--{name.strip('_').replace('_', '-')}"  # try_ is --try
+            sub.add_argument(flag, dest=name, default=p.default, **options)
+
+
+class _Pairs(argparse.Action):
+    """NAME=VALUE, may be repeated. The type says how VALUE is read: a text, a YAML value, or a list with commas."""
+
+    def __call__(self, _: Any, namespace: Any, text: Any, flag: str | None = None) -> None:
+        from ..system.settings import parse
+
+        # A text may name several: --map desc=text,qid=task_id
+        pairs = re.split(r",(?=\w+=)", text) if self.const is str else [text]
+        values = dict(getattr(namespace, self.dest) or {})
+        for pair in pairs:
+            name, sign, value = pair.partition("=")
+            if not (name and sign):
+                raise DataError(f"{pair!r} is not NAME=VALUE", where=f"option {flag}")
+            if self.const is not str:
+                value = parse(value if self.const is Any else f"[{value}]", f"option {flag}")
+            values[name] = value
+        setattr(namespace, self.dest, values)
+
+
+def main(commands: Sequence[Callable[..., Output]], argv: Sequence[str] | None = None) -> int:
+    """Run one of the commands; returns its exit code. Errors come without a traceback."""
+    try:
+        options = vars(parser(commands).parse_args(argv))
+        function, as_json = options.pop("function"), options.pop("json")
+        options.pop("command")
+        several = options.pop("several", ())
+        output = function(*several, **options)
+        _print(output, as_json)
+        return output.code
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on", file=sys.stderr)
+        return 130
+    except Exception as e:
+        if os.environ.get("KIT_DEBUG"):
+            raise
+        return _fail(e)
+
+
+def _print(output: Output, as_json: bool) -> None:
+    if as_json:
+        from ..records.tables import plain
+
+        data = output.data.to_dict("records") if hasattr(output.data, "to_dict") else output.data
+        print(json.dumps(plain(data), indent=1, ensure_ascii=False))
+    else:
+        print("\n".join(filter(None, [output.text, output.next and f"next: {output.next}"])))
+    sys.stdout.flush()
+
+
+def _fail(error: Exception) -> int:
+    """Print what is wrong and what to do; returns the exit code. What is no user's error is raised."""
+    if isinstance(error, BrokenPipeError):  # `kit ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    if isinstance(error, ModuleNotFoundError):
+        fix = "pip install -c constraints.txt -e '.[train,server,tune]'"
+        error = MissingError(f"the package {error.name!r} is not installed", fix=fix)
+    elif isinstance(error, OSError):
+        kind = MissingError if isinstance(error, FileNotFoundError) else DataError
+        error = kind(error.strerror or str(error), where=str(error.filename or ""))
+    if not isinstance(error, KitError):
+        raise error
+    print(f"error: {error}", file=sys.stderr)
+    return error.exit_code
