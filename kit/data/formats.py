@@ -1,21 +1,27 @@
 """The forms of rows that are read. A form is recognised by the fields of the first row.
 
-| form | a row | becomes |
-|---|---|---|
-| kit | `{record: "task" / "response" / "verdict", ...}`, all fields of `kit.records` | the record |
-| rlvr | `prompt`, `rubric - N. criterion`, `rubric - N. weight / check / required / levels / title / tags`, `responseA`, `rubric - N. ratingA`, `gemini_completion_N` | a task, its answers, people's labels; origins and other notes in meta |
-| rubric | `prompt` (a text or a chat), `rubrics` / `criteria` / `checklist`: texts, or objects with `text` and `weight`; HealthBench's `criterion` and `points`, `ideal_completions_data`; `response` | a task, its answers |
-| refiner | `prompt`, `positive_rubrics`, `negative_rubrics`, `sources`: id -> text, or snippets in `tool_output` or the prompt | a task; negative weights for the second list |
-| open-instruct | `messages`, `dataset`, `ground_truth`: JSON with `rubrics`, or an answer; `Question` and `Answer Critical` / `Valuable` / `Context` of `{Ingredient, Handle}`; `rubric` of `{type, rubric_item}` | a task; a type or section is a tag |
-| verifier | `prompt`, `ground_truth` or `truth`, `question_type`, `applicable_verifiers` or `verifiers`, `tissue` or `group` (BioRLHF) | a task with a truth |
-| ifeval | `prompt`, `instruction_id_list`, `kwargs` | a task with checks, by the table `ifeval.json` |
-| table | one row a criterion or a label: `task_id, prompt, criterion_id, criterion, weight`, `response_id, response, label, rater` | a task with its criteria, answers, labels |
-| answers | `task_id, response_id, response, source`, `labels`: criterion -> label, or -> rater -> label | an answer to a task of another file |
-| labels | `task_id, response_id, criterion_id, label, rater` | labels on answers of other files |
-| dpo | `prompt`, `chosen`, `rejected`: texts or chats | a task and two answers |
-| qa | `question`, `answer` or `expected_answer`, `type` or `category` | a task with a truth |
-| sft | `messages`, or `prompt` and `completion` / `output`, or `text` with "### Instruction:" and "### Response:" | a task and a demonstration |
-| prompts | `prompt`, a text or a chat | a task without criteria |
+kit            {"record": "task" | "response" | "verdict", ...} with the fields of `kit.records`
+rlvr           prompt; "rubric - N. criterion", beside it weight, check, required, levels, title, tags;
+               responseA or gemini_completion_N; "rubric - N. ratingA" (a label on responseA).
+               "rubric - N. criterion_origin", instruction_type and instruction_necessity are notes.
+rubric         prompt (a text or a chat); rubrics, criteria or checklist: texts, or objects with text and weight.
+               HealthBench writes criterion and points. response: an answer
+refiner        prompt; positive_rubrics; negative_rubrics (their weights are sizes); sources: id -> text, or
+               <snippet id=ID>text</snippet> in tool_output or in the prompt
+open-instruct  messages; dataset; ground_truth: an answer, or JSON with rubrics (description, title, weight).
+               Older: Question and "Answer Critical", Valuable, Context: [{Ingredient, Handle}];
+               query and rubric: [{type, rubric_item}], where the type "negative" turns the sign
+verifier       prompt; truth or ground_truth; verifiers or applicable_verifiers; question_type; group or tissue
+ifeval         prompt; instruction_id_list; kwargs. `ifeval.json` has the check of each instruction id.
+table          one row a criterion or a label: task_id, prompt, criterion_id, criterion, weight, required, check,
+               levels, title, tags; response_id, response, source, label, rater
+answers        task_id (of another file), response_id, response, source, confidence; labels: criterion -> label,
+               or criterion -> rater -> label
+labels         task_id, response_id, criterion_id (of other files), label, rater, levels
+dpo            prompt; chosen; rejected: texts, or chats
+qa             question; answer or expected_answer; type or category
+sft            messages; or prompt and completion (output); or a text with "### Instruction:" and "### Response:"
+prompts        prompt, question, query or instruction; messages: a chat that ends with the user
 
 All forms read `task_id` (or `id`, `prompt_id`), `group`, `split`, `kind`, `system`, `tags` and `meta`. Other fields are
 kept in meta and named once in the findings. In a criterion, such a field is an error.
@@ -30,12 +36,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from .. import checks
 from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, from_json
-from .files import _json
+from .files import parse
 from .labels import is_blank, verdict_of
 from .rows import (
     LAYOUT,
@@ -48,15 +52,15 @@ from .rows import (
     criterion,
     finish,
     label,
+    missing,
     question,
 )
-from .taskset import Finding
 
 RUBRIC = re.compile(r"rubric - (\d+)\. (\w+)")
 ANSWER = re.compile(r"response([A-Z])|(\w+)_completion_\d+")
 SNIPPET = re.compile(r"<snippet id=(?:\"([^\">]+)\"|([^\s\">]+))>(.*?)</snippet>", re.S)
-SECTIONS = ("Answer Critical", "Valuable", "Context")
 LISTS = ("rubrics", "criteria", "checklist")
+TWO_SIGNS = ("positive_rubrics", "negative_rubrics")
 
 
 def kit(row: Row) -> Reading:
@@ -64,191 +68,131 @@ def kit(row: Row) -> Reading:
     record = from_json(row.data, Task | Response | Verdict, where="")
     if isinstance(record, Task):
         return Reading(task=record)
-    if isinstance(record, Response):
-        return Reading(responses=[record])
-    return Reading(verdicts=[record])
+    is_answer = isinstance(record, Response)
+    return Reading(responses=[record]) if is_answer else Reading(verdicts=[record])  # type: ignore[list-item]
 
 
 def rlvr(row: Row) -> Reading:
-    """Numbered rubric fields. A number without a text is no criterion: rows of a table have as many as the longest."""
-    numbered: dict[int, dict[str, Any]] = {}
-    for key in [k for k in row if RUBRIC.fullmatch(k)]:
-        n, name = RUBRIC.fullmatch(key).groups()  # type: ignore[union-attr]
-        numbered.setdefault(int(n), {})[name] = row.pop(key)
-    if not numbered:
-        raise DataError("there is no field 'rubric - 1. criterion'")
-    texts = {
-        (m[1] or k): (row.take(k), m[2] or k)
-        for k in list(row)
-        if (m := ANSWER.fullmatch(k)) and isinstance(row[k], str)
-    }
-    made, ratings, last = [], [], max((n for n, f in numbered.items() if _filled(f)), default=0)
-    for n, fields in sorted(numbered.items()):
-        if not _filled(fields):
-            _blank(row, n, fields, placeholder=n > last)
+    """Numbered rubric fields. A number without a text is no criterion: a table has as many as its longest row."""
+    parts: dict[int, dict[str, Any]] = {}
+    for key in [k for k in row if k.startswith("rubric - ")]:
+        match = RUBRIC.fullmatch(key)
+        if match is None:
+            raise DataError(f"nothing reads the field {key!r}", fix="write 'rubric - N. criterion'")
+        parts.setdefault(int(match[1]), {})[match[2]] = row.pop(key)
+    if not parts:
+        raise missing(("rubric - 1. criterion",), row)
+    texts = {(m[1] or k): row.pop(k) for k in list(row) if (m := ANSWER.fullmatch(k))}
+    texts = {k: text for k, text in texts.items() if not is_blank(text)}
+    last = max((n for n, part in parts.items() if not is_blank(part.get("criterion"))), default=0)
+    items, ratings = [], []
+    for n, part in sorted(parts.items()):
+        filled = {k: v for k, v in part.items() if not is_blank(v)}
+        if "criterion" not in filled:
+            _blank(row, n, filled, is_placeholder=n > last)
             continue
-        rated = {k[6:]: fields.pop(k) for k in list(fields) if k[6:] in texts and k[:6] == "rating"}
-        ratings += [(name, f"c{n}", value) for name, value in rated.items()]
-        notes = {k: fields.pop(k) for k in list(fields) if k.startswith("rating")}
-        made += criteria(row, [{"id": f"c{n}", "meta": notes, **fields}], f"rubric - {n}.")
-    reading = finish(row, made, question(row, "prompt"))
-    answers = {
-        k: answer(row, k, text, source=source) for k, (text, source) in texts.items() if text
-    }
-    for name, c, value in ratings:
-        if name in answers:
-            label(row, answers[name], c, value)
+        rated = {k: filled.pop(k) for k in list(filled) if k.startswith("rating")}
+        ratings += [(k[6:], f"c{n}", x) for k, x in rated.items() if k[6:] in texts]
+        notes = {k: x for k, x in rated.items() if k[6:] not in texts}
+        items.append({"id": f"c{n}", **({"meta": notes} if notes else {}), **filled})
+    reading = finish(row, criteria(items, "rubric"), question(row, "prompt"))
+    sources = {k: f"response{k}" if len(k) == 1 else k.rpartition("_completion_")[0] for k in texts}
+    answers = {k: answer(row, k, text, source=sources[k]) for k, text in texts.items()}
+    for name, criterion_id, rating in ratings:
+        label(row, answers[name], criterion_id, rating)
     return reading
 
 
-def _filled(fields: Mapping[str, Any]) -> bool:
-    return bool(str(fields.get("criterion", "")).strip())
-
-
-def _blank(row: Row, n: int, fields: Mapping[str, Any], *, placeholder: bool) -> None:
-    """Note a rubric number without a text. Other fields of it that are filled would be lost: an error."""
-    lost = [k for k, v in fields.items() if not is_blank(v)]
-    if lost:
+def _blank(row: Row, n: int, filled: dict[str, Any], *, is_placeholder: bool) -> None:
+    """Note a rubric number without a text. Its other fields would be lost, so they are an error."""
+    if filled:
         raise DataError(
-            f"'rubric - {n}. {lost[0]}' is filled, but 'rubric - {n}. criterion' is not",
+            f"'rubric - {n}. {next(iter(filled))}' is filled, 'rubric - {n}. criterion' is not",
             fix="write the criterion, or empty the other field",
         )
-    if placeholder:
-        code, severity, text = (
-            "placeholder",
-            "info",
-            "rubric fields after the last criterion are blank",
-        )
+    if is_placeholder:
+        row.find("placeholder", "rubric fields after the last criterion are blank")
     else:
-        code, severity = "empty-criterion", "warning"
-        text = f"the criterion c{n} has no text; it does not count"
-    row.reading.findings.append(
-        Finding(
-            code=code,
-            severity=severity,
-            message=text,
-            where=row.where,
-            task_id=None if placeholder else row.get("task_id"),
-            criterion_id=None if placeholder else f"c{n}",
-        )
-    )
+        about = {"task_id": row.get("task_id"), "criterion_id": f"c{n}"}
+        what = f"the criterion c{n} has no text; it does not count"
+        row.find("empty-criterion", what, "warning", **about)
 
 
 def refiner(row: Row) -> Reading:
     """Positive and negative rubrics, and the snippets that an answer may cite."""
     made = _two_signs(row)
     fields = question(row)
-    raw = row.take("sources", "snippets")
-    if isinstance(raw, str):
-        raw = _json(raw, "field 'sources'") if raw.lstrip()[:1] == "{" else _snippets(raw)
-    if raw is None:  # the tool output stays in meta: it is part of what a model reads
+    if "sources" in row:
+        fields["sources"] = row.json("sources")
+    else:
+        # The tool output stays in meta, because it is a part of what a model reads.
         tool = row.take("tool_output", default="")
         row.extra |= {"tool_output": tool} if tool else {}
-        raw = _snippets(f"{tool}\n{fields['prompt']}")
-    return finish(row, made, fields, sources=raw)
+        found = [
+            (a or b, text.strip()) for a, b, text in SNIPPET.findall(f"{tool}\n{fields['prompt']}")
+        ]
+        fields["sources"] = dict(found)
+        if len(set(found)) > len(fields["sources"]):
+            raise DataError("two snippets have one id", fix="give each snippet an id of its own")
+    return finish(row, made, fields)
 
 
 def _two_signs(row: Row) -> list[Criterion]:
-    names = ("positive_rubrics", "negative_rubrics")
-    if not any(n in row for n in names):
-        raise DataError(f"there is no field {names[0]!r} or {names[1]!r}")
-    good, bad = (row.json(n, kind=list) for n in names)
-    return criteria(row, good, names[0], "p") + criteria(row, bad, names[1], "n", -1.0)
-
-
-def _snippets(text: str) -> dict[str, str]:
-    """id -> text of the <snippet id=...> marks; DataError where one id has two texts."""
-    out: dict[str, str] = {}
-    for a, b, body in SNIPPET.findall(text):
-        if out.setdefault(a or b, body.strip()) != body.strip():
-            raise DataError(
-                f"two snippets have the id {a or b!r}", fix="give each an id of its own"
-            )
-    return out
+    if row.keys().isdisjoint(TWO_SIGNS):
+        raise missing(TWO_SIGNS, row)
+    good, bad = (row.json(name, kind=list) for name in TWO_SIGNS)
+    return criteria(good, TWO_SIGNS[0], "p") + criteria(bad, TWO_SIGNS[1], "n", -1.0)
 
 
 def open_instruct(row: Row) -> Reading:
-    """A rubric or an answer in `ground_truth`, or the legacy rubric forms as a row of their own."""
-    truth: dict[str, Any] = {}
-    inner = row
+    """A rubric or an answer in `ground_truth`, or the older rubric forms as a row of their own."""
     fields = question(row)
-    if "ground_truth" in row:
-        raw = row.take("ground_truth")
-        is_object = isinstance(raw, str) and raw.lstrip()[:1] == "{"
-        truth = _json(raw, "field 'ground_truth'") if is_object else raw
-        truth = truth if isinstance(truth, dict) else {"answer": truth}
-        inner = Row(truth, row.where)
-    made = _open_rubrics(inner)
-    if inner is row:
-        if not made:
-            raise missing_list(row)
-        return finish(row, made, fields)
-    if "dataset" in row:
-        row.extra["verifier"] = row.take("dataset")
-    return finish(row, made, fields, truth=dict(inner))
+    if "ground_truth" not in row:
+        return finish(row, _open_rubrics(row), fields)
+    raw = row.take("ground_truth")
+    if isinstance(raw, str) and raw.lstrip()[:1] == "{":
+        raw = parse(raw, "field 'ground_truth'")
+    truth = Row(raw if isinstance(raw, dict) else {"answer": raw})
+    made = _open_rubrics(truth)
+    row.extra |= {"verifier": row.take("dataset")} if "dataset" in row else {}
+    return finish(row, made, {**fields, "truth": dict(truth)})
 
 
 def _open_rubrics(row: Row) -> list[Criterion]:
-    made = criteria(row, row.json("rubrics", kind=list), "rubrics")
-    kinds = row.take("rubrics_types")
-    if isinstance(kinds, list):
-        if len(kinds) != len(made):
-            raise DataError(f"rubrics_types has {len(kinds)} entries, rubrics {len(made)}")
-        made = [
-            msgspec.structs.replace(c, tags=(*c.tags, str(k)))
-            for c, k in zip(made, kinds, strict=True)
-        ]
-    elif kinds is not None:
-        row["rubrics_types"] = kinds
-    if {"positive_rubrics", "negative_rubrics"} & row.keys():
+    made = criteria(row.json("rubrics", kind=list), "rubrics")
+    if not row.keys().isdisjoint(TWO_SIGNS):
         made += _two_signs(row)
-    for name in (*SECTIONS, "rubric"):
-        for item in row.json(name, kind=list) if isinstance(row.get(name), list) else ():
-            # "type" of the oldest form is a tag, and says the sign where it is "negative"
-            kind = item.get("type") if name == "rubric" and isinstance(item, dict) else name
-            rest = {k: v for k, v in item.items() if k != "type"} if kind != name else item
-            rest = {"text": rest} if isinstance(rest, str) else rest
-            tagged = {**rest, "tags": [*rest.get("tags", []), *([kind] if kind else [])]}
-            n, sign = len(made) + 1, -1.0 if kind == "negative" else 1.0
-            made += criteria(row, [{"id": f"c{n}", **tagged}], name, sign=sign)
+    for name in ("Answer Critical", "Valuable", "Context"):
+        for item in row.json(name, kind=list):
+            item = {"text": item} if isinstance(item, str) else item
+            made.append(criterion({**item, "tags": [name]}, f"c{len(made) + 1}"))
+    for item in row.json("rubric", kind=list):
+        # The type is a tag, and says the sign where it is "negative".
+        kind = item.get("type")
+        fields = {k: v for k, v in item.items() if k != "type"} | {"tags": [kind] if kind else []}
+        made.append(criterion(fields, f"c{len(made) + 1}", -1.0 if kind == "negative" else 1.0))
     return made
 
 
-def missing_list(row: Row) -> DataError:
-    """The error for a row that should have a rubric and has none."""
-    return DataError(
-        f"there is no rubric in {', '.join(map(repr, LISTS))}",
-        fix=f"the row has {', '.join(map(repr, list(row)[:12])) or 'no other fields'}",
-    )
-
-
 def rubric(row: Row) -> Reading:
-    """A prompt with a list of criteria; a response and HealthBench's ideal answers beside it."""
-    name = next((n for n in LISTS if n in row), None)
-    if name is None:
-        raise missing_list(row)
-    made = criteria(row, row.json(name, kind=list), name)
-    fields = question(row)
-    ideal = row.json("ideal_completions_data") if "ideal_completions_data" in row else {}
-    texts = {"ideal": ideal.pop("ideal_completion", None), "response": row.take("response")}
-    row.extra |= {"ideal_completions_data": ideal} if ideal else {}
+    """A prompt with a list of criteria, and a response beside it."""
+    name = next((n for n in LISTS if n in row), LISTS[0])
+    made, fields = criteria(row.need(name), name), question(row)
+    text = row.take("response")
     reading = finish(row, made, fields)
-    for key, text in texts.items():
-        if text is not None:
-            answer(row, key, text)
+    if text is not None:
+        answer(row, "response", text)
     return reading
 
 
 def verifier(row: Row) -> Reading:
     """A truth, the type of the question, the verifiers that apply, and the group to hold out (BioRLHF)."""
-    own = "truth" in row
-    raw = row.json("truth", "ground_truth")
-    names = row.json("verifiers", "applicable_verifiers", kind=list)
     fields = question(row)
+    fields["truth"] = row.json("truth") or checks.truth_of(row.json("ground_truth"))
     fields["kind"] = row.take("question_type")
     fields["group"] = row.take("group", "tissue")
-    row.extra["verifiers"] = names
-    return finish(row, [], fields, truth=raw if own else checks.truth_of(raw))
+    row.extra["verifiers"] = row.json("verifiers", "applicable_verifiers", kind=list)
+    return finish(row, [], fields)
 
 
 @cache
@@ -261,169 +205,112 @@ def ifeval(row: Row) -> Reading:
     names, arguments = row.json("instruction_id_list", kind=list), row.json("kwargs", kind=list)
     if len(arguments) != len(names):
         raise DataError(f"kwargs has {len(arguments)} entries, instruction_id_list {len(names)}")
-    if "key" in row and "id" not in row:
-        row["id"] = row.pop("key")
-    made = [_instruction(row, n, *x) for n, x in enumerate(zip(names, arguments, strict=True), 1)]
+    if "key" in row:
+        row["task_id"] = row.pop("key")
+    pairs = enumerate(zip(names, arguments, strict=True), 1)
+    made = [_instruction(row, f"i{n}", name, values or {}) for n, (name, values) in pairs]
     return finish(row, made, question(row))
 
 
-def _instruction(row: Row, n: int, name: Any, raw: Any) -> Criterion:
-    values = {k: v for k, v in (raw or {}).items() if v is not None}
+def _instruction(row: Row, criterion_id: str, name: Any, values: dict[str, Any]) -> Criterion:
+    values = {k: v for k, v in values.items() if v is not None}
+    meta = {"instruction": name, "kwargs": values}
     entry = _instructions().get(name)
-    fields: dict[str, Any] = {"id": f"i{n}", "meta": {"instruction": name, "kwargs": values}}
-    fields["tags"] = [str(name).partition(":")[0]]
     if entry is None:
-        about = f" ({', '.join(f'{k}: {v}' for k, v in values.items())})" if values else ""
-        fields["text"] = f"Follows the instruction {name!r}{about}."
-        row.reading.findings.append(
-            Finding(
-                code="no-check",
-                severity="info",
-                message=f"no check decides the instruction {name!r}; a judge does",
-                where=row.where,
-            )
-        )
-        return criterion(fields, "")
-    check = dict(entry["check"])
-    if "bounds" in entry:
-        relation, count = entry["bounds"]
-        low = _number(values, count, name)
-        stated = values.get(relation, relation)
-        try:
-            words, bounds = {
-                "at least": (f"at least {low}", {"min": low}),
-                "less than": (f"fewer than {low}", {"max": low - 1}),
-                "exactly": (f"exactly {low}", {"min": low, "max": low}),
-            }[stated]
-        except KeyError:
-            raise DataError(
-                f"the argument {relation!r} of {name!r} is {stated!r}",
-                fix="write at least, less than or exactly",
-            ) from None
-        values = {**values, "bounds": words}
-        check |= bounds
-    fields["check"] = {k: _fill(v, values, name, escape=k == "pattern") for k, v in check.items()}
-    fields["text"] = _fill(entry["text"], values, name, escape=False, whole=False)
-    return criterion(fields, "")
+        row.find("no-check", f"no check decides the instruction {name!r}; a judge does")
+        about = ", ".join(f"{k}: {v}" for k, v in values.items())
+        text = f"Follows the instruction {name!r} ({about})."
+        return criterion({"text": text, "meta": meta}, criterion_id)
+    try:
+        # Counts of a regular expression are differences: "@num_paragraphs-1@".
+        whole = {k: int(v) for k, v in values.items() if isinstance(v, int | float) and v == int(v)}
+        numbers = {"1": 1, **whole}
+        values |= numbers
+        values |= {f"{a}-{b}": x - y for a, x in numbers.items() for b, y in numbers.items()}
+        check = dict(entry["check"])
+        if "bounds" in entry:
+            relation, count = (values.get(key, key) for key in entry["bounds"])
+            bounds = {
+                "at least": (count, None),
+                "less than": (None, count - 1),
+                "exactly": (count, count),
+            }
+            low_high = dict(zip(("min", "max"), bounds[relation], strict=True))
+            check |= {k: v for k, v in low_high.items() if v is not None}
+            values["bounds"] = f"{relation} {count}"
+        check = {k: _fill(v, values, is_pattern=k == "pattern") for k, v in check.items()}
+        text = re.sub(r"@([\w-]+)@", lambda m: str(values[m[1]]), entry["text"])
+    except (KeyError, TypeError) as e:
+        raise DataError(f"the arguments of {name!r} are {meta['kwargs']}: {e}") from None
+    return criterion({"text": text, "check": check, "meta": meta}, criterion_id)
 
 
-def _number(values: Mapping[str, Any], key: str, name: str) -> int:
-    n = values.get(key)
-    if isinstance(n, bool) or not isinstance(n, int | float) or n != int(n) or n < 0:
-        raise DataError(f"the argument {key!r} of {name!r} is {n!r}, not a whole number")
-    return int(n)
-
-
-def _fill(
-    value: Any, values: Mapping[str, Any], name: str, *, escape: bool, whole: bool = True
-) -> Any:
-    """A template with its arguments in it: @word@ is a text, @n-m@ a difference of whole numbers.
-
-    whole : a template that is one argument alone gives that argument, for example a list.
-    """
-    if not isinstance(value, str):
-        return value
-
-    def one(match: re.Match[str]) -> str:
-        first, second = match[1], match[2]
-        if second:
-            less = int(second) if second.isdigit() else _number(values, second, name)
-            return str(max(0, _number(values, first, name) - less))
-        x = values.get(first)
-        if x in (None, "", []):
-            raise DataError(f"the argument {first!r} of {name!r} is missing")
-        x = ", ".join(map(repr, x)) if isinstance(x, list) else str(x)
-        return re.escape(x) if escape else x
-
-    alone = re.fullmatch(r"@(\w+)@", value)
-    if alone and whole and not escape:
-        one(alone)
-        return values[alone[1]]
-    return re.sub(r"@(\w+?)(?:-(\w+))?@", one, value)
-
-
-OF_TASK = ("prompt", "group", "kind", "split", "system")
-OF_CRITERION = ("criterion_id", "weight", "points", "required", "title", "parent")
+def _fill(value: Any, values: Mapping[str, Any], *, is_pattern: bool) -> Any:
+    """A template of a check with its arguments in it; in a pattern they stand for themselves."""
+    if is_pattern:
+        return re.sub(r"@([\w-]+)@", lambda m: re.escape(str(values[m[1]])), value)
+    is_template = isinstance(value, str) and value[:1] == value[-1:] == "@"
+    return values[value.strip("@")] if is_template else value
 
 
 def table(row: Row) -> Reading:
     """A row a criterion or a label. `load` puts the rows of a task together."""
-    item: dict[str, Any] = {"text": row.text("criterion")}
-    item |= {k: row.take(k) for k in OF_CRITERION if k in row}
-    item |= {k: row.json(k, kind=list) for k in ("levels", "tags") if k in row}
-    item |= {"check": row.json("check")} if "check" in row else {}
-    # `finish` would take an id of its own making, and then no two rows were of one task
-    fields = {k: row.take(k) for k in OF_TASK if k in row}
-    name, text = row.id("task_id"), row.take("response")
-    if name is None:
-        raise _no_id("task_id", row)
-    one = criterion(item, "c-" + fingerprint(item)[:8])
-    task = from_json({"id": name, "criteria": [one], **fields}, Task, where="")
-    row.reading.task = task
-    if text is None:
+    item = {"text": row.need("criterion")}
+    for key in ("criterion_id", "weight", "points", "required", "title", "parent"):
+        item |= {key: row.pop(key)} if key in row else {}
+    for key, kind in (("levels", list), ("tags", list), ("check", dict)):
+        item |= {key: row.json(key, kind=kind)} if key in row else {}
+    made = criterion(item, "c-" + fingerprint(item)[:8])
+    fields = {k: row.take(k) for k in ("prompt", "group", "kind", "split", "system")}
+    fields |= {"id": row.id("task_id", is_needed=True), "criteria": [made]}
+    row.reading.task = task = from_json(fields, Task, where="")
+    if "response" not in row:
         if "label" in row or "response_id" in row:
-            raise DataError("there is a label or a response_id, but no field 'response'")
+            raise missing(("response",), row)
         return row.reading
-    about = {"source": row.take("source")} if "source" in row else {"source": None}
-    key = row.id("response_id") or made_id(row, name, text)
-    response = answer(row, key, text, **about)
+    text = row.take("response")
+    name = row.id("response_id") or made_id(row, task.id, text)
+    response = answer(row, name, text, source=row.take("source"))
     rater, value = row.take("rater"), row.take("label")
-    if not is_blank(value):
-        label(row, response, one.id, {str(rater): value} if rater else value, **row)
+    label(row, response, made.id, {rater: value} if rater else value, **row)
     return row.reading
 
 
-def _no_id(wanted: str, row: Row) -> DataError:
-    from .rows import missing
-
-    return missing((wanted,), row)
-
-
-def made_id(row: Row, task_id: str, text: str) -> str:
+def made_id(row: Row, task_id: str, text: Any) -> str:
     """The id of an answer without one: of its content, so that it is the same each time."""
-    row.reading.made_id = True
+    row.reading.has_made_id = True
     return "r-" + fingerprint([task_id, text])[:12]
 
 
 def answers(row: Row) -> Reading:
     """An answer to a task of another file, with its labels."""
-    text = row.need("response", "text")
-    task_id = row.id("task_id")
-    if task_id is None:
-        raise _no_id("task_id", row)
-    name = row.id("response_id", "id") or made_id(row, task_id, text)
+    text, task_id = row.need("response"), row.id("task_id", is_needed=True)
+    name = row.id("response_id") or row.id("id") or made_id(row, task_id, text)
     labels = row.json("labels")
-    fields: dict[str, Any] = {"source": row.take("source")}
-    fields |= {"truncated": row.take("truncated")} if "truncated" in row else {}
-    if "confidence" in row or isinstance(row.get("stated_confidence"), int | float):
-        fields["confidence"] = row.take("confidence", "stated_confidence")
-    if not 0 <= (fields.get("confidence") or 0) <= 1:
-        raise DataError(f"the field 'confidence' is {fields['confidence']}, not in [0, 1]")
+    fields = {"source": row.take("source"), "truncated": row.take("truncated", default=False)}
+    # "high" is a stated confidence too, but no number.
+    key = "stated_confidence" if isinstance(row.get("stated_confidence"), float) else "confidence"
+    fields["confidence"] = row.take(key)
+    if not 0 <= (fields["confidence"] or 0) <= 1:
+        raise DataError(f"the field {key!r} is {fields['confidence']}, not in [0, 1]")
     response = answer(row, name, text, task_id=task_id, meta=dict(row), **fields)
-    for key, value in labels.items():
-        label(row, response, key, value)
+    for criterion_id, value in labels.items():
+        label(row, response, criterion_id, value)
     return row.reading
 
 
-SHOWN = ("prompt", "response", "criterion", "group", "kind", "source", "weight", "title")
-
-
 def labels(row: Row) -> Reading:
-    """A label on an answer of another file. A row that is not filled in is none; texts beside it are for the rater."""
-    ids = [row.id(k) for k in ("task_id", "response_id", "criterion_id")]
-    for key, value in zip(("task_id", "response_id", "criterion_id"), ids, strict=True):
-        if value is None:
-            raise _no_id(key, row)
-    # a spreadsheet would read such a text as a formula, so a quote stands before it
-    clean = tuple(re.sub(r"^'(?=[=+\-@\t\r])", "", str(i)) for i in ids)
-    levels, value = row.json("levels", kind=list), row.take("label")
-    judge = f"human:{row.take('rater')}" if row.get("rater") else "human"
-    for key in SHOWN:
-        row.take(key)
-    scale = {"levels": levels} if levels else {}
-    one = criterion({"text": "-", **scale}, clean[2]) if scale else None
+    """A label on an answer of another file. A row that is not filled in is none."""
+    names = ("task_id", "response_id", "criterion_id")
+    # A spreadsheet would read a text that begins so as a formula; a quote stands before it.
+    ids = [re.sub(r"^'(?=[=+\-@\t\r])", "", row.id(name, is_needed=True)) for name in names]
+    levels, value, rater = row.json("levels", kind=list), row.take("label"), row.take("rater")
+    for key in ("prompt", "response", "criterion", "group", "kind", "source", "weight", "title"):
+        row.take(key)  # texts for the rater, which the other file has
+    scale = criterion({"text": "-", "levels": levels}, ids[2]) if levels else None
     if not is_blank(value):
-        verdict = verdict_of(clean, value, one, judge=judge)  # type: ignore[arg-type]
+        judge = f"human:{rater}" if rater else "human"
+        verdict = verdict_of((ids[0], ids[1], ids[2]), value, scale, judge=judge)
         verdict.meta.update(row)
         row.reading.verdicts.append(verdict)
     return row.reading
@@ -431,55 +318,46 @@ def labels(row: Row) -> Reading:
 
 def pair(row: Row) -> Reading:
     """A preferred and a rejected answer, texts or chats that begin alike."""
-    sides = {k: _side(k, row.need(k)) for k in ("chosen", "rejected")}
+    sides = {name: _side(row.need(name)) for name in ("chosen", "rejected")}
     starts = [start for start, _ in sides.values() if start is not None]
-    fields = question(row) if any(n in row for n in QUESTION if n != "messages") else None
-    if fields is None and not starts:
-        raise _no_id("prompt", row)
-    fields = fields or starts[0]
+    is_apart = "prompt" in row or "question" in row or not starts
+    fields = question(row, "prompt", "question") if is_apart else starts[0]
     for start in starts:
         if start["prompt"] != fields["prompt"] or start["history"] != fields.get("history", []):
             raise DataError("chosen and rejected answer different prompts")
-    reading = finish(row, [], fields)
-    for key, (_, text) in sides.items():
-        answer(row, key, text, role=key)
+    reading = finish(row, [], dict(fields))
+    for name, (_, text) in sides.items():
+        answer(row, name, text, meta={"role": name})
     return reading
 
 
-def _side(name: str, value: Any) -> tuple[dict[str, Any] | None, str]:
+def _side(value: Any) -> tuple[dict[str, Any] | None, Any]:
     """(the fields of the question if the value is a whole chat, the answer)."""
-    if isinstance(value, str):
+    if not isinstance(value, list):
         return None, value
-    is_turn = isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict)
-    if is_turn and value[0].get("role") == "assistant":
-        _, text = chat([{"role": "user", "content": "-"}, *value])
-        return None, str(text)
-    fields, text = chat(value)
+    is_turn = len(value) == 1
+    fields, text = chat([{"role": "user", "content": "-"}, *value] if is_turn else value)
     if text is None:
-        raise DataError(f"the chat in {name!r} does not end with an answer")
-    return fields, text
+        raise DataError("a chat does not end with an answer", fix="end it with the assistant")
+    return None if is_turn else fields, text
 
 
 def sft(row: Row) -> Reading:
     """A demonstration: a chat, a prompt and a completion, or one text in the instruction layout."""
-    completion = row.take("completion", "output")
-    if completion is not None:
-        start, text = _side("completion", completion)
-        fields = start if start is not None else question(row, "prompt", "instruction", "question")
-    elif "messages" in row:
-        value = row.json("messages", kind=list)
-        fields, text = _side("messages", value)
+    if "text" not in row:
+        fields, text = _side(row.need("completion", "output", "messages"))
+        fields = fields or question(row, "prompt", "instruction", "question")
     else:
-        value = row.text("text")
-        match = LAYOUT.fullmatch(value)
-        if match is None:
+        layout = LAYOUT.fullmatch(row["text"])
+        if layout is None:
             raise DataError("the field 'text' has no '### Instruction:' and '### Response:'")
-        row.extra["layout"] = value
-        fields, text = {"prompt": match[1].strip()}, match[2].strip()
-    if not text or not text.strip() or fields is None:
+        row.extra["layout"], text = row.pop("text"), layout[2].strip()
+        # The input of an instruction is a part of the prompt, without its heading.
+        fields = {"prompt": layout[1].strip().replace("### Input:\n", "", 1)}
+    if is_blank(text):
         raise DataError("there is no answer to learn from", fix="remove the row")
     reading = finish(row, [], fields)
-    answer(row, "demonstration", text, source="data", role="demonstration")
+    answer(row, "demonstration", text, source="data", meta={"role": "demonstration"})
     return reading
 
 
@@ -487,18 +365,13 @@ def qa(row: Row) -> Reading:
     """A question with its answer."""
     for wanted, name in (("expected_answer", "answer"), ("category", "type")):
         if wanted not in row and name in row:
-            row.reading.findings.append(
-                Finding(
-                    code="field-mismatch",
-                    severity="warning",
-                    message=f"rows have {name!r} and no {wanted!r}: an evaluator that reads {wanted!r} "
-                    "finds nothing and marks every answer wrong",
-                    field=name,
-                )
-            )
-    fields = question(row, "question", "prompt")
-    truth = {"answer": row.need("expected_answer", "answer")}
-    return finish(row, [], fields, truth=truth, kind=row.take("category", "type", "kind"))
+            what = f"rows have {name!r} and no {wanted!r}: an evaluator that reads {wanted!r} "
+            what += "finds nothing and marks every answer wrong"
+            row.find("field-mismatch", what, "warning", field=name)
+    fields = question(row, "question")
+    fields["truth"] = {"answer": row.need("expected_answer", "answer")}
+    fields["kind"] = row.take("category", "type", "kind")
+    return finish(row, [], fields)
 
 
 def prompts(row: Row) -> Reading:
@@ -506,43 +379,47 @@ def prompts(row: Row) -> Reading:
     return finish(row, [], question(row))
 
 
-def _numbered(r: Mapping[str, Any]) -> bool:
-    return any(k.startswith("rubric - ") and RUBRIC.fullmatch(k) for k in r)
-
-
-def _open(r: Mapping[str, Any]) -> bool:
-    legacy = any(isinstance(r.get(k), list) for k in ("Answer Critical", "rubric"))
-    return legacy or {"messages", "ground_truth"} <= r.keys()
+def _is_open(r: Mapping[str, Any]) -> bool:
+    older = any(isinstance(r.get(name), list) for name in ("Answer Critical", "rubric"))
+    return older or {"messages", "ground_truth"} <= r.keys()
 
 
 def _is_labels(r: Mapping[str, Any]) -> bool:
-    ids = {"task_id", "response_id", "criterion_id"} <= r.keys()
-    return ids and ("inclusion" in r or ("label" in r and "criterion" not in r))
+    has_ids = {"task_id", "response_id", "criterion_id"} <= r.keys()
+    return has_ids and ("inclusion" in r or ("label" in r and "criterion" not in r))
 
 
-def _is_answer(r: Mapping[str, Any]) -> bool:
-    asks = {"prompt", "question", "messages", "instruction", "query"} & r.keys()
-    return "response" in r and not asks
+def _is_demonstration(r: Mapping[str, Any]) -> bool:
+    turns = r.get("messages")
+    is_chat = bool(turns) and isinstance(turns[-1], dict) and turns[-1].get("role") == "assistant"
+    return is_chat or not r.keys().isdisjoint(("completion", "output", "text"))
 
 
-Fits = Callable[[Mapping[str, Any]], Any]
-# To add a form: write a reader above, add it here (the first that fits the first row is taken), and to the table at
-# the top of this file.
+def _has(*names: str) -> Callable[[Mapping[str, Any]], bool]:
+    return lambda r: not r.keys().isdisjoint(names)
+
+
+Fits = Callable[[Mapping[str, Any]], bool]
+# To add a form: write its reader above, put it here (the first form that fits the first row is taken), and into the
+# table at the top of this file.
 FORMATS: dict[str, tuple[Fits, Callable[[Row], Reading]]] = {
-    "kit": (lambda r: "record" in r, kit),
+    "kit": (_has("record"), kit),
     "labels": (_is_labels, labels),
-    "table": (lambda r: "criterion" in r, table),
-    "rlvr": (_numbered, rlvr),
-    "ifeval": (lambda r: "instruction_id_list" in r, ifeval),
-    "verifier": (lambda r: {"verifiers", "applicable_verifiers"} & r.keys(), verifier),
-    "refiner": (lambda r: {"positive_rubrics", "negative_rubrics"} & r.keys(), refiner),
-    "open-instruct": (_open, open_instruct),
-    "rubric": (lambda r: not r.keys().isdisjoint(LISTS), rubric),
-    "dpo": (lambda r: {"chosen", "rejected"} & r.keys(), pair),
-    "answers": (_is_answer, answers),
-    "qa": (lambda r: "question" in r and {"answer", "expected_answer"} & r.keys(), qa),
-    "sft": (lambda r: {"messages", "text", "completion", "output"} & r.keys(), sft),
-    "prompts": (lambda r: not r.keys().isdisjoint(QUESTION), prompts),
+    "table": (_has("criterion"), table),
+    "rlvr": (lambda r: any(k.startswith("rubric - ") for k in r), rlvr),
+    "ifeval": (_has("instruction_id_list"), ifeval),
+    "verifier": (_has("verifiers", "applicable_verifiers"), verifier),
+    "refiner": (_has(*TWO_SIGNS), refiner),
+    "open-instruct": (_is_open, open_instruct),
+    "rubric": (_has(*LISTS), rubric),
+    "dpo": (_has("chosen", "rejected"), pair),
+    "answers": (lambda r: "response" in r and r.keys().isdisjoint(QUESTION), answers),
+    "qa": (
+        lambda r: "question" in r and not r.keys().isdisjoint(("answer", "expected_answer")),
+        qa,
+    ),
+    "sft": (_is_demonstration, sft),
+    "prompts": (_has(*QUESTION), prompts),
 }
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,15 +13,14 @@ import msgspec
 
 from .. import checks
 from ..errors import DataError
-from ..records import Criterion, Response, Task, Verdict, group, to_json
+from ..records import Response, Task, Verdict, group, to_json
 from ..system.settings import nearest
 from .files import rows_of, write_jsonl
 from .formats import FORMATS, format_of
 from .rows import ID, Reading, Row
 from .taskset import Finding, TaskSet
 
-Source = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
-MOST = 20  # errors in one message
+MOST = 20  # faults in one message
 
 
 def load(
@@ -40,255 +40,217 @@ def load(
 
     DataError names file, row and field of what is not in the form. MissingError where there is no file.
 
-    >>> tasks = load([{"id": "t1", "prompt": "Say hi.", "rubrics": [{"desc": "Is kind.", "points": 2}]}],
-    ...              fields={"desc": "text"})
+    >>> rows = [{"id": "t1", "prompt": "Say hi.", "rubrics": [{"desc": "Is kind.", "points": 2}]}]
+    >>> tasks = load(rows, fields={"desc": "text"})
     >>> tasks, tasks[0].criteria[0].weight
     (TaskSet(rubric: 1 tasks, 0 answers, 0 verdicts, 0 findings), 2.0)
     """
-    if format != "auto" and format not in FORMATS:
+    if format not in ("auto", *FORMATS):
         raise DataError(
             f"there is no form {format!r}", where="format", fix=nearest(format, FORMATS)
         )
     if on_error not in ("raise", "skip"):
         raise DataError(f"on_error is {on_error!r}", fix="write raise or skip")
-    path = Path(source) if isinstance(source, str | os.PathLike) else None
-    reader = _Reader(format, dict(fields or {}), path)
-    for where, data in rows_of(source):
-        reader.read(where, data)
-        if on_error == "raise" and len(reader.errors) >= MOST:
-            break
-    return reader.result(on_error)
+    reader = _Reader(source, format, dict(fields or {}))
+    # Nothing that is made here is garbage; looking for it again and again takes a third of the time.
+    is_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        for where, data in rows_of(source):
+            reader.read(where, data)
+            if on_error == "raise" and len(reader.errors) >= MOST:
+                break
+        return reader.result(on_error)
+    finally:
+        if is_collecting:
+            gc.enable()
 
 
 class _Reader:
-    """Rows in, records out: the errors and the findings are collected on the way."""
+    """Rows in, records out: errors and findings are collected on the way."""
 
-    def __init__(self, format: str, fields: dict[str, str], path: Path | None):
-        self.format, self.fields, self.path = format, fields, path
-        self.is_auto = format == "auto"
-        self.rows = 0
-        self.first: set[str] = set()
-        self.uses: Counter[str] = Counter()
+    def __init__(self, source: Any, format: str, fields: dict[str, str]):
+        self.path = Path(source) if isinstance(source, str | os.PathLike) else None
+        self.name = self.path.name if self.path else "rows"
+        self.format, self.is_auto, self.fields = format, format == "auto", fields
+        self.first: set[str] = set()  # the fields of the first row
+        self.renames: set[str] = set()
+        self.rows = self.twins = 0
         self.errors: list[DataError] = []
         self.findings: list[Finding] = []
         self.unread: Counter[str] = Counter()
         self.lists: set[str] = set()  # unread fields that hold lists of texts
-        self.equal = self.twins = 0
         self.tasks: dict[str, Task] = {}
-        self.rows_of_task: dict[str, list[tuple[str, Criterion]]] = {}
         self.responses: dict[tuple[str, ...], Response] = {}
         self.verdicts: dict[tuple[str, ...], Verdict] = {}
-        self.valid: set[bytes] = set()
+        self.valid: set[bytes] = set()  # checks that were validated
 
     def read(self, where: str, data: Any) -> None:
         """Read one row; what is wrong with it is collected."""
         self.rows += 1
         try:
-            if isinstance(data, DataError):
-                raise data
-            data = self._renamed(data) if self.fields else data
-            self._same_form(data)
+            data = data() if callable(data) else data
+            if not isinstance(data, dict):
+                raise DataError(f"the row is a {type(data).__name__}, not an object with fields")
+            data = self._rename(data) if self.fields else data
+            self._check_form(data)
             row = Row(data, where)
             reading = FORMATS[self.format][1](row)
-            self._left(row, reading)
-            self._add(reading, where)
+            self._count_unread(row, reading)
+            self._add(reading)
+            self.findings += reading.findings
         except DataError as e:
-            place = where if not e.where or e.where.startswith(where) else f"{where}, {e.where}"
+            place = f"{where}, {e.where}" if e.where else where
             self.errors.append(DataError(e.what, where=place, fix=e.fix))
-        except (TypeError, ValueError, AttributeError) as e:  # a value of another kind, deep inside
-            self.errors.append(
-                DataError(f"a field has another type than its form: {e}", where=where)
-            )
+        # A value of another kind deep inside a row; asking for each would double the code.
+        except (TypeError, ValueError, AttributeError) as e:
+            self.errors.append(DataError(f"a field is not in its form: {e}", where=where))
 
-    def _renamed(self, data: Mapping[str, Any]) -> dict[str, Any]:
+    def _rename(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """The row with its fields, and those of the objects in its lists, renamed."""
+        out: dict[str, Any] = {}
+        for key, value in data.items():
+            name = self.fields.get(key, key)
+            self.renames |= {key} if name != key else set()
+            if name in out:
+                raise DataError(f"after renaming, the field {name!r} is there twice")
+            is_list = isinstance(value, list)
+            out[name] = (
+                [self._rename(x) if isinstance(x, dict) else x for x in value] if is_list else value
+            )
+        return out
 
-        def one(x: Mapping[str, Any]) -> dict[str, Any]:
-            self.uses.update(k for k in x if k in self.fields)
-            names = [self.fields.get(k, k) for k in x]
-            if len(set(names)) < len(names):
-                twice = next(n for n in names if names.count(n) > 1)
-                raise DataError(f"after renaming, the field {twice!r} is there twice")
-            return dict(zip(names, x.values(), strict=True))
-
-        def inner(value: Any) -> Any:
-            if not isinstance(value, list):
-                return value
-            return [one(x) if isinstance(x, dict) else x for x in value]
-
-        return {k: inner(v) for k, v in one(data).items()}
-
-    def _same_form(self, data: Mapping[str, Any]) -> None:
-        filled = {k: v for k, v in data.items() if v is not None} if None in data.values() else data
-        if self.is_auto and not self.first:
-            self.format = format_of(filled)
+    def _check_form(self, data: Mapping[str, Any]) -> None:
+        """Take the form of the first row; DataError where a later row does not fit it."""
+        names = {k: v for k, v in data.items() if v is not None}
         if not self.first:
-            self.first = set(filled)
-        elif self.is_auto and not FORMATS[self.format][0](filled):
-            lost = sorted(self.first - filled.keys())
+            self.first = set(names)
+            self.format = format_of(names) if self.is_auto else self.format
+        elif self.is_auto and not FORMATS[self.format][0](names):
             raise DataError(
                 f"the row is not in the form {self.format!r} of the first row",
-                fix=f"fields that the first row has and this one lacks: {', '.join(lost)[:200]}",
+                fix=f"it lacks {', '.join(sorted(self.first - names.keys()))[:200]}",
             )
 
-    def _left(self, row: Row, reading: Reading) -> None:
-        """Count the fields that nothing read. A made-up id beside an unread id field is an error."""
+    def _count_unread(self, row: Row, reading: Reading) -> None:
+        """Count the fields that nothing read. An id among them is an error where the row needs one."""
         ids = [k for k in row if ID.fullmatch(k)]
-        if ids and reading.made_id:
-            is_task = reading.task is not None and self.format != "table"
-            wanted = "task_id" if is_task else "response_id"
+        if ids and reading.has_made_id:
+            wanted = "task_id" if reading.task and self.format != "table" else "response_id"
             raise DataError(
                 f"nothing reads the id field {ids[0]!r}, and there is no {wanted!r}",
                 fix=f"rename it: load(..., fields={{{ids[0]!r}: {wanted!r}}})",
             )
         self.unread.update(row.keys())
-        for name, value in row.items():
-            if isinstance(value, list) and value and all(isinstance(x, str) for x in value):
-                self.lists.add(name)
+        self.lists |= {
+            k for k, v in row.items() if isinstance(v, list) and v and isinstance(v[0], str)
+        }
 
-    def _add(self, reading: Reading, where: str) -> None:
-        for found in reading.findings:
-            self.findings.append(found)
-        task, responses, verdicts = reading.task, reading.responses, reading.verdicts
+    def _add(self, reading: Reading) -> None:
+        task, new_id = reading.task, None
         if task is not None:
             self._validate(task)
-            if self.format == "table":
-                self._part(task)
-            elif task.id in self.tasks:
-                if not reading.made_id and self.tasks[task.id] != task:
-                    raise DataError(
-                        f"two different tasks have the id {task.id!r}",
-                        fix="give each an id of its own",
-                    )
-                if reading.made_id:  # an equal row of training data counts again
-                    self.twins += 1
-                    n = 2
-                    while f"{task.id}#{n}" in self.tasks:
-                        n += 1
-                    task = msgspec.structs.replace(task, id=f"{task.id}#{n}")
-                    new = {"task_id": task.id}
-                    responses = [msgspec.structs.replace(r, **new) for r in responses]
-                    verdicts = [msgspec.structs.replace(v, **new) for v in verdicts]
-                    self.tasks[task.id] = task
-                else:
-                    self.equal += 1
-            else:
-                self.tasks[task.id] = task
-        for r in responses:
-            if self.responses.setdefault(r.ids, r) != r:
-                raise DataError(f"two different answers have the ids {' / '.join(r.ids)}")
-        for v in verdicts:
-            key = (*v.ids, v.judge)
-            if self.verdicts.setdefault(key, v) != v:
+            old = self.tasks.get(task.id)
+            if old is not None and self.format == "table":
+                task = _joined(old, task)
+            elif old is not None:
+                if old != task:
+                    what = f"two different tasks have the id {task.id!r}"
+                    raise DataError(what, fix="give each an id of its own")
+                # An equal row of training data counts again, under an id of its own.
+                self.twins += 1
+                new_id = f"{task.id}#{self.twins + 1}"
+                task = msgspec.structs.replace(task, id=new_id)
+            self.tasks[task.id] = task
+        for record in (*reading.responses, *reading.verdicts):
+            if new_id is not None:
+                record = msgspec.structs.replace(record, task_id=new_id)
+            is_label = isinstance(record, Verdict)
+            key = (*record.ids, record.judge) if is_label else record.ids
+            store: dict[tuple[str, ...], Any] = self.verdicts if is_label else self.responses
+            if store.setdefault(key, record) != record:
+                kind = "labels" if is_label else "answers"
+                what = f"there are two different {kind} {' / '.join(key)}"
                 raise DataError(
-                    f"there are two labels on {' / '.join(v.ids)} by {v.judge!r}",
-                    fix="name the raters, or keep one label",
+                    what, fix="correct one, or give it an id (a label: a rater) of its own"
                 )
-
-    def _part(self, part: Task) -> None:
-        """Put a row of a flat table to its task."""
-        old = self.tasks.get(part.id)
-        (new,) = part.criteria
-        if old is None:
-            self.tasks[part.id] = part
-            return
-        rest = {
-            name: getattr(part, name) for name in ("prompt", "group", "kind", "split", "system")
-        }
-        if wrong := [k for k, v in rest.items() if v != getattr(old, k)]:
-            raise DataError(
-                f"the rows of task {part.id!r} differ in {wrong[0]!r}",
-                fix="give each prompt a task_id of its own",
-            )
-        same = next((c for c in old.criteria if c.id == new.id), None)
-        if same is None:
-            self.tasks[part.id] = msgspec.structs.replace(old, criteria=(*old.criteria, new))
-        elif same != new:
-            raise DataError(f"criterion {new.id!r} differs between the rows of task {part.id!r}")
 
     def _validate(self, task: Task) -> None:
         for c in task.criteria:
-            if c.check is None:
-                continue
-            key = msgspec.json.encode(c.check)
-            # `all_met` asks for other criteria of its task; all others depend on their arguments alone
-            if key not in self.valid or "of" in c.check:
-                checks.validate(c, task if self.format != "table" else None)
+            # `of` names other criteria of the task; all other checks are the same in each task.
+            key = msgspec.json.encode(c.check) if c.check else b""
+            if c.check and ("of" in c.check or key not in self.valid):
+                checks.validate(c, None if self.format == "table" else task)
                 self.valid.add(key)
 
     def result(self, on_error: str) -> TaskSet:
-        """The set; DataError with what was collected."""
-        name = self.path.name if self.path else "rows"
+        """The rubric set; DataError with what was collected."""
         if self.errors and (on_error == "raise" or len(self.errors) == self.rows):
             raise _together(self.errors)
         if not self.rows:
-            raise DataError("there are no rows", where=name)
-        for key in self.fields:
-            if not self.uses[key]:
-                raise DataError(f"fields renames {key!r}, which no row has", where=name)
+            raise DataError("there are no rows", where=self.name)
+        if lost := self.fields.keys() - self.renames:
+            raise DataError(f"fields= renames {min(lost)!r}, which no row has", where=self.name)
         made = TaskSet(
             tasks=list(self.tasks.values()),
             responses=list(self.responses.values()),
             verdicts=list(self.verdicts.values()),
-            findings=[*self._counted(), *self._notes()],
+            findings=list(self._notes()),
             format=self.format,
             path=self.path,
         )
         if made.tasks:
-            made.check(name)
+            made.check(self.name)
         return made
 
-    def _counted(self) -> Iterator[Finding]:
-        """Findings of one code and message as one, with the number of rows; others as they are."""
-        alike = group(((f.code, f.message, f.task_id), f) for f in self.findings)
-        for found in alike.values():
-            one = found[0]
-            if len(found) > 1:
-                one = msgspec.structs.replace(one, rows=len(found))
-            yield one
-
     def _notes(self) -> Iterator[Finding]:
-        where = self.path.name if self.path else "rows"
-        none = not any(t.criteria for t in self.tasks.values())
+        """Findings, those with one message as one; then what was counted."""
+        for alike in group(((f.message, f.task_id), f) for f in self.findings).values():
+            yield msgspec.structs.replace(alike[0], rows=len(alike))
+        has_criteria = any(t.criteria for t in self.tasks.values())
         for name, n in self.unread.most_common():
-            is_list = name in self.lists and none
-            text = f"nothing reads the field {name!r} ({n} of {self.rows} rows); it is kept in meta"
-            if is_list:
-                text = f"no criterion was found, and nothing reads the list of texts in {name!r}"
-            yield Finding(
-                code="unread-list" if is_list else "unread-field",
-                severity="warning" if is_list else "info",
-                message=text,
-                where=where,
-                rows=n,
-                field=name,
-                suggestion=f"load(..., fields={{{name!r}: 'rubrics'}})" if is_list else None,
-            )
-        if self.errors:
-            first = f"first: {self.errors[0].where}: {self.errors[0].what}"
-            text = f"{len(self.errors)} of {self.rows} rows are left out; {first}"
-            yield self._count("skipped-rows", len(self.errors), text, "warning")
+            if name in self.lists and not has_criteria:
+                what = f"no criterion was found, and nothing reads the texts in {name!r}"
+                fix = f"load(..., fields={{{name!r}: 'rubrics'}})"
+                more = {"severity": "warning", "suggestion": fix}
+                yield self._note("unread-list", what, n, field=name, **more)
+            else:
+                what = f"nothing reads the field {name!r} ({n} of {self.rows} rows); it is in meta"
+                yield self._note("unread-field", what, n, field=name)
         if self.twins:
-            text = f"{self.twins} of {self.rows} rows are equal to an earlier row; all are kept"
-            yield self._count("equal-rows", self.twins, text)
-        if self.equal:
-            text = f"{self.equal} of {self.rows} rows repeat a task of the same id; it counts once"
-            yield self._count("equal-tasks", self.equal, text)
+            what = f"{self.twins} of {self.rows} rows are equal to an earlier row; all are kept"
+            yield self._note("equal-rows", what, self.twins)
+        if self.errors:
+            n, first = len(self.errors), self.errors[0]
+            what = f"{n} of {self.rows} rows are left out; first: {first.where}: {first.what}"
+            yield self._note("skipped-rows", what, n, severity="warning")
 
-    def _count(self, code: str, n: int, text: str, severity: str = "info") -> Finding:
-        where = self.path.name if self.path else "rows"
-        return Finding(code=code, severity=severity, message=text, where=where, rows=n)
+    def _note(
+        self, code: str, message: str, rows: int, severity: str = "info", **more: Any
+    ) -> Finding:
+        about = {"where": self.name, "rows": rows, **more}
+        return Finding(code=code, severity=severity, message=message, **about)
+
+
+def _joined(old: Task, part: Task) -> Task:
+    """A task of a flat table with the criterion of one more row; DataError where the rows disagree."""
+    for name in ("prompt", "group", "kind", "split", "system"):
+        if getattr(old, name) != getattr(part, name):
+            what = f"the rows of task {old.id!r} differ in {name!r}"
+            raise DataError(what, fix="give each prompt a task_id of its own")
+    (new,) = part.criteria
+    same = [c for c in old.criteria if c.id == new.id]
+    if same and same[0] != new:
+        raise DataError(f"criterion {new.id!r} differs between the rows of task {old.id!r}")
+    return old if same else msgspec.structs.replace(old, criteria=(*old.criteria, new))
 
 
 def _together(errors: list[DataError]) -> DataError:
     """One error out of many, each with its place."""
     first = errors[0]
-    if len(errors) == 1:
-        return first
-    more = "".join(f"\n  and {e.where}: {e.what}" for e in errors[1:])
-    least = "at least " * (len(errors) >= MOST)
-    what = f"{first.what} (the first of {least}{len(errors)} faults)"
-    return DataError(what, where=first.where, fix=first.fix + more)
+    count = f" (first of {len(errors)} faults)" if len(errors) > 1 else ""
+    more = "".join(f"\n  and {e.where}: {e.what}" for e in errors[1:MOST])
+    return DataError(first.what + count, where=first.where, fix=first.fix + more)
 
 
 def tasks_of(thing: Any) -> list[Task]:
@@ -298,12 +260,9 @@ def tasks_of(thing: Any) -> list[Task]:
     't'
     """
     rows = getattr(thing, "tasks", thing)
-    if isinstance(rows, str | os.PathLike) or hasattr(rows, "iloc"):
-        return load(rows).tasks
-    rows = [rows] if isinstance(rows, Task) else list(rows)
-    if all(isinstance(t, Task) for t in rows):
-        return rows
-    return load(rows).tasks
+    if isinstance(rows, list | tuple) and all(isinstance(t, Task) for t in rows):
+        return list(rows)
+    return [rows] if isinstance(rows, Task) else load(rows).tasks
 
 
 def save(path: str | os.PathLike[str], taskset: TaskSet) -> int:

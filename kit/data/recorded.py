@@ -7,12 +7,10 @@ in a database, with its top log-probabilities, tokens and cost. Nothing of the p
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
-import shutil
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -20,16 +18,9 @@ from typing import Any
 
 from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
-from ..system import paths
 from ..system.settings import nearest
-from .downloads import lock, package, unpack
-from .files import rows_of
+from .downloads import RECORDED_FILES, recordings
 from .taskset import TaskSet
-
-SHA256 = "f7e139a4df44a6c8034f654cfe8c02d2e936a5a1536f93ebaeb99f3f3e2d2462"
-FILES = ("data/items_e1.jsonl", "data/cache/responses.db.gz", "results/e3_scores.parquet")
-# A part of the key of every recorded reply, so it may not change.
-SYSTEM = Path(__file__).with_name("recorded_system.txt").read_text("utf-8")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,52 +44,60 @@ class RecordedJudges:
     @cached_property
     def items(self) -> dict[str, dict[str, Any]]:
         """Item id -> query, response, criterion, rubric, human scores."""
-        return {row["item_id"]: row for row in _rows(self.folder / Path(FILES[0]).name)}
+        rows = map(json.loads, (self.folder / RECORDED_FILES[0]).read_text("utf-8").splitlines())
+        return {row["item_id"]: row for row in rows}
 
     @cached_property
     def scores(self) -> Any:
         """A DataFrame of the scores that the judges gave, of reworded criteria too."""
         import pandas as pd
 
-        return pd.read_parquet(self.folder / Path(FILES[2]).name)
+        return pd.read_parquet(self.folder / RECORDED_FILES[1])
 
     @cached_property
     def models(self) -> dict[str, str]:
         """Judge -> the model's full name."""
-        rows = self.scores[["judge", "model"]].drop_duplicates()
-        return dict(zip(rows["judge"], rows["model"], strict=True))
+        return dict(self.scores[["judge", "model"]].drop_duplicates().itertuples(index=False))
+
+    @cached_property
+    def system(self) -> str:
+        """The system message. It is a part of the key of every reply, so it may not change."""
+        return Path(__file__).with_name("recorded_system.txt").read_text("utf-8")
+
+    @cached_property
+    def database(self) -> sqlite3.Connection:
+        """The recorded replies, read-only and without a journal: the cache may be on a read-only disk."""
+        path = self.folder / "responses.db"
+        address = f"{path.as_uri()}?mode=ro&immutable=1"
+        return sqlite3.connect(address, uri=True, check_same_thread=False)
 
     def judge(self, name: str) -> str:
         """The name of a judge; "sonnet" is short for "claude-sonnet", "llama" for "llama-8b"."""
-        short = {j for j in self.models if name in (j.removeprefix("claude-"), j.partition("-")[0])}
-        hits = [name] if name in self.models else sorted(short)
+        short = [j for j in self.models if name in (j.removeprefix("claude-"), j.partition("-")[0])]
+        hits = [name] if name in self.models else short
         if len(hits) != 1:
             raise DataError(f"no recorded judge is called {name!r}", fix=nearest(name, self.models))
         return hits[0]
 
-    def reply(
-        self, judge: str, prompt: str, *, temperature: float = 0.0, repeat: int = 0
-    ) -> Reply | None:
+    def reply(self, judge: str, prompt: str) -> Reply | None:
         """The recorded reply to a user message; None where there is none."""
         name = self.judge(judge)
         is_claude = name.startswith("claude")
         request = {
             "provider": "anthropic" if is_claude else "openai-compat",
             "model": self.models[name],
-            "system": SYSTEM,
+            "system": self.system,
             "prompt": prompt,
-            "temperature": temperature,
+            "temperature": 0.0,
             "max_tokens": 8,
             "logprobs": not is_claude,
-            "repeat_idx": repeat,
+            "repeat_idx": 0,
         }
         text = json.dumps(request, sort_keys=True, ensure_ascii=False)
-        row = _database(self.folder / "responses.db").execute(
-            "SELECT response_json, input_tokens, output_tokens, cost_usd FROM responses WHERE key = ?",
-            (hashlib.sha256(text.encode()).hexdigest(),),
-        )
-        found = row.fetchone()
-        return None if found is None else _reply(*found)
+        query = "SELECT response_json, input_tokens, output_tokens, cost_usd FROM responses WHERE key = ?"
+        key = hashlib.sha256(text.encode()).hexdigest()
+        row = self.database.execute(query, (key,)).fetchone()
+        return None if row is None else _reply(*row)
 
     def taskset(self) -> TaskSet:
         """The items as tasks with one criterion "c1", the answer "r", and the raters' labels.
@@ -117,59 +116,34 @@ class RecordedJudges:
         )
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
-    out = []
-    for where, row in rows_of(path):
-        if isinstance(row, DataError):
-            raise DataError(row.what, where=where, fix="delete the folder and fetch again")
-        out.append(row)
-    return out
-
-
 def _task(name: str, item: Mapping[str, Any]) -> Task:
     levels = tuple(s for s in str(item["rubric"]).splitlines() if s.startswith("Score "))
-    scale: dict[str, Any] = {"scale": "ordinal", "levels": levels} if len(levels) > 1 else {}
-    one = Criterion(
-        id="c1", text=item["natural_unit_test"], meta={"rubric": item["rubric"]}, **scale
+    criterion = Criterion(
+        id="c1",
+        text=item["natural_unit_test"],
+        scale="ordinal" if len(levels) > 1 else "binary",
+        levels=levels if len(levels) > 1 else (),
+        meta={"rubric": item["rubric"]},
     )
     return Task(
         id=name,
         prompt=item["query"],
-        criteria=(one,),
+        criteria=(criterion,),
         kind=item["dataset"],
         group="q-" + fingerprint(item["query"])[:12],
         truth={"reference_answer": item["reference_answer"]},
     )
 
 
-def _labels(name: str, item: Mapping[str, Any]) -> list[Verdict]:
+def _labels(name: str, item: Mapping[str, Any]) -> Iterator[Verdict]:
     """A level for each rater's score of 1 to 5; another score (-1 is there twice) is unknown."""
     scores = item["human_score"] if isinstance(item["human_score"], list) else [item["human_score"]]
-    out = []
     for k, score in enumerate(scores, 1):
-        ids, about = (name, "r", "c1"), {"judge": f"human:r{k}", "meta": {"score": score}}
+        verdict = unknown(name, "r", "c1", "abstain", judge=f"human:r{k}", meta={"score": score})
         if 1 <= score <= 5:
-            task_id, response_id, criterion_id = ids
-            out.append(
-                Verdict(
-                    task_id=task_id,
-                    response_id=response_id,
-                    criterion_id=criterion_id,
-                    status="level",
-                    value=(score - 1) / 4,
-                    **about,
-                )
-            )
-        else:
-            out.append(unknown(*ids, "abstain", **about))
-    return out
-
-
-@lru_cache(maxsize=2)
-def _database(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(
-        f"{path.as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False
-    )
+            level = {"status": "level", "value": (score - 1) / 4, "failure": None}
+            verdict = Verdict(**{f: getattr(verdict, f) for f in Verdict.__struct_fields__} | level)
+        yield verdict
 
 
 def _reply(body: str, tokens_in: int | None, tokens_out: int | None, cost: float | None) -> Reply:
@@ -188,21 +162,6 @@ def _reply(body: str, tokens_in: int | None, tokens_out: int | None, cost: float
     )
 
 
-def prepare() -> Path:
-    """The folder with the unpacked recordings (150 MB), fetched once (22 MB)."""
-    folder = paths.home() / "recorded" / f"flakyjudge-{SHA256[:12]}"
-    with lock(folder):
-        if not (folder / "complete").is_file():
-            archive = package("flakyjudge", "0.1.0", sha256=SHA256, kind="sdist")
-            unpack(archive, folder, [f"*/{name}" for name in FILES])
-            packed = folder / "responses.db.gz"
-            with gzip.open(packed) as source, (folder / "responses.db").open("wb") as target:
-                shutil.copyfileobj(source, target, 1 << 20)
-            packed.unlink()
-            (folder / "complete").write_text(SHA256)
-    return folder
-
-
 @lru_cache(maxsize=1)
 def _opened(folder: Path) -> RecordedJudges:
     return RecordedJudges(folder)
@@ -214,4 +173,4 @@ def recorded_judges() -> RecordedJudges:
     The first call fetches 22 MB; later ones read the cache. `.taskset()` gives the answers with the labels.
     MissingError where nothing is in the cache and nothing can be fetched.
     """
-    return _opened(prepare())
+    return _opened(recordings())

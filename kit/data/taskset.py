@@ -105,7 +105,7 @@ class TaskSet:
         ...
         kit.errors.DataError: 1 answers or labels have no task, answer or criterion; first the answer tt / r
           where: the other set
-          to do: make the ids equal (task_id, response_id, criterion_id); did you mean 't'?
+          to do: make the ids equal: task_id, response_id, criterion_id
         """
         name = other.path.name if other.path else "the other set"
         both = replace(
@@ -122,28 +122,16 @@ class TaskSet:
         """DataError for an answer without its task, and a label without its answer or criterion."""
         criteria = {(t.id, c.id) for t in self.tasks for c in t.criteria}
         answers = {r.ids for r in self.responses}
-        lost: list[tuple[str, tuple[str, ...]]] = [
-            ("answer", r.ids) for r in self.responses if r.task_id not in self.by_id
-        ]
-        lost += [
-            ("label", v.ids)
-            for v in self.verdicts
-            if v.ids[:2] not in answers or v.ids[::2] not in criteria
-        ]
+        lost = [("answer", *r.ids) for r in self.responses if r.task_id not in self.by_id]
+        for v in self.verdicts:
+            if v.ids[:2] not in answers or v.ids[::2] not in criteria:
+                lost.append(("label", *v.ids))
         if lost:
-            from ..system.settings import nearest
-
-            kind, ids = lost[0]
-            pairs = [(ids[0], self.by_id)]
-            if kind == "label":
-                pairs.append((ids[1], dict.fromkeys(r.id for r in self.answers(ids[0]))))
-                pairs.append((ids[2], dict.fromkeys(c for t, c in criteria if t == ids[0])))
-            hint = next((nearest(i, names) for i, names in pairs if i not in names), "")
             raise DataError(
                 f"{len(lost)} answers or labels have no task, answer or criterion; "
-                f"first the {kind} {' / '.join(ids)}",
+                f"first the {lost[0][0]} {' / '.join(lost[0][1:])}",
                 where=where,
-                fix=f"make the ids equal (task_id, response_id, criterion_id); {hint[:200]}",
+                fix="make the ids equal: task_id, response_id, criterion_id",
             )
 
     def __repr__(self) -> str:
