@@ -167,12 +167,12 @@ def rate(
         the difference of this policy less the other, paired by prompt ("random" only).
     Returns estimates by name: "pass rate", "judge alone", "labels alone".
     """
+    if other is not None and design != "random":
+        raise DataError("a difference needs labels drawn at random", where="rate(design=)")
     rows = beside(tasks, labels, verdicts)
     out = _rates(rows, design)
     if other is None:
         return out
-    if design != "random":
-        raise DataError("a difference needs labels drawn at random", where="rate(design=)")
     second = beside(tasks, labels, other)
     both = pd.concat([rows.assign(policy="this"), second.assign(policy="other")], ignore_index=True)
     ids = ["task", "response"]

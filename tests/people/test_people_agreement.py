@@ -1,0 +1,186 @@
+"""A judge beside people: agreement, the worst disagreements, and corrected rates."""
+
+import random
+
+import pytest
+
+import kit
+from kit.data import TaskSet
+from kit.errors import DataError
+from kit.people import agreement_report, rate
+from kit.records import Criterion, Grade, Response, Task, Verdict, unknown
+
+CRITERIA = (
+    Criterion(id="good", text="Names the river."),
+    Criterion(id="bad", text="Is rude.", weight=-2),
+    Criterion(id="code", text="Is JSON.", check={"name": "json"}),
+)
+
+
+def verdict(task, response, criterion, status, judge="j", **more):
+    ids = {"task_id": task, "response_id": response, "criterion_id": criterion}
+    if status == "unknown":
+        return unknown(*ids.values(), "abstain", judge=judge)
+    return Verdict(**ids, status=status, judge=judge, **more)
+
+
+def sides(met):
+    return "met" if met else "unmet"
+
+
+def material(n=60, *, noise=0.1, answer="r", labelled=1.0, seed=0):
+    """(tasks, labels, verdicts): n tasks with one answer each; the judge errs in a share of rows."""
+    rng = random.Random(seed)
+    tasks = [Task(id=f"t{i}", prompt=f"Question {i}?", criteria=CRITERIA) for i in range(n)]
+    answers = [Response(task_id=t.id, id=answer, text="x") for t in tasks]
+    labels, verdicts = [], []
+    for t in tasks:
+        is_labelled = rng.random() < labelled
+        for c in ("good", "bad"):
+            truth = rng.random() < (0.6 if c == "good" else 0.2)
+            wrong = rng.random() < noise
+            if is_labelled:
+                labels.append(verdict(t.id, answer, c, sides(truth), "human:ann"))
+            verdicts.append(
+                verdict(t.id, answer, c, sides(truth != wrong), p=float(truth != wrong))
+            )
+        verdicts.append(verdict(t.id, answer, "code", "met", "code"))
+    return TaskSet(tasks=tasks, responses=answers), labels, verdicts
+
+
+def test_a_perfect_judge_agrees_in_full():
+    report = agreement_report(*material(noise=0))
+    assert report.overall.kappa.value == report.estimate.value == 1
+    assert (len(report.worst), report.unknown) == (0, 0)
+    assert report.criteria["n"].tolist() == [60, 60]  # verdicts by code are left out
+
+
+def test_credit_is_turned_where_the_weight_is_negative():
+    tasks, _, _ = material(1)
+    labels = [verdict("t0", "r", "good", "met", "human"), verdict("t0", "r", "bad", "met", "human")]
+    verdicts = [verdict("t0", "r", "good", "unmet"), verdict("t0", "r", "bad", "unmet")]
+    rows = agreement_report(tasks, labels, verdicts).criteria.set_index("criterion")
+    assert rows.loc["good", ["too_kind", "too_strict"]].tolist() == [0, 1]
+    assert rows.loc["bad", ["too_kind", "too_strict"]].tolist() == [1, 0]
+
+
+def test_unknown_rows_are_counted_and_never_wrong():
+    tasks, labels, verdicts = material(20, noise=0)
+    verdicts[0] = unknown(*verdicts[0].ids, "parse", judge="j")
+    labels[1] = verdict(*labels[1].ids, "unknown", "human:ann")
+    report = agreement_report(tasks, labels, verdicts)
+    assert report.overall.raw.value == pytest.approx(1)
+    assert (report.unknown, report.criteria["n"].sum()) == (1, 38)
+
+
+def test_the_ten_worst_disagreements_are_the_surest():
+    tasks, labels, verdicts = material(60, noise=0.5)
+    wrong = {v.ids for v in labels} - {
+        v.ids
+        for v, w in zip(labels, [v for v in verdicts if v.judge == "j"], strict=True)
+        if v.value != w.value
+    }
+    sure = [
+        kit.Verdict(**{**dict(zip(("task_id", "response_id", "criterion_id"), v.ids, strict=True))},
+                    status=v.status, judge=v.judge, reason="<b>because</b>",
+                    p=(0.99 if v.status == "met" else 0.01) if n < 20 else 0.6 if v.status == "met" else 0.4)
+        for n, v in enumerate(v for v in verdicts if v.judge == "j")
+    ]  # fmt: skip
+    report = agreement_report(tasks, labels, sure)
+    assert len(report.worst) == 10
+    assert set(report.worst["p"].head(5)) <= {0.99, 0.01}
+    assert (
+        not {tuple(r) for r in report.worst[["task", "response", "criterion"]].to_numpy()} & wrong
+    )
+    assert "&lt;b&gt;because" in report._repr_html_() and "<b>because" not in report._repr_html_()
+
+
+def test_a_report_prints_and_draws_itself():
+    report = agreement_report(*material())
+    assert "Names the river." in str(report) and "kappa" in str(report)
+    assert list(report.table().columns[:3]) == ["criterion", "text", "n"]
+    assert len(report.plot().data[0].x) == 2
+
+
+def test_grades_are_taken_for_their_verdicts():
+    tasks, labels, verdicts = material(10)
+    grades = [
+        Grade(task_id=t.id, response_id="r", score=None, score_low=0, score_high=1,
+              verdicts=tuple(v for v in verdicts if v.task_id == t.id))
+        for t in tasks
+    ]  # fmt: skip
+    one, other = agreement_report(tasks, labels, grades), agreement_report(tasks, labels, verdicts)
+    assert one.overall.kappa == other.overall.kappa
+
+
+def test_labels_on_other_answers_are_an_error():
+    tasks, _, verdicts = material(5)
+    labels = [verdict("t0", "another", "good", "met", "human")]
+    with pytest.raises(DataError, match="no label belongs"):
+        agreement_report(tasks, labels, verdicts)
+
+
+# -- rates ---------------------------------------------------------------------
+def truth_of(labels):
+    """The pass rate that people give: met, and unmet where the weight is negative."""
+    return sum((v.value == 1) != (v.criterion_id == "bad") for v in labels) / len(labels)
+
+
+def test_labels_take_the_errors_of_the_judge_out():
+    tasks, every, verdicts = material(400, noise=0, seed=3)
+    _, labels, _ = material(400, noise=0, labelled=0.3, seed=3)
+    # A judge that never sees rudeness is too kind.
+    kind = [verdict(*v.ids, "unmet") if v.criterion_id == "bad" else v for v in verdicts]
+    out = rate(
+        tasks, [v for v in every if v.task_id in {x.task_id for x in labels}], kind, design="random"
+    )
+    truth = truth_of(every)
+    assert list(out) == ["pass rate", "judge alone", "labels alone"]
+    assert out["judge alone"].value > truth + 0.05
+    assert abs(out["pass rate"].value - truth) < 0.05
+    assert out["pass rate"].low < truth < out["pass rate"].high
+
+
+def test_labels_from_elsewhere_need_another_design():
+    tasks, labels, verdicts = material(200, noise=0.1)
+    out = rate(tasks, labels[:200], verdicts, design="shifted")
+    assert abs(out["pass rate"].value - truth_of(labels[200:])) < 0.1
+    assert out["judge alone"].n == 200
+
+
+def test_two_policies_are_compared_by_prompt():
+    tasks, labels, verdicts = material(80, noise=0.1)
+    _, more_labels, others = material(80, noise=0.1, answer="old", seed=9)
+    out = rate(tasks, labels + more_labels, verdicts, design="random", other=others)
+    wanted = truth_of(labels) - truth_of(more_labels)
+    assert abs(out["difference"].value - wanted) < 1e-9
+    assert "other: pass rate" in out
+    assert out["difference"].low < wanted < out["difference"].high
+
+
+@pytest.mark.parametrize(
+    ("how", "fault"),
+    [
+        ({"design": "stratified"}, "design"),
+        ({"design": "shifted", "other": "old"}, "at random"),
+        ({"design": "random", "other": "same"}, "both sets"),
+    ],
+)
+def test_what_cannot_be_rated_is_an_error(how, fault):
+    tasks, labels, verdicts = material(30)
+    _, more, others = material(30, answer="old")
+    if "other" in how:
+        how = {**how, "other": others if how["other"] == "old" else verdicts}
+    with pytest.raises(DataError, match=fault):
+        rate(tasks, labels + more, verdicts, **how)
+
+
+def test_labels_of_unequal_probability_are_an_error():
+    tasks, labels, verdicts = material(30)
+    uneven = [
+        Verdict(task_id=v.task_id, response_id=v.response_id, criterion_id=v.criterion_id,
+                status=v.status, judge="human", meta={"inclusion": 0.1 if n % 2 else 0.5})
+        for n, v in enumerate(labels)
+    ]  # fmt: skip
+    with pytest.raises(DataError, match="unequal probability"):
+        rate(tasks, uneven, verdicts, design="random")
