@@ -64,8 +64,11 @@ def recalibrate(
     x = check(conf, correct, cluster=cluster)
     group = np.arange(len(x.conf)) if x.cluster is None else x.cluster
     if int(group.max()) + 1 < folds:
-        text = f"{int(group.max()) + 1} clusters for {folds} folds"
-        raise DataError(text, where="cluster, folds", fix="fewer folds, or more clusters")
+        raise DataError(
+            f"{int(group.max()) + 1} clusters for {folds} folds",
+            where="cluster, folds",
+            fix="fewer folds, or more clusters",
+        )
     out, splits = np.empty(len(x.conf)), GroupKFold(folds, shuffle=True, random_state=seed)
     for train, test in splits.split(x.conf, groups=group):
         out[test] = fit(x.conf[train], x.correct[train], method)(x.conf[test])

@@ -222,8 +222,13 @@ def _largest(table: Any) -> Estimate:
     row = table.loc[gap.abs().idxmax()]
     sign = 1 if row["accuracy"] > row["conf"] else -1
     low, high = sorted(max(0.0, sign * (row[k] - row["conf"])) for k in ("low", "high"))
-    method = f"largest gap, bin {row['lower']:g} to {row['upper']:g}"
-    return Estimate(float(gap.abs().max()), low, high, int(row["n"]), method=method)
+    return Estimate(
+        float(gap.abs().max()),
+        low,
+        high,
+        int(row["n"]),
+        method=f"largest gap, bin {row['lower']:g} to {row['upper']:g}",
+    )
 
 
 def _isotonic(x: Rows) -> Any:

@@ -41,8 +41,11 @@ def check(conf: Any, correct: Any = None, *, cluster: Any = None, missing: str =
         return conf
     p, y = numbers(conf, "conf"), numbers(correct, "correct")
     if len(p) != len(y) or not len(p):
-        text = f"there are {len(p)} confidences and {len(y)} outcomes"
-        raise DataError(text, where="conf, correct", fix="pass one outcome for each confidence")
+        raise DataError(
+            f"there are {len(p)} confidences and {len(y)} outcomes",
+            where="conf, correct",
+            fix="pass one outcome for each confidence",
+        )
     unknown = np.isnan(p) | np.isnan(y)
     bad = ~unknown & ~((p >= 0) & (p <= 1) & ((y == 0) | (y == 1)))
     if bad.any():
@@ -57,8 +60,11 @@ def check(conf: Any, correct: Any = None, *, cluster: Any = None, missing: str =
     if not unknown.any():
         return Rows(p, y, group, 0)
     if missing == "raise":
-        where = f"row {int(np.argmax(unknown))}"
-        raise DataError("a value is unknown", where=where, fix='missing="count" leaves it out')
+        raise DataError(
+            "a value is unknown",
+            where=f"row {int(np.argmax(unknown))}",
+            fix='missing="count" leaves it out',
+        )
     keep = ~unknown
     if not keep.any():
         raise DataError("every row is unknown", where="conf, correct")
@@ -115,8 +121,7 @@ def binned(
         values, at = np.unique(np.round(p, 7), return_inverse=True)
         return Binned(at, values, values, f"one bin per distinct confidence ({len(values)})")
     elif not isinstance(bins, int) or not 1 <= bins <= 10_000:
-        fix = '"auto", "distinct" or 1 to 10000'
-        raise DataError(f"bins is {bins!r}", where="bins", fix=fix)
+        raise DataError(f"bins is {bins!r}", where="bins", fix='"auto", "distinct" or 1 to 10000')
     elif equal_mass:
         # a confidence goes where the middle of its rows lies, so equal ones stay together
         values, same, count = np.unique(p, return_inverse=True, return_counts=True)

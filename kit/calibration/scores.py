@@ -40,8 +40,16 @@ def brier(
         return replace(e, method="Brier less the other score's")
     value = float(loss.mean())
     psi = (loss - value) / len(loss)
-    more: dict[str, Any] = {"outcome": x.correct, "missing": x.missing}
-    return interval(value, psi, x.cluster, method="Brier", bounds=UNIT, ends=UNIT, **more)
+    return interval(
+        value,
+        psi,
+        x.cluster,
+        method="Brier",
+        bounds=UNIT,
+        ends=UNIT,
+        outcome=x.correct,
+        missing=x.missing,
+    )
 
 
 @takes_table("conf", "correct", "cluster")
@@ -61,9 +69,16 @@ def beyond_constant(
     value = float(loss.mean() - base * (1 - base))
     psi = (loss - loss.mean() - (1 - 2 * base) * (x.correct - base)) / len(loss)
     span = (-0.25, 1.0)
-    more: dict[str, Any] = {"outcome": x.correct, "missing": x.missing}
-    method = "Brier less the best constant's"
-    return interval(value, psi, x.cluster, method=method, bounds=span, ends=span, **more)
+    return interval(
+        value,
+        psi,
+        x.cluster,
+        method="Brier less the best constant's",
+        bounds=span,
+        ends=span,
+        outcome=x.correct,
+        missing=x.missing,
+    )
 
 
 @takes_table("conf", "correct")
@@ -174,8 +189,7 @@ def risk_coverage(
     psi = np.empty(n)
     psi[order] = (risk - value + error * later[0] - later[1]) / n
     psi -= psi.mean()
-    more: dict[str, Any] = {"missing": x.missing}
-    area = interval(value, psi, x.cluster, method="AURC", bounds=UNIT, **more)
+    area = interval(value, psi, x.cluster, method="AURC", bounds=UNIT, missing=x.missing)
     last = np.cumsum(count) - 1
     curve = pd.DataFrame({"threshold": -falling, "coverage": rank[last] / n, "risk": risk[last]})
     best = np.cumsum(np.sort(1 - x.correct)) / rank

@@ -88,7 +88,9 @@ def _change_in_ece(s: Sample) -> stats.Estimate:
 
 
 def _shifted(s: Sample) -> stats.Estimate:
-    """Labels from elsewhere: the labelled clusters have another rate, the same judge."""
+    """Labels of half the clusters, as if they came from elsewhere."""
+    if np.isfinite(s.label).all():
+        return stats.Estimate(math.nan)
     return stats.corrected(s.judge, s.label, design="shifted", cluster=s.cluster)
 
 
