@@ -1,0 +1,122 @@
+"""Answers that need no skill: what they look like, and what rewards pay for them."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import kit
+from kit.records import Criterion, Task
+from kit.rewards import Composer, parse, policies
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))
+DATA = Path(__file__).parents[2] / "data"
+CODE = Criterion(id="short", text="short", check={"name": "words", "max": 200})
+JUDGED = Criterion(id="nice", text="The answer is about penguins")
+CITING = Task(
+    id="c", prompt="Why is it wet?", criteria=(JUDGED,), sources={"a": "It rains.", "b": "x"}
+)
+CLAIMS = Task(
+    id="v",
+    prompt="Is ros up or down?",
+    truth={
+        "claims": [{"subject": "ros", "direction": "up"}, {"subject": "fox", "direction": "down"}]
+    },
+)
+
+
+def texts(task, **more):
+    return {r.source.removeprefix("trivial:"): r.text for r in policies(task, **more)}
+
+
+def test_about_twenty_policies_and_your_own():
+    task = Task(id="t", prompt='Write about "ice": is it ice or snow?', criteria=(JUDGED,))
+    mine = texts(task, extra={"mine": lambda t: t.prompt.upper()})
+    assert len(mine) == 21 and len(texts(CITING)) == 24
+    assert mine["mine"] == task.prompt.upper()
+    assert (mine["empty"], mine["parrot"], mine["quoted_words"]) == ("", task.prompt, "ice.")
+    assert (mine["first_choice"], mine["last_choice"]) == ("ice.", "snow.")
+    assert JUDGED.text in mine["rubric_echo"]
+    answers = policies(task)
+    assert len({r.id for r in answers}) == len(answers) and {r.task_id for r in answers} == {"t"}
+
+
+def test_policies_keep_the_form_that_a_task_asks_for():
+    cited = texts(CITING)
+    for name in (
+        "constant",
+        "parrot",
+        "hedge",
+        "rubric_echo",
+        "injection",
+        "citation_stuffing",
+        "sources_copied",
+    ):
+        assert parse(cited[name]).fault == "", name
+    for name, text in texts(CLAIMS).items():
+        assert name == "empty" or kit.checks.Form().read(text).answer, name
+
+
+def rewards(tasks, **options):
+    table = kit.trivial(tasks, **options)
+    return table.set_index("policy")["reward"]
+
+
+def test_what_neither_code_nor_judge_decides_is_unknown_never_zero():
+    task = Task(id="t", prompt="Write.", criteria=(JUDGED,))
+    table = kit.trivial([task]).set_index("policy")
+    assert table["reward"].isna().all()
+    assert (
+        (table["low"] == 0).all() and (table["high"] == 1).all() and (table["unknown"] == 1).all()
+    )
+    # one task that code decides does not hide the other one
+    both = rewards([task, Task(id="u", prompt="Write.", criteria=(CODE,))])
+    assert both.isna().all()
+
+
+def test_the_judge_is_asked_about_what_code_cannot_decide(tmp_path):
+    from fake_server import FakeServer
+
+    tasks = [Task(id=i, prompt=f"Write {i}.", criteria=(CODE, JUDGED)) for i in "ab"]
+    with FakeServer() as server:
+        judge = {"endpoint": "fake", "base_url": server.url}
+        table = rewards(tasks, judge=judge, ledger=tmp_path / "ledger.db")
+        calls = len(server.calls)
+        again = rewards(tasks, judge=judge, ledger=tmp_path / "ledger.db")
+        assert len(server.calls) == calls > 0
+    assert table.equals(again)
+    # the fake judge falls for an echo of the rubric, and the table shows it
+    assert (table["rubric_echo"], table["constant"], table["empty"]) == (1.0, 0.5, 0.0)
+    assert table.index[0] == "rubric_echo"
+
+
+def test_a_shut_gate_asks_no_judge():
+    from fake_server import FakeServer
+
+    composer = Composer.from_config("refiner")
+    with FakeServer() as server:
+        judge = {"endpoint": "fake", "base_url": server.url}
+        table = rewards([CITING], judge=judge, reward=composer)
+        assert not any(c.answer == "" for c in server.calls)
+    assert table["empty"] == composer.limits(CITING)[0] == table.min()
+
+
+# the best of them says "unknown, 10%", which is right of the questions that nobody can answer
+BEST = {"verifiers": 0.2, "biorlhf_published": 0.45}
+
+
+@pytest.mark.parametrize("reward", BEST)
+def test_policies_stay_below_right_answers_on_the_fact_tasks(reward):
+    tasks = kit.load(DATA / "facts.jsonl").tasks
+    answers = [r for r in kit.load(DATA / "fact_answers.jsonl").responses if r.id.endswith("-good")]
+    good = kit.grade(tasks, [], reward=reward, responses=answers).estimate.value
+    table = rewards(tasks, reward=reward)
+    assert good > 0.9 and table.notna().all()
+    assert table.max() < good - 0.4 and table.max() < BEST[reward]
+    assert table["empty"] == table.min()
+    assert table["parrot"] <= 0 and table["rubric_echo"] <= 0.01
+
+
+def test_policies_stay_low_on_the_instructions():
+    tasks = [t for t in kit.load(DATA / "instructions.jsonl").tasks if t.held_out]
+    assert rewards(tasks).max() < 0.05
