@@ -27,8 +27,6 @@ All forms read `task_id` (or `id`, `prompt_id`), `group`, `split`, `kind`, `syst
 kept in meta and named once in the findings. In a criterion, such a field is an error.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -87,35 +85,29 @@ def rlvr(row: Row) -> Reading:
     last = max((n for n, part in parts.items() if not is_blank(part.get("criterion"))), default=0)
     items, ratings = [], []
     for n, part in sorted(parts.items()):
-        filled = {k: v for k, v in part.items() if not is_blank(v)}
-        if "criterion" not in filled:
-            _blank(row, n, filled, is_placeholder=n > last)
-            continue
-        rated = {k: filled.pop(k) for k in list(filled) if k.startswith("rating")}
-        ratings += [(k[6:], f"c{n}", x) for k, x in rated.items() if k[6:] in texts]
-        notes = {k: x for k, x in rated.items() if k[6:] not in texts}
-        items.append({"id": f"c{n}", **({"meta": notes} if notes else {}), **filled})
+        part = {k: v for k, v in part.items() if not is_blank(v)}
+        if part and "criterion" not in part:
+            raise missing((f"rubric - {n}. criterion",), part)
+        if part:
+            rest = {k: v for k, v in part.items() if not k.startswith("rating")}
+            items.append({"id": f"c{n}", **rest})
+            ratings += [(k[6:], f"c{n}", part[k]) for k in part.keys() - rest.keys()]
+        elif n > last:
+            row.find("placeholder", "rubric fields after the last criterion are blank")
+        else:
+            about = {"task_id": row.get("task_id"), "criterion_id": f"c{n}", "severity": "warning"}
+            row.find(
+                "empty-criterion", f"the criterion c{n} has no text; it does not count", **about
+            )
     reading = finish(row, criteria(items, "rubric"), question(row, "prompt"))
-    sources = {k: f"response{k}" if len(k) == 1 else k.rpartition("_completion_")[0] for k in texts}
-    answers = {k: answer(row, k, text, source=sources[k]) for k, text in texts.items()}
+    for name, text in texts.items():
+        source = f"response{name}" if len(name) == 1 else name.rpartition("_completion_")[0]
+        texts[name] = answer(row, name, text, source=source)
     for name, criterion_id, rating in ratings:
-        label(row, answers[name], criterion_id, rating)
+        if name not in texts:
+            raise missing((f"response{name}",), row)
+        label(row, texts[name], criterion_id, rating)
     return reading
-
-
-def _blank(row: Row, n: int, filled: dict[str, Any], *, is_placeholder: bool) -> None:
-    """Note a rubric number without a text. Its other fields would be lost, so they are an error."""
-    if filled:
-        raise DataError(
-            f"'rubric - {n}. {next(iter(filled))}' is filled, 'rubric - {n}. criterion' is not",
-            fix="write the criterion, or empty the other field",
-        )
-    if is_placeholder:
-        row.find("placeholder", "rubric fields after the last criterion are blank")
-    else:
-        about = {"task_id": row.get("task_id"), "criterion_id": f"c{n}"}
-        what = f"the criterion c{n} has no text; it does not count"
-        row.find("empty-criterion", what, "warning", **about)
 
 
 def refiner(row: Row) -> Reading:
@@ -159,19 +151,16 @@ def open_instruct(row: Row) -> Reading:
 
 
 def _open_rubrics(row: Row) -> list[Criterion]:
-    made = criteria(row.json("rubrics", kind=list), "rubrics")
-    if not row.keys().isdisjoint(TWO_SIGNS):
-        made += _two_signs(row)
+    items = row.json("rubrics", kind=list)
     for name in ("Answer Critical", "Valuable", "Context"):
-        for item in row.json(name, kind=list):
-            item = {"text": item} if isinstance(item, str) else item
-            made.append(criterion({**item, "tags": [name]}, f"c{len(made) + 1}"))
+        items = items + [{**item, "tags": [name]} for item in row.json(name, kind=list)]
     for item in row.json("rubric", kind=list):
         # The type is a tag, and says the sign where it is "negative".
-        kind = item.get("type")
-        fields = {k: v for k, v in item.items() if k != "type"} | {"tags": [kind] if kind else []}
-        made.append(criterion(fields, f"c{len(made) + 1}", -1.0 if kind == "negative" else 1.0))
-    return made
+        kind, rest = item.get("type"), {k: v for k, v in item.items() if k != "type"}
+        sign = {"weight": -1.0} if kind == "negative" else {}
+        items = [*items, {**rest, **sign, "tags": [kind] if kind else []}]
+    made = criteria(items, "rubrics")
+    return made if row.keys().isdisjoint(TWO_SIGNS) else made + _two_signs(row)
 
 
 def rubric(row: Row) -> Reading:
@@ -288,11 +277,9 @@ def answers(row: Row) -> Reading:
     name = row.id("response_id") or row.id("id") or made_id(row, task_id, text)
     labels = row.json("labels")
     fields = {"source": row.take("source"), "truncated": row.take("truncated", default=False)}
-    # "high" is a stated confidence too, but no number.
-    key = "stated_confidence" if isinstance(row.get("stated_confidence"), float) else "confidence"
-    fields["confidence"] = row.take(key)
-    if not 0 <= (fields["confidence"] or 0) <= 1:
-        raise DataError(f"the field {key!r} is {fields['confidence']}, not in [0, 1]")
+    fields["confidence"] = row.take("confidence", "stated_confidence")
+    if isinstance(fields["confidence"], int | float) and not 0 <= fields["confidence"] <= 1:
+        raise DataError(f"the confidence is {fields['confidence']}, not in [0, 1]")
     response = answer(row, name, text, task_id=task_id, meta=dict(row), **fields)
     for criterion_id, value in labels.items():
         label(row, response, criterion_id, value)

@@ -1,9 +1,6 @@
 """Labels of people: a text or number of a file becomes a status and a value."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..errors import DataError
@@ -78,11 +75,3 @@ def verdict_of(
         failure="abstain" if status == "unknown" else None,
         meta={"label": label},
     )
-
-
-def by_rater(label: Any) -> Iterator[tuple[str, Any]]:
-    """("human", label), or ("human:NAME", label) for each rater of an object name -> label."""
-    if isinstance(label, Mapping):
-        yield from ((f"human:{name}", one) for name, one in label.items())
-    else:
-        yield "human", label

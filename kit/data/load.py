@@ -1,7 +1,5 @@
 """Read a rubric set out of a file or rows, and write it in the kit's own form."""
 
-from __future__ import annotations
-
 import gc
 import os
 from collections import Counter
@@ -207,16 +205,15 @@ class _Reader:
         """Findings, those with one message as one; then what was counted."""
         for alike in group(((f.message, f.task_id), f) for f in self.findings).values():
             yield msgspec.structs.replace(alike[0], rows=len(alike))
-        has_criteria = any(t.criteria for t in self.tasks.values())
         for name, n in self.unread.most_common():
-            if name in self.lists and not has_criteria:
+            what = f"nothing reads the field {name!r} ({n} of {self.rows} rows); it is in meta"
+            yield self._note("unread-field", what, n, field=name)
+        if not any(t.criteria for t in self.tasks.values()):
+            for name in sorted(self.lists):
                 what = f"no criterion was found, and nothing reads the texts in {name!r}"
                 fix = f"load(..., fields={{{name!r}: 'rubrics'}})"
-                more = {"severity": "warning", "suggestion": fix}
-                yield self._note("unread-list", what, n, field=name, **more)
-            else:
-                what = f"nothing reads the field {name!r} ({n} of {self.rows} rows); it is in meta"
-                yield self._note("unread-field", what, n, field=name)
+                more = {"severity": "warning", "suggestion": fix, "field": name}
+                yield self._note("unread-list", what, self.unread[name], **more)
         if self.twins:
             what = f"{self.twins} of {self.rows} rows are equal to an earlier row; all are kept"
             yield self._note("equal-rows", what, self.twins)

@@ -5,8 +5,6 @@ under two prompts: "bare" (the criterion alone) and "parity" (with a rubric and 
 in a database, with its top log-probabilities, tokens and cost. Nothing of the package is run.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sqlite3
@@ -19,8 +17,17 @@ from typing import Any
 from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
 from ..system.settings import nearest
-from .downloads import RECORDED_FILES, recordings
+from .downloads import recordings
 from .taskset import TaskSet
+
+# Judge -> the model's full name, a part of the key of every reply.
+MODELS = {
+    "gpt-4o": "gpt-4o-2024-11-20",
+    "gpt-4o-mini": "gpt-4o-mini-2024-07-18",
+    "claude-sonnet": "claude-sonnet-4-6",
+    "claude-haiku": "claude-haiku-4-5-20251001",
+    "llama-8b": "meta-llama/llama-3.1-8b-instruct",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,20 +51,8 @@ class RecordedJudges:
     @cached_property
     def items(self) -> dict[str, dict[str, Any]]:
         """Item id -> query, response, criterion, rubric, human scores."""
-        rows = map(json.loads, (self.folder / RECORDED_FILES[0]).read_text("utf-8").splitlines())
+        rows = map(json.loads, (self.folder / "items_e1.jsonl").read_text("utf-8").splitlines())
         return {row["item_id"]: row for row in rows}
-
-    @cached_property
-    def scores(self) -> Any:
-        """A DataFrame of the scores that the judges gave, of reworded criteria too."""
-        import pandas as pd
-
-        return pd.read_parquet(self.folder / RECORDED_FILES[1])
-
-    @cached_property
-    def models(self) -> dict[str, str]:
-        """Judge -> the model's full name."""
-        return dict(self.scores[["judge", "model"]].drop_duplicates().itertuples(index=False))
 
     @cached_property
     def system(self) -> str:
@@ -73,10 +68,10 @@ class RecordedJudges:
 
     def judge(self, name: str) -> str:
         """The name of a judge; "sonnet" is short for "claude-sonnet", "llama" for "llama-8b"."""
-        short = [j for j in self.models if name in (j.removeprefix("claude-"), j.partition("-")[0])]
-        hits = [name] if name in self.models else short
+        short = [j for j in MODELS if name in (j.removeprefix("claude-"), j.partition("-")[0])]
+        hits = [name] if name in MODELS else short
         if len(hits) != 1:
-            raise DataError(f"no recorded judge is called {name!r}", fix=nearest(name, self.models))
+            raise DataError(f"no recorded judge is called {name!r}", fix=nearest(name, MODELS))
         return hits[0]
 
     def reply(self, judge: str, prompt: str) -> Reply | None:
@@ -85,7 +80,7 @@ class RecordedJudges:
         is_claude = name.startswith("claude")
         request = {
             "provider": "anthropic" if is_claude else "openai-compat",
-            "model": self.models[name],
+            "model": MODELS[name],
             "system": self.system,
             "prompt": prompt,
             "temperature": 0.0,

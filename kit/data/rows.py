@@ -1,23 +1,24 @@
 """A row while it is read: fields are taken out of it one by one, and what is left goes to meta."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, from_json
 from .files import parse
-from .labels import by_rater, is_blank, verdict_of
+from .labels import is_blank, verdict_of
 from .taskset import Finding
 
 ID = re.compile(r"(?:.*_)?[a-z]?id", re.I)  # id, qid, question_id
 LAYOUT = re.compile(r"\s*### Instruction:\n(.*?)\n+### Response:\n?(.*)", re.S)
 QUESTION = ("prompt", "messages", "question", "query", "instruction", "Question")
 
+TEXTS = ("text", "criterion", "description")
 # A field of a criterion in the forms of others -> our field. What changes no score is a note.
 FIELD_OF = {
     **{name: name for name in Criterion.__struct_fields__},
@@ -108,60 +109,60 @@ def criterion(item: Any, name: str, sign: float = 1.0) -> Criterion:
 
     name : its id where it has none. sign : -1 in a list of negative rubrics, whose weights are sizes.
     """
-    item = {"text": item} if isinstance(item, str) else item
-    if not isinstance(item, Mapping):
-        kind = type(item).__name__
+    if not isinstance(item, str | dict):
         raise DataError(
-            f"the criterion is a {kind}", fix='write "text" or {"text": ..., "weight": 1}'
+            "the criterion is no text", fix='write "text" or {"text": ..., "weight": 1}'
         )
-    fields = _named(item)
-    if not isinstance(fields.get("text", ""), str) or not fields.get("text", "-").strip():
+    fields = {
+        "id": name,
+        "weight": 1.0,
+        **_named({"text": item} if isinstance(item, str) else item),
+    }
+    if not isinstance(fields["text"], str) or not fields["text"].strip():
         raise DataError(f"the text of the criterion is {fields['text']!r}", fix="write a text")
-    if "text" not in fields:
-        raise missing(("text", "criterion", "description"), item)
-    weight = fields.get("weight", 1.0)
-    if sign < 0 and isinstance(weight, int | float):
-        if weight < 0:
-            what = f"the weight of a negative rubric is {weight}"
-            raise DataError(what, fix="write its size: the list says the sign")
-        fields["weight"] = -weight
-    number = fields.setdefault("id", name)
-    if isinstance(number, int):
-        fields["id"] = str(number)
+    if type(fields["id"]) is int:
+        fields["id"] = str(fields["id"])
     if fields.get("levels"):
         fields.setdefault("scale", "ordinal")
-    return from_json(fields, Criterion, where="")
+    made = from_json(fields, Criterion, where="")
+    if sign > 0:
+        return made
+    if made.weight < 0:
+        what = f"the weight of a negative rubric is {made.weight:g}"
+        raise DataError(what, fix="write its size: the list says the sign")
+    return msgspec.structs.replace(made, weight=-made.weight)
 
 
 def _named(item: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a criterion under our names. One that nothing reads could change a score: an error."""
     fields: dict[str, Any] = {}
-    notes: dict[str, Any] = {}
     for key, value in item.items():
-        target = FIELD_OF.get(key)
+        # HealthBench's points are weights; ours are the top of a scale.
+        is_top = key == "points" and item.get("scale") == "points"
+        target = "points" if is_top else FIELD_OF.get(key)
         if value is None:
             continue
-        # HealthBench's points are weights; ours are the top of a scale.
-        if key == "points" and item.get("scale") == "points":
-            target = "points"
-        if target is None:
-            if "text" not in {FIELD_OF.get(k) for k in item}:
-                raise missing(("text", "criterion", "description"), item)
-            near = (difflib.get_close_matches(key, FIELD_OF, n=1) or ["note"])[0]
-            raise DataError(
-                f"nothing reads the field {key!r} of a criterion",
-                fix="a criterion has id, text, weight, check, required, levels, title, tags, parent, "
-                f"note; rename yours: load(..., fields={{{key!r}: {near!r}}})",
-            )
         if target == "note":
-            notes[key] = value
-        elif target in fields:
-            raise DataError(f"the field {key!r} is a second {target}", fix="keep one of them")
+            fields["meta"] = {**fields.get("meta", {}), key: value}
+        elif target is None or target in fields:
+            raise _refuse(key, item)
         else:
             fields[target] = value
-    if notes:
-        fields["meta"] = {**fields.get("meta", {}), **notes}
+    if "text" not in fields:
+        raise missing(TEXTS, item)
     return fields
+
+
+def _refuse(key: str, item: Mapping[str, Any]) -> DataError:
+    """The error for a field of a criterion that nothing reads, or that is there under two names."""
+    if not any(FIELD_OF.get(k) == "text" for k in item):
+        return missing(TEXTS, item)
+    near = (difflib.get_close_matches(key, FIELD_OF, n=1) or ["note"])[0]
+    return DataError(
+        f"nothing reads the field {key!r} of a criterion",
+        fix=f"rename it: load(..., fields={{{key!r}: {near!r}}}); a criterion has one each of id, "
+        "text, weight, check, required, levels, title, tags, parent, note",
+    )
 
 
 def criteria(items: Any, name: str, prefix: str = "c", sign: float = 1.0) -> list[Criterion]:
@@ -246,7 +247,8 @@ def label(row: Row, response: Response, criterion_id: str, value: Any, **meta: A
     by_id = {c.id: c for c in row.reading.task.criteria} if row.reading.task else {}
     if row.reading.task and criterion_id not in by_id:
         raise DataError(f"there is a label on {criterion_id!r}, which is no criterion of its task")
-    for judge, one in by_rater(value):
+    by_rater = {f"human:{k}": x for k, x in value.items()} if isinstance(value, dict) else {}
+    for judge, one in (by_rater or {"human": value}).items():
         if not is_blank(one):
             ids = (*response.ids, criterion_id)
             verdict = verdict_of(ids, one, by_id.get(criterion_id), judge=judge)

@@ -122,10 +122,14 @@ class TaskSet:
         """DataError for an answer without its task, and a label without its answer or criterion."""
         criteria = {(t.id, c.id) for t in self.tasks for c in t.criteria}
         answers = {r.ids for r in self.responses}
-        lost = [("answer", *r.ids) for r in self.responses if r.task_id not in self.by_id]
-        for v in self.verdicts:
-            if v.ids[:2] not in answers or v.ids[::2] not in criteria:
-                lost.append(("label", *v.ids))
+        lost: list[tuple[str, ...]] = [
+            ("answer", *r.ids) for r in self.responses if r.task_id not in self.by_id
+        ]
+        lost += [
+            ("label", *v.ids)
+            for v in self.verdicts
+            if v.ids[:2] not in answers or v.ids[::2] not in criteria
+        ]
         if lost:
             raise DataError(
                 f"{len(lost)} answers or labels have no task, answer or criterion; "
