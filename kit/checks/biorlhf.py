@@ -60,9 +60,7 @@ def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 def _fact(text: str) -> dict[str, Any]:
     quantity = _QUANTITY.fullmatch(text)
-    return {"text": text} | (
-        {"number": float(quantity[1].replace(",", ""))} if quantity is not None else {}
-    )
+    return {"text": text} | ({"number": float(quantity[1].replace(",", ""))} if quantity else {})
 
 
 def verifiers_of(names: Sequence[str], truth: Mapping[str, Any]) -> list[str]:

@@ -86,8 +86,7 @@ def _says_nothing(task: Task, answer: str, criterion: Criterion) -> bool:
     """True for an answer without a word, unless its marks ("{}") do what silence does not."""
     if any(char.isalnum() for char in answer):
         return False
-    silent = not text_of.visible(answer).strip()
-    return silent or bool(measure(task, "", criterion)[0])
+    return not text_of.visible(answer).strip() or bool(measure(task, "", criterion)[0])
 
 
 def validate(criterion: Criterion, task: Task | None = None) -> None:
@@ -137,10 +136,9 @@ def _call(criterion: Criterion) -> tuple[Callable[..., Any], dict[str, Any]]:
 def _form(rule: Callable[..., Any]) -> type[msgspec.Struct]:
     """The keyword arguments of a function as a Struct, which reads and refuses."""
     hints = get_type_hints(rule, include_extras=True)
-    parameters = inspect.signature(rule).parameters.values()
     fields = [
         (p.name, hints.get(p.name, Any), *([] if p.default is p.empty else [p.default]))
-        for p in parameters
+        for p in inspect.signature(rule).parameters.values()
         if p.kind is p.KEYWORD_ONLY
     ]
     return msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)

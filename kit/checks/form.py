@@ -179,11 +179,6 @@ def directions(answer: str, claims: Iterable[Mapping[str, Any]]) -> dict[str, st
     return out
 
 
-def items(answer: str) -> list[str]:
-    """The parts of an answer, as written."""
-    return [p.strip() for p in answer.split(";") if p.strip()]
-
-
 def same(part: str, fact: Mapping[str, Any]) -> bool:
     """True where a part of an answer is this fact: its name, an alias, or its number in its unit.
 

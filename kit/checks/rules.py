@@ -134,7 +134,7 @@ def json_(task: Task, answer: str, *, schema: dict[str, Any] | None = None) -> R
 
     # The empty registry keeps a "$ref" to a web address from being fetched.
     validator = jsonschema.validators.validator_for(schema)(schema, registry=Registry())
-    fault = jsonschema.exceptions.best_match(validator.iter_errors(value))
+    fault = next(validator.iter_errors(value), None)
     return not fault, f"at {fault.json_path}: {fault.message[:120]}" if fault else "fits the schema"
 
 
@@ -215,8 +215,8 @@ RULES: dict[str, Callable[..., Any]] = {
     "paragraphs": _count("paragraphs", t.paragraphs),
     "lines": _count("lines", t.lines),
     "chars": _count("characters", lambda answer: t.visible(answer).strip()),
-    "bullets": _count("bullet items", t.bullets),
-    "numbered": _count("numbered items", t.numbered_items),
+    "bullets": _count("bullet items", lambda answer: t.ITEM.findall(t.visible(answer))),
+    "numbered": _count("numbered items", lambda answer: t.NUMBERED_ITEM.findall(t.visible(answer))),
     "contains": contains,
     "regex": regex,
     "starts": _edge("startswith"),

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Any
 
 _THOUGHT = re.compile(r"^\s*(?:<think>)?.*?</think>|^\s*<think>.*", re.S)
 _MARKS = re.compile(
@@ -20,8 +19,8 @@ _LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\s]*\)")
 _WORD = re.compile(r"[^\W_]+(?:(?:['’.-]|(?<=\d)[,:/](?=\d))[^\W_]+)*")
 _END = re.compile(r"(?<=[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[A-Z\d])|\n+")
 _ABBREVIATION = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St|vs|e\.g|i\.e|etc|No|Fig)\.$")
-_ITEM = re.compile(r"^\s*[-*+•]\s+\S", re.M)
-_NUMBERED_ITEM = re.compile(r"^\s*\d{1,3}[.)]\s+\S", re.M)
+ITEM = re.compile(r"^\s*[-*+•]\s+\S", re.M)
+NUMBERED_ITEM = re.compile(r"^\s*\d{1,3}[.)]\s+\S", re.M)
 _CITATION = re.compile(r"<\s*(?:snippet|cite)\s[^<>]*?ids?\s*=\s*[\"']?([^<>\"']+)", re.I)
 _PLAIN_MARKS = str.maketrans("’‘`“”„‐‑–—−", "'''\"\"\"-----")
 
@@ -76,16 +75,6 @@ def paragraphs(text: str) -> list[str]:
 def lines(text: str) -> list[str]:
     """The lines that are not blank."""
     return [line for line in visible(text).splitlines() if line.strip()]
-
-
-def bullets(text: str) -> list[Any]:
-    """List items with a mark."""
-    return _ITEM.findall(visible(text))
-
-
-def numbered_items(text: str) -> list[Any]:
-    """List items with a number."""
-    return _NUMBERED_ITEM.findall(visible(text))
 
 
 def fold(text: str) -> str:

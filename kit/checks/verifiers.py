@@ -12,7 +12,7 @@ from typing import Any
 from ..records import Part, Task
 from ..system.settings import check_names
 from .biorlhf import direction_of
-from .form import Form, Stated, directions, is_open, items, same
+from .form import Form, Stated, directions, is_open, same
 
 VERIFIERS = ("direction", "factual", "consistency", "uncertainty")
 MODES = ("brier", "outcome", "range", "behaviour")
@@ -78,11 +78,9 @@ def outcome(task: Task, stated: Stated) -> float | None:
         return None
     if task.truth.get("answerable") is False:
         return float(is_open(stated.answer))
-    scores = []
-    if task.truth.get("claims"):
-        scores.append(_directions(task, stated.answer)["share"])
-    if task.truth.get("facts"):
-        scores.append(_factual(task, stated.answer)[0])
+    ways = [_directions(task, stated.answer)["share"]] if task.truth.get("claims") else []
+    facts = [_factual(task, stated.answer)[0]] if task.truth.get("facts") else []
+    scores = [*ways, *facts]
     return sum(scores) / len(scores) if scores else None
 
 
@@ -108,7 +106,8 @@ def _direction(task: Task, answer: str) -> Score:
 
 def _factual(task: Task, answer: str) -> Score:
     """Recall times precision: what is stated beside the facts costs, so a list of guesses loses."""
-    facts, parts = task.truth["facts"], [] if is_open(answer) else items(answer)
+    facts = task.truth["facts"]
+    parts = [] if is_open(answer) else [p.strip() for p in answer.split(";") if p.strip()]
     hits = [i for i, fact in enumerate(facts) if any(same(p, fact) for p in parts)]
     beside = [p for p in parts if not any(same(p, fact) for fact in facts)]
     score = len(hits) / len(facts) * len(hits) / max(len(hits) + len(beside), 1)
