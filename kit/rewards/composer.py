@@ -190,29 +190,28 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
 
     def limits(self, task: Task) -> tuple[float, float]:
         """The lowest and the highest reward that an answer to this task can earn."""
-        parts = self._parts(task, Response(task_id=task.id, id="", text=""), [])
-        return self._limits(parts)
+        return self._limits(self._parts(task, Response(task_id=task.id, id="", text=""), []))
 
     def grade(self, task: Task, response: Response, verdicts: Iterable[Verdict]) -> Grade:
         """The reward of one answer. Verdicts on other answers are left out.
 
         score : None where nothing applies, or where too much is unknown; never 0 for unknown.
         parts : component -> its score before the weight, or None (for GDPO and for the tracker).
-        meta : low and high of each part, the details of each, the range of the reward, and
-        `excluded` (why the score is None).
+        meta : the range of the reward, the interval and the details of each part, `form_missing`,
+        and `excluded` (why the score is None).
         """
         mine = [v for v in verdicts if v.ids[:2] == (task.id, response.id)]
         parts = self._parts(task, response, mine)
         span = self._limits(parts)
         shut = self.is_shut(response)
         if shut:
-            low = high = span[0]
-            parts = {n: _at_worst(p, self.weights[n]) for n, p in parts.items()}
-        else:
-            low, high = self._limited(*self._sum(parts, ranges=False), parts, response)
-        applies = any(p.applies and self.weights[n] for n, p in parts.items())
+            # What the answer says is not looked at: each part is at its worst, and so is the sum.
+            parts = {c.name: _at_worst(parts[c.name], c.weight) for c in self.components}
+        low, high = (span[0], span[0]) if shut else self._total(parts, self.format.share(response))
+        applies = any(parts[c.name].applies and c.weight for c in self.components)
         score = pay(low, high, self.max_width * self.scale) if applies else None
         excluded = "too much is unknown" if applies else "no component applies"
+        fresh = [v for v in mine if not v.cached]  # a stored verdict costs nothing
         return Grade(
             task_id=task.id,
             response_id=response.id,
@@ -220,9 +219,15 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
             score_low=low,
             score_high=high,
             verdicts=tuple(mine),
-            usage=_usage(mine),
-            cost=math.fsum(v.cost for v in mine),
-            parts={n: _paid(p, self.max_width) for n, p in parts.items()},
+            usage={
+                "tokens_in": sum(v.tokens_in for v in fresh),
+                "tokens_out": sum(v.tokens_out for v in fresh),
+            },
+            cost=sum(v.cost for v in mine),
+            parts={
+                n: pay(p.low, p.high, self.max_width) if p.applies else None
+                for n, p in parts.items()
+            },
             meta={
                 "range": span,
                 "form_missing": shut,
@@ -235,52 +240,37 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
     def _parts(self, task: Task, response: Response, verdicts: list[Verdict]) -> dict[str, Part]:
         return {c.name: c.part(task, response, verdicts) for c in self.components}
 
-    def _sum(self, parts: Mapping[str, Part], *, ranges: bool) -> tuple[float, float]:
-        """Both ends of the weighted sum or mean, of the scores or of what they can be."""
-        used = [(w, p) for n, w in self.weights.items() if (p := parts[n]).applies and w]
-        total = sum(abs(w) for w, _ in used) if self.combine == "mean" else 1.0
-        low = high = 0.0
-        for w, p in used:
-            ends = sorted(w * x / total for x in (p.range if ranges else (p.low, p.high)))
-            low, high = low + ends[0], high + ends[1]
-        return low, high
-
-    def _limited(
-        self, low: float, high: float, parts: Mapping[str, Part], response: Response
-    ) -> tuple[float, float]:
-        """Gates, bonus, cap and scale. A gate may only lower an end, so unknown never pays."""
+    def _total(self, parts: Mapping[str, Part], share: float) -> tuple[float, float]:
+        """Both ends of the reward; share : of the format's demands that are fulfilled."""
+        low = high = total = 0.0
+        for c in self.components:
+            part = parts[c.name]
+            if part.applies:
+                # A negative weight swaps the ends.
+                ends = sorted((c.weight * part.low, c.weight * part.high))
+                low, high, total = low + ends[0], high + ends[1], total + abs(c.weight)
+        if self.combine == "mean" and total:
+            low, high = low / total, high / total
         for gate in self.gates:
             part = parts[gate.component]
-            if part.applies:
-                low = min(low, gate.to) if part.low < gate.below else low
+            # A gate only lowers an end, and closes the low one first: so unknown never pays.
+            if part.applies and part.low < gate.below:
+                low = min(low, gate.to)
                 high = min(high, gate.to) if part.high < gate.below else high
-        extra = (
-            self.format.bonus * self.format.share(response) if self.format.mode == "bonus" else 0.0
-        )
+        extra = self.format.bonus * share if self.format.mode == "bonus" else 0.0
         cap = math.inf if self.cap is None else self.cap
         return min(low + extra, cap) * self.scale, min(high + extra, cap) * self.scale
 
     def _limits(self, parts: Mapping[str, Part]) -> tuple[float, float]:
-        low, high = self._sum(parts, ranges=True)
-        low = min([low, *(g.to for g in self.gates if parts[g.component].applies)])
-        high += self.format.bonus if self.format.mode == "bonus" else 0.0
-        cap = math.inf if self.cap is None else self.cap
-        return min(low, cap) * self.scale, min(high, cap) * self.scale
+        wide = {
+            n: msgspec.structs.replace(p, low=p.range[0], high=p.range[1]) for n, p in parts.items()
+        }
+        return self._total(wide, 0.0)[0], self._total(wide, 1.0)[1]
 
 
 def _at_worst(part: Part, weight: float) -> Part:
     end = part.range[0 if weight >= 0 else 1]
     return msgspec.structs.replace(part, low=end, high=end)
-
-
-def _paid(part: Part, max_width: float) -> float | None:
-    return pay(part.low, part.high, max_width) if part.applies else None
-
-
-def _usage(verdicts: list[Verdict]) -> dict[str, int]:
-    """Tokens that were paid for these verdicts; stored ones cost nothing."""
-    paid = [v for v in verdicts if not v.cached]
-    return {k: sum(getattr(v, k) for v in paid) for k in ("tokens_in", "tokens_out")}
 
 
 @functools.cache

@@ -10,7 +10,7 @@ import msgspec
 from ..errors import DataError
 from ..records import Grade, Response, Task, Verdict, group
 from .composer import Composer, RubricComponent
-from .policies import TRIVIAL, Policy, policies
+from .policies import Policy, policies
 
 
 class Grades(list[Grade]):
@@ -102,8 +102,6 @@ def trivial(
     >>> trivial([task]).set_index("policy").loc["parrot", "reward"]
     np.float64(1.0)
     """
-    import pandas as pd
-
     from ..judging import ajudge_pairs
     from ..judging.loop import wait
 
@@ -116,24 +114,16 @@ def trivial(
     ]
     verdicts = wait(ajudge_pairs(questions, judge=judge, ledger=ledger))
     of = group((v.ids[:2], v) for v in verdicts)
-    rows = [(a, composer.grade(t, a, of.get(a.ids, ()))) for t, a in pairs]
-    frame = pd.DataFrame(
-        {
-            "policy": [str(a.source).removeprefix(TRIVIAL) for a, _ in rows],
-            "reward": [g.score for _, g in rows],
-            "low": [g.score_low for _, g in rows],
-            "high": [g.score_high for _, g in rows],
-            "example": [a.text for a, _ in rows],
-        }
-    ).astype({"reward": float})
-    table = frame.groupby("policy", sort=False).agg(
-        reward=("reward", "mean"),
-        low=("low", "mean"),
-        high=("high", "mean"),
-        tasks=("example", "size"),
-        unknown=("reward", lambda column: column.isna().sum()),
-        example=("example", "first"),
-    )
+    frame = Grades(composer.grade(t, a, of.get(a.ids, ())) for t, a in pairs).table()
+    frame["policy"] = frame["response"].str.removeprefix("trivial-")
+    frame["example"] = [a.text for _, a in pairs]
+    rows = frame.groupby("policy", sort=False)
+    table = rows[["score", "low", "high"]].mean().rename(columns={"score": "reward"})
     # The mean of the known ones alone would hide the unknown ones, or show them as 0.
     table.loc[table["high"] - table["low"] > composer.max_width * composer.scale, "reward"] = None
+    table = table.assign(
+        tasks=rows.size(),
+        unknown=rows.size() - rows["score"].count(),
+        example=rows["example"].first(),
+    )
     return table.sort_values("reward", ascending=False, na_position="first").reset_index()
