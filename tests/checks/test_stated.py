@@ -9,41 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kit
-from kit.checks import (
-    Form,
-    applicable,
-    outcome,
-    stated_confidence,
-    truth_of,
-    verifiers_of,
-    verify,
-)
+from kit.checks import MODES, Form, applicable, outcome, stated_confidence, truth_of, verify
+from kit.checks import verifiers_of as names_of
 from kit.errors import DataError
 from kit.records import Task
 from kit.rewards import Composer
 
 DATA = Path(__file__).parents[2] / "data"
+LIVER = {"subject": "liver", "direction": "up", "aliases": ["hepatic tissue"]}
+EYE = {"subject": "eye", "direction": "down"}
+CELL = {"text": "mitochondrion", "aliases": ["mitochondria"]}
+NUMBER = {"text": "46 chromosomes", "number": 46}
 UP = Task(id="up", prompt="Up?", truth={"claims": [{"subject": "ros", "direction": "up"}]})
-TWO = Task(
-    id="two",
-    prompt="Liver and eye?",
-    truth={
-        "claims": [
-            {"subject": "liver", "direction": "up", "aliases": ["hepatic tissue"]},
-            {"subject": "eye", "direction": "down"},
-        ]
-    },
-)
-FACTS = Task(
-    id="facts",
-    prompt="Which organelle, how many?",
-    truth={
-        "facts": [
-            {"text": "mitochondrion", "aliases": ["mitochondria"]},
-            {"text": "46 chromosomes", "number": 46},
-        ]
-    },
-)
+TWO = Task(id="two", prompt="Liver and eye?", truth={"claims": [LIVER, EYE]})
+FACTS = Task(id="facts", prompt="Which organelle, how many?", truth={"facts": [CELL, NUMBER]})
 OPEN = Task(id="open", prompt="When?", truth={"answerable": False})
 DEPENDS = Task(id="depends", prompt="Up?", truth={"answerable": False, "depends": True})
 
@@ -81,12 +60,6 @@ def test_the_form_is_read_or_says_what_is_wrong(text, answer, confidence):
     assert bool(s.problem) == (answer is None or confidence is None)
 
 
-def test_labels_may_have_other_names_and_no_confidence():
-    assert Form(answer="Result", confidence="Sure").read("Result: 7\nSure: 9%").confidence == 0.09
-    s = Form(confidence="").read("So.\nAnswer: 7")
-    assert (s.answer, s.confidence, s.problem) == ("7", None, "")
-
-
 ASKS = [
     (UP, 'one of up, down, unchanged, or "it depends"'),
     (TWO, 'liver: up, down or unchanged, eye: up, down or unchanged; or "it depends"'),
@@ -99,6 +72,7 @@ def test_the_question_names_the_words_that_are_read(task, words):
     assert words in Form().ask(task)
     assert Form().ask(task).endswith("Confidence: 0% to 100%")
     assert "Confidence" not in Form(confidence="").ask(task)
+    assert Form(answer="Result", confidence="").read("So.\nResult: 7").answer == "7"
 
 
 CONFIDENCES = [
@@ -170,30 +144,22 @@ SCORES = [
     (UP, "it depends", "uncertainty", -0.64),
     (OPEN, "unknown", "uncertainty", 0.6),
     (OPEN, "next May", "uncertainty", -0.64),
+    # the published confidence scores
+    (UP, "up", "outcome", 0.6),
+    (UP, "down", "outcome", 0.0),
+    (TWO, "up", "range", 1.0),
+    (OPEN, "up", "range", 0.0),
+    (UP, "up", "behaviour", 0.92),
+    (UP, "down", "behaviour", 0.0),
 ]
 
 
 @pytest.mark.parametrize(("task", "answer", "verifier", "score"), SCORES)
 def test_scores(task, answer, verifier, score):
-    part = verify(task, stated(answer), verifier)
+    mode = {"mode": verifier} if verifier in MODES else {}
+    part = verify(task, stated(answer), "uncertainty" if mode else verifier, **mode)
     assert part.value == pytest.approx(score)
     assert part.range[0] <= part.value <= part.range[1]
-
-
-MODES = [
-    ("outcome", "90%", "up", 0.8),
-    ("outcome", "99%", "down", 0.0),
-    ("range", "80%", "up", 1.0),
-    ("range", "50%", "up", 0.5),
-    ("behaviour", "90%", "up", 1.0),
-    ("behaviour", "90%", "down", 0.0),
-]
-
-
-@pytest.mark.parametrize(("mode", "confidence", "answer", "score"), MODES)
-def test_the_published_confidence_scores(mode, confidence, answer, score):
-    part = verify(UP, stated(answer, confidence), "uncertainty", mode=mode)
-    assert part.value == pytest.approx(score)
 
 
 @given(p=st.floats(0.02, 0.98), c=st.integers(0, 100))
@@ -209,12 +175,7 @@ def test_the_default_confidence_score_is_proper(p, c):
     assert mean(c) <= mean(round(100 * p)) + 1e-4
 
 
-WITHOUT_FORM = [
-    "",
-    "Up?",
-    "It is upregulated. Confidence: 99%",
-    "Answer: up\nAnswer: up\nConfidence: 9%",
-]
+WITHOUT_FORM = ["", "Up?", "It is up. Confidence: 99%", "Answer: up\nAnswer: up\nConfidence: 9%"]
 
 
 @pytest.mark.parametrize("text", WITHOUT_FORM)
@@ -263,10 +224,7 @@ def test_repetition_never_raises_a_score(parts, n):
 
 def test_prose_is_never_read():
     """ "upr" in "upregulated", "ros" in "across", "enrichment" as up: no sentence counts."""
-    texts = [
-        f"{s}\nAnswer: down\nConfidence: 90%"
-        for s in ("ros is upregulated", "enrichment across", "")
-    ]
+    texts = [f"{s}\n{stated('down')}" for s in ("ros is upregulated", "enrichment across", "")]
     for name in applicable(UP):
         assert len({verify(UP, text, name).value for text in texts}) == 1
 
@@ -292,12 +250,9 @@ def test_truths_of_biorlhf_rows(raw, wanted):
     if "facts" in brief:
         brief["facts"] = [(f["text"], f.get("number")) for f in brief["facts"]]
     assert brief == wanted
-
-
-def test_verifier_numbers_are_read_by_content():
-    claims, facts = {"claims": [1]}, {"facts": [1]}
-    assert verifiers_of(["V1", "V4"], claims) == ["direction", "uncertainty"]
-    assert verifiers_of(["V2", "V3"], facts) == ["factual", "consistency"]
+    by_content = {"claims": "direction", "facts": "factual"}
+    names = [v for key, v in by_content.items() if key in truth]
+    assert names_of(["V1", "V2", "V4"], truth) == [*names, "uncertainty"]
 
 
 def test_the_shipped_fact_answers_keep_the_form_and_their_labels():
@@ -309,9 +264,7 @@ def test_the_shipped_fact_answers_keep_the_form_and_their_labels():
     for r in rows:
         task = tasks[r["task_id"]]
         parts = [verify(task, r["response"], name) for name in applicable(task)]
-        wrong = [
-            x for p in parts for k in ("beside", "contradicting") for x in p.details.get(k, ())
-        ]
+        wrong = [p for p in parts if p.details.get("beside") or p.details.get("contradicting")]
         right = bool(outcome(task, Form().read(r["response"]))) and not wrong
         assert right == r["correct"], r["response_id"]
 
@@ -319,10 +272,7 @@ def test_the_shipped_fact_answers_keep_the_form_and_their_labels():
 # 82 rows made like BioRLHF's: 48 directions, 10 facts, 12 comparisons, 12 that depend on the mission
 PATHWAYS = "ADIPOGENESIS DNA_REPAIR RIBOSOME MYOGENESIS HYPOXIA MTORC1 GLYCOLYSIS P53".split()
 TISSUES = "liver kidney thymus eye soleus heart".split()
-KEY_FACTS = (
-    "5477 genes", "hippocampus", "kaempferol", "hindlimb unloading", "low conservation",
-    "1555 genes", "5510 genes", "soleus", "2x2x2 factorial", "12.5%",
-)  # fmt: skip
+KEY_FACTS = "5477 genes,hippocampus,kaempferol,radiation,low,1555 genes,5510,soleus,2x2x2,12.5%"
 
 
 def made_rows():
@@ -330,11 +280,10 @@ def made_rows():
         for j, _ in enumerate(TISSUES):
             way = "DOWN" if (5 * i + 3 * j) % 5 < 3 else "UP"
             yield {"pathway": f"HALLMARK_{pathway}", "direction": way}, ["V1", "V4"]
-    yield from (({"key_facts": [fact]}, ["V2", "V4"]) for fact in KEY_FACTS)
+    yield from (({"key_facts": [fact]}, ["V2", "V4"]) for fact in KEY_FACTS.split(","))
     for i in range(12):
-        ways = {
-            t: "UP" if (i + j) % 2 else "DOWN" for j, t in enumerate(TISSUES[i % 3 : i % 3 + 3])
-        }
+        tissues = TISSUES[i % 3 : i % 3 + 3]
+        ways = {t: "UP" if (i + j) % 2 else "DOWN" for j, t in enumerate(tissues)}
         yield {"tissue_directions": ways}, ["V1", "V3", "V4"]
     yield from [({"correct_behavior": "context_dependent"}, ["V3", "V4"])] * 12
 
@@ -342,7 +291,7 @@ def made_rows():
 def made_tasks():
     for n, (raw, names) in enumerate(made_rows()):
         truth = truth_of(raw)
-        truth["verifiers"] = verifiers_of(names, truth)
+        truth["verifiers"] = names_of(names, truth)
         yield Task(id=f"row-{n}", prompt="Is it up or down in this tissue?", truth=truth)
 
 
@@ -362,10 +311,6 @@ def wrong(task):
     return subjects(task, lambda c: TURN[c["direction"]]) or "up"
 
 
-def sure(task):
-    return "10%" if task.truth.get("depends") else "95%"
-
-
 def everything(task):
     both = ", ".join(f"{c['subject']}: {w}" for c in task.truth.get("claims", ()) for w in TURN)
     return both or f"{right(task)}; up; down; liver; kidney"
@@ -373,7 +318,7 @@ def everything(task):
 
 # what each way of answering earns on average, with the preset `verifiers`
 POLICIES = {
-    "right": (lambda t: stated(right(t), sure(t)), 0.93, 0.98),
+    "right": (lambda t: stated(right(t), "10%" if t.truth.get("depends") else "95%"), 0.93, 0.98),
     "wrong at 95 %": (lambda t: stated(wrong(t), "95%"), -0.45, -0.28),
     "empty": (lambda t: "", -0.45, -0.38),
     "parrot": (lambda t: t.prompt, -0.45, -0.38),
@@ -396,10 +341,5 @@ def test_what_ways_of_answering_earn_on_rows_like_biorlhf():
         scores = [composer.grade(t, a, ()).score for t, a in zip(tasks, answers, strict=True)]
         means[name] = sum(scores) / len(scores)
         assert low <= means[name] <= high, (name, means[name])
-    least = min(means.values())
-    assert {n for n, m in means.items() if m == least} >= {
-        "empty",
-        "parrot",
-        "free text",
-        "two answers",
-    }
+    least = {name for name, mean in means.items() if mean == min(means.values())}
+    assert least == {"empty", "parrot", "free text", "two answers"}
