@@ -1,0 +1,496 @@
+"""The workbench: change a judge's prompt, see what that changed, and find out whether to believe it.
+
+Every prompt is a trial. It is judged on train and dev, and never on the sealed test, which is read
+once, for the trial that was chosen. All trials are compared at once, because the more prompts you
+try, the likelier one looks better by luck.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from msgspec.structs import replace as changed
+
+from ..errors import DataError
+from ..judging import Budget, Ledger, judge, judge_of
+from ..plots import Html, forest, page
+from ..records import Verdict, fingerprint
+from ..records.tables import Results, plain, show
+from ..stats import Estimate, accuracy, agreement_difference, claim, kappa, number, together
+from ..system import paths
+from ..system.settings import nearest
+from .audit import ALL, AuditReport, audit
+from .labels import LEAST, PARTS, Row, SealedError, gathered, keep_reading, readings, rows_of, split
+from .search import examples, first_prompt, search, with_prompt
+
+BASELINE = "baseline"
+MEASURES = {"kappa": kappa, "accuracy": accuracy}
+ENOUGH = 0.8  # share of rows that a trial must judge to be chosen
+EFFECTS = ("broken", "mended", "lost", "recovered")
+WORDS = {1.0: "met", 0.0: "unmet"}
+# 30 prompts of dev and 30 of test show a gain of about .3 in agreement; fewer show next to nothing
+ADVICE = 100
+
+
+@dataclass(frozen=True, repr=False)
+class Trial:
+    """A prompt with the judge's settings. parent : the trial that it was made from.
+
+    verdicts : (n,) one for each labelled row, None where it was not judged.
+    """
+
+    name: str
+    prompt: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    parent: str | None = None
+    verdicts: tuple[Verdict | None, ...] = ()
+
+    @property
+    def values(self) -> np.ndarray:
+        """(n,) 1 met, 0 unmet, NaN unknown or not judged. A level counts as met from .5 on."""
+        known = [None if v is None else v.value for v in self.verdicts]
+        return np.array([np.nan if x is None else float(x >= 0.5) for x in known])
+
+    def diff(self, other: Trial) -> list[str]:
+        """What this prompt has less ("- ") and more ("+ ") than another one, by sentence.
+
+        >>> Trial("b", "Be strict. Read all.").diff(Trial("a", "Be kind. Read all."))
+        ['- Be kind.', '+ Be strict.']
+        """
+        texts = [t.prompt.strip() + _lines(t.settings) for t in (other, self)]
+        old, new = (re.split(r"(?<=[.!?:])\s+|\n+", text) for text in texts)
+        return [line for line in difflib.ndiff(old, new) if line[0] in "+-"]
+
+    def __repr__(self) -> str:
+        n = sum(v is not None for v in self.verdicts)
+        return f"trial {self.name!r} from {self.parent!r}: {n} of {len(self.verdicts)} rows judged"
+
+
+def _lines(settings: Mapping[str, Any]) -> str:
+    return "".join(f"\n{name} = {value}" for name, value in settings.items())
+
+
+class Flips(list[dict[str, Any]]):
+    """Verdicts that two trials do not share, broken ones first. A notebook shows them as a table."""
+
+    @property
+    def words(self) -> str:
+        """How many were broken, mended, lost and recovered."""
+        count = Counter(f["effect"] for f in self)
+        return ", ".join(f"{count[e]} {e}" for e in EFFECTS)
+
+    def __repr__(self) -> str:
+        return f"{len(self)} verdicts changed: {self.words}"
+
+    def _repr_html_(self) -> str:
+        table = show(self)._repr_html_() if self else ""
+        return f"<p>{self!r}</p>{table}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What the sealed test says. optimism : dev less test of the winner; it was chosen for its dev.
+
+    gain : of the winner over the baseline on test; `sentence` says what may be claimed.
+    """
+
+    winner: str
+    measure: str
+    dev: Estimate
+    test: Estimate
+    baseline: Estimate
+    gain: Estimate
+    optimism: float
+    readings: int
+    sentence: str
+
+    def __repr__(self) -> str:
+        luck = f"{self.measure} on dev {number(self.dev.value)}, on test {number(self.test.value)}"
+        return f"{self.sentence} (Optimism: {number(self.optimism)}; {luck}.)"
+
+
+class Workbench:
+    """Labelled answers, a judge whose prompt is changed, and the trials. See `workbench`.
+
+    rows, part (n,) and human (n,) are the labels; trials is name -> Trial; doubts row -> reason.
+    """
+
+    def __init__(
+        self,
+        labels: Any,
+        *,
+        judge: Any,
+        ledger: Ledger | str | Path | None = None,
+        prompt: str | None = None,
+        measure: str = "kappa",
+        seals: str | Path | None = None,
+        budget: Budget | None = None,
+    ):
+        if measure not in MEASURES:
+            raise DataError(f"measure is {measure!r}", where="workbench", fix="kappa or accuracy")
+        if ledger is None:
+            # without one a search would pay for the same question again and again
+            ledger = Path(tempfile.mkdtemp(prefix="kit-")) / "ledger.sqlite"
+        self.judge, self.measure, self.budget = judge, measure, budget
+        self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+        self.prompt = prompt if prompt is not None else first_prompt(judge)
+        self.seals = Path(seals) if seals else paths.runs() / "seals"
+        self.rows, self.notes = rows_of(gathered(labels))
+        self.cluster = np.array([r.cluster for r in self.rows], dtype=object)
+        self.human = np.array([r.human for r in self.rows])
+        self.part = split(self.cluster)
+        few = [p for p in PARTS if len(set(self.cluster[self.part == p])) < LEAST]
+        self.small = f"fewer than {LEAST} prompts fall into {', '.join(few)}" if few else ""
+        if few:
+            self.part[:] = "dev"
+            self.notes.append(
+                f"{self.small}: all rows are compared, there is no search and no sealed test"
+            )
+        self.trials: dict[str, Trial] = {}
+        self.doubts: dict[int, str] = {}
+
+    # -- trials
+    def try_(
+        self, name: str, prompt: str | None = None, *, parent: str = BASELINE, **settings: Any
+    ) -> Trial:
+        """Judge train and dev with this prompt and keep the result as a trial.
+
+        prompt : default the parent's. settings : options of the judge (how="one", temperature=1),
+        or judge= another judge; votes=n; panel=[trials]; escalate=[cheap trial, strong trial];
+        reword={criterion: new text}. The same trial again costs nothing.
+        """
+        if name != BASELINE and BASELINE not in self.trials:
+            self.try_(BASELINE)
+        origin = None if name == BASELINE else self.trial(parent)
+        prompt = prompt if prompt is not None else origin.prompt if origin else self.prompt
+        trial = Trial(name, prompt, settings, origin and origin.name, (None,) * len(self.rows))
+        old = self.trials.get(name)
+        if old is not None and (old.prompt, old.settings) != (prompt, settings):
+            raise DataError(
+                "there is another trial of this name", where=name, fix="give it a name of its own"
+            )
+        if old is None:
+            self.trials[name] = self._judged(trial, self.part != "test")
+        return self.trials[name]
+
+    def trial(self, name: str) -> Trial:
+        """A trial by its name; the baseline is judged at its first use."""
+        if name == BASELINE and name not in self.trials:
+            return self.try_(BASELINE)
+        if name not in self.trials:
+            hint = nearest(name, self.trials)
+            raise DataError(f"there is no trial {name!r}", where="workbench", fix=hint)
+        return self.trials[name]
+
+    def _judged(self, trial: Trial, pick: np.ndarray) -> Trial:
+        places = np.flatnonzero(pick)
+        verdicts = self.ask(self.judge_of(trial), [self.rows[i] for i in places], trial.settings)
+        new = dict(zip(places, verdicts, strict=True))
+        rows = tuple(new.get(i, v) for i, v in enumerate(trial.verdicts))
+        return replace(trial, verdicts=rows)
+
+    def judge_of(self, trial: Trial) -> Any:
+        """The judge of a trial."""
+        s = {k: v for k, v in trial.settings.items() if k != "reword"}
+        for kind in ("panel", "escalate"):
+            if kind in s:
+                members = [self.judge_of(self.trial(name)) for name in s.pop(kind)]
+                return judge_of({kind: members, **s})
+        votes, base = s.pop("votes", None), s.pop("judge", self.judge)
+        mapping = with_prompt(base, trial.prompt, **s)
+        return mapping if votes is None else judge_of({"votes": mapping, "n": votes})
+
+    def ask(
+        self, judge_: Any, rows: Sequence[Row], settings: Mapping[str, Any] = {}
+    ) -> list[Verdict]:
+        """The verdict on each row. All criteria of an answer go out together, whoever asks."""
+        new = settings.get("reword", {})
+        texts = {c.text for row in self.rows for c in row.task.criteria}
+        for text in new:
+            if text not in texts:
+                raise DataError("no criterion has this text", where=text, fix=nearest(text, texts))
+        tasks = {row.task.id: row.task for row in rows}
+        for name, task in tasks.items():
+            criteria = tuple(changed(c, text=new.get(c.text, c.text)) for c in task.criteria)
+            tasks[name] = changed(task, criteria=criteria)
+        answers = {row.response.ids: row.response for row in rows}
+        verdicts = judge(
+            list(tasks.values()),
+            list(answers.values()),
+            judge=judge_,
+            ledger=self.ledger,
+            budget=self.budget,
+        )
+        by_ids = {v.ids: v for v in verdicts}
+        return [by_ids[(*row.response.ids, row.criterion.id)] for row in rows]
+
+    def doubt(self, row: int, who: str, why: str) -> None:
+        """Leave a label of train or dev out of every number. who : whose doubt it is."""
+        if self.part[row] == "test":
+            raise DataError("this row belongs to the sealed test", where=f"row {row}")
+        self.doubts[row] = f"{who}: {why}"
+
+    def labels(self) -> np.ndarray:
+        """(n,) labels, NaN where somebody doubts one."""
+        labels = self.human.copy()
+        labels[list(self.doubts)] = np.nan
+        return labels
+
+    search, examples = search, examples
+
+    # -- what came of them
+    def agreement(self, name: str, part: str = "dev") -> Estimate:
+        """The measure of a trial on a part, with its interval over prompts."""
+        return self._agreement(self.trial(name), part)
+
+    def _agreement(self, trial: Trial, part: str) -> Estimate:
+        pick = self.part == part
+        columns = (trial.values[pick], self.labels()[pick])
+        return MEASURES[self.measure](*columns, cluster=self.cluster[pick])
+
+    def _gain(self, new: np.ndarray, old: np.ndarray, part: str) -> Estimate:
+        pick = self.part == part
+        columns = (x[pick] for x in (new, old, self.labels()))
+        return agreement_difference(*columns, cluster=self.cluster[pick], measure=self.measure)
+
+    def table(self) -> Any:
+        """One row a trial, the best on dev first; a DataFrame.
+
+        The difference to the baseline is paired by row, and its intervals hold for all trials at
+        once. judged : share of dev with a known verdict. $ and tokens : what judging took, also
+        where the verdicts came from the ledger.
+        """
+        import pandas as pd
+
+        base, dev = self.trial(BASELINE).values, self.part == "dev"
+        others = {n: t for n, t in self.trials.items() if n != BASELINE}
+        gains = together({n: self._gain(t.values, base, "dev") for n, t in others.items()})
+        rows = []
+        for name in self.ranked():
+            t = self.trials[name]
+            cost, tokens = self._paid(t)
+            on = {p: str(self.agreement(name, p)) for p in ("dev", "train") if p in self.part}
+            rows.append(
+                {
+                    "trial": name,
+                    **{f"{self.measure} on {p}": text for p, text in on.items()},
+                    "more than the baseline": str(gains.get(name, "")),
+                    "judged": f"{np.mean(~np.isnan(t.values[dev])):.0%}",
+                    "$ per 1000": f"{1000 * cost:.3f}",
+                    "tokens": round(tokens),
+                    "from": t.parent or "",
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def _paid(self, trial: Trial) -> tuple[float, float]:
+        """Mean dollars and tokens of a verdict. Verdicts from the ledger come free; it knows."""
+        verdicts = [v for v in trial.verdicts if v is not None]
+        stored = self.ledger.get([v.key for v in verdicts if v.key])
+        rows = [stored.get(v.key or "", v) for v in verdicts]
+        tokens = np.mean([v.tokens_in + v.tokens_out for v in rows])
+        return float(np.mean([v.cost for v in rows])), float(tokens)
+
+    def ranked(self) -> list[str]:
+        """The trials, the best on dev first; of equal ones the earlier."""
+        values = {n: self.agreement(n).value for n in self.trials}
+        return sorted(values, key=lambda n: -np.nan_to_num(values[n], nan=-9))
+
+    def choose(self) -> str:
+        """The best trial on dev among those that judge at least 80 % of it."""
+        dev = self.part == "dev"
+        able = [n for n, t in self.trials.items() if np.mean(~np.isnan(t.values[dev])) >= ENOUGH]
+        return next((n for n in self.ranked() if n in able), BASELINE)
+
+    def answers(self, name: str) -> Any:
+        """What a trial says of each row of train and dev, beside people's label; a DataFrame."""
+        import pandas as pd
+
+        t = self.trial(name)
+        rows = [
+            {
+                "row": int(i),
+                "part": self.part[i],
+                "kind": self.rows[i].task.kind or "",
+                "criterion": self.rows[i].criterion.text,
+                "answer": self.rows[i].response.text,
+                "people": WORDS[self.human[i]],
+                "verdict": WORDS.get(t.values[i], "unknown"),
+                "reason": t.verdicts[i].reason or "",  # type: ignore[union-attr]
+            }
+            for i in np.flatnonzero(self.part != "test")
+        ]
+        return pd.DataFrame(rows)
+
+    def flips(self, old: str, new: str) -> Flips:
+        """Verdicts on train and dev that changed from one trial to another, with both reasons.
+
+        effect : "broken" (right before, wrong now), "mended", "lost" (unknown now), "recovered".
+        """
+        before, now = self.answers(old), self.answers(new)
+        both = now.rename(columns={"verdict": "now", "reason": "reason now"})
+        both.insert(6, "before", before["verdict"])
+        both.insert(8, "reason before", before["reason"])
+        effect = np.where(both["now"] == both["people"], "mended", "broken")
+        effect = np.where(both["before"] == "unknown", "recovered", effect)
+        both.insert(0, "effect", np.where(both["now"] == "unknown", "lost", effect))
+        rows = both[both["before"] != both["now"]].to_dict("records")
+        return Flips(sorted(rows, key=lambda f: EFFECTS.index(f["effect"])))
+
+    def wrong(self, name: str) -> Any:
+        """The rows of train and dev on which a trial and people disagree; a DataFrame."""
+        rows = self.answers(name)
+        return rows[(rows["verdict"] != rows["people"]) & (rows["verdict"] != "unknown")]
+
+    # -- the sealed test
+    def need_parts(self, what: str) -> None:
+        """DataError where there are too few prompts for train, dev and test."""
+        if self.small:
+            n = len(set(self.cluster))
+            raise DataError(
+                f"{self.small}; there are {n} prompts with labels",
+                where=what,
+                fix=f"label answers to {ADVICE} prompts or more (30 show gains above .3 only); "
+                "until then table() compares all rows, with its interval",
+            )
+
+    def test(self, name: str | None = None, *, unseal: bool = False) -> Reading:
+        """Judge the sealed test with a trial (default: the chosen one) and the baseline, once.
+
+        The same question again returns the stored reading. Another question on a row that was read
+        raises SealedError; unseal=True reads it all the same, and the sentence says how often.
+        """
+        self.need_parts("test")
+        new, old = self.trial(name or self.choose()), self.trial(BASELINE)
+        ids = sorted(self.rows[i].id for i in np.flatnonzero(self.part == "test"))
+        about = [[t.prompt, plain(t.settings)] for t in (new, old)]
+        request = fingerprint([ids, self.measure, str(self.judge), about])
+        earlier = readings(self.seals, ids)
+        for old_reading in earlier:
+            if old_reading["request"] == request:
+                return _reading(old_reading["result"])
+        if earlier and not unseal:
+            raise SealedError(
+                f"this test was read before, on {earlier[-1]['at']}, for another question",
+                where=str(self.seals),
+                fix="report the first reading, label new rows, or pass unseal=True and say so",
+            )
+        new, old = (self._judged(t, self.part == "test") for t in (new, old))
+        dev, test = self._agreement(new, "dev"), self._agreement(new, "test")
+        gain = self._gain(new.values, old.values, "test")
+        # who is silent where it would be wrong gains nothing: unknown as disagreement, too
+        filled = (np.where(np.isnan(t.values), 1 - self.human, t.values) for t in (new, old))
+        gain = min(gain, self._gain(*filled, "test"), key=lambda e: np.nan_to_num(e.low, nan=-9))
+        sentence = claim(gain, self.measure, new=new.name, old="the baseline")
+        if new.name == BASELINE:
+            sentence = "The baseline was the best on dev: there is nothing to claim."
+        n = len(earlier) + 1
+        if n > 1:
+            sentence += f" The test was read {n} times: this is no sealed result."
+        reading = Reading(
+            winner=new.name,
+            measure=self.measure,
+            dev=dev,
+            test=test,
+            baseline=self._agreement(old, "test"),
+            gain=gain,
+            optimism=dev.value - test.value,
+            readings=n,
+            sentence=sentence,
+        )
+        keep_reading(self.seals, request, ids, asdict(reading))
+        return reading
+
+    def attack(
+        self, *names: str, answers: int = 20, changes: Sequence[str] | None = None
+    ) -> dict[str, AuditReport]:
+        """Audit trials on the same answers: is a better prompt easier to fool?
+
+        answers : how many of train (of all, in a small set) that people failed, the first ones.
+        changes : names of attacks (default: all attacks and steps).
+        """
+        part = "dev" if self.small else "train"
+        failed = [r for r, p in zip(self.rows, self.part, strict=True) if p == part and not r.human]
+        rows = {r.response.ids: r for r in failed}
+        few = list(rows.values())[:answers]
+        tasks = {r.task.id: r.task for r in few}
+        chosen = changes or [n for n in ALL if ALL[n].kind != "bias"]
+        return Results(
+            {
+                name: audit(
+                    self.judge_of(self.trial(name)),
+                    list(tasks.values()),
+                    [r.response for r in few],
+                    names=chosen,
+                    ledger=self.ledger,
+                    budget=self.budget,
+                    progress=False,
+                )
+                for name in names
+            }
+        )
+
+    # -- to keep and to look at
+    def export(self, path: str | Path, name: str | None = None) -> Path:
+        """Write the prompt of a trial (default: the chosen one) as the one prompt file.
+
+        `kit judge --prompt FILE`, `{"endpoint": MODEL, "prompt": FILE}` and training read it. Other
+        settings of the trial are options of the judge and are not in it.
+        """
+        trial = self.trial(name or self.choose())
+        if {"panel", "escalate"} & trial.settings.keys():
+            raise DataError("this trial has several prompts", where=trial.name, fix="export each")
+        return paths.write(path, trial.prompt.strip() + "\n")
+
+    def plot(self, **options: Any) -> Any:
+        """The agreement of all trials on dev, with intervals."""
+        rows = {n: self.agreement(n) for n in self.ranked()}
+        return forest(rows, **{"title": "Trials on dev", "x": self.measure, **options})
+
+    def views(self) -> dict[str, Callable[[], Html]]:
+        """What `kit.plots.explore` offers: the trials, and of each its flips and its mistakes."""
+        views = {"trials": lambda: Html(self._repr_html_())}
+        for name, t in self.trials.items():
+            if t.parent:
+                views[f"{t.parent} to {name}"] = lambda t=t: Html(self._change(t))
+            views[f"wrong: {name}"] = lambda name=name: _table(self.wrong(name))
+        return views
+
+    def _change(self, t: Trial) -> str:
+        import html
+
+        lines = html.escape("\n".join(t.diff(self.trials[t.parent or BASELINE])))
+        flips = self.flips(t.parent or BASELINE, t.name)._repr_html_()
+        return f"<pre style='white-space:pre-wrap'>{lines}</pre>{flips}"
+
+    def page(self, path: str | Path) -> Path:
+        """All views as one self-contained HTML page."""
+        blocks: list[Any] = list(self.notes)
+        for name, draw in self.views().items():
+            blocks += [Html("<hr>"), name, draw()]
+        return page("Judge workbench", blocks, path=path)
+
+    def _repr_html_(self) -> str:
+        return _table(self.table()).text if self.trials else f"<p>{self!r}</p>"
+
+    def __repr__(self) -> str:
+        count = {p: int((self.part == p).sum()) for p in PARTS}
+        notes = "".join(f"; {note}" for note in self.notes)
+        return f"Workbench: {len(self.rows)} labels, {count}, {len(self.trials)} trials{notes}"
+
+
+def _table(frame: Any) -> Html:
+    return Html(show(frame, limit=400)._repr_html_())
+
+
+def _reading(result: Mapping[str, Any]) -> Reading:
+    made = {k: Estimate(**v) if isinstance(v, dict) else v for k, v in result.items()}
+    return Reading(**made)
