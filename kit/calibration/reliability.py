@@ -23,7 +23,7 @@ APART = 0.1  # no line is drawn across so wide a stretch of confidences without 
 class LogisticTest(Shown):
     """Is logit(accuracy) = intercept + slope * logit(confidence) with intercept 0 and slope 1?
 
-    p_value : of both together, NaN below five clusters. intercept, slope : one Newton step from (0,
+    p_value : of both together, NaN when rows are worth fewer than four clusters. intercept, slope : one Newton step from (0,
     1). A slope below 1 means that the confidences are too extreme.
     """
 
@@ -60,13 +60,13 @@ def logistic_test(
     p_value = float(special.chdtrc(k, step @ score.sum(0)))
     if x.cluster is not None:
         by = np.column_stack([np.bincount(x.cluster, column) for column in score.T])
-        c, centre = len(by), by.mean(0)
-        if c < k + 3:
-            p_value = math.nan
-        else:
-            inner = np.linalg.pinv((by - centre).T @ (by - centre) / (c - 1))
-            distance = c * float(centre @ inner @ centre) * (c - k) / (k * (c - 1))
-            p_value = max(p_value, float(special.fdtrc(k, c - k, distance)))
+        size, mid = np.bincount(x.cluster), by.mean(0)
+        # clusters of unequal size are worth fewer equal ones (Kish), and so are their degrees
+        c, left = len(by), len(x.conf) ** 2 / float(size @ size) - k
+        inner = np.linalg.pinv((by - mid).T @ (by - mid) / max(c - 1, 1))
+        distance = c * float(mid @ inner @ mid) * left / (k * (left + k - 1))
+        clustered = float(special.fdtrc(k, left, distance)) if left >= 2 else math.nan
+        p_value = max(clustered, p_value)
     return LogisticTest(p_value, float(step[0]), 1 + float(step[1] if k > 1 else 0))
 
 
@@ -147,7 +147,7 @@ class Reliability(Shown):
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {
-            **self.ece.as_dict(),
+            "ece": self.ece.as_dict(),
             "mce": self.mce.value,
             "brier": self.brier.value,
             "smece": self.smece,

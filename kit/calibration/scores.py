@@ -182,12 +182,12 @@ def risk_coverage(
     order, n = np.argsort(at, kind="stable"), len(x.conf)
     wrong = (np.bincount(at, 1 - x.correct) / count)[at][order]
     rank = np.arange(1, n + 1)
-    risk, error = np.cumsum(wrong) / rank, 1 - x.correct[order]
+    risk = np.cumsum(wrong) / rank
     value = float(risk.mean())
-    # a row adds to the risk at its own rank and at all later ones
+    # a row adds to the risk at its own rank and at all later ones; of tied rows, the mean counts
     later = [np.cumsum(v[::-1])[::-1] for v in (1 / rank, risk / rank)]
-    psi = np.empty(n)
-    psi[order] = (risk - value + error * later[0] - later[1]) / n
+    risk_of, weight, less = (np.bincount(at[order], v) / count for v in (risk, *later))
+    psi = (risk_of[at] - value + (1 - x.correct) * weight[at] - less[at]) / n
     psi -= psi.mean()
     area = interval(value, psi, x.cluster, method="AURC", bounds=UNIT, missing=x.missing)
     last = np.cumsum(count) - 1

@@ -31,7 +31,9 @@ class Sample:
     weight: np.ndarray
 
 
-def sample(rng: np.random.Generator, clusters: int, likeness: float, *, rate: float = 0.0) -> Sample:
+def sample(
+    rng: np.random.Generator, clusters: int, likeness: float, *, rate: float = 0.0
+) -> Sample:
     """Clusters of 1 to 60 rows (log-uniform); rate shifts the share of right rows."""
     size = np.exp(rng.uniform(0, math.log(60.99), clusters)).astype(int)
     cluster = np.repeat(np.arange(clusters), size)
@@ -49,9 +51,7 @@ def sample(rng: np.random.Generator, clusters: int, likeness: float, *, rate: fl
     labelled = rng.random(clusters)[cluster] < 0.5
     weight = rng.choice([1.0, 2.0, 3.0], len(cluster))
     label = np.where(labelled, y, np.nan)
-    return Sample(
-        cluster, y, judge, second, np.round(truth, 2), bold, new, old, label, weight
-    )
+    return Sample(cluster, y, judge, second, np.round(truth, 2), bold, new, old, label, weight)
 
 
 STATISTICS: dict[str, Callable[[Sample], stats.Estimate]] = {
@@ -61,15 +61,17 @@ STATISTICS: dict[str, Callable[[Sample], stats.Estimate]] = {
     "kappa": lambda s: stats.kappa(s.judge, s.y, cluster=s.cluster),
     "difference": lambda s: stats.difference(s.new, s.old, cluster=s.cluster),
     "difference of shares": lambda s: stats.difference(s.judge, s.second, cluster=s.cluster),
-    "kappa difference": lambda s: stats.agreement_difference(s.judge, s.second, s.y, cluster=s.cluster),
+    "kappa difference": lambda s: stats.agreement_difference(
+        s.judge, s.second, s.y, cluster=s.cluster
+    ),
     "auroc": lambda s: stats.auroc(s.conf, s.y, cluster=s.cluster),
     "brier": lambda s: calibration.brier(s.bold, s.y, cluster=s.cluster),
     "brier difference": lambda s: calibration.brier(s.bold, s.y, against=s.conf, cluster=s.cluster),
     "overconfidence": lambda s: calibration.overconfidence(s.bold, s.y, cluster=s.cluster),
     "ece": lambda s: calibration.ece(s.bold, s.y, cluster=s.cluster, bins=10, draws=200).debiased,
-    "ece of a calibrated model": lambda s: calibration.ece(
-        s.conf, s.y, cluster=s.cluster, bins=10, draws=200
-    ).debiased,
+    "ece of a calibrated model": lambda s: (
+        calibration.ece(s.conf, s.y, cluster=s.cluster, bins=10, draws=200).debiased
+    ),
     "aurc": lambda s: calibration.risk_coverage(s.conf, s.y, cluster=s.cluster).aurc,
     "corrected": lambda s: stats.corrected(s.judge, s.label, design="random", cluster=s.cluster),
     "rubric score by labels": lambda s: stats.corrected(
