@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kit.records import Criterion, Response, Task, Verdict, unknown
+import kit
+from kit.records import Response, Task, Verdict, group, unknown
 from kit.rewards import Composer, citation_part, claim_criteria, parse
 
 DATA = Path(__file__).parents[2] / "data"
@@ -118,19 +119,15 @@ SCORES = [
 ]
 
 
-def verdicts(values, uncited=2):
-    support, relevant, needs = values
-    rows = [
-        ("cite:1:support", support),
-        ("cite:1:relevant", relevant),
-        (f"cite:{uncited}:needs", needs),
-    ]
-    status = {0.0: "unmet", 1.0: "met", 0.5: "level"}
-    return [
-        Verdict(task_id="t", response_id="r", criterion_id=i, status=status[v], value=v)
-        for i, v in rows
-        if v is not None
-    ]
+def verdict(name, value, task_id="t", response_id="r"):
+    status = {0.0: "unmet", 1.0: "met", 0.5: "level"}[value]
+    ids = {"task_id": task_id, "response_id": response_id, "criterion_id": name}
+    return Verdict(**ids, status=status, value=value)
+
+
+def verdicts(values):
+    names = ("cite:1:support", "cite:1:relevant", "cite:2:needs")
+    return [verdict(n, v) for n, v in zip(names, values, strict=True) if v is not None]
 
 
 @pytest.mark.parametrize(("text", "values", "f1", "ids"), SCORES)
@@ -151,69 +148,42 @@ def test_a_judge_that_fails_pays_nothing(text):
     assert grade.score is None
 
 
-levels = st.sampled_from([0.0, 0.5, 1.0])
+LEVELS = st.sampled_from([0.0, 0.5, 1.0])
+BINARY = st.sampled_from([0.0, 1.0])
 
 
 @settings(deadline=None)
-@given(
-    st.tuples(levels, levels.filter(lambda x: x != 0.5), st.sampled_from([0.0, 1.0])),
-    st.integers(0, 2),
-)
+@given(st.tuples(LEVELS, BINARY, BINARY), st.integers(0, 2))
 def test_a_verdict_that_becomes_unknown_never_raises_the_citation_score(values, lost):
-    before = citation_part(TASK, answer(FILLED), verdicts(values))
-    after = citation_part(
-        TASK, answer(FILLED), [v for i, v in enumerate(verdicts(values)) if i != lost]
-    )
+    rows = verdicts(values)
+    before = citation_part(TASK, answer(FILLED), rows)
+    after = citation_part(TASK, answer(FILLED), rows[:lost] + rows[lost + 1 :])
     assert after.low <= before.low <= before.high <= after.high
 
 
-def labelled():
-    """The shipped citation tasks and answers, with their labels as verdicts."""
-    tasks = {}
-    for line in (DATA / "citations.jsonl").read_text("utf-8").splitlines():
-        row = json.loads(line)
-        kinds = (("p", 1.0, row["positive_rubrics"]), ("n", -1.0, row["negative_rubrics"]))
-        criteria = [
-            Criterion(id=f"{kind}{i}", text=c["description"], weight=w)
-            for kind, w, rows in kinds
-            for i, c in enumerate(rows, 1)
-        ]
-        tasks[row["task_id"]] = Task(
-            id=row["task_id"],
-            prompt=row["prompt"],
-            sources=row["sources"],
-            criteria=tuple(criteria),
-        )
-    for line in (DATA / "citation_answers.jsonl").read_text("utf-8").splitlines():
-        row = json.loads(line)
-        response = Response(task_id=row["task_id"], id=row["response_id"], text=row["response"])
-        yield tasks[row["task_id"]], response, row
-
-
-def label_verdicts(task, response, row):
-    by_text = {c["text"]: c for c in row["claims"]} | {u["text"]: u for u in row["uncited"]}
-    names = {"full": 1.0, "partial": 0.5, "none": 0.0}
+def labels(task, response):
+    """The labels of an answer's claims as verdicts."""
+    rows = response.meta["claims"] + response.meta["uncited"]
+    by_text = {row["text"]: row for row in rows}
+    shares = {"full": 1.0, "partial": 0.5, "none": 0.0}
     for q in claim_criteria(task, response):
-        label = by_text[q.meta["claim"]]
-        kind = q.id.rpartition(":")[2]
-        value = {
-            "support": names.get(label.get("support"), 0.0),
-            "relevant": float(label.get("relevant", False)),
-            "needs": float(label.get("needs_citation", False)),
-        }[kind]
-        status = {0.0: "unmet", 1.0: "met"}.get(value, "level")
-        yield Verdict(
-            task_id=task.id, response_id=response.id, criterion_id=q.id, status=status, value=value
+        row, kind = by_text[q.meta["claim"]], q.id.rpartition(":")[2]
+        name = {"support": "support", "relevant": "relevant", "needs": "needs_citation"}[kind]
+        value = float(shares.get(row.get(name), row.get(name) is True))
+        yield verdict(q.id, value, task_id=task.id, response_id=response.id)
+
+
+def test_the_shipped_answers_rank_by_their_citations_and_their_rubrics():
+    tasks = kit.load(DATA / "citations.jsonl").joined(kit.load(DATA / "citation_answers.jsonl"))
+    by_id = {t.id: t for t in tasks.tasks}
+    claims = [v for r in tasks.responses for v in labels(by_id[r.task_id], r)]
+    reward = {"preset": "refiner", "instance_rubrics_only": True, "max_width": 10.0}
+    grades = kit.grade(tasks, [*tasks.verdicts, *claims], reward=reward)
+    assert len(grades) == 112
+    for part in ("citations", "rubric"):
+        by_source = group(
+            (r.source, g.parts[part]) for r, g in zip(tasks.responses, grades, strict=True)
         )
-
-
-def test_the_shipped_answers_rank_by_their_citations():
-    scores = {}
-    for task, response, row in labelled():
-        part = citation_part(task, response, label_verdicts(task, response, row))
-        scores.setdefault(row["source"], []).append(part.value)
-    mean = {source: sum(x) / len(x) for source, x in scores.items()}
-    assert sum(map(len, scores.values())) == 112
-    assert mean["good"] > 0.95
-    assert mean["middling"] < mean["good"] - 0.2
-    assert max(mean["bad"], mean["attack"]) < mean["middling"]
+        mean = {source: sum(x) / len(x) for source, x in by_source.items()}
+        assert mean["good"] > 0.95 and mean["middling"] < mean["good"] - 0.2
+        assert max(mean["bad"], mean["attack"]) < mean["middling"]
