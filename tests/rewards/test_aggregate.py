@@ -3,21 +3,13 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reward_cases import verdict
 
 from kit.errors import DataError
-from kit.records import Criterion, Verdict, unknown
+from kit.records import Criterion, unknown
 from kit.rewards import aggregate
 
 HOWS = ("mean", "flip", "net", "signed", "open_instruct")
-
-
-def verdict(name, value, **more):
-    if value is None:
-        return unknown("t", "r", name, "parse")
-    status = {0.0: "unmet", 1.0: "met"}.get(value, "level")
-    return Verdict(
-        task_id="t", response_id="r", criterion_id=name, status=status, value=value, **more
-    )
 
 
 def score(weights, values, how, **options):

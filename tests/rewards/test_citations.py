@@ -6,19 +6,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reward_cases import TASK, answer, verdict
 
 import kit
-from kit.records import Response, Task, Verdict, group, unknown
+from kit.records import group, unknown
 from kit.rewards import Composer, citation_part, claim_criteria, parse
 
 DATA = Path(__file__).parents[2] / "data"
-TASK = Task(
-    id="t", prompt="Why is it wet?", sources={"a": "It rains.", "b, c": "x", "b": "It snows."}
-)
-
-
-def answer(text):
-    return Response(task_id="t", id="r", text=text)
 
 
 def claims(text):
@@ -117,12 +111,6 @@ SCORES = [
     (INVENTED, (None, None, None), 0.0, 0.0),
     (PLAIN, (None, None, 0.0), 0.0, 0.0),
 ]
-
-
-def verdict(name, value, task_id="t", response_id="r"):
-    status = {0.0: "unmet", 1.0: "met", 0.5: "level"}[value]
-    ids = {"task_id": task_id, "response_id": response_id, "criterion_id": name}
-    return Verdict(**ids, status=status, value=value)
 
 
 def verdicts(values):

@@ -2,55 +2,34 @@
 
 import json
 import math
-from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reward_cases import BAD, CITED, CLAIMS, GOOD, PLAIN, STATIC, TASK, answer, verdict
 
 import kit
 from kit.errors import DataError
-from kit.records import Criterion, Response, Task, Verdict, unknown
-from kit.rewards import Composer, aggregate, grade, presets, static_criteria
-
-BIORLHF = Path(__file__).parents[2] / ".." / "shared" / "data" / "biorlhf"
-GOOD = Criterion(id="p1", text="good")
-BAD = Criterion(id="n1", text="bad", weight=-1)
-TASK = Task(id="t", prompt="Why?", criteria=(GOOD, BAD), sources={"a": "It rains."})
-PLAIN = Task(id="t", prompt="Why?", criteria=(GOOD, BAD))
-CITED = "<answer><snippet id=a>It rains.</snippet></answer>"
-STATIC = [c.id for c in static_criteria("all")]
-CLAIMS = ["cite:1:support", "cite:1:relevant"]
-
-
-def answer(text=CITED):
-    return Response(task_id="t", id="r", text=text)
-
-
-def verdict(name, value=1.0, **more):
-    if value is None:
-        return unknown("t", "r", name, "parse")
-    status = {0.0: "unmet", 1.0: "met"}.get(value, "level")
-    return Verdict(
-        task_id="t", response_id="r", criterion_id=name, status=status, value=value, **more
-    )
+from kit.records import Criterion, Task, unknown
+from kit.rewards import Composer, aggregate, grade, presets
 
 
 def verdicts(p1=1.0, n1=0.0, static=0.0, claims=1.0):
-    return [
-        verdict("p1", p1),
-        verdict("n1", n1),
-        *(verdict(i, static) for i in STATIC),
-        *(verdict(i, claims) for i in CLAIMS),
-    ]
+    values = {"p1": p1, "n1": n1, **dict.fromkeys(STATIC, static), **dict.fromkeys(CLAIMS, claims)}
+    return [verdict(name, value) for name, value in values.items()]
 
 
 def score(config, vs, text=CITED, task=TASK):
     return Composer.from_config(config).grade(task, answer(text), vs).score
 
 
-# S is the rubric's score, C the citation score
+GATE = {"component": "citations", "below": 0.5, "to": 0.1}
+GATED = {"components": [{"kind": "rubric"}, {"kind": "citations", "weight": 0}], "gates": [GATE]}
 FORMULAS = [
+    (GATED, verdicts(), 1.0),
+    (GATED, verdicts(claims=0.0), 0.1),
+    (GATED, verdicts(claims=None), None),
     ("rubric", verdicts(), 1.0),
     ("rubric", verdicts(n1=1.0), 0.0),
     ("rlvr", verdicts(n1=1.0), 0.5),
@@ -89,22 +68,16 @@ def test_the_verifiers_that_apply_are_averaged():
     assert (none.score, none.meta["excluded"]) == (None, "no component applies")
 
 
-@pytest.mark.skipif(
-    not BIORLHF.exists(), reason="the real files are not here (../shared/data/biorlhf)"
-)
-def test_rewards_of_the_five_published_files():
+def test_rewards_of_the_five_published_files(shared_data):
     """sum w s / sum w over the stored verifier scores gives the stored rewards to 1e-12."""
     weights = {"V1": 0.35, "V2": 0.30, "V3": 0.15, "V4": 0.20}
-    files = sorted(BIORLHF.glob("grpo_*eval*.json"))
+    files = sorted((shared_data / "biorlhf").glob("grpo_*eval*.json"))
     assert len(files) == 5
     for path in files:
         for row in json.loads(path.read_text("utf-8"))["per_sample"]:
             stored = row["verifier_scores"]
             criteria = [Criterion(id=v, text=v, weight=weights[v]) for v in stored]
-            vs = [
-                Verdict(task_id="t", response_id="r", criterion_id=v, status="level", value=s)
-                for v, s in stored.items()
-            ]
+            vs = [verdict(v, s) for v, s in stored.items()]
             assert aggregate(criteria, vs).value == pytest.approx(row["total_reward"], abs=1e-12)
 
 
@@ -176,38 +149,24 @@ def test_what_must_be_judged():
     assert [c.id for c in composer.criteria(TASK, answer())] == ["p1", "n1", *STATIC, *CLAIMS]
     assert Composer.from_config("rubric").questions(TASK, answer()) == ()
     # a task that holds the questions already (as a trainer passes it) is graded alike
-    augmented = kit.Task(
-        id="t", prompt="Why?", sources=TASK.sources, criteria=composer.criteria(TASK, answer())
-    )
+    augmented = msgspec.structs.replace(TASK, criteria=composer.criteria(TASK, answer()))
     assert score("refiner", verdicts(), task=augmented) == score("refiner", verdicts())
 
 
-OTHER = [
-    ({"mode": "bonus", "answer_block": True, "bonus": 0.5}, CITED, 1.5),
-    ({"mode": "bonus", "answer_block": True, "bonus": 0.5}, "It rains.", 1.0),
-    ({"mode": "bonus", "answer_block": True, "pattern": "rains"}, "It rains.", 1.05),
+BONUS = {"mode": "bonus", "answer_block": True, "bonus": 0.5}
+FORMATS = [
+    (BONUS, CITED, 1.5),
+    (BONUS, "It rains.", 1.0),
+    ({**BONUS, "pattern": "rains"}, "It rains.", 1.25),
     ({"mode": "gate", "pattern": r"rains\.$"}, "It rains.", 1.0),
     ({"mode": "gate", "pattern": r"rains\.$"}, "It snows.", -1.0),
     ({"mode": "off", "answer_block": True}, "It rains.", 1.0),
 ]
 
 
-@pytest.mark.parametrize(("form", "text", "wanted"), OTHER)
+@pytest.mark.parametrize(("form", "text", "wanted"), FORMATS)
 def test_format_bonus_and_pattern(form, text, wanted):
     assert score({"preset": "rubric", "format": form}, verdicts(), text) == pytest.approx(wanted)
-
-
-GATES = [(1.0, 1.0), (0.0, 0.1), (None, None)]
-
-
-@pytest.mark.parametrize(("claims", "wanted"), GATES)
-def test_a_gate_limits_the_reward(claims, wanted):
-    gate = {"component": "citations", "below": 0.5, "to": 0.1}
-    config = {
-        "components": [{"kind": "rubric"}, {"kind": "citations", "weight": 0}],
-        "gates": [gate],
-    }
-    assert score(config, verdicts(claims=claims)) == wanted
 
 
 def test_unknown_is_excluded_or_paid_at_its_low_end():
@@ -219,17 +178,12 @@ def test_unknown_is_excluded_or_paid_at_its_low_end():
     assert score(config, verdicts(p1=None), task=PLAIN) == 0.0
 
 
-def test_a_verdict_on_another_answer_never_counts():
-    other = Verdict(task_id="t", response_id="other", criterion_id="p1", status="met")
-    g = Composer.from_config("rubric").grade(PLAIN, answer(), [other, verdict("n1", 0.0)])
-    assert g.score is None and g.verdicts == (verdict("n1", 0.0),)
-
-
-def test_a_grade_sums_tokens_and_costs_that_were_paid():
-    vs = [verdict("p1", tokens_in=5, cost=0.1), verdict("n1", 0.0, tokens_in=7, cached=True)]
-    g = Composer.from_config("rubric").grade(PLAIN, answer(), vs)
+def test_a_grade_counts_its_own_verdicts_and_what_was_paid_for_them():
+    other = verdict("p1", response_id="other", tokens_in=9)
+    vs = [verdict("n1", 0.0, tokens_in=5, cost=0.1), verdict("x", tokens_in=7, cached=True)]
+    g = Composer.from_config("rubric").grade(PLAIN, answer(), [other, *vs])
+    assert (g.score, g.verdicts, g.cost) == (None, tuple(vs), 0.1)
     assert g.usage == {"tokens_in": 5, "tokens_out": 0}
-    assert g.cost == pytest.approx(0.1)
 
 
 CONFIGS = [
@@ -257,11 +211,8 @@ def test_a_verdict_that_becomes_unknown_never_raises_a_reward(config, found, los
     task = Task(id="t", prompt="Why?", criteria=(must, BAD), sources=TASK.sources)
     vs = [verdict(n, v) for n, v in zip(NAMES, found, strict=True)]
     before = composer.grade(task, answer(), vs)
-    after = composer.grade(
-        task,
-        answer(),
-        [verdict(n, None) if n == lost else v for n, v in zip(NAMES, vs, strict=True)],
-    )
+    vs[NAMES.index(lost)] = verdict(lost, None)
+    after = composer.grade(task, answer(), vs)
     assert after.score_low <= before.score_low <= before.score_high <= after.score_high + 1e-9
     if after.score is not None:
         assert after.score <= before.score
