@@ -64,6 +64,7 @@ TWO_SIGNS = ("positive_rubrics", "negative_rubrics")
 def kit(row: Row) -> Reading:
     """A record of the kit in its own JSON form."""
     record = from_json(row.data, Task | Response | Verdict, where="")
+    row.clear()
     if isinstance(record, Task):
         return Reading(task=record)
     is_answer = isinstance(record, Response)

@@ -206,7 +206,7 @@ def question(row: Row, *names: str) -> dict[str, Any]:
         if text is not None:
             raise DataError("the chat of a prompt ends with an answer", fix="end it with the user")
         return fields
-    layout = LAYOUT.fullmatch(value) if "### Response:" in value else None
+    layout = LAYOUT.fullmatch(value) if isinstance(value, str) and "###" in value else None
     if layout is None or layout[2].strip():
         return {"prompt": value}
     row.extra["layout"] = value

@@ -1,0 +1,201 @@
+"""What is not in its form is an error that names file, row and field, and what to do."""
+
+import json
+
+import pytest
+
+from kit import load
+from kit.errors import DataError, MissingError
+
+GOOD = {"id": "good", "prompt": "p", "rubrics": ["x"]}
+RLVR = {"task_id": "t", "prompt": "p", "rubric - 1. criterion": "x"}
+TABLE = {"task_id": "t", "prompt": "p", "criterion": "x", "criterion_id": "k"}
+USER = {"role": "user", "content": "u"}
+OTHER = {**USER, "content": "other"}
+REPLY = {"role": "assistant", "content": "a"}
+ROWS = {  # a row that cannot be read -> parts of the message
+    "no text": ({"rubrics": [{"desc": "x"}]}, ["rubrics 1", "no field 'text'", "{'desc': 'text'}"]),
+    "unread": ({"rubrics": [{"text": "x", "wieght": 2}]}, ["rubrics 1", "'wieght'", "{'wieght': 'weight'}"]),
+    "twice": ({"rubrics": [{"text": "x", "description": "y"}]}, ["rubrics 1", "'description'"]),
+    "weight": ({"rubrics": [{"text": "x", "weight": "2"}]}, ["rubrics 1", "float", "$.weight"]),
+    "weight is true": ({"rubrics": [{"text": "x", "weight": True}]}, ["rubrics 1", "$.weight"]),
+    "weight is nan": ({"rubrics": [{"text": "x", "weight": float("nan")}]}, ["rubrics 1", "nan"]),
+    "blank text": ({"rubrics": ["x", " "]}, ["rubrics 2", "text"]),
+    "number": ({"rubrics": ["x", 3]}, ["rubrics 2", "criterion"]),
+    "no list": ({"rubrics": {"a": 1}}, ["'rubrics'", "list"]),
+    "check": ({"rubrics": [{"text": "x", "check": {"name": "wrods"}}]}, ["c1", "'wrods'", "words"]),
+    "argument": ({"rubrics": [{"text": "x", "check": {"name": "words", "mx": 3}}]}, ["c1", "mx"]),
+    "levels": ({"rubrics": [{"text": "x", "levels": ["one"]}]}, ["rubrics 1", "level"]),
+    "same id": ({"rubrics": [{"id": "a", "text": "x"}, {"id": "a", "text": "y"}]}, ["'a'", "unique"]),
+    "blank prompt": ({"prompt": " "}, ["prompt"]),
+    "prompt": ({"prompt": 3}, ["$.prompt"]),
+    "split": ({"split": "tset"}, ["split", "'tset'", "test"]),
+    "id": ({"id": True}, ["'id'", "True"]),
+    "turn": ({"prompt": [{**USER, "name": "bob"}]}, ["turn 1"]),
+    "chat": ({"prompt": [USER, REPLY]}, ["chat"]),
+    "tags": ({"tags": "a"}, ["tags", "column"]),
+}  # fmt: skip
+FORMS = {  # the same for rows of other forms: the whole row
+    "rlvr rest": ({**RLVR, "rubric - 2. weight": 3}, ["rubric - 2. criterion"]),
+    "rlvr field": ({**RLVR, "rubric - 1. wieght": 3}, ["rubric 1", "'wieght'"]),
+    "rlvr spelling": ({**RLVR, "rubric - x. criterion": "y"}, ["rubric - x. criterion"]),
+    "rlvr rating": ({**RLVR, "responseA": "a", "rubric - 1. ratingA": "good"}, ["'c1'", "'good'", "met"]),
+    "rlvr no answer": ({**RLVR, "rubric - 1. ratingB": "🟢"}, ["responseB"]),
+    "sign": ({"prompt": "p", "negative_rubrics": [{"text": "x", "weight": -1}]}, ["negative_rubrics 1", "-1"]),
+    "snippets": (
+        {"prompt": "p", "positive_rubrics": ["x"], "tool_output": "<snippet id=a>1</snippet><snippet id=a>2</snippet>"},
+        ["snippets"],
+    ),
+    "json": ({"messages": [USER], "ground_truth": '{"a": '}, ["ground_truth", "JSON"]),
+    "kwargs": ({"prompt": "p", "instruction_id_list": ["a"], "kwargs": []}, ["kwargs"]),
+    "argument": (
+        {"prompt": "p", "instruction_id_list": ["keywords:existence"], "kwargs": [{}]},
+        ["keywords:existence", "keywords"],
+    ),
+    "table answer": ({**TABLE, "label": "met"}, ["response"]),
+    "table id": ({"qid": 1, "prompt": "p", "criterion": "x"}, ["{'qid': 'task_id'}"]),
+    "label": ({**TABLE, "response": "r", "label": "0.7"}, ["'k'", "'0.7'", "3/5"]),
+    "answer id": ({"qid": "t", "response": "r"}, ["'task_id'", "{'qid': 'task_id'}"]),
+    "answer made id": ({"task_id": "t", "rid": 1, "response": "r"}, ["'rid'", "{'rid': 'response_id'}"]),
+    "task made id": ({"qid": 7, "prompt": "p", "rubrics": ["x"]}, ["'qid'", "{'qid': 'task_id'}"]),
+    "answer text": ({"task_id": "t", "response": 3}, ["text"]),
+    "confidence": ({"task_id": "t", "response": "r", "confidence": 3}, ["confidence", "[0, 1]"]),
+    "confidence word": ({"task_id": "t", "response": "r", "confidence": "high"}, ["confidence"]),
+    "label id": ({"task_id": "t", "criterion_id": "k", "label": "met", "inclusion": 1}, ["form"]),
+    "pair": ({"prompt": "p", "chosen": "c"}, ["'rejected'"]),
+    "pair chats": ({"chosen": [USER, REPLY], "rejected": [OTHER, REPLY]}, ["chosen"]),
+    "layout": ({"text": "loose"}, ["'text'", "### Instruction"]),
+    "demonstration": ({"prompt": "p", "completion": " "}, ["learn"]),
+    "kit": ({"record": "task", "id": "t", "prompt": "p", "wrong": 1}, ["wrong"]),
+    "kit kind": ({"record": "grade", "task_id": "t"}, ["grade"]),
+    "no form": ({"a": 1}, ["'a'", "form"]),
+    "no object": (["a"], ["list", "object"]),
+}  # fmt: skip
+
+
+def message(rows, **options):
+    with pytest.raises(DataError) as e:
+        load(rows, **options)
+    return str(e.value)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_broken_rubric_row_is_refused_with_its_place(name):
+    change, parts = ROWS[name]
+    text = message([GOOD, {**GOOD, "id": "bad", **change}])
+    assert all(part in text for part in ["row 2", *parts]), text
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_broken_row_of_another_form_is_refused_with_its_place(name):
+    row, parts = FORMS[name]
+    text = message([row])
+    assert all(part in text for part in ["row 1", *parts]), text
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "parts"),
+    [
+        ("a.jsonl", '{"prompt": "p"}\n{"prompt": "p"', ["a.jsonl, line 2", "JSON"]),
+        ("a.jsonl", '{"prompt": "p"}\n{"prompt": "p", "prompt": "q"}', ["a.jsonl, line 2", "'prompt'", "twice"]),
+        ("a.jsonl", '{"prompt": "p", "n": NaN}', ["a.jsonl, line 1", "NaN"]),
+        ("a.jsonl", '{"prompt": "\\ud83d"}', ["a.jsonl, line 1"]),
+        ("a.json", '[{"prompt": "p"}, {"prom', ["a.json"]),
+        ("a.json", "3", ["a.json", "rows"]),
+        ("a.jsonl", "", ["a.jsonl", "no rows"]),
+        ("a.csv", "prompt,rubrics\np\n", ["a.csv, row 2", "cells"]),
+        ("a.csv", 'prompt,rubrics\n"p,x\n', ["a.csv, line"]),
+        ("a.csv", "prompt,prompt\np,q\n", ["a.csv", "same name"]),
+        ("a.csv", "task_id,prompt,criterion,weight\nt,p,x,much\n", ["a.csv, row 2", "'weight'", "'much'"]),
+        ("a.csv", "task_id,prompt,criterion,required\nt,p,x,maybe\n", ["a.csv, row 2", "'required'"]),
+        ("a.csv", "task_id,prompt,criterion,check\nt,p,x,{words}\n", ["a.csv, row 2", "'check'", "JSON"]),
+        ("a.parquet", "PAR1 cut", ["a.parquet"]),
+        ("a.jsonl.gz", "no gzip", ["a.jsonl.gz"]),
+        ("a.xlsx", "", ["'.xlsx'", ".jsonl"]),
+    ],
+)  # fmt: skip
+def test_a_broken_file_is_one_error_with_its_place(tmp_path, name, body, parts):
+    (tmp_path / name).write_text(body)
+    text = message(tmp_path / name)
+    assert all(part in text for part in parts), text
+
+
+def test_a_file_in_another_encoding_is_refused(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes('{"prompt": "é"}'.encode("latin-1"))
+    assert "UTF-8" in message(tmp_path / "a.jsonl")
+
+
+def test_a_cut_gz_file_is_refused(tmp_path):
+    import gzip
+
+    packed = gzip.compress(json.dumps({"prompt": "p" * 999}).encode())
+    (tmp_path / "a.jsonl.gz").write_bytes(packed[:-9])
+    assert "cut" in message(tmp_path / "a.jsonl.gz")
+
+
+def test_what_is_not_there_is_missing(tmp_path):
+    for source in (tmp_path / "no.jsonl", "hf://datasets/kit/none/file.jsonl"):
+        with pytest.raises(MissingError):
+            load(source)
+    assert "hf://datasets/OWNER/NAME/FILE" in message("hf://datasets/kit/none")
+
+
+def test_up_to_twenty_faults_are_in_one_error():
+    text = message([{**GOOD, "id": n, "rubrics": [n]} for n in range(50)])
+    assert "first of 20 faults" in text and text.count("\n  and row") == 19
+
+
+def test_skip_leaves_rows_out_and_counts_them():
+    rows = [GOOD, {**GOOD, "id": "b", "rubrics": [3]}, {"id": "c", "prompt": "p"}]
+    s = load(rows, on_error="skip")
+    assert [t.id for t in s] == ["good"]
+    (found,) = s.findings
+    assert (found.code, found.severity, found.rows) == ("skipped-rows", "warning", 2)
+    assert "row 2" in found.message
+    with pytest.raises(DataError):
+        load(rows[1:2], on_error="skip")  # nothing is left
+
+
+def test_fields_are_renamed_once_for_rows_and_criteria():
+    rows = [{"key": "t", "ask": "p", "rubrics": [{"desc": "x", "points": 2}]}]
+    s = load(rows, fields={"key": "task_id", "ask": "prompt", "desc": "text"})
+    assert (s[0].id, s[0].prompt, s[0].criteria[0].text) == ("t", "p", "x")
+    assert "which no row has" in message([GOOD], fields={"desc": "text"})
+    assert "twice" in message([{**GOOD, "ask": "q"}], fields={"ask": "prompt"})
+
+
+def test_unread_lists_of_texts_are_a_warning_where_no_criterion_was_found():
+    s = load([{"prompt": "p", "decomposed_questions": ["Is it a title?"], "labels": [1]}])
+    warning = [f for f in s.findings if f.severity == "warning"]
+    assert [(f.code, f.field) for f in warning] == [("unread-list", "decomposed_questions")]
+    assert not [f for f in load([{**GOOD, "other": ["x"]}]).findings if f.severity == "warning"]
+
+
+def test_equal_rows_are_kept_and_different_tasks_of_one_id_are_refused():
+    row = {"prompt": "p", "completion": "c"}
+    s = load([row, row, {**row, "completion": "d"}])
+    assert len(s) == 3 == len({t.id for t in s}) == len(s.responses)
+    assert [(f.code, f.rows) for f in s.findings] == [("equal-rows", 1)]
+    assert "two different tasks have the id 'good'" in message([GOOD, {**GOOD, "prompt": "q"}])
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [TABLE, {**TABLE, "prompt": "q"}],
+        [TABLE, {**TABLE, "criterion": "y"}],
+        [
+            {**TABLE, "response": "r", "response_id": "r"},
+            {**TABLE, "response": "s", "response_id": "r"},
+        ],
+        [{**TABLE, "response": "r", "label": "met"}, {**TABLE, "response": "r", "label": "unmet"}],
+    ],
+)
+def test_rows_of_a_table_that_disagree_are_refused(rows):
+    assert "row 2" in message(rows)
+
+
+def test_a_form_and_an_error_mode_must_exist():
+    assert "rlvr" in message([GOOD], format="rlvrr") and "skip" in message(
+        [GOOD], on_error="ignore"
+    )
