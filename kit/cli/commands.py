@@ -338,7 +338,7 @@ def calibrate(
     """
     import pandas as pd
 
-    frame = pd.DataFrame([row for _, row in kit.data.files.rows_of(file)])
+    frame = pd.DataFrame(kit.runs.cells_of(file))
     curve = kit.reliability(frame, confidence, correct, cluster=cluster, missing=missing)
     kit.plots.page(f"Calibration of {file.name}", [str(curve), curve.plot()], path=html)
     return Output(text=str(curve), data=curve, next=f"open {html}")

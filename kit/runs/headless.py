@@ -96,34 +96,17 @@ def _execute(plan: folders.Plan, folder: Path, echo: Echo) -> None:
     record = new_record(folder, plan.book.stem, plan.profile.name, plan.values)
     folders.save(folder, record)
     begin, error, status = time.monotonic(), "", "done"
-    variables = {
-        "KIT_RUN_DIR": str(folder),
-        "KIT_HEADLESS": "1",
-        "KIT_PROFILE": plan.profile.name,
-        "PLOTLY_RENDERER": "plotly_mimetype",
-        "PYTHONUNBUFFERED": "1",
-    }
-    before = dict(os.environ)
-    os.environ.update(variables)  # the kernel inherits them
-    with (
-        open(folder / "run.log", "a", encoding="utf-8") as log,
-        tempfile.TemporaryDirectory(prefix="kit-") as sockets,
-    ):
+    with open(folder / "run.log", "a", encoding="utf-8") as log:
         try:
             papermill.execute_notebook(
                 str(plan.book),
                 str(folder / plan.book.name),
                 parameters=plan.values,
-                engine_name=_engine(echo),
-                config=_private(sockets),
+                engine_name=_engine(folder, plan.profile.name, log, echo),
                 kernel_name="python3",
                 language="python",
                 progress_bar=False,
-                cwd=str(folder),
-                stdout_file=log,
-                stderr_file=_Progress(log, echo),
                 autosave_cell_every=10,
-                start_timeout=600,  # a busy machine; a kernel that died is noticed at once
             )
         except papermill.PapermillExecutionError as e:
             error, status = f"cell {e.exec_count}: {e.ename}: {e.evalue}", "failed"
@@ -133,8 +116,6 @@ def _execute(plan: folders.Plan, folder: Path, echo: Echo) -> None:
         except Exception as e:  # a kernel that was killed: what it kept is in the folder
             error, status = f"{type(e).__name__}: {e}", "failed"
         finally:
-            os.environ.clear()
-            os.environ.update(before)
             log.write(f"{status} {error}\n")
             _close(folder, record, status, error, time.monotonic() - begin)
     echo(f"{status} in {time.monotonic() - begin:.0f} s" + f": {error[:600]}" * bool(error))
@@ -151,13 +132,23 @@ def _close(folder: Path, record: Run, status: str, error: str, seconds: float) -
     )
 
 
-def _engine(echo: Echo) -> str:
-    """Register a papermill engine that echoes each cell as it starts."""
-    from papermill.engines import NBClientEngine, papermill_engines
+def _engine(folder: Path, profile: str, log: Any, echo: Echo) -> str:
+    """Register a papermill engine: a kernel in the run's folder that echoes each cell as it starts."""
+    from papermill.clientwrap import PapermillNotebookClient
+    from papermill.engines import Engine, papermill_engines
+    from traitlets.config import Config
 
-    class Engine(NBClientEngine):
+    variables = {
+        "KIT_RUN_DIR": str(folder),
+        "KIT_HEADLESS": "1",
+        "KIT_PROFILE": profile,
+        "PLOTLY_RENDERER": "plotly_mimetype",
+        "PYTHONUNBUFFERED": "1",
+    }
+
+    class KitEngine(Engine):
         @classmethod
-        def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **options: Any) -> Any:
+        def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **_: Any) -> None:
             cells, begin, start = nb_man.nb.cells, time.monotonic(), nb_man.cell_start
             total = sum(cell.cell_type == "code" for cell in cells)
             number, title = 0, "start"
@@ -173,18 +164,25 @@ def _engine(echo: Echo) -> str:
                 return start(cell, cell_index, **more)
 
             nb_man.cell_start = cell_start
-            return super().execute_managed_notebook(nb_man, kernel_name, **options)
+            with tempfile.TemporaryDirectory(prefix="kit-") as sockets:
+                # Sockets of this user, where the system has them: others can read TCP ports.
+                manager = (
+                    {"transport": "ipc", "ip": f"{sockets}/kernel"} if os.name == "posix" else {}
+                )
+                client = PapermillNotebookClient(
+                    nb_man,
+                    kernel_name=kernel_name,
+                    startup_timeout=600,  # a busy machine; a kernel that died is noticed at once
+                    timeout=None,
+                    stdout_file=log,
+                    stderr_file=_Progress(log, echo),
+                    config=Config({"KernelManager": manager}),
+                )
+                environment = {**os.environ, **variables}
+                client.execute(env=environment, cwd=str(folder), stdout=log, stderr=log)
 
-    papermill_engines.register("kit", Engine)
+    papermill_engines.register("kit", KitEngine)
     return "kit"
-
-
-def _private(folder: str) -> Any:
-    """The kernel talks through sockets of this user, where the system has them: others read TCP ports."""
-    from traitlets.config import Config
-
-    manager = {"transport": "ipc", "ip": f"{folder}/kernel"} if os.name == "posix" else {}
-    return Config({"KernelManager": manager})
 
 
 class _Progress:
@@ -228,7 +226,7 @@ def cells_of(source: Mapping[str, Sequence[Any]] | str | Path) -> list[dict[str,
     if isinstance(source, Mapping):
         combinations = itertools.product(*source.values())
         return [dict(zip(source, values, strict=True)) for values in combinations]
-    return [dict(row) for _, row in rows_of(source)]
+    return [row() if callable(row) else row for _, row in rows_of(source)]
 
 
 def sweep(

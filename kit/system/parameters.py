@@ -72,10 +72,10 @@ def check(notebook: Path, values: Mapping[str, Any]) -> dict[str, Any]:
     check_names(values, out, where=str(notebook))
     for name, value in values.items():
         kind = type(out[name])
-        if isinstance(value, bool) and kind in (int, float):
-            value = str(value)  # True is an int in Python; as a number of steps it is a mistake
+        # True is an int in Python; as a number of steps it is a mistake.
+        mistake = isinstance(value, bool) and kind in (int, float)
         try:
-            out[name] = msgspec.convert(value, kind, strict=False)
+            out[name] = msgspec.convert(str(value) if mistake else value, kind, strict=False)
         except msgspec.ValidationError as e:
             raise DataError(f"{name} = {value!r}: {e}", where=str(notebook)) from None
         if kind is float and not math.isfinite(out[name]):
