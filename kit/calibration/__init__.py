@@ -4,10 +4,16 @@ All functions take (conf, correct): arrays (n,) of confidences in [0, 1] and of 
 and two names.
 """
 
-from .compare import Comparison, compare
-from .ece import ECE, ece, sensitivity
-from .recalibrate import fit, recalibrate
-from .reliability import Reliability, logistic_test, overconfidence, reliability
+from .changes import Comparison, compare, fit, recalibrate
+from .reliability import (
+    ECE,
+    Reliability,
+    ece,
+    logistic_test,
+    overconfidence,
+    reliability,
+    sensitivity,
+)
 from .scores import (
     RiskCoverage,
     abstain_below,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from ..stats.columns import codes, numbers
+from ..stats.columns import complete, numbers
 
 NEAR = (
     1e-7  # a confidence this near to i/K lies on that edge, so float32 and .1 * 3 count as written
@@ -39,38 +39,23 @@ def check(conf: Any, correct: Any = None, *, cluster: Any = None, missing: str =
     """
     if isinstance(conf, Rows):
         return conf
-    p, y = numbers(conf, "conf"), numbers(correct, "correct")
-    if len(p) != len(y) or not len(p):
-        raise DataError(
-            f"there are {len(p)} confidences and {len(y)} outcomes",
-            where="conf, correct",
-            fix="pass one outcome for each confidence",
-        )
-    unknown = np.isnan(p) | np.isnan(y)
-    bad = ~unknown & ~((p >= 0) & (p <= 1) & ((y == 0) | (y == 1)))
-    if bad.any():
-        row = int(np.argmax(bad))
-        fix = "confidence in [0, 1], correct 1 or 0"
-        if 1 < p[row] <= 100:
-            fix = "percents? divide by 100"
-        raise DataError(f"confidence {p[row]:g}, correct {y[row]:g}", where=f"row {row}", fix=fix)
     if missing not in ("raise", "count"):
         raise DataError(f"missing is {missing!r}", where="missing", fix='"raise" or "count"')
-    group = codes(cluster, len(p))
-    if not unknown.any():
-        return Rows(p, y, group, 0)
-    if missing == "raise":
-        raise DataError(
-            "a value is unknown",
-            where=f"row {int(np.argmax(unknown))}",
-            fix='missing="count" leaves it out',
-        )
-    keep = ~unknown
-    if not keep.any():
-        raise DataError("every row is unknown", where="conf, correct")
-    if group is not None:
-        group = np.unique(group[keep], return_inverse=True)[1]
-    return Rows(p[keep], y[keep], group, int(unknown.sum()))
+    p, y = numbers(conf, "conf"), numbers(correct, "correct")
+    columns, group, left_out = complete({"conf": p, "correct": y}, cluster)
+    unknown = np.isnan(p) | np.isnan(y)
+    bad = ~((p >= 0) & (p <= 1) & ((y == 0) | (y == 1)))
+    if missing == "count":
+        bad &= ~unknown
+    if bad.any():
+        row = int(np.argmax(bad))
+        fix = "confidence in [0, 1] (of percents, divide by 100), correct 1 or 0"
+        if unknown[row]:
+            fix = 'missing="count" leaves unknown rows out'
+        raise DataError(f"confidence {p[row]:g}, correct {y[row]:g}", where=f"row {row}", fix=fix)
+    if not len(columns[0]):
+        raise DataError("no row has a confidence and an outcome", where="conf, correct")
+    return Rows(*columns, group, left_out)
 
 
 @dataclass(frozen=True)

@@ -109,9 +109,17 @@ def forest(
     if zero is not None:
         fig.add_vline(zero, line_dash="dash", line_color=GREY)
     numbers = [{"name": k, "result": str(e)} for k, e in items.items()]
-    more = {"yaxis_autorange": "reversed", "yaxis_type": "category", "showlegend": False}
-    size = 90 + 30 * len(items)
-    return theme(fig, title=title, subtitle=subtitle, x=x, height=size, rows=numbers, **more)
+    return theme(
+        fig,
+        title=title,
+        subtitle=subtitle,
+        x=x,
+        height=90 + 30 * len(items),
+        rows=numbers,
+        yaxis_autorange="reversed",
+        yaxis_type="category",
+        showlegend=False,
+    )
 
 
 def _short_names(names: Sequence[str] | Mapping[str, Any], limit: int = 26) -> list[str]:
@@ -151,8 +159,15 @@ def bars(
     ]
     more = {"yaxis_autorange": "reversed", "yaxis_type": "category", "barmode": "relative"}
     more["showlegend"] = len(parts) > 1
-    size = 90 + 24 * len(names) + 20 * (len(parts) > 1)
-    return theme(fig, title=title, subtitle=subtitle, x=x, height=size, rows=numbers, **more)
+    return theme(
+        fig,
+        title=title,
+        subtitle=subtitle,
+        x=x,
+        height=90 + 24 * len(names) + 20 * (len(parts) > 1),
+        rows=numbers,
+        **more,
+    )
 
 
 def lines(
@@ -211,8 +226,16 @@ def lines(
         fig.add_scatter(x=at, y=list(y), mode=few, name=label, stackgroup=group, line_color=color)
     numbers = frame.assign(**{x_title or "x": at}).to_dict("records")
     several = len(frame.columns) > 1
-    more = {"x": x_title, "y": y_title, "showlegend": several, "rows": numbers}
-    return theme(fig, title=title, subtitle=subtitle, height=300 + 24 * several, **more)
+    return theme(
+        fig,
+        title=title,
+        subtitle=subtitle,
+        height=300 + 24 * several,
+        x=x_title,
+        y=y_title,
+        showlegend=several,
+        rows=numbers,
+    )
 
 
 def _colors(n: int) -> list[str]:
@@ -241,9 +264,17 @@ def heat(
     )
     rows = zip(names, counts, strict=True)
     numbers = [{y or "row": a, **dict(zip(map(str, names), c, strict=True))} for a, c in rows]
-    more = {"xaxis_type": "category", "yaxis_type": "category", "rows": numbers}
-    size = 150 + 44 * len(labels)
-    return theme(fig, title=title, subtitle=subtitle, x=x, y=y, height=size, **more)
+    return theme(
+        fig,
+        title=title,
+        subtitle=subtitle,
+        x=x,
+        y=y,
+        height=150 + 44 * len(labels),
+        xaxis_type="category",
+        yaxis_type="category",
+        rows=numbers,
+    )
 
 
 def reliability_figure(
@@ -295,9 +326,17 @@ def reliability_figure(
         )
         numbers += [{"series": name, **row} for row in bins.round(3).to_dict("records")]
     span = [-0.03, 1.03]
-    more = {"xaxis_range": span, "yaxis_range": span, "rows": numbers}
-    words = {"x": "stated confidence", "y": "share right"}
-    return theme(fig, title=title, subtitle=subtitle, height=480, **words, **more)
+    return theme(
+        fig,
+        title=title,
+        subtitle=subtitle,
+        height=480,
+        x="stated confidence",
+        y="share right",
+        xaxis_range=span,
+        yaxis_range=span,
+        rows=numbers,
+    )
 
 
 def _bin_text(b: Any) -> str:

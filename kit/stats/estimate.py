@@ -62,6 +62,10 @@ class Shown:
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
 
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values by name; `Estimate(**d)` reads them back."""
+        return asdict(self)  # type: ignore[call-overload]
+
 
 @dataclass(frozen=True, repr=False)
 class Estimate(Shown):
@@ -112,10 +116,6 @@ class Estimate(Shown):
     def excludes(self, value: float) -> bool:
         """True when there is an interval and `value` lies outside it."""
         return self.low > value or self.high < value
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values; `Estimate(**d)` reads them back."""
-        return asdict(self)
 
     def plot(self, **options: Any) -> Any:
         """The estimate as a forest of one line (plotly)."""

@@ -120,13 +120,13 @@ def test_sentences() -> None:
     extreme = rng.random(400) < 0.5 + (conf - 0.5) * 0.4
     assert c.reliability(conf, calm).sentence.startswith("No miscalibration is shown (p=")
     assert "over-confident by .2" in c.reliability(conf, bold).sentence
-    assert "too extreme (slope" in c.reliability(conf, extreme).sentence
+    assert "confidences are too extreme;" in c.reliability(conf, extreme).sentence
     assert "Too few clusters" in c.reliability(conf, calm, cluster=conf > 0.5).sentence
 
 
 def test_a_constant_confidence_has_no_slope() -> None:
     t = c.logistic_test([0.8] * 60, [1] * 48 + [0] * 12)
-    assert t.p_value == pytest.approx(1.0) and t.slope == 1
+    assert t.p_value == pytest.approx(1.0) and t.extreme == 0
     assert c.logistic_test([1.0] * 60, [1] * 50 + [0] * 10).p_value < 1e-6
 
 
