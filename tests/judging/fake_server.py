@@ -119,7 +119,7 @@ class FakeServer:
     def __init__(self, reply=None, *, delay=0.0):
         self.reply, self.delay = reply, delay
         self.calls, self.seen, self.now, self.most = [], Counter(), 0, 0
-        self.paths = Counter()
+        self.connections = 0
 
     def __enter__(self):
         self.loop = asyncio.new_event_loop()
@@ -132,16 +132,20 @@ class FakeServer:
         return self
 
     def __exit__(self, *_):
-        self.loop.call_soon_threadsafe(self._stop)
+        asyncio.run_coroutine_threadsafe(self._stop(), self.loop).result(5)
+        self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join(5)
 
-    def _stop(self):
+    async def _stop(self):
         self.server.close()
-        for task in asyncio.all_tasks(self.loop):
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
             task.cancel()
-        self.loop.call_soon(self.loop.stop)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # let the sockets close
 
     async def _serve(self, reader, writer):
+        self.connections += 1
         try:
             while await self._one(reader, writer):
                 pass
@@ -156,7 +160,6 @@ class FakeServer:
         pairs = (line.partition(":") for line in head[1:] if line)
         headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
         raw = await reader.readexactly(int(headers.get("content-length", 0)))
-        self.paths[path] += 1
         asked = Asked(path, headers, raw, self.seen)
         self.calls.append(asked)
         self.now += 1

@@ -355,6 +355,7 @@ for code in (204, 205, 304):
         f"status {code}",
         GONE_OR_UNREAD,
         lambda a, c=code: http(b"", f"{c} No", Content_Length=None),
+        timeout=1.0,
     )
 add("quota", GONE, lambda a: http({"error": {"code": "insufficient_quota"}}, "429 No"))
 add("422 echo", GONE, lambda a: http({"detail": [{"loc": ["body"], "input": a.body}]}, "422 No"))
