@@ -39,6 +39,7 @@ def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
     pairs = (
         ways.items() if isinstance(ways, Mapping) else [(pathway.casefold(), raw.get("direction"))]
     )
+    # A direction that is no word of the table ("mixed") is left out: it claims nothing.
     claims = [
         {"subject": name.replace("_", " "), "direction": way}
         for name, word in pairs

@@ -178,8 +178,8 @@ def all_met(task: Task, answer: str, *, of: Terms | None = None) -> Result:
             holds[c.id] = None if met is None else met == (c.weight >= 0)
     failures = [i for i, ok in holds.items() if ok is False]
     pending = [i for i, ok in holds.items() if ok is None]
-    decided = failures or (holds and not pending)
-    return (not failures if decided else None), f"fail: {failures}, not decided: {pending}"
+    complete = failures or (holds and not pending)
+    return (not failures if complete else None), f"fail: {failures}, not decided: {pending}"
 
 
 RULES["all_met"] = all_met

@@ -23,7 +23,7 @@ _PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)\s?%\.?")
 _AT_END = re.compile(rf"(?:^|[\s.;,])confidence:\s*{_PERCENT.pattern}\s*\Z", re.I)
 _LABEL = re.compile(r"\bconfidence:", re.I)
 _NUMBER = re.compile(r"([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s*(.*)")
-_JOINED = re.compile(r"(?<=\w)[-_](?=\w)")
+_INNER_HYPHEN = re.compile(r"(?<=\w)[-_](?=\w)")
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,7 @@ class Form:
 
 def _alone(lines: list[str], label: str, place: int) -> str | None:
     """The text behind a label, where it stands in this place and in no other."""
+    # A second line with the label would let an answer try several values.
     behind = [_behind(line, label) for line in lines]
     once = len(lines) >= -place and sum(x is not None for x in behind) == 1
     return behind[place] if once else None
@@ -135,6 +136,7 @@ def stated_confidence(texts: Sequence[str], *, cluster: Any = None) -> Confidenc
 
 def _confidence(text: str) -> float | None:
     text = text.replace("*", "")
+    # Who states two confidences states none: else the last one could undo the first.
     match = _AT_END.search(text) if len(_LABEL.findall(text)) == 1 else None
     return _share(f"{match[1]}%") if match else None
 
@@ -145,7 +147,7 @@ def plain_name(text: Any) -> str:
     >>> plain_name("The **X-ray**."), plain_name("-5")
     ('x ray', '-5')
     """
-    text = _JOINED.sub(" ", text_of.fold(str(text)).replace("*", ""))
+    text = _INNER_HYPHEN.sub(" ", text_of.fold(str(text)).replace("*", ""))
     return re.sub(r"^(?:the|an?) ", "", text).strip(" .,;:'\"()`")
 
 
@@ -170,6 +172,7 @@ def directions(answer: str, claims: Iterable[Mapping[str, Any]]) -> dict[str, st
     if len(rows) == 1 and (way := direction_of(plain_name(answer))):
         return {rows[0]["subject"]: way}
     out: dict[str, str | None] = {}
+    # A name that is no subject stays in the result, so that guesses beside the answer cost.
     for part in re.split(r"[,;]", answer):
         name, _, word = part.rpartition(":")
         subject = plain_name(name or word)
@@ -193,8 +196,8 @@ def same(part: str, fact: Mapping[str, Any]) -> bool:
     number, match = fact.get("number"), _NUMBER.fullmatch(part.replace(",", "").strip())
     if number is None or not match:
         return False
-    wanted = _NUMBER.fullmatch(str(fact["text"]).replace(",", ""))
-    unit = plain_name(fact.get("unit") or (wanted[2] if wanted else ""))
+    quantity = _NUMBER.fullmatch(str(fact["text"]).replace(",", ""))
+    unit = plain_name(fact.get("unit") or (quantity[2] if quantity else ""))
     near = abs(float(match[1]) - number) <= fact.get("tolerance", 0) + 1e-9 * abs(number)
     # A bare number is taken as meant, but 12 is not 12 %.
     return near and plain_name(match[2]) in ((unit,) if unit == "%" else (unit, ""))

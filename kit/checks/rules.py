@@ -29,6 +29,7 @@ _QUANTITY = re.compile(rf"({_NUMBER})\s?([^\s\d.,;:!?)]*)")
 _LIST = re.compile(rf"{_NUMBER}(?:[\s,;]+{_NUMBER}){{5,}}")
 _FENCE = re.compile(r"```(?:json)?\n(.*)\n```", re.S)
 _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.S)
+# A model that is trained to state its confidence still answers the question.
 _CONFIDENCE = re.compile(r"\s*Confidence:\s*[\d.]+\s?%\.?\s*$", re.I)
 
 
@@ -40,8 +41,8 @@ def within(n: float, noun: str, low: float | None, high: float | None) -> Result
     """
     low = 1 if low is None and high is None else low
     bounds = {"at least": low, "at most": high}
-    wanted = " and ".join(f"{word} {x:g}" for word, x in bounds.items() if x is not None)
-    return (low or 0) <= n <= (math.inf if high is None else high), f"{n:g} {noun}; {wanted}"
+    bound = " and ".join(f"{word} {x:g}" for word, x in bounds.items() if x is not None)
+    return (low or 0) <= n <= (math.inf if high is None else high), f"{n:g} {noun}; {bound}"
 
 
 def _count(noun: str, measure: Callable[[str], Sequence[Any]]) -> Callable[..., Result]:
@@ -79,9 +80,9 @@ def contains(
 
     missing = [w for w in terms_of(all) if not has(w)]
     choices = [w for w in terms_of(any) if has(w)]
-    unwanted = [w for w in terms_of(none) if has(w)]
-    met = not missing and not unwanted and bool(choices or not any)
-    return met, f"lacks {missing}, has {choices} of the choices and {unwanted} of the unwanted"
+    hits = [w for w in terms_of(none) if has(w)]
+    met = not missing and not hits and bool(choices or not any)
+    return met, f"lacks {missing}, has {choices} of the choices and {hits} of the unwanted"
 
 
 def regex(
@@ -98,9 +99,10 @@ def regex(
     """Matches of a pattern, counted. ^ and $ are the ends of the answer, unless `multiline`."""
     import regex as rx
 
+    # `re` cannot stop a pattern that takes exponential time; `regex` can.
     flags = (0 if case else rx.I) | (rx.S if dotall else 0) | (rx.M if multiline else 0)
-    found = rx.finditer(pattern, t.visible(answer).strip(), flags, timeout=REGEX_SECONDS)
-    return within(sum(1 for _ in found), "matches", min, max)
+    matches = rx.finditer(pattern, t.visible(answer).strip(), flags, timeout=REGEX_SECONDS)
+    return within(sum(1 for _ in matches), "matches", min, max)
 
 
 def _edge(method: str) -> Callable[..., Result]:
@@ -123,6 +125,7 @@ def json_(task: Task, answer: str, *, schema: dict[str, Any] | None = None) -> R
     """The answer is JSON (a ``` fence around it is allowed), and fits a JSON schema."""
     text = t.visible(answer).strip()
     fence = _FENCE.fullmatch(text)
+    # msgspec refuses what `json` reads although it is no JSON, such as NaN.
     try:
         value = msgspec.json.decode(fence[1] if fence else text)
     except msgspec.DecodeError as e:
@@ -175,9 +178,10 @@ def number(
         (float(n.replace(",", "")), u)
         for n, u in _QUANTITY.findall(_LIST.sub(" ", t.plain(answer).replace("−", "-")))
     ]
-    tried = {"any": numbers, "first": numbers[:1], "last": numbers[-1:]}[which]
+    candidates = {"any": numbers, "first": numbers[:1], "last": numbers[-1:]}[which]
+    # Floats: 0.1 + 0.2 is 0.3 here.
     slack = tolerance + 1e-9 * abs(value)
-    near = [n for n, u in tried if abs(n - value) <= slack and (not unit or u == unit)]
+    near = [n for n, u in candidates if abs(n - value) <= slack and (not unit or u == unit)]
     return bool(near), f"{which} of {len(numbers)} numbers; wanted {value:g} {unit}".strip()
 
 

@@ -32,6 +32,7 @@ def without_thought(text: str) -> str:
 
 def visible(text: str) -> str:
     """NFC, plain line ends, no invisible characters."""
+    # Most answers are plain, and this is the slowest step of a check.
     if text.isascii() and text.isprintable():
         return text
     text = unicodedata.normalize("NFC", text).replace("\r\n", "\n").replace("\u2028", "\n")

@@ -16,7 +16,7 @@ from .form import Form, Stated, directions, is_open, same
 
 VERIFIERS = ("direction", "factual", "consistency", "uncertainty")
 MODES = ("brier", "outcome", "range", "behaviour")
-EXPECTED = {"high": 0.9, "medium": 0.55, "low": 0.1}
+TYPICAL = {"high": 0.9, "medium": 0.55, "low": 0.1}
 RANGES = {"high": (0.7, 1.0), "medium": (0.35, 0.75), "low": (0.0, 0.4)}
 
 Score = tuple[float, dict[str, Any]]
@@ -59,6 +59,7 @@ def verify(
         return Part(name=verifier, applies=False)
     stated = form.read(text)
     span = (-1.0, 1.0) if verifier == "uncertainty" and mode == "brier" else (0.0, 1.0)
+    # Without the form there is nothing to score: the least, so that leaving it out never pays.
     value, details = span[0], {}
     if stated.answer is None or (verifier == "uncertainty" and stated.confidence is None):
         details = {"problem": stated.problem}
@@ -78,6 +79,7 @@ def outcome(task: Task, stated: Stated) -> float | None:
         return None
     if task.truth.get("answerable") is False:
         return float(is_open(stated.answer))
+    # Confidence plays no part: an outcome that holds it would make calibration circular.
     ways = [_directions(task, stated.answer)["share"]] if task.truth.get("claims") else []
     facts = [_factual(task, stated.answer)[0]] if task.truth.get("facts") else []
     scores = [*ways, *facts]
@@ -86,13 +88,13 @@ def outcome(task: Task, stated: Stated) -> float | None:
 
 def _directions(task: Task, answer: str) -> dict[str, Any]:
     """Subjects that match and that contradict; a name that is no subject contradicts, too."""
-    wanted = {c["subject"]: direction_of(c.get("direction")) for c in task.truth["claims"]}
+    truth = {c["subject"]: direction_of(c.get("direction")) for c in task.truth["claims"]}
     stated = {} if is_open(answer) else directions(answer, task.truth["claims"])
-    matching = [s for s, way in wanted.items() if way and stated.get(s) == way]
+    matching = [s for s, way in truth.items() if way and stated.get(s) == way]
     return {
         "matching": matching,
         "contradicting": [s for s in stated if s not in matching],
-        "share": len(matching) / max(len(wanted), len(stated)),
+        "share": len(matching) / max(len(truth), len(stated)),
     }
 
 
@@ -100,6 +102,7 @@ def _direction(task: Task, answer: str) -> Score:
     """BioRLHF's bands, times the share of subjects that match."""
     result, n = _directions(task, answer), len(task.truth["claims"])
     m, c = len(result["matching"]), len(result["contradicting"])
+    # One subject in the wrong direction moves the answer to the lower band.
     band = 0.4 + 0.2 * m / (m + c) if c else 0.8 + 0.2 * m / (m + 1)
     return band * m / n, result
 
@@ -134,12 +137,12 @@ def _uncertainty(task: Task, stated: Stated, mode: str) -> Score:
         return 0.0, {}
     details = {"confidence": c, "outcome": t}
     nobody_knows = task.truth.get("answerable") is False
-    warranted = task.truth.get("warranted") or ("low" if nobody_knows else "high")
+    level = task.truth.get("warranted") or ("low" if nobody_knows else "high")
     if mode == "range":
-        return in_range(c, warranted), details
+        return in_range(c, level), details
     if mode == "behaviour" or (nobody_knows and t):
         # A low confidence goes with "unknown" (in any one figure), so brier would punish it.
-        return behaviour(c, t, EXPECTED[warranted]), details
+        return behaviour(c, t, TYPICAL[level]), details
     return CONFIDENCE_SCORES[mode](c, t), details
 
 
@@ -157,18 +160,18 @@ def against_outcome(c: float, t: float) -> float:
     return max(0.0, 1 - 2 * abs(c - t))
 
 
-def behaviour(c: float, behaved: float, expected: float) -> float:
-    """BioRLHF's .6 behaved + .4 max(0, 1 - 2|c - expected|); nothing for a wrong answer."""
-    return 0.6 * behaved + 0.4 * max(0.0, 1 - 2 * abs(c - expected)) if behaved else 0.0
+def behaviour(c: float, t: float, typical: float) -> float:
+    """BioRLHF's .6 t + .4 max(0, 1 - 2|c - typical|); nothing for a wrong answer."""
+    return 0.6 * t + 0.4 * max(0.0, 1 - 2 * abs(c - typical)) if t else 0.0
 
 
-def in_range(c: float, warranted: str) -> float:
+def in_range(c: float, level: str) -> float:
     """1 inside the warranted range, outside max(0, 1 - 2.5 x distance).
 
     >>> in_range(0.8, "high"), round(in_range(0.5, "high"), 3)
     (1.0, 0.5)
     """
-    low, high = RANGES[warranted]
+    low, high = RANGES[level]
     return max(0.0, 1 - 2.5 * max(low - c, c - high, 0.0))
 
 

@@ -25,6 +25,7 @@ def pay(low: float, high: float, max_width: float = MAX_WIDTH) -> float | None:
     >>> pay(0.5, 0.55), pay(0.5, 0.9)
     (0.5, None)
     """
+    # A width of exactly max_width pays, whatever the rounding.
     return low if high - low <= max_width + 1e-12 else None
 
 
@@ -82,12 +83,14 @@ def _tree(criteria: Sequence[Criterion]) -> Mapping[str | None, Sequence[Criteri
             "the weights have no finite sum", fix="only their ratios count: make them small"
         )
     tree = group((c.parent, c) for c in criteria)
-    reached = [c.id for c in tree.get(None, ())]
-    for i in reached:  # the list grows while it is read
-        reached += [c.id for c in tree.get(i, ())]
-    if len(reached) != len(criteria):
-        lost = sorted({c.id for c in criteria} - set(reached))
-        raise DataError(f"no criterion at the top is above {lost}", fix="correct the field parent")
+    order = [c.id for c in tree.get(None, ())]
+    for i in order:  # the list grows while it is read
+        order += [c.id for c in tree.get(i, ())]
+    if len(order) != len(criteria):
+        orphans = sorted({c.id for c in criteria} - set(order))
+        raise DataError(
+            f"no criterion at the top is above {orphans}", fix="correct the field parent"
+        )
     return tree
 
 
@@ -112,6 +115,7 @@ class Rubric:
             math.copysign(bool(c.weight), c.weight) if how == "mean" else c.weight
             for c, *_ in below
         ]
+        # "mean" and "flip" count a fault that is absent, the others a fault that is there.
         flips = how in ("mean", "flip")
         low = high = -sum(min(w, 0.0) for w in weights) if flips else 0.0
         for w, (_, v_low, v_high) in zip(weights, below, strict=True):
@@ -131,6 +135,7 @@ class Rubric:
 
 def _scale(weights: Sequence[float], how: str) -> float:
     positive = sum(w for w in weights if w > 0)
+    # open-instruct never divides by less than 1, so small weights stay small rewards.
     if how == "open_instruct":
         return max(positive, 1.0)
     return positive if how == "net" and positive else sum(abs(w) for w in weights)

@@ -54,16 +54,16 @@ def parse(text: str) -> Answer:
     block = _BLOCK.fullmatch(without_thought(text))
     if block is None or len(re.findall("</?answer>", text)) != 2:
         return Answer(fault="the answer is not one <answer> block")
-    claims: dict[Claim, None] = {}
+    claims: dict[Claim, None] = {}  # a dict keeps the order, and a repeated claim once
     place = 0
     for tag in _SNIPPET.finditer(block[1]):
         ids = tuple(dict.fromkeys(i.strip() for i in (tag[1] or tag[2]).split(",")))
         if _TAG.search(tag[3]) or not all(ids) or not _WORD.search(tag[3]):
             return Answer(fault="a snippet tag stands in another one, or is empty")
-        claims |= _uncited(block[1][place : tag.start()])
+        claims |= _loose_claims(block[1][place : tag.start()])
         claims[Claim(" ".join(tag[3].split()), ids)] = None
         place = tag.end()
-    claims |= _uncited(block[1][place:])
+    claims |= _loose_claims(block[1][place:])
     if _TAG.search(_SNIPPET.sub("", block[1])):
         return Answer(fault="a snippet tag is not closed, stands in another one, or has no id")
     if not claims or len(claims) > MAX_CLAIMS:
@@ -71,7 +71,7 @@ def parse(text: str) -> Answer:
     return Answer(tuple(claims))
 
 
-def _uncited(text: str) -> dict[Claim, None]:
+def _loose_claims(text: str) -> dict[Claim, None]:
     """The sentences between cited claims. One or two words ("and", "Moreover,") claim nothing."""
     parts = [s.strip(" .,;:") for s in _SENTENCE.split(text)]
     return {Claim(s): None for s in parts if len(_WORD.findall(s)) > 2}
@@ -159,8 +159,9 @@ def citation_part(
 def _end(
     task: Task, answer: Answer, values: dict[str, float | None], end: float
 ) -> dict[str, float]:
-    """Recall, precision, F1 and share of valid ids; unknown verdicts at their worst (0) or best (1)."""
-    recalls, precisions, scores, backed, uncited = [], [], [], set(), 0.0
+    """Recall, precision, F1 and share of valid ids, unknown verdicts at their worst (0) or best (1)."""
+    recalls, precisions, scores, valid = [], [], [], set()
+    loose = 0.0  # uncited text, as far as it needs a citation
 
     def value(n: int, kind: str, other: float) -> float:
         x = values.get(f"{PREFIX}{n}:{kind}")
@@ -168,18 +169,20 @@ def _end(
 
     for n, claim in enumerate(answer.claims, 1):
         if not claim.ids:
-            uncited += value(n, "needs", 1 - end)
+            loose += value(n, "needs", 1 - end)
             continue
         real = set(claim.ids) & set(task.sources)
-        recalls.append(value(n, "support", end) if real else 0.0)
-        share = len(real) / len(claim.ids)  # an id that does not exist is never relevant
-        precisions.append(value(n, "relevant", end) * share if real else 0.0)
-        scores.append(f1(recalls[-1], precisions[-1]))
-        backed |= real if scores[-1] else set()
-    total = len(scores) + uncited
+        # No judge is asked about ids that the task does not have: code has decided.
+        recall = value(n, "support", end) if real else 0.0
+        precision = value(n, "relevant", end) * len(real) / len(claim.ids) if real else 0.0
+        recalls.append(recall)
+        precisions.append(precision)
+        scores.append(f1(recall, precision))
+        valid |= real if scores[-1] else set()
+    total = len(scores) + loose
     return {
         "recall": sum(recalls) / total,
-        "precision": sum(precisions) / len(precisions),
+        "precision": sum(precisions) / len(scores),
         "f1": sum(scores) / total,
-        "ids": len(backed) / len({i for c in answer.claims for i in c.ids}),
+        "ids": len(valid) / len({i for c in answer.claims for i in c.ids}),
     }

@@ -54,6 +54,7 @@ class RubricComponent(Component, frozen=True, kw_only=True):
         """The static rubrics that the task does not have."""
         if self.instance_rubrics_only:
             return ()
+        # A trainer may pass a task that holds them already; they count once.
         ids = {c.id for c in task.criteria}
         return tuple(c for c in static_criteria(self.static) if c.id not in ids)
 
@@ -184,6 +185,7 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
 
     def criteria(self, task: Task, response: Response) -> tuple[Criterion, ...]:
         """Everything that must be judged of this answer; nothing where the format gate is closed."""
+        # No verdict could change what is paid, so none is paid for.
         if self.is_shut(response):
             return ()
         return leaves(task.criteria) + self.questions(task, response)
@@ -210,7 +212,7 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         low, high = (span[0], span[0]) if shut else self._total(parts, self.format.share(response))
         applies = any(parts[c.name].applies and c.weight for c in self.components)
         score = pay(low, high, self.max_width * self.scale) if applies else None
-        excluded = "too much is unknown" if applies else "no component applies"
+        reason = "too much is unknown" if applies else "no component applies"
         fresh = [v for v in mine if not v.cached]  # a stored verdict costs nothing
         return Grade(
             task_id=task.id,
@@ -231,7 +233,7 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
             meta={
                 "range": span,
                 "form_missing": shut,
-                "excluded": excluded if score is None else None,
+                "excluded": reason if score is None else None,
                 "intervals": {n: (p.low, p.high) for n, p in parts.items() if p.applies},
                 "details": {n: p.details for n, p in parts.items()},
             },
@@ -287,9 +289,9 @@ def static_sets() -> dict[str, tuple[Criterion, ...]]:
 def static_criteria(names: str | Iterable[str]) -> tuple[Criterion, ...]:
     """The criteria of the named sets ("all", one name, or several)."""
     sets = static_sets()
-    wanted = list(sets) if names == "all" else [names] if isinstance(names, str) else list(names)
-    check_names(wanted, sets, where="reward, field static")
-    return tuple(c for n in wanted for c in sets[n])
+    chosen = list(sets) if names == "all" else [names] if isinstance(names, str) else list(names)
+    check_names(chosen, sets, where="reward, field static")
+    return tuple(c for n in chosen for c in sets[n])
 
 
 @functools.cache
@@ -338,6 +340,7 @@ def _build(config: dict[str, Any], where: str) -> Composer:
     names = [c.name for c in components]
     if len(set(names)) < len(names):
         raise DataError(f"components share a name: {names}", where=where, fix="give each a `name`")
+    # Every name is checked now: a slip in a config must not surface after hours of training.
     check_names(weights, names, where=f"{where}, field weights")
     for c in components:
         if isinstance(c, RubricComponent):

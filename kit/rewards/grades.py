@@ -62,6 +62,7 @@ def grade(
     of = group((v.ids[:2], v) for v in verdicts)
     answers = list(getattr(tasks, "responses", ()) if responses is None else responses)
     if not answers:
+        # A rubric's score needs the verdicts alone; every other part reads the text.
         if not all(isinstance(c, RubricComponent) for c in composer.components) or (
             composer.format.mode != "off"
         ):
@@ -114,6 +115,7 @@ def trivial(
     ]
     verdicts = wait(ajudge_pairs(questions, judge=judge, ledger=ledger))
     of = group((v.ids[:2], v) for v in verdicts)
+    # Texts repeat among tasks and policies; the ledger asks about each of them once.
     frame = Grades(composer.grade(t, a, of.get(a.ids, ())) for t, a in pairs).table()
     frame["policy"] = frame["response"].str.removeprefix("trivial-")
     frame["example"] = [a.text for _, a in pairs]

@@ -19,7 +19,7 @@ from ..system.settings import load
 Policy = Callable[[Task], str]
 
 TRIVIAL = "trivial:"
-_QUOTED = re.compile(r"[\"“']([^\"”']{1,40})[\"”']")
+_QUOTE = re.compile(r"[\"“']([^\"”']{1,40})[\"”']")
 _NAME = re.compile(r"\b[A-Z][\w-]+(?:\s[A-Z][\w-]+)*")
 _CHOICE = re.compile(r"([\w-]+),? or (?:the )?([\w-]+)")
 _TAG = re.compile(r"</?(?:snippet|answer)")
@@ -48,7 +48,7 @@ def _words(task: Task) -> dict[str, str]:
         "question": question,
         "question_20_times": " ".join([question] * 20),
         "names": "; ".join(names),
-        "quoted": "; ".join(_QUOTED.findall(prompt) or names),
+        "quoted": "; ".join(_QUOTE.findall(prompt) or names),
         "first": choices[-1][0],
         "last": choices[-1][1],
         "rubric": " ".join(f"It does this: {text}." for text in rubric),
@@ -69,11 +69,12 @@ def policies(task: Task, extra: Mapping[str, Policy] | None = None) -> list[Resp
     for name, (text, answer, percent) in _templates().items():
         text = text.format(**words)
         if applicable(task):
+            # The form is one line, and a prompt may have several.
             answer = " ".join(answer.format(**words).split())
             text = f"{text}\nAnswer: {answer}\nConfidence: {percent}%"
         texts[name] = f"<answer>{text}</answer>" if task.sources else text
     if task.sources:
-        texts |= _cited(task, words)
+        texts |= _with_citations(task, words)
     for name, function in (extra or {}).items():
         texts[name] = function(task)
     return [
@@ -82,10 +83,10 @@ def policies(task: Task, extra: Mapping[str, Policy] | None = None) -> list[Resp
     ]
 
 
-def _cited(task: Task, words: dict[str, str]) -> dict[str, str]:
+def _with_citations(task: Task, words: dict[str, str]) -> dict[str, str]:
     """Policies for tasks with sources: ids and copies without a claim of their own."""
     every = ",".join(task.sources)
-    cited = {
+    claims_of = {
         "citation_stuffing": [(i, "This is well documented.") for i in task.sources],
         "all_ids_on_one_claim": [(every, words["question"])],
         "sources_copied": list(task.sources.items()),
@@ -95,5 +96,5 @@ def _cited(task: Task, words: dict[str, str]) -> dict[str, str]:
         name: "<answer>"
         + " ".join(f"<snippet id={i}>{_TAG.sub('', text)}</snippet>" for i, text in claims)
         + "</answer>"
-        for name, claims in cited.items()
+        for name, claims in claims_of.items()
     }

@@ -13,16 +13,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))
 DATA = Path(__file__).parents[2] / "data"
 CODE = Criterion(id="short", text="short", check={"name": "words", "max": 200})
 JUDGED = Criterion(id="nice", text="The answer is about penguins")
-CITING = Task(
-    id="c", prompt="Why is it wet?", criteria=(JUDGED,), sources={"a": "It rains.", "b": "x"}
-)
-CLAIMS = Task(
-    id="v",
-    prompt="Is ros up or down?",
-    truth={
-        "claims": [{"subject": "ros", "direction": "up"}, {"subject": "fox", "direction": "down"}]
-    },
-)
+CITING = Task(id="c", prompt="Why is it?", criteria=(JUDGED,), sources={"a": "Rain.", "b": "x"})
+WAYS = [{"subject": "ros", "direction": "up"}, {"subject": "fox", "direction": "down"}]
+CLAIMS = Task(id="v", prompt="Is ros up or down?", truth={"claims": WAYS})
+IN_FORM = "constant parrot hedge rubric_echo injection citation_stuffing sources_copied".split()
 
 
 def texts(task, **more):
@@ -42,17 +36,7 @@ def test_about_twenty_policies_and_your_own():
 
 
 def test_policies_keep_the_form_that_a_task_asks_for():
-    cited = texts(CITING)
-    for name in (
-        "constant",
-        "parrot",
-        "hedge",
-        "rubric_echo",
-        "injection",
-        "citation_stuffing",
-        "sources_copied",
-    ):
-        assert parse(cited[name]).fault == "", name
+    assert [parse(texts(CITING)[name]).fault for name in IN_FORM] == [""] * len(IN_FORM)
     for name, text in texts(CLAIMS).items():
         assert name == "empty" or kit.checks.Form().read(text).answer, name
 
@@ -66,9 +50,7 @@ def test_what_neither_code_nor_judge_decides_is_unknown_never_zero():
     task = Task(id="t", prompt="Write.", criteria=(JUDGED,))
     table = kit.trivial([task]).set_index("policy")
     assert table["reward"].isna().all()
-    assert (
-        (table["low"] == 0).all() and (table["high"] == 1).all() and (table["unknown"] == 1).all()
-    )
+    assert (table[["low", "high", "unknown"]] == [0, 1, 1]).all(axis=None)
     # one task that code decides does not hide the other one
     both = rewards([task, Task(id="u", prompt="Write.", criteria=(CODE,))])
     assert both.isna().all()
