@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .audit import AuditReport, Change, audit, changes
+from .audit import CHANGES, AuditReport, Change, audit
 from .bench import Flips, Reading, Trial, Workbench
-from .labels import Row, SealedError, split
+from .labels import Row, split
 
 __all__ = [
-    "AuditReport", "Change", "Flips", "Reading", "Row", "SealedError", "Trial", "Workbench", "audit",
-    "changes", "split", "workbench",
+    "CHANGES", "AuditReport", "Change", "Flips", "Reading", "Row", "Trial", "Workbench", "audit",
+    "split", "workbench",
 ]  # fmt: skip
 
 

@@ -21,18 +21,17 @@ from msgspec.structs import replace as changed
 
 from ..errors import DataError
 from ..judging import Budget, Ledger, judge, judge_of
-from ..plots import Html, forest, page
+from ..plots import Html, forest
 from ..records import Verdict, fingerprint
 from ..records.tables import Results, plain, show
-from ..stats import Estimate, accuracy, agreement_difference, claim, kappa, number, together
+from ..stats import Estimate, agreement_difference, claim, kappa, number, together
 from ..system import paths
-from ..system.settings import nearest
-from .audit import ALL, AuditReport, audit
-from .labels import LEAST, PARTS, Row, SealedError, gathered, keep_reading, readings, rows_of, split
+from ..system.settings import check_names
+from .audit import CHANGES, AuditReport, audit
+from .labels import LEAST, PARTS, Row, gathered, keep_reading, readings, rows_of, split
 from .search import examples, first_prompt, search, with_prompt
 
 BASELINE = "baseline"
-MEASURES = {"kappa": kappa, "accuracy": accuracy}
 ENOUGH = 0.8  # share of rows that a trial must judge to be chosen
 EFFECTS = ("broken", "mended", "lost", "recovered")
 WORDS = {1.0: "met", 0.0: "unmet"}
@@ -40,7 +39,7 @@ WORDS = {1.0: "met", 0.0: "unmet"}
 ADVICE = 100
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Trial:
     """A prompt with the judge's settings. parent : the trial that it was made from.
 
@@ -51,7 +50,7 @@ class Trial:
     prompt: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     parent: str | None = None
-    verdicts: tuple[Verdict | None, ...] = ()
+    verdicts: tuple[Verdict | None, ...] = field(default=(), repr=False)
 
     @property
     def values(self) -> np.ndarray:
@@ -65,34 +64,24 @@ class Trial:
         >>> Trial("b", "Be strict. Read all.").diff(Trial("a", "Be kind. Read all."))
         ['- Be kind.', '+ Be strict.']
         """
-        texts = [t.prompt.strip() + _lines(t.settings) for t in (other, self)]
-        old, new = (re.split(r"(?<=[.!?:])\s+|\n+", text) for text in texts)
+        old, new = (
+            re.split(r"(?<=[.!?:])\s+|\n+", t.prompt.strip())
+            + [f"{name} = {value}" for name, value in t.settings.items()]
+            for t in (other, self)
+        )
         return [line for line in difflib.ndiff(old, new) if line[0] in "+-"]
-
-    def __repr__(self) -> str:
-        n = sum(v is not None for v in self.verdicts)
-        return f"trial {self.name!r} from {self.parent!r}: {n} of {len(self.verdicts)} rows judged"
-
-
-def _lines(settings: Mapping[str, Any]) -> str:
-    return "".join(f"\n{name} = {value}" for name, value in settings.items())
 
 
 class Flips(list[dict[str, Any]]):
     """Verdicts that two trials do not share, broken ones first. A notebook shows them as a table."""
 
-    @property
-    def words(self) -> str:
-        """How many were broken, mended, lost and recovered."""
-        count = Counter(f["effect"] for f in self)
-        return ", ".join(f"{count[e]} {e}" for e in EFFECTS)
-
     def __repr__(self) -> str:
-        return f"{len(self)} verdicts changed: {self.words}"
+        count = Counter(f["effect"] for f in self)
+        words = ", ".join(f"{count[e]} {e}" for e in EFFECTS)
+        return f"{len(self)} verdicts changed: {words}"
 
     def _repr_html_(self) -> str:
-        table = show(self)._repr_html_() if self else ""
-        return f"<p>{self!r}</p>{table}"
+        return show(self, caption=repr(self))._repr_html_()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,18 +92,16 @@ class Reading:
     """
 
     winner: str
-    measure: str
     dev: Estimate
     test: Estimate
-    baseline: Estimate
     gain: Estimate
     optimism: float
     readings: int
     sentence: str
 
     def __repr__(self) -> str:
-        luck = f"{self.measure} on dev {number(self.dev.value)}, on test {number(self.test.value)}"
-        return f"{self.sentence} (Optimism: {number(self.optimism)}; {luck}.)"
+        kappas = f"{number(self.dev.value)} on dev, {number(self.test.value)} on test"
+        return f"{self.sentence} (Kappa: {kappas}; optimism {number(self.optimism)}.)"
 
 
 class Workbench:
@@ -130,16 +117,13 @@ class Workbench:
         judge: Any,
         ledger: Ledger | str | Path | None = None,
         prompt: str | None = None,
-        measure: str = "kappa",
         seals: str | Path | None = None,
         budget: Budget | None = None,
     ):
-        if measure not in MEASURES:
-            raise DataError(f"measure is {measure!r}", where="workbench", fix="kappa or accuracy")
         if ledger is None:
             # without one a search would pay for the same question again and again
             ledger = Path(tempfile.mkdtemp(prefix="kit-")) / "ledger.sqlite"
-        self.judge, self.measure, self.budget = judge, measure, budget
+        self.judge, self.budget = judge, budget
         self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
         self.prompt = prompt if prompt is not None else first_prompt(judge)
         self.seals = Path(seals) if seals else paths.runs() / "seals"
@@ -185,9 +169,7 @@ class Workbench:
         """A trial by its name; the baseline is judged at its first use."""
         if name == BASELINE and name not in self.trials:
             return self.try_(BASELINE)
-        if name not in self.trials:
-            hint = nearest(name, self.trials)
-            raise DataError(f"there is no trial {name!r}", where="workbench", fix=hint)
+        check_names([name], self.trials, where="trials of the workbench")
         return self.trials[name]
 
     def _judged(self, trial: Trial, pick: np.ndarray) -> Trial:
@@ -213,10 +195,7 @@ class Workbench:
     ) -> list[Verdict]:
         """The verdict on each row. All criteria of an answer go out together, whoever asks."""
         new = settings.get("reword", {})
-        texts = {c.text for row in self.rows for c in row.task.criteria}
-        for text in new:
-            if text not in texts:
-                raise DataError("no criterion has this text", where=text, fix=nearest(text, texts))
+        check_names(new, {c.text for r in self.rows for c in r.task.criteria}, where="reword")
         tasks = {row.task.id: row.task for row in rows}
         for name, task in tasks.items():
             criteria = tuple(changed(c, text=new.get(c.text, c.text)) for c in task.criteria)
@@ -254,12 +233,12 @@ class Workbench:
     def _agreement(self, trial: Trial, part: str) -> Estimate:
         pick = self.part == part
         columns = (trial.values[pick], self.labels()[pick])
-        return MEASURES[self.measure](*columns, cluster=self.cluster[pick])
+        return kappa(*columns, cluster=self.cluster[pick])
 
     def _gain(self, new: np.ndarray, old: np.ndarray, part: str) -> Estimate:
         pick = self.part == part
         columns = (x[pick] for x in (new, old, self.labels()))
-        return agreement_difference(*columns, cluster=self.cluster[pick], measure=self.measure)
+        return agreement_difference(*columns, cluster=self.cluster[pick])
 
     def table(self) -> Any:
         """One row a trial, the best on dev first; a DataFrame.
@@ -281,7 +260,7 @@ class Workbench:
             rows.append(
                 {
                     "trial": name,
-                    **{f"{self.measure} on {p}": text for p, text in on.items()},
+                    **{f"kappa on {p}": text for p, text in on.items()},
                     "more than the baseline": str(gains.get(name, "")),
                     "judged": f"{np.mean(~np.isnan(t.values[dev])):.0%}",
                     "$ per 1000": f"{1000 * cost:.3f}",
@@ -345,11 +324,6 @@ class Workbench:
         rows = both[both["before"] != both["now"]].to_dict("records")
         return Flips(sorted(rows, key=lambda f: EFFECTS.index(f["effect"])))
 
-    def wrong(self, name: str) -> Any:
-        """The rows of train and dev on which a trial and people disagree; a DataFrame."""
-        rows = self.answers(name)
-        return rows[(rows["verdict"] != rows["people"]) & (rows["verdict"] != "unknown")]
-
     # -- the sealed test
     def need_parts(self, what: str) -> None:
         """DataError where there are too few prompts for train, dev and test."""
@@ -366,19 +340,20 @@ class Workbench:
         """Judge the sealed test with a trial (default: the chosen one) and the baseline, once.
 
         The same question again returns the stored reading. Another question on a row that was read
-        raises SealedError; unseal=True reads it all the same, and the sentence says how often.
+        is refused; unseal=True reads it all the same, and the sentence says how often.
         """
         self.need_parts("test")
         new, old = self.trial(name or self.choose()), self.trial(BASELINE)
         ids = sorted(self.rows[i].id for i in np.flatnonzero(self.part == "test"))
         about = [[t.prompt, plain(t.settings)] for t in (new, old)]
-        request = fingerprint([ids, self.measure, str(self.judge), about])
+        who = "" if callable(self.judge) else str(self.judge)
+        request = fingerprint([ids, who, about])
         earlier = readings(self.seals, ids)
-        for old_reading in earlier:
-            if old_reading["request"] == request:
-                return _reading(old_reading["result"])
+        stored = [r["result"] for r in earlier if r["request"] == request]
+        if stored:
+            return _reading(stored[0])
         if earlier and not unseal:
-            raise SealedError(
+            raise DataError(
                 f"this test was read before, on {earlier[-1]['at']}, for another question",
                 where=str(self.seals),
                 fix="report the first reading, label new rows, or pass unseal=True and say so",
@@ -389,7 +364,7 @@ class Workbench:
         # who is silent where it would be wrong gains nothing: unknown as disagreement, too
         filled = (np.where(np.isnan(t.values), 1 - self.human, t.values) for t in (new, old))
         gain = min(gain, self._gain(*filled, "test"), key=lambda e: np.nan_to_num(e.low, nan=-9))
-        sentence = claim(gain, self.measure, new=new.name, old="the baseline")
+        sentence = claim(gain, new=new.name, old="the baseline")
         if new.name == BASELINE:
             sentence = "The baseline was the best on dev: there is nothing to claim."
         n = len(earlier) + 1
@@ -397,10 +372,8 @@ class Workbench:
             sentence += f" The test was read {n} times: this is no sealed result."
         reading = Reading(
             winner=new.name,
-            measure=self.measure,
             dev=dev,
             test=test,
-            baseline=self._agreement(old, "test"),
             gain=gain,
             optimism=dev.value - test.value,
             readings=n,
@@ -422,14 +395,14 @@ class Workbench:
         rows = {r.response.ids: r for r in failed}
         few = list(rows.values())[:answers]
         tasks = {r.task.id: r.task for r in few}
-        chosen = changes or [n for n in ALL if ALL[n].kind != "bias"]
+        chosen = changes or [n for n, c in CHANGES.items() if c.kind in ("attack", "step")]
         return Results(
             {
                 name: audit(
                     self.judge_of(self.trial(name)),
                     list(tasks.values()),
                     [r.response for r in few],
-                    names=chosen,
+                    changes=chosen,
                     ledger=self.ledger,
                     budget=self.budget,
                     progress=False,
@@ -453,15 +426,14 @@ class Workbench:
     def plot(self, **options: Any) -> Any:
         """The agreement of all trials on dev, with intervals."""
         rows = {n: self.agreement(n) for n in self.ranked()}
-        return forest(rows, **{"title": "Trials on dev", "x": self.measure, **options})
+        return forest(rows, **{"title": "Trials on dev", "x": "kappa", **options})
 
     def views(self) -> dict[str, Callable[[], Html]]:
-        """What `kit.plots.explore` offers: the trials, and of each its flips and its mistakes."""
+        """What `kit.plots.explore` offers: the trials, and what each of them changed."""
         views = {"trials": lambda: Html(self._repr_html_())}
         for name, t in self.trials.items():
             if t.parent:
                 views[f"{t.parent} to {name}"] = lambda t=t: Html(self._change(t))
-            views[f"wrong: {name}"] = lambda name=name: _table(self.wrong(name))
         return views
 
     def _change(self, t: Trial) -> str:
@@ -471,24 +443,13 @@ class Workbench:
         flips = self.flips(t.parent or BASELINE, t.name)._repr_html_()
         return f"<pre style='white-space:pre-wrap'>{lines}</pre>{flips}"
 
-    def page(self, path: str | Path) -> Path:
-        """All views as one self-contained HTML page."""
-        blocks: list[Any] = list(self.notes)
-        for name, draw in self.views().items():
-            blocks += [Html("<hr>"), name, draw()]
-        return page("Judge workbench", blocks, path=path)
-
     def _repr_html_(self) -> str:
-        return _table(self.table()).text if self.trials else f"<p>{self!r}</p>"
+        return show(self.table())._repr_html_() if self.trials else f"<p>{self!r}</p>"
 
     def __repr__(self) -> str:
         count = {p: int((self.part == p).sum()) for p in PARTS}
         notes = "".join(f"; {note}" for note in self.notes)
         return f"Workbench: {len(self.rows)} labels, {count}, {len(self.trials)} trials{notes}"
-
-
-def _table(frame: Any) -> Html:
-    return Html(show(frame, limit=400)._repr_html_())
 
 
 def _reading(result: Mapping[str, Any]) -> Reading:

@@ -7,23 +7,20 @@ import json
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
-from ..errors import DataError, KitError
+from ..errors import DataError
 from ..records import Criterion, Response, Task, fingerprint, leaves
 from ..records.tables import labels_of
 from ..system import paths
 
 PARTS, SHARES = ("train", "dev", "test"), (0.4, 0.3, 0.3)
 LEAST = 3  # prompts that each part needs
-
-
-class SealedError(KitError):
-    """The sealed test was read before, for another question."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +48,10 @@ def gathered(source: Any) -> Any:
     """The TaskSet of a file, or of several that are joined by their ids: tasks, answers, labels."""
     from ..data import load
 
-    if hasattr(source, "verdicts"):
-        return source
-    if isinstance(source, (str, Path)):
-        return load(source)
-    first, *others = map(gathered, source)
-    for other in others:
-        first = first.joined(other)
-    return first
+    single = hasattr(source, "verdicts") or isinstance(source, str | Path)
+    sources = [source] if single else source
+    sets = [s if hasattr(s, "verdicts") else load(s) for s in sources]
+    return reduce(lambda first, other: first.joined(other), sets)
 
 
 def rows_of(labels: Any) -> tuple[list[Row], list[str]]:

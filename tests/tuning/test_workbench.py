@@ -1,0 +1,219 @@
+"""The workbench on a fake judge: trials, flips, doubts, the sealed test, and what it refuses."""
+
+import json
+
+import pytest
+from conftest import STRICT, Fake, labels
+from fake_server import FakeServer
+
+import kit
+from kit.errors import DataError
+from kit.plots import explore
+
+
+def bench(prompts=40, **options):
+    maker = options.pop("judge", Fake)
+    return kit.workbench(labels(prompts), judge=maker, prompt="Be kind.", **options)
+
+
+def test_a_better_prompt_is_seen_chosen_and_claimed():
+    b = bench(120)
+    trial = b.try_("strict", f"{STRICT} Be kind.")
+    assert trial.diff(b.trials["baseline"]) == [f"+ {STRICT}"]
+    table = b.table()
+    assert list(table["trial"]) == ["strict", "baseline"] and b.choose() == "strict"
+    assert table["kappa on dev"][0].startswith("1.000") and table["judged"][0] == "100%"
+    assert table["more than the baseline"][0].startswith("1.000")
+    flips = b.flips("baseline", "strict")
+    assert {f["effect"] for f in flips} == {"mended"} and "mended, 0 lost" in repr(flips)
+    assert flips[0]["reason before"] == "because 1.0" and flips[0]["people"] == "unmet"
+    reading = b.test()
+    assert reading.winner == "strict" and reading.sentence.startswith("A gain in kappa of strict")
+    assert reading.optimism == 0 and "optimism .000" in repr(reading)
+    assert b.plot().layout.meta["rows"][0]["name"] == "strict"
+
+
+def test_the_test_part_is_asked_only_by_test():
+    Fake.asked = 0
+    b = bench()
+    b.try_("strict", STRICT)
+    n = int((b.part != "test").sum())
+    assert Fake.asked == 2 * n and b.trials["strict"].verdicts.count(None) == len(b.rows) - n
+    b.try_("strict", STRICT)
+    assert Fake.asked == 2 * n  # the same trial again asks nothing
+    b.test()
+    assert Fake.asked == 2 * len(b.rows)
+
+
+def test_a_test_is_read_once():
+    b = bench()
+    b.try_("strict", STRICT)
+    first = b.test()
+    again = bench()
+    again.try_("strict", STRICT)
+    assert repr(again.test()) == repr(first) and first.readings == 1
+    again.try_("other", f"{STRICT} Truly.")
+    with pytest.raises(DataError, match="was read before") as e:
+        again.test("other")
+    assert "unseal=True" in e.value.fix
+    assert "The test was read 2 times" in again.test("other", unseal=True).sentence
+
+
+def test_rows_are_known_by_their_texts_whatever_their_ids():
+    b = bench()
+    b.test("baseline")
+    renamed = labels(40)
+    rows = json.loads(json.dumps([kit.records.to_json(t) for t in renamed.tasks]))
+    swap = {f"t{i}": f"other{i}" for i in range(40)}
+    from kit.data import TaskSet
+    from kit.records import msgspec
+
+    def moved(record, field):
+        return msgspec.structs.replace(record, **{field: swap[getattr(record, field)]})
+
+    assert len(rows) == 40
+    other = TaskSet(
+        tasks=[moved(t, "id") for t in renamed.tasks],
+        responses=[moved(r, "task_id") for r in renamed.responses],
+        verdicts=[moved(v, "task_id") for v in renamed.verdicts],
+    )
+    c = kit.workbench(other, judge=Fake, prompt="Be kind.")
+    c.try_("strict", STRICT)
+    with pytest.raises(DataError, match="was read before"):
+        c.test("strict")
+
+
+def test_silence_gains_nothing():
+    """Unknown where it would be wrong is counted as a disagreement."""
+
+    def maker(prompt, **more):
+        return Fake(prompt, silent=("bad",) if "quiet" in prompt else (), **more)
+
+    b = bench(120, judge=maker)
+    b.try_("quiet", "quiet")
+    assert b.flips("baseline", "quiet")[0]["effect"] == "lost"
+    assert b.table().set_index("trial")["judged"]["quiet"] == "50%" and b.choose() == "baseline"
+    assert "gain" not in b.test("quiet").sentence
+
+
+def test_settings_are_trials():
+    b = bench()
+    b.try_("strict", STRICT)
+    b.try_("hard", lenient=False)
+    b.try_("panel", panel=["baseline", "strict", "hard"])
+    assert b.agreement("panel").value == 1.0
+    b.try_("cascade", escalate=["baseline", "strict"], low=0.0, high=1.0)
+    b.try_("reworded", reword={"Is right.": "Is correct."})
+    assert b.trials["reworded"].diff(b.trials["baseline"])[0].startswith("+ reword")
+    assert b.trials["cascade"].parent == "baseline"
+
+
+REFUSED = [
+    (lambda b: b.try_("baseline", "another"), "another trial of this name"),
+    (lambda b: b.try_("x", reword={"Is right": "y"}), "did you mean 'Is right.'"),
+    (lambda b: b.try_("x", parent="none"), "none"),
+    (lambda b: b.doubt(int((b.part == "test").argmax()), "ann", "typo"), "sealed test"),
+    (lambda b: b.export("x.txt", "panel"), "several prompts"),
+    (lambda b: b.search(rows=3, reflect=str), "too few for a round"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED)
+def test_what_is_refused(call, message):
+    b = bench()
+    b.try_("strict", STRICT)
+    b.try_("panel", panel=["baseline", "strict"])
+    with pytest.raises(DataError, match=message):
+        call(b)
+
+
+@pytest.mark.parametrize("judge", ["code", "replay:gpt-4o/bare"])
+def test_a_judge_without_a_prompt_is_refused(judge, monkeypatch):
+    with pytest.raises(kit.KitError):
+        kit.workbench(labels(), judge=judge)
+
+
+def test_a_doubtful_label_is_left_out():
+    b = bench()
+    row = int((b.part == "dev").argmax())
+    before = b.agreement("baseline").n
+    b.doubt(row, "ann", "the answer is in doubt")
+    assert b.agreement("baseline").n == before - 1 and b.doubts[row].startswith("ann: ")
+
+
+def test_few_prompts_are_compared_and_no_more():
+    b = bench(6)
+    b.try_("strict", STRICT)
+    table = b.table()
+    assert "kappa on train" not in table and "n=24" in table["kappa on dev"][0]
+    assert "all rows are compared" in repr(b)
+    for call in (b.test, b.examples, b.search):
+        with pytest.raises(DataError, match="there are 6 prompts") as e:
+            call()
+        assert "100 prompts" in e.value.fix
+
+
+def test_examples_come_from_train_only():
+    b = bench()
+    text = b.examples(4)
+    assert text.startswith("Be kind.") and text.count("Verdict: met") == 2
+    train = {r.response.text for r, p in zip(b.rows, b.part, strict=True) if p == "train"}
+    assert sum(t in text for t in train) == 4
+
+
+def test_hostile_text_is_escaped_in_all_views():
+    b = bench()
+    b.try_("strict", f"{STRICT} <script>x</script>")
+    for name, draw in b.views().items():
+        assert "<script>" not in draw().text, name
+    assert "<script>" not in b._repr_html_() and "trials" in b.views()
+    assert "strict" in explore(b)._repr_html_()
+
+
+def test_three_files_are_joined(tmp_path):
+    whole = labels()
+    for name in ("tasks", "responses", "verdicts"):
+        rows = [kit.records.to_json(r) for r in getattr(whole, name)]
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / f"{name}.jsonl").write_text(text)
+    files = [tmp_path / f"{n}.jsonl" for n in ("tasks", "responses", "verdicts")]
+    b = kit.workbench(files, judge=Fake, prompt="Be kind.")
+    assert len(b.rows) == 160 and b.part.tolist() == bench().part.tolist()
+
+
+def test_answers_with_labels_on_other_criteria(tmp_path):
+    whole = labels(12)
+    few = [v for v in whole.verdicts if v.response_id == "r0" or v.criterion_id == "a"]
+    b = kit.workbench(
+        kit.data.TaskSet(tasks=whole.tasks, responses=whole.responses, verdicts=few),
+        judge=Fake,
+        prompt="x",
+    )
+    assert len(b.rows) == 36
+    b.try_("strict", STRICT)
+    assert b.agreement("strict").value == 1.0
+
+
+def test_one_prompt_file_from_tuning_to_judging(tmp_path):
+    """Verdicts are paid once, cost is read from the ledger, and the exported file is a judge's prompt."""
+    few = labels(12)
+    with FakeServer() as server:
+        judge = {"endpoint": "fake", "base_url": server.url, "price": [1.0, 1.0]}
+        options = {"judge": judge, "ledger": tmp_path / "ledger.sqlite"}
+        b = kit.workbench(few, **options)
+        b.try_("strict", STRICT)
+        b.try_("one", how="one")
+        b.try_("votes", votes=3)
+        n, table = len(server.calls), b.table()
+        assert n == 24 + 24 + 48 + 72  # 24 answers: all at once twice, two criteria, three votes
+        again = kit.workbench(few, **options)
+        again.try_("strict", STRICT)
+        assert len(server.calls) == n
+        costs = [
+            dict(zip(t["trial"], t["$ per 1000"], strict=True)) for t in (table, again.table())
+        ]
+        assert costs[0]["strict"] == costs[1]["strict"] and float(costs[0]["strict"]) > 0
+        path = b.export(tmp_path / "prompt.txt", "strict")
+        assert path.read_text() == f"{STRICT}\n"
+        made = kit.judge_of({"endpoint": "fake", "base_url": server.url, "prompt": str(path)})
+        assert made.system == STRICT
