@@ -1,0 +1,206 @@
+"""Figures carry their numbers, escape text, and fit a phone; pages are self-contained; explorers redraw."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kit import calibration, plots, stats
+from kit.errors import DataError, MissingError
+from kit.records import Criterion, Response, Task, Verdict
+
+EVIL = "<script>alert(1)</script>" + "x" * 200
+RNG = np.random.default_rng(0)
+CONF = RNG.random(200).round(2)
+RIGHT = RNG.random(200) < CONF
+REPORT = calibration.reliability(CONF, RIGHT, draws=50)
+GAIN = stats.difference(RNG.random(40), RNG.random(40))
+AGREE = stats.agree([1, 0] * 20, [1, 1, 0, 0] * 10)
+RESULTS: dict[str, Any] = {
+    "estimate": GAIN,
+    "no interval": stats.Estimate(0.3),
+    "estimates": {"a": GAIN, EVIL: stats.mean([1, 0, 1])},
+    "agreement": AGREE,
+    "agreements": {"one": AGREE, "two": AGREE},
+    "reliability": REPORT,
+    "reliabilities": {"before": REPORT, EVIL: REPORT},
+    "ece": REPORT.ece,
+    "sensitivity": calibration.sensitivity(CONF, RIGHT),
+    "risk": calibration.risk_coverage(CONF, RIGHT),
+    "comparison": calibration.compare((CONF, RIGHT), (CONF, RIGHT)),
+    "numbers": {"short": 1, EVIL: 3.5},
+    "parts": {"answer": {"rubric": 0.4, "citations": -0.1}, EVIL: {"rubric": None}},
+    "frame": pd.DataFrame({"reward": [0.1, None, 0.3]}),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_every_result_has_a_figure_with_its_numbers(name: str) -> None:
+    fig = plots.plot(RESULTS[name])
+    assert fig.layout.paper_bgcolor == fig.layout.plot_bgcolor == "rgba(0,0,0,0)"
+    assert fig.layout.meta["rows"] and "<script" not in fig.to_json().lower()
+    assert all(len(line) < 80 for line in (fig.layout.title.text or "").split("<br>"))
+    assert fig.layout.width is None  # it takes the width of a phone
+
+
+def test_what_has_no_figure_is_an_error() -> None:
+    for thing in (3, {"a": "text"}):
+        with pytest.raises(DataError, match="there is no figure"):
+            plots.plot(thing)
+
+
+def test_long_names_stay_apart_and_unknown_limits_are_empty() -> None:
+    names = {f"{'a' * 40}{i}": stats.Estimate(i) for i in range(3)}
+    fig = plots.forest(names, zero=0)
+    assert len(set(fig.data[0].y)) == 3 and np.isnan(fig.data[0].error_x.array[0])
+    assert [row["name"] for row in fig.layout.meta["rows"]] == list(names)
+
+
+def test_lines() -> None:
+    rows = {"step": [1, 2, 3], "reward": [0.1, None, 0.3], "kl": [1, 2, 3]}
+    bands = {"reward": ([0, 0, 0], [1, 1, 1])}
+    fig = plots.lines(rows, "step", smooth=2, bands=bands, title="Training")
+    names = [t.name for t in fig.data if t.name]
+    assert names == ["reward", "kl"] and fig.layout.xaxis.title.text == "step"
+    assert fig.layout.meta["rows"][0] == {"step": 1, "reward": 0.1, "kl": 1}
+    stacked = plots.lines({"good": [0.2, 0.4], "bad": [0.8, 0.6]}, stacked=True)
+    assert {t.stackgroup for t in stacked.data} == {"one"}
+
+
+def test_bars_are_sorted_and_stacked() -> None:
+    fig = plots.bars({"few": 1, "many": 5})
+    assert list(fig.data[0].y) == ["many", "few"]
+    fig = plots.bars({"a": {"x": 1}, "b": {"x": 1, "y": -2}}, order=False)
+    assert [t.name for t in fig.data] == ["x", "y"] and fig.data[1].x == (None, -2)
+
+
+def test_reliability_line_stops_where_there_are_no_rows() -> None:
+    gap = calibration.reliability([0.1] * 30 + [0.9] * 30, [0, 1] * 30, draws=20)
+    line = next(t for t in gap.plot().data if t.mode == "lines")
+    assert np.isnan(line.y[1]) and line.connectgaps is False
+
+
+def blocks() -> list[Any]:
+    return [
+        plots.Card(EVIL, GAIN, GAIN.sentence, plots.small_forest({EVIL: GAIN, "b": AGREE}, zero=0)),
+        plots.Card("Reward", 0.25, EVIL, plots.small_lines({EVIL: [1, float("nan"), 2], "": []})),
+        EVIL,
+        pd.DataFrame({EVIL: [EVIL]}),
+        AGREE,
+        plots.Html("<b>trusted</b>"),
+        SimpleNamespace(text=EVIL),
+    ]
+
+
+def test_page_escapes_all_text_and_needs_no_network(tmp_path: Path) -> None:
+    path = plots.page(EVIL, blocks(), path=tmp_path / "deep" / "page.html")
+    text = path.read_text("utf-8")
+    assert "<script" not in text and "<b>trusted</b>" in text and "&lt;script&gt;" in text
+    assert not re.search(r"""(src|href)=["']?(https?:)?//""", text)
+    assert "prefers-color-scheme: dark" in text and 'name="viewport"' in text
+    assert text.count('<section class="card">') == 2 and len(text) < 20_000
+
+
+def test_page_holds_plotly_once_and_the_numbers_of_figures(tmp_path: Path) -> None:
+    figures = [plots.plot(RESULTS["estimates"]), REPORT.plot()]
+    text = plots.page("Figures", figures, path=tmp_path / "page.html").read_text("utf-8")
+    # the library, and a call for each figure
+    assert len(re.findall(r"<script[ >]", text)) >= 3 and text.count("plotly.js v") == 1
+    assert text.count("<summary>Numbers</summary>") == 2 and "alert(1)</script>" not in text
+    assert "cdn.plot.ly/plotly" not in text.partition("</script>")[2]
+
+
+def test_small_figures_are_static() -> None:
+    svg = plots.small_forest({"gain": GAIN, "none": stats.Estimate(float("nan"))}, zero=0).text
+    assert svg.startswith("<svg") and svg.count("<circle") == 1 and "gain: " in svg
+    flat = plots.small_lines({"flat": [1, 1, 1]}).text
+    assert "flat: 1 to 1" in flat and "nan" not in flat
+
+
+TASK = Task(
+    id="t1",
+    prompt=f"Write it.\n{EVIL}",
+    criteria=(Criterion(id="c1", text="Is it short?"), Criterion(id="c2", text="Bad?", weight=-1)),
+)
+
+
+def verdict(answer: str, criterion: str, value: bool | None) -> Verdict:
+    status = {True: "met", False: "unmet", None: "unknown"}[value]
+    more = {"failure": "parse"} if value is None else {}
+    ids = {"task_id": "t1", "response_id": answer, "criterion_id": criterion}
+    return Verdict(**ids, judge="code", status=status, **more)
+
+
+VERDICTS = [
+    verdict("a", "c1", True),
+    verdict("a", "c2", True),
+    verdict("b", "c1", True),
+    verdict("b", "c2", None),
+]
+TASKS = SimpleNamespace(
+    tasks=[TASK, Task(id="t2", prompt="Other")],
+    responses=[Response(id="a", task_id="t1", text=EVIL), Response(id="b", task_id="t1", text="B")],
+    verdicts=VERDICTS,
+)
+BENCH = SimpleNamespace(views=lambda: {"table": lambda: plots.Html("<i>table</i>")})
+
+
+def steps(folder: Path) -> Path:
+    rows = [{"step": i, "reward": i / 10, "note": "x", "kl": 0.1} for i in range(3)]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (folder / "steps.jsonl").write_text(text + '{"step": 3, "rew')  # being written
+    return folder
+
+
+def things(folder: Path) -> dict[str, tuple[Any, dict[str, Any]]]:
+    return {
+        "tasks": (TASKS, {}),
+        "bins": (REPORT, {}),
+        "weights": (TASK, {"verdicts": VERDICTS}),
+        "bench": (BENCH, {}),
+        "training": (steps(folder), {}),
+    }
+
+
+@pytest.mark.parametrize("name", ["tasks", "bins", "weights", "bench", "training"])
+def test_explorers(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    thing, options = things(tmp_path)[name]
+    monkeypatch.setenv("KIT_HEADLESS", "1")
+    first = plots.explore(thing, **options)
+    assert isinstance(first, plots.Html) or first.layout.meta["rows"]
+    monkeypatch.setenv("KIT_HEADLESS", "0")
+    box = plots.explore(thing, **options)
+    controls = box.children[0].children
+    assert len(box.children) == 2 and controls
+    for control in controls:  # every choice can be made
+        for value in getattr(control, "options", ()):
+            control.value = value
+    assert not [o for o in box.children[1].outputs if o.get("output_type") == "error"]
+
+
+def test_browsing_escapes_and_shows_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KIT_HEADLESS", "1")
+    text = plots.explore(TASKS).text
+    assert "<script" not in text and "2 of 2 tasks" in text
+    assert "a (code)" in text and "unknown" in text and "Is it short?" in text
+
+
+def test_an_unknown_verdict_counts_neither_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KIT_HEADLESS", "1")
+    fig = plots.explore(TASK, verdicts=VERDICTS)
+    scores = dict(zip(fig.data[0].y, fig.data[0].x, strict=True))
+    assert scores == {"b": 1.0, "a": 0.0}
+
+
+def test_what_cannot_be_explored(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no explorer of a int"):
+        plots.explore(3)
+    with pytest.raises(MissingError, match="no steps yet"):
+        plots.explore(tmp_path)
