@@ -52,8 +52,7 @@ def test_what_neither_code_nor_judge_decides_is_unknown_never_zero():
     assert table["reward"].isna().all()
     assert (table[["low", "high", "unknown"]] == [0, 1, 1]).all(axis=None)
     # one task that code decides does not hide the other one
-    both = rewards([task, Task(id="u", prompt="Write.", criteria=(CODE,))])
-    assert both.isna().all()
+    assert rewards([task, Task(id="u", prompt="Write.", criteria=(CODE,))]).isna().all()
 
 
 def test_the_judge_is_asked_about_what_code_cannot_decide(tmp_path):
