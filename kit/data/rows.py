@@ -3,7 +3,6 @@
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -31,25 +30,16 @@ FIELD_OF = {
 }
 
 
-@dataclass(kw_only=True)
-class Reading:
-    """The records of one row. has_made_id : True where the row had no id for one of them."""
-
-    task: Task | None = None
-    responses: list[Response] = field(default_factory=list)
-    verdicts: list[Verdict] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    has_made_id: bool = False
-
-
 class Row(dict[str, Any]):
-    """The fields of a row that nothing has read yet. A null field counts as absent."""
+    """The fields of a row that nothing has read yet, and the records made of it. A null field counts as absent."""
 
     def __init__(self, data: Mapping[str, Any], where: str = ""):
         super().__init__((k, v) for k, v in data.items() if v is not None)
         self.data, self.where = data, where
-        self.reading = Reading()
         self.extra: dict[str, Any] = {}  # for meta, but not among the unread fields
+        self.task: Task | None = None
+        self.records: list[Response | Verdict] = []
+        self.findings: list[Finding] = []
 
     def take(self, *names: str, default: Any = None) -> Any:
         """The value of the first of these fields that is there, else the default."""
@@ -72,8 +62,8 @@ class Row(dict[str, Any]):
             return kind()
         value = parse(value, f"field {names[0]!r}") if isinstance(value, str) else value
         if not isinstance(value, kind):
-            wanted = {list: "a list", dict: "an object"}[kind]
-            raise DataError(f"the field {names[0]!r} is a {type(value).__name__}, not {wanted}")
+            kinds = type(value).__name__, kind.__name__
+            raise DataError("the field {!r} is a {}, not a {}".format(names[0], *kinds))
         return value
 
     def id(self, name: str, *, is_needed: bool = False) -> str | None:
@@ -86,7 +76,7 @@ class Row(dict[str, Any]):
     def find(self, code: str, message: str, severity: str = "info", **more: Any) -> None:
         """Note a finding on this row."""
         more |= {"code": code, "message": message, "severity": severity, "where": self.where}
-        self.reading.findings.append(Finding(**more))
+        self.findings.append(Finding(**more))
 
 
 def missing(wanted: Iterable[str], row: Mapping[str, Any]) -> DataError:
@@ -120,17 +110,13 @@ def criterion(item: Any, name: str, sign: float = 1.0) -> Criterion:
     }
     if not isinstance(fields["text"], str) or not fields["text"].strip():
         raise DataError(f"the text of the criterion is {fields['text']!r}", fix="write a text")
-    if type(fields["id"]) is int:
-        fields["id"] = str(fields["id"])
-    if fields.get("levels"):
-        fields.setdefault("scale", "ordinal")
+    fields["id"] = str(fields["id"]) if type(fields["id"]) is int else fields["id"]
+    fields.setdefault("scale", "ordinal" if fields.get("levels") else "binary")
     made = from_json(fields, Criterion, where="")
-    if sign > 0:
-        return made
-    if made.weight < 0:
+    if sign < 0 and made.weight < 0:
         what = f"the weight of a negative rubric is {made.weight:g}"
         raise DataError(what, fix="write its size: the list says the sign")
-    return msgspec.structs.replace(made, weight=-made.weight)
+    return msgspec.structs.replace(made, weight=-made.weight) if sign < 0 else made
 
 
 def _named(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,24 +131,18 @@ def _named(item: Mapping[str, Any]) -> dict[str, Any]:
         if target == "note":
             fields["meta"] = {**fields.get("meta", {}), key: value}
         elif target is None or target in fields:
-            raise _refuse(key, item)
+            if not any(FIELD_OF.get(k) == "text" for k in item):
+                raise missing(TEXTS, item)
+            near = (difflib.get_close_matches(key, FIELD_OF, n=1) or ["note"])[0]
+            raise DataError(
+                f"nothing reads the field {key!r} of a criterion, or another field means the same",
+                fix=f"rename it, for example load(..., fields={{{key!r}: {near!r}}})",
+            )
         else:
             fields[target] = value
     if "text" not in fields:
         raise missing(TEXTS, item)
     return fields
-
-
-def _refuse(key: str, item: Mapping[str, Any]) -> DataError:
-    """The error for a field of a criterion that nothing reads, or that is there under two names."""
-    if not any(FIELD_OF.get(k) == "text" for k in item):
-        return missing(TEXTS, item)
-    near = (difflib.get_close_matches(key, FIELD_OF, n=1) or ["note"])[0]
-    return DataError(
-        f"nothing reads the field {key!r} of a criterion",
-        fix=f"rename it: load(..., fields={{{key!r}: {near!r}}}); a criterion has one each of id, "
-        "text, weight, check, required, levels, title, tags, parent, note",
-    )
 
 
 def criteria(items: Any, name: str, prefix: str = "c", sign: float = 1.0) -> list[Criterion]:
@@ -213,39 +193,37 @@ def question(row: Row, *names: str) -> dict[str, Any]:
     return {"prompt": layout[1].strip()}
 
 
-def finish(row: Row, made: Iterable[Criterion], fields: dict[str, Any]) -> Reading:
+def finish(row: Row, made: Iterable[Criterion], fields: dict[str, Any]) -> None:
     """Make the task of a row, with the fields that all forms share; what is left becomes meta."""
     name = row.id("task_id") or row.id("id") or row.id("prompt_id")
-    for key in ("group", "split", "kind", "system"):
-        if fields.get(key) is None:
-            fields[key] = row.take(key)
-    fields["kind"] = row.take("category") if fields["kind"] is None else fields["kind"]
+    for key in ("group", "split", "system", "kind", "category"):
+        target = "kind" if key == "category" else key
+        if fields.get(target) is None:
+            fields[target] = row.take(key)
     for key, kind in (("truth", dict), ("sources", dict), ("history", list)):
-        if not fields.get(key):
-            fields[key] = row.json(key, kind=kind)
+        fields[key] = fields.get(key) or row.json(key, kind=kind)
     fields["tags"] = row.json("tags", "example_tags", kind=list)
     meta = row.take("meta") if isinstance(row.get("meta"), dict) else {}
     if name is None:
         # Made from the content, so that it is the same each time.
-        name, row.reading.has_made_id = "t-" + fingerprint(row.data)[:12], True
+        name = "t-" + fingerprint(row.data)[:12]
     fields |= {"id": name, "criteria": list(made), "meta": {**meta, **row.extra, **row}}
-    row.reading.task = from_json(fields, Task, where="")
-    return row.reading
+    row.task = from_json(fields, Task, where="")
 
 
 def answer(row: Row, name: str, text: Any, **more: Any) -> Response:
-    """Add an answer to the reading of a row. more : fields of a Response; task_id where the row has no task."""
-    fields = {"id": name, "text": text, "source": name, **more}
-    if row.reading.task:
-        fields["task_id"] = row.reading.task.id
-    row.reading.responses.append(from_json(fields, Response, where=f"answer {name!r}"))
-    return row.reading.responses[-1]
+    """Add an answer to the records of a row. more : fields of a Response; task_id where the row has no task."""
+    owner = {"task_id": row.task.id} if row.task else {}
+    fields = {"id": name, "text": text, "source": name, **owner, **more}
+    response = from_json(fields, Response, where=f"answer {name!r}")
+    row.records.append(response)
+    return response
 
 
 def label(row: Row, response: Response, criterion_id: str, value: Any, **meta: Any) -> None:
-    """Add the verdicts of a label to a reading: one, or one for each rater. A blank label is none."""
-    by_id = {c.id: c for c in row.reading.task.criteria} if row.reading.task else {}
-    if row.reading.task and criterion_id not in by_id:
+    """Add the verdicts of a label to the records: one, or one for each rater. A blank label is none."""
+    by_id = {c.id: c for c in row.task.criteria} if row.task else {}
+    if row.task and criterion_id not in by_id:
         raise DataError(f"there is a label on {criterion_id!r}, which is no criterion of its task")
     by_rater = {f"human:{k}": x for k, x in value.items()} if isinstance(value, dict) else {}
     for judge, one in (by_rater or {"human": value}).items():
@@ -253,4 +231,4 @@ def label(row: Row, response: Response, criterion_id: str, value: Any, **meta: A
             ids = (*response.ids, criterion_id)
             verdict = verdict_of(ids, one, by_id.get(criterion_id), judge=judge)
             verdict.meta.update(meta)
-            row.reading.verdicts.append(verdict)
+            row.records.append(verdict)

@@ -118,7 +118,7 @@ def test_the_recordings_are_whole():
 @needs_recordings
 @pytest.mark.parametrize("judge", KAPPA)
 def test_kappas_with_people_are_the_published_ones(judge):
-    """The published numbers count two items without a label (-1) as below 3. Without them kappa moves by .005 at most."""
+    """The published numbers count two items without a label (-1) as below 3; without them kappa moves by < .005."""
     from sklearn.metrics import cohen_kappa_score
 
     judges = recorded_judges()

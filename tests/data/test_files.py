@@ -12,9 +12,25 @@ from kit.data import TaskSet, read_label, tasks_of, verdict_of
 from kit.errors import DataError
 
 TABLE = [
-    {"task_id": "t", "prompt": "p", "criterion_id": "a", "criterion": "x", "weight": 2.0, "response": "r", "label": "met"},
-    {"task_id": "t", "prompt": "p", "criterion_id": "b", "criterion": "NA", "weight": 1.0, "response": "r", "label": None},
-]  # fmt: skip
+    {
+        "task_id": "t",
+        "prompt": "p",
+        "criterion_id": "a",
+        "criterion": "x",
+        "weight": 2.0,
+        "response": "r",
+        "label": "met",
+    },
+    {
+        "task_id": "t",
+        "prompt": "p",
+        "criterion_id": "b",
+        "criterion": "NA",
+        "weight": 1.0,
+        "response": "r",
+        "label": None,
+    },
+]
 
 
 def written(folder, kind, rows):
@@ -146,8 +162,18 @@ def test_a_join_names_the_first_lost_id(change, lost):
 
 
 def test_labels_of_a_filled_table_join_their_answers():
-    rows = [{"task_id": "t", "response_id": "r", "criterion_id": "c1", "inclusion": 0.5, "prompt": "p", "label": x, "rater": n}
-            for n, x in (("ann", "met"), ("bob", "no"), ("eve", None))]  # fmt: skip
+    rows = [
+        {
+            "task_id": "t",
+            "response_id": "r",
+            "criterion_id": "c1",
+            "inclusion": 0.5,
+            "prompt": "p",
+            "label": x,
+            "rater": n,
+        }
+        for n, x in (("ann", "met"), ("bob", "no"), ("eve", None))
+    ]
     labels = load(pd.DataFrame(rows))
     assert [(v.judge, v.value, v.meta["inclusion"]) for v in labels.verdicts] == [
         ("human:ann", 1.0, 0.5),
@@ -216,20 +242,61 @@ def test_held_out_tasks_are_a_half():
 SECRET = "⟦any⟧"
 SHARED = {"task_id": "t", "prompt": "p", "group": "g", "kind": "k", "system": "s", "note": "n"}
 PLACES = {
-    "rlvr": {**SHARED, "rubric - 1. criterion": "x", "rubric - 1. criterion_origin": "o", "rubric - 2. criterion": "y",
-             "rubric - 1. title": "z", "responseA": "a", "rubric - 1. ratingA": "🟢", "failure_explanation": "f"},
-    "rubric": {**SHARED, "rubrics": [{"id": "i", "text": "x", "title": "z", "tags": ["a"], "note": "n"}, "y"], "response": "r"},
-    "refiner": {**SHARED, "positive_rubrics": ["x"], "negative_rubrics": [{"description": "y"}], "sources": {"S": "text"}},
-    "open-instruct": {"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}], "dataset": "d",
-                      "ground_truth": {"query": "q", "rubrics": [{"description": "x", "title": "z"}]}},
-    "verifier": {**SHARED, "truth": {"facts": [{"text": "f"}]}, "verifiers": ["factual"], "question_type": "q"},
-    "table": {**SHARED, "criterion_id": "k", "criterion": "x", "title": "z", "response_id": "r", "response": "a",
-              "source": "m", "label": "met", "rater": "ann"},
-    "answers": {"task_id": "t", "response_id": "r", "response": "a", "source": "m", "labels": {"k": "met"}, "claims": ["c"]},
+    "rlvr": {
+        **SHARED,
+        "rubric - 1. criterion": "x",
+        "rubric - 1. criterion_origin": "o",
+        "rubric - 2. criterion": "y",
+        "rubric - 1. title": "z",
+        "responseA": "a",
+        "rubric - 1. ratingA": "🟢",
+        "failure_explanation": "f",
+    },
+    "rubric": {
+        **SHARED,
+        "rubrics": [{"id": "i", "text": "x", "title": "z", "tags": ["a"], "note": "n"}, "y"],
+        "response": "r",
+    },
+    "refiner": {
+        **SHARED,
+        "positive_rubrics": ["x"],
+        "negative_rubrics": [{"description": "y"}],
+        "sources": {"S": "text"},
+    },
+    "open-instruct": {
+        "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}],
+        "dataset": "d",
+        "ground_truth": {"query": "q", "rubrics": [{"description": "x", "title": "z"}]},
+    },
+    "verifier": {
+        **SHARED,
+        "truth": {"facts": [{"text": "f"}]},
+        "verifiers": ["factual"],
+        "question_type": "q",
+    },
+    "table": {
+        **SHARED,
+        "criterion_id": "k",
+        "criterion": "x",
+        "title": "z",
+        "response_id": "r",
+        "response": "a",
+        "source": "m",
+        "label": "met",
+        "rater": "ann",
+    },
+    "answers": {
+        "task_id": "t",
+        "response_id": "r",
+        "response": "a",
+        "source": "m",
+        "labels": {"k": "met"},
+        "claims": ["c"],
+    },
     "dpo": {**SHARED, "chosen": "c", "rejected": "r"},
     "qa": {**SHARED, "question": "q", "answer": "a", "type": "k"} | {"prompt": "p"},
     "sft": {**SHARED, "completion": "c"},
-}  # fmt: skip
+}
 
 
 def places(value, path=()):

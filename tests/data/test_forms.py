@@ -192,7 +192,7 @@ def test_a_row_becomes_the_documented_records(name):
 
 @pytest.mark.parametrize("name", FORMS)
 def test_the_second_row_must_have_the_form_of_the_first(name):
-    row, expected = FORMS[name]
+    row, _ = FORMS[name]
     other = {"instruction_only": "x"}
     with pytest.raises(DataError, match=f"row 2(.|\n)*{sorted(row)[0][:4]}|not in the form"):
         load([row, other])
@@ -278,7 +278,10 @@ def test_biorlhf_rows_have_a_truth_of_the_kit():
     }
     t = load([row])[0]
     assert (t.kind, t.group, t.meta["difficulty"]) == ("direction", "eye", "hard")
-    assert t.meta["verifiers"] == ["V1", "V4"] and t.truth["claims"][0]["direction"] == "up"
+    assert (
+        t.meta["verifiers"] == ["direction", "uncertainty"]
+        and t.truth["claims"][0]["direction"] == "up"
+    )
 
 
 IFEVAL = [  # instruction, its arguments, an answer that follows it, one that does not

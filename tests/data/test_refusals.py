@@ -57,6 +57,7 @@ FORMS = {  # the same for rows of other forms: the whole row
     "label": ({**TABLE, "response": "r", "label": "0.7"}, ["'k'", "'0.7'", "3/5"]),
     "answer id": ({"qid": "t", "response": "r"}, ["'task_id'", "{'qid': 'task_id'}"]),
     "answer made id": ({"task_id": "t", "rid": 1, "response": "r"}, ["'rid'", "{'rid': 'response_id'}"]),
+    "second id": ({"id": 1, "qid": 7, "prompt": "p"}, ["'qid'"]),
     "task made id": ({"qid": 7, "prompt": "p", "rubrics": ["x"]}, ["'qid'", "{'qid': 'task_id'}"]),
     "answer text": ({"task_id": "t", "response": 3}, ["text"]),
     "confidence": ({"task_id": "t", "response": "r", "confidence": 3}, ["confidence", "[0, 1]"]),
@@ -195,7 +196,5 @@ def test_rows_of_a_table_that_disagree_are_refused(rows):
     assert "row 2" in message(rows)
 
 
-def test_a_form_and_an_error_mode_must_exist():
-    assert "rlvr" in message([GOOD], format="rlvrr") and "skip" in message(
-        [GOOD], on_error="ignore"
-    )
+def test_a_form_must_exist():
+    assert "rlvr" in message([GOOD], format="rlvrr")
