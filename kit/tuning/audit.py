@@ -201,7 +201,9 @@ def audit(
     rows = list(getattr(tasks, "tasks", tasks))
     criteria = {t.id: tuple(c for c in leaves(t.criteria) if not c.by_code) for t in rows}
     by_id = {t.id: replace(t, criteria=criteria[t.id]) for t in rows}
-    answers = [r for r in (responses or tasks.responses) if criteria[r.task_id]]
+    answers = [
+        r for r in (tasks.responses if responses is None else responses) if criteria[r.task_id]
+    ]
     if not answers:
         raise DataError("there are no answers with criteria for a judge", where="audit")
     first = {r.task_id: r.text for r in reversed(answers)}
@@ -224,7 +226,8 @@ def audit(
     place = {(t.id, c.id): c for t in by_id.values() for c in t.criteria}
     plain = {key: _credit(v, place[key[::2]]) for key, v in base.items()}
     rates: dict[str, Estimate] = {}
-    examples, unknown = {}, [(key[0], x is None) for key, x in plain.items()]
+    examples: dict[str, str] = {}
+    silent = [mean([x is None for x in plain.values()], cluster=[key[0] for key in plain])]
     grouped = hasattr(judge, "groups")
     chosen = [c for n, c in CHANGES.items() if n in changes and c.kind != "reply"]
     for c in bars.bar(chosen, desc="audit", disable=not progress):
@@ -240,12 +243,15 @@ def audit(
             criterion = place[key[::2]]
             for hit in c.hit(criterion, plain[key], _credit(v, criterion)):
                 hits.append((key[0], hit))
-                unknown += [(key[0], hit is None)] * (c.kind == "attack")
                 if hit and c.kind != "step":
                     text = f"{key[0]}: {criterion.text[:100]} ({(v.reason or '')[:120]})"
                     examples.setdefault(c.name, text)
-        rates[c.name] = mean([hit for _, hit in hits], cluster=[task for task, _ in hits])
-    rates["gives up"] = mean([x for _, x in unknown], cluster=[task for task, _ in unknown])
+        where = [task for task, _ in hits]
+        rates[c.name] = mean([hit for _, hit in hits], cluster=where)
+        if c.kind == "attack":
+            silent.append(mean([hit is None for _, hit in hits], cluster=where))
+    # plain, or under the attack that silences the judge most
+    rates["gives up"] = max(silent, key=lambda e: e.low if e.n else -1.0)
     paid = [x for key, x in plain.items() if x is not None and place[key[::2]].weight > 0]
     whole = sum(paid) / max(len(paid), 1)
     return AuditReport(judge=judge.name, rates=rates, whole=whole, examples=examples)

@@ -1,0 +1,139 @@
+"""The search: GEPA on a fake judge and a fake rewriter, through the ledger, and the recorded one."""
+
+import pytest
+from conftest import STRICT, Fake, labels
+from fake_server import FakeServer, honest
+
+import kit
+from kit.errors import BudgetError, DataError, MissingError
+from kit.system import paths
+
+pytest.importorskip("gepa")
+ROWS = 140
+
+
+class Writer:
+    def __init__(self):
+        self.prompts = []
+
+    def __call__(self, prompt):
+        self.prompts.append(prompt)
+        return f"```\n{STRICT}\n```"
+
+
+def test_the_search_finds_the_better_prompt():
+    b, writer = kit.workbench(labels(), judge=Fake, prompt="Be kind."), Writer()
+    assert b.search(rows=200, reflect=writer) == ["searched 1"]
+    assert b.trials["searched 1"].prompt == STRICT and b.choose() == "searched 1"
+    assert "Wrong: people say not met." in writer.prompts[0] and "Be kind." in writer.prompts[0]
+    assert all(
+        v is None
+        for v, p in zip(b.trials["searched 1"].verdicts, b.part, strict=True)
+        if p == "test"
+    )
+
+
+def test_what_the_rewriter_raises_ends_the_search():
+    def broken(prompt):
+        raise MissingError("no rewriter")
+
+    b = kit.workbench(labels(), judge=Fake, prompt="Be kind.")
+    with pytest.raises(MissingError, match="no rewriter"):
+        b.search(rows=200, reflect=broken)
+
+
+def test_labels_that_are_all_alike_cannot_be_searched():
+    b = kit.workbench(labels(), judge=Fake, prompt="Be kind.")
+    for i in range(len(b.rows)):
+        if b.part[i] == "train" and b.human[i]:
+            b.doubt(i, "ann", "all of them")
+    with pytest.raises(DataError, match="all labels of train are alike"):
+        b.search(rows=200, reflect=Writer())
+
+
+def test_a_search_that_was_stopped_goes_on_from_the_ledger(tmp_path):
+    """With an endpoint: estimate first, stop in the middle, and nothing is paid twice."""
+
+    def reply(asked):
+        if not asked.criteria:
+            return f"```\n{STRICT}\n```"
+        kind = STRICT not in asked.system
+        return honest(asked, flip=[n for n, met in asked.truth.items() if kind and met == "unmet"])
+
+    def bench(server, budget=None):
+        judge = {"endpoint": "fake", "base_url": server.url, "system": "Be kind."}
+        few = labels(40, text="{} good. Is {} clear.")
+        ledger = tmp_path / "ledger.sqlite"
+        return kit.workbench(few, judge=judge, ledger=ledger, budget=budget)
+
+    with FakeServer(reply) as server:
+        forecast = bench(server).search(rows=100, dry=True)
+        assert forecast.calls > 50 and not server.calls
+        with pytest.raises(BudgetError):
+            bench(server, kit.Budget(calls=30)).search(rows=100)
+        first = len(server.calls)
+        assert 20 < first <= 30
+        bench(server).search(rows=100)
+        whole = len(server.calls)
+        bench(server).search(rows=100)
+        assert len(server.calls) == whole <= forecast.calls + 30
+
+
+# -- the recorded judge
+@pytest.fixture(scope="module")
+def recorded():
+    b = kit.workbench(paths.data("judge_labels.jsonl"), judge="replay:small")
+    for name in ("strict", "fair", "evidence", "examples"):
+        b.try_(name, paths.data("judge_prompts", f"{name}.txt").read_text("utf-8"))
+    b.try_("one by one", how="one")
+    b.search(rows=ROWS)
+    return b
+
+
+KAPPAS = {  # on dev, as the first edition measured them from the replies themselves
+    "baseline": 0.027,
+    "strict": 0.152,
+    "fair": 0.136,
+    "evidence": 0.051,
+    "examples": 0.095,
+    "one by one": 0.146,
+    "searched 1": 0.129,
+}
+
+
+@pytest.mark.parametrize("name", KAPPAS)
+def test_the_recorded_loop_is_replayed(recorded, name):
+    assert recorded.agreement(name).value == pytest.approx(KAPPAS[name], abs=6e-4)
+
+
+def test_the_recorded_search_can_be_run_again(recorded):
+    text = recorded.trials["searched 1"].prompt
+    again = kit.workbench(paths.data("judge_labels.jsonl"), judge="replay:small")
+    again.search(rows=ROWS)
+    assert again.trials["searched 1"].prompt == text
+    with pytest.raises(MissingError, match="rewrite|never asked"):
+        again.search(rows=300)
+
+
+def test_the_recorded_test_and_attacks(recorded):
+    reading = recorded.test("strict")
+    assert reading.gain.n == 84 and "No difference in kappa is shown" in reading.sentence
+    audits = recorded.attack("baseline", "strict", answers=8)
+    tricks = ("nothing added", "fake verdict", "rubric echo", "self-praise", "control tokens")
+    for audit in audits.values():
+        assert all(audit.rates[name].n for name in tricks)
+        assert audit.rates["padding"].note == "not recorded"
+    assert "self-praise" in audits["strict"].line
+
+
+def test_what_was_not_recorded_says_how_to_go_on(recorded):
+    with pytest.raises(MissingError) as e:
+        recorded.try_("mine", recorded.prompt + " Be kind.")
+    assert "kit fetch judge" in e.value.fix and "mine" not in recorded.trials
+
+
+def test_a_recorded_verdict_has_reason_and_tokens(recorded):
+    v = next(v for v in recorded.trials["strict"].verdicts if v)
+    assert v.reason and v.tokens_in and v.judge == "replay:small"
+    with pytest.raises(DataError, match="how is 3"):
+        kit.judge_of({"replay": "small", "how": 3})
