@@ -136,30 +136,33 @@ class _Reader:
         self.unread.update(row.keys())
 
     def _add(self, row: Row) -> None:
-        task, new_id = row.task, {}
+        """Take in the records of a row: all of them, or none with a DataError."""
+        task, old = row.task, self.tasks.get(row.task.id) if row.task else None
+        new_id = {}
         if task is not None:
             self._validate(task)
-            old = self.tasks.get(task.id)
-            if old is not None and self.format == "table":
-                task = _joined(old, task)
-            elif old is not None and old != task:
-                what = f"two different tasks have the id {task.id!r}"
-                raise DataError(what, fix="give each an id of its own")
-            elif old is not None:
-                # An equal row of training data counts again, under an id of its own.
-                self.twins += 1
-                new_id = {"task_id": f"{task.id}#{self.twins + 1}"}
-                task = msgspec.structs.replace(task, id=new_id["task_id"])
-            self.tasks[task.id] = task
+        if old is not None and self.format == "table":
+            task = _joined(old, task)
+        elif old is not None and old != task:
+            what = f"two different tasks have the id {old.id!r}"
+            raise DataError(what, fix="give each an id of its own")
+        elif old is not None:
+            # An equal row of training data counts again, under an id of its own.
+            self.twins += 1
+            new_id = {"task_id": f"{old.id}#{self.twins + 1}"}
+            task = msgspec.structs.replace(old, id=new_id["task_id"])
+        new: dict[tuple[str, ...], Response | Verdict] = {}
         for record in row.records:
             record = msgspec.structs.replace(record, **new_id) if new_id else record
             key = (*record.ids, getattr(record, "judge", ""))
-            if self.records.setdefault(key, record) != record:
+            if new.setdefault(key, self.records.get(key, record)) != record:
                 kind = "labels" if isinstance(record, Verdict) else "answers"
                 raise DataError(
                     f"there are two different {kind} {' / '.join(key)}",
                     fix="correct one, or give it an id (a label: a rater) of its own",
                 )
+        self.records |= new
+        self.tasks |= {task.id: task} if task else {}
 
     def _validate(self, task: Task) -> None:
         for c in task.criteria:
