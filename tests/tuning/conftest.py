@@ -1,60 +1,11 @@
-"""Tests of tuning: a made label set, and judges that are functions of prompt and answer."""
+"""Tests of tuning: the fake endpoint is importable, and readings of tests go to a private folder."""
 
 import sys
 from pathlib import Path
 
 import pytest
 
-from kit import Criterion, Response, Task, Verdict
-from kit.data import TaskSet
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))  # the fake endpoint
-
-STRICT = "Read each criterion strictly."
-
-
-class Fake:
-    """A judge that passes everything; under a prompt with STRICT it reads whether the answer is good."""
-
-    concurrency = 4
-    asked = 0
-
-    def __init__(self, prompt="Be kind.", *, lenient=True, silent=(), name="fake"):
-        self.prompt, self.lenient, self.silent, self.name = prompt, lenient, silent, name
-
-    def met(self, task, response, c):
-        if STRICT in self.prompt:
-            return "good" in response.text
-        return self.lenient
-
-    async def verdicts(self, task, response, criteria, run):
-        Fake.asked += len(criteria)
-        ids = {"task_id": task.id, "response_id": response.id, "judge": self.name}
-        out = []
-        for c in criteria:
-            p = float(self.met(task, response, c))
-            status, failure = ("met" if p else "unmet"), None
-            if any(word in response.text for word in self.silent):
-                status, p, failure = "unknown", None, "parse"
-            more = {"p": p, "failure": failure, "reason": f"because {p}"}
-            out.append(Verdict(**ids, criterion_id=c.id, status=status, **more))
-        return await run.record(out)
-
-
-def labels(prompts=40, answers=2, text="{} answer <script>alert({})</script>"):
-    """Each prompt has a good answer and bad ones, with labels of people on two criteria."""
-    criteria = (Criterion(id="a", text="Is right."), Criterion(id="b", text="Is clear."))
-    tasks = [Task(id=f"t{i}", prompt=f"Question {i}?", criteria=criteria) for i in range(prompts)]
-    made, verdicts = [], []
-    for i, t in enumerate(tasks):
-        for k in range(answers):
-            good = (i + k) % 2 == 0
-            r = Response(task_id=t.id, id=f"r{k}", text=text.format("good" if good else "bad", i))
-            made.append(r)
-            for c in criteria:
-                ids = {"task_id": t.id, "response_id": r.id, "criterion_id": c.id}
-                verdicts.append(Verdict(**ids, status="met" if good else "unmet", judge="human"))
-    return TaskSet(tasks=tasks, responses=made, verdicts=verdicts)
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "judging")]
 
 
 @pytest.fixture(autouse=True)

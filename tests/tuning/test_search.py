@@ -1,8 +1,8 @@
 """The search: GEPA on a fake judge and a fake rewriter, through the ledger, and the recorded one."""
 
 import pytest
-from conftest import STRICT, Fake, labels
 from fake_server import FakeServer, honest
+from fakes_of_tuning import STRICT, Fake, labels
 
 import kit
 from kit.errors import BudgetError, DataError, MissingError

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from conftest import STRICT, Fake, labels
 from fake_server import FakeServer
+from fakes_of_tuning import STRICT, Fake, labels
 
 import kit
 from kit.errors import DataError
