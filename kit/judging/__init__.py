@@ -5,13 +5,15 @@ paid twice.
 from .factory import judge_of
 from .keys import about
 from .ledger import Ledger
+from .local import LocalJudge
 from .prices import Budget, Forecast, catalog, price, shutdown_warning
 from .prompt import from_file
 from .reader import Reading, read
 from .run import Spent, Verdicts, acomplete, ajudge, ajudge_pairs, complete, estimate, judge
+from .server import LocalServer
 
 __all__ = [
-    "Budget", "Forecast", "Ledger", "Reading", "Spent", "Verdicts", "about", "acomplete", "ajudge",
+    "Budget", "Forecast", "Ledger", "LocalJudge", "LocalServer", "Reading", "Spent", "Verdicts", "about", "acomplete", "ajudge",
     "ajudge_pairs", "catalog", "complete", "estimate", "from_file", "judge", "judge_of", "price",
     "read", "shutdown_warning",
 ]  # fmt: skip

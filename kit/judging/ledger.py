@@ -285,8 +285,9 @@ class Ledger:
 
     def release(self, keys: Sequence[str], owner: str) -> None:
         """End the leases of an asker."""
-        rows = [(key, owner) for key in keys]
-        self._write(("DELETE FROM leases WHERE key = ? AND owner = ?", rows))
+        if keys:
+            rows = [(key, owner) for key in keys]
+            self._write(("DELETE FROM leases WHERE key = ? AND owner = ?", rows))
 
     def __len__(self) -> int:
         return self._read("SELECT count(*) FROM verdicts")[0][0]

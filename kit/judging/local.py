@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
-from ..records import Criterion, Response, Task, Verdict
+from ..records import Criterion, Response, Task, Verdict, unknown
 from ..system.device import choose, import_torch
 from . import keys, prompt
-from .run import lost
 
 BATCH = 8  # criteria that go through the model together: their logits fill the memory
 # Holds the criterion's place while the chat template is filled in. A judged text may contain it,
@@ -106,21 +105,20 @@ class LocalJudge:
         try:
             rows = await asyncio.to_thread(self.score, task, response, binary) if binary else []
         except (DataError, RuntimeError) as e:  # too long, or out of memory
-            return lost(task, response, criteria, "error", judge=self.name, reason=str(e)[:300])
+            return [self._unknown(task, response, c, "error", str(e)[:300]) for c in criteria]
         by_id = {
             c.id: self._verdict(task, response, c, *row)
             for c, row in zip(binary, rows, strict=True)
         }
         why = "a local judge reads criteria that are met or unmet"
-        other = [c for c in criteria if c.scale != "binary"]
-        odd = lost(task, response, other, "error", judge=self.name, reason=why)
-        by_id |= {v.criterion_id: v for v in odd}
+        for c in criteria:
+            by_id.setdefault(c.id, self._unknown(task, response, c, "error", why))
         return await run.record([by_id[c.id] for c in criteria])
 
     def _verdict(self, task: Task, response: Response, c: Criterion, p: float, mass: float) -> Any:
         if not mass >= self.least_mass:
             why = f"yes and no have {mass:.2f} of the next token's probability"
-            return lost(task, response, [c], "abstain", judge=self.name, reason=why)[0]
+            return self._unknown(task, response, c, "abstain", why)
         return Verdict(
             task_id=task.id,
             response_id=response.id,
@@ -131,6 +129,9 @@ class LocalJudge:
             judge=self.name,
             meta={"mass": round(mass, 6)},
         )
+
+    def _unknown(self, task: Task, response: Response, c: Criterion, why: str, reason: str) -> Any:
+        return unknown(task.id, response.id, c.id, why, judge=self.name, reason=reason)
 
     def score(
         self, task: Task, response: Response, criteria: Sequence[Criterion]

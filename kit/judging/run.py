@@ -29,7 +29,7 @@ from .ledger import Ledger
 from .prices import Budget, Forecast
 
 log = logging.getLogger(__name__)
-PASSING = ("transport", "budget", "error")  # they say nothing about the answer: never stored
+PASSING = ("transport", "budget", "error")  # never stored
 FREE: dict[str, Any] = {"cached": True, "cost": 0.0, "tokens_in": 0, "tokens_out": 0}
 TOGETHER = 64  # answers that are looked up at once
 DOWN = 8  # calls in a row that fail
@@ -400,17 +400,20 @@ class Run:
         limit = getattr(judge, "limit", 600.0)
         while self.ledger and not self.ledger.lease([*left], self.owner, limit):
             await asyncio.sleep(0.2)
+        results: dict[str, Verdict] = {}
         try:
             # Another process may have answered between the look-up and the lease.
             results = _free(self.stored(left))
-            rest = {key: c for key, c in left.items() if key not in results}
-            if rest:
-                new = await judge.verdicts(task, response, [*rest.values()], question)
-                results |= dict(zip(rest, new, strict=True))
+            todo = {key: c for key, c in left.items() if key not in results}
+            if todo:
+                new = await judge.verdicts(task, response, [*todo.values()], question)
+                results |= dict(zip(todo, new, strict=True))
             return results
         finally:
+            # What was stored has no lease any more.
             if self.ledger:
-                self.ledger.release([*left], self.owner)
+                rest = [k for k in left if k not in results or not _lasts(results[k])]
+                self.ledger.release(rest, self.owner)
 
     async def complete(self, chat: list[Any], schema: Mapping[str, Any] | None) -> str:
         """A plain completion of the judge's model, or of the first member that has one."""
@@ -491,7 +494,7 @@ class Question:
         places = self.keys
         replace = msgspec.structs.replace
         rows = [v if v.key else replace(v, key=places.get(v.criterion_id)) for v in verdicts]
-        lasting = [v for v in rows if v.failure not in PASSING and not v.meta.get("passing")]
+        lasting = [v for v in rows if _lasts(v)]
         if self.run.ledger is not None and (lasting or call):
             self.run.ledger.put(lasting, call)
         return rows
@@ -502,6 +505,11 @@ def lost(
 ) -> list[Verdict]:
     """An unknown verdict for each criterion."""
     return [unknown(task.id, response.id, c.id, failure, **more) for c in criteria]
+
+
+def _lasts(v: Verdict) -> bool:
+    """False for what says nothing about the answer, or was made without a vote that is missing now."""
+    return v.failure not in PASSING and not v.meta.get("passing")
 
 
 def _free(verdicts: Mapping[str, Verdict]) -> dict[str, Verdict]:

@@ -146,8 +146,8 @@ OBJECTS = {
 }  # fmt: skip
 TEXTS |= {name: (UNREAD, lambda a, f=f: json.dumps(f(a))) for name, f in OBJECTS.items()}
 WORDS = [
-    "Partially", 7, None, [], {}, "", "met?unmet", "m e t", "\u043cet", "MET", "Met", " met", "met.", "yes", "true", True,
-    False, 1, 0, "not met", "unmet, or rather met", "met unmet", ["met"], {"met": 1}, "c1", "cannot tell", "CANNOT_TELL",
+    "Partially", 7, None, [], {}, "", "met?unmet", "m e t", "\u043cet", "MET", "Met", " met", "met.", "yes", "true",
+    True, False, 1, 0, "not met", "unmet, or rather met", "met unmet", ["met"], {"met": 1}, "c1", "cannot tell",
 ]  # fmt: skip
 TEXTS |= {
     f"word {word!a:.20}": (UNREAD, lambda a, w=word: obj(a, dict.fromkeys(a.truth, w)))
@@ -253,7 +253,7 @@ def _scored(a, value):
 
 
 for end in (
-    "length", "max_tokens", "MAX_TOKENS", "model_length", "incomplete", "tool_calls", "error", "", None, 7, ["stop"], "STOP",
+    "length", "max_tokens", "MAX_TOKENS", "model_length", "incomplete", "tool_calls", "error", "", None, 7, ["stop"],
 ):  # fmt: skip
     add(f"ended by {end!r}", UNREAD, lambda a, e=end: chat(lies(a), e))
 add(
@@ -303,7 +303,8 @@ COUNTS = (
     "0.5",
 )
 for n, count in enumerate(COUNTS):
-    usage = f'{{"prompt_tokens": {count}, "completion_tokens": {count}, "prompt_tokens_details": {{"cached_tokens": {count}}}}}'
+    details = f'{{"cached_tokens": {count}}}'
+    usage = f'{{"prompt_tokens": {count}, "completion_tokens": {count}, "prompt_tokens_details": {details}}}'
     add(
         f"usage {n}",
         RIGHT,

@@ -1,0 +1,219 @@
+"""The ledger: what it keeps, what it explains, and what it does with files that are not its own."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import sqlite3
+import stat
+import time
+
+import pytest
+from conftest import TASK, answers, are_true, endpoint
+from fake_server import FakeServer
+
+import kit
+
+IDS = {"task_id": "t", "response_id": "r", "criterion_id": "c", "judge": "m"}
+
+
+def key(settings="a", answer="b"):
+    parts = (settings, "t", answer, "c", "g")
+    return "-".join((p * 16)[:16] for p in parts)
+
+
+def verdict(place, status="met", **more):
+    failure = {"failure": "parse"} if status == "unknown" else {}
+    return kit.Verdict(**{**IDS, "key": place, "status": status, **failure, **more})
+
+
+def call(number="c1", **more):
+    row = {
+        "call": number,
+        "judge": "m",
+        "model": "x",
+        "created": 1.0,
+        "tokens_in": 5,
+        "tokens_out": 2,
+    }
+    return {**row, "cost": 0.5, "settings": "{}", "request": "[]", "reply": "text", **more}
+
+
+def test_a_verdict_is_stored_once_and_an_unknown_one_gives_way(ledger):
+    with kit.Ledger(ledger) as book:
+        book.put([verdict(key(), "unknown")], call("c1"))
+        book.put([verdict(key(), "met")], call("c2"))
+        book.put([verdict(key(), "unmet"), verdict(key("z"), "unmet")], call("c3"))
+        book.put([verdict(None)], call("c3"))  # no key: not stored; the same call: stored once
+    with kit.Ledger(str(ledger)) as book:
+        assert len(book) == 2 and bool(book)
+        assert book.get([key(), key("z"), "none"])[key()].status == "met"
+        assert [v.status for v in book.verdicts()] == ["met", "unmet"]
+        assert list(book.verdicts("another")) == []
+        assert [c["call"] for c in book.calls()] == ["c1", "c2", "c3"]
+        costs = book.costs()
+        assert costs.loc[0, ["calls", "tokens_in", "cost"]].tolist() == [3, 15, 1.5]
+        assert book.explain(key()[:12])["verdict"].status == "met"
+
+
+def test_a_new_folder_is_private(tmp_path):
+    folder = tmp_path / "new" / "folder"
+    kit.Ledger(folder / "ledger.sqlite").close()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def broken_text(path):
+    path.write_text("no database, " * 1000)
+
+
+def broken_half(path):
+    with kit.Ledger(path) as book:
+        book.put([verdict(key(str(i))) for i in range(500)])
+    sqlite3.connect(path).execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    data = bytearray(path.read_bytes())
+    data[4096:-4096] = os.urandom(len(data) - 8192)
+    path.write_bytes(data)
+
+
+def of_another_tool(path):
+    sqlite3.connect(path).executescript("CREATE TABLE t(x); INSERT INTO t VALUES(1)")
+
+
+@pytest.mark.parametrize("breaks", [broken_text, broken_half, of_another_tool])
+def test_a_broken_file_is_an_error_and_stays_as_it_is(breaks, ledger):
+    breaks(ledger)
+    before = ledger.read_bytes()
+    with pytest.raises(kit.DataError) as error:
+        book = kit.Ledger(ledger)
+        list(book.verdicts())
+        book.put([verdict(key("new"))])
+    assert error.value.where == str(ledger) and error.value.fix
+    assert ledger.read_bytes() == before
+
+
+def test_export_and_load_give_the_same_ledger(tmp_path):
+    with kit.Ledger(tmp_path / "a.sqlite") as book:
+        book.put([verdict(key(), reason="because \u2713", p=0.9), verdict(key("z"))], call("c1"))
+        book.put([verdict(key("y"), "unknown")], call("c2"))
+        for name in ("out.jsonl", "out.jsonl.gz"):
+            assert book.export(tmp_path / name) == 3
+            with kit.Ledger(tmp_path / f"{name}.sqlite") as other:
+                assert other.load(tmp_path / name) == 3 == other.load(tmp_path / name)
+                assert list(other.verdicts()) == list(book.verdicts())
+                assert other.calls() == book.calls()
+                assert other.explain(key("z"))["reply"] == "text"
+    with gzip.open(tmp_path / "out.jsonl.gz", "rt") as f:
+        kinds = [json.loads(line)["record"] for line in f]
+    assert kinds == ["verdict"] * 3 + ["call"] * 2
+    (tmp_path / "bad.jsonl").write_text('{"record": "verdict", "task_id": 5}\n')
+    with kit.Ledger(tmp_path / "c.sqlite") as book, pytest.raises(kit.DataError, match="task_id"):
+        book.load(tmp_path / "bad.jsonl")
+
+
+PRUNES = [
+    ({"judge": "m"}, 2, 1, 1),
+    ({"judge": "nobody"}, 0, 3, 2),
+    ({"unknown": True}, 1, 2, 1),
+    ({"days": 1}, 0, 3, 2),
+    ({"days": 0}, 3, 0, 0),
+    ({"judge": "m", "unknown": True}, 0, 3, 2),
+]
+
+
+@pytest.mark.parametrize(("condition", "n", "verdicts", "calls"), PRUNES)
+def test_prune(condition, n, verdicts, calls, ledger):
+    with kit.Ledger(ledger) as book:
+        book.put([verdict(key()), verdict(key("z"))], call("c1"))
+        book.put([verdict(key("y"), "unknown", judge="other")], call("c2"))
+        time.sleep(0.01)
+        assert book.prune(**condition) == n
+        assert (len(book), len(book.calls())) == (verdicts, calls)
+        with pytest.raises(kit.DataError):
+            book.prune()
+
+
+def test_explain_shows_why_a_call_was_made_twice(ledger):
+    """Another prompt, another answer and another set of criteria each change one part of the key."""
+    with FakeServer() as server:
+        judge = endpoint(server)
+        run = {"ledger": ledger, "progress": False}
+        first = kit.judge(TASK, answers(1), judge=judge, **run)
+        kit.judge(TASK, answers(1), judge={**judge, "system": "Be strict."}, **run)
+        fewer = kit.Task(id="t", prompt=TASK.prompt, criteria=TASK.criteria[:2])
+        kit.judge(fewer, answers(1), judge=judge, **run)
+        longer = [kit.Response(task_id="t", id="r0", text="w0 number 0!")]
+        kit.judge(TASK, longer, judge=judge, **run)
+        assert len(server.calls) == 4
+    with kit.Ledger(ledger) as book:
+        why = book.explain(first[0].key)
+        assert [other["differs in"] for other in why["others"]] == [["settings"], ["together"]]
+        assert why["verdict"].status == "met" and why["model"] == "fake"
+        assert "w0 number 0" in why["request"][1]["content"] and '"c1"' in why["reply"]
+        assert why["settings"]["model"] == "fake" and list(why["parts"])[2] == "answer"
+        for wrong in ("0000", ""):
+            with pytest.raises(kit.DataError, match="begins with"):
+                book.explain(wrong)
+
+
+def test_leases_keep_two_askers_apart(ledger):
+    me, other = f"{os.uname().nodename} {os.getpid()} 1", f"{os.uname().nodename} {os.getpid()} 2"
+    ended = f"{os.uname().nodename} 4194304 3"  # no process has this number
+    far = "elsewhere 1 4"
+    with kit.Ledger(ledger) as a, kit.Ledger(ledger) as b:
+        assert a.lease(["x", "y"], me, 60)
+        assert not b.lease(["y", "z"], other, 60)
+        assert b.lease(["z"], other, 60) and a.lease(["x", "y"], me, 60)
+        a.put([verdict("x")])
+        assert b.lease(["x"], other, 60) and not b.lease(["y"], other, 60)
+        a.release(["y"], me)
+        assert b.lease(["y"], other, 0.05)
+        time.sleep(0.06)
+        assert a.lease(["y"], me, 60)  # it ran out
+        assert a.lease(["k"], ended, 60) and b.lease(["k"], other, 60)  # its process was killed
+        assert a.lease(["l"], far, 60) and not b.lease(["l"], other, 60)
+
+
+def test_a_ledger_is_a_recording(ledger, tmp_path):
+    with FakeServer() as server:
+        run = {"judge": endpoint(server), "progress": False}
+        first = kit.judge(TASK, answers(4), ledger=ledger, **run)
+    kit.Ledger(ledger).export(tmp_path / "book.jsonl")
+    other_ids = [kit.Response(task_id="t", id=f"other{r.id}", text=r.text) for r in answers(4)]
+    for place in (ledger, tmp_path / "book.jsonl"):
+        again = kit.judge(TASK, answers(4), judge=f"replay:{place}", progress=False)
+        assert are_true(again) and again.spent.calls == 0
+        # Found by the texts, whatever the ids.
+        again = kit.judge(TASK, other_ids, judge=f"replay:{place}", progress=False)
+        assert [v.status for v in again] == [v.status for v in first]
+        changed = [kit.Response(task_id="t", id="r0", text="w0 number 0 and more")]
+        with pytest.raises(kit.MissingError, match="no verdict") as miss:
+            kit.judge(TASK, changed, judge=f"replay:{place}", progress=False)
+        assert [v.failure for v in miss.value.verdicts] == ["budget"] * 3
+
+
+REPLAYS = {
+    "by ids": ([{**IDS, "criterion_id": "k0"}], None),
+    "two judges": ([{**IDS, "criterion_id": "k0"}, {**IDS, "criterion_id": "k0", "judge": "n"}], "several"),
+    "at odds": ([{**IDS, "criterion_id": "k0"}, {**IDS, "criterion_id": "k0", "status": "unmet"}], "several"),
+    "nothing": ([], "no verdict"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REPLAYS)
+def test_replay_of_a_verdict_file(case, tmp_path):
+    rows, error = REPLAYS[case]
+    path = tmp_path / "verdicts.jsonl"
+    path.write_text(
+        "".join(json.dumps({"record": "verdict", "status": "met", **r}) + "\n" for r in rows)
+    )
+    task = kit.Task(id="t", prompt="p", criteria=TASK.criteria[:1])
+    answer = kit.Response(task_id="t", id="r", text="x")
+    if error:
+        with pytest.raises(kit.KitError, match=error):
+            kit.judge_of({"replay": str(path)})
+    else:
+        assert kit.judge(task, [answer], judge=f"replay:{path}", progress=False)[0].status == "met"
+    if case == "two judges":
+        judge = {"replay": str(path), "judge": "n"}
+        assert kit.judge(task, [answer], judge=judge, progress=False)[0].judge == "n"
