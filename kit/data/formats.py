@@ -214,11 +214,8 @@ def _instruction(row: Row, criterion_id: str, name: Any, values: dict[str, Any])
         values |= numbers
         values |= {f"{a}-{b}": x - y for a, x in numbers.items() for b, y in numbers.items()}
         check = dict(entry["check"])
-        if "bounds" in entry:
-            relation, count = (values.get(key, key) for key in entry["bounds"])
-            keys = {"at least": ["min"], "less than": ["max"], "exactly": ["min", "max"]}[relation]
-            check |= dict.fromkeys(keys, count - (relation == "less than"))
-            values["bounds"] = f"{relation} {count}"
+        for argument, options in entry.get("if", {}).items():
+            check |= options[values[argument]]
         check = {k: _fill(v, values, is_pattern=k == "pattern") for k, v in check.items()}
         text = re.sub(r"@([\w-]+)@", lambda m: str(values[m[1]]), entry["text"])
     except (KeyError, TypeError) as e:

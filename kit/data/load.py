@@ -49,7 +49,6 @@ def load(
         )
     reader = _Reader(source, format, dict(fields or {}))
     # Nothing that is made here is garbage; looking for it again and again takes a third of the time.
-    is_collecting = gc.isenabled()
     gc.disable()
     try:
         for where, data in rows_of(source):
@@ -58,8 +57,7 @@ def load(
                 break
         return reader.result(on_error)
     finally:
-        if is_collecting:
-            gc.enable()
+        gc.enable()
 
 
 class _Reader:

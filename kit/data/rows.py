@@ -128,8 +128,9 @@ def _named(item: Mapping[str, Any]) -> dict[str, Any]:
         target = "points" if is_top else FIELD_OF.get(key)
         if value is None:
             continue
-        if target == "note":
-            fields["meta"] = {**fields.get("meta", {}), key: value}
+        if target in ("note", "meta"):
+            note = value if target == "meta" else {key: value}
+            fields["meta"] = {**fields.get("meta", {}), **note}
         elif target is None or target in fields:
             if not any(FIELD_OF.get(k) == "text" for k in item):
                 raise missing(TEXTS, item)
