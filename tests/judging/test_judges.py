@@ -194,7 +194,7 @@ def test_a_group_is_one_call_and_all_of_it_is_in_the_key(ledger):
         assert kit.estimate(tasks, responses, judge=run["judge"]).calls == 2
         verdicts = kit.judge(tasks, responses, **run)
         assert are_true(verdicts) and len(server.calls) == 2 and len(verdicts) == 27
-        first = server.calls[0]
+        first = max(server.calls, key=lambda a: len(a.answers))
         assert list(first.answers) == ["a1", "a2", "a3", "a4", "a5"]
         assert sorted(first.answers.values()) == sorted(r.text for r in responses[:5])
         assert list(first.answers.values()) != [r.text for r in responses[:5]]
