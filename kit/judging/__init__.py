@@ -13,7 +13,7 @@ from .run import Spent, Verdicts, acomplete, ajudge, ajudge_pairs, complete, est
 from .server import LocalServer
 
 __all__ = [
-    "Budget", "Forecast", "Ledger", "LocalJudge", "LocalServer", "Reading", "Spent", "Verdicts", "about", "acomplete", "ajudge",
-    "ajudge_pairs", "catalog", "complete", "estimate", "from_file", "judge", "judge_of", "price",
+    "Budget", "Forecast", "Ledger", "LocalJudge", "LocalServer", "Reading", "Spent", "Verdicts",
+    "about", "acomplete", "ajudge", "ajudge_pairs", "catalog", "complete", "estimate", "from_file", "judge", "judge_of", "price",
     "read", "shutdown_warning",
 ]  # fmt: skip

@@ -141,10 +141,11 @@ def test_every_change_of_the_file_changes_something():
 def test_a_group_judge_has_a_row_for_the_place_in_the_group():
     def first(asked):
         """Only the answer that stands first in the group meets anything."""
-        row = lambda a: {
-            c: {"reason": "", "verdict": "met" if a == "a1" else "unmet"} for c in asked.criteria
-        }
-        return json.dumps({"call": asked.mark, **{a: row(a) for a in asked.answers}})
+        met = {c: {"reason": "", "verdict": "met"} for c in asked.criteria}
+        unmet = {c: {"reason": "", "verdict": "unmet"} for c in asked.criteria}
+        return json.dumps(
+            {"call": asked.mark, **{a: met if a == "a1" else unmet for a in asked.answers}}
+        )
 
     made = labels(16, 3, text="{} {}")
     with FakeServer(first) as server:
