@@ -10,8 +10,8 @@ import numpy as np
 
 from ..errors import DataError
 from ..stats.columns import takes_table
-from ..stats.estimate import Estimate, Shown
-from ..stats.means import SAME, UNIT, auroc, difference
+from ..stats.estimate import SAME, Estimate, Shown
+from ..stats.means import UNIT, auroc, difference
 from .reliability import ECE, ece_of
 from .rows import binned, check
 from .scores import beyond_constant
@@ -144,8 +144,7 @@ def compare(
             where="before, after",
             fix="pass the same prompts in the same order",
         )
-    how = {"bins": 15, **binning}
-    one, two = (ece_of(v, binned(v.conf, **how), seed=seed)[0] for v in (x, y))
+    one, two = (ece_of(v, binned(v.conf, **{"bins": 15, **binning}), seed=seed)[0] for v in (x, y))
     e = _change(one.debiased, two.debiased)
     brier = difference(y.gap**2, x.gap**2, cluster=x.cluster, bounds=UNIT)
     accuracy = difference(y.correct, x.correct, cluster=x.cluster)
@@ -157,8 +156,7 @@ def compare(
 
 
 def _sentence(changes: dict[str, Estimate], constant: Estimate, margin: float) -> str:
-    e, accuracy, brier = changes["ECE"], changes["accuracy"], changes["Brier"]
-    area = changes.get("AUROC")
+    e, accuracy, brier, area = map(changes.get, ("ECE", "accuracy", "Brier", "AUROC"))
     if not e.excludes(0):
         return f"No change in calibration is shown: the debiased ECE changed by {e}."
     if e.low > 0:
@@ -171,7 +169,6 @@ def _sentence(changes: dict[str, Estimate], constant: Estimate, margin: float) -
         f"the Brier score got worse ({brier})": brier.low > 0,
         f"AUROC got worse ({area})": area is not None and area.high < 0,
     }
-    text = "; ".join(text for text, applies in doubts.items() if applies)
-    if text:
+    if text := "; ".join(text for text, applies in doubts.items() if applies):
         return f"A lower calibration error ({e}), but {text}."
     return f"Better calibrated: the debiased ECE changed by {e}."

@@ -78,8 +78,7 @@ def null_sums(x: Rows, b: Binned, by: np.ndarray, draws: int, seed: int) -> np.n
     if x.cluster is None:
         return rng.standard_normal((draws, len(deviation))) * deviation
     by = by - by.mean(0)
-    signs = rng.integers(0, 2, (draws, len(by)), dtype=np.int8) * 2.0 - 1
-    drawn = signs @ by
+    drawn = (rng.integers(0, 2, (draws, len(by)), dtype=np.int8) * 2.0 - 1) @ by
     wide = t_quantile(0.95, max(len(by) - 1, 1)) / t_quantile(0.95, math.inf)
     return drawn * wide * np.maximum(1.0, deviation / np.maximum(drawn.std(0), 1e-12))
 
@@ -101,8 +100,8 @@ def ece_of(x: Rows, b: Binned, *, draws: int = 1000, seed: int = 0) -> tuple[ECE
     gap, value = np.abs(total) / size, float(np.abs(total).sum() / n)
     s = np.maximum(_errors(x, b, by) / size, 1e-12)
     # |gap| of a noisy bin is too large on average; Kumar et al. (2019) subtract the folded normal's excess
-    folded = s * math.sqrt(2 / math.pi) * np.exp(-((gap / s) ** 2) / 2)
-    folded += gap * (1 - 2 * special.ndtr(-gap / s))
+    at_zero = s * math.sqrt(2 / math.pi) * np.exp(-((gap / s) ** 2) / 2)
+    folded = at_zero + gap * (1 - 2 * special.ndtr(-gap / s))
     best = max(0.0, float(size @ (2 * gap - folded)) / n)
     psi = (np.sign(total)[b.at] * x.gap - value) / n
     # where some gaps change sign from sample to sample, clusters that move all bins at once seem to
@@ -115,8 +114,7 @@ def ece_of(x: Rows, b: Binned, *, draws: int = 1000, seed: int = 0) -> tuple[ECE
     low = best - max(best - e.low, fold) - (value - best) / 2
     high = (best + value) / 2 + max(e.high - best, fold)
     drawn = null_sums(x, b, by, draws, seed)
-    beyond = (np.abs(drawn).sum(1) / n >= value - 1e-12).sum()
-    p_value = float((1 + beyond) / (draws + 1))
+    p_value = float((1 + (np.abs(drawn).sum(1) / n >= value - 1e-12).sum()) / (draws + 1))
     null = float(np.sqrt(2 / math.pi * b.sums(x.conf * (1 - x.conf))).sum() / n)
     if not math.isnan(e.low):
         low = 0.0 if p_value > 0.05 else max(low, 0.0)
@@ -178,10 +176,8 @@ def sensitivity(
     0.15
     """
     x = check(conf, correct, cluster=cluster, missing=missing)
-    out = Results()
-    for name, how in BINNINGS.items():
-        out[name] = ece_of(x, binned(x.conf, **how), draws=200, seed=seed)[0]
-    return out
+    bins = {name: binned(x.conf, **how) for name, how in BINNINGS.items()}
+    return Results({name: ece_of(x, b, draws=200, seed=seed)[0] for name, b in bins.items()})
 
 
 @dataclass(frozen=True, repr=False)
@@ -205,8 +201,7 @@ def logistic_test(
 ) -> LogisticTest:
     """Test of calibration: intercept 0 and slope 1 of a logistic recalibration (Cox 1958).
 
-    On 60 rows of an over-confident model it finds the fault three times as often as the test of the
-    ECE.
+    On 60 rows of an over-confident model it found the fault in .62 of samples, the ECE's test in .40.
 
     >>> logistic_test([0.9] * 50, [1] * 25 + [0] * 25).p_value < 0.001
     True
@@ -228,8 +223,7 @@ def logistic_test(
         c, left = len(by), len(x.conf) ** 2 / float(size @ size) - k
         inner = np.linalg.pinv((by - mid).T @ (by - mid) / max(c - 1, 1))
         distance = c * float(mid @ inner @ mid) * left / (k * (left + k - 1))
-        clustered = float(special.fdtrc(k, left, distance)) if left >= 2 else math.nan
-        p_value = max(clustered, p_value)
+        p_value = max(float(special.fdtrc(k, left, distance)), p_value) if left >= 2 else math.nan
     return LogisticTest(p_value, -float(step[1]) if k > 1 else 0.0)
 
 
@@ -284,9 +278,8 @@ class Reliability(Shown):
         if math.isnan(p):
             return "Too few clusters to test calibration."
         if p < 0.05:
-            fault = "confidences are " + (
-                "too extreme" if self.test.extreme > 0 else "not extreme enough"
-            )
+            side = "too extreme" if self.test.extreme > 0 else "not extreme enough"
+            fault = f"confidences are {side}"
             if gap.excludes(0):
                 fault = f"{'over' if gap.value > 0 else 'under'}-confident by {gap}"
             return f"Miscalibrated (p={number(p)}): {fault}; {error}."

@@ -44,15 +44,16 @@ def check(conf: Any, correct: Any = None, *, cluster: Any = None, missing: str =
     p, y = numbers(conf, "conf"), numbers(correct, "correct")
     columns, group, left_out = complete({"conf": p, "correct": y}, cluster)
     unknown = np.isnan(p) | np.isnan(y)
-    bad = ~((p >= 0) & (p <= 1) & ((y == 0) | (y == 1)))
-    if missing == "count":
-        bad &= ~unknown
+    bad = ~((p >= 0) & (p <= 1) & ((y == 0) | (y == 1))) & ~(unknown & (missing == "count"))
     if bad.any():
         row = int(np.argmax(bad))
-        fix = "confidence in [0, 1] (of percents, divide by 100), correct 1 or 0"
-        if unknown[row]:
-            fix = 'missing="count" leaves unknown rows out'
-        raise DataError(f"confidence {p[row]:g}, correct {y[row]:g}", where=f"row {row}", fix=fix)
+        raise DataError(
+            f"confidence {p[row]:g}, correct {y[row]:g}",
+            where=f"row {row}",
+            fix='missing="count" leaves unknown rows out'
+            if unknown[row]
+            else "confidence in [0, 1] (of percents, divide by 100), correct 1 or 0",
+        )
     if not len(columns[0]):
         raise DataError("no row has a confidence and an outcome", where="conf, correct")
     return Rows(*columns, group, left_out)
@@ -126,4 +127,4 @@ def _automatic(p: np.ndarray) -> int | str:
     values = len(np.unique(np.round(p[:100_000], 7)))
     if values <= 64 and len(p) >= 5 * values:
         return "distinct"
-    return 5 if len(p) < 50 else 10 if len(p) < 150 else 15
+    return next(k for k, limit in ((5, 50), (10, 150), (15, np.inf)) if len(p) < limit)

@@ -112,7 +112,7 @@ def smece(conf: Any, correct: Any = None, *, missing: str = "raise") -> float:
     >>> round(smece([0.7] * 10, [1] * 4 + [0] * 6), 4)
     0.3
     """
-    from scipy import fft
+    from scipy import fft, optimize
 
     x = check(conf, correct, missing=missing)
     at = x.conf * NODES
@@ -122,14 +122,14 @@ def smece(conf: Any, correct: Any = None, *, missing: str = "raise") -> float:
     gap += np.bincount(left + 1, x.gap * right, NODES + 1)
     gap[[0, -1]] *= 2  # half of a kernel at the border lies outside and is mirrored back
     waves = fft.dct(gap / len(at), type=1)
-    low, high, k = 0.0, 1.0, np.arange(NODES + 1)
-    for _ in range(30):
-        width = (low + high) / 2
+    k = np.arange(NODES + 1)
+
+    def excess(width: float) -> float:
         smooth = np.abs(fft.idct(waves * np.exp(-0.5 * (np.pi * k * width) ** 2), type=1))
-        error = smooth.sum() - (smooth[0] + smooth[-1]) / 2
-        # the error falls as the kernel widens, so they meet once
-        low, high = (width, high) if error > width else (low, width)
-    return (low + high) / 2
+        return float(smooth.sum() - (smooth[0] + smooth[-1]) / 2 - width)
+
+    # the error falls as the kernel widens, so they meet once
+    return float(optimize.brentq(excess, 0.0, 1.0, xtol=1e-9))
 
 
 @dataclass(frozen=True, repr=False)
@@ -158,10 +158,13 @@ class RiskCoverage(Shown):
         """The curve (plotly); the second line is a random order."""
         from ..plots import lines
 
-        columns = {"share answered": self.curve["coverage"], "by confidence": self.curve["risk"]}
-        columns["random order"] = [self.random] * len(self.curve)
-        titles = {"title": title, "subtitle": str(self), "y_title": "errors among them"}
-        return lines(columns, "share answered", **titles)
+        columns = {
+            "share answered": self.curve["coverage"],
+            "by confidence": self.curve["risk"],
+            "random order": [self.random] * len(self.curve),
+        }
+        y_title = "errors among them"
+        return lines(columns, "share answered", title=title, subtitle=str(self), y_title=y_title)
 
 
 @takes_table("conf", "correct", "cluster")

@@ -4,7 +4,7 @@ Columns are arrays, or a table and names: `mean(table, "correct", cluster="task"
 (None, NaN) are left out and counted. Rows go by position; index labels of a DataFrame play no part.
 """
 
-from .estimate import Estimate, band, interval, number, wilson
+from .estimate import Estimate, band, claim, interval, number, wilson
 from .labels import (
     Agreement,
     accuracy,
@@ -16,7 +16,6 @@ from .labels import (
 )
 from .means import (
     auroc,
-    claim,
     compare,
     difference,
     labels_needed,

@@ -21,6 +21,8 @@ RARE = 5  # clusters that must hold the rarest outcome of a statistic that condi
 NOISE = 0.5  # standard errors by which likeness within clusters is drawn up
 PULL = 0.25  # clusters' worth of likeness 1 that is mixed in, for where few clusters tell it
 UNSEEN = 2.0  # clusters that may not have been drawn
+FEW = 100  # prompts below which a rare collapse may have gone undrawn
+SAME = "the same by construction: every row is equal"
 Range = tuple[float, float]
 OPEN = (-math.inf, math.inf)
 
@@ -109,8 +111,6 @@ class Estimate(Shown):
     @property
     def sentence(self) -> str:
         """One sentence that claims no more than the interval."""
-        from .means import claim
-
         return claim(self)
 
     def excludes(self, value: float) -> bool:
@@ -236,3 +236,38 @@ def _in_range(value: float, se: float, quantile: float, worth: float, bounds: Ra
     rows = worth if se < 1e-12 else max(share * (1 - share), 1e-12) / (se / wide) ** 2
     low, high = wilson(share, rows, quantile)
     return bounds[0] + wide * low, bounds[0] + wide * high
+
+
+def claim(
+    e: Estimate, noun: str = "", *, new: str = "the new one", old: str = "the baseline"
+) -> str:
+    """One sentence. Of a difference it says "gain" or "loss" only where the data show one.
+
+    The interval must exclude 0. Below 100 prompts it must also clear 3 / prompts of the range: a
+    collapse in that share of the prompts may not have been drawn (rule of three). noun : what is
+    measured (default: `e.noun`).
+
+    >>> claim(Estimate(0.107, 0.054, 0.196, n=184, scale=1.0), "held-out reward")
+    'A gain in held-out reward of the new one over the baseline: +.107 [.05, .20], n=184.'
+    """
+    noun, text = noun or e.noun or "score", f"{'+' if e.value > 0 else ''}{e}"
+    units = max(e.n if e.n_clusters is None else e.n_clusters, 1)
+    if math.isnan(e.low):
+        return f"No statement on {noun} is possible: {e.note or 'there is no interval'} ({e})."
+    if math.isnan(e.scale):
+        return f"{noun[0].upper()}{noun[1:]} is {e}."
+    if e.note == SAME:
+        return f"No difference in {noun}: {e.note} (n={e.n})."
+    if not e.excludes(0):
+        return f"No difference in {noun} is shown between {new} and {old}: {text}."
+    room = clearance(units) * e.scale
+    side = "gain" if e.value > 0 else "loss"
+    if min(abs(e.low), abs(e.high)) <= room:
+        few = f"a collapse in 3 of {units} prompts may not have been drawn"
+        return f"Too few prompts to show a {side} in {noun}: {text}; {few}."
+    return f"A {side} in {noun} of {new} over {old}: {text}."
+
+
+def clearance(units: int) -> float:
+    """The share of prompts that may collapse undrawn: 3 in n below 100 prompts, then 0."""
+    return 3 / units if units < FEW else 0.0

@@ -1,4 +1,4 @@
-"""Means, differences, ranking; several of them together; sentences; how much data a claim needs."""
+"""Means, differences, ranking; several of them together; how much data a claim needs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ import numpy as np
 
 from ..errors import DataError
 from .columns import complete, numbers, takes_table
-from .estimate import OPEN, Estimate, Range, interval, t_quantile
+from .estimate import OPEN, SAME, Estimate, Range, clearance, interval, t_quantile
 
 UNIT = (0.0, 1.0)
 BOTH = (-1.0, 1.0)
-SAME = "the same by construction: every row is equal"
-FEW = 100  # prompts below which a rare collapse may have gone undrawn
 
 
 def binary(x: np.ndarray) -> bool:
@@ -235,41 +233,6 @@ def compare(
     group = scores[cluster] if isinstance(cluster, str) else cluster
     each = {k: difference(scores[k], scores[baseline], cluster=group, level=level) for k in names}
     return together(each, level)
-
-
-def claim(
-    e: Estimate, noun: str = "", *, new: str = "the new one", old: str = "the baseline"
-) -> str:
-    """One sentence. Of a difference it says "gain" or "loss" only where the data show one.
-
-    The interval must exclude 0. Below 100 prompts it must also clear 3 / prompts of the range: a
-    collapse in that share of the prompts may not have been drawn (rule of three). noun : what is
-    measured (default: `e.noun`).
-
-    >>> claim(Estimate(0.107, 0.054, 0.196, n=184, scale=1.0), "held-out reward")
-    'A gain in held-out reward of the new one over the baseline: +.107 [.05, .20], n=184.'
-    """
-    noun, text = noun or e.noun or "score", f"{'+' if e.value > 0 else ''}{e}"
-    units = max(e.n if e.n_clusters is None else e.n_clusters, 1)
-    if math.isnan(e.low):
-        return f"No statement on {noun} is possible: {e.note or 'there is no interval'} ({e})."
-    if math.isnan(e.scale):
-        return f"{noun[0].upper()}{noun[1:]} is {e}."
-    if e.note == SAME:
-        return f"No difference in {noun}: {e.note} (n={e.n})."
-    if not e.excludes(0):
-        return f"No difference in {noun} is shown between {new} and {old}: {text}."
-    room = clearance(units) * e.scale
-    side = "gain" if e.value > 0 else "loss"
-    if min(abs(e.low), abs(e.high)) <= room:
-        few = f"a collapse in 3 of {units} prompts may not have been drawn"
-        return f"Too few prompts to show a {side} in {noun}: {text}; {few}."
-    return f"A {side} in {noun} of {new} over {old}: {text}."
-
-
-def clearance(units: int) -> float:
-    """The share of prompts that may collapse undrawn: 3 in n below 100 prompts, then 0."""
-    return 3 / units if units < FEW else 0.0
 
 
 def prompts_for(
