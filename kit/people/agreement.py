@@ -39,13 +39,11 @@ def beside(tasks: Any, labels: Any, verdicts: Iterable[Verdict | Grade]) -> pd.D
             fix="label the answers that were judged; task, answer and criterion ids must be equal",
         )
     turn = frame["weight"] < 0
-    sides = (
-        frame[["value", "human"]].ge(SIDE).astype(float).where(frame[["value", "human"]].notna())
-    )
-    return frame.assign(
-        credit=sides["value"].where(~turn, 1 - sides["value"]),
-        due=sides["human"].where(~turn, 1 - sides["human"]),
-    )
+    for column, source in (("credit", "value"), ("due", "human")):
+        # NaN >= SIDE is False: what is unknown must stay unknown.
+        side = (frame[source] >= SIDE).astype(float).where(frame[source].notna())
+        frame[column] = side.where(~turn, 1 - side)
+    return frame
 
 
 @dataclass(frozen=True)
@@ -122,30 +120,26 @@ def agreement_report(
     order = wrong.assign(sure=wrong["confidence"].fillna(1), heavy=wrong["weight"].abs())
     worst = order.sort_values(["sure", "heavy"], ascending=False, kind="stable").head(WORST)
     columns = ["task", "response", "criterion", "text", "judge", "status", "p", "human", "reason"]
-    criteria = [
-        _criterion(names, part)
-        for names, part in rows.groupby(["criterion", "text"], sort=False, dropna=False)
-    ]
+    groups = rows.groupby(["criterion", "text"], sort=False, dropna=False)
+    criteria = pd.DataFrame([_criterion(names, part) for names, part in groups])
     return AgreementReport(
         stats.agree(rows["value"], rows["human"], cluster=rows["group"], threshold=SIDE),
-        pd.DataFrame(criteria).sort_values("n", ascending=False, kind="stable", ignore_index=True),
+        criteria.sort_values("n", ascending=False, kind="stable", ignore_index=True),
         worst[columns].reset_index(drop=True),
         int(rows["value"].isna().sum()),
     )
 
 
 def _criterion(names: Any, rows: pd.DataFrame) -> dict[str, Any]:
+    """One row of the table of criteria. names : (id, text)."""
     result = stats.agree(rows["value"], rows["human"], cluster=rows["group"], threshold=SIDE)
-    return {
-        "criterion": names[0],
-        "text": names[1],
-        "n": int(rows["correct"].notna().sum()),
-        "kappa": result.kappa,
-        "accuracy": result.raw,
-        "unknown": int(rows["value"].isna().sum()),
-        "too_kind": int((rows["credit"] > rows["due"]).sum()),
-        "too_strict": int((rows["credit"] < rows["due"]).sum()),
-    }
+    gap = rows["credit"] - rows["due"]
+    row: dict[str, Any] = {"criterion": names[0], "text": names[1], "n": int(gap.count())}
+    row |= {"kappa": result.kappa, "accuracy": result.raw}
+    row["unknown"] = int(rows["value"].isna().sum())
+    row["too_kind"] = int((gap > 0).sum())
+    row["too_strict"] = int((gap < 0).sum())
+    return row
 
 
 def rate(

@@ -18,7 +18,7 @@ import msgspec
 
 from ..data import Finding, TaskSet
 from ..errors import DataError, JudgeDownError
-from ..records import Criterion, Response, Task, Verdict, canonical, group
+from ..records import Criterion, Response, Task, Verdict, canonical
 from .lint import lint
 
 BETTER = ("chosen", "reference", "ideal")
@@ -144,17 +144,16 @@ def _contrast(task: Task, tasks: TaskSet) -> Contrast | None:
 def _credits(task: Task, tasks: TaskSet) -> dict[str, float]:
     """Answer id -> the weighted share of credit that people's labels give it, in [0, 1]."""
     weights = {c.id: c.weight for c in task.criteria if c.weight}
-    labels = [v for v in tasks.labels(task.id) if v.judge.startswith("human") and v.is_known]
-    rows = group(
-        (v.response_id, (weights[v.criterion_id], v.value))
-        for v in labels
-        if v.criterion_id in weights
-    )
-    return {
-        name: sum(abs(w) * (x if w > 0 else 1 - x) for w, x in pairs)
-        / sum(abs(w) for w, _ in pairs)
-        for name, pairs in rows.items()
-    }
+    credit: dict[str, float] = {}
+    total: dict[str, float] = {}
+    for v in tasks.labels(task.id):
+        if not v.judge.startswith("human") or v.value is None or v.criterion_id not in weights:
+            continue
+        weight = weights[v.criterion_id]
+        share = v.value if weight > 0 else 1 - v.value
+        credit[v.response_id] = credit.get(v.response_id, 0) + abs(weight) * share
+        total[v.response_id] = total.get(v.response_id, 0) + abs(weight)
+    return {name: credit[name] / total[name] for name in total}
 
 
 async def _replies(

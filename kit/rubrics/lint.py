@@ -148,8 +148,10 @@ def lint(
         decide ("judge-..." findings of severity "info"); it costs one call per criterion.
     profile : whose longest prompt is the limit (test, cpu, t4, gpu, cluster).
 
-    Of 166 planted faults the rules name 35 (the kinds that they are made for: 33 of 40) and object
-    to none of 885 sound criteria beside them.
+    The rules were measured on planted faults. They name 50 of 76 notes of annotators, 22 of 25
+    extreme weights, 4 of 4 unfinished criteria, and none of 759 sound criteria. A near-duplicate
+    is named only where the words are the same (1 of 20), a contradiction only where one text has
+    two signs (1 of 21).
 
     >>> lint([Task(id="t", prompt="Why?", criteria=(Criterion(id="c", text="..."),))]).counts
     Counter({'empty-criterion': 1})
@@ -196,9 +198,7 @@ def _finding(code: str, message: str, criterion: Criterion | None, *, task: Task
     place = (
         {} if criterion is None else {"criterion_id": criterion.id, "text": criterion.text[:200]}
     )
-    return Finding(
-        code=code, severity=severity, message=message, suggestion=fix, task_id=task.id, **place
-    )
+    return Finding(code=code, severity=severity, message=message, suggestion=fix, **place)
 
 
 def _in_task(task: Task, most_tokens: int) -> Iterator[Fault]:

@@ -1,8 +1,11 @@
 """The judge's lint: eight plain questions about each criterion, asked as an ordinary rubric.
 
 The criterion is the text that is judged. So it passes through the kit's own judge, with its fence
-around hostile text, its ledger and its budget. The questions and their wording are in
-`questions.toml`. The findings are opinions: their severity is "info".
+around hostile text, its ledger and its budget. The questions are in `questions.toml`. The findings
+are opinions: their severity is "info".
+
+The judge must be able to review a criterion. The local 1.5B judge ("small") cannot: in one-word mode
+it named 1 of 15 planted faults and objected to 1 of 15 sound criteria beside them. Use a large model.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ def opinions(tasks: Sequence[Task], *, judge: Any, ledger: Any, budget: Any) -> 
     """
     from ..judging import judge as ask
 
-    # Resources beside the code are read at the first use, so that the import stays cheap.
+    # Files beside the code are read at their use, so that the import stays cheap.
     words = tomllib.loads(Path(__file__).with_name("questions.toml").read_text(encoding="utf-8"))
     places = {
         f"lint-{n}": (t, c)

@@ -62,9 +62,10 @@ def split(tasks: Any, *, share: float = 0.25, seed: int = 0, groups: Sequence[st
     if absent := set(groups) - {t.group for t in whole}:
         raise DataError(f"there are no groups {sorted(absent)}", where="split(groups=)")
     units = _units(whole.tasks)
-    heldout = {
-        t.id for unit in units for t in unit if any(x.held_out or x.group in groups for x in unit)
-    }
+    heldout: set[str] = set()
+    for unit in units:
+        if any(t.held_out or t.group in groups for t in unit):
+            heldout |= {t.id for t in unit}
     target = 0 if groups else max(1, round(share * len(whole)))
     random.Random(seed).shuffle(units)
     for unit in units:
@@ -78,12 +79,12 @@ def split(tasks: Any, *, share: float = 0.25, seed: int = 0, groups: Sequence[st
             where="split",
             fix="give tasks of two groups or more, with different prompts",
         )
-    parts = {
-        name: _part(whole, [t for t in whole if (t.id in heldout) == (name == "heldout")], name)
-        for name in ("train", "heldout")
-    }
-    hashes = {name: {t.id: _hash(t) for t in part} for name, part in parts.items()}
-    return Split(**parts, manifest={"share": share, "seed": seed, "groups": list(groups), **hashes})
+    train = _part(whole, [t for t in whole if t.id not in heldout], "train")
+    test = _part(whole, [t for t in whole if t.id in heldout], "heldout")
+    manifest: dict[str, Any] = {"share": share, "seed": seed, "groups": list(groups)}
+    manifest["train"] = {t.id: _hash(t) for t in train}
+    manifest["heldout"] = {t.id: _hash(t) for t in test}
+    return Split(train, test, manifest)
 
 
 def verify(manifest: Mapping[str, Any], tasks: Any) -> list[str]:
@@ -94,17 +95,19 @@ def verify(manifest: Mapping[str, Any], tasks: Any) -> list[str]:
     """
     rows = tasks_of(tasks)
     now = {t.id: t for t in rows}
-    sides = [(i, side, h) for side in ("train", "heldout") for i, h in manifest[side].items()]
-    out = [f"task {i!r} ({side}) is missing" for i, side, _ in sides if i not in now]
-    out += [
-        f"task {i!r} ({side}) was changed"
-        for i, side, h in sides
-        if i in now and _hash(now[i]) != h
-    ]
-    out += [f"task {i!r} is new" for i in now.keys() - {i for i, _, _ in sides}]
-    side_of = group((i, side) for i, side, _ in sides)
+    side_of: dict[str, set[str]] = {}
+    out = []
+    for side in ("train", "heldout"):
+        for name, value in manifest[side].items():
+            side_of.setdefault(name, set()).add(side)
+            if name not in now:
+                out.append(f"task {name!r} ({side}) is missing")
+            elif _hash(now[name]) != value:
+                out.append(f"task {name!r} ({side}) was changed")
+    out += [f"task {name!r} is new" for name in now if name not in side_of]
     for unit in _units(rows):
-        if len({side for t in unit for side in side_of.get(t.id, ())}) > 1:
+        sides = set().union(*(side_of.get(t.id, ()) for t in unit))
+        if len(sides) > 1:
             names = ", ".join(t.id for t in unit[:5])
             out.append(f"a prompt or group is on both sides: {names}")
     return out

@@ -98,31 +98,19 @@ def summarize(tasks: Any) -> Summary:
     (1, 0.0)
     """
     whole = tasks if isinstance(tasks, TaskSet) else TaskSet(tasks=tasks_of(tasks))
+    rows, criteria = [], []
+    for t in whole:
+        sizes = len(t.criteria), len(leaves(t.criteria)), len(t.conversation)
+        rows.append((t.id, t.kind, t.group, t.split, t.held_out, *sizes))
+        for c in t.criteria:
+            check = (c.check or {}).get("name")
+            row = c.weight, c.scale, c.required, c.by_code, check, len(c.text)
+            criteria.append((t.id, c.id, *row))
+    answers = [(*r.ids, r.source, len(r.text)) for r in whole.responses]
     return Summary(
-        tasks=_frame(
-            "task kind group split held_out criteria judged length",
-            [
-                (
-                    *(t.id, t.kind, t.group, t.split, t.held_out),
-                    *(len(t.criteria), len(leaves(t.criteria)), len(t.conversation)),
-                )
-                for t in whole
-            ],
-        ),
-        criteria=_frame(
-            "task criterion weight scale required by_code check length",
-            [
-                (
-                    *(t.id, c.id, c.weight, c.scale, c.required),
-                    *(c.by_code, (c.check or {}).get("name"), len(c.text)),
-                )
-                for t in whole
-                for c in t.criteria
-            ],
-        ),
-        answers=_frame(
-            "task answer source length", [(*r.ids, r.source, len(r.text)) for r in whole.responses]
-        ),
+        tasks=_frame("task kind group split held_out criteria judged length", rows),
+        criteria=_frame("task criterion weight scale required by_code check length", criteria),
+        answers=_frame("task answer source length", answers),
         labels=labels_of(whole),
     )
 
