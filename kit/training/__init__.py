@@ -5,21 +5,22 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+# no module has the name of a function: importing it would hide the function
 _HOME = {
-    "settings": "Settings build presets renames translate",
+    "settings": "Settings NAMES build presets renames translate",
     "config": "job_of",
     "models": "policy messages tiny_model tiny_tokenizer import_unsloth",
     "fast": "Copy logps",
     "reward": "Reward reward_function",
     "rows": "pairs estimates of_answers",
-    "monitor": "health summary",
+    "monitor": "Log health summary",
     "evaluation": "Evaluation gain passes by_kind comparison",
     "trainers": "grpo_trainer supervised_trainer order",
-    "forecast": "Forecast",
-    "export": "card export merge push_to_hub",
+    "ahead": "Forecast",
+    "exports": "card export merge push_to_hub",
     "result": "Result",
-    "run": "train",
-    "stored": "stored StoredRun over_seeds ladder",
+    "run": "train forecast",
+    "stored_runs": "Stored stored store answers_of",
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names.split()}
 __all__ = list(_MODULE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,11 +32,12 @@ def sample(
     temperature: float,
     most: int,
     seed: int,
-    generate: Callable[[Sequence[Sequence[int]], Any], list[list[int]]] | None = None,
+    generate: Callable[..., list[list[int]]] | None = None,
 ) -> list[Response]:
     """Answers to each task, with exp(mean log-probability of the tokens) as their confidence.
 
-    temperature : 0 is greedy. most : tokens of an answer. generate : a faster way than model.generate.
+    temperature : 0 is greedy. most : tokens of an answer. generate : a faster way than model.generate, called with
+        prompts, a GenerationConfig and a logits processor.
     The random numbers are the evaluation's own: a run with and without evaluations trains alike.
     """
     torch = import_torch()
@@ -56,11 +57,10 @@ def sample(
     with torch.no_grad(), torch.random.fork_rng():
         torch.manual_seed(seed)
         for at in bar(range(0, len(todo), BATCH), desc=f"answers, {name}"):
-            part = todo[at : at + BATCH]
+            part, watch = todo[at : at + BATCH], Watch()
             prompts = [ids for _, ids in part]
-            answers = (generate or _plain(model, tokenizer))(prompts, config)
-            chances = _confidence(model, tokenizer, prompts, answers)
-            for (task, _), ids, chance in zip(part, answers, chances, strict=True):
+            answers = (generate or _plain(model, tokenizer))(prompts, config, watch)
+            for (task, _), ids, chance in zip(part, answers, watch.chances(answers), strict=True):
                 out.append(
                     Response(
                         task_id=task.id,
@@ -75,6 +75,30 @@ def sample(
     return out
 
 
+class Watch:
+    """A logits processor that changes nothing and keeps the log-probability of each token."""
+
+    def __init__(self) -> None:
+        self.last: Any = None
+        self.logps: list[Any] = []
+
+    def __call__(self, ids: Any, logits: Any) -> Any:
+        if self.last is not None:
+            self.logps.append(self.last.gather(-1, ids[:, -1:])[:, 0])
+        self.last = logits.float().log_softmax(-1)
+        return logits
+
+    def chances(self, answers: Sequence[list[int]]) -> list[float]:
+        """exp(mean log-probability) of each answer's tokens, at temperature 1."""
+        out = []
+        for i, ids in enumerate(answers):
+            # no call comes after the last token, so the longest answers end in what was kept last
+            logps = [float(step[i]) for step in self.logps[: len(ids)]]
+            logps += [float(self.last[i, ids[-1]])] * (len(ids) - len(logps))
+            out.append(min(1.0, math.exp(sum(logps) / len(logps))))
+        return out
+
+
 def ends_of(model: Any, tokenizer: Any) -> list[int]:
     """Every id that ends an answer."""
     ids = model.generation_config.eos_token_id
@@ -82,10 +106,11 @@ def ends_of(model: Any, tokenizer: Any) -> list[int]:
 
 
 def _plain(model: Any, tokenizer: Any) -> Callable[..., list[list[int]]]:
-    def generate(prompts: Sequence[Sequence[int]], config: Any) -> list[list[int]]:
+    def generate(prompts: Sequence[Sequence[int]], config: Any, watch: Any) -> list[list[int]]:
         rows = tokenizer.pad({"input_ids": [list(p) for p in prompts]}, return_tensors="pt")
         rows = rows.to(model.device)
-        new = model.generate(**rows, generation_config=config)[:, rows["input_ids"].shape[1] :]
+        new = model.generate(**rows, generation_config=config, logits_processor=[watch])
+        new = new[:, rows["input_ids"].shape[1] :]
         return [cut(row, config.eos_token_id) for row in new.tolist()]
 
     return generate
@@ -94,27 +119,6 @@ def _plain(model: Any, tokenizer: Any) -> Callable[..., list[list[int]]]:
 def cut(row: list[int], ends: Sequence[int]) -> list[int]:
     """The tokens up to and with the first end token."""
     return row[: next((i + 1 for i, t in enumerate(row) if t in ends), len(row))]
-
-
-def _confidence(
-    model: Any, tokenizer: Any, prompts: Sequence[Sequence[int]], answers: Sequence[list[int]]
-) -> list[float]:
-    """exp(mean log-probability) of each answer at temperature 1, eight rows at a time."""
-    torch, out = import_torch(), []
-    for at in range(0, len(prompts), 8):
-        rows = list(zip(prompts[at : at + 8], answers[at : at + 8], strict=True))
-        width = max(len(a) for _, a in rows)
-        # answers end at the right edge, so that their logits are the last ones of each row
-        ids = tokenizer.pad({"input_ids": [[*p, *a] for p, a in rows]}, return_tensors="pt").to(
-            model.device
-        )
-        logits = model(**ids, logits_to_keep=width + 1, use_cache=False).logits[:, :-1]
-        logp = logits.float().log_softmax(-1).gather(-1, ids["input_ids"][:, -width:, None])[..., 0]
-        out += [
-            math.exp(float(lp[width - len(a) :].mean()))
-            for lp, (_, a) in zip(logp, rows, strict=True)
-        ]
-    return [min(1.0, x) if x == x else 0.0 for x in out] if torch else out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,12 +139,19 @@ class Evaluation:
         """The reward of each answer, None where unknown."""
         return [g.score for g in self.grades]
 
-    def strict(self, tasks: Sequence[Task]) -> list[float | None]:
-        """1 where an answer is right as a whole, 0 where not, None where that is unknown; see `passes`."""
+    def strict(self, tasks: Sequence[Task], *, formless: float | None = 0.0) -> list[float | None]:
+        """1 where an answer is right as a whole, 0 where not, None where that is unknown; see `passes`.
+
+        formless : the value of an answer without the stated form. It is not right, but in a calibration error it
+        counts as nothing (None).
+        """
         by_id = {t.id: t for t in tasks}
-        return [
-            passes(by_id[r.task_id], r, g) for r, g in zip(self.responses, self.grades, strict=True)
-        ]
+        out = []
+        for r, g in zip(self.responses, self.grades, strict=True):
+            task = by_id[r.task_id]
+            value = passes(task, r, g)
+            out.append(formless if value is None and task.truth and not task.criteria else value)
+        return out
 
     @cached_property
     def stated(self) -> list[float | None]:
@@ -179,6 +190,8 @@ def passes(task: Task, response: Response, grade: Grade) -> float | None:
 
     What the answer says of its confidence plays no part.
     """
+    if grade.meta.get("form_missing"):
+        return 0.0
     if not task.criteria:
         from ..checks import Form, outcome
 
@@ -268,7 +281,7 @@ def calibration(e: Evaluation, tasks: Sequence[Task]) -> dict[str, Estimate]:
     """Calibration error (ECE) of the stated confidence and of the token probability, where there are ten rows."""
     from ..calibration import ece
 
-    right = e.strict(tasks)
+    right = e.strict(tasks, formless=None)
     out = {}
     for name, values in (("stated", e.stated), ("tokens", [r.confidence for r in e.responses])):
         rows = [

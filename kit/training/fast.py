@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..system.device import import_torch
+from .evaluation import cut
 
 # models whose attention takes a whole mask and whose logits can be restricted to chosen places
 LIKE_LLAMA = ("llama", "qwen2", "qwen3")
@@ -46,7 +47,7 @@ class Copy:
                 )
                 self.model.get_submodule(name).weight.copy_(merged)
 
-    def generate(self, prompts: Sequence[Sequence[int]], config: Any) -> Any:
+    def generate(self, prompts: Sequence[Sequence[int]], config: Any, watch: Any = None) -> Any:
         """Token ids (n, new) after these prompts; equal neighbours share one prefill."""
         torch = import_torch()
         pad, width = config.pad_token_id or 0, max(map(len, prompts))
@@ -67,7 +68,11 @@ class Copy:
         else:
             cache = None
         out = self.model.generate(
-            input_ids=ids, attention_mask=mask, past_key_values=cache, generation_config=config
+            input_ids=ids,
+            attention_mask=mask,
+            past_key_values=cache,
+            generation_config=config,
+            logits_processor=[watch] if watch else None,
         )
         return out[:, width:]
 
@@ -174,12 +179,12 @@ class Fast:
         return (*out, None)
 
 
-def generate(trainer: Any, prompts: Sequence[Sequence[int]], config: Any) -> list[list[int]]:
-    """Answers as token ids, each up to and with its first end token."""
+def generate(
+    trainer: Any, prompts: Sequence[Sequence[int]], config: Any, watch: Any = None
+) -> list[list[int]]:
+    """Answers as token ids, each up to and with its first end token. watch : a logits processor."""
     torch = import_torch()
-    ends = set(trainer.eos_token_ids)
     with torch.no_grad():
         trainer.kit_copy.refresh(trainer.model)
-        rows = trainer.kit_copy.generate(prompts, config).tolist()
-    cuts = [next((j + 1 for j, t in enumerate(row) if t in ends), len(row)) for row in rows]
-    return [row[:n] for row, n in zip(rows, cuts, strict=True)]
+        rows = trainer.kit_copy.generate(prompts, config, watch).tolist()
+    return [cut(row, trainer.eos_token_ids) for row in rows]

@@ -209,7 +209,7 @@ def _unsloth(settings: Settings, source: str, device: Device) -> tuple[Any, Any]
     model, tokenizer = fast.from_pretrained(
         model_name=source,
         max_seq_length=max(
-            settings.max_tokens, settings.max_prompt_tokens + settings.max_answer_tokens
+            settings.max_length, settings.max_prompt_tokens + settings.max_answer_tokens
         ),
         dtype=getattr(import_torch(), device.dtype),
         load_in_4bit=settings.quantize == "nf4",
@@ -233,7 +233,7 @@ def messages(task: Task) -> list[dict[str, str]]:
     """The chat that a task asks: system, turns before, and the prompt with the sources that it may cite."""
     first = [{"role": "system", "content": task.system}] if task.system else []
     text, sources = task.prompt, task.meta.get("tool_output", "")
-    if task.sources and not sources and "<snippet id=" not in text:
+    if task.sources and not sources and f"<snippet id={next(iter(task.sources))}>" not in text:
         sources = "\n".join(f"<snippet id={k}>{v}</snippet>" for k, v in task.sources.items())
     last = {"role": "user", "content": f"{text}\n\n{sources}".strip()}
     return [*first, *map(dict, task.history), last]

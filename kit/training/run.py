@@ -1,4 +1,4 @@
-"""`train`: the stages of a job one after the other, with an evaluation before and after each, and one page at the end."""
+"""`train`: the stages of a job, with an evaluation before and after each, and one page at the end."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from ..errors import DataError, JudgeDownError, KitError
 from ..records import Grade, Response, Task, fingerprint, to_json
 from ..records.tables import plain
 from ..system import paths
-from . import evaluation, fast, forecast, monitor, rows, trainers
+from . import evaluation, fast, monitor, rows, trainers
+from .ahead import Forecast, look_ahead
 from .config import Job, Stage, job_of
 from .evaluation import Evaluation
-from .export import merge, save_adapter
+from .exports import merge, save_adapter
 from .models import Policy, policy
 from .result import Result
 from .reward import Reward
@@ -71,6 +72,25 @@ def train(
     )
     with alone(job.out, resume):
         return run(job, on_step)
+
+
+def forecast(
+    config_or_tasks: Any, settings: Any = None, *, judge: Any = None, **changes: Any
+) -> Forecast:
+    """What a run could learn and cost, from 64 answers of the untrained model; the arguments are those of `train`.
+
+    pass@1, pass@k and how many groups are mixed: where none is, `.check()` names the remedy.
+    """
+    job = job_of(config_or_tasks, settings, changes=changes, judge=judge)
+    grpo = [s for s in job.stages if s.settings.stage == "grpo"]
+    if not grpo:
+        raise DataError(
+            "only GRPO has a forecast", where="stages", fix="name a config with a stage grpo"
+        )
+    reward = Reward(job.tasks, judge=job.judge, reward=job.reward, ledger=job.ledger)
+    work = Work(job, grpo[0], grpo[0].settings, job.out, reward, None, ())
+    work.policy = policy(work.settings)
+    return look_ahead(work.settings, work.training_tasks(), reward, work.sample)
 
 
 @contextlib.contextmanager
@@ -372,9 +392,7 @@ class Work:
         """The forecast, once; it stops a run that cannot learn."""
         path = self.out / "forecast.json"
         if not path.exists():
-            ahead = forecast.forecast(
-                self.settings, self.training_tasks(), self.reward, self.sample
-            )
+            ahead = forecast(self.settings, self.training_tasks(), self.reward, self.sample)
             paths.write(path, json.dumps(plain(ahead.as_dict()), indent=1))
             logger.info("%s", ahead)
             ahead.check()

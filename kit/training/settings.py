@@ -32,7 +32,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     engine : "auto" is unsloth on a CUDA device where it is installed. quantize : "nf4" is 4-bit (bitsandbytes).
     lr : peak learning rate (1e-5 is a number). micro_rows : rows that go through the model at once; 0 = all.
     beta : weight of the KL term (k3) in GRPO, inverse temperature in DPO.
-    batch, max_tokens : rows a step and tokens a row, of SFT and DPO.
+    batch, max_length : rows a step and tokens a row, of SFT and DPO.
     group_size : answers to one prompt. substeps : updates on parts of a batch. iterations : passes over it.
     advantage : "std" divides by the group's standard deviation, "centred" does not, "batch" by the batch's.
     gdpo : each part of the reward is normalised by itself (multi_objective_aggregation of TRL).
@@ -56,7 +56,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     beta: NonNegative | None = None
     micro_rows: int = 0
     batch: Count = 8
-    max_tokens: Count = 256
+    max_length: Count = 256
     group_size: int = 8
     prompts_per_step: Count = 2
     substeps: Count = 1

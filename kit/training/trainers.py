@@ -199,7 +199,7 @@ def supervised_trainer(
     import trl
     from datasets import Dataset
 
-    values = arguments(settings, policy, out) | {"max_length": settings.max_tokens}
+    values = arguments(settings, policy, out) | {"max_length": settings.max_length}
     if settings.stage == "dpo":
         values["beta"] = 0.1 if settings.beta is None else settings.beta
     else:
@@ -219,11 +219,11 @@ def fitting(
     policy: Policy, settings: Settings, rows: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """The rows whose prompt leaves room for an answer; a warning counts the others."""
-    limit = settings.max_tokens
+    limit = settings.max_length
     some = [r for r in rows if len(prompt_ids(policy.tokenizer, r["prompt"])) < limit]
     if len(some) < len(rows):
         logger.warning(
-            "%d of %d rows are left out: the prompt alone fills max_tokens=%d",
+            "%d of %d rows are left out: the prompt alone fills max_length=%d",
             len(rows) - len(some),
             len(rows),
             limit,
@@ -232,7 +232,7 @@ def fitting(
         raise DataError(
             "there is no row to learn from",
             where="rows",
-            fix="raise max_tokens, or give other rows",
+            fix="raise max_length, or give other rows",
         )
     return some
 

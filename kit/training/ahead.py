@@ -82,7 +82,7 @@ class Forecast:
         return "\n".join([*lines, *([f"to do: {self.remedy}"] if self.remedy else [])])
 
 
-def forecast(
+def look_ahead(
     settings: Settings, tasks: Sequence[Task], reward: Reward, sample: Callable[..., list[Response]]
 ) -> Forecast:
     """Answer a few training prompts, spread over the set, and look at the groups.
