@@ -68,6 +68,7 @@ class _Reader:
         self.name = self.path.name if self.path else "rows"
         self.format, self.is_auto, self.fields = format, format == "auto", fields
         self.renames: set[str] = set()
+        self.first: set[str] = set()  # the fields of the row that says the form
         self.rows = self.twins = 0
         self.errors: list[DataError] = []
         self.findings: list[Finding] = []
@@ -116,11 +117,11 @@ class _Reader:
         """Take the form of the first row; DataError where a later row does not fit it."""
         names = {k: v for k, v in data.items() if v is not None}
         if self.format == "auto":
-            self.format = format_of(names)
+            self.format, self.first = format_of(names), set(names)
         elif self.is_auto and not FORMATS[self.format][0](names):
             raise DataError(
                 f"the row is not in the form {self.format!r} of the first row",
-                fix=f"write the fields of the first row; this one has {', '.join(names)[:200]}",
+                fix=f"this row lacks {', '.join(sorted(self.first - names.keys()))[:200]}",
             )
 
     def _count_unread(self, row: Row) -> None:

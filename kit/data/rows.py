@@ -137,7 +137,8 @@ def _named(item: Mapping[str, Any]) -> dict[str, Any]:
             near = (difflib.get_close_matches(key, FIELD_OF, n=1) or ["note"])[0]
             raise DataError(
                 f"nothing reads the field {key!r} of a criterion, or another field means the same",
-                fix=f"rename it, for example load(..., fields={{{key!r}: {near!r}}})",
+                fix=f"rename it, for example load(..., fields={{{key!r}: {near!r}}}); "
+                f"a criterion has {', '.join(Criterion.__struct_fields__)}, note",
             )
         else:
             fields[target] = value
