@@ -14,6 +14,6 @@ from .server import LocalServer
 
 __all__ = [
     "Budget", "Forecast", "Ledger", "LocalJudge", "LocalServer", "Reading", "Spent", "Verdicts",
-    "about", "acomplete", "ajudge", "ajudge_pairs", "catalog", "complete", "estimate", "from_file", "judge", "judge_of", "price",
-    "read", "shutdown_warning",
+    "about", "acomplete", "ajudge", "ajudge_pairs", "catalog", "complete", "estimate", "from_file",
+    "judge", "judge_of", "price", "read", "shutdown_warning",
 ]  # fmt: skip

@@ -96,10 +96,11 @@ class Reply:
 class EndpointJudge:
     """A judge that asks a model over HTTP.
 
-    model : its name at the server. options : see `Options`.
+    model : its name at the server (default: the one of models.json). options : see `Options`.
     """
 
-    def __init__(self, model: str, **options: Any):
+    def __init__(self, model: str | None = None, **options: Any):
+        model = model or prices.catalog()["default"]
         where = f"judge endpoint:{model}"
         self.model, self.options = model, settings.make(Options, options, where=where)
         o = self.options

@@ -12,14 +12,22 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..errors import DataError, KitError
+from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict, unknown
 from ..system.settings import check_names, nearest
+
+# kind -> the module that makes it, and its name there; a module is imported at its first use
+KINDS = {
+    "code": "factory CodeJudge", "replay": "replay replay", "local": "local LocalJudge",
+    "small": "server small", "server": "server served", "endpoint": "endpoint EndpointJudge",
+    "panel": "panel Panel", "votes": "panel Panel", "escalate": "panel Escalate",
+    "group": "grouped GroupJudge",
+}  # fmt: skip
 
 
 class CodeJudge:
@@ -53,16 +61,25 @@ def judge_of(value: Any, *, where: str = "judge") -> Any:
     if hasattr(value, "verdicts") and not isinstance(value, type):
         return value
     kind, subject, options = parts(value, where=where)
-    try:
-        return KINDS[kind](subject, **options)
-    except TypeError as e:
-        # A wrong name is the user's fault; everything else in `e` is ours.
-        names = [*inspect.signature(KINDS[kind]).parameters][1:]
-        if "options" not in names:
-            check_names(options, names, where=f"{where} {kind}")
-        raise DataError(str(e), where=f"{where} {kind}") from e
-    except KitError as e:
-        raise type(e)(e.what, where=e.where or where, fix=e.fix) from None
+    subjects = [] if subject is None else [subject]
+    if kind == "votes":
+        subjects = [_samples(subject, options.pop("n", 5))]
+        options = {"share": True, "name": f"{subjects[0][0].name} x{len(subjects[0])}", **options}
+    elif kind == "group":
+        subjects = [judge_of(subject, where="judge group")]
+    elif kind in ("panel", "escalate"):
+        members = _members(subject, kind)
+        subjects = [members] if kind == "panel" else members
+    place = KINDS[kind]
+    if (kind, subject) == ("replay", "small"):
+        place, subjects = "recorded RecordedJudge", []
+    module, name = place.split()
+    make = getattr(importlib.import_module(f".{module}", __package__), name)
+    parameters = inspect.signature(make).parameters.values()
+    if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        names = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        check_names(options, names, where=f"{where} {kind}")
+    return make(*subjects, **options)
 
 
 def parts(value: Any, *, where: str = "judge") -> tuple[str, Any, dict[str, Any]]:
@@ -88,91 +105,20 @@ def parts(value: Any, *, where: str = "judge") -> tuple[str, Any, dict[str, Any]
     return kind, subject or None, {}
 
 
-def _code(subject: None) -> CodeJudge:
-    return CodeJudge()
-
-
-def _endpoint(subject: str | None, **options: Any) -> Any:
-    from .endpoint import EndpointJudge
-    from .prices import catalog
-
-    return EndpointJudge(subject or catalog()["default"], **options)
-
-
-def _replay(subject: str, **options: Any) -> Any:
-    if subject == "small":
-        from .recorded import RecordedJudge
-
-        return RecordedJudge(**options)
-    from .replay import replay
-
-    return replay(subject, **options)
-
-
-def _local(subject: str | None, **options: Any) -> Any:
-    from .local import LocalJudge
-
-    return LocalJudge(subject, **options) if subject else LocalJudge(**options)
-
-
-def _small(subject: None, **options: Any) -> Any:
-    from .server import small
-
-    return small(**options)
-
-
-def _server(subject: str | Path, **options: Any) -> Any:
-    from .server import served
-
-    return served(subject, **options)
-
-
-def _panel(subject: Any, **options: Any) -> Any:
-    from .panel import Panel
-
-    return Panel(_members(subject, "panel"), **options)
-
-
-def _votes(subject: Any, *, n: int = 5, name: str | None = None) -> Any:
-    from .panel import Panel
-
+def _samples(subject: Any, n: Any) -> list[Any]:
+    """n judges that differ by their sample, at temperature 1 where no other is set."""
     kind, model, options = parts(subject, where="judge votes")
     if kind != "endpoint" or not isinstance(n, int) or n < 2:
-        raise DataError(
-            f"{n!r} votes of {kind}",
-            where="judge votes",
-            fix="write {votes: {endpoint: MODEL}, n: 5} with n from 2 on",
-        )
-    options = {"temperature": 1.0, **options}
-    judges = [judge_of({kind: model, **options, "sample": i}) for i in range(n)]
-    return Panel(judges, share=True, name=name or f"{judges[0].name} x{n}")
+        fix = "write {votes: {endpoint: MODEL}, n: 5} with n from 2 on"
+        raise DataError(f"{n!r} votes of {kind}", where="judge votes", fix=fix)
+    options = {"endpoint": model, "temperature": 1.0, **options}
+    return [judge_of({**options, "sample": i}) for i in range(n)]
 
 
-def _escalate(subject: Any, **options: Any) -> Any:
-    from .panel import Escalate
-
-    return Escalate(*_members(subject, "escalate", 2), **options)
-
-
-def _group(subject: Any, **options: Any) -> Any:
-    from .grouped import GroupJudge
-
-    return GroupJudge(judge_of(subject, where="judge group"), **options)
-
-
-def _members(subject: Any, kind: str, n: int | None = None) -> list[Any]:
+def _members(subject: Any, kind: str) -> list[Any]:
     """The judges of a judge that is made of judges."""
     rows = subject if isinstance(subject, list | tuple) else []
-    if len(rows) < 2 or len(rows) != (n or len(rows)):
-        raise DataError(
-            f"{kind} needs {'two judges' if n else 'two judges or more'}",
-            where="judge",
-            fix=f"write {{{kind}: [JUDGE, JUDGE]}}, each a name or a mapping",
-        )
+    if len(rows) < 2 or (kind == "escalate" and len(rows) > 2):
+        fix = f"write {{{kind}: [JUDGE, JUDGE]}}, each a name or a mapping"
+        raise DataError(f"{kind} needs two judges", where=f"judge {kind}", fix=fix)
     return [judge_of(row, where=f"judge {i} of {kind}") for i, row in enumerate(rows, 1)]
-
-
-KINDS: dict[str, Callable[..., Any]] = {
-    "code": _code, "replay": _replay, "local": _local, "small": _small, "server": _server,
-    "endpoint": _endpoint, "panel": _panel, "votes": _votes, "escalate": _escalate, "group": _group,
-}  # fmt: skip

@@ -174,11 +174,10 @@ def estimate(
     run, total = Run(judge_of(judge), ledger), Forecast()
     run.bind(pairs)
     for task, response in pairs:
-        criteria = [c for c in leaves(task.criteria) if not c.by_code]
-        places = run.keys(run.judge, task, response, criteria)
-        stored = run.stored(places)
-        left = [c for c, key in zip(criteria, places, strict=True) if key not in stored]
-        total += Forecast(stored=len(criteria) - len(left))
+        criteria = leaves(task.criteria)
+        [results] = run.look_up([(task, response, criteria)])
+        total += Forecast(stored=sum(v.cached for v in results.values()))
+        left = [c for c in criteria if c.id not in results]
         if left and hasattr(run.judge, "forecast"):
             total += run.judge.forecast(task, response, left)
     run.close()
@@ -216,8 +215,9 @@ def pairs_of(tasks: Any, responses: Any = None) -> list[tuple[Task, Response]]:
 
     DataError for an unknown task, two answers with one id, or no answers.
     """
-    responses = getattr(tasks, "responses", None) if responses is None else responses
-    responses = [responses] if isinstance(responses, Response) else list(responses or ())
+    if responses is None:
+        responses = getattr(tasks, "responses", ())
+    responses = [responses] if isinstance(responses, Response) else list(responses)
     rows = [tasks] if isinstance(tasks, Task) else list(getattr(tasks, "tasks", tasks))
     by_id = {t.id: t for t in rows}
     texts: dict[Any, str] = {}
@@ -225,13 +225,12 @@ def pairs_of(tasks: Any, responses: Any = None) -> list[tuple[Task, Response]]:
         fix = "give responses=, or join a file of answers: tasks.joined(kit.load(FILE))"
         raise DataError("there are no answers to judge", where="judge(responses=...)", fix=fix)
     for n, r in enumerate(responses, 1):
-        where, first = f"answer {n}", ", ".join(list(by_id)[:5])
-        if not isinstance(r, Response):
-            raise DataError(f"{r!r:.60} is no Response", where=where, fix="kit.load reads them")
-        if r.task_id not in by_id:
-            raise DataError(f"there is no task {r.task_id!r}", where=where, fix=f"use {first}")
-        if texts.setdefault(r.ids, r.text) != r.text:
-            raise DataError(f"two answers have the id {r.id!r}", where=where, fix="rename one")
+        wrong = "" if getattr(r, "task_id", None) in by_id else f"there is no task of {r!r:.60}"
+        if not wrong and texts.setdefault(r.ids, r.text) != r.text:
+            wrong = f"two answers have the id {r.id!r}"
+        if wrong:
+            fix = f"give Responses with own ids, to the tasks {', '.join([*by_id][:5])}"
+            raise DataError(wrong, where=f"answer {n}", fix=fix)
     return [(by_id[r.task_id], r) for r in responses]
 
 
@@ -277,7 +276,7 @@ class Run:
         left: list[int] = []
         for first in range(0, len(pairs), TOGETHER):
             part = range(len(pairs))[first : first + TOGETHER]
-            results[first : first + TOGETHER] = self._look_up(
+            results[first : first + TOGETHER] = self.look_up(
                 [(*pairs[i], criteria[i]) for i in part]
             )
             left += [i for i in part if len(results[i]) < len(criteria[i])]
@@ -311,7 +310,7 @@ class Run:
             raise self.fault
         return verdicts
 
-    def _look_up(self, rows: Sequence[tuple[Task, Response, Any]]) -> list[dict[str, Verdict]]:
+    def look_up(self, rows: Sequence[tuple[Task, Response, Any]]) -> list[dict[str, Verdict]]:
         """What code and ledger decide of some answers, by criterion id."""
         from ..checks import check
 
