@@ -17,8 +17,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from ..errors import DataError, MissingError
 from ..system import paths
 from ..system.settings import nearest
@@ -77,8 +75,10 @@ def package(name: str, version: str, *, sha256: str, kind: str = "wheel") -> Pat
         return _download(folder, name, version, sha256, kind)
 
 
-def _lock(folder: Path) -> FileLock:
+def _lock(folder: Path) -> Any:
     """A lock between processes that fetch or build the same folder."""
+    from filelock import FileLock
+
     place = folder.parent / ".locks"
     place.mkdir(parents=True, exist_ok=True)
     return FileLock(place / f"{folder.name}.lock")
