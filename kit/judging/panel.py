@@ -7,6 +7,7 @@ Members are asked through the same ledger and budget, each under keys of its own
 from __future__ import annotations
 
 import asyncio
+import copy
 import statistics
 from collections import Counter
 from collections.abc import Sequence
@@ -30,8 +31,9 @@ class Joined:
 
     def bind(self, pairs: Any) -> Joined:
         """Tell members that look at several answers at once which answers there are."""
-        self.judges = tuple(j.bind(pairs) if hasattr(j, "bind") else j for j in self.judges)
-        return self
+        bound = copy.copy(self)  # other runs may use this judge
+        bound.judges = tuple(j.bind(pairs) if hasattr(j, "bind") else j for j in self.judges)
+        return bound
 
     def keys(
         self, task: Task, response: Response, criteria: Sequence[Criterion]

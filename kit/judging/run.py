@@ -304,7 +304,7 @@ class Run:
         self.spent.cached = sum(v.cached for v in verdicts)
         verdicts.spent = self.spent
         if self.why and not self.live and not self.spent.cached:
-            self.fault = self.fault or self.down()
+            self.fault = self.fault or self.down(self.judge.name)
         if self.fault is not None:
             self.fault.verdicts = verdicts  # type: ignore[attr-defined]
             raise self.fault
@@ -433,11 +433,11 @@ class Run:
         finally:
             self.close()
 
-    def down(self) -> JudgeDownError:
+    def down(self, name: str) -> JudgeDownError:
         """The error of a judge that does not answer."""
         fix = "check the base URL, the model's name and the key; stored verdicts are not paid again"
-        where = f"judge {self.judge.name!r}"
-        return JudgeDownError(f"the judge does not answer: {self.why}", where=where, fix=fix)
+        what = f"the judge does not answer: {self.why}"
+        return JudgeDownError(what, where=f"judge {name!r}", fix=fix)
 
 
 class Question:
@@ -455,11 +455,14 @@ class Question:
 
         not known); raises after a stop.
         """
-        if self.run.fault is None and self.run.budget is not None:
-            await self.run.budget.reserve(most)
-        if self.run.fault is not None:
-            raise self.run.fault
-        self.run.spent.calls += 1
+        run = self.run
+        if run.fault is None and run.budget is not None:
+            await run.budget.reserve(most)
+            if run.fault is not None:  # the run stopped while this call waited
+                run.budget.settle(most, 0.0)
+        if run.fault is not None:
+            raise run.fault
+        run.spent.calls += 1
 
     def after_call(self, judge: Any, most: float | None, call: Mapping[str, Any] | None) -> None:
         """Book what a call took. call : its row for the ledger, None where it was not answered."""
@@ -481,7 +484,7 @@ class Question:
         run.why = why
         run.failures[judge.name] += 1
         if (final and judge.name not in run.live) or run.failures[judge.name] >= DOWN:
-            raise run.down()
+            raise run.down(judge.name)
 
     async def record(
         self, verdicts: Sequence[Verdict], call: dict[str, Any] | None = None
