@@ -12,9 +12,7 @@ from typing import Any, Literal
 
 import kit
 
-from ..errors import DataError
-from ..system import device, parameters, paths, profiles
-from ..system.settings import parse
+from ..system import device, parameters, paths, profiles, settings
 from .dispatch import Output
 
 
@@ -26,11 +24,10 @@ def check() -> Output:
         f"{name:{width}}  {state}" + (f"\n{'':{width}}  to do: {remedy}" * bool(remedy))
         for name, state, remedy in lines
     ]
-    wrong = sum(remedy != "" for _, _, remedy in lines)
     return Output(
         text="\n".join(rows),
         data=[{"name": n, "state": s, "remedy": r} for n, s, r in lines],
-        next="do what is named above" if wrong else "kit demo",
+        next="do what is named above" if any(r for _, _, r in lines) else "kit demo",
     )
 
 
@@ -68,8 +65,7 @@ def fetch(*names: str) -> Output:
     for name in names or ("recorded", "small"):
         _echo(f"{name} ...")
         places[name] = str(kit.data.fetch(name))
-    text = "\n".join(f"{name}: {path}" for name, path in places.items())
-    return Output(text=text, data=places, next="kit demo")
+    return Output(text=f"ready: {', '.join(places)}", data=places, next="kit demo")
 
 
 def inspect(
@@ -97,17 +93,15 @@ def inspect(
     ledger : stored verdicts (default: in the kit's cache)
     """
     tasks = kit.load(file, format=format, fields=map)
-    who = _judge_of(judge, model, base_url) if judge else None
-    store = ledger or paths.home() / "ledger.db" if judge else None
+    asking = _asking(judge, model, base_url, ledger=ledger) if judge else {"judge": None}
     if draft:
-        proposal = kit.draft(tasks, judge=who, ledger=store)
+        proposal = kit.draft(tasks, **asking)
         kit.save(draft, proposal)
         return Output(text=str(proposal), data={"out": str(draft)}, next=f"read and edit {draft}")
-    findings = kit.lint(tasks, judge=who, ledger=store)
-    summary = kit.summarize(tasks)
-    lines = [repr(tasks), str(summary), str(findings)]
+    findings = kit.lint(tasks, **asking)
+    lines = [repr(tasks), str(kit.summarize(tasks)), str(findings)]
     if lint:
-        lines += [str(f) for f in findings.findings]
+        lines += [f"{f.severity}: {f.message} ({f.where or f.task_id})" for f in findings.findings]
     if out:
         kit.save(out, tasks)
     errors = sum(f.severity == "error" for f in findings.findings)
@@ -153,20 +147,16 @@ def judge(
     reward : how verdicts become scores: rubric, a preset or a YAML file
     """
     both = _joined(tasks, answers)
-    who, store = (
-        _judge_of(judge, model, base_url, prompt, set),
-        ledger or paths.home() / "ledger.db",
-    )
+    asking = _asking(judge, model, base_url, prompt, set, ledger)
     if estimate:
-        forecast = kit.estimate(both, judge=who, ledger=store)
+        forecast = kit.estimate(both, **asking)
         return Output(text=str(forecast), data=forecast, next="the same command without --estimate")
     budget = kit.Budget(calls=budget_calls, usd=budget_usd)
-    verdicts = kit.judge(both, judge=who, ledger=store, budget=budget, retry=retry)
+    verdicts = kit.judge(both, **asking, budget=budget, retry=retry)
     paths.write(out, "".join(f"{kit.records.canonical(v)}\n" for v in verdicts))
     scores = kit.grade(both, verdicts, reward=reward).table()["score"]
     lines = [repr(verdicts), f"mean score {scores.mean():.3f} over {scores.notna().sum()} answers"]
-    if not all(v.is_known for v in verdicts):
-        lines.append(verdicts.causes().to_string(index=False))
+    lines += [verdicts.causes().to_string(index=False)] * any(not v.is_known for v in verdicts)
     lost = not any(v.is_known for v in verdicts)
     view = f"kit view {out} --tasks {tasks}" + (f" --answers {answers}" if answers else "")
     return Output(
@@ -179,8 +169,8 @@ def judge(
 
 def tune(
     tasks: str,
-    answers: str,
-    labels: str,
+    answers: str | None = None,
+    labels: str | None = None,
     *,
     judge: str = "endpoint",
     model: str | None = None,
@@ -198,7 +188,7 @@ def tune(
 ) -> Output:
     """Try prompts of a judge on labelled answers, search for better ones, read a sealed test once.
 
-    tasks, answers, labels : files
+    tasks, answers, labels : files; one file may hold all three
     judge, model, base_url, prompt, set : as in `kit judge`
     try_ : a prompt to compare, --try strict=strict.txt; may be repeated
     search : let a model rewrite the prompt (GEPA) on the training part
@@ -209,31 +199,24 @@ def tune(
     ledger : stored verdicts (default: in the kit's cache)
     budget_usd : stop before more is spent (exit code 4)
     """
-    who = _judge_of(judge, model, base_url, prompt, set)
     bench = kit.workbench(
-        [tasks, answers, labels],
-        judge=who,
-        ledger=ledger or paths.home() / "ledger.db",
+        [file for file in (tasks, answers, labels) if file],
+        **_asking(judge, model, base_url, prompt, set, ledger),
         budget=kit.Budget(usd=budget_usd),
     )
     for name, file in (try_ or {}).items():
         bench.try_(name, Path(file).read_text("utf-8"))
     if search:
         bench.search()
-    table = bench.table()
-    lines = [table.to_string(index=False)]
-    keep = keep or bench.best
+    table, keep = bench.table(), keep or bench.choose()
+    lines = [repr(bench), table.to_string(index=False)]
     if test:
-        lines.append(f"sealed test: {bench.test(keep)}")
+        lines.append(f"sealed test: {bench.test(keep).sentence}")
     if attack:
         lines.append(str(bench.attack(keep)))
-    bench.export(out, keep)
-    lines.append(f"prompt of {keep}: {out}")
-    return Output(
-        text="\n".join(lines),
-        data=table,
-        next=f"kit judge {tasks} ANSWERS --judge {judge} --prompt {out}",
-    )
+    lines.append(f"prompt of the trial {keep!r}: {bench.export(out, keep)}")
+    following = f"kit judge {tasks} ANSWERS --judge {judge} --prompt {out}"
+    return Output(text="\n".join(lines), data=table, next=following)
 
 
 def agree(tasks: str, labels: str, verdicts: str, *, answers: str | None = None) -> Output:
@@ -261,9 +244,12 @@ def rate(
     other : verdicts on another policy's answers, for the corrected difference
     design : random, if the labelled rows are a random sample; shifted, if they come from elsewhere
     """
-    others = kit.load(other).verdicts if other else None
     rates = kit.rate(
-        kit.load(tasks), kit.load(labels), kit.load(verdicts).verdicts, design=design, other=others
+        kit.load(tasks),
+        kit.load(labels),
+        kit.load(verdicts).verdicts,
+        design=design,
+        other=kit.load(other).verdicts if other else None,
     )
     return Output(text=str(rates), data=rates, next=f"kit label {tasks} for narrower intervals")
 
@@ -292,9 +278,10 @@ def label(
         seed=seed,
     )
     kit.people.save_labels(frame, out)
-    text = f"{len(frame)} rows to label: {out}"
     return Output(
-        text=text, data=frame, next=f"fill in {out}, then kit agree {tasks} {out} VERDICTS"
+        text=f"{len(frame)} rows to label: {out}",
+        data=frame,
+        next=f"fill in {out}, then kit agree {tasks} {out} VERDICTS",
     )
 
 
@@ -338,7 +325,7 @@ def calibrate(
     """
     import pandas as pd
 
-    frame = pd.DataFrame(kit.runs.cells_of(file))
+    frame = pd.read_csv(file) if file.suffix == ".csv" else pd.DataFrame(kit.runs.cells_of(file))
     curve = kit.reliability(frame, confidence, correct, cluster=cluster, missing=missing)
     kit.plots.page(f"Calibration of {file.name}", [str(curve), curve.plot()], path=html)
     return Output(text=str(curve), data=curve, next=f"open {html}")
@@ -361,11 +348,10 @@ def train(
     names : list the settings, and the names of other systems that are read
     """
     if names or not config:
-        lines = ["settings:", *sorted(kit.training.NAMES), "", "names of other systems -> ours:"]
-        lines += [
-            f"{old} -> {new}" for old, new in sorted(kit.training.renames()["renames"].items())
-        ]
-        return Output(text="\n".join(lines), data=kit.training.renames(), code=0 if names else 2)
+        table, own = kit.training.renames(), ", ".join(kit.training.NAMES)
+        others = [f"  {old}: {new}" for old, new in table["renames"].items()]
+        lines = [f"settings: {own}", "names of other systems, and ours:", *others]
+        return Output(text="\n".join(lines), data=table, code=0 if names else 2)
     if forecast:
         prospect = kit.training.forecast(config, **(set or {}))
         return Output(text=str(prospect), data=prospect, next=f"kit train {config}")
@@ -426,7 +412,7 @@ def sweep(
     address : a Ray cluster, for example auto
     """
     if not (grid or file):
-        raise DataError("the sweep has no cells", where="kit sweep", fix="--grid seed=0,1,2")
+        raise kit.DataError("the sweep has no cells", where="kit sweep", fix="--grid seed=0,1,2")
     cells = [
         {**row, **cell}
         for row in kit.runs.cells_of(file or {})
@@ -437,8 +423,12 @@ def sweep(
     )
     folder = out or paths.runs() / f"sweep-{kit.runs.find_notebook(notebook).stem}"
     done = int((table["status"] == "done").sum())
-    text = f"{done} of {len(cells)} cells are done: {folder}"
-    return Output(text=text, data=table, next=f"kit report {folder}", code=int(done < len(cells)))
+    return Output(
+        text=f"{done} of {len(cells)} cells are done: {folder}",
+        data=table,
+        next=f"kit report {folder}",
+        code=int(done < len(cells)),
+    )
 
 
 def report(folder: Path | None = None, *, out: Path | None = None) -> Output:
@@ -504,18 +494,21 @@ def _joined(tasks: str, answers: str | None) -> Any:
     return kit.load(tasks).joined(kit.load(answers)) if answers else kit.load(tasks)
 
 
-def _judge_of(
+def _asking(
     judge: str,
     model: str | None = None,
     base_url: str | None = None,
     prompt: Path | None = None,
     options: dict[str, Any] | None = None,
-) -> Any:
-    """A judge's name, or its mapping where options say more."""
-    if judge.startswith("{"):
-        return parse(judge, "--judge")
+    ledger: Path | None = None,
+) -> dict[str, Any]:
+    """Who judges, and where verdicts are stored: a judge's name, or its mapping where options say more."""
+    asking = {"judge": judge, "ledger": ledger or paths.home() / "ledger.db"}
     kind, _, subject = judge.partition(":")
-    more = {"base_url": base_url, "prompt": str(prompt) if prompt else None, **(options or {})}
-    more = {name: value for name, value in more.items() if value is not None}
-    subject = model or subject
-    return {kind: subject, **more} if more or model else judge
+    more = {"base_url": base_url, "prompt": prompt and str(prompt)}
+    more = {name: value for name, value in more.items() if value} | (options or {})
+    if judge.startswith("{"):
+        asking["judge"] = settings.parse(judge, "--judge")
+    elif more or model:
+        asking["judge"] = {kind: model or subject, **more}
+    return asking

@@ -81,8 +81,9 @@ def _add_options(sub: argparse.ArgumentParser, function: Callable[..., Output], 
         if p.kind is p.VAR_POSITIONAL:
             sub.add_argument("several", metavar=name, nargs="*", **options)
         elif p.kind is p.POSITIONAL_OR_KEYWORD:
-            optional = {} if p.default is p.empty else {"nargs": "?", "default": p.default}
-            sub.add_argument(name, **optional, **options)
+            if p.default is not p.empty:
+                options |= {"nargs": "?", "default": p.default}
+            sub.add_argument(name, **options)
         else:
             if p.default and kind is not bool:
                 options["help"] += f" (default: {p.default})"
@@ -148,8 +149,9 @@ def _fail(error: Exception) -> int:
         fix = "pip install -c constraints.txt -e '.[train,server,tune]'"
         error = MissingError(f"the package {error.name!r} is not installed", fix=fix)
     elif isinstance(error, OSError):
-        kind = MissingError if isinstance(error, FileNotFoundError) else DataError
-        error = kind(error.strerror or str(error), where=str(error.filename or ""))
+        error = (MissingError if isinstance(error, FileNotFoundError) else DataError)(
+            error.strerror or str(error), where=str(error.filename or "")
+        )
     if not isinstance(error, KitError):
         raise error
     print(f"error: {error}", file=sys.stderr)

@@ -171,6 +171,8 @@ def plain(value: Any) -> Any:
     """Values as JSON holds them: NaN becomes None, numpy becomes Python, records become dicts."""
 
     def convert(x: Any) -> Any:
+        if isinstance(x, pd.DataFrame):
+            return x.to_dict("records")
         return x.tolist() if hasattr(x, "tolist") else str(x)
 
     return msgspec.json.decode(msgspec.json.encode(value, enc_hook=convert))

@@ -65,7 +65,7 @@ def find_notebook(name: str | Path) -> Path:
 def plan(book: Path, values: Mapping[str, Any], *, profile: str | None = None) -> Plan:
     """Check the parameters of a notebook and name its run. Nothing starts with a wrong one."""
     full = parameters.check(book, values)
-    if profile and full.get("profile") not in (None, "", profile):
+    if profile and values.get("profile") not in (None, "", profile):
         raise DataError(f"two profiles: {profile}, {full['profile']}", where="--profile, --set")
     chosen = profiles.resolve(profile or full.get("profile"))
     if "profile" in full:

@@ -35,7 +35,6 @@ from .folders import is_done
 from .session import lock_of, new_record
 
 Echo = Callable[[str], None]
-Command = list[str]
 PARENT = "KIT_PARENT"  # a sweep sets it for the runs that it starts
 GRACE = 20  # seconds that a run has to stop readably
 
@@ -257,25 +256,27 @@ def sweep(
     for number, (index, code) in enumerate(ends, 1):
         state = "done" if code == 0 else f"failed, see {base / plans[index].name / 'run.log'}"
         words = ", ".join(f"{k}={v}" for k, v in cells[index].items())
-        seconds = time.monotonic() - begin
-        echo(f"[{number} of {len(waiting)}, {seconds:.0f} s] {words}: {state}")
+        echo(f"[{number} of {len(waiting)}, {time.monotonic() - begin:.0f} s] {words}: {state}")
     places = [base / p.name for p in plans]
     frame = overview([(f, folders.load(f)) for f in places if (f / folders.RECORD).is_file()])
     paths.write(base / "table.csv", frame.to_csv(index=False))
     return frame
 
 
-def _command(plan: folders.Plan, base: Path) -> Command:
+def _command(plan: folders.Plan, base: Path) -> list[str]:
     sets = [f"--set={name}={json.dumps(value)}" for name, value in plan.values.items()]
     head = [sys.executable, "-m", "kit", "run", str(plan.book), "--profile", plan.profile.name]
     return [*head, "--out", str(base), *sets]
 
 
-def _processes(commands: Mapping[int, Command], jobs: int) -> Iterator[tuple[int, int]]:
+def _processes(commands: Mapping[int, list[str]], jobs: int) -> Iterator[tuple[int, int]]:
     """Run commands, `jobs` at once. Yields the number and the exit code of each one that ends."""
-    threads = str(max(1, (os.cpu_count() or 1) // max(jobs, 1)))
-    env = {"OMP_NUM_THREADS": threads, **os.environ, PARENT: str(os.getpid())}
-    env[folders.CODE] = folders.code_fingerprint()
+    env = {
+        "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // max(jobs, 1))),
+        **os.environ,
+        PARENT: str(os.getpid()),
+        folders.CODE: folders.code_fingerprint(),
+    }
     waiting, running = dict(commands), {}
     try:
         while waiting or running:
@@ -297,16 +298,16 @@ def _processes(commands: Mapping[int, Command], jobs: int) -> Iterator[tuple[int
             process.wait()
 
 
-def _on_ray(commands: Mapping[int, Command], address: str) -> Iterator[tuple[int, int]]:
+def _on_ray(commands: Mapping[int, list[str]], address: str) -> Iterator[tuple[int, int]]:
     """The same on a Ray cluster: a task per command, as many at once as fit."""
     try:
         import ray
     except ImportError:
         raise MissingError("Ray is not installed", fix="pip install 'ray[client]'") from None
 
-    def execute(index: int, command: Command) -> tuple[int, int]:
-        process = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        return index, process.returncode
+    def execute(index: int, command: list[str]) -> tuple[int, int]:
+        env = {**os.environ, PARENT: str(os.getpid())}
+        return index, subprocess.run(command, capture_output=True, env=env).returncode
 
     ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
     # A worker that died (a lost machine) is tried three times more by Ray itself.

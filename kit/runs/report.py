@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -131,14 +132,11 @@ def _run_table(runs: Pairs, base: Path) -> Any:
 def _links(folder: Path, run: Run, base: Path) -> str:
     files = [folder / f"{run.notebook}.ipynb", *sorted(folder.glob("*.html"))]
     files += sorted(folder.glob("*/*.html"))  # a training's page
-    try:
-        return " ".join(
-            f'<a href="{html.escape(f.relative_to(base).as_posix())}">{html.escape(f.name)}</a>'
-            for f in files
-            if f.is_file() and f.name != "report.html"
-        )
-    except ValueError:  # the report lies elsewhere
-        return html.escape(str(folder))
+    return " ".join(
+        f'<a href="{html.escape(os.path.relpath(f, base))}">{html.escape(f.name)}</a>'
+        for f in files
+        if f.is_file() and f.name != "report.html"
+    )
 
 
 def _details(runs: Pairs) -> Iterator[Any]:

@@ -31,21 +31,20 @@ LITERALS = (bool, int, float, str, type(None), list)
 
 
 class Session:
-    """A run in its folder. `keep` stores a result for the report; `finish` ends the run."""
+    """A run in its folder. `keep` stores a result for the report; `finish` ends the run.
+
+    folder : where the run writes. profile : its name and why. params : all parameters by name.
+    """
 
     def __init__(self, folder: Path, record: Run, profile: profiles.Profile, lock: Any = None):
-        self.folder, self.profile, self._record, self._lock = folder, profile, record, lock
+        self.folder, self.profile, self.params = folder, profile, record.params
+        self._record, self._lock = record, lock
         self._begin = time.monotonic()
         self.metrics: dict[str, dict[str, Any]] = {}
         self._results: dict[str, dict[str, Any]] = {}
         # A finished run stays readable until this one ends.
         self._silent = is_done(folder)
         self._save("running")
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """All parameters of the run, by name."""
-        return self._record.params
 
     def path(self, *parts: str) -> Path:
         """A path inside the run's folder. Parent folders are made."""
