@@ -10,10 +10,10 @@ import numpy as np
 
 from ..errors import DataError
 from ..stats.columns import takes_table
-from ..stats.estimate import SAME, Estimate, Shown
+from ..stats.estimate import SAME, Estimate, Result
 from ..stats.means import UNIT, auroc, difference
 from .reliability import ECE, ece_of
-from .rows import binned, check
+from .rows import check, put_in_bins
 from .scores import beyond_constant
 
 EDGE = 1e-6  # logit of 0 and 1 is infinite
@@ -43,6 +43,7 @@ def fit(
         both = np.column_stack([np.log(p), -np.log1p(-p)])
         return both if method == "beta" else both.sum(1, keepdims=True)
 
+    # C so large that the map is fitted, not drawn to .5
     model = LogisticRegression(C=1e6, max_iter=1000).fit(columns(conf), correct)
     return lambda p: model.predict_proba(columns(p))[:, 1]
 
@@ -81,7 +82,7 @@ def recalibrate(
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(Shown):
+class Comparison(Result):
     """Two sets of confidences.
 
     changes : after less before, by measure: "ECE" (debiased), "Brier", "accuracy", "AUROC".
@@ -103,8 +104,12 @@ class Comparison(Shown):
         """The changes with their intervals; 0 is dashed (plotly)."""
         from ..plots import forest
 
-        rows = self.changes | {"Brier less a constant's": self.constant}
-        return forest(rows, title=title, subtitle=self.sentence, zero=0)
+        return forest(
+            self.changes | {"Brier less a constant's": self.constant},
+            title=title,
+            subtitle=self.sentence,
+            zero=0,
+        )
 
 
 def _change(one: Estimate, two: Estimate) -> Estimate:
@@ -114,9 +119,13 @@ def _change(one: Estimate, two: Estimate) -> Estimate:
     both errors can be wrong in the direction that hurts. So the limits add up, and pairing is not
     used: it would hold the change in .72 to .95 of samples.
     """
-    low, high = two.low - one.high, two.high - one.low
-    method = "change in debiased ECE"
-    return replace(two, value=two.value - one.value, low=low, high=high, method=method)
+    return replace(
+        two,
+        value=two.value - one.value,
+        low=two.low - one.high,
+        high=two.high - one.low,
+        method="change in debiased ECE",
+    )
 
 
 def compare(
@@ -144,11 +153,14 @@ def compare(
             where="before, after",
             fix="pass the same prompts in the same order",
         )
-    one, two = (ece_of(v, binned(v.conf, **{"bins": 15, **binning}), seed=seed)[0] for v in (x, y))
+    one, two = (
+        ece_of(v, put_in_bins(v.conf, **{"bins": 15, **binning}), seed=seed)[0] for v in (x, y)
+    )
     e = _change(one.debiased, two.debiased)
     brier = difference(y.gap**2, x.gap**2, cluster=x.cluster, bounds=UNIT)
     accuracy = difference(y.correct, x.correct, cluster=x.cluster)
     changes = {"ECE": e, "Brier": brier, "accuracy": accuracy}
+    # paired areas need one truth: other answers have other right rows
     if np.array_equal(x.correct, y.correct):
         changes["AUROC"] = auroc(y.conf, y.correct, against=x.conf, cluster=x.cluster)
     constant = beyond_constant(y)
@@ -161,6 +173,7 @@ def _sentence(changes: dict[str, Estimate], constant: Estimate, margin: float) -
         return f"No change in calibration is shown: the debiased ECE changed by {e}."
     if e.low > 0:
         return f"Worse calibrated: the debiased ECE changed by {e}."
+    # an ECE falls as easily by saying less: each of these would show it
     doubts = {
         f"accuracy is not shown to be preserved ({accuracy})": not (
             accuracy.low > -margin or accuracy.note == SAME

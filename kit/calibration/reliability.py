@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..records.tables import Results
 from ..stats.columns import takes_table
-from ..stats.estimate import Estimate, Shown, interval, number, t_quantile
+from ..stats.estimate import Estimate, Result, interval, number, t_quantile
 from ..stats.means import UNIT, difference, mean
-from .rows import Binned, Rows, binned, check
+from .rows import Bins, Rows, check, put_in_bins
 from .scores import brier, smece
 
 ROUND = 0.005  # a stated 100 % stands for 99.5 % and more
@@ -21,7 +20,7 @@ POOL = 2000  # groups into which more clusters than twice this are pooled for ra
 
 
 @dataclass(frozen=True, repr=False)
-class ECE(Shown):
+class ECE(Result):
     """An expected calibration error and what to compare it with.
 
     value : plug-in, as other tools print it. debiased : Estimate, whose limits are low and high.
@@ -58,16 +57,17 @@ class ECE(Shown):
         return forest({"debiased ECE": self.debiased}, **{"zero": self.null, **options})
 
 
-def _by_cluster(x: Rows, b: Binned, seed: int) -> np.ndarray:
+def _by_cluster(x: Rows, b: Bins, seed: int) -> np.ndarray:
     """Sums (C, k) of outcome less confidence by cluster and bin."""
     group, k = np.arange(len(x.conf)) if x.cluster is None else x.cluster, len(b.lower)
     c = int(group.max()) + 1
     if c > 2 * POOL:
+        # 2,000 sums tell the null as well as a million, in a thousandth of the time
         group, c = (np.random.default_rng(seed).permutation(c) % POOL)[group], POOL
     return np.bincount(group * k + b.at, x.gap, c * k).reshape(c, k)
 
 
-def null_sums(x: Rows, b: Binned, by: np.ndarray, draws: int, seed: int) -> np.ndarray:
+def null_sums(x: Rows, b: Bins, by: np.ndarray, draws: int, seed: int) -> np.ndarray:
     """Sums (draws, k) of outcome less confidence per bin, had the model been calibrated.
 
     Without clusters they are drawn from the confidences. With clusters the centred sums of each get
@@ -77,13 +77,15 @@ def null_sums(x: Rows, b: Binned, by: np.ndarray, draws: int, seed: int) -> np.n
     deviation = np.sqrt(b.sums(x.conf * (1 - x.conf)))
     if x.cluster is None:
         return rng.standard_normal((draws, len(deviation))) * deviation
+    # centred, so that a real miscalibration does not widen its own null
     by = by - by.mean(0)
-    drawn = (rng.integers(0, 2, (draws, len(by)), dtype=np.int8) * 2.0 - 1) @ by
+    sums = (rng.integers(0, 2, (draws, len(by)), dtype=np.int8) * 2.0 - 1) @ by
+    # signs are normal in the limit; few clusters have the tails of Student's t
     wide = t_quantile(0.95, max(len(by) - 1, 1)) / t_quantile(0.95, math.inf)
-    return drawn * wide * np.maximum(1.0, deviation / np.maximum(drawn.std(0), 1e-12))
+    return sums * wide * np.maximum(1.0, deviation / np.maximum(sums.std(0), 1e-12))
 
 
-def _errors(x: Rows, b: Binned, by: np.ndarray) -> np.ndarray:
+def _errors(x: Rows, b: Bins, by: np.ndarray) -> np.ndarray:
     """The standard error of each bin's sum of gaps (k,), or what confidences imply."""
     clusters = (by != 0).sum(0)
     between = np.maximum((by**2).sum(0) - by.sum(0) ** 2 / np.maximum(clusters, 1), 0)
@@ -91,18 +93,19 @@ def _errors(x: Rows, b: Binned, by: np.ndarray) -> np.ndarray:
     return np.sqrt(np.where(clusters > 1, spread, b.sums(x.conf * (1 - x.conf))))
 
 
-def ece_of(x: Rows, b: Binned, *, draws: int = 1000, seed: int = 0) -> tuple[ECE, np.ndarray]:
+def ece_of(x: Rows, b: Bins, *, draws: int = 1000, seed: int = 0) -> tuple[ECE, np.ndarray]:
     """The error of one binning, and the null's sums (draws, k)."""
     from scipy import special
 
     n, size, by = len(x.conf), b.size, _by_cluster(x, b, seed)
     total = by.sum(0)
     gap, value = np.abs(total) / size, float(np.abs(total).sum() / n)
+    # no error at all would turn a bin without spread into certainty
     s = np.maximum(_errors(x, b, by) / size, 1e-12)
     # |gap| of a noisy bin is too large on average; Kumar et al. (2019) subtract the folded normal's excess
     at_zero = s * math.sqrt(2 / math.pi) * np.exp(-((gap / s) ** 2) / 2)
-    folded = at_zero + gap * (1 - 2 * special.ndtr(-gap / s))
-    best = max(0.0, float(size @ (2 * gap - folded)) / n)
+    absolute = at_zero + gap * (1 - 2 * special.ndtr(-gap / s))
+    best = max(0.0, float(size @ (2 * gap - absolute)) / n)
     psi = (np.sign(total)[b.at] * x.gap - value) / n
     # where some gaps change sign from sample to sample, clusters that move all bins at once seem to
     # cancel; so the interval is no narrower than that of the mean gap
@@ -113,10 +116,11 @@ def ece_of(x: Rows, b: Binned, *, draws: int = 1000, seed: int = 0) -> tuple[ECE
     fold = t_quantile(e.level, math.inf) * math.sqrt(float((size * s) @ (size * s))) / n
     low = best - max(best - e.low, fold) - (value - best) / 2
     high = (best + value) / 2 + max(e.high - best, fold)
-    drawn = null_sums(x, b, by, draws, seed)
-    p_value = float((1 + (np.abs(drawn).sum(1) / n >= value - 1e-12).sum()) / (draws + 1))
+    sums = null_sums(x, b, by, draws, seed)
+    p_value = float((1 + (np.abs(sums).sum(1) / n >= value - 1e-12).sum()) / (draws + 1))
     null = float(np.sqrt(2 / math.pi * b.sums(x.conf * (1 - x.conf))).sum() / n)
     if not math.isnan(e.low):
+        # a test that does not reject and an interval that excludes 0 would contradict each other
         low = 0.0 if p_value > 0.05 else max(low, 0.0)
         e = replace(e, low=low, high=min(high, 1.0))
     doubts = {
@@ -125,7 +129,7 @@ def ece_of(x: Rows, b: Binned, *, draws: int = 1000, seed: int = 0) -> tuple[ECE
         "near what a calibrated model would score: collect more rows": value < 2 * null,
     }
     note = "; ".join(text for text, applies in doubts.items() if applies)
-    return ECE(value, e.low, e.high, n, e, null, p_value, b.convention, note), drawn
+    return ECE(value, e.low, e.high, n, e, null, p_value, b.convention, note), sums
 
 
 @takes_table("conf", "correct", "cluster")
@@ -150,7 +154,7 @@ def ece(
     0.475
     """
     x = check(conf, correct, cluster=cluster, missing=missing)
-    return ece_of(x, binned(x.conf, **binning), draws=draws, seed=seed)[0]
+    return ece_of(x, put_in_bins(x.conf, **binning), draws=draws, seed=seed)[0]
 
 
 BINNINGS: dict[str, dict[str, Any]] = {
@@ -169,19 +173,23 @@ BINNINGS: dict[str, dict[str, Any]] = {
 @takes_table("conf", "correct", "cluster")
 def sensitivity(
     conf: Any, correct: Any, *, cluster: Any = None, missing: str = "raise", seed: int = 0
-) -> Results:
+) -> Any:
     """The error of the same rows under nine binnings: how much of the number is convention.
+
+    Returns Results: binning -> ECE.
 
     >>> round(sensitivity([0.9] * 4, [1, 1, 1, 0])["one bin"].value, 3)
     0.15
     """
+    from ..records.tables import Results  # imports pandas, so not above
+
     x = check(conf, correct, cluster=cluster, missing=missing)
-    bins = {name: binned(x.conf, **how) for name, how in BINNINGS.items()}
+    bins = {name: put_in_bins(x.conf, **how) for name, how in BINNINGS.items()}
     return Results({name: ece_of(x, b, draws=200, seed=seed)[0] for name, b in bins.items()})
 
 
 @dataclass(frozen=True, repr=False)
-class LogisticTest(Shown):
+class LogisticTest(Result):
     """Is logit(accuracy) = intercept + slope * logit(confidence) with intercept 0 and slope 1?
 
     p_value : of both together, NaN when rows are worth fewer than four clusters. extreme : above 0
@@ -209,11 +217,13 @@ def logistic_test(
     from scipy import special
 
     x = check(conf, correct, cluster=cluster, missing=missing)
+    # a single wrong answer at 100 % would otherwise decide the test alone
     p = np.clip(x.conf, ROUND, 1 - ROUND)
     z = np.column_stack([np.ones(len(p)), np.log(p / (1 - p))])
     if np.ptp(p) < 1e-9:  # one distinct confidence has no slope
         z = z[:, :1]
     score, k = z * (x.correct - p)[:, None], z.shape[1]
+    # a score test needs no fit: both sums are 0 on average for a calibrated model
     step = np.linalg.solve((z * (p * (1 - p))[:, None]).T @ z, score.sum(0))
     p_value = float(special.chdtrc(k, step @ score.sum(0)))
     if x.cluster is not None:
@@ -242,7 +252,7 @@ def overconfidence(
 
 
 @dataclass(frozen=True, repr=False)
-class Reliability(Shown):
+class Reliability(Result):
     """A reliability report.
 
     bins : DataFrame, a row for each bin: lower, upper, n, conf, accuracy with low and high, and the
@@ -261,7 +271,7 @@ class Reliability(Shown):
     curve: Any
     rows: Rows
 
-    def rebinned(self, **binning: Any) -> Reliability:
+    def in_bins(self, **binning: Any) -> Reliability:
         """The report of the same rows in other bins."""
         return reliability(self.rows, **binning)
 
@@ -289,8 +299,15 @@ class Reliability(Shown):
         return f"No miscalibration is shown (p={number(p)}): {error}, gap {gap}."
 
     def __str__(self) -> str:
-        rows = [self.sentence, self.ece, f"mean confidence less accuracy {self.gap}", self.test]
-        rows += [f"MCE {self.mce}", f"Brier {self.brier}", f"smECE {number(self.smece)}"]
+        rows = [
+            self.sentence,
+            self.ece,
+            f"mean confidence less accuracy {self.gap}",
+            self.test,
+            f"MCE {self.mce}",
+            f"Brier {self.brier}",
+            f"smECE {number(self.smece)}",
+        ]
         return "\n".join(map(str, rows))
 
     def _repr_html_(self) -> str:
@@ -335,9 +352,9 @@ def reliability(
     Miscalibrated (p=.000): over-confident by .400 [.25, .54], n=50; ECE .400, .034 if calibrated.
     """
     x = check(conf, correct, cluster=cluster, missing=missing)
-    b = binned(x.conf, **binning)
-    error, drawn = ece_of(x, b, draws=draws, seed=seed)
-    table = _bins(x, b, drawn)
+    b = put_in_bins(x.conf, **binning)
+    error, sums = ece_of(x, b, draws=draws, seed=seed)
+    table = _bins(x, b, sums)
     return Reliability(
         ece=error,
         mce=_largest(table),
@@ -351,7 +368,7 @@ def reliability(
     )
 
 
-def _bins(x: Rows, b: Binned, drawn: np.ndarray) -> Any:
+def _bins(x: Rows, b: Bins, sums: np.ndarray) -> Any:
     import pandas as pd
 
     # 16 bits: numpy then sorts in one pass
@@ -361,7 +378,7 @@ def _bins(x: Rows, b: Binned, drawn: np.ndarray) -> Any:
         group = None if x.cluster is None else x.cluster[here]
         rates.append(mean(x.correct[here], cluster=group))
     conf = b.sums(x.conf) / size
-    band = np.clip(conf + np.quantile(drawn, [0.025, 0.975], axis=0) / size, 0, 1)
+    band = np.clip(conf + np.quantile(sums, [0.025, 0.975], axis=0) / size, 0, 1)
     columns = {"lower": b.lower, "upper": b.upper, "n": size.astype(int), "conf": conf}
     for name, field in (("accuracy", "value"), ("low", "low"), ("high", "high")):
         columns[name] = [getattr(e, field) for e in rates]
@@ -372,6 +389,7 @@ def _largest(table: Any) -> Estimate:
     """The bin with the largest gap. It was chosen for its size, so it is too large on average."""
     gap = table["accuracy"] - table["conf"]
     row = table.loc[gap.abs().idxmax()]
+    # the gap has a sign here, so its limits are the accuracy's, moved and cut at 0
     sign = 1 if row["accuracy"] > row["conf"] else -1
     low, high = sorted(max(0.0, sign * (row[k] - row["conf"])) for k in ("low", "high"))
     return Estimate(
@@ -390,8 +408,11 @@ def _isotonic(x: Rows) -> Any:
 
     at = np.rint(x.conf * 1000).astype(int)
     rows, right = np.bincount(at), np.bincount(at, x.correct)
-    used = np.flatnonzero(rows)
-    conf, fit = used / 1000, isotonic_regression(right[used] / rows[used], weights=rows[used]).x
+    filled = np.flatnonzero(rows)
+    conf, fit = (
+        filled / 1000,
+        isotonic_regression(right[filled] / rows[filled], weights=rows[filled]).x,
+    )
     empty = np.flatnonzero(np.diff(conf) > APART) + 1
     conf, fit = np.insert(conf, empty, np.nan), np.insert(fit, empty, np.nan)
     return pd.DataFrame({"conf": conf, "accuracy": fit})

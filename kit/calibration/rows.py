@@ -60,7 +60,7 @@ def check(conf: Any, correct: Any = None, *, cluster: Any = None, missing: str =
 
 
 @dataclass(frozen=True)
-class Binned:
+class Bins:
     """at : (n,) bin of each row. lower, upper : (k,) limits of used bins. convention : words."""
 
     at: np.ndarray
@@ -78,14 +78,14 @@ class Binned:
         return np.bincount(self.at, minlength=len(self.lower)).astype(float)
 
 
-def binned(
+def put_in_bins(
     p: np.ndarray,
     *,
     bins: int | str = "auto",
     closed: str = "right",
     edges: Sequence[float] | None = None,
     equal_mass: bool = False,
-) -> Binned:
+) -> Bins:
     """Put confidences (n,) into bins.
 
     bins : K of equal width (or of equal mass); "distinct": one per value; "auto": one per value
@@ -105,7 +105,7 @@ def binned(
         words = f"{len(limits) - 1} {closed}-closed bins, edges as given"
     elif bins == "distinct":
         values, at = np.unique(np.round(p, 7), return_inverse=True)
-        return Binned(at, values, values, f"one bin per distinct confidence ({len(values)})")
+        return Bins(at, values, values, f"one bin per distinct confidence ({len(values)})")
     elif not isinstance(bins, int) or not 1 <= bins <= 10_000:
         raise DataError(f"bins is {bins!r}", where="bins", fix='"auto", "distinct" or 1 to 10000')
     elif equal_mass:
@@ -119,11 +119,13 @@ def binned(
         at = low_side if closed == "left" else np.ceil(p * bins - NEAR * bins) - 1
         limits, words = np.arange(bins + 1) / bins, f"{bins} equal-width {closed}-closed bins"
     at = np.clip(at, 0, len(limits) - 2).astype(int)
-    used = np.bincount(at, minlength=len(limits) - 1) > 0
-    return Binned((np.cumsum(used) - 1)[at], limits[:-1][used], limits[1:][used], words)
+    # empty bins have no gap, and a model has a gap only where it speaks
+    filled = np.bincount(at, minlength=len(limits) - 1) > 0
+    return Bins((np.cumsum(filled) - 1)[at], limits[:-1][filled], limits[1:][filled], words)
 
 
 def _automatic(p: np.ndarray) -> int | str:
+    # the first rows show whether confidences are a few stated percents
     values = len(np.unique(np.round(p[:100_000], 7)))
     if values <= 64 and len(p) >= 5 * values:
         return "distinct"

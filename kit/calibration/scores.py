@@ -9,9 +9,9 @@ import numpy as np
 
 from ..errors import DataError
 from ..stats.columns import takes_table
-from ..stats.estimate import Estimate, Shown, interval, number
+from ..stats.estimate import Estimate, Result, interval, number
 from ..stats.means import UNIT, difference
-from .rows import binned, check
+from .rows import check, put_in_bins
 
 NODES = 4200  # intervals of [0, 1] on which smECE smooths
 
@@ -67,6 +67,7 @@ def beyond_constant(
     x = check(conf, correct, cluster=cluster, missing=missing)
     loss, base = x.gap**2, x.correct.mean()
     value = float(loss.mean() - base * (1 - base))
+    # the best constant moves with the rows too, so it is in the influence
     psi = (loss - loss.mean() - (1 - 2 * base) * (x.correct - base)) / len(loss)
     span = (-0.25, 1.0)
     return interval(
@@ -92,7 +93,7 @@ def murphy(conf: Any, correct: Any, **binning: Any) -> dict[str, float]:
     {'reliability': 0.01, 'resolution': 0.0625, 'uncertainty': 0.2475}
     """
     x = check(conf, correct)
-    b = binned(x.conf, **binning)
+    b = put_in_bins(x.conf, **binning)
     n, base = len(x.conf), float(x.correct.mean())
     conf_of, right = b.sums(x.conf) / b.size, b.sums(x.correct) / b.size
     return {
@@ -133,7 +134,7 @@ def smece(conf: Any, correct: Any = None, *, missing: str = "raise") -> float:
 
 
 @dataclass(frozen=True, repr=False)
-class RiskCoverage(Shown):
+class RiskCoverage(Result):
     """Errors among answers, by the share answered.
 
     curve : DataFrame of threshold, coverage and risk, most confident first. aurc : the mean risk
@@ -193,6 +194,7 @@ def risk_coverage(
     psi = (risk_of[at] - value + (1 - x.correct) * weight[at] - less[at]) / n
     psi -= psi.mean()
     area = interval(value, psi, x.cluster, method="AURC", bounds=UNIT, missing=x.missing)
+    # a threshold takes all rows of a value or none, so the curve has a point for each value
     last = np.cumsum(count) - 1
     curve = pd.DataFrame({"threshold": -falling, "coverage": rank[last] / n, "risk": risk[last]})
     best = np.cumsum(np.sort(1 - x.correct)) / rank
@@ -212,6 +214,7 @@ def abstain_below(conf: Any, correct: Any, *, risk: float, cluster: Any = None) 
         raise DataError(f"risk is {risk!r}", where="risk", fix="a share in (0, 1)")
     x = check(conf, correct, cluster=cluster)
     group = np.arange(len(x.conf)) if x.cluster is None else x.cluster
+    # a prompt counts once, however many answers it has
     size, order = np.bincount(group), np.argsort(-x.conf, kind="stable")
     loss = np.cumsum(((1 - x.correct) / size[group])[order])
     p = x.conf[order]

@@ -42,19 +42,19 @@ def _interact(draw: Callable[..., Any], controls: Mapping[str, Mapping[str, Any]
     import ipywidgets as w
     from IPython.display import display
 
-    made = {}
+    widgets = {}
     for name, c in controls.items():
         if "options" in c:
-            made[name] = w.Dropdown(description=name[:16], **c)
+            widgets[name] = w.Dropdown(description=name[:16], **c)
         elif "interval" in c:
-            made[name] = w.Play(max=10**6, **c)
+            widgets[name] = w.Play(max=10**6, **c)
         elif isinstance(c["value"], str):
-            made[name] = w.Text(description=name[:16], continuous_update=False, **c)
+            widgets[name] = w.Text(description=name[:16], continuous_update=False, **c)
         else:
-            made[name] = w.FloatSlider(description=name[:16], continuous_update=False, **c)
-    out = w.interactive_output(lambda **values: display(draw(**values)), made)
+            widgets[name] = w.FloatSlider(description=name[:16], continuous_update=False, **c)
+    out = w.interactive_output(lambda **values: display(draw(**values)), widgets)
     # controls wrap onto new lines on a phone
-    row = w.HBox(list(made.values()), layout=w.Layout(flex_flow="row wrap"))
+    row = w.HBox(list(widgets.values()), layout=w.Layout(flex_flow="row wrap"))
     return w.VBox([row, out])
 
 
@@ -65,11 +65,11 @@ def _browse(tasks: Any) -> Any:
     def draw(task: str, words: str) -> Html:
         texts = {t.id: f"{t.prompt} {' '.join(c.text for c in t.criteria)}" for t in tasks.tasks}
         hits = [name for name in names if words.lower() in texts[name].lower()]
-        chosen = task if task in hits else next(iter(hits), None)
-        if chosen is None:
+        choice = task if task in hits else next(iter(hits), None)
+        if choice is None:
             return Html("No task holds these words.")
         count = f"<p>{len(hits)} of {len(names)} tasks: {html.escape(', '.join(hits[:12]))}</p>"
-        return Html(count + _task_html(tasks, names.index(chosen)))
+        return Html(count + _task_html(tasks, names.index(choice)))
 
     return _interact(draw, {"task": {"options": names}, "words": {"value": ""}})
 
@@ -99,7 +99,7 @@ def _lines(text: str) -> str:
 def _bins(report: Any) -> Any:
     """A reliability diagram with another number of bins."""
     numbers = ["auto", 5, 8, 10, 15, 20, 30]
-    return _interact(lambda bins: report.rebinned(bins=bins).plot(), {"bins": {"options": numbers}})
+    return _interact(lambda bins: report.in_bins(bins=bins).plot(), {"bins": {"options": numbers}})
 
 
 def _weights(task: Any, *, verdicts: Sequence[Any]) -> Any:
@@ -110,11 +110,11 @@ def _weights(task: Any, *, verdicts: Sequence[Any]) -> Any:
         scores: dict[str, float] = {}
         for name in dict.fromkeys(v.response_id for v in verdicts):
             # an unknown verdict counts neither way
-            known = [v for v in verdicts if v.response_id == name and v.is_known]
-            known = [v for v in known if v.task_id == task.id and v.criterion_id in weights]
-            top = sum(max(weights[v.criterion_id], 0) for v in known)
+            usable = [v for v in verdicts if v.response_id == name and v.is_known]
+            usable = [v for v in usable if v.task_id == task.id and v.criterion_id in weights]
+            top = sum(max(weights[v.criterion_id], 0) for v in usable)
             if top:
-                scores[name] = sum(weights[v.criterion_id] * v.value for v in known) / top
+                scores[name] = sum(weights[v.criterion_id] * v.value for v in usable) / top
         return bars(scores, title="Score of each answer", x="score")
 
     limits = {"min": -2.0, "max": max(2.0, *(c.weight for c in task.criteria)), "step": 0.1}
@@ -149,4 +149,4 @@ def _training(folder: Path, *, seconds: float = 5) -> Any:
     return _interact(draw, {"column": {"options": names}, "clock": clock})
 
 
-EXPLORERS = {"views": _views, "rebinned": _bins, "criteria": _weights, "tasks": _browse}
+EXPLORERS = {"views": _views, "in_bins": _bins, "criteria": _weights, "tasks": _browse}

@@ -66,6 +66,7 @@ def theme(
         hoverlabel={"align": "left"},
         meta={"rows": [dict(row) for row in rows]},
     )
+    # last, so that a caller may override the look
     fig.update_layout(**layout)
     grid = {"gridcolor": GRID, "zerolinecolor": GRID, "automargin": True}
     return fig.update_xaxes(title=safe(x), **grid).update_yaxes(title=safe(y), **grid)
@@ -96,6 +97,7 @@ def forest(
     items = {str(k): getattr(e, "estimate", e) for k, e in rows.items()}
     values = [e.value for e in items.values()]
     limits = ends(values, [e.low for e in items.values()], [e.high for e in items.values()])
+    # plotly puts two rows of the same name on one line
     names = _short_names(items)
     fig = go.Figure().add_scatter(
         x=values,
@@ -180,7 +182,7 @@ def lines(
     y_title: str = "",
     bands: Mapping[str, tuple[Any, Any]] | None = None,
     smooth: int = 1,
-    stacked: bool = False,
+    stack: bool = False,
 ) -> Any:
     """Series as lines.
 
@@ -220,8 +222,8 @@ def lines(
                 hoverinfo="skip",
                 showlegend=False,
             )
-        group = "one" if stacked else None
-        few = "lines+markers" if len(at) < 30 and not stacked else "lines"
+        group = "one" if stack else None
+        few = "lines+markers" if len(at) < 30 and not stack else "lines"
         label = safe(name, 30)
         fig.add_scatter(x=at, y=list(y), mode=few, name=label, stackgroup=group, line_color=color)
     numbers = frame.assign(**{x_title or "x": at}).to_dict("records")
@@ -257,6 +259,7 @@ def heat(
 
     counts, labels = np.asarray(table), [safe(name, 16) for name in names]
     share = counts / counts.sum(0, keepdims=True).clip(min=1)
+    # dark enough at 0 for white counts on it
     look = {"colorscale": [[0, "#5f8fb5"], [1, "#004a75"]], "zmin": 0}
     fig = go.Figure().add_heatmap(z=share, x=labels, y=labels, zmax=1, showscale=False, **look)
     fig.update_traces(
@@ -292,6 +295,7 @@ def reliability_figure(
     fig, numbers = go.Figure().add_shape(type="line", **diagonal), []
     for (name, r), color in zip(series.items(), _colors(len(series)), strict=True):
         bins = r.bins
+        # bands of several series would hide each other
         if len(series) == 1:
             middle = (bins["band_low"] + bins["band_high"]) / 2
             limits = ends(middle, bins["band_low"], bins["band_high"])
@@ -313,6 +317,7 @@ def reliability_figure(
             connectgaps=False,
             name=f"{safe(name, 20)} isotonic".strip(),
         )
+        # area, not width, shows the number of rows
         area = 7 + 15 * (bins["n"] / bins["n"].max()) ** 0.5
         fig.add_scatter(
             x=bins["conf"],

@@ -63,12 +63,14 @@ def page(title: str, blocks: Iterable[Any], *, path: str | Path) -> Path:
     import jinja2
 
     items = [_block(block) for block in blocks]
+    # plotly.js is 4.5 MB: a page of cards does without
     script = ""
     if any("plotly-graph-div" in item.body for item in items):
         from plotly.offline import get_plotlyjs
 
         script = get_plotlyjs()
     groups = [list(g) for _, g in itertools.groupby(items, key=lambda b: b.card is not None)]
+    # escaping is on for all that the template prints; only bodies built here are marked safe
     environment = jinja2.Environment(autoescape=True, trim_blocks=True)
     template = environment.from_string(TEMPLATE.read_text("utf-8"))
     return paths.write(path, template.render(title=title, groups=groups, script=script))
@@ -97,8 +99,8 @@ def _html(thing: Any) -> str:
         if not rows:
             return figure
         return f"{figure}<details><summary>Numbers</summary>{_html(pd.DataFrame(rows))}</details>"
-    shown = getattr(thing, "_repr_html_", lambda: None)()
-    return f"<pre>{html.escape(str(thing))}</pre>" if shown is None else shown
+    markup = getattr(thing, "_repr_html_", lambda: None)()
+    return f"<pre>{html.escape(str(thing))}</pre>" if markup is None else markup
 
 
 def small_forest(rows: Mapping[str, Any], *, zero: float | None = None) -> Svg:
@@ -126,18 +128,18 @@ def small_forest(rows: Mapping[str, Any], *, zero: float | None = None) -> Svg:
 
 def small_lines(series: Mapping[str, Sequence[float]], *, height: int = 90) -> Svg:
     """Series as lines in a static SVG, with first and last values as text; NaN is left out."""
-    known = {str(k): [(i, v) for i, v in enumerate(ys) if v == v] for k, ys in series.items()}
-    values = [v for line in known.values() for _, v in line]
-    across = _scale(0, max((i for line in known.values() for i, _ in line), default=1), 8, 312)
+    points = {str(k): [(i, v) for i, v in enumerate(ys) if v == v] for k, ys in series.items()}
+    values = [v for line in points.values() for _, v in line]
+    across = _scale(0, max((i for line in points.values() for i, _ in line), default=1), 8, 312)
     up, parts = _scale(min(values, default=0), max(values, default=1), height, 24), []
-    for n, (name, line) in enumerate(known.items()):
+    for n, (name, line) in enumerate(points.items()):
         color = COLORS[n % len(COLORS)]
         ends = f"{line[0][1]:.3g} to {line[-1][1]:.3g}" if line else "no values"
         label = safe(f"{name}: {ends}", 52)
         y = height + 18 + 16 * n
         parts.append(_stroke([(across(i), up(v)) for i, v in line], color))
         parts.append(f'<text x="8" y="{y}" font-size="12" fill="{color}">{label}</text>')
-    return _svg(parts, height + 24 + 16 * len(known))
+    return _svg(parts, height + 24 + 16 * len(points))
 
 
 GRID_LINE = "rgba(128,128,128,.6)"

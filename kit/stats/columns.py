@@ -72,6 +72,7 @@ def codes(cluster: Any, n: int) -> np.ndarray | None:
 
     if cluster is None:
         return None
+    # by position: a Series keeps its order, whatever its index
     code, _ = pd.factorize(pd.Series(cluster))
     if len(code) != n:
         raise DataError(f"there are {len(code)} clusters for {n} rows", where="cluster")
@@ -90,6 +91,7 @@ def complete(
         raise DataError(f"columns differ in length: {sizes}", where=", ".join(sizes))
     n = next(iter(sizes.values()))
     group = codes(cluster, n)
+    # the common case without a copy: a million known rows
     keep = ~np.any([np.isnan(x) for x in columns.values()], axis=0)
     if keep.all():
         return list(columns.values()), group, 0
@@ -108,13 +110,13 @@ def categories(
     """
     import pandas as pd
 
-    coded = {k: pd.factorize(pd.Series(x, dtype=object)) for k, x in columns.items()}
-    names = {k: [_name(v) for v in unique] for k, (_, unique) in coded.items()}
+    as_codes = {k: pd.factorize(pd.Series(x, dtype=object)) for k, x in columns.items()}
+    names = {k: [_name(v) for v in unique] for k, (_, unique) in as_codes.items()}
     every = set().union(*names.values())
     if levels is None:
         every |= {0, 1} if every <= {0, 1} else set()
-        shared = every <= {0, 1} or any(every == set(v) for v in names.values())
-        if not shared or len({isinstance(v, str) for v in every}) > 1:
+        common = every <= {0, 1} or any(every == set(v) for v in names.values())
+        if not common or len({isinstance(v, str) for v in every}) > 1:
             text = "; ".join(f"{k}: {v[:8]}" for k, v in names.items())
             raise DataError(
                 f"the columns use different categories ({text})",
@@ -126,7 +128,7 @@ def categories(
         raise DataError(f"{strange} are not among the categories {list(levels)}", where="values")
     # code -1 (unknown) picks the last entry
     places = [[list(levels).index(v) for v in names[k]] + [np.nan] for k in columns]
-    read = [np.array(p, float)[coded[k][0]] for k, p in zip(columns, places, strict=True)]
+    read = [np.array(p, float)[as_codes[k][0]] for k, p in zip(columns, places, strict=True)]
     return list(levels), read
 
 

@@ -55,7 +55,7 @@ def band(low: float, high: float, digits: int = 2) -> str:
     return f"[{number(down, digits)}, {number(up, digits)}]"
 
 
-class Shown:
+class Result:
     """Base of results: `str(result)` is what a prompt and a notebook show."""
 
     def __repr__(self) -> str:
@@ -70,7 +70,7 @@ class Shown:
 
 
 @dataclass(frozen=True, repr=False)
-class Estimate(Shown):
+class Estimate(Result):
     """A value with its interval [low, high]; NaN where there is none, and `note` says why.
 
     n : known rows. n_clusters : their clusters, None when every row is its own. missing : unknown
@@ -160,15 +160,18 @@ def spread(psi: np.ndarray, group: np.ndarray | None) -> tuple[float, float, flo
     c, worth = len(size), float(n**2 / (size @ size))
     robust = float(total @ total) * c / max(c - 1, 1)
     pairs = float(size @ (size - 1))
+    # clusters of one row, or rows without spread, say nothing of likeness
     if pairs == 0 or square < 1e-24:
         return robust, max(worth - 1, 1.0), worth
     alike = min(max((robust - square) / (square / n * pairs), 0.0), 1.0)
     # The moment estimate is noisy: too small a likeness costs coverage, too large a one only width.
     alike += NOISE * (1 - alike) * math.sqrt(2 / pairs)
     each = np.bincount(group, psi * psi)
+    # one cluster with most of the spread tells likeness as poorly as a single cluster
     tell = square**2 / float(each @ each)
     alike = (tell * alike + PULL) / (tell + PULL)
     effect = 1 + alike * (size - 1)
+    # the model is steady where clusters are few, the robust one right where the model is wrong
     model = square / (n - 1) * float(size @ effect)
     return max(model, robust), max(effect.sum() ** 2 / float(effect @ effect) - 1, 1.0), worth
 
@@ -176,8 +179,9 @@ def spread(psi: np.ndarray, group: np.ndarray | None) -> tuple[float, float, flo
 def too_rare(outcome: np.ndarray, group: np.ndarray | None) -> str:
     """Why there is no interval: the rarest outcome lies in too few clusters. Else empty."""
     unit = np.arange(len(outcome)) if group is None else group
-    held = [np.count_nonzero(np.bincount(unit[outcome == v])) for v in np.unique(outcome)]
-    fewest = min(held) if len(held) > 1 else 0
+    clusters_of = [np.count_nonzero(np.bincount(unit[outcome == v])) for v in np.unique(outcome)]
+    # one level only: the other lies in no cluster
+    fewest = min(clusters_of) if len(clusters_of) > 1 else 0
     if fewest >= RARE:
         return ""
     return f"the rarest outcome lies in {fewest} clusters, {RARE} are needed"
@@ -209,6 +213,7 @@ def interval(
     if n == 0 or math.isnan(value):
         return replace(out, note="there are no known rows" if n == 0 else "it is undefined here")
     variance, df, worth = spread(psi, group)
+    # one large cluster among small ones is one observation, whatever their number
     if worth < LEAST:
         what = f"too few clusters: the rows are worth {worth:.1f} of equal size"
         return replace(out, note=f"{what}, {LEAST:g} are needed")
@@ -222,6 +227,7 @@ def interval(
     else:
         half = t_quantile(level, worth - 1 if math.isinf(df) else df) * se
         low, high = value - half, value + half
+    # added in quadrature: it matters where the interval is narrow, and vanishes with clusters
     if ends is not None:
         down, up = (UNSEEN / (worth + UNSEEN) * (end - value) for end in ends)
         low = value - math.hypot(value - low, min(down, 0.0))
@@ -260,6 +266,7 @@ def claim(
         return f"No difference in {noun}: {e.note} (n={e.n})."
     if not e.excludes(0):
         return f"No difference in {noun} is shown between {new} and {old}: {text}."
+    # the interval knows nothing of a kind of prompt that was not drawn
     room = clearance(units) * e.scale
     side = "gain" if e.value > 0 else "loss"
     if min(abs(e.low), abs(e.high)) <= room:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .columns import categories as coded
+from .columns import categories as as_codes
 from .columns import codes, complete, numbers, takes_table
-from .estimate import OPEN, RARE, Estimate, Shown, interval, number, too_rare
+from .estimate import OPEN, RARE, Estimate, Result, interval, number, too_rare
 from .means import BOTH, UNIT, binary, difference, mean
 
 
@@ -44,12 +44,12 @@ def _pairs(
     if threshold is not None:
         read = {k: numbers(v, k) for k, v in columns.items()}
         columns = {k: np.where(np.isnan(x), None, x >= threshold) for k, x in read.items()}
-    names, levels_of = coded(columns, levels)
+    names, levels_of = as_codes(columns, levels)
     rows, group, missing = complete(dict(zip(columns, levels_of, strict=True)), cluster)
     return Pairs(names, rows[0].astype(int), rows[1].astype(int), group, missing)
 
 
-def _weights(kind: str | None, levels: list[Any], ordered: bool) -> np.ndarray:
+def _weights(kind: str | None, levels: list[Any], has_order: bool) -> np.ndarray:
     """How far each two levels agree (q, q): 1 or 0, or falling with their distance."""
     if kind is None:
         return np.eye(len(levels))
@@ -58,7 +58,7 @@ def _weights(kind: str | None, levels: list[Any], ordered: bool) -> np.ndarray:
             f"weights is {kind!r}", where="weights", fix='None, "linear" or "quadratic"'
         )
     words = any(isinstance(v, str) for v in levels)
-    if words and not ordered:
+    if words and not has_order:
         raise DataError(
             "the order of the levels is unknown",
             where="categories",
@@ -92,6 +92,7 @@ def _influence(p: Pairs, w: np.ndarray) -> tuple[float, np.ndarray]:
     chance = float(share.sum(1) @ by_judge)
     marginal = by_judge[p.judge] + by_human[p.human] - 2 * chance
     row = (w[p.judge, p.human] - alike) * (1 - chance) - marginal * (1 - alike)
+    # derivative of (alike - chance) / (1 - chance) by a row's weight
     psi = row / max(1 - chance, 1e-12) ** 2 / n
     if p.cluster is None or math.isnan(value):
         return value, psi
@@ -106,8 +107,8 @@ def _influence(p: Pairs, w: np.ndarray) -> tuple[float, np.ndarray]:
     return value, psi
 
 
-def _kappa_of(p: Pairs, weights: str | None, ordered: bool) -> Estimate:
-    value, psi = _influence(p, _weights(weights, p.levels, ordered))
+def _kappa_of(p: Pairs, weights: str | None, has_order: bool) -> Estimate:
+    value, psi = _influence(p, _weights(weights, p.levels, has_order))
     e = interval(
         value,
         psi,
@@ -178,9 +179,9 @@ def agreement_difference(
     """
     if measure not in ("kappa", "accuracy"):
         raise DataError(f"measure is {measure!r}", where="measure", fix='"kappa" or "accuracy"')
-    levels, columns = coded({"new": new, "old": old, "human": human})
-    named = dict(zip(("new", "old", "human"), columns, strict=True))
-    (a, b, y), group, missing = complete(named, cluster)
+    levels, columns = as_codes({"new": new, "old": old, "human": human})
+    columns_of = dict(zip(("new", "old", "human"), columns, strict=True))
+    (a, b, y), group, missing = complete(columns_of, cluster)
     if measure == "accuracy":
         e = difference(a == y, b == y, cluster=group)
     else:
@@ -202,7 +203,7 @@ def agreement_difference(
 
 
 @dataclass(frozen=True, repr=False)
-class Agreement(Shown):
+class Agreement(Result):
     """A judge against people.
 
     confusion : counts (q, q), rows the judge. kappa, raw : estimates. rates : for each level of the
@@ -274,6 +275,7 @@ def agree(
     0.6666666666666666
     """
     p = _pairs(judge, human, cluster, categories, threshold)
+    # by the human's level: a judge that always says met is right on all that are met
     places = {i: np.flatnonzero(p.human == i) for i in np.unique(p.human)}
     rates = {
         p.levels[i]: mean(
@@ -284,6 +286,7 @@ def agree(
     raw, share = _same(p), p.table.sum(0) / max(len(p.human), 1)
     top, note = float(share.max(initial=0.0)), ""
     if raw.n and not raw.low > top:
+        # chance agreement is high when one level is common
         common = f"Always answering {p.levels[int(share.argmax())]!r} would agree in {number(top)}"
         note = f"{common}: raw agreement is not shown to be better."
     k = _kappa_of(p, weights, categories is not None)
@@ -313,7 +316,7 @@ def _shares(
     return w / top[unit], 1 / np.bincount(unit)[unit]
 
 
-def _fitted(
+def _by_regression(
     f: np.ndarray, y: np.ndarray, w: np.ndarray, share: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """The mean label of all rows by regression on the verdict, and the influence (n,) of each row.
@@ -329,13 +332,14 @@ def _fitted(
     # each labelled row stands for n / m rows; what the fit used up is added to its residuals
     rest = np.where(has, w * np.nan_to_num(y) - fit, 0.0) * len(f) / m
     value = float((fit.sum() + rest.sum()) / total)
+    # a fit passes nearer to its own rows than to new ones
     spent = math.sqrt(m / max(m - design.shape[1], 1))
     drift = rest.sum() / m
     psi = fit - fit.sum() / total * share + spent * np.where(has, rest - drift, 0.0)
     return value, psi / total
 
 
-def _shifted(f: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
+def _rogan_gladen(f: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
     """The judge's rate on rows without labels, its errors from the labels (Rogan & Gladen 1978)."""
     bare, one, two = np.isnan(y), y == 1, y == 0
     p, q1, q0 = f[bare].mean(), f[one].mean(), 1 - f[two].mean()
@@ -392,12 +396,13 @@ def corrected(
             where="human",
             fix='pass and fail without weights, and rows without labels; or design="random"',
         )
-    labelled = None if group is None else group[has]
-    rare = too_rare(y[has], labelled) if binary(y[has]) else ""
-    clusters = int(has.sum()) if labelled is None else len(np.unique(labelled))
+    of_labels = None if group is None else group[has]
+    rare = too_rare(y[has], of_labels) if binary(y[has]) else ""
+    clusters = int(has.sum()) if of_labels is None else len(np.unique(of_labels))
     method = f"corrected by {int(has.sum())} labels"
+    # five labels of one outcome cannot say how often the judge errs on it
     if rare and plain and design == "random":
-        alone = mean(y[has], cluster=labelled)
+        alone = mean(y[has], cluster=of_labels)
         return replace(alone, method="labels alone", note=f"labels alone: {rare}")
     if clusters < RARE or (rare and plain):
         return Estimate(
@@ -408,9 +413,9 @@ def corrected(
             missing=missing,
         )
     if design == "shifted":
-        value, psi = _shifted(f, y)
+        value, psi = _rogan_gladen(f, y)
     else:
-        value, psi = _fitted(f, y, *_shares(len(f), group, weights, answer))
+        value, psi = _by_regression(f, y, *_shares(len(f), group, weights, answer))
     bounds, ends = (UNIT, UNIT) if plain else (OPEN, None)
     return interval(value, psi, group, method=method, bounds=bounds, ends=ends, missing=missing)
 
@@ -439,7 +444,7 @@ def policy_difference(
         if np.isfinite(y[here]).sum() < RARE:
             raise DataError(f"policy {name!r} has fewer than {RARE} labels", where="human")
         row = np.ones(int(here.sum()))
-        rate, moves = _fitted(f[here], y[here], row, row)
+        rate, moves = _by_regression(f[here], y[here], row, row)
         value, psi[here] = value + sign * rate, sign * moves
     rows = (names == new) | (names == old)
     group = np.unique(group[rows], return_inverse=True)[1]

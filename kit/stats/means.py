@@ -136,6 +136,7 @@ def over_seeds(values: Any, *, seeds: Any = None, bounds: Range = OPEN) -> Estim
     .600 [.35, .85], n=3
     """
     x = numbers(values, "values", *bounds)
+    # a deterministic run repeated with its seed gives the same value, and no news
     labels = range(len(x)) if seeds is None else list(seeds)
     if not len(labels) == len(x) == len(set(labels)):
         raise DataError(
@@ -157,6 +158,7 @@ def _area(score: np.ndarray, right: np.ndarray) -> tuple[float, np.ndarray]:
     misses = count - hits
     # the share of the other kind that scores lower, ties half
     n1, n0 = hits.sum(), misses.sum()
+    # from counts per distinct score: one sort, where three rankings would do the same
     misses_below, hits_below = (np.cumsum(k) - k / 2 for k in (misses, hits))
     area = float(hits @ misses_below / (n1 * n0))
     place = np.where(right == 1, misses_below[at] / n0, 1 - hits_below[at] / n1)
@@ -208,6 +210,7 @@ def together(claims: Mapping[str, Estimate], level: float = 0.95) -> dict[str, E
     out, k = {}, max(len(claims), 1)
     for name, e in claims.items():
         df = max((e.n if e.n_clusters is None else e.n_clusters) - 1, 1)
+        # the estimate's own half widths are stretched, so its shape stays
         wide = t_quantile(1 - (1 - level) / k, df) / t_quantile(e.level, df)
         low, high = e.value - wide * (e.value - e.low), e.value + wide * (e.high - e.value)
         out[name] = replace(

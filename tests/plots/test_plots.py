@@ -70,7 +70,7 @@ def test_lines() -> None:
     names = [t.name for t in fig.data if t.name]
     assert names == ["reward", "kl"] and fig.layout.xaxis.title.text == "step"
     assert fig.layout.meta["rows"][0] == {"step": 1, "reward": 0.1, "kl": 1}
-    stacked = plots.lines({"good": [0.2, 0.4], "bad": [0.8, 0.6]}, stacked=True)
+    stacked = plots.lines({"good": [0.2, 0.4], "bad": [0.8, 0.6]}, stack=True)
     assert {t.stackgroup for t in stacked.data} == {"one"}
 
 
