@@ -25,13 +25,14 @@ def verdicts_of(rows: Iterable[Verdict | Grade]) -> list[Verdict]:
 
 
 def beside(tasks: Any, labels: Any, verdicts: Iterable[Verdict | Grade]) -> pd.DataFrame:
-    """Verdicts of a judge beside labels, a row each; verdicts by code are left out.
+    """Verdicts of a judge beside labels, a row each; those by code and by people are left out.
 
     Adds `credit` and `due`: 1 where judge and people give credit. That is "met", and "unmet" where
     the weight of the criterion is negative.
     """
     frame = table(verdicts_of(verdicts), human=labels, tasks=tasks)
-    frame = frame[frame["judge"] != "code"].reset_index(drop=True)
+    others = (frame["judge"] == "code") | frame["judge"].str.startswith("human")
+    frame = frame[~others].reset_index(drop=True)
     if not frame["human"].notna().any():
         raise DataError(
             "no label belongs to a verdict of the judge",

@@ -98,10 +98,6 @@ class LintReport:
         """Findings per severity: error, warning, info."""
         return Counter(f.severity for f in self.findings)
 
-    def of(self, severity: str) -> list[Finding]:
-        """The findings of one severity."""
-        return [f for f in self.findings if f.severity == severity]
-
     def table(self) -> Any:
         """A DataFrame with one row per rule: how often it applies, an example, and what to do."""
         import pandas as pd
@@ -125,12 +121,19 @@ class LintReport:
         names = {f"{f.code} ({f.severity})": self.counts[f.code] for f in self.findings}
         return plots.bars(names, title="Findings per rule")
 
-    def __str__(self) -> str:
+    @property
+    def sentence(self) -> str:
+        """The counts as one sentence."""
         counts = ", ".join(f"{n} {name}" for name, n in self.severities.items()) or "no finding"
         return f"{counts}; {self.faulty} of {self.criteria} criteria are faulty"
 
+    def __str__(self) -> str:
+        rows = self.table().to_dict("records")
+        lines = [f"{r['severity']}: {r['code']}, {r['findings']}: {r['message']}" for r in rows]
+        return "\n".join([*lines, self.sentence])
+
     def _repr_html_(self) -> str:
-        return f"<p>{self}</p>{self.table().to_html(index=False)}"
+        return f"<p>{self.sentence}</p>{self.table().to_html(index=False)}"
 
 
 def lint(

@@ -12,8 +12,6 @@ from ..errors import DataError
 from ..records import leaves
 from ..records.tables import labels_of, table
 
-PICTURES = ("criteria", "weights", "lengths", "kinds", "checks")
-
 
 @dataclass(frozen=True)
 class Summary:
@@ -58,15 +56,13 @@ class Summary:
 
     def table(self) -> pd.DataFrame:
         """The numbers as a table with the columns `name` and `value`."""
-        return pd.DataFrame(self.numbers().items(), columns=["name", "value"])
+        return pd.DataFrame(self.numbers().items(), columns=["name", "value"], dtype=object)
 
     def plot(self, what: str = "criteria") -> Any:
         """A bar chart. what : "criteria" (tasks by number of criteria), "weights", "lengths" (of
         prompts), "kinds" (of tasks) or "checks" (criteria by the check that decides them)."""
         from .. import plots
 
-        if what not in PICTURES:
-            raise DataError(f"there is no picture {what!r}", fix=f"one of {', '.join(PICTURES)}")
         columns = {
             "criteria": (self.tasks["criteria"], "Tasks by number of criteria"),
             "weights": (self.criteria["weight"], "Criteria by weight"),
@@ -74,12 +70,17 @@ class Summary:
             "kinds": (self.tasks["kind"].fillna("none"), "Tasks by kind"),
             "checks": (self.criteria["check"].fillna("a judge"), "Criteria by who decides"),
         }
+        if what not in columns:
+            raise DataError(f"there is no picture {what!r}", fix=f"one of {', '.join(columns)}")
         values, title = columns[what]
         counts = values.value_counts().sort_index()
         return plots.bars({str(k): int(n) for k, n in counts.items()}, title=title)
 
     def __repr__(self) -> str:
         return f"Summary({len(self.tasks)} tasks, {len(self.criteria)} criteria)"
+
+    def __str__(self) -> str:
+        return self.table().to_string(index=False, header=False, float_format="{:.3g}".format)
 
     def _repr_html_(self) -> str:
         return self.table().to_html(

@@ -74,10 +74,7 @@ def test_rules_are_silent_on_faults_that_only_a_judge_can_name():
         ("extreme-weight", [("A.", 1), ("B.", 2), ("C.", 1), ("D.", 90)]),
         ("duplicate-criterion", ["Names a crater.", "names a  crater."]),
         ("duplicate-criterion", [("x", 1, {"name": "json"}), ("y", 1, {"name": "json"})]),
-        (
-            "near-duplicate",
-            ["The answer mentions the river.", "The river is mentioned in the answer."],
-        ),
+        ("near-duplicate", ["It mentions the sea.", "The sea is mentioned in it."]),
         ("contradiction", [("Names a crater.", 1), ("Names a crater.", -1)]),
         ("zero-weights", [("A.", 0), ("B.", 0)]),
         ("one-signed", [("Is rude.", -1), ("Is long.", -2)]),
@@ -96,19 +93,14 @@ def test_each_rule_names_its_fault(rule, criteria):
         ['Uses the phrase "I think" once.', 'Says "this rubric" in the title.'],
         ["In its response a user reads the price.", "Marked as urgent in the subject."],
         ["Names blood type A.", "Picks answer B.", "Explains that both answers are valid."],
-        [
-            ("Has 3 lines.", 1, {"name": "lines", "max": 3}),
-            ("Has 3 lines or more.", 1, {"name": "lines", "min": 3}),
-        ],
+        [("Three.", 1, {"name": "lines", "max": 3}), ("Has three.", 1, {"name": "lines"})],
         [("Names one.", 1), ("Names two.", 5), ("Names three.", 12)],
         ["Compares Claude Monet with Édouard Manet.", "回答に日付がある。"],
     ],
 )
 def test_sound_criteria_have_no_finding(criteria):
     assert lint([task(*criteria)]).findings == ()
-
-
-def test_a_placeholder_of_the_prompt_is_no_fault():
+    # A placeholder that the prompt has, too, is the subject.
     assert codes(task("Fills {{name}} in.", prompt="Fill {{name}} in.")) == set()
 
 
@@ -157,9 +149,9 @@ def test_the_report_counts_and_escapes():
     assert [f.severity for f in report.findings] == ["error", "warning"]
     assert (report.criteria, report.faulty) == (3, 2)
     assert report.severities == {"error": 1, "warning": 1}
-    assert [f.code for f in report.of("error")] == ["empty-criterion"]
     assert list(report.table()["findings"]) == [1, 1]
     assert "<script>" not in report._repr_html_()
+    assert str(report).endswith("1 error, 1 warning; 2 of 3 criteria are faulty")
     assert lint([task("Names a crater.")]).table().empty
 
 

@@ -33,31 +33,18 @@ def small():
         Task(id="u", prompt="Describe the sun.", split="test"),
     ]
     answers = [Response(task_id="t", id=i, text="x", source="s") for i in "xy"]
-    labels = [
-        label("x", "a", "met"),
-        label("y", "a", "unmet"),
-        label("x", "b", "unmet"),
-        label("y", "b", "unmet"),
-        label("x", "c", "unknown"),
-    ]
+    rows = "x a met, y a unmet, x b unmet, y b unmet, x c unknown".split(", ")
+    labels = [label(*row.split()) for row in rows]
     return TaskSet(tasks=tasks, responses=answers, verdicts=labels)
 
 
 def test_a_summary_counts_what_is_there(small):
     numbers = summarize(small).numbers()
     wanted = {
-        "tasks": 2,
-        "held out": 1,
-        "groups": 1,
-        "criteria": 3,
-        "criteria per task, median": 1.5,
-        "negative weights": 1,
-        "required": 1,
-        "decided by code": 1 / 3,
-        "answers": 2,
-        "labels": 5,
+        "tasks": 2, "held out": 1, "groups": 1, "criteria": 3, "criteria per task, median": 1.5,
+        "negative weights": 1, "required": 1, "decided by code": 1 / 3, "answers": 2, "labels": 5,
         "label coverage": 4 / 6,
-    }
+    }  # fmt: skip
     assert {k: numbers[k] for k in wanted} == wanted
 
 
@@ -67,12 +54,9 @@ def test_a_summary_of_prompts_alone():
     assert "tasks" in summary._repr_html_()
 
 
-@pytest.mark.parametrize("what", ["criteria", "weights", "lengths", "kinds", "checks"])
-def test_a_summary_draws_itself(small, what):
-    assert len(summarize(small).plot(what).data)
-
-
-def test_an_unknown_picture_is_named(small):
+def test_a_summary_draws_itself(small):
+    for what in ("criteria", "weights", "lengths", "kinds", "checks"):
+        assert len(summarize(small).plot(what).data)
     with pytest.raises(DataError, match="no picture 'weight'"):
         summarize(small).plot("weight")
 
