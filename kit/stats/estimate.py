@@ -2,8 +2,8 @@
 
 A statistic is a value and the influence of each row on it. How alike the influences of one cluster
 are gives the design effect, and that the variance and Student's degrees of freedom. In a bounded
-range the limits have Wilson's form. Clusters of a kind that was not drawn are allowed for as Agresti
-& Coull (1998) do: two more at either end.
+range the limits have Wilson's form. Clusters of a kind that was not drawn are allowed for as
+Agresti & Coull (1998) do: two more at either end.
 """
 
 from __future__ import annotations

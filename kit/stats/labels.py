@@ -369,7 +369,9 @@ def corrected(
     clusters; "shifted" when the labelled rows come from elsewhere (pass and fail only). weights,
     answer : (n,) weights of criteria and ids of answers; then the result is the mean rubric score,
     sum(weight * label) / sum(positive weights) of each answer ("random" only). With fewer than five
-    labelled clusters of an outcome, the labels are used alone.
+    labelled clusters of an outcome, the labels are used alone. At 8 clusters, half of them
+    labelled, two thirds of rubric scores have no interval; the others hold the truth in .91 of
+    samples or more.
 
     >>> judge = [1] * 400 + [0] * 600 + [1] * 180 + [0] * 20 + [0] * 140 + [1] * 60
     >>> human = [None] * 1000 + [1] * 200 + [0] * 200
