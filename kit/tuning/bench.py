@@ -345,9 +345,8 @@ class Workbench:
         self.need_parts("test")
         new, old = self.trial(name or self.choose()), self.trial(BASELINE)
         ids = sorted(self.rows[i].id for i in np.flatnonzero(self.part == "test"))
-        about = [[t.prompt, plain(t.settings)] for t in (new, old)]
         who = "" if callable(self.judge) else str(self.judge)
-        request = fingerprint([ids, who, about])
+        request = fingerprint([ids, who, self._about(new), self._about(old)])
         earlier = readings(self.seals, ids)
         stored = [r["result"] for r in earlier if r["request"] == request]
         if stored:
@@ -381,6 +380,11 @@ class Workbench:
         )
         keep_reading(self.seals, request, ids, asdict(reading))
         return reading
+
+    def _about(self, t: Trial) -> list[Any]:
+        """What makes a trial another one: its prompt, its settings, and the trials that it uses."""
+        members = [*t.settings.get("panel", ()), *t.settings.get("escalate", ())]
+        return [t.prompt, plain(t.settings), [self._about(self.trial(n)) for n in members]]
 
     def attack(
         self, *names: str, answers: int = 20, changes: Sequence[str] | None = None

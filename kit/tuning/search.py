@@ -4,6 +4,7 @@ or labelled examples are added. Only train is used. What comes of it competes as
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -170,25 +171,21 @@ def examples(bench: Any, k: int = 4, *, seed: int = 0) -> str:
 
 
 def first_prompt(judge_: Any) -> str:
-    """The prompt that a judge has now."""
-    text = getattr(None if is_maker(judge_) else judge_of(judge_), "system", None)
+    """The prompt that a judge has now. The judge is a name or a mapping: each prompt makes another."""
+    named = isinstance(judge_, str | Mapping)
+    text = getattr(judge_of(judge_), "system", None) if named else None
     if text is None:
         raise DataError(
             "this judge has no prompt to begin with",
             where="workbench(judge=...)",
-            fix="give an endpoint, small, server or local judge; or a function with prompt=",
+            fix="name an endpoint, small, server or local judge; or give a function and prompt=",
         )
     return text
 
 
-def is_maker(judge_: Any) -> bool:
-    """True for a function prompt, **settings -> judge."""
-    return callable(judge_) and (isinstance(judge_, type) or not hasattr(judge_, "verdicts"))
-
-
 def with_prompt(judge_: Any, prompt: str, **settings: Any) -> Any:
     """A judge, or its mapping, with this prompt and these settings."""
-    if is_maker(judge_):
+    if callable(judge_):
         return judge_(prompt, **settings)
     kind, subject, options = parts(judge_)
     options = {k: v for k, v in options.items() if k not in ("prompt", "system")}
