@@ -84,7 +84,7 @@ def inspect(
     """Read a file of rubrics, answers or labels: what it contains, and what to fix first.
 
     file : JSONL, JSON, CSV, Parquet or hf://...
-    map : names of columns in a flat table, for example --map desc=text,qid=task_id
+    map : fields that are called otherwise, yours=ours, for example --map desc=text,qid=task_id
     format : the format's name where detection is wrong
     lint : list all findings; exit code 1 if one is an error
     out : write the rubrics in the kit's own form, to read and edit
@@ -241,6 +241,7 @@ def rate(
 ) -> Output:
     """The rate that people would see, from a judge's verdicts and a few labels.
 
+    tasks, labels, verdicts : files; verdicts are what `kit judge` wrote
     other : verdicts on another policy's answers, for the corrected difference
     design : random, if the labelled rows are a random sample; shifted, if they come from elsewhere
     """
@@ -266,9 +267,12 @@ def label(
 ) -> Output:
     """Draw what people should label next, as a CSV file with an empty column.
 
+    tasks, answers : files
     n : rows
-    verdicts : what `kit judge` wrote; uncertain ones are drawn more often
-    whole : one label for an answer instead of one for each criterion
+    verdicts : what `kit judge` wrote; then only judged rows are drawn
+    whole : draw whole prompts with all their answers
+    seed : another seed draws other rows
+    out : file of rows to label
     """
     frame = kit.label(
         _joined(tasks, answers),
@@ -296,7 +300,9 @@ def view(
     """Write one HTML page with answers, verdicts and reasons, to filter and to search.
 
     verdicts : what `kit judge` wrote
+    tasks, answers : files that were judged
     labels : people's labels, shown beside the verdicts
+    out : file of the page
     """
     people = kit.load(labels) if labels else None
     path = kit.view(
@@ -406,7 +412,8 @@ def sweep(
     The same command goes on where it stopped.
 
     grid : values of a parameter, --grid seed=0,1,2; may be repeated
-    file : cells as CSV or YAML
+    file : cells as a table, a row for each (CSV, JSONL)
+    profile : test, cpu, t4, gpu or cluster
     out : folder of runs (default: runs/sweep-NOTEBOOK)
     jobs : processes at once
     address : a Ray cluster, for example auto

@@ -146,8 +146,10 @@ def _fail(error: Exception) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     if isinstance(error, ModuleNotFoundError):
-        fix = "pip install -c constraints.txt -e '.[train,server,tune]'"
-        error = MissingError(f"the package {error.name!r} is not installed", fix=fix)
+        error = MissingError(
+            f"the package {error.name!r} is not installed",
+            fix="pip install -c constraints.txt -e '.[train,server,tune]'",
+        )
     elif isinstance(error, OSError):
         error = (MissingError if isinstance(error, FileNotFoundError) else DataError)(
             error.strerror or str(error), where=str(error.filename or "")

@@ -149,15 +149,20 @@ def _engine(folder: Path, profile: str, log: Any, echo: Echo) -> str:
         @classmethod
         def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **_: Any) -> None:
             cells, begin, start = nb_man.nb.cells, time.monotonic(), nb_man.cell_start
-            total = sum(cell.cell_type == "code" for cell in cells)
+            # papermill's own cell of parameters is none of the notebook's
+            code = [
+                c
+                for c in cells
+                if c.cell_type == "code" and "injected-parameters" not in c.metadata["tags"]
+            ]
             number, title = 0, "start"
 
             def cell_start(cell: Any, cell_index: int | None = None, **more: Any) -> Any:
                 nonlocal number, title
-                if cell.cell_type == "code":
+                if cell in code:
                     number += 1
                     seconds = time.monotonic() - begin
-                    echo(f"  [{seconds:5.0f} s] cell {number} of {total}: {title}")
+                    echo(f"  [{seconds:5.0f} s] cell {number} of {len(code)}: {title}")
                 elif heading := re.search(r"^#+\s*(.+)$", cell.source, re.M):
                     title = heading[1].strip()
                 return start(cell, cell_index, **more)

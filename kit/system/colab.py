@@ -89,14 +89,10 @@ def _pip(needs: list[Any], constraints: Mapping[str, str], *options: str) -> Non
         file.writelines(f"{name}=={version}\n" for name, version in constraints.items())
         file.flush()
         command = [sys.executable, "-m", "pip", "install", "-q", "-c", file.name, *options]
-        command += [f"{r.name}{_extras(r)}{r.specifier}" for r in needs]
+        command += [f"{r.name}[{','.join(r.extras)}]{r.specifier}" for r in needs]
         pip = subprocess.run(command, capture_output=True, text=True)
     if pip.returncode:
         raise RuntimeError(f"pip could not install what the kit needs:\n{pip.stderr[-3000:]}")
-
-
-def _extras(requirement: Any) -> str:
-    return f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
 
 
 def _plain(name: str) -> str:

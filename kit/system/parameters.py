@@ -22,8 +22,10 @@ PATH_NAMES = ("_file", "_dir", "rubrics", "answers")  # how the names of paths e
 def cells(notebook: Path) -> list[dict[str, Any]]:
     """The cells of a notebook file, each with its source as one text."""
     try:
-        rows = json.loads(Path(notebook).read_text("utf-8"))["cells"]
-        return [{**row, "source": "".join(row["source"])} for row in rows]
+        return [
+            {**row, "source": "".join(row["source"])}
+            for row in json.loads(Path(notebook).read_text("utf-8"))["cells"]
+        ]
     except (OSError, ValueError, KeyError, TypeError) as e:
         raise DataError(f"this is no notebook: {e}", where=str(notebook)) from None
 
@@ -37,8 +39,7 @@ def parse(text: str, *, where: str = "parameters cell") -> dict[str, Any]:
     out = {}
     for line in ast.parse(text).body:
         try:
-            default = ast.literal_eval(line.value)  # type: ignore[attr-defined]
-            out[line.targets[0].id] = default  # type: ignore[attr-defined]
+            default = out[line.targets[0].id] = ast.literal_eval(line.value)  # type: ignore
         except (ValueError, AttributeError):
             default = None
         if type(default) not in TYPES:  # None has no type that a value could be checked against
@@ -87,8 +88,7 @@ def check(notebook: Path, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _existing(name: str, value: str) -> Path:
     """The absolute path of a file or folder, also of one in the kit's data folder."""
-    path = Path(value).expanduser().absolute()
-    for candidate in (path, paths.data(value)):
+    for candidate in (Path(value).expanduser().absolute(), paths.data(value)):
         if candidate.exists():
             return candidate
     raise MissingError("there is no such file or folder", where=f"parameter {name} = {value!r}")

@@ -59,7 +59,7 @@ def test_a_run_is_executed_once_and_found_again(notebook, tmp_path):
     assert record.metrics["gain"]["low"] == 0.05 and record.profile == "test"
     assert (folder / book.name).is_file() and "run.log" in {p.name for p in folder.iterdir()}
     cells = [line for line in lines if "cell" in line]
-    assert len(cells) == 5 and cells[-1].endswith("of 5: The work")
+    assert len(cells) == 4 and cells[-1].endswith("of 4: The work")
     assert lines[-1].startswith("done in")
     lines.clear()
     assert runs.run(book, {"steps": 3, "rate": 1.0e-5}, echo=lines.append) == folder

@@ -1,0 +1,356 @@
+"""The command line: help, options from signatures, JSON, exit codes, the way of a user's own files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kit import cli, runs
+from kit.system import paths
+
+COMMANDS = "check demo fetch inspect judge tune agree rate label view calibrate train run sweep report".split()
+DATA = Path(paths.data())
+TASKS = [
+    {"id": "t1", "prompt": "Name a colour.", "criteria": [{"id": "c1", "text": "Names a colour."}]},
+    {
+        "id": "t2",
+        "prompt": "Say hello in lower case.",
+        "criteria": [
+            {"id": "c1", "text": "All is lower case.", "check": {"name": "lowercase"}},
+            {
+                "id": "c2",
+                "text": "Contains hello.",
+                "check": {"name": "contains", "any": ["hello"]},
+                "weight": 2,
+            },
+        ],
+    },
+]
+ANSWERS = [
+    {"task_id": "t1", "id": "a", "text": "Red."},
+    {"task_id": "t2", "id": "a", "text": "hello"},
+    {"task_id": "t2", "id": "b", "text": "Good day"},
+]
+
+
+def lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A folder with tasks.jsonl and answers.jsonl, which is the working directory; the cache is elsewhere."""
+    (tmp_path / "tasks.jsonl").write_text(lines({"record": "task", **t} for t in TASKS))
+    (tmp_path / "answers.jsonl").write_text(lines({"record": "response", **a} for a in ANSWERS))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KIT_HOME", str(tmp_path / "home"))
+    return tmp_path
+
+
+def run(capsys, *words):
+    """(exit code, stdout, stderr) of a command in this process."""
+    try:
+        code = cli.main(list(map(str, words)))
+    except SystemExit as e:  # argparse
+        code = e.code
+    out = capsys.readouterr()
+    return code, out.out, out.err
+
+
+def test_help_lists_the_commands_in_the_order_of_the_steps(capsys):
+    code, out, _ = run(capsys, "--help")
+    places = [out.index(f"\n    {name}") for name in COMMANDS]
+    assert code == 0 and places == sorted(places) and "exit codes" in out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_option_has_help(capsys, name):
+    code, out, _ = run(capsys, name, "--help")
+    assert code == 0 and "--json" in out
+    options = out.split("options:")[1].split("exit codes")[0]
+    bare = [
+        line
+        for line in options.splitlines()
+        if line.startswith("  --") and "  " not in line.strip()
+    ]
+    following = options.splitlines()
+    for line in bare:  # the help of a long option stands on the next line
+        after = following[following.index(line) + 1]
+        assert after.startswith("   "), f"{name}: {line} has no help"
+
+
+def test_help_is_fast():
+    seconds = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "kit", "--help"], capture_output=True, check=True)
+        seconds.append(time.perf_counter() - begin)
+    assert min(seconds) <= 0.4
+
+
+WRONG = [
+    ([], 2, "required: COMMAND"),
+    (["juge"], 2, "invalid choice"),
+    (["judge"], 2, "required: tasks"),
+    (["judge", "nowhere.jsonl"], 3, "no such file"),
+    (["judge", "tasks.jsonl", "nowhere.jsonl"], 3, "no such file"),
+    (["judge", "tasks.jsonl", "--nonsense"], 2, "unrecognized arguments"),
+    (["judge", "tasks.jsonl", "answers.jsonl", "--set", "how"], 2, "not NAME=VALUE"),
+    (["judge", "tasks.jsonl", "answers.jsonl", "--judge", "nobody"], 2, "nobody"),
+    (["rate", "a", "b", "c", "--design", "other"], 2, "invalid choice"),
+    (["inspect", "bad.jsonl"], 2, "bad.jsonl"),
+    (["run", "99"], 3, "there is no notebook"),
+    (["sweep", "1"], 2, "no cells"),
+    (["report", "nowhere"], 3, "no such folder"),
+    (["fetch", "gpt"], 2, "there is no download"),
+    (["train", "nowhere.yaml"], 3, "nowhere.yaml"),
+    (["calibrate", "nowhere.csv", "p", "y"], 3, "nowhere.csv"),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "text"), WRONG)
+def test_errors_have_a_code_and_no_traceback(own, capsys, words, code, text):
+    Path("bad.jsonl").write_text(
+        '{"id": "t", "prompt": "x", "criteria": [{"id": "c", "text": "x", "wieght": 1}]}\n'
+    )
+    got_code, out, err = run(capsys, *words)
+    assert (got_code, "Traceback" in err) == (code, False) and text in err and not out
+
+
+def test_debug_shows_the_traceback(own, capsys, monkeypatch):
+    monkeypatch.setenv("KIT_DEBUG", "1")
+    with pytest.raises(Exception, match="no such file"):
+        cli.main(["judge", "nowhere.jsonl"])
+
+
+def test_a_closed_pipe_is_no_error():
+    command = f"{sys.executable} -m kit train --names | head -1"
+    shell = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True
+    )
+    assert shell.returncode == 0 and not shell.stderr
+
+
+def test_check_names_versions_device_and_remedies(capsys, own):
+    code, out, _ = run(capsys, "check", "--json")
+    rows = {row["name"]: row for row in json.loads(out)}
+    assert code == 0 and rows["kit"]["state"].startswith("0.2")
+    assert rows["device"]["state"] and rows["download recorded"]["remedy"] == "kit fetch"
+    assert "need it" in rows["OPENAI_API_KEY"]["state"]
+    _, text, _ = run(capsys, "check")
+    assert "to do: kit fetch" in text and text.strip().splitlines()[-1].startswith("next: ")
+
+
+def test_inspect_renames_fields_and_writes_the_own_form(own, capsys):
+    row = {
+        "qid": "q1",
+        "prompt": "Name a colour.",
+        "rubrics": [{"desc": "Names a colour.", "points": 2}],
+    }
+    Path("theirs.jsonl").write_text(lines([row]))
+    words = ["inspect", "theirs.jsonl", "--map", "desc=text,qid=task_id", "--out", "mine.jsonl"]
+    code, out, err = run(capsys, *words)
+    assert code == 0 and "1 tasks" in out and "next: kit judge mine.jsonl" in out, err
+    code, out, _ = run(capsys, "inspect", "mine.jsonl", "--json", "--lint")
+    assert json.loads(out)["tasks"] == 1
+
+
+def test_lint_fails_where_a_finding_is_an_error(capsys, tmp_path):
+    codes = {
+        run(capsys, "inspect", DATA / "rubrics.json", "--lint")[0],
+        run(capsys, "inspect", DATA / "rubrics.json")[0],
+    }
+    assert codes <= {0, 1} and 0 in codes
+
+
+def test_judge_writes_verdicts_and_says_what_comes_next(own, capsys):
+    code, out, _ = run(capsys, "judge", "tasks.jsonl", "answers.jsonl")
+    assert (
+        code == 0
+        and "1 abstain" in out
+        and "next: kit view verdicts.jsonl --tasks tasks.jsonl" in out
+    )
+    verdicts = [json.loads(line) for line in Path("verdicts.jsonl").read_text().splitlines()]
+    assert [v["status"] for v in verdicts] == ["unknown", "met", "met", "unmet", "unmet"]
+    code, out, _ = run(
+        capsys, "view", "verdicts.jsonl", "--tasks", "tasks.jsonl", "--answers", "answers.jsonl"
+    )
+    assert (
+        code == 0
+        and "hello" in Path("verdicts.html").read_text()
+        and "next: open verdicts.html" in out
+    )
+
+
+def test_no_known_verdict_is_a_failure(own, capsys):
+    Path("one.jsonl").write_text(lines([{"record": "task", **TASKS[0]}]))
+    Path("a.jsonl").write_text(lines([{"record": "response", **ANSWERS[0]}]))
+    code, out, _ = run(capsys, "judge", "one.jsonl", "a.jsonl")
+    assert code == 5 and "cannot tell" in out
+
+
+def test_an_estimate_sends_nothing(own, capsys):
+    words = [
+        "--judge",
+        "endpoint",
+        "--model",
+        "gpt-5-mini",
+        "--base-url",
+        "http://127.0.0.1:9/v1",
+        "--estimate",
+        "--json",
+    ]
+    code, out, _ = run(capsys, "judge", "tasks.jsonl", "answers.jsonl", *words)
+    assert code == 0 and json.loads(out)["calls"] == 1 and not Path("verdicts.jsonl").exists()
+
+
+def test_a_judge_that_is_down_exits_with_5(own, capsys):
+    words = ["--judge", "endpoint", "--model", "m", "--base-url", "http://127.0.0.1:9/v1"]
+    code, _, err = run(
+        capsys,
+        "judge",
+        "tasks.jsonl",
+        "answers.jsonl",
+        *words,
+        "--set",
+        "patience=1",
+        "--set",
+        "tries=1",
+    )
+    assert code == 5 and "Traceback" not in err
+
+
+def test_labels_are_drawn_filled_in_and_used(own, capsys):
+    """label -> agree -> rate on a judge's verdicts, here written by hand."""
+    tasks = [
+        {
+            "record": "task",
+            "id": f"t{i}",
+            "prompt": f"Question {i}?",
+            "criteria": [{"id": "c", "text": "Is right."}],
+        }
+        for i in range(12)
+    ]
+    answers = [
+        {"record": "response", "task_id": f"t{i}", "id": "a", "text": f"Answer {i}"}
+        for i in range(12)
+    ]
+    ids = [{"task_id": f"t{i}", "response_id": "a", "criterion_id": "c"} for i in range(12)]
+    verdicts = [
+        {"record": "verdict", **k, "status": "met" if i % 3 else "unmet", "judge": "j"}
+        for i, k in enumerate(ids)
+    ]
+    for name, rows in (("t.jsonl", tasks), ("a.jsonl", answers), ("v.jsonl", verdicts)):
+        Path(name).write_text(lines(rows))
+    code, out, _ = run(capsys, "label", "t.jsonl", "a.jsonl", "--n", "12", "--out", "labels.csv")
+    assert code == 0 and "12 rows to label" in out
+    import pandas as pd
+
+    frame = pd.read_csv("labels.csv", dtype=str)
+    frame["label"] = ["met" if int(t[1:]) % 2 else "unmet" for t in frame["task_id"]]
+    frame.to_csv("labels.csv", index=False)
+    code, out, err = run(
+        capsys, "agree", "t.jsonl", "labels.csv", "v.jsonl", "--answers", "a.jsonl"
+    )
+    assert code == 0 and "kappa" in out.lower() and "next: kit rate" in out, err
+    code, out, err = run(capsys, "rate", "t.jsonl", "labels.csv", "v.jsonl", "--json")
+    assert code == 0 and "pass rate" in json.loads(out), err
+
+
+def test_tune_compares_prompts_and_writes_the_best(own, capsys):
+    prompts = [
+        f"--try={name}={DATA / 'judge_prompts' / f'{name}.txt'}" for name in ("strict", "fair")
+    ]
+    words = [
+        "tune",
+        DATA / "judge_labels.jsonl",
+        "--judge",
+        "replay:small",
+        *prompts,
+        "--keep",
+        "strict",
+    ]
+    code, out, err = run(capsys, *words, "--out", "prompt.txt")
+    assert code == 0 and "baseline" in out and "fair" in out, err
+    assert (
+        Path("prompt.txt").read_text().strip()
+        == (DATA / "judge_prompts" / "strict.txt").read_text().strip()
+    )
+    assert "next: kit judge" in out
+
+
+def test_calibrate(own, capsys):
+    rows = [(0.9, 1), (0.8, 1), (0.7, 0), (0.6, 1), (0.9, 1), (0.8, 0), (0.7, 1), (0.6, 0)] * 6
+    Path("c.csv").write_text(
+        "p,y,q\n" + "".join(f"{p},{y},q{i % 12}\n" for i, (p, y) in enumerate(rows))
+    )
+    code, out, _ = run(capsys, "calibrate", "c.csv", "p", "y", "--cluster", "q")
+    assert code == 0 and "ECE" in out and Path("calibration.html").is_file()
+    assert run(capsys, "calibrate", "c.csv", "p", "nope")[0] == 2
+    assert json.loads(run(capsys, "calibrate", "c.csv", "p", "y", "--json")[1])
+
+
+def test_train_lists_settings_apart_from_other_names(capsys):
+    code, out, _ = run(capsys, "train", "--names")
+    own_names, others = out.split("names of other systems")
+    assert (
+        code == 0 and "group_size" in own_names and "groups_per_batch: prompts_per_step" in others
+    )
+    assert run(capsys, "train")[0] == 2
+
+
+def test_run_and_report(own, capsys, notebook_file):
+    code, out, err = run(
+        capsys, "run", notebook_file, "--set", "seed=3", "--profile", "test", "--out", "r"
+    )
+    assert code == 0 and "done" in out and "cell 1 of 4" in err, err
+    assert "next: kit report" in out
+    code, out, _ = run(capsys, "report", "r", "--json")
+    assert json.loads(out)[0]["value"] == 3 and Path("r/report.html").is_file()
+    assert [r.params["seed"] for _, r in runs.find("r")] == [3]
+    assert run(capsys, "run", notebook_file, "--set", "sed=3")[0] == 2
+
+
+@pytest.mark.slow
+def test_sweep(own, capsys, notebook_file):
+    code, out, err = run(
+        capsys,
+        "sweep",
+        notebook_file,
+        "--grid",
+        "seed=0,1",
+        "--profile",
+        "test",
+        "--out",
+        "s",
+        "--jobs",
+        "2",
+    )
+    assert code == 0 and "2 of 2 cells are done" in out and "[2 of 2" in err, err
+
+
+@pytest.fixture
+def notebook_file(tmp_path):
+    """A notebook of four cells that keeps its seed."""
+    cells = [
+        'profile = ""\nseed = 0',
+        "import kit\nrun = kit.start('small', locals())",
+        "run.keep('seed', seed)",
+        "run.finish()",
+    ]
+    rows = [
+        {"cell_type": "code", "source": c, "metadata": {"tags": ["parameters"]} if i == 0 else {}, "outputs": [],
+         "execution_count": None, "id": f"c{i}"}
+        for i, c in enumerate(cells)
+    ]  # fmt: skip
+    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    path = tmp_path / "small.ipynb"
+    path.write_text(
+        json.dumps({"cells": rows, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5})
+    )
+    return path
