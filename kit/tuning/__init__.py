@@ -28,6 +28,6 @@ def workbench(labels: Any, *, judge: Any, **options: Any) -> Workbench:
     >>> bench = workbench(paths.data("judge_labels.jsonl"), judge="replay:small")
     >>> _ = bench.try_("strict", paths.data("judge_prompts", "strict.txt").read_text("utf-8"))
     >>> bench.flips("baseline", "strict")
-    38 verdicts changed: 14 broken, 20 mended, 0 lost, 4 recovered
+    31 verdicts changed: 10 broken, 17 mended, 0 lost, 4 recovered
     """
     return Workbench(labels, judge=judge, **options)

@@ -81,8 +81,9 @@ def test_a_search_that_was_stopped_goes_on_from_the_ledger(tmp_path):
 
 # -- the recorded judge
 @pytest.fixture(scope="module")
-def recorded():
-    b = kit.workbench(paths.data("judge_labels.jsonl"), judge="replay:small")
+def recorded(tmp_path_factory):
+    seals = tmp_path_factory.mktemp("seals")
+    b = kit.workbench(paths.data("judge_labels.jsonl"), judge="replay:small", seals=seals)
     for name in ("strict", "fair", "evidence", "examples"):
         b.try_(name, paths.data("judge_prompts", f"{name}.txt").read_text("utf-8"))
     b.try_("one by one", how="one")
