@@ -58,7 +58,9 @@ def __getattr__(name: str) -> Any:
     elif name in _ROOMS:
         value = importlib.import_module(f".{name}", __name__)
     else:
-        raise AttributeError(f"module 'kit' has no attribute {name!r}; kit.guide() lists its names")
+        raise AttributeError(
+            f"module 'kit' has no attribute {name!r}; kit.guide() lists its names"
+        )
     globals()[name] = value
     return value
 
@@ -74,5 +76,7 @@ def guide() -> Any:
     rows = []
     for name, room in _ROOM_OF.items():
         doc = __getattr__(name).__doc__ or ""
-        rows.append({"name": f"kit.{name}", "room": room, "what it does": doc.split("\n")[0]})
+        rows.append(
+            {"name": f"kit.{name}", "room": room, "what it does": doc.split("\n")[0]}
+        )
     return show(rows, limit=len(rows))

@@ -12,9 +12,15 @@ _FACTS = ("key_facts", "ground_truth_key_facts", "expected_reasoning", "correct_
 _ONE_FACT = ("expected_answer", "conservation_level")
 _QUANTITY = re.compile(r"([-+]?\d[\d,]*(?:\.\d+)?)(?:\s*(\D.*))?")
 DIRECTIONS = {
-    **dict.fromkeys("up upregulated activated increased increase positive".split(), "up"),
-    **dict.fromkeys("down downregulated suppressed decreased decrease negative".split(), "down"),
-    **dict.fromkeys(("none", "unchanged", "no change", "not significant", "ns"), "unchanged"),
+    **dict.fromkeys(
+        "up upregulated activated increased increase positive".split(), "up"
+    ),
+    **dict.fromkeys(
+        "down downregulated suppressed decreased decrease negative".split(), "down"
+    ),
+    **dict.fromkeys(
+        ("none", "unchanged", "no change", "not significant", "ns"), "unchanged"
+    ),
 }
 
 
@@ -37,7 +43,9 @@ def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
     ways = raw.get("tissue_directions")
     pathway = _COLLECTION.sub("", str(raw.get("pathway") or ""))
     pairs = (
-        ways.items() if isinstance(ways, Mapping) else [(pathway.casefold(), raw.get("direction"))]
+        ways.items()
+        if isinstance(ways, Mapping)
+        else [(pathway.casefold(), raw.get("direction"))]
     )
     # A direction that is no word of the table ("mixed") is left out: it claims nothing.
     claims = [
@@ -61,7 +69,9 @@ def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 def _fact(text: str) -> dict[str, Any]:
     quantity = _QUANTITY.fullmatch(text)
-    return {"text": text} | ({"number": float(quantity[1].replace(",", ""))} if quantity else {})
+    return {"text": text} | (
+        {"number": float(quantity[1].replace(",", ""))} if quantity else {}
+    )
 
 
 def verifiers_of(names: Sequence[str], truth: Mapping[str, Any]) -> list[str]:
@@ -72,7 +82,11 @@ def verifiers_of(names: Sequence[str], truth: Mapping[str, Any]) -> list[str]:
     >>> verifiers_of(["V1", "V4"], {"facts": [{"text": "46"}]})
     ['factual', 'uncertainty']
     """
-    by_content = [v for v, key in (("direction", "claims"), ("factual", "facts")) if truth.get(key)]
+    by_content = [
+        v
+        for v, key in (("direction", "claims"), ("factual", "facts"))
+        if truth.get(key)
+    ]
     numbers = {"V3": "consistency", "V4": "uncertainty"}
     return [
         *(by_content if {"V1", "V2"} & set(names) else []),

@@ -34,7 +34,9 @@ def register(name: str) -> Callable[[F], F]:
     'unmet'
     """
     if name in BUILT_IN:
-        raise DataError(f"{name!r} is a built-in check", where="register", fix="take another name")
+        raise DataError(
+            f"{name!r} is a built-in check", where="register", fix="take another name"
+        )
 
     def add(function: F) -> F:
         RULES[name] = function
@@ -55,7 +57,10 @@ def check(task: Task, response: Response, criterion: Criterion) -> Verdict:
     ('unmet', '3 words; at most 2')
     """
     validate(criterion, task)
-    ids, answer = (task.id, response.id, criterion.id), text_of.without_thought(response.text)
+    ids, answer = (
+        (task.id, response.id, criterion.id),
+        text_of.without_thought(response.text),
+    )
     about: dict[str, Any] = {"judge": "code"}
     about["key"] = fingerprint([VERSION, task, criterion, response.text])
     try:
@@ -106,7 +111,9 @@ def validate(criterion: Criterion, task: Task | None = None) -> None:
         if task and rule is all_met:
             others = {c.id for c in task.criteria} - {criterion.id}
             for i in set(terms_of(arguments["of"])) - others:
-                raise DataError(f"there is no other criterion {i!r}", fix=nearest(i, others))
+                raise DataError(
+                    f"there is no other criterion {i!r}", fix=nearest(i, others)
+                )
     except DataError as e:
         place = f"task {task.id!r}, " if task else ""
         where = f"{place}criterion {criterion.id!r}, field check"
@@ -126,7 +133,9 @@ def _call(criterion: Criterion) -> tuple[Callable[..., Any], dict[str, Any]]:
         arguments = msgspec.structs.asdict(msgspec.convert(raw, form))
     except msgspec.ValidationError as e:
         names = ", ".join((*form.__struct_fields__, "not"))
-        raise DataError(f"check {name!r}: {e}", fix=f"its arguments are {names}") from None
+        raise DataError(
+            f"check {name!r}: {e}", fix=f"its arguments are {names}"
+        ) from None
     if fault := _fault(name, arguments):
         raise DataError(f"check {name!r}: {fault}")
     return RULES[name], arguments
@@ -141,7 +150,9 @@ def _form(rule: Callable[..., Any]) -> type[msgspec.Struct]:
         for p in inspect.signature(rule).parameters.values()
         if p.kind is p.KEYWORD_ONLY
     ]
-    return msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
+    return msgspec.defstruct(
+        "Arguments", fields, kw_only=True, forbid_unknown_fields=True
+    )
 
 
 def _fault(name: str, arguments: dict[str, Any]) -> str:
@@ -179,7 +190,9 @@ def all_met(task: Task, answer: str, *, of: Terms | None = None) -> Result:
     failures = [i for i, ok in holds.items() if ok is False]
     pending = [i for i, ok in holds.items() if ok is None]
     complete = failures or (holds and not pending)
-    return (not failures if complete else None), f"fail: {failures}, not decided: {pending}"
+    return (
+        not failures if complete else None
+    ), f"fail: {failures}, not decided: {pending}"
 
 
 RULES["all_met"] = all_met

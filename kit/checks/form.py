@@ -68,7 +68,10 @@ class Form:
         >>> Form().read("Answer: up\\nConfidence: 250%")
         Stated(answer='up', confidence=None, problem='no single last line "Confidence: NN%"')
         """
-        lines = [x.replace("*", "").strip() for x in text_of.lines(text_of.without_thought(text))]
+        lines = [
+            x.replace("*", "").strip()
+            for x in text_of.lines(text_of.without_thought(text))
+        ]
         answer = _alone(lines, self.answer, -2 if self.confidence else -1)
         level = _alone(lines, self.confidence, -1) if self.confidence else None
         confidence = _share(level or "")
@@ -156,7 +159,9 @@ def is_open(answer: str) -> bool:
     return plain_name(answer) in OPEN
 
 
-def directions(answer: str, claims: Iterable[Mapping[str, Any]]) -> dict[str, str | None]:
+def directions(
+    answer: str, claims: Iterable[Mapping[str, Any]]
+) -> dict[str, str | None]:
     """Subject -> direction as stated; what names no subject stands under its own words.
 
     None : stated in two ways, or no direction.
@@ -167,7 +172,9 @@ def directions(answer: str, claims: Iterable[Mapping[str, Any]]) -> dict[str, st
     """
     rows = list(claims)
     names = {
-        plain_name(n): c["subject"] for c in rows for n in (c["subject"], *c.get("aliases", ()))
+        plain_name(n): c["subject"]
+        for c in rows
+        for n in (c["subject"], *c.get("aliases", ()))
     }
     if len(rows) == 1 and (way := direction_of(plain_name(answer))):
         return {rows[0]["subject"]: way}
@@ -198,6 +205,8 @@ def same(part: str, fact: Mapping[str, Any]) -> bool:
         return False
     quantity = _NUMBER.fullmatch(str(fact["text"]).replace(",", ""))
     unit = plain_name(fact.get("unit") or (quantity[2] if quantity else ""))
-    near = abs(float(match[1]) - number) <= fact.get("tolerance", 0) + 1e-9 * abs(number)
+    near = abs(float(match[1]) - number) <= fact.get("tolerance", 0) + 1e-9 * abs(
+        number
+    )
     # A bare number is taken as meant, but 12 is not 12 %.
     return near and plain_name(match[2]) in ((unit,) if unit == "%" else (unit, ""))

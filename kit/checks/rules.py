@@ -42,7 +42,9 @@ def within(n: float, noun: str, low: float | None, high: float | None) -> Result
     low = 1 if low is None and high is None else low
     bounds = {"at least": low, "at most": high}
     bound = " and ".join(f"{word} {x:g}" for word, x in bounds.items() if x is not None)
-    return (low or 0) <= n <= (math.inf if high is None else high), f"{n:g} {noun}; {bound}"
+    return (low or 0) <= n <= (
+        math.inf if high is None else high
+    ), f"{n:g} {noun}; {bound}"
 
 
 def _count(noun: str, measure: Callable[[str], Sequence[Any]]) -> Callable[..., Result]:
@@ -82,7 +84,10 @@ def contains(
     choices = [w for w in terms_of(any) if has(w)]
     hits = [w for w in terms_of(none) if has(w)]
     met = not missing and not hits and bool(choices or not any)
-    return met, f"lacks {missing}, has {choices} of the choices and {hits} of the unwanted"
+    return (
+        met,
+        f"lacks {missing}, has {choices} of the choices and {hits} of the unwanted",
+    )
 
 
 def regex(
@@ -101,7 +106,9 @@ def regex(
 
     # `re` cannot stop a pattern that takes exponential time; `regex` can.
     flags = (0 if case else rx.I) | (rx.S if dotall else 0) | (rx.M if multiline else 0)
-    matches = rx.finditer(pattern, t.visible(answer).strip(), flags, timeout=REGEX_SECONDS)
+    matches = rx.finditer(
+        pattern, t.visible(answer).strip(), flags, timeout=REGEX_SECONDS
+    )
     return within(sum(1 for _ in matches), "matches", min, max)
 
 
@@ -109,7 +116,9 @@ def _edge(method: str) -> Callable[..., Result]:
     def rule(task: Task, answer: str, *, text: Terms, case: bool = False) -> Result:
         same = (lambda s: t.visible(s).strip()) if case else t.fold
         sides, terms = (same(answer), same(t.plain(answer))), terms_of(text)
-        return any(getattr(s, method)(same(x)) for s in sides for x in terms), f"{method} {terms}"
+        return any(
+            getattr(s, method)(same(x)) for s in sides for x in terms
+        ), f"{method} {terms}"
 
     return rule
 
@@ -117,7 +126,9 @@ def _edge(method: str) -> Callable[..., Result]:
 def no_char(task: Task, answer: str, *, chars: Terms, case: bool = False) -> Result:
     """None of these characters stands in the answer."""
     text = t.visible(answer) if case else t.fold(answer)
-    hits = [c for c in "".join(terms_of(chars)) if (c if case else c.casefold()) in text]
+    hits = [
+        c for c in "".join(terms_of(chars)) if (c if case else c.casefold()) in text
+    ]
     return not hits, f"has {hits}"
 
 
@@ -138,14 +149,19 @@ def json_(task: Task, answer: str, *, schema: dict[str, Any] | None = None) -> R
     # The empty registry keeps a "$ref" to a web address from being fetched.
     validator = jsonschema.validators.validator_for(schema)(schema, registry=Registry())
     fault = next(validator.iter_errors(value), None)
-    return not fault, f"at {fault.json_path}: {fault.message[:120]}" if fault else "fits the schema"
+    return (
+        not fault,
+        f"at {fault.json_path}: {fault.message[:120]}" if fault else "fits the schema",
+    )
 
 
 def _letters(kind: str) -> Callable[..., Result]:
     def rule(task: Task, answer: str) -> Result:
         letters = [c for c in answer if c.isupper() or c.islower()]
         wrong = [c for c in letters if not getattr(c, kind)()]
-        return bool(letters) and not wrong, f"{len(wrong)} of {len(letters)} letters are not"
+        return bool(
+            letters
+        ) and not wrong, f"{len(wrong)} of {len(letters)} letters are not"
 
     return rule
 
@@ -161,7 +177,9 @@ def exact(task: Task, answer: str, *, answers: Terms, case: bool = False) -> Res
 
     blocks = _ANSWER.findall(answer)
     body = _CONFIDENCE.sub("", blocks[-1] if blocks else answer)
-    return same(t.plain(body)) in map(same, terms_of(answers)), f"the answer is {body[:60]!r}"
+    return same(t.plain(body)) in map(
+        same, terms_of(answers)
+    ), f"the answer is {body[:60]!r}"
 
 
 def number(
@@ -181,15 +199,23 @@ def number(
     candidates = {"any": numbers, "first": numbers[:1], "last": numbers[-1:]}[which]
     # Floats: 0.1 + 0.2 is 0.3 here.
     slack = tolerance + 1e-9 * abs(value)
-    near = [n for n, u in candidates if abs(n - value) <= slack and (not unit or u == unit)]
-    return bool(near), f"{which} of {len(numbers)} numbers; wanted {value:g} {unit}".strip()
+    near = [
+        n for n, u in candidates if abs(n - value) <= slack and (not unit or u == unit)
+    ]
+    return bool(
+        near
+    ), f"{which} of {len(numbers)} numbers; wanted {value:g} {unit}".strip()
 
 
-def cites(task: Task, answer: str, *, min: Whole = 1, only_known: bool = True) -> Result:
+def cites(
+    task: Task, answer: str, *, min: Whole = 1, only_known: bool = True
+) -> Result:
     """At least `min` source ids are cited; with `only_known`, none that the task does not have."""
     ids = set(t.citation_ids(answer))
     strange = ids - set(task.sources) if only_known else set()
-    return len(ids) >= min and not strange, f"cites {sorted(ids)}; unknown are {sorted(strange)}"
+    return len(
+        ids
+    ) >= min and not strange, f"cites {sorted(ids)}; unknown are {sorted(strange)}"
 
 
 def own_words(
@@ -202,7 +228,9 @@ def own_words(
 
 def no_copy(task: Task, answer: str, *, words: Count = 5) -> Result:
     """No run of so many words of the prompt stands in the answer."""
-    hits = set(t.runs(t.parts(answer), words)) & set(t.runs(t.parts(task.prompt), words))
+    hits = set(t.runs(t.parts(answer), words)) & set(
+        t.runs(t.parts(task.prompt), words)
+    )
     return not hits, f"{len(hits)} runs of {words} words are copied"
 
 
@@ -220,7 +248,9 @@ RULES: dict[str, Callable[..., Any]] = {
     "lines": _count("lines", t.lines),
     "chars": _count("characters", lambda answer: t.visible(answer).strip()),
     "bullets": _count("bullet items", lambda answer: t.ITEM.findall(t.visible(answer))),
-    "numbered": _count("numbered items", lambda answer: t.NUMBERED_ITEM.findall(t.visible(answer))),
+    "numbered": _count(
+        "numbered items", lambda answer: t.NUMBERED_ITEM.findall(t.visible(answer))
+    ),
     "contains": contains,
     "regex": regex,
     "starts": _edge("startswith"),

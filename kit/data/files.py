@@ -35,7 +35,9 @@ def rows_of(source: Any) -> Iterator[tuple[str, Any]]:
     # An empty cell of a table is NaN or None. In a dict NaN is a mistake, and stays.
     has_gaps = hasattr(source, "iloc") or hasattr(source, "column_names")
     rows = source.to_dict("records") if hasattr(source, "iloc") else source
-    yield from ((f"row {n}", partial(_plain, row, has_gaps)) for n, row in enumerate(rows, 1))
+    yield from (
+        (f"row {n}", partial(_plain, row, has_gaps)) for n, row in enumerate(rows, 1)
+    )
 
 
 def _read(path: Path) -> Iterator[tuple[str, Any]]:
@@ -78,7 +80,9 @@ def parse(text: str, where: str = "") -> Any:
     A field that an object has twice, NaN, and half a surrogate pair are errors: they could not be written back.
     """
     try:
-        value = json.loads(text, strict=False, object_pairs_hook=_object, parse_constant=_constant)
+        value = json.loads(
+            text, strict=False, object_pairs_hook=_object, parse_constant=_constant
+        )
         if "\\ud" in text.lower():
             msgspec.json.encode(value)
         return value
@@ -95,7 +99,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(name: str) -> Any:
-    raise DataError(f"{name} is not a JSON number", fix="write null, or leave the field out")
+    raise DataError(
+        f"{name} is not a JSON number", fix="write null, or leave the field out"
+    )
 
 
 def _lines(path: Path) -> Iterator[tuple[str, Any]]:
@@ -109,7 +115,9 @@ def _array(path: Path) -> Iterator[tuple[str, Any]]:
     # A published RLVR sample is one row without brackets around it.
     rows = [rows] if isinstance(rows, dict) else rows
     if not isinstance(rows, list):
-        raise DataError("the file holds no rows", where=path.name, fix="write [{...}, {...}]")
+        raise DataError(
+            "the file holds no rows", where=path.name, fix="write [{...}, {...}]"
+        )
     yield from ((f"row {n}", row) for n, row in enumerate(rows, 1))
 
 
@@ -117,12 +125,16 @@ def _csv(path: Path) -> Iterator[tuple[str, Any]]:
     csv.field_size_limit(1 << 30)
     mark = "\t" if ".tsv" in path.suffixes else ","
     # pandas would turn the texts "NA" and "None" into empty cells.
-    reader = csv.DictReader(io.StringIO(_text(path), newline=""), delimiter=mark, strict=True)
+    reader = csv.DictReader(
+        io.StringIO(_text(path), newline=""), delimiter=mark, strict=True
+    )
     try:
         names = reader.fieldnames or []
         if len(set(names)) < len(names):
             raise DataError("two columns have the same name", where=path.name)
-        yield from ((f"row {n}", partial(_cells, row)) for n, row in enumerate(reader, 2))
+        yield from (
+            (f"row {n}", partial(_cells, row)) for n, row in enumerate(reader, 2)
+        )
     except csv.Error as e:
         where = f"{path.name}, line {reader.line_num}"
         raise DataError(f"the table is broken: {e}", where=where) from None
@@ -155,7 +167,9 @@ def _parquet(path: Path) -> Iterator[tuple[str, Any]]:
         rows = pq.read_table(path).to_pylist()
     except (OSError, pa.ArrowInvalid) as e:
         raise DataError(f"the file is broken or cut: {e}", where=path.name) from None
-    yield from ((f"row {n}", partial(_plain, row, True)) for n, row in enumerate(rows, 1))
+    yield from (
+        (f"row {n}", partial(_plain, row, True)) for n, row in enumerate(rows, 1)
+    )
 
 
 def _plain(row: Any, has_gaps: bool) -> Any:
@@ -181,7 +195,9 @@ def _from_hub(address: str) -> Path:
 
         name = "/".join(parts[3:])
         return Path(hf_hub_download("/".join(parts[1:3]), name, repo_type="dataset"))
-    except Exception as e:  # of many kinds: no package, no network, no rights, a wrong name
+    except (
+        Exception
+    ) as e:  # of many kinds: no package, no network, no rights, a wrong name
         raise MissingError(
             f"the hub did not give the file: {type(e).__name__}: {str(e)[:200]}",
             where=address,
@@ -194,5 +210,7 @@ def write_jsonl(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]])
     lines = [msgspec.json.encode(row) for row in rows]
     text = b"".join(line + b"\n" for line in lines)
     # Without a time in its header, the same rows give the same bytes.
-    paths.write(Path(path), gzip.compress(text, mtime=0) if str(path).endswith(".gz") else text)
+    paths.write(
+        Path(path), gzip.compress(text, mtime=0) if str(path).endswith(".gz") else text
+    )
     return len(lines)

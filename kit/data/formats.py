@@ -77,23 +77,37 @@ def rlvr(row: Row) -> None:
     for key in [k for k in row if k.startswith("rubric - ")]:
         match = RUBRIC.fullmatch(key)
         if match is None:
-            raise DataError(f"nothing reads the field {key!r}", fix="write 'rubric - N. criterion'")
+            raise DataError(
+                f"nothing reads the field {key!r}", fix="write 'rubric - N. criterion'"
+            )
         value = row.pop(key)
-        parts.setdefault(int(match[1]), {}).update({} if is_blank(value) else {match[2]: value})
+        parts.setdefault(int(match[1]), {}).update(
+            {} if is_blank(value) else {match[2]: value}
+        )
     last = max((n for n, part in parts.items() if part), default=0)
     items, ratings = [], []
     for n, part in sorted(parts.items()):
         if part and "criterion" not in part:
             raise missing((f"rubric - {n}. criterion",), part)
         if part:
-            items.append({"id": f"c{n}"} | {k: v for k, v in part.items() if k[:6] != "rating"})
-            ratings += [(k[6:], f"c{n}", v) for k, v in part.items() if k[:6] == "rating"]
+            items.append(
+                {"id": f"c{n}"} | {k: v for k, v in part.items() if k[:6] != "rating"}
+            )
+            ratings += [
+                (k[6:], f"c{n}", v) for k, v in part.items() if k[:6] == "rating"
+            ]
         elif n > last:
             row.find("placeholder", "rubric fields after the last criterion are blank")
         else:
-            about = {"task_id": row.get("task_id"), "criterion_id": f"c{n}", "severity": "warning"}
+            about = {
+                "task_id": row.get("task_id"),
+                "criterion_id": f"c{n}",
+                "severity": "warning",
+            }
             row.find("empty-criterion", f"the criterion c{n} has no text", **about)
-    texts = {(m[1] or k): (k, row.pop(k)) for k in list(row) if (m := ANSWER.fullmatch(k))}
+    texts = {
+        (m[1] or k): (k, row.pop(k)) for k in list(row) if (m := ANSWER.fullmatch(k))
+    }
     finish(row, criteria(items, "rubric"), question(row, "prompt"))
     made = {
         name: answer(row, name, text, source=key)
@@ -117,11 +131,14 @@ def refiner(row: Row) -> None:
         tool = row.take("tool_output", default="")
         row.extra |= {"tool_output": tool} if tool else {}
         found = [
-            (a or b, text.strip()) for a, b, text in SNIPPET.findall(f"{tool}\n{fields['prompt']}")
+            (a or b, text.strip())
+            for a, b, text in SNIPPET.findall(f"{tool}\n{fields['prompt']}")
         ]
         fields["sources"] = dict(found)
         if len(set(found)) > len(fields["sources"]):
-            raise DataError("two snippets have one id", fix="give each snippet an id of its own")
+            raise DataError(
+                "two snippets have one id", fix="give each snippet an id of its own"
+            )
     finish(row, made, fields)
 
 
@@ -188,17 +205,26 @@ def _instructions() -> dict[str, Any]:
 
 def ifeval(row: Row) -> None:
     """Instruction ids with arguments: each becomes a check by the data table, or is left to a judge."""
-    names, arguments = row.json("instruction_id_list", kind=list), row.json("kwargs", kind=list)
+    names, arguments = (
+        row.json("instruction_id_list", kind=list),
+        row.json("kwargs", kind=list),
+    )
     if len(arguments) != len(names):
-        raise DataError(f"kwargs has {len(arguments)} entries, instruction_id_list {len(names)}")
+        raise DataError(
+            f"kwargs has {len(arguments)} entries, instruction_id_list {len(names)}"
+        )
     if "key" in row:
         row["task_id"] = row.pop("key")
     pairs = enumerate(zip(names, arguments, strict=True), 1)
-    made = [_instruction(row, f"i{n}", name, values or {}) for n, (name, values) in pairs]
+    made = [
+        _instruction(row, f"i{n}", name, values or {}) for n, (name, values) in pairs
+    ]
     finish(row, made, question(row))
 
 
-def _instruction(row: Row, criterion_id: str, name: Any, values: dict[str, Any]) -> Criterion:
+def _instruction(
+    row: Row, criterion_id: str, name: Any, values: dict[str, Any]
+) -> Criterion:
     values = {k: v for k, v in values.items() if v is not None}
     meta = {"instruction": name, "kwargs": values}
     entry = _instructions().get(name)
@@ -209,17 +235,27 @@ def _instruction(row: Row, criterion_id: str, name: Any, values: dict[str, Any])
         return criterion({"text": text, "meta": meta}, criterion_id)
     try:
         # Counts of a regular expression are differences: "@num_paragraphs-1@".
-        whole = {k: int(v) for k, v in values.items() if isinstance(v, int | float) and v == int(v)}
+        whole = {
+            k: int(v)
+            for k, v in values.items()
+            if isinstance(v, int | float) and v == int(v)
+        }
         numbers = {"1": 1, **whole}
         values |= numbers
-        values |= {f"{a}-{b}": x - y for a, x in numbers.items() for b, y in numbers.items()}
+        values |= {
+            f"{a}-{b}": x - y for a, x in numbers.items() for b, y in numbers.items()
+        }
         check = dict(entry["check"])
         for argument, options in entry.get("if", {}).items():
             check |= options[values[argument]]
-        check = {k: _fill(v, values, is_pattern=k == "pattern") for k, v in check.items()}
+        check = {
+            k: _fill(v, values, is_pattern=k == "pattern") for k, v in check.items()
+        }
         text = re.sub(r"@([\w-]+)@", lambda m: str(values[m[1]]), entry["text"])
     except (KeyError, TypeError) as e:
-        raise DataError(f"the arguments of {name!r} are {meta['kwargs']}: {e}") from None
+        raise DataError(
+            f"the arguments of {name!r} are {meta['kwargs']}: {e}"
+        ) from None
     return criterion({"text": text, "check": check, "meta": meta}, criterion_id)
 
 
@@ -257,11 +293,21 @@ def table(row: Row) -> None:
 def answers(row: Row) -> None:
     """An answer to a task of another file, with its labels."""
     text, task_id = row.need("response"), row.id("task_id", is_needed=True)
-    name = row.id("response_id") or row.id("id") or "r-" + fingerprint([task_id, text])[:12]
+    name = (
+        row.id("response_id")
+        or row.id("id")
+        or "r-" + fingerprint([task_id, text])[:12]
+    )
     labels = row.json("labels")
-    fields = {"source": row.take("source"), "truncated": row.take("truncated", default=False)}
+    fields = {
+        "source": row.take("source"),
+        "truncated": row.take("truncated", default=False),
+    }
     fields["confidence"] = row.take("confidence", "stated_confidence")
-    if isinstance(fields["confidence"], int | float) and not 0 <= fields["confidence"] <= 1:
+    if (
+        isinstance(fields["confidence"], int | float)
+        and not 0 <= fields["confidence"] <= 1
+    ):
         raise DataError(f"the confidence is {fields['confidence']}, not in [0, 1]")
     response = answer(row, name, text, task_id=task_id, meta=dict(row), **fields)
     for criterion_id, value in labels.items():
@@ -272,12 +318,25 @@ def labels(row: Row) -> None:
     """A label on an answer of another file. A row that is not filled in is none."""
     # A spreadsheet takes a text that begins so for a formula; people.save_labels puts a quote before it.
     for key, value in row.items():
-        row[key] = value[1:] if isinstance(value, str) and FORMULA.match(value) else value
-    ids = {k: row.id(k, is_needed=True) for k in ("task_id", "response_id", "criterion_id")}
+        row[key] = (
+            value[1:] if isinstance(value, str) and FORMULA.match(value) else value
+        )
+    ids = {
+        k: row.id(k, is_needed=True) for k in ("task_id", "response_id", "criterion_id")
+    }
     value, rater = row.take("label"), row.take("rater")
     points, levels = row.take("points"), row.json("levels", kind=list)
     scale = {"scale": "points", "points": points} if points else {"levels": levels}
-    for key in ("prompt", "response", "criterion", "group", "kind", "source", "weight", "title"):
+    for key in (
+        "prompt",
+        "response",
+        "criterion",
+        "group",
+        "kind",
+        "source",
+        "weight",
+        "title",
+    ):
         row.take(key)  # texts for the rater, which the other file has
     if not is_blank(value):
         judge = f"human:{rater}" if rater else "human"
@@ -294,7 +353,9 @@ def pair(row: Row) -> None:
     is_apart = "prompt" in row or "question" in row or not starts
     fields = question(row, "prompt", "question") if is_apart else starts[0]
     for start in starts:
-        if start["prompt"] != fields["prompt"] or start["history"] != fields.get("history", []):
+        if start["prompt"] != fields["prompt"] or start["history"] != fields.get(
+            "history", []
+        ):
             raise DataError("chosen and rejected answer different prompts")
     finish(row, [], dict(fields))
     for name, (_, text) in sides.items():
@@ -306,9 +367,13 @@ def _side(value: Any) -> tuple[dict[str, Any] | None, Any]:
     if not isinstance(value, list):
         return None, value
     is_turn = len(value) == 1
-    fields, text = chat([{"role": "user", "content": "-"}, *value] if is_turn else value)
+    fields, text = chat(
+        [{"role": "user", "content": "-"}, *value] if is_turn else value
+    )
     if text is None:
-        raise DataError("a chat does not end with an answer", fix="end it with the assistant")
+        raise DataError(
+            "a chat does not end with an answer", fix="end it with the assistant"
+        )
     return None if is_turn else fields, text
 
 
@@ -320,7 +385,9 @@ def sft(row: Row) -> None:
     else:
         layout = LAYOUT.fullmatch(row["text"])
         if layout is None:
-            raise DataError("the field 'text' has no '### Instruction:' and '### Response:'")
+            raise DataError(
+                "the field 'text' has no '### Instruction:' and '### Response:'"
+            )
         row.extra["layout"], text = row.pop("text"), layout[2].strip()
         # The input of an instruction is a part of the prompt, without its heading.
         fields = {"prompt": layout[1].strip().replace("### Input:\n", "", 1)}
@@ -359,7 +426,11 @@ def _is_labels(r: Mapping[str, Any]) -> bool:
 
 def _is_demonstration(r: Mapping[str, Any]) -> bool:
     turns = r.get("messages")
-    is_chat = bool(turns) and isinstance(turns[-1], dict) and turns[-1].get("role") == "assistant"
+    is_chat = (
+        bool(turns)
+        and isinstance(turns[-1], dict)
+        and turns[-1].get("role") == "assistant"
+    )
     return is_chat or not r.keys().isdisjoint(("completion", "output", "text"))
 
 
@@ -383,7 +454,9 @@ FORMATS: dict[str, tuple[Fits, Callable[[Row], None]]] = {
     "dpo": (_has("chosen", "rejected"), pair),
     "answers": (lambda r: "response" in r and r.keys().isdisjoint(QUESTION), answers),
     "qa": (
-        lambda r: "question" in r and not r.keys().isdisjoint(("answer", "expected_answer")),
+        lambda r: (
+            "question" in r and not r.keys().isdisjoint(("answer", "expected_answer"))
+        ),
         qa,
     ),
     "sft": (_is_demonstration, sft),

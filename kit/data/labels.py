@@ -22,7 +22,9 @@ def is_blank(label: Any) -> bool:
     return label is None or (isinstance(label, str) and not label.strip())
 
 
-def read_label(label: Any, criterion: Criterion | None = None) -> tuple[str, float | None] | None:
+def read_label(
+    label: Any, criterion: Criterion | None = None
+) -> tuple[str, float | None] | None:
     """(status, value in [0, 1] or None) of a label; None where the label has no documented form.
 
     criterion : needed for a level's text (of a criterion with `levels`) and for points such as "3/5" (of one with
@@ -63,7 +65,9 @@ def verdict_of(
     """
     reading = read_label(label, criterion)
     if reading is None:
-        raise DataError(f"the label of {ids[2]!r} is {label!r}", where=where, fix=f"write {FORMS}")
+        raise DataError(
+            f"the label of {ids[2]!r} is {label!r}", where=where, fix=f"write {FORMS}"
+        )
     status, value = reading
     return Verdict(
         task_id=ids[0],

@@ -83,7 +83,9 @@ class _Reader:
         try:
             data = data() if callable(data) else data
             if not isinstance(data, dict):
-                raise DataError(f"the row is a {type(data).__name__}, not an object with fields")
+                raise DataError(
+                    f"the row is a {type(data).__name__}, not an object with fields"
+                )
             data = self._rename(data) if self.fields else data
             self._check_form(data)
             row = Row(data, where)
@@ -96,7 +98,9 @@ class _Reader:
             self.errors.append(DataError(e.what, where=place, fix=e.fix))
         # A value of another kind deep inside a row; asking for each would double the code.
         except (TypeError, ValueError, AttributeError) as e:
-            self.errors.append(DataError(f"a field is not in its form: {e}", where=where))
+            self.errors.append(
+                DataError(f"a field is not in its form: {e}", where=where)
+            )
 
     def _rename(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """The row with its fields, and those of the objects in its lists, renamed."""
@@ -104,13 +108,17 @@ class _Reader:
         def inner(value: Any) -> Any:
             is_list = isinstance(value, list)
             return (
-                [self._rename(x) if isinstance(x, dict) else x for x in value] if is_list else value
+                [self._rename(x) if isinstance(x, dict) else x for x in value]
+                if is_list
+                else value
             )
 
         self.renames |= data.keys() & self.fields.keys()
         out = {self.fields.get(key, key): inner(value) for key, value in data.items()}
         if len(out) < len(data):
-            raise DataError(f"after renaming, a field is there twice: {', '.join(data)}")
+            raise DataError(
+                f"after renaming, a field is there twice: {', '.join(data)}"
+            )
         return out
 
     def _check_form(self, data: Mapping[str, Any]) -> None:
@@ -178,7 +186,9 @@ class _Reader:
         if not self.rows:
             raise DataError("there are no rows", where=self.name)
         if lost := self.fields.keys() - self.renames:
-            raise DataError(f"fields= renames {min(lost)!r}, which no row has", where=self.name)
+            raise DataError(
+                f"fields= renames {min(lost)!r}, which no row has", where=self.name
+            )
         made = TaskSet(
             tasks=list(self.tasks.values()),
             responses=[r for r in self.records.values() if isinstance(r, Response)],
@@ -199,9 +209,16 @@ class _Reader:
             what = f"nothing reads the field {name!r} ({n} of {self.rows} rows); it is in meta"
             yield self._note("unread-field", what, n, field=name)
         if not any(t.criteria for t in self.tasks.values()):
-            lists = {k for t in self.tasks.values() for k, v in t.meta.items() if _is_texts(v)}
+            lists = {
+                k
+                for t in self.tasks.values()
+                for k, v in t.meta.items()
+                if _is_texts(v)
+            }
             for name in sorted(lists & self.unread.keys()):
-                what = f"no criterion was found, and nothing reads the texts in {name!r}"
+                what = (
+                    f"no criterion was found, and nothing reads the texts in {name!r}"
+                )
                 fix = f"load(..., fields={{{name!r}: 'rubrics'}})"
                 more = {"severity": "warning", "suggestion": fix, "field": name}
                 yield self._note("unread-list", what, self.unread[name], **more)
@@ -233,7 +250,9 @@ def _joined(old: Task, part: Task) -> Task:
     (new,) = part.criteria
     same = [c for c in old.criteria if c.id == new.id]
     if same and same[0] != new:
-        raise DataError(f"criterion {new.id!r} differs between the rows of task {old.id!r}")
+        raise DataError(
+            f"criterion {new.id!r} differs between the rows of task {old.id!r}"
+        )
     return old if same else msgspec.structs.replace(old, criteria=(*old.criteria, new))
 
 

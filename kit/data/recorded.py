@@ -51,7 +51,9 @@ class RecordedJudges:
     @cached_property
     def items(self) -> dict[str, dict[str, Any]]:
         """Item id -> query, response, criterion, rubric, human scores."""
-        rows = map(json.loads, (self.folder / "items_e1.jsonl").read_text("utf-8").splitlines())
+        rows = map(
+            json.loads, (self.folder / "items_e1.jsonl").read_text("utf-8").splitlines()
+        )
         return {row["item_id"]: row for row in rows}
 
     @cached_property
@@ -68,10 +70,16 @@ class RecordedJudges:
 
     def judge(self, name: str) -> str:
         """The name of a judge; "sonnet" is short for "claude-sonnet", "llama" for "llama-8b"."""
-        short = [j for j in MODELS if name in (j.removeprefix("claude-"), j.partition("-")[0])]
+        short = [
+            j
+            for j in MODELS
+            if name in (j.removeprefix("claude-"), j.partition("-")[0])
+        ]
         hits = [name] if name in MODELS else short
         if len(hits) != 1:
-            raise DataError(f"no recorded judge is called {name!r}", fix=nearest(name, MODELS))
+            raise DataError(
+                f"no recorded judge is called {name!r}", fix=nearest(name, MODELS)
+            )
         return hits[0]
 
     def reply(self, judge: str, prompt: str) -> Reply | None:
@@ -105,14 +113,18 @@ class RecordedJudges:
                 Response(task_id=name, id="r", text=item["response"])
                 for name, item in self.items.items()
             ],
-            verdicts=[v for name, item in self.items.items() for v in _labels(name, item)],
+            verdicts=[
+                v for name, item in self.items.items() for v in _labels(name, item)
+            ],
             format="recorded",
             path=self.folder,
         )
 
 
 def _task(name: str, item: Mapping[str, Any]) -> Task:
-    levels = tuple(s for s in str(item["rubric"]).splitlines() if s.startswith("Score "))
+    levels = tuple(
+        s for s in str(item["rubric"]).splitlines() if s.startswith("Score ")
+    )
     criterion = Criterion(
         id="c1",
         text=item["natural_unit_test"],
@@ -132,7 +144,11 @@ def _task(name: str, item: Mapping[str, Any]) -> Task:
 
 def _labels(name: str, item: Mapping[str, Any]) -> Iterator[Verdict]:
     """A level for each rater's score of 1 to 5; another score (-1 is there twice) is unknown."""
-    scores = item["human_score"] if isinstance(item["human_score"], list) else [item["human_score"]]
+    scores = (
+        item["human_score"]
+        if isinstance(item["human_score"], list)
+        else [item["human_score"]]
+    )
     for k, score in enumerate(scores, 1):
         is_level = 1 <= score <= 5
         level = {"status": "level", "value": (score - 1) / 4}
@@ -141,18 +157,29 @@ def _labels(name: str, item: Mapping[str, Any]) -> Iterator[Verdict]:
         yield Verdict(task_id=name, response_id="r", criterion_id="c1", **about)
 
 
-def _reply(body: str, tokens_in: int | None, tokens_out: int | None, cost: float | None) -> Reply:
+def _reply(
+    body: str, tokens_in: int | None, tokens_out: int | None, cost: float | None
+) -> Reply:
     raw = json.loads(body)
-    usage = {"tokens_in": tokens_in or 0, "tokens_out": tokens_out or 0, "cost": cost or 0.0}
+    usage = {
+        "tokens_in": tokens_in or 0,
+        "tokens_out": tokens_out or 0,
+        "cost": cost or 0.0,
+    }
     if "content" in raw:  # Anthropic's form
-        text = "".join(b.get("text", "") for b in raw["content"] if b.get("type") == "text")
+        text = "".join(
+            b.get("text", "") for b in raw["content"] if b.get("type") == "text"
+        )
         return Reply(text=text, **usage)
     choice = raw["choices"][0]
     steps = (choice.get("logprobs") or {}).get("content") or []
     return Reply(
         text=choice["message"].get("content") or "",
         tokens=tuple(s["token"] for s in steps),
-        top=tuple({t["token"]: t["logprob"] for t in s.get("top_logprobs") or []} for s in steps),
+        top=tuple(
+            {t["token"]: t["logprob"] for t in s.get("top_logprobs") or []}
+            for s in steps
+        ),
         **usage,
     )
 

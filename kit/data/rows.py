@@ -25,8 +25,12 @@ FIELD_OF = {
     "points": "weight",
     "criterion_id": "id",
     "Handle": "title",
-    **dict.fromkeys(("category", "type", "kind", "note", "notes", "origin", "source"), "note"),
-    **dict.fromkeys(("criterion_origin", "instruction_type", "instruction_necessity"), "note"),
+    **dict.fromkeys(
+        ("category", "type", "kind", "note", "notes", "origin", "source"), "note"
+    ),
+    **dict.fromkeys(
+        ("criterion_origin", "instruction_type", "instruction_necessity"), "note"
+    ),
 }
 
 
@@ -69,23 +73,40 @@ class Row(dict[str, Any]):
     def id(self, name: str, *, is_needed: bool = False) -> str | None:
         """An id as a text; None where there is none."""
         value = self.need(name) if is_needed else self.take(name)
-        if isinstance(value, bool) or not isinstance(value, str | int | None) or value == "":
-            raise DataError(f"the id {name!r} is {value!r}", fix="write a text or whole number")
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, str | int | None)
+            or value == ""
+        ):
+            raise DataError(
+                f"the id {name!r} is {value!r}", fix="write a text or whole number"
+            )
         return None if value is None else str(value)
 
-    def find(self, code: str, message: str, severity: str = "info", **more: Any) -> None:
+    def find(
+        self, code: str, message: str, severity: str = "info", **more: Any
+    ) -> None:
         """Note a finding on this row."""
-        more |= {"code": code, "message": message, "severity": severity, "where": self.where}
+        more |= {
+            "code": code,
+            "message": message,
+            "severity": severity,
+            "where": self.where,
+        }
         self.findings.append(Finding(**more))
 
 
 def missing(wanted: Iterable[str], row: Mapping[str, Any]) -> DataError:
     """The error for a missing field. The remedy names the nearest field of the row."""
     wanted = list(wanted)
-    fields = [k for k in row if isinstance(row[k], str) and k not in FIELD_OF] or list(row)
+    fields = [k for k in row if isinstance(row[k], str) and k not in FIELD_OF] or list(
+        row
+    )
     if ID.fullmatch(wanted[0]):
         fields = [k for k in row if ID.fullmatch(k)] or list(row)
-    scores = [(difflib.SequenceMatcher(None, k, w).ratio(), k) for k in fields for w in wanted]
+    scores = [
+        (difflib.SequenceMatcher(None, k, w).ratio(), k) for k in fields for w in wanted
+    ]
     near = max(scores, default=(0, "your_field"))[1]
     return DataError(
         f"there is no field {' or '.join(map(repr, wanted))}",
@@ -109,7 +130,9 @@ def criterion(item: Any, name: str, sign: float = 1.0) -> Criterion:
         **_named({"text": item} if isinstance(item, str) else item),
     }
     if not isinstance(fields["text"], str) or not fields["text"].strip():
-        raise DataError(f"the text of the criterion is {fields['text']!r}", fix="write a text")
+        raise DataError(
+            f"the text of the criterion is {fields['text']!r}", fix="write a text"
+        )
     fields["id"] = str(fields["id"]) if type(fields["id"]) is int else fields["id"]
     fields.setdefault("scale", "ordinal" if fields.get("levels") else "binary")
     made = from_json(fields, Criterion, where="")
@@ -147,11 +170,14 @@ def _named(item: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def criteria(items: Any, name: str, prefix: str = "c", sign: float = 1.0) -> list[Criterion]:
+def criteria(
+    items: Any, name: str, prefix: str = "c", sign: float = 1.0
+) -> list[Criterion]:
     """The criteria of the list `name`; `prefix` with their number is the id of those without one."""
     if not isinstance(items, list):
         raise DataError(
-            f"the field {name!r} is no list", fix='write ["text", ...] or [{"text": ...}]'
+            f"the field {name!r} is no list",
+            fix='write ["text", ...] or [{"text": ...}]',
         )
     out = []
     for n, item in enumerate(items, 1):
@@ -166,7 +192,9 @@ def chat(turns: Any) -> tuple[dict[str, Any], str | None]:
     """(fields of a task, the assistant's last turn) of a list of {role, content}, both texts."""
     talk = [{k: v for k, v in turn.items() if v is not None} for turn in turns]
     for n, turn in enumerate(talk, 1):
-        if turn.keys() != {"role", "content"} or not all(isinstance(x, str) for x in turn.values()):
+        if turn.keys() != {"role", "content"} or not all(
+            isinstance(x, str) for x in turn.values()
+        ):
             raise DataError(
                 f"turn {n} of the chat is not a role and a content, both texts",
                 fix='write {"role": "user", "content": "..."}; nothing reads other fields of a turn',
@@ -176,7 +204,9 @@ def chat(turns: Any) -> tuple[dict[str, Any], str | None]:
         fields["system"] = talk.pop(0)["content"]
     answer = talk.pop()["content"] if talk and talk[-1]["role"] == "assistant" else None
     if not talk or talk[-1]["role"] != "user":
-        raise DataError("the chat ends neither with the user nor with an answer to the user")
+        raise DataError(
+            "the chat ends neither with the user nor with an answer to the user"
+        )
     return {**fields, "history": talk[:-1], "prompt": talk[-1]["content"]}, answer
 
 
@@ -186,9 +216,13 @@ def question(row: Row, *names: str) -> dict[str, Any]:
     if isinstance(value, list):
         fields, text = chat(value)
         if text is not None:
-            raise DataError("the chat of a prompt ends with an answer", fix="end it with the user")
+            raise DataError(
+                "the chat of a prompt ends with an answer", fix="end it with the user"
+            )
         return fields
-    layout = LAYOUT.fullmatch(value) if isinstance(value, str) and "###" in value else None
+    layout = (
+        LAYOUT.fullmatch(value) if isinstance(value, str) and "###" in value else None
+    )
     if layout is None or layout[2].strip():
         return {"prompt": value}
     row.extra["layout"] = value
@@ -222,12 +256,18 @@ def answer(row: Row, name: str, text: Any, **more: Any) -> Response:
     return response
 
 
-def label(row: Row, response: Response, criterion_id: str, value: Any, **meta: Any) -> None:
+def label(
+    row: Row, response: Response, criterion_id: str, value: Any, **meta: Any
+) -> None:
     """Add the verdicts of a label to the records: one, or one for each rater. A blank label is none."""
     by_id = {c.id: c for c in row.task.criteria} if row.task else {}
     if row.task and criterion_id not in by_id:
-        raise DataError(f"there is a label on {criterion_id!r}, which is no criterion of its task")
-    by_rater = {f"human:{k}": x for k, x in value.items()} if isinstance(value, dict) else {}
+        raise DataError(
+            f"there is a label on {criterion_id!r}, which is no criterion of its task"
+        )
+    by_rater = (
+        {f"human:{k}": x for k, x in value.items()} if isinstance(value, dict) else {}
+    )
     for judge, one in (by_rater or {"human": value}).items():
         if not is_blank(one):
             ids = (*response.ids, criterion_id)

@@ -112,7 +112,9 @@ class TaskSet:
             self,
             tasks=_merge(self.tasks, other.tasks, lambda t: (t.id,), name),
             responses=_merge(self.responses, other.responses, lambda r: r.ids, name),
-            verdicts=_merge(self.verdicts, other.verdicts, lambda v: (*v.ids, v.judge), name),
+            verdicts=_merge(
+                self.verdicts, other.verdicts, lambda v: (*v.ids, v.judge), name
+            ),
             findings=[*self.findings, *other.findings],
         )
         both.check(name)
@@ -147,7 +149,10 @@ class TaskSet:
 
 
 def _merge(
-    mine: Sequence[Any], theirs: Sequence[Any], key: Callable[[Any], tuple[str, ...]], name: str
+    mine: Sequence[Any],
+    theirs: Sequence[Any],
+    key: Callable[[Any], tuple[str, ...]],
+    name: str,
 ) -> list[Any]:
     merged = {key(x): x for x in mine}
     for x in theirs:

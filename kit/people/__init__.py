@@ -4,4 +4,11 @@ from .agreement import AgreementReport, agreement_report, rate
 from .draw import label, save_labels
 from .view import view
 
-__all__ = ["AgreementReport", "agreement_report", "label", "rate", "save_labels", "view"]
+__all__ = [
+    "AgreementReport",
+    "agreement_report",
+    "label",
+    "rate",
+    "save_labels",
+    "view",
+]

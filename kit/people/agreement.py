@@ -21,10 +21,14 @@ SIDE = 0.5  # values from here on are on the side of "met"
 
 def verdicts_of(rows: Iterable[Verdict | Grade]) -> list[Verdict]:
     """The verdicts of grades; verdicts stay what they are."""
-    return [v for row in rows for v in (row.verdicts if isinstance(row, Grade) else (row,))]
+    return [
+        v for row in rows for v in (row.verdicts if isinstance(row, Grade) else (row,))
+    ]
 
 
-def beside(tasks: Any, labels: Any, verdicts: Iterable[Verdict | Grade]) -> pd.DataFrame:
+def beside(
+    tasks: Any, labels: Any, verdicts: Iterable[Verdict | Grade]
+) -> pd.DataFrame:
     """Verdicts of a judge beside labels, a row each; those by code and by people are left out.
 
     Adds `credit` and `due`: 1 where judge and people give credit. That is "met", and "unmet" where
@@ -79,16 +83,21 @@ class AgreementReport:
         rows = self.criteria.head(most)
         names = rows["criterion"] + ": " + rows["text"]
         return plots.forest(
-            dict(zip(names, rows["accuracy"], strict=True)), title="Agreement with people"
+            dict(zip(names, rows["accuracy"], strict=True)),
+            title="Agreement with people",
         )
 
     def __str__(self) -> str:
-        note = f"{self.unknown} labelled rows are unknown to the judge; they are left out"
+        note = (
+            f"{self.unknown} labelled rows are unknown to the judge; they are left out"
+        )
         return f"{self.overall}\n{note}\n\n{self.table().to_string(index=False)}"
 
     def _repr_html_(self) -> str:
         measures = Results(self.overall.measures())
-        note = f"{self.unknown} labelled rows are unknown to the judge; they are left out."
+        note = (
+            f"{self.unknown} labelled rows are unknown to the judge; they are left out."
+        )
         parts = [
             measures._repr_html_(),
             f"<p>{html.escape(note)} {html.escape(self.overall.note)}</p>",
@@ -118,13 +127,29 @@ def agreement_report(
     rows = rows[rows["human"].notna()]
     wrong = rows[rows["correct"] == 0]
     # A judge that gives no probability counts as sure.
-    order = wrong.assign(sure=wrong["confidence"].fillna(1), heavy=wrong["weight"].abs())
-    worst = order.sort_values(["sure", "heavy"], ascending=False, kind="stable").head(WORST)
-    columns = ["task", "response", "criterion", "text", "judge", "status", "p", "human", "reason"]
+    order = wrong.assign(
+        sure=wrong["confidence"].fillna(1), heavy=wrong["weight"].abs()
+    )
+    worst = order.sort_values(["sure", "heavy"], ascending=False, kind="stable").head(
+        WORST
+    )
+    columns = [
+        "task",
+        "response",
+        "criterion",
+        "text",
+        "judge",
+        "status",
+        "p",
+        "human",
+        "reason",
+    ]
     groups = rows.groupby(["criterion", "text"], sort=False, dropna=False)
     criteria = pd.DataFrame([_criterion(names, part) for names, part in groups])
     return AgreementReport(
-        stats.agree(rows["value"], rows["human"], cluster=rows["group"], threshold=SIDE),
+        stats.agree(
+            rows["value"], rows["human"], cluster=rows["group"], threshold=SIDE
+        ),
         criteria.sort_values("n", ascending=False, kind="stable", ignore_index=True),
         worst[columns].reset_index(drop=True),
         int(rows["value"].isna().sum()),
@@ -133,9 +158,15 @@ def agreement_report(
 
 def _criterion(names: Any, rows: pd.DataFrame) -> dict[str, Any]:
     """One row of the table of criteria. names : (id, text)."""
-    result = stats.agree(rows["value"], rows["human"], cluster=rows["group"], threshold=SIDE)
+    result = stats.agree(
+        rows["value"], rows["human"], cluster=rows["group"], threshold=SIDE
+    )
     gap = rows["credit"] - rows["due"]
-    row: dict[str, Any] = {"criterion": names[0], "text": names[1], "n": int(gap.count())}
+    row: dict[str, Any] = {
+        "criterion": names[0],
+        "text": names[1],
+        "n": int(gap.count()),
+    }
     row |= {"kappa": result.kappa, "accuracy": result.raw}
     row["unknown"] = int(rows["value"].isna().sum())
     row["too_kind"] = int((gap > 0).sum())
@@ -163,13 +194,17 @@ def rate(
     Returns estimates by name: "pass rate", "judge alone", "labels alone".
     """
     if other is not None and design != "random":
-        raise DataError("a difference needs labels drawn at random", where="rate(design=)")
+        raise DataError(
+            "a difference needs labels drawn at random", where="rate(design=)"
+        )
     rows = beside(tasks, labels, verdicts)
     out = _rates(rows, design)
     if other is None:
         return out
     second = beside(tasks, labels, other)
-    both = pd.concat([rows.assign(policy="this"), second.assign(policy="other")], ignore_index=True)
+    both = pd.concat(
+        [rows.assign(policy="this"), second.assign(policy="other")], ignore_index=True
+    )
     ids = ["task", "response"]
     if not rows[ids].merge(second[ids]).empty:
         raise DataError(
@@ -196,7 +231,9 @@ def _rates(rows: pd.DataFrame, design: str) -> Results:
             where="labels, column inclusion",
             fix="use the labels of one draw",
         )
-    fit = stats.corrected(rows["credit"], rows["due"], design=design, cluster=rows["group"])
+    fit = stats.corrected(
+        rows["credit"], rows["due"], design=design, cluster=rows["group"]
+    )
     # Labels from elsewhere: the judge is rated on the rows that nobody labelled.
     new = rows[rows["due"].isna()] if design == "shifted" else rows
     return Results(

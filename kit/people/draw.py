@@ -22,7 +22,12 @@ LEAST_PROMPTS = 5  # a corrected rate needs labels on five prompts
 
 
 def label(
-    tasks: TaskSet, *, n: int = 40, verdicts: Any = None, whole: bool = False, seed: int = 0
+    tasks: TaskSet,
+    *,
+    n: int = 40,
+    verdicts: Any = None,
+    whole: bool = False,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """Draw verdicts for people to give: one row each, with an empty column `label` to fill in.
 
@@ -33,13 +38,13 @@ def label(
 
     A label is met, unmet, partly or unknown, one of the levels in the column `levels`, or points
     such as 3/5. It says whether the text of the criterion holds, also where the weight is negative.
-    The column `inclusion` is the probability of a row to be drawn;
-    it is the same for all rows, so `kit.rate(design="random")` holds. `save_labels` writes the
-    table, and `kit.load` reads it when it is filled in.
+    The column `inclusion` is the probability of a row to be drawn. It is the same for all rows, so
+    `kit.rate(design="random")` holds. `save_labels` writes the table, and `kit.load` reads it when
+    it is filled in.
     """
-    judged = None
+    decisions = None
     if verdicts is not None:
-        judged = {v.ids for v in verdicts_of(verdicts) if v.judge != "code"}
+        decisions = {v.ids for v in verdicts_of(verdicts) if v.judge != "code"}
     rows = [
         {
             "task_id": t.id,
@@ -54,7 +59,7 @@ def label(
         for t in tasks
         for r in tasks.answers(t.id)
         for c in leaves(t.criteria)
-        if not c.by_code and (judged is None or (t.id, r.id, c.id) in judged)
+        if not c.by_code and (decisions is None or (t.id, r.id, c.id) in decisions)
     ]
     if not rows or n < 1:
         raise DataError(
@@ -65,16 +70,20 @@ def label(
     rng = random.Random(seed)
     if whole:
         prompts = list(dict.fromkeys(row["task_id"] for row in rows))
-        wanted = max(LEAST_PROMPTS, math.ceil(n * len(prompts) / len(rows)))
-        drawn = set(rng.sample(prompts, min(wanted, len(prompts))))
-        inclusion = len(drawn) / len(prompts)
-        rows = [row for row in rows if row["task_id"] in drawn]
+        size = max(LEAST_PROMPTS, math.ceil(n * len(prompts) / len(rows)))
+        sample = set(rng.sample(prompts, min(size, len(prompts))))
+        inclusion = len(sample) / len(prompts)
+        rows = [row for row in rows if row["task_id"] in sample]
     else:
         inclusion = min(n, len(rows)) / len(rows)
-        rows = [rows[i] for i in sorted(rng.sample(range(len(rows)), min(n, len(rows))))]
+        rows = [
+            rows[i] for i in sorted(rng.sample(range(len(rows)), min(n, len(rows))))
+        ]
     frame = pd.DataFrame(rows).assign(inclusion=inclusion, rater="", label="")
     # Most sets have criteria that are met or unmet only: then these columns are empty.
-    return frame.drop(columns=[k for k in ("levels", "points") if (frame[k] == "").all()])
+    return frame.drop(
+        columns=[k for k in ("levels", "points") if (frame[k] == "").all()]
+    )
 
 
 def save_labels(frame: pd.DataFrame, path: str | Path) -> Path:
@@ -86,7 +95,11 @@ def save_labels(frame: pd.DataFrame, path: str | Path) -> Path:
     path = Path(path)
     if path.exists():
         raise DataError(
-            "the file exists, and may hold labels", where=str(path), fix="give another name"
+            "the file exists, and may hold labels",
+            where=str(path),
+            fix="give another name",
         )
-    safe = frame.map(lambda x: f"'{x}" if isinstance(x, str) and x.startswith(FORMULA) else x)
+    safe = frame.map(
+        lambda x: f"'{x}" if isinstance(x, str) and x.startswith(FORMULA) else x
+    )
     return paths.write(path, safe.to_csv(index=False))

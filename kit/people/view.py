@@ -49,7 +49,9 @@ def _content(rows: list[Verdict | Grade], tasks: Any, labels: Any) -> dict[str, 
     frame = table(verdicts_of(rows), human=labels, tasks=tasks)
     if absent := set(frame.loc[frame["prompt"].isna(), "task"]):
         raise DataError(
-            f"there is no task {min(absent)!r}", where="view(tasks=)", fix="give the judged tasks"
+            f"there is no task {min(absent)!r}",
+            where="view(tasks=)",
+            fix="give the judged tasks",
         )
     scores = {g.ids: g.score for g in rows if isinstance(g, Grade)}
     contents: list[dict[str, Any]] = []
@@ -59,11 +61,19 @@ def _content(rows: list[Verdict | Grade], tasks: Any, labels: Any) -> dict[str, 
         criteria: dict[str, dict[str, Any]] = {}
         for row in of_task:
             row["reason"] = row["reason"] or ""
-            about = {"id": row["criterion"], "text": row["text"], "weight": row["weight"]}
+            about = {
+                "id": row["criterion"],
+                "text": row["text"],
+                "weight": row["weight"],
+            }
             criteria.setdefault(row["criterion"], about)
         places = {name: n for n, name in enumerate(criteria)}
         for name, part in group((row["response"], row) for row in of_task).items():
-            answer = {"task": len(contents), "id": name, "score": scores.get((task_id, name))}
+            answer = {
+                "task": len(contents),
+                "id": name,
+                "score": scores.get((task_id, name)),
+            }
             answer["text"] = part[0]["answer"]
             answer["source"] = part[0]["source"]
             answer["verdicts"] = [

@@ -31,7 +31,11 @@ HELD_OUT = ("heldout", "held-out", "test", "validation", "val", "dev", "eval")
 
 
 class Record(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="record"
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="record",
 ):
     """Base of all records: keyword arguments, no change after making, no unknown field."""
 
@@ -64,9 +68,9 @@ class Criterion(Record, kw_only=True, tag=False):
             raise DataError(
                 f"the weight is {self.weight}", where=where, fix="write a finite number"
             )
-        if (self.scale == "ordinal") != (len(self.levels) > 1) or (self.scale == "points") != (
-            self.points is not None
-        ):
+        if (self.scale == "ordinal") != (len(self.levels) > 1) or (
+            self.scale == "points"
+        ) != (self.points is not None):
             raise DataError(
                 "the scale does not fit levels or points",
                 where=where,
@@ -110,7 +114,9 @@ class Task(Record, kw_only=True, tag="task"):
             raise DataError("the prompt is empty", where=where)
         ids = [c.id for c in self.criteria]
         if twice := {i for i in ids if ids.count(i) > 1}:
-            raise DataError(f"criterion ids are not unique: {sorted(twice)}", where=where)
+            raise DataError(
+                f"criterion ids are not unique: {sorted(twice)}", where=where
+            )
         if self.split not in (*TRAIN, *HELD_OUT):
             raise DataError(
                 f"the split is {self.split!r}",
@@ -179,8 +185,12 @@ class Verdict(Record, kw_only=True, tag="verdict"):
         wanted = {"met": 1.0, "unmet": 0.0}.get(
             self.status, self.value if self.status == "level" else None
         )
-        if self.value not in (None, wanted) or (self.status == "level" and self.value is None):
-            raise DataError(f"the status is {self.status!r}, the value {self.value}", where=where)
+        if self.value not in (None, wanted) or (
+            self.status == "level" and self.value is None
+        ):
+            raise DataError(
+                f"the status is {self.status!r}, the value {self.value}", where=where
+            )
         if (self.status == "unknown") != (self.failure in FAILURES):
             raise DataError(
                 f"the failure is {self.failure!r}",

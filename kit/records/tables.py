@@ -17,7 +17,9 @@ VERDICT_COLUMNS = (
 )  # fmt: skip
 
 
-def table(records: Iterable[Any], *, human: Any = None, tasks: Any = None) -> pd.DataFrame:
+def table(
+    records: Iterable[Any], *, human: Any = None, tasks: Any = None
+) -> pd.DataFrame:
     """One row per verdict or grade. Unknown is NaN, never 0.
 
     human : people's labels (a TaskSet, or verdicts whose judge is "human" or "human:NAME"). Adds `human`,
@@ -35,7 +37,9 @@ def table(records: Iterable[Any], *, human: Any = None, tasks: Any = None) -> pd
 
 def _verdicts(rows: list[Verdict]) -> pd.DataFrame:
     data = [(*v.ids, *(getattr(v, name) for name in VERDICT_COLUMNS)) for v in rows]
-    return pd.DataFrame(data, columns=[*IDS, *VERDICT_COLUMNS]).astype({"value": float, "p": float})
+    return pd.DataFrame(data, columns=[*IDS, *VERDICT_COLUMNS]).astype(
+        {"value": float, "p": float}
+    )
 
 
 def _grades(rows: list[Grade]) -> pd.DataFrame:
@@ -61,7 +65,9 @@ def labels_of(human: Any) -> pd.DataFrame:
     NaN where every rater chose unknown, or where raters split evenly between met and unmet.
     """
     rows = [v for v in getattr(human, "verdicts", human) if v.judge.startswith("human")]
-    data = [(*v.ids, v.value, v.status != "level", v.meta.get("inclusion")) for v in rows]
+    data = [
+        (*v.ids, v.value, v.status != "level", v.meta.get("inclusion")) for v in rows
+    ]
     columns = [*IDS, "human", "binary", "inclusion"]
     frame = pd.DataFrame(data, columns=columns).astype({"human": float})
     labels = frame.groupby(IDS, as_index=False, sort=False).agg(
@@ -91,7 +97,9 @@ def _with_tasks(frame: pd.DataFrame, tasks: Any) -> pd.DataFrame:
     about = [(t.id, t.group or t.id, t.kind, t.conversation) for t in rows]
     answers = [(*r.ids, r.source, r.text) for r in getattr(tasks, "responses", ())]
     frame = frame.merge(
-        pd.DataFrame(about, columns=["task", "group", "kind", "prompt"]), how="left", on="task"
+        pd.DataFrame(about, columns=["task", "group", "kind", "prompt"]),
+        how="left",
+        on="task",
     ).merge(
         pd.DataFrame(answers, columns=["task", "response", "source", "answer"]),
         how="left",
@@ -118,7 +126,11 @@ class Results(dict[str, Any]):
         return "\n".join(f"{name}: {x}" for name, x in self.items())
 
     def _repr_html_(self) -> str:
-        return pd.Series({name: str(x) for name, x in self.items()}).to_frame("result").to_html()
+        return (
+            pd.Series({name: str(x) for name, x in self.items()})
+            .to_frame("result")
+            .to_html()
+        )
 
 
 def per_group(
@@ -153,7 +165,11 @@ def show(rows: Any, *columns: str, caption: str = "", limit: int = 40) -> Any:
     """
     if isinstance(rows, dict):
         rows = [{"name": name, "result": str(x)} for name, x in rows.items()]
-    frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame([_fields(r) for r in rows])
+    frame = (
+        rows
+        if isinstance(rows, pd.DataFrame)
+        else pd.DataFrame([_fields(r) for r in rows])
+    )
     frame = frame.reindex(columns=list(columns) or frame.columns).head(limit)
     return (
         frame.style.set_caption(caption)
@@ -164,7 +180,9 @@ def show(rows: Any, *columns: str, caption: str = "", limit: int = 40) -> Any:
 
 
 def _fields(record: Any) -> Any:
-    return msgspec.structs.asdict(record) if isinstance(record, msgspec.Struct) else record
+    return (
+        msgspec.structs.asdict(record) if isinstance(record, msgspec.Struct) else record
+    )
 
 
 def plain(value: Any) -> Any:

@@ -72,7 +72,11 @@ def aggregate(
 
 
 def _interval(verdict: Verdict, use: str) -> Interval:
-    x = verdict.p if use == "p" and verdict.is_known and verdict.p is not None else verdict.value
+    x = (
+        verdict.p
+        if use == "p" and verdict.is_known and verdict.p is not None
+        else verdict.value
+    )
     return (0.0, 1.0) if x is None else (x, x)
 
 
@@ -80,7 +84,8 @@ def _tree(criteria: Sequence[Criterion]) -> Mapping[str | None, Sequence[Criteri
     """Children by parent; None holds the top."""
     if not sum(abs(c.weight) for c in criteria) < math.inf:
         raise DataError(
-            "the weights have no finite sum", fix="only their ratios count: make them small"
+            "the weights have no finite sum",
+            fix="only their ratios count: make them small",
         )
     tree = group((c.parent, c) for c in criteria)
     order = [c.id for c in tree.get(None, ())]
@@ -89,7 +94,8 @@ def _tree(criteria: Sequence[Criterion]) -> Mapping[str | None, Sequence[Criteri
     if len(order) != len(criteria):
         orphans = sorted({c.id for c in criteria} - set(order))
         raise DataError(
-            f"no criterion at the top is above {orphans}", fix="correct the field parent"
+            f"no criterion at the top is above {orphans}",
+            fix="correct the field parent",
         )
     return tree
 
@@ -98,13 +104,20 @@ class Rubric:
     """A tree of criteria under one form of score."""
 
     def __init__(
-        self, tree: Mapping[str | None, Sequence[Criterion]], how: How, gate_to: float | None
+        self,
+        tree: Mapping[str | None, Sequence[Criterion]],
+        how: How,
+        gate_to: float | None,
     ):
         self.tree, self.how, self.gate_to = tree, how, gate_to
 
     def value(self, c: Criterion, values: Mapping[str, Interval]) -> Interval:
         """The value of a criterion: its verdict, or the score of what stands below it."""
-        return self.score(values, c.id) if c.id in self.tree else values.get(c.id, (0.0, 1.0))
+        return (
+            self.score(values, c.id)
+            if c.id in self.tree
+            else values.get(c.id, (0.0, 1.0))
+        )
 
     def score(self, values: Mapping[str, Interval], parent: str | None) -> Interval:
         """Low and high score of the criteria below `parent`."""
@@ -125,7 +138,9 @@ class Rubric:
         low, high = (low / scale, high / scale) if scale else (1.0, 1.0)
         for c, v_low, v_high in below:
             if c.required and self.gate_to is not None:
-                worst, best = (v_low, v_high) if c.weight >= 0 else (1 - v_high, 1 - v_low)
+                worst, best = (
+                    (v_low, v_high) if c.weight >= 0 else (1 - v_high, 1 - v_low)
+                )
                 # A fault is absent below PASS_AT, a good criterion is met from it on.
                 slack = 0.0 if c.weight >= 0 else -1e-9
                 low = min(low, self.gate_to) if worst + slack < PASS_AT else low

@@ -65,9 +65,13 @@ def parse(text: str) -> Answer:
         place = tag.end()
     claims |= _loose_claims(block[1][place:])
     if _TAG.search(_SNIPPET.sub("", block[1])):
-        return Answer(fault="a snippet tag is not closed, stands in another one, or has no id")
+        return Answer(
+            fault="a snippet tag is not closed, stands in another one, or has no id"
+        )
     if not claims or len(claims) > MAX_CLAIMS:
-        return Answer(fault=f"the answer has {len(claims)} claims; 1 to {MAX_CLAIMS} are read")
+        return Answer(
+            fault=f"the answer has {len(claims)} claims; 1 to {MAX_CLAIMS} are read"
+        )
     return Answer(tuple(claims))
 
 
@@ -104,7 +108,9 @@ def claim_criteria(task: Task, response: Response) -> tuple[Criterion, ...]:
             )
         for kind, text in texts.items():
             # The claim is the answer's text: quoted as JSON, so that it cannot pose as the rubric.
-            data = _quote({"claim": claim.text, **({"snippets": snippets} if snippets else {})})
+            data = _quote(
+                {"claim": claim.text, **({"snippets": snippets} if snippets else {})}
+            )
             levels = SUPPORT if kind == "support" else ()
             out.append(
                 Criterion(
@@ -120,7 +126,11 @@ def claim_criteria(task: Task, response: Response) -> tuple[Criterion, ...]:
 
 
 def _quote(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
+    return (
+        json.dumps(value, ensure_ascii=False)
+        .replace("<", "\\u003c")
+        .replace(">", "\\u003e")
+    )
 
 
 def f1(recall: float, precision: float) -> float:
@@ -153,7 +163,9 @@ def citation_part(
     worst, best = (_end(task, answer, values, end) for end in (0.0, 1.0))
     low, high = (f1_weight * e["f1"] + id_weight * e["ids"] for e in (worst, best))
     details = {k: worst[k] if worst[k] == best[k] else None for k in worst}
-    return Part(name=name, low=low, high=high, range=span, details={"fault": "", **details})
+    return Part(
+        name=name, low=low, high=high, range=span, details={"fault": "", **details}
+    )
 
 
 def _end(
@@ -174,7 +186,9 @@ def _end(
         real = set(claim.ids) & set(task.sources)
         # No judge is asked about ids that the task does not have: code has decided.
         recall = value(n, "support", end) if real else 0.0
-        precision = value(n, "relevant", end) * len(real) / len(claim.ids) if real else 0.0
+        precision = (
+            value(n, "relevant", end) * len(real) / len(claim.ids) if real else 0.0
+        )
         recalls.append(recall)
         precisions.append(precision)
         scores.append(f1(recall, precision))

@@ -95,7 +95,11 @@ class VerifierComponent(Component, frozen=True, kw_only=True):
         return msgspec.structs.replace(part, name=self.name)
 
 
-KINDS = {"rubric": RubricComponent, "citations": CitationComponent, "verifier": VerifierComponent}
+KINDS = {
+    "rubric": RubricComponent,
+    "citations": CitationComponent,
+    "verifier": VerifierComponent,
+}
 
 
 class Gate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -192,9 +196,13 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
 
     def limits(self, task: Task) -> tuple[float, float]:
         """The lowest and the highest reward that an answer to this task can earn."""
-        return self._limits(self._parts(task, Response(task_id=task.id, id="", text=""), []))
+        return self._limits(
+            self._parts(task, Response(task_id=task.id, id="", text=""), [])
+        )
 
-    def grade(self, task: Task, response: Response, verdicts: Iterable[Verdict]) -> Grade:
+    def grade(
+        self, task: Task, response: Response, verdicts: Iterable[Verdict]
+    ) -> Grade:
         """The reward of one answer. Verdicts on other answers are left out.
 
         score : None where nothing applies, or where too much is unknown; never 0 for unknown.
@@ -208,8 +216,14 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         shut = self.is_shut(response)
         if shut:
             # What the answer says is not looked at: each part is at its worst, and so is the sum.
-            parts = {c.name: _at_worst(parts[c.name], c.weight) for c in self.components}
-        low, high = (span[0], span[0]) if shut else self._total(parts, self.format.share(response))
+            parts = {
+                c.name: _at_worst(parts[c.name], c.weight) for c in self.components
+            }
+        low, high = (
+            (span[0], span[0])
+            if shut
+            else self._total(parts, self.format.share(response))
+        )
         applies = any(parts[c.name].applies and c.weight for c in self.components)
         score = pay(low, high, self.max_width * self.scale) if applies else None
         reason = "too much is unknown" if applies else "no component applies"
@@ -234,12 +248,16 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
                 "range": span,
                 "form_missing": shut,
                 "excluded": reason if score is None else None,
-                "intervals": {n: (p.low, p.high) for n, p in parts.items() if p.applies},
+                "intervals": {
+                    n: (p.low, p.high) for n, p in parts.items() if p.applies
+                },
                 "details": {n: p.details for n, p in parts.items()},
             },
         )
 
-    def _parts(self, task: Task, response: Response, verdicts: list[Verdict]) -> dict[str, Part]:
+    def _parts(
+        self, task: Task, response: Response, verdicts: list[Verdict]
+    ) -> dict[str, Part]:
         return {c.name: c.part(task, response, verdicts) for c in self.components}
 
     def _total(self, parts: Mapping[str, Part], share: float) -> tuple[float, float]:
@@ -265,7 +283,8 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
 
     def _limits(self, parts: Mapping[str, Part]) -> tuple[float, float]:
         wide = {
-            n: msgspec.structs.replace(p, low=p.range[0], high=p.range[1]) for n, p in parts.items()
+            n: msgspec.structs.replace(p, low=p.range[0], high=p.range[1])
+            for n, p in parts.items()
         }
         return self._total(wide, 0.0)[0], self._total(wide, 1.0)[1]
 
@@ -289,7 +308,13 @@ def static_sets() -> dict[str, tuple[Criterion, ...]]:
 def static_criteria(names: str | Iterable[str]) -> tuple[Criterion, ...]:
     """The criteria of the named sets ("all", one name, or several)."""
     sets = static_sets()
-    chosen = list(sets) if names == "all" else [names] if isinstance(names, str) else list(names)
+    chosen = (
+        list(sets)
+        if names == "all"
+        else [names]
+        if isinstance(names, str)
+        else list(names)
+    )
     check_names(chosen, sets, where="reward, field static")
     return tuple(c for n in chosen for c in sets[n])
 
@@ -313,14 +338,20 @@ def _fields(config: Any) -> tuple[dict[str, Any], str]:
     if (name := config.pop("preset", None)) is not None:
         if name not in presets():
             hint = nearest(name, presets())
-            raise DataError(f"{name!r} is neither a preset nor a file", where=where, fix=hint)
+            raise DataError(
+                f"{name!r} is neither a preset nor a file", where=where, fix=hint
+            )
         config = {"name": name, **presets()[name], **config}
     return config, where
 
 
 def _build(config: dict[str, Any], where: str) -> Composer:
     rows, weights = config.pop("components", ()), config.pop("weights", {})
-    only = {"instance_rubrics_only": True} if config.pop("instance_rubrics_only", False) else {}
+    only = (
+        {"instance_rubrics_only": True}
+        if config.pop("instance_rubrics_only", False)
+        else {}
+    )
     if not rows:
         raise DataError(
             "a reward needs components", where=where, fix="components: [{kind: rubric}]"
@@ -339,12 +370,16 @@ def _build(config: dict[str, Any], where: str) -> Composer:
         components.append(make(KINDS[kind], values, where=f"{where}, component {n}"))
     names = [c.name for c in components]
     if len(set(names)) < len(names):
-        raise DataError(f"components share a name: {names}", where=where, fix="give each a `name`")
+        raise DataError(
+            f"components share a name: {names}", where=where, fix="give each a `name`"
+        )
     # Every name is checked now: a slip in a config must not surface after hours of training.
     check_names(weights, names, where=f"{where}, field weights")
     for c in components:
         if isinstance(c, RubricComponent):
             static_criteria(c.static)
     composer = make(Composer, {**config, "components": []}, where=where)
-    check_names((g.component for g in composer.gates), names, where=f"{where}, field gates")
+    check_names(
+        (g.component for g in composer.gates), names, where=f"{where}, field gates"
+    )
     return msgspec.structs.replace(composer, components=tuple(components))

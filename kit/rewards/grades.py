@@ -35,7 +35,9 @@ class Grades(list[Grade]):
     def _repr_html_(self) -> str:
         from ..records.tables import show
 
-        return show(self.table(), caption=repr(self))._repr_html_() if self else repr(self)
+        return (
+            show(self.table(), caption=repr(self))._repr_html_() if self else repr(self)
+        )
 
 
 def grade(
@@ -67,14 +69,20 @@ def grade(
             composer.format.mode != "off"
         ):
             fix = "give responses="
-            raise DataError(f"reward {composer.name!r} reads the answers", where="grade", fix=fix)
+            raise DataError(
+                f"reward {composer.name!r} reads the answers", where="grade", fix=fix
+            )
         answers = [Response(task_id=t, id=r, text="") for t, r in of]
     for a in answers:
         if a.task_id not in by_id:
             raise DataError(
-                f"there is no task {a.task_id!r}", where=f"answer {a.id!r}", fix="give its task"
+                f"there is no task {a.task_id!r}",
+                where=f"answer {a.id!r}",
+                fix="give its task",
             )
-    return Grades(composer.grade(by_id[a.task_id], a, of.get(a.ids, ())) for a in answers)
+    return Grades(
+        composer.grade(by_id[a.task_id], a, of.get(a.ids, ())) for a in answers
+    )
 
 
 def _tasks(thing: Any) -> list[Task]:
@@ -122,10 +130,14 @@ def trivial(
     rows = frame.groupby("policy", sort=False)
     table = rows[["score", "low", "high"]].mean().rename(columns={"score": "reward"})
     # The mean of the known ones alone would hide the unknown ones, or show them as 0.
-    table.loc[table["high"] - table["low"] > composer.max_width * composer.scale, "reward"] = None
+    table.loc[
+        table["high"] - table["low"] > composer.max_width * composer.scale, "reward"
+    ] = None
     table = table.assign(
         tasks=rows.size(),
         unknown=rows.size() - rows["score"].count(),
         example=rows["example"].first(),
     )
-    return table.sort_values("reward", ascending=False, na_position="first").reset_index()
+    return table.sort_values(
+        "reward", ascending=False, na_position="first"
+    ).reset_index()

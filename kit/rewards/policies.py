@@ -94,7 +94,9 @@ def _with_citations(task: Task, words: dict[str, str]) -> dict[str, str]:
     }
     return {
         name: "<answer>"
-        + " ".join(f"<snippet id={i}>{_TAG.sub('', text)}</snippet>" for i, text in claims)
+        + " ".join(
+            f"<snippet id={i}>{_TAG.sub('', text)}</snippet>" for i, text in claims
+        )
         + "</answer>"
         for name, claims in claims_of.items()
     }

@@ -61,7 +61,8 @@ def numbers(
     bad = np.flatnonzero((x < low) | (x > high) | np.isinf(x))
     if len(bad):
         raise DataError(
-            f"{x[bad[0]]:g} is not in [{low:g}, {high:g}]", where=f"{name}, row {bad[0]}"
+            f"{x[bad[0]]:g} is not in [{low:g}, {high:g}]",
+            where=f"{name}, row {bad[0]}",
         )
     return x
 
@@ -78,7 +79,9 @@ def codes(cluster: Any, n: int) -> np.ndarray | None:
         raise DataError(f"there are {len(code)} clusters for {n} rows", where="cluster")
     if (code < 0).any():
         row = int(np.argmin(code))
-        raise DataError("a cluster is unknown", where=f"cluster, row {row}", fix="name it")
+        raise DataError(
+            "a cluster is unknown", where=f"cluster, row {row}", fix="name it"
+        )
     return code
 
 
@@ -125,10 +128,14 @@ def categories(
             )
         levels = sorted(every)
     elif strange := every - set(levels):
-        raise DataError(f"{strange} are not among the categories {list(levels)}", where="values")
+        raise DataError(
+            f"{strange} are not among the categories {list(levels)}", where="values"
+        )
     # code -1 (unknown) picks the last entry
     places = [[list(levels).index(v) for v in names[k]] + [np.nan] for k in columns]
-    read = [np.array(p, float)[as_codes[k][0]] for k, p in zip(columns, places, strict=True)]
+    read = [
+        np.array(p, float)[as_codes[k][0]] for k, p in zip(columns, places, strict=True)
+    ]
     return list(levels), read
 
 

@@ -51,7 +51,10 @@ def band(low: float, high: float, digits: int = 2) -> str:
         digits += 1
     scale = 10**digits
     # 1e-9: a limit such as .29 * 100 = 28.999999999999996 is not pushed one digit out
-    down, up = math.floor(low * scale + 1e-9) / scale, math.ceil(high * scale - 1e-9) / scale
+    down, up = (
+        math.floor(low * scale + 1e-9) / scale,
+        math.ceil(high * scale - 1e-9) / scale,
+    )
     return f"[{number(down, digits)}, {number(up, digits)}]"
 
 
@@ -173,13 +176,19 @@ def spread(psi: np.ndarray, group: np.ndarray | None) -> tuple[float, float, flo
     effect = 1 + alike * (size - 1)
     # the model is steady where clusters are few, the robust one right where the model is wrong
     model = square / (n - 1) * float(size @ effect)
-    return max(model, robust), max(effect.sum() ** 2 / float(effect @ effect) - 1, 1.0), worth
+    return (
+        max(model, robust),
+        max(effect.sum() ** 2 / float(effect @ effect) - 1, 1.0),
+        worth,
+    )
 
 
 def too_rare(outcome: np.ndarray, group: np.ndarray | None) -> str:
     """Why there is no interval: the rarest outcome lies in too few clusters. Else empty."""
     unit = np.arange(len(outcome)) if group is None else group
-    clusters_of = [np.count_nonzero(np.bincount(unit[outcome == v])) for v in np.unique(outcome)]
+    clusters_of = [
+        np.count_nonzero(np.bincount(unit[outcome == v])) for v in np.unique(outcome)
+    ]
     # one level only: the other lies in no cluster
     fewest = min(clusters_of) if len(clusters_of) > 1 else 0
     if fewest >= RARE:
@@ -208,10 +217,18 @@ def interval(
     """
     n, c = len(psi), None if group is None else int(group.max(initial=-1)) + 1
     out = Estimate(
-        value, n=n, n_clusters=c, method=method, missing=missing, level=level, scale=scale
+        value,
+        n=n,
+        n_clusters=c,
+        method=method,
+        missing=missing,
+        level=level,
+        scale=scale,
     )
     if n == 0 or math.isnan(value):
-        return replace(out, note="there are no known rows" if n == 0 else "it is undefined here")
+        return replace(
+            out, note="there are no known rows" if n == 0 else "it is undefined here"
+        )
     variance, df, worth = spread(psi, group)
     # one large cluster among small ones is one observation, whatever their number
     if worth < LEAST:
@@ -235,7 +252,9 @@ def interval(
     return replace(out, low=max(low, bounds[0]), high=min(high, bounds[1]), se=se)
 
 
-def _in_range(value: float, se: float, quantile: float, worth: float, bounds: Range) -> Range:
+def _in_range(
+    value: float, se: float, quantile: float, worth: float, bounds: Range
+) -> Range:
     """Wilson's limits on as many rows as would give this standard error."""
     wide = bounds[1] - bounds[0]
     share = min(max((value - bounds[0]) / wide, 0.0), 1.0)

@@ -30,7 +30,11 @@ class Pairs:
     def table(self) -> np.ndarray:
         """Counts (q, q): rows the judge, columns the human."""
         q = len(self.levels)
-        return np.bincount(self.judge * q + self.human, minlength=q * q).reshape(q, q).astype(float)
+        return (
+            np.bincount(self.judge * q + self.human, minlength=q * q)
+            .reshape(q, q)
+            .astype(float)
+        )
 
 
 def _pairs(
@@ -43,7 +47,9 @@ def _pairs(
     columns = {"judge": judge, "human": human}
     if threshold is not None:
         read = {k: numbers(v, k) for k, v in columns.items()}
-        columns = {k: np.where(np.isnan(x), None, x >= threshold) for k, x in read.items()}
+        columns = {
+            k: np.where(np.isnan(x), None, x >= threshold) for k, x in read.items()
+        }
     names, levels_of = as_codes(columns, levels)
     rows, group, missing = complete(dict(zip(columns, levels_of, strict=True)), cluster)
     return Pairs(names, rows[0].astype(int), rows[1].astype(int), group, missing)
@@ -178,7 +184,9 @@ def agreement_difference(
     0.5
     """
     if measure not in ("kappa", "accuracy"):
-        raise DataError(f"measure is {measure!r}", where="measure", fix='"kappa" or "accuracy"')
+        raise DataError(
+            f"measure is {measure!r}", where="measure", fix='"kappa" or "accuracy"'
+        )
     levels, columns = as_codes({"new": new, "old": old, "human": human})
     columns_of = dict(zip(("new", "old", "human"), columns, strict=True))
     (a, b, y), group, missing = complete(columns_of, cluster)
@@ -186,7 +194,9 @@ def agreement_difference(
         e = difference(a == y, b == y, cluster=group)
     else:
         w = np.eye(len(levels))
-        pairs = [Pairs(levels, x.astype(int), y.astype(int), group, missing) for x in (a, b)]
+        pairs = [
+            Pairs(levels, x.astype(int), y.astype(int), group, missing) for x in (a, b)
+        ]
         (value, psi), (second, less) = (_influence(p, w) for p in pairs)
         # a kappa has no range per row, so the rule of three asks for nothing more: scale 0
         e = interval(
@@ -232,7 +242,9 @@ class Agreement(Result):
     def __str__(self) -> str:
         import pandas as pd
 
-        counts = pd.DataFrame(self.confusion.astype(int), self.categories, self.categories)
+        counts = pd.DataFrame(
+            self.confusion.astype(int), self.categories, self.categories
+        )
         lines = [f"{k:<32}{e}" for k, e in self.measures().items()]
         lines += ["", counts.rename_axis("judge \\ human").to_string()]
         return "\n".join([*lines, self.note] if self.note else lines)
@@ -253,7 +265,12 @@ class Agreement(Result):
 
         subtitle = f"kappa {self.kappa}"
         return heat(
-            self.confusion, self.categories, title=title, subtitle=subtitle, x="human", y="judge"
+            self.confusion,
+            self.categories,
+            title=title,
+            subtitle=subtitle,
+            x="human",
+            y="judge",
         )
 
 
@@ -347,7 +364,10 @@ def _rogan_gladen(f: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
     if not gain > 0:  # no better than chance
         return math.nan, f
     value = (p + q0 - 1) / gain
-    psi = np.where(bare, f - p, 0) / bare.sum() - value * np.where(one, f - q1, 0) / one.sum()
+    psi = (
+        np.where(bare, f - p, 0) / bare.sum()
+        - value * np.where(one, f - q1, 0) / one.sum()
+    )
     psi += (1 - value) * np.where(two, 1 - f - q0, 0) / two.sum()
     return float(np.clip(value, 0, 1)), psi / gain
 
@@ -379,7 +399,10 @@ def corrected(
     .167 [.08, .30], n=1400
     """
     plain = weights is None and answer is None
-    columns = {"judge": numbers(judge, "judge", 0, 1), "human": numbers(human, "human", 0, 1)}
+    columns = {
+        "judge": numbers(judge, "judge", 0, 1),
+        "human": numbers(human, "human", 0, 1),
+    }
     f, y, missing = *columns.values(), 0
     if len(f) != len(y) or design not in ("random", "shifted"):
         raise DataError(
@@ -389,7 +412,9 @@ def corrected(
         )
     if design == "shifted":
         # here a row without a verdict says nothing; a row without a label is what is estimated
-        (f, y), cluster, missing = complete({"judge": f, "human": np.nan_to_num(y, nan=2)}, cluster)
+        (f, y), cluster, missing = complete(
+            {"judge": f, "human": np.nan_to_num(y, nan=2)}, cluster
+        )
         y[y == 2] = np.nan
     group, has = codes(cluster, len(f)), ~np.isnan(y)
     if design == "shifted" and not (plain and binary(y[has]) and not has.all()):
@@ -419,7 +444,9 @@ def corrected(
     else:
         value, psi = _by_regression(f, y, *_shares(len(f), group, weights, answer))
     bounds, ends = (UNIT, UNIT) if plain else (OPEN, None)
-    return interval(value, psi, group, method=method, bounds=bounds, ends=ends, missing=missing)
+    return interval(
+        value, psi, group, method=method, bounds=bounds, ends=ends, missing=missing
+    )
 
 
 @takes_table("judge", "human", "policy", "cluster")
@@ -444,7 +471,9 @@ def policy_difference(
     for name, sign in ((new, 1), (old, -1)):
         here = names == name
         if np.isfinite(y[here]).sum() < RARE:
-            raise DataError(f"policy {name!r} has fewer than {RARE} labels", where="human")
+            raise DataError(
+                f"policy {name!r} has fewer than {RARE} labels", where="human"
+            )
         row = np.ones(int(here.sum()))
         rate, moves = _by_regression(f[here], y[here], row, row)
         value, psi[here] = value + sign * rate, sign * moves

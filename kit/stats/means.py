@@ -88,7 +88,12 @@ def worst_and_best(
 
 @takes_table("new", "old", "cluster")
 def difference(
-    new: Any, old: Any, *, cluster: Any = None, bounds: Range = OPEN, level: float = 0.95
+    new: Any,
+    old: Any,
+    *,
+    cluster: Any = None,
+    bounds: Range = OPEN,
+    level: float = 0.95,
 ) -> Estimate:
     """The mean of new - old, paired by row, with its interval.
 
@@ -106,12 +111,20 @@ def difference(
         wide, ends = 1.0, BOTH
     both = np.append(a, b)
     in_unit = both.min(initial=0) >= 0 and both.max(initial=1) <= 1
-    more: dict[str, Any] = {"method": "paired difference", "missing": missing, "level": level}
+    more: dict[str, Any] = {
+        "method": "paired difference",
+        "missing": missing,
+        "level": level,
+    }
     more["scale"] = min(wide, 1.0 if in_unit else float(np.ptp(both)))
     value = float(d.mean()) if len(d) else math.nan
     psi = (d - value) / max(len(d), 1)
     e = interval(value, psi, group, bounds=(-wide, wide), ends=ends, **more)
-    return e if d.any() or not len(d) else replace(e, note=SAME)
+    if d.any() or not len(d) or e.note.startswith("too few"):
+        return e
+    # rows without spread show no error; what 3 in n rows may hide is left (rule of three)
+    room = e.scale * min(3 / (e.n if e.n_clusters is None else e.n_clusters), 1.0)
+    return replace(e, low=-room, high=room, note=SAME)
 
 
 @takes_table("values", "cluster")
@@ -167,7 +180,9 @@ def _area(score: np.ndarray, right: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 @takes_table("score", "correct", "against", "cluster")
-def auroc(score: Any, correct: Any, *, against: Any = None, cluster: Any = None) -> Estimate:
+def auroc(
+    score: Any, correct: Any, *, against: Any = None, cluster: Any = None
+) -> Estimate:
     """The chance that a right row scores above a wrong one; ties count half.
 
     score : (n,) numbers. correct : (n,) of 0 and 1. against : a second score (n,); then the result
@@ -176,7 +191,10 @@ def auroc(score: Any, correct: Any, *, against: Any = None, cluster: Any = None)
     >>> auroc([0.9, 0.8, 0.3, 0.2], [1, 1, 0, 0]).value
     1.0
     """
-    columns = {"score": numbers(score, "score"), "correct": numbers(correct, "correct", 0, 1)}
+    columns = {
+        "score": numbers(score, "score"),
+        "correct": numbers(correct, "correct", 0, 1),
+    }
     if against is not None:
         columns["against"] = numbers(against, "against")
     (s, y, *other), group, missing = complete(columns, cluster)
@@ -193,13 +211,17 @@ def auroc(score: Any, correct: Any, *, against: Any = None, cluster: Any = None)
     more: dict[str, Any] = {"outcome": y, "missing": missing}
     value, psi = _area(s, y)
     if not other:
-        return interval(value, psi, group, method="AUROC", bounds=UNIT, ends=UNIT, **more)
+        return interval(
+            value, psi, group, method="AUROC", bounds=UNIT, ends=UNIT, **more
+        )
     second, less = _area(other[0], y)
     more |= {"method": "change in AUROC", "bounds": BOTH, "scale": 0.0}
     return interval(value - second, psi - less, group, **more)
 
 
-def together(claims: Mapping[str, Estimate], level: float = 0.95) -> dict[str, Estimate]:
+def together(
+    claims: Mapping[str, Estimate], level: float = 0.95
+) -> dict[str, Estimate]:
     """The same estimates with wider intervals that hold all at once (Bonferroni).
 
     In at most one of twenty such families does an interval miss its value.
@@ -213,9 +235,16 @@ def together(claims: Mapping[str, Estimate], level: float = 0.95) -> dict[str, E
         df = max((e.n if e.n_clusters is None else e.n_clusters) - 1, 1)
         # the estimate's own half widths are stretched, so its shape stays
         wide = t_quantile(1 - (1 - level) / k, df) / t_quantile(e.level, df)
-        low, high = e.value - wide * (e.value - e.low), e.value + wide * (e.high - e.value)
+        low, high = (
+            e.value - wide * (e.value - e.low),
+            e.value + wide * (e.high - e.value),
+        )
         out[name] = replace(
-            e, low=low, high=high, method=f"{e.method}, adjusted for {k} looks", level=level
+            e,
+            low=low,
+            high=high,
+            method=f"{e.method}, adjusted for {k} looks",
+            level=level,
         )
     return out
 
@@ -231,11 +260,20 @@ def compare(
     >>> round(compare(scores, "base")["new"].value, 3)
     0.333
     """
-    names = [k for k in scores if k != baseline and not (isinstance(cluster, str) and k == cluster)]
+    names = [
+        k
+        for k in scores
+        if k != baseline and not (isinstance(cluster, str) and k == cluster)
+    ]
     if baseline not in scores:
-        raise DataError(f"there is no column {baseline!r}", where="baseline", fix=f"{names}")
+        raise DataError(
+            f"there is no column {baseline!r}", where="baseline", fix=f"{names}"
+        )
     group = scores[cluster] if isinstance(cluster, str) else cluster
-    each = {k: difference(scores[k], scores[baseline], cluster=group, level=level) for k in names}
+    each = {
+        k: difference(scores[k], scores[baseline], cluster=group, level=level)
+        for k in names
+    }
     return together(each, level)
 
 
@@ -299,11 +337,15 @@ def labels_needed(
     """
     if not (0 < rate < 1 and 0 <= q1 <= 1 and 0 <= q0 <= 1 and half_width > 0):
         raise DataError(
-            "a rate is out of range", where="labels_needed", fix="rates in (0, 1), half_width > 0"
+            "a rate is out of range",
+            where="labels_needed",
+            fix="rates in (0, 1), half_width > 0",
         )
     scale = (t_quantile(level, math.inf) / half_width) ** 2
     met = rate * q1 + (1 - rate) * (1 - q0)  # share of rows with the verdict "met"
-    right = np.array([rate * q1 / max(met, 1e-12), rate * (1 - q1) / max(1 - met, 1e-12)])
+    right = np.array(
+        [rate * q1 / max(met, 1e-12), rate * (1 - q1) / max(1 - met, 1e-12)]
+    )
     left = float(np.array([met, 1 - met]) @ (right * (1 - right)))
     alone = math.ceil(scale * rate * (1 - rate))
     return {"labels alone": alone, "with the judge": math.ceil(scale * left)}

@@ -33,7 +33,8 @@ def requirements(*extras: str) -> list[Any]:
     return [
         r
         for r in rows
-        if r.marker is None or any(r.marker.evaluate({"extra": e}) for e in ("", *extras))
+        if r.marker is None
+        or any(r.marker.evaluate({"extra": e}) for e in ("", *extras))
     ]
 
 
@@ -47,7 +48,9 @@ def missing(needs: Iterable[Any], installed: Mapping[str, str]) -> list[Any]:
     return [
         r
         for r in needs
-        if not r.specifier.contains(installed.get(_plain(r.name), "0"), prereleases=True)
+        if not r.specifier.contains(
+            installed.get(_plain(r.name), "0"), prereleases=True
+        )
         or _plain(r.name) not in installed
     ]
 
@@ -55,7 +58,9 @@ def missing(needs: Iterable[Any], installed: Mapping[str, str]) -> list[Any]:
 def loaded() -> set[str]:
     """The packages of which the running kernel has loaded a module."""
     owners = metadata.packages_distributions()
-    return {_plain(name) for module in list(sys.modules) for name in owners.get(module, ())}
+    return {
+        _plain(name) for module in list(sys.modules) for name in owners.get(module, ())
+    }
 
 
 def setup(gpu: bool | None = None) -> None:
@@ -63,13 +68,17 @@ def setup(gpu: bool | None = None) -> None:
     gpu = os.path.exists("/dev/nvidiactl") if gpu is None else gpu
     before, in_use = versions(), loaded()
     needs = missing(requirements("train", *(["gpu"] if gpu else [])), before)
-    alone = [r for r in needs if r.name.startswith("unsloth")]  # its own pins cannot be met here
+    alone = [
+        r for r in needs if r.name.startswith("unsloth")
+    ]  # its own pins cannot be met here
     others = [r for r in needs if r not in alone]
     free = {_plain(r.name) for r in needs}
     try:
         _pip(others, {n: v for n, v in before.items() if n not in free})
     except RuntimeError:  # not everything can stay: then only what is loaded, and torch
-        _pip(others, {n: v for n, v in before.items() if n in in_use | {*BUILDS} - free})
+        _pip(
+            others, {n: v for n, v in before.items() if n in in_use | {*BUILDS} - free}
+        )
     _pip(alone, {}, "--no-deps")
     importlib.invalidate_caches()
     after = versions()
@@ -88,11 +97,22 @@ def _pip(needs: list[Any], constraints: Mapping[str, str], *options: str) -> Non
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.writelines(f"{name}=={version}\n" for name, version in constraints.items())
         file.flush()
-        command = [sys.executable, "-m", "pip", "install", "-q", "-c", file.name, *options]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "-c",
+            file.name,
+            *options,
+        ]
         command += [f"{r.name}[{','.join(r.extras)}]{r.specifier}" for r in needs]
         pip = subprocess.run(command, capture_output=True, text=True)
     if pip.returncode:
-        raise RuntimeError(f"pip could not install what the kit needs:\n{pip.stderr[-3000:]}")
+        raise RuntimeError(
+            f"pip could not install what the kit needs:\n{pip.stderr[-3000:]}"
+        )
 
 
 def _plain(name: str) -> str:

@@ -44,7 +44,9 @@ def choose(dtype: str = "auto") -> Device:
 
     "auto" is bfloat16 where the hardware multiplies it, float16 on older GPUs (a T4), float32 on other CPUs.
     """
-    torch = import_torch() if has_nvidia() else None  # on a laptop this saves two seconds
+    torch = (
+        import_torch() if has_nvidia() else None
+    )  # on a laptop this saves two seconds
     if torch and torch.cuda.is_available():
         major, minor = torch.cuda.get_device_capability(0)
         kind, name = "cuda", torch.cuda.get_device_name(0)
@@ -57,7 +59,9 @@ def choose(dtype: str = "auto") -> Device:
     best = "bfloat16" if native else fallback
     if dtype not in ("auto", best):
         why = f"{dtype} was requested; auto would choose {best}, because {why}"
-    return Device(kind=kind, name=name, dtype=best if dtype == "auto" else dtype, why=why)
+    return Device(
+        kind=kind, name=name, dtype=best if dtype == "auto" else dtype, why=why
+    )
 
 
 def _cpu_has_bf16() -> bool:

@@ -42,7 +42,9 @@ def parse(text: str, *, where: str = "parameters cell") -> dict[str, Any]:
             default = out[line.targets[0].id] = ast.literal_eval(line.value)  # type: ignore
         except (ValueError, AttributeError):
             default = None
-        if type(default) not in TYPES:  # None has no type that a value could be checked against
+        if (
+            type(default) not in TYPES
+        ):  # None has no type that a value could be checked against
             raise DataError(
                 f"this line declares no parameter: {ast.unparse(line)}",
                 where=where,
@@ -76,12 +78,18 @@ def check(notebook: Path, values: Mapping[str, Any]) -> dict[str, Any]:
         # True is an int in Python; as a number of steps it is a mistake.
         mistake = isinstance(value, bool) and kind in (int, float)
         try:
-            out[name] = msgspec.convert(str(value) if mistake else value, kind, strict=False)
+            out[name] = msgspec.convert(
+                str(value) if mistake else value, kind, strict=False
+            )
         except msgspec.ValidationError as e:
             raise DataError(f"{name} = {value!r}: {e}", where=str(notebook)) from None
         if kind is float and not math.isfinite(out[name]):
-            raise DataError(f"{name} = {value!r} is not a finite number", where=str(notebook))
-        if name.endswith(PATH_NAMES) and value and ":" not in value:  # a colon: an address
+            raise DataError(
+                f"{name} = {value!r} is not a finite number", where=str(notebook)
+            )
+        if (
+            name.endswith(PATH_NAMES) and value and ":" not in value
+        ):  # a colon: an address
             out[name] = str(_existing(name, value))
     return out
 
@@ -91,4 +99,6 @@ def _existing(name: str, value: str) -> Path:
     for candidate in (Path(value).expanduser().absolute(), paths.data(value)):
         if candidate.exists():
             return candidate
-    raise MissingError("there is no such file or folder", where=f"parameter {name} = {value!r}")
+    raise MissingError(
+        "there is no such file or folder", where=f"parameter {name} = {value!r}"
+    )

@@ -35,11 +35,16 @@ def notebooks(*parts: str) -> Path:
 def _shipped(name: str, variable: str) -> Path:
     if variable and os.environ.get(variable):
         return Path(os.environ[variable]).expanduser()
-    for path in (ROOT / name, PACKAGE / f"_{name}"):  # a checkout, then an installed wheel
+    for path in (
+        ROOT / name,
+        PACKAGE / f"_{name}",
+    ):  # a checkout, then an installed wheel
         if path.is_dir():
             return path
     raise MissingError(
-        f"the {name} folder is missing", where=str(ROOT / name), fix="install from a checkout"
+        f"the {name} folder is missing",
+        where=str(ROOT / name),
+        fix="install from a checkout",
     )
 
 

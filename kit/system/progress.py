@@ -14,7 +14,9 @@ def headless() -> bool:
     return "ipykernel" not in sys.modules and not sys.stderr.isatty()
 
 
-def bar(iterable: Any = None, *, total: int | None = None, desc: str = "", **options: Any) -> Any:
+def bar(
+    iterable: Any = None, *, total: int | None = None, desc: str = "", **options: Any
+) -> Any:
     """A tqdm bar that appears after two seconds.
 
     >>> list(bar([1, 2], disable=True))

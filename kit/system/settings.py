@@ -29,7 +29,9 @@ def nearest(name: str, names: Iterable[str]) -> str:
     names = [str(n) for n in names]
     matches = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
     return (
-        f"did you mean {matches[0]!r}?" if matches else f"valid names: {', '.join(sorted(names))}"
+        f"did you mean {matches[0]!r}?"
+        if matches
+        else f"valid names: {', '.join(sorted(names))}"
     )
 
 
@@ -65,7 +67,9 @@ def load(path: str | Path) -> dict[str, Any]:
         raise MissingError("there is no such config file", where=str(path))
     values = parse(Path(path).read_text("utf-8"), str(path))
     if not isinstance(values, dict):
-        raise DataError("the config must be a mapping of names to values", where=str(path))
+        raise DataError(
+            "the config must be a mapping of names to values", where=str(path)
+        )
     return values
 
 
