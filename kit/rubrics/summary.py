@@ -31,7 +31,7 @@ class Summary:
     @property
     def coverage(self) -> float | None:
         """The share of (answer, criterion) pairs with a label; None without answers."""
-        pairs = self.answers["task"].map(self.tasks.set_index("task")["judged"]).sum()
+        pairs = self.answers["task"].map(self.tasks.set_index("task")["leaves"]).sum()
         return float(self.labels["human"].notna().sum() / pairs) if pairs else None
 
     def numbers(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def summarize(tasks: Any) -> Summary:
             criteria.append((t.id, c.id, *row))
     answers = [(*r.ids, r.source, len(r.text)) for r in whole.responses]
     return Summary(
-        tasks=_frame("task kind group split held_out criteria judged length", rows),
+        tasks=_frame("task kind group split held_out criteria leaves length", rows),
         criteria=_frame("task criterion weight scale required by_code check length", criteria),
         answers=_frame("task answer source length", answers),
         labels=labels_of(whole),

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -216,8 +217,6 @@ def test_a_judge_is_not_asked_where_code_decides():
 
 @pytest.mark.slow
 def test_a_hundred_thousand_rows_in_ten_seconds():
-    import time
-
     rows = [
         task(
             *(f"Names the river {n} and city {k} in one line" for k in range(5)),
@@ -226,6 +225,6 @@ def test_a_hundred_thousand_rows_in_ten_seconds():
         )
         for n in range(100_000)
     ]
-    start = time.perf_counter()
+    start = time.process_time()  # of this process: others may keep the machine busy
     assert lint(rows).faulty == 0
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
