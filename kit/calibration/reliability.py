@@ -391,7 +391,7 @@ def _largest(table: Any) -> Estimate:
     row = table.loc[gap.abs().idxmax()]
     # the gap has a sign here, so its limits are the accuracy's, moved and cut at 0
     sign = 1 if row["accuracy"] > row["conf"] else -1
-    low, high = sorted(max(0.0, sign * (row[k] - row["conf"])) for k in ("low", "high"))
+    low, high = sorted(np.maximum(0.0, sign * (row[["low", "high"]] - row["conf"])))
     return Estimate(
         float(gap.abs().max()),
         low,

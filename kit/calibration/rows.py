@@ -127,6 +127,6 @@ def put_in_bins(
 def _automatic(p: np.ndarray) -> int | str:
     # the first rows show whether confidences are a few stated percents
     values = len(np.unique(np.round(p[:100_000], 7)))
-    if values <= 64 and len(p) >= 5 * values:
+    if values <= 64 and len(p) >= 15 * values:
         return "distinct"
     return next(k for k, limit in ((5, 50), (10, 150), (15, np.inf)) if len(p) < limit)

@@ -285,10 +285,9 @@ def claim(
         return f"No difference in {noun}: {e.note} (n={e.n})."
     if not e.excludes(0):
         return f"No difference in {noun} is shown between {new} and {old}: {text}."
-    # the interval knows nothing of a kind of prompt that was not drawn
-    room = clearance(units) * e.scale
     side = "gain" if e.value > 0 else "loss"
-    if min(abs(e.low), abs(e.high)) <= room:
+    # the interval knows nothing of a kind of prompt that was not drawn
+    if min(abs(e.low), abs(e.high)) <= clearance(units) * e.scale:
         few = f"a collapse in 3 of {units} prompts may not have been drawn"
         return f"Too few prompts to show a {side} in {noun}: {text}; {few}."
     return f"A {side} in {noun} of {new} over {old}: {text}."

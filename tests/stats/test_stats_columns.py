@@ -145,7 +145,6 @@ REFUSALS = {
     ),
     "labels alone": stats.corrected([1] * 30, [1] * 20 + [None] * 10, design="random"),
     "the rarest outcome": stats.corrected([1] * 30, [1] * 20 + [None] * 10, design="shifted"),
-    "the same by construction": stats.difference([0.1, 0.2], [0.1, 0.2]),
 }
 
 

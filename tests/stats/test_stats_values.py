@@ -160,6 +160,11 @@ def test_claims(e: Estimate, start: str) -> None:
     assert e.sentence.startswith(start)
 
 
+def test_equal_columns_leave_room_for_three_in_n() -> None:
+    e = stats.difference([0.3] * 60, [0.3] * 60, cluster=list(range(30)) * 2)
+    assert (e.low, e.high) == (-0.1, 0.1) and "the same by construction" in e.note
+
+
 def test_worst_and_best() -> None:
     e = stats.worst_and_best([1, 1, 0, None], cluster=list("aabb"))
     assert [x.value for x in e.values()] == [0.5, 2 / 3, 0.75]
