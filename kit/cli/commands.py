@@ -31,7 +31,9 @@ def check() -> Output:
     )
 
 
-def demo(*only: str, profile: str = "cpu", out: Path | None = None, again: bool = False) -> Output:
+def demo(
+    *only: str, profile: str = "cpu", out: Path | None = None, again: bool = False
+) -> Output:
     """Run the notebooks headless, in order, and write one report.
 
     Finished notebooks are not run again.
@@ -50,9 +52,13 @@ def demo(*only: str, profile: str = "cpu", out: Path | None = None, again: bool 
         _echo(f"[{number} of {len(books)}] {book.stem}")
         # A notebook that compares runs reads those of this demo.
         here = {"runs_dir": str(base)} if "runs_dir" in parameters.read(book) else {}
-        folder = kit.runs.run(book, here, profile=profile, out=base, again=again, echo=_echo)
+        folder = kit.runs.run(
+            book, here, profile=profile, out=base, again=again, echo=_echo
+        )
         if kit.runs.load(folder).status != "done":
-            return Output(text=f"failed: {folder}", data={"failed": str(folder)}, code=1)
+            return Output(
+                text=f"failed: {folder}", data={"failed": str(folder)}, code=1
+            )
     return report(base)
 
 
@@ -93,21 +99,32 @@ def inspect(
     ledger : stored verdicts (default: in the kit's cache)
     """
     tasks = kit.load(file, format=format, fields=map)
-    asking = _asking(judge, model, base_url, ledger=ledger) if judge else {"judge": None}
+    asking = (
+        _asking(judge, model, base_url, ledger=ledger) if judge else {"judge": None}
+    )
     if draft:
         proposal = kit.draft(tasks, **asking)
         kit.save(draft, proposal)
-        return Output(text=str(proposal), data={"out": str(draft)}, next=f"read and edit {draft}")
+        return Output(
+            text=str(proposal), data={"out": str(draft)}, next=f"read and edit {draft}"
+        )
     findings = kit.lint(tasks, **asking)
     lines = [repr(tasks), str(kit.summarize(tasks)), str(findings)]
     if lint:
-        lines += [f"{f.severity}: {f.message} ({f.where or f.task_id})" for f in findings.findings]
+        lines += [
+            f"{f.severity}: {f.message} ({f.where or f.task_id})"
+            for f in findings.findings
+        ]
     if out:
         kit.save(out, tasks)
     errors = sum(f.severity == "error" for f in findings.findings)
     return Output(
         text="\n\n".join(lines),
-        data={"tasks": len(tasks.tasks), "findings": findings.findings, "errors": errors},
+        data={
+            "tasks": len(tasks.tasks),
+            "findings": findings.findings,
+            "errors": errors,
+        },
         next=f"kit judge {out or file} ANSWERS --judge endpoint:MODEL --estimate",
         code=int(lint and errors > 0),
     )
@@ -150,15 +167,26 @@ def judge(
     asking = _asking(judge, model, base_url, prompt, set, ledger)
     if estimate:
         forecast = kit.estimate(both, **asking)
-        return Output(text=str(forecast), data=forecast, next="the same command without --estimate")
+        return Output(
+            text=str(forecast),
+            data=forecast,
+            next="the same command without --estimate",
+        )
     budget = kit.Budget(calls=budget_calls, usd=budget_usd)
     verdicts = kit.judge(both, **asking, budget=budget, retry=retry)
     paths.write(out, "".join(f"{kit.records.canonical(v)}\n" for v in verdicts))
     scores = kit.grade(both, verdicts, reward=reward).table()["score"]
-    lines = [repr(verdicts), f"mean score {scores.mean():.3f} over {scores.notna().sum()} answers"]
-    lines += [verdicts.causes().to_string(index=False)] * any(not v.is_known for v in verdicts)
+    lines = [
+        repr(verdicts),
+        f"mean score {scores.mean():.3f} over {scores.notna().sum()} answers",
+    ]
+    lines += [verdicts.causes().to_string(index=False)] * any(
+        not v.is_known for v in verdicts
+    )
     lost = not any(v.is_known for v in verdicts)
-    view = f"kit view {out} --tasks {tasks}" + (f" --answers {answers}" if answers else "")
+    view = f"kit view {out} --tasks {tasks}" + (
+        f" --answers {answers}" if answers else ""
+    )
     return Output(
         text="\n".join(lines),
         data={"verdicts": len(verdicts), "out": str(out), "score": scores.mean()},
@@ -219,7 +247,9 @@ def tune(
     return Output(text="\n".join(lines), data=table, next=following)
 
 
-def agree(tasks: str, labels: str, verdicts: str, *, answers: str | None = None) -> Output:
+def agree(
+    tasks: str, labels: str, verdicts: str, *, answers: str | None = None
+) -> Output:
     """How far a judge agrees with people: overall, per criterion, with intervals.
 
     tasks, labels, verdicts : files; verdicts are what `kit judge` wrote
@@ -228,7 +258,9 @@ def agree(tasks: str, labels: str, verdicts: str, *, answers: str | None = None)
     report = kit.agreement_report(
         _joined(tasks, answers), kit.load(labels), kit.load(verdicts).verdicts
     )
-    return Output(text=str(report), data=report, next=f"kit rate {tasks} {labels} {verdicts}")
+    return Output(
+        text=str(report), data=report, next=f"kit rate {tasks} {labels} {verdicts}"
+    )
 
 
 def rate(
@@ -252,7 +284,9 @@ def rate(
         design=design,
         other=kit.load(other).verdicts if other else None,
     )
-    return Output(text=str(rates), data=rates, next=f"kit label {tasks} for narrower intervals")
+    return Output(
+        text=str(rates), data=rates, next=f"kit label {tasks} for narrower intervals"
+    )
 
 
 def label(
@@ -306,7 +340,10 @@ def view(
     """
     people = kit.load(labels) if labels else None
     path = kit.view(
-        kit.load(verdicts).verdicts, tasks=_joined(tasks, answers), labels=people, out=out
+        kit.load(verdicts).verdicts,
+        tasks=_joined(tasks, answers),
+        labels=people,
+        out=out,
     )
     return Output(text=f"page: {path}", data={"page": str(path)}, next=f"open {path}")
 
@@ -331,8 +368,14 @@ def calibrate(
     """
     import pandas as pd
 
-    frame = pd.read_csv(file) if file.suffix == ".csv" else pd.DataFrame(kit.runs.cells_of(file))
-    curve = kit.reliability(frame, confidence, correct, cluster=cluster, missing=missing)
+    frame = (
+        pd.read_csv(file)
+        if file.suffix == ".csv"
+        else pd.DataFrame(kit.runs.cells_of(file))
+    )
+    curve = kit.reliability(
+        frame, confidence, correct, cluster=cluster, missing=missing
+    )
     kit.plots.page(f"Calibration of {file.name}", [str(curve), curve.plot()], path=html)
     return Output(text=str(curve), data=curve, next=f"open {html}")
 
@@ -387,11 +430,17 @@ def run(
     out : folder of runs
     again : run from the start although it is finished
     """
-    folder = kit.runs.run(notebook, set, profile=profile, out=out, again=again, echo=_echo)
+    folder = kit.runs.run(
+        notebook, set, profile=profile, out=out, again=again, echo=_echo
+    )
     record = kit.runs.load(folder)
     return Output(
         text=f"{record.status}: {folder}",
-        data={"folder": str(folder), "status": record.status, "metrics": record.metrics},
+        data={
+            "folder": str(folder),
+            "status": record.status,
+            "metrics": record.metrics,
+        },
         next=f"kit report {folder}",
         code=int(record.status != "done"),
     )
@@ -419,14 +468,22 @@ def sweep(
     address : a Ray cluster, for example auto
     """
     if not (grid or file):
-        raise kit.DataError("the sweep has no cells", where="kit sweep", fix="--grid seed=0,1,2")
+        raise kit.DataError(
+            "the sweep has no cells", where="kit sweep", fix="--grid seed=0,1,2"
+        )
     cells = [
         {**row, **cell}
         for row in kit.runs.cells_of(file or {})
         for cell in kit.runs.cells_of(grid or {})
     ]
     table = kit.runs.sweep(
-        notebook, cells, profile=profile, out=out, jobs=jobs, address=address, echo=_echo
+        notebook,
+        cells,
+        profile=profile,
+        out=out,
+        jobs=jobs,
+        address=address,
+        echo=_echo,
     )
     folder = out or paths.runs() / f"sweep-{kit.runs.find_notebook(notebook).stem}"
     done = int((table["status"] == "done").sum())
@@ -445,7 +502,9 @@ def report(folder: Path | None = None, *, out: Path | None = None) -> Output:
     out : default: report.html in that folder
     """
     path = kit.runs.report(folder, out)
-    return Output(text=f"report: {path}", data=kit.runs.compare(folder), next=f"open {path}")
+    return Output(
+        text=f"report: {path}", data=kit.runs.compare(folder), next=f"open {path}"
+    )
 
 
 COMMANDS = (
@@ -463,7 +522,11 @@ def _packages() -> Iterator[tuple[str, str, str]]:
         pin = pins.get(name)
         if version == "not installed":
             needless = name in ("unsloth", "bitsandbytes") and not device.has_nvidia()
-            yield name, version, "" if needless else f"make setup, or setup-gpu for {name}"
+            yield (
+                name,
+                version,
+                "" if needless else f"make setup, or setup-gpu for {name}",
+            )
         elif pin and version.split("+")[0] != pin:
             yield name, f"{version} (the pin is {pin})", f"pip install {name}=={pin}"
         else:
@@ -475,10 +538,18 @@ def _machine() -> Iterator[tuple[str, str, str]]:
     yield "profile", f"{profile.name}: {profile.why}", ""
     yield "device", str(device.choose()), ""
     free = shutil.disk_usage(paths.home()).free / 2**30
-    yield "disk", f"{free:.0f} GiB free", "" if free > 3 else "free 3 GiB, or set KIT_HOME"
+    yield (
+        "disk",
+        f"{free:.0f} GiB free",
+        "" if free > 3 else "free 3 GiB, or set KIT_HOME",
+    )
     for name in ("recorded", "models"):
         cached = any((paths.home() / name).glob("*"))
-        yield f"download {name}", "cached" if cached else "missing", "" if cached else "kit fetch"
+        yield (
+            f"download {name}",
+            "cached" if cached else "missing",
+            "" if cached else "kit fetch",
+        )
 
 
 def _judges() -> Iterator[tuple[str, str, str]]:
@@ -487,8 +558,16 @@ def _judges() -> Iterator[tuple[str, str, str]]:
 
     model = catalog()["default"]
     warning = shutdown_warning(model)
-    yield "judge model", warning or model, "name another one with --model" if warning else ""
-    key = "set" if os.environ.get("OPENAI_API_KEY") else "not set; endpoint judges need it"
+    yield (
+        "judge model",
+        warning or model,
+        "name another one with --model" if warning else "",
+    )
+    key = (
+        "set"
+        if os.environ.get("OPENAI_API_KEY")
+        else "not set; endpoint judges need it"
+    )
     yield "OPENAI_API_KEY", key, ""
 
 

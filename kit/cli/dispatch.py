@@ -17,7 +17,9 @@ from ..errors import DataError, KitError, MissingError
 
 EPILOG = """exit codes: 0 done; 1 a notebook or lint failed; 2 bad input; 3 something is missing;
 4 a budget was reached; 5 the judge is down; 130 stopped. KIT_DEBUG=1 shows tracebacks."""
-ARGUMENT = re.compile(r"^(\w+(?:, \w+)*) : (.+?)(?=\n\w+(?:, \w+)* : |\n\n|\Z)", re.M | re.S)
+ARGUMENT = re.compile(
+    r"^(\w+(?:, \w+)*) : (.+?)(?=\n\w+(?:, \w+)* : |\n\n|\Z)", re.M | re.S
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +59,9 @@ def parser(commands: Sequence[Callable[..., Output]]) -> argparse.ArgumentParser
     return top
 
 
-def _add_options(sub: argparse.ArgumentParser, function: Callable[..., Output], doc: str) -> None:
+def _add_options(
+    sub: argparse.ArgumentParser, function: Callable[..., Output], doc: str
+) -> None:
     """An option for each parameter of a function."""
     hints = get_type_hints(function)
     texts = {
@@ -73,7 +77,11 @@ def _add_options(sub: argparse.ArgumentParser, function: Callable[..., Output], 
         if get_origin(kind) is Literal:
             options["choices"] = get_args(kind)
         elif get_origin(kind) is dict:
-            options |= {"action": _Pairs, "const": get_args(kind)[1], "metavar": "NAME=VALUE"}
+            options |= {
+                "action": _Pairs,
+                "const": get_args(kind)[1],
+                "metavar": "NAME=VALUE",
+            }
         elif kind is bool:
             options["action"] = "store_true"
         else:
@@ -94,7 +102,9 @@ def _add_options(sub: argparse.ArgumentParser, function: Callable[..., Output], 
 class _Pairs(argparse.Action):
     """NAME=VALUE, may be repeated. The type says how VALUE is read: a text, a YAML value, or a list with commas."""
 
-    def __call__(self, _: Any, namespace: Any, text: Any, flag: str | None = None) -> None:
+    def __call__(
+        self, _: Any, namespace: Any, text: Any, flag: str | None = None
+    ) -> None:
         from ..system.settings import parse
 
         # A text may name several: --map desc=text,qid=task_id
@@ -105,12 +115,16 @@ class _Pairs(argparse.Action):
             if not (name and sign):
                 raise DataError(f"{pair!r} is not NAME=VALUE", where=f"option {flag}")
             if self.const is not str:
-                value = parse(value if self.const is Any else f"[{value}]", f"option {flag}")
+                value = parse(
+                    value if self.const is Any else f"[{value}]", f"option {flag}"
+                )
             values[name] = value
         setattr(namespace, self.dest, values)
 
 
-def main(commands: Sequence[Callable[..., Output]], argv: Sequence[str] | None = None) -> int:
+def main(
+    commands: Sequence[Callable[..., Output]], argv: Sequence[str] | None = None
+) -> int:
     """Run one of the commands; returns its exit code. Errors come without a traceback."""
     try:
         options = vars(parser(commands).parse_args(argv))
@@ -133,10 +147,18 @@ def _print(output: Output, as_json: bool) -> None:
     if as_json:
         from ..records.tables import plain
 
-        data = output.data.to_dict("records") if hasattr(output.data, "to_dict") else output.data
+        data = (
+            output.data.to_dict("records")
+            if hasattr(output.data, "to_dict")
+            else output.data
+        )
         print(json.dumps(plain(data), indent=1, ensure_ascii=False))
     else:
-        print("\n".join(filter(None, [output.text, output.next and f"next: {output.next}"])))
+        print(
+            "\n".join(
+                filter(None, [output.text, output.next and f"next: {output.next}"])
+            )
+        )
     sys.stdout.flush()
 
 

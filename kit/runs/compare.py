@@ -25,7 +25,9 @@ def pairs(runs: Runs) -> list[tuple[Path, Run]]:
     return find(runs) if runs is None or isinstance(runs, (str, Path)) else list(runs)
 
 
-def differences(runs: Sequence[tuple[Path, Run]], *, but: Sequence[str] = ()) -> dict[Path, str]:
+def differences(
+    runs: Sequence[tuple[Path, Run]], *, but: Sequence[str] = ()
+) -> dict[Path, str]:
     """For each folder the parameters that set its run apart from others of its notebook: "seed=1, steps=20".
 
     but : parameters to leave out. Folders (`..._dir`) are where, not what, and are left out too.
@@ -38,7 +40,9 @@ def differences(runs: Sequence[tuple[Path, Run]], *, but: Sequence[str] = ()) ->
         folder: ", ".join(
             f"{name}={value}"
             for name, value in run.params.items()
-            if len(values[run.notebook, name]) > 1 and name not in but and not name.endswith("_dir")
+            if len(values[run.notebook, name]) > 1
+            and name not in but
+            and not name.endswith("_dir")
         )
         for folder, run in runs
     }
@@ -105,7 +109,9 @@ def over_seeds(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
     """
     rows = []
     frame = compare(runs, contains=contains)
-    for (notebook, metric, setting), group in frame.groupby(["notebook", "metric", "seedless"]):
+    for (notebook, metric, setting), group in frame.groupby(
+        ["notebook", "metric", "seedless"]
+    ):
         group = group.drop_duplicates("seed", keep="last")
         if len(group) < 2:
             continue

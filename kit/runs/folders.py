@@ -32,7 +32,13 @@ PACKAGES = (
     "torch", "transformers", "trl", "peft", "bitsandbytes", "unsloth", "openai", "plotly",
     "papermill", "numpy", "scipy", "pandas", "scikit-learn",
 )  # fmt: skip
-SHORT = ("python", "kit", "torch", "transformers", "trl")  # what a notebook's first line names
+SHORT = (
+    "python",
+    "kit",
+    "torch",
+    "transformers",
+    "trl",
+)  # what a notebook's first line names
 
 
 @dataclass(frozen=True)
@@ -66,14 +72,17 @@ def plan(book: Path, values: Mapping[str, Any], *, profile: str | None = None) -
     """Check the parameters of a notebook and name its run. Nothing starts with a wrong one."""
     full = parameters.check(book, values)
     if profile and values.get("profile") not in (None, "", profile):
-        raise DataError(f"two profiles: {profile}, {full['profile']}", where="--profile, --set")
+        raise DataError(
+            f"two profiles: {profile}, {full['profile']}", where="--profile, --set"
+        )
     chosen = profiles.resolve(profile or full.get("profile"))
     if "profile" in full:
         full["profile"] = chosen.name
     code = [
         cell["source"]
         for cell in parameters.cells(book)
-        if cell["cell_type"] == "code" and "parameters" not in cell["metadata"].get("tags", ())
+        if cell["cell_type"] == "code"
+        and "parameters" not in cell["metadata"].get("tags", ())
     ]
     files = {name: _digest(value) for name, value in full.items()}
     key = fingerprint([code, code_fingerprint(), chosen.name, full, files])
@@ -92,7 +101,11 @@ def code_fingerprint() -> str:
     """A fingerprint of the kit's code and shipped data. The cells of a sweep take that of its start."""
     if os.environ.get(CODE):
         return os.environ[CODE]
-    files = [*paths.PACKAGE.rglob("*.py"), *paths.PACKAGE.rglob("*.txt"), *paths.data().glob("*.*")]
+    files = [
+        *paths.PACKAGE.rglob("*.py"),
+        *paths.PACKAGE.rglob("*.txt"),
+        *paths.data().glob("*.*"),
+    ]
     digest = hashlib.sha256()
     for file in sorted(files):
         digest.update(file.name.encode() + file.read_bytes())
@@ -112,9 +125,19 @@ def versions() -> dict[str, str]:
 
 def commit() -> str | None:
     """The git commit of the checkout, with "+changes" where files differ from it."""
-    git = ["git", "-C", str(paths.ROOT), "describe", "--always", "--dirty=+changes", "--exclude=*"]
+    git = [
+        "git",
+        "-C",
+        str(paths.ROOT),
+        "describe",
+        "--always",
+        "--dirty=+changes",
+        "--exclude=*",
+    ]
     try:
-        return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(
+            git, capture_output=True, text=True, check=True
+        ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
 
@@ -129,7 +152,9 @@ def load(folder: str | Path) -> Run:
     """The record of a run. Its status is running, done, failed, or stopped (its process is gone)."""
     path = Path(folder) / RECORD
     if not path.is_file():
-        raise MissingError("no run is in this folder", where=str(folder), fix="kit run NOTEBOOK")
+        raise MissingError(
+            "no run is in this folder", where=str(folder), fix="kit run NOTEBOOK"
+        )
     try:
         row = msgspec.json.decode(path.read_bytes())
     except msgspec.DecodeError as e:
@@ -153,10 +178,16 @@ def find(folder: str | Path | None = None) -> list[tuple[Path, Run]]:
     """
     base = Path(folder or paths.runs()).expanduser().resolve()
     if not base.is_dir():
-        raise MissingError("there is no such folder", where=str(base), fix="kit run NOTEBOOK")
+        raise MissingError(
+            "there is no such folder", where=str(base), fix="kit run NOTEBOOK"
+        )
     out = []
-    for record in {p for pattern in ("", "*/", "*/*/") for p in base.glob(pattern + RECORD)}:
-        if (record.parents[1] / RECORD).is_file():  # part of a run, for example its training
+    for record in {
+        p for pattern in ("", "*/", "*/*/") for p in base.glob(pattern + RECORD)
+    }:
+        if (
+            record.parents[1] / RECORD
+        ).is_file():  # part of a run, for example its training
             continue
         try:
             run = load(record.parent)

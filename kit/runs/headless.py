@@ -91,7 +91,9 @@ def _clear(folder: Path) -> None:
 def _execute(plan: folders.Plan, folder: Path, echo: Echo) -> None:
     import papermill
 
-    logging.getLogger("papermill").setLevel(logging.ERROR)  # parameters were checked here
+    logging.getLogger("papermill").setLevel(
+        logging.ERROR
+    )  # parameters were checked here
     record = new_record(folder, plan.book.stem, plan.profile.name, plan.values)
     folders.save(folder, record)
     begin, error, status = time.monotonic(), "", "done"
@@ -112,22 +114,32 @@ def _execute(plan: folders.Plan, folder: Path, echo: Echo) -> None:
         except KeyboardInterrupt:
             error, status = "stopped by a signal", "stopped"
             raise
-        except Exception as e:  # a kernel that was killed: what it kept is in the folder
+        except (
+            Exception
+        ) as e:  # a kernel that was killed: what it kept is in the folder
             error, status = f"{type(e).__name__}: {e}", "failed"
         finally:
             log.write(f"{status} {error}\n")
             _close(folder, record, status, error, time.monotonic() - begin)
-    echo(f"{status} in {time.monotonic() - begin:.0f} s" + f": {error[:600]}" * bool(error))
+    echo(
+        f"{status} in {time.monotonic() - begin:.0f} s"
+        + f": {error[:600]}" * bool(error)
+    )
 
 
 def _close(folder: Path, record: Run, status: str, error: str, seconds: float) -> None:
     """Complete the record that the notebook wrote, or the runner's own where it wrote none."""
     run = folders.load(folder)
-    if status == "stopped" and run.status == "done":  # the signal came after the last cell
+    if (
+        status == "stopped" and run.status == "done"
+    ):  # the signal came after the last cell
         status, error = "done", ""
     meta = {**run.meta, "error": error}
     folders.save(
-        folder, msgspec.structs.replace(run, status=status, seconds=round(seconds, 2), meta=meta)
+        folder,
+        msgspec.structs.replace(
+            run, status=status, seconds=round(seconds, 2), meta=meta
+        ),
     )
 
 
@@ -147,17 +159,22 @@ def _engine(folder: Path, profile: str, log: Any, echo: Echo) -> str:
 
     class KitEngine(Engine):
         @classmethod
-        def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **_: Any) -> None:
+        def execute_managed_notebook(
+            cls, nb_man: Any, kernel_name: str, **_: Any
+        ) -> None:
             cells, begin, start = nb_man.nb.cells, time.monotonic(), nb_man.cell_start
             # papermill's own cell of parameters is none of the notebook's
             code = [
                 c
                 for c in cells
-                if c.cell_type == "code" and "injected-parameters" not in c.metadata["tags"]
+                if c.cell_type == "code"
+                and "injected-parameters" not in c.metadata["tags"]
             ]
             number, title = 0, "start"
 
-            def cell_start(cell: Any, cell_index: int | None = None, **more: Any) -> Any:
+            def cell_start(
+                cell: Any, cell_index: int | None = None, **more: Any
+            ) -> Any:
                 nonlocal number, title
                 if cell in code:
                     number += 1
@@ -171,7 +188,9 @@ def _engine(folder: Path, profile: str, log: Any, echo: Echo) -> str:
             with tempfile.TemporaryDirectory(prefix="kit-") as sockets:
                 # Sockets of this user, where the system has them: others can read TCP ports.
                 manager = (
-                    {"transport": "ipc", "ip": f"{sockets}/kernel"} if os.name == "posix" else {}
+                    {"transport": "ipc", "ip": f"{sockets}/kernel"}
+                    if os.name == "posix"
+                    else {}
                 )
                 client = PapermillNotebookClient(
                     nb_man,
@@ -249,7 +268,9 @@ def sweep(
     jobs : processes at once. address : a Ray cluster ("auto", "ray://HOST:PORT") that sees the same files.
     """
     book = folders.find_notebook(notebook)
-    base = Path(out).expanduser().resolve() if out else paths.runs() / f"sweep-{book.stem}"
+    base = (
+        Path(out).expanduser().resolve() if out else paths.runs() / f"sweep-{book.stem}"
+    )
     base.mkdir(parents=True, exist_ok=True)
     plans = [folders.plan(book, cell, profile=profile) for cell in cells]
     waiting = {i: p for i, p in enumerate(plans) if not folders.is_done(base / p.name)}
@@ -259,22 +280,40 @@ def sweep(
     ends = _on_ray(commands, address) if address else _processes(commands, jobs)
     begin = time.monotonic()
     for number, (index, code) in enumerate(ends, 1):
-        state = "done" if code == 0 else f"failed, see {base / plans[index].name / 'run.log'}"
+        state = (
+            "done"
+            if code == 0
+            else f"failed, see {base / plans[index].name / 'run.log'}"
+        )
         words = ", ".join(f"{k}={v}" for k, v in cells[index].items())
-        echo(f"[{number} of {len(waiting)}, {time.monotonic() - begin:.0f} s] {words}: {state}")
+        echo(
+            f"[{number} of {len(waiting)}, {time.monotonic() - begin:.0f} s] {words}: {state}"
+        )
     places = [base / p.name for p in plans]
-    frame = overview([(f, folders.load(f)) for f in places if (f / folders.RECORD).is_file()])
+    frame = overview(
+        [(f, folders.load(f)) for f in places if (f / folders.RECORD).is_file()]
+    )
     paths.write(base / "table.csv", frame.to_csv(index=False))
     return frame
 
 
 def _command(plan: folders.Plan, base: Path) -> list[str]:
     sets = [f"--set={name}={json.dumps(value)}" for name, value in plan.values.items()]
-    head = [sys.executable, "-m", "kit", "run", str(plan.book), "--profile", plan.profile.name]
+    head = [
+        sys.executable,
+        "-m",
+        "kit",
+        "run",
+        str(plan.book),
+        "--profile",
+        plan.profile.name,
+    ]
     return [*head, "--out", str(base), *sets]
 
 
-def _processes(commands: Mapping[int, list[str]], jobs: int) -> Iterator[tuple[int, int]]:
+def _processes(
+    commands: Mapping[int, list[str]], jobs: int
+) -> Iterator[tuple[int, int]]:
     """Run commands, `jobs` at once. Yields the number and the exit code of each one that ends."""
     env = {
         "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // max(jobs, 1))),
@@ -293,7 +332,9 @@ def _processes(commands: Mapping[int, list[str]], jobs: int) -> Iterator[tuple[i
                     stderr=subprocess.DEVNULL,
                     env=env,
                 )
-            for index in [i for i, process in running.items() if process.poll() is not None]:
+            for index in [
+                i for i, process in running.items() if process.poll() is not None
+            ]:
                 yield index, running.pop(index).returncode
             time.sleep(0.1)
     finally:  # the sweep was stopped: its cells stop readably
@@ -303,12 +344,16 @@ def _processes(commands: Mapping[int, list[str]], jobs: int) -> Iterator[tuple[i
             process.wait()
 
 
-def _on_ray(commands: Mapping[int, list[str]], address: str) -> Iterator[tuple[int, int]]:
+def _on_ray(
+    commands: Mapping[int, list[str]], address: str
+) -> Iterator[tuple[int, int]]:
     """The same on a Ray cluster: a task per command, as many at once as fit."""
     try:
         import ray
     except ImportError:
-        raise MissingError("Ray is not installed", fix="pip install 'ray[client]'") from None
+        raise MissingError(
+            "Ray is not installed", fix="pip install 'ray[client]'"
+        ) from None
 
     def execute(index: int, command: list[str]) -> tuple[int, int]:
         env = {**os.environ, PARENT: str(os.getpid())}

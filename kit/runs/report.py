@@ -32,7 +32,9 @@ def report(folder: str | Path | None = None, out: str | Path | None = None) -> P
     base = Path(folder or paths.runs()).expanduser().resolve()
     runs = pairs(base)
     if not runs:
-        raise DataError("there is no run to report", where=str(base), fix="kit run NOTEBOOK")
+        raise DataError(
+            "there is no run to report", where=str(base), fix="kit run NOTEBOOK"
+        )
     path = Path(out).expanduser().resolve() if out else base / "report.html"
     seeds = over_seeds(runs)
     blocks = [
@@ -41,7 +43,9 @@ def report(folder: str | Path | None = None, out: str | Path | None = None) -> P
         plots.Html("<h2>Runs</h2>"),
         _run_table(runs, path.parent),
         plots.Html("<h2>Caveats</h2>"),
-        plots.Html(f"<ul>{''.join(f'<li>{html.escape(c)}</li>' for c in caveats(runs))}</ul>"),
+        plots.Html(
+            f"<ul>{''.join(f'<li>{html.escape(c)}</li>' for c in caveats(runs))}</ul>"
+        ),
         *_details(runs),
     ]
     return plots.page("Rubric rewards: report", blocks, path=path)
@@ -60,10 +64,15 @@ def _headlines(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
         figures = {r["name"]: r for r in results if r["kind"] == "figure"}
         metrics = {name: m for name, m in run.metrics.items() if m.get("caption")}
         if not metrics:  # the author named no headline: the first two estimates
-            metrics = dict([(name, m) for name, m in run.metrics.items() if "low" in m][:2])
+            metrics = dict(
+                [(name, m) for name, m in run.metrics.items() if "low" in m][:2]
+            )
         yield plots.Html(f"<h2>{html.escape(book)}</h2>")
         for name, metric in metrics.items():
-            value, sentence = _text(metric), metric.get("caption") or metric.get("sentence") or ""
+            value, sentence = (
+                _text(metric),
+                metric.get("caption") or metric.get("sentence") or "",
+            )
             figure = None
             if name in figures:
                 figure = _figure(folder, figures[name])
@@ -87,13 +96,19 @@ def _text(metric: dict[str, Any]) -> str:
     if "low" in metric:
         return str(estimate_of(metric))
     value = metric["value"]
-    return number(value) if isinstance(value, float) else str("unknown" if value is None else value)
+    return (
+        number(value)
+        if isinstance(value, float)
+        else str("unknown" if value is None else value)
+    )
 
 
 def _figure(folder: Path, result: dict[str, Any]) -> Any:
     import plotly.io
 
-    return plotly.io.from_json((folder / result["file"]).read_text("utf-8"), skip_invalid=True)
+    return plotly.io.from_json(
+        (folder / result["file"]).read_text("utf-8"), skip_invalid=True
+    )
 
 
 def _comparisons(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
@@ -111,7 +126,9 @@ def _comparisons(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
         if len(means) > 1:
             rows = dict(zip(means["setting"], means["estimate"], strict=True))
         else:
-            points = group.drop_duplicates("setting", keep="last").sort_values(["seedless", "seed"])
+            points = group.drop_duplicates("setting", keep="last").sort_values(
+                ["seedless", "seed"]
+            )
             rows = {
                 p.setting or p.run: Estimate(p.value, p.low, p.high, n=int(p.n or 0))
                 for p in points.itertuples()
@@ -174,12 +191,20 @@ def caveats(runs: Pairs) -> list[str]:
         for name, m in run.metrics.items():
             units = m.get("n_clusters") or m.get("n")
             if m.get("missing"):
-                out.append(f"{run.notebook}, {name}: {m['missing']} unknown values are left out.")
+                out.append(
+                    f"{run.notebook}, {name}: {m['missing']} unknown values are left out."
+                )
             if "low" in m and m["low"] is None:
-                out.append(f"{run.notebook}, {name}: no interval. {m.get('note') or ''}".strip())
+                out.append(
+                    f"{run.notebook}, {name}: no interval. {m.get('note') or ''}".strip()
+                )
             elif "low" in m and units and units < FEW:
-                out.append(f"{run.notebook}, {name}: the interval rests on {units} clusters only.")
-    looks = sum(m.get("scale") is not None for _, run in runs for m in run.metrics.values())
+                out.append(
+                    f"{run.notebook}, {name}: the interval rests on {units} clusters only."
+                )
+    looks = sum(
+        m.get("scale") is not None for _, run in runs for m in run.metrics.values()
+    )
     if looks > 3:
         chance = f"about {0.05 * looks:.1f} of them would exclude 0 by chance"
         out.append(f"{looks} differences stand here. If nothing differed, {chance}.")

@@ -36,7 +36,9 @@ class Session:
     folder : where the run writes. profile : its name and why. params : all parameters by name.
     """
 
-    def __init__(self, folder: Path, record: Run, profile: profiles.Profile, lock: Any = None):
+    def __init__(
+        self, folder: Path, record: Run, profile: profiles.Profile, lock: Any = None
+    ):
         self.folder, self.profile, self.params = folder, profile, record.params
         self._record, self._lock = record, lock
         self._begin = time.monotonic()
@@ -63,11 +65,18 @@ class Session:
             for key, one in thing.items():
                 self.keep(f"{name}: {key}", one, caption)
         elif isinstance(thing, str):
-            self._results[name] = {"kind": "sentence", "text": thing, "caption": caption}
+            self._results[name] = {
+                "kind": "sentence",
+                "text": thing,
+                "caption": caption,
+            }
         elif thing is None or isinstance(thing, numbers.Real):
             # JSON has no infinity and no NaN: both are unknown
             finite = thing is not None and math.isfinite(thing)
-            self.metrics[name] = {"value": thing if finite else None, "caption": caption}
+            self.metrics[name] = {
+                "value": thing if finite else None,
+                "caption": caption,
+            }
         elif not self._keep_result(name, thing, caption):
             raise DataError(
                 f"a {type(thing).__name__} cannot be kept",
@@ -87,7 +96,11 @@ class Session:
         if table is not None:
             rows = table.to_json(orient="split", default_handler=str, index=False)
             self._store(name, "table", rows, caption)
-        draws = hasattr(thing, "plot") and table is not thing and not isinstance(thing, Estimate)
+        draws = (
+            hasattr(thing, "plot")
+            and table is not thing
+            and not isinstance(thing, Estimate)
+        )
         figure = thing.plot() if draws else thing
         picture = hasattr(figure, "to_plotly_json")
         if picture:
@@ -139,7 +152,9 @@ def start(notebook: str, params: Mapping[str, Any]) -> Session:
     params : the notebook's variables; those that its cell `parameters` declares are the run's parameters.
     The folder is the one that papermill and `kit run` use for the same parameters.
     """
-    if os.environ.get("KIT_RUN_DIR"):  # `kit run` checked the parameters and made the record
+    if os.environ.get(
+        "KIT_RUN_DIR"
+    ):  # `kit run` checked the parameters and made the record
         folder = Path(os.environ["KIT_RUN_DIR"])
         record = folders.load(folder)
         session = Session(folder, record, profiles.resolve(record.profile))
@@ -153,13 +168,20 @@ def _begin_here(notebook: str, params: Mapping[str, Any]) -> Session:
     """A session in Jupyter or plain papermill."""
     from filelock import FileLock, Timeout
 
-    candidates = (paths.notebooks(f"{notebook}.ipynb"), Path.cwd() / f"{notebook}.ipynb")
+    candidates = (
+        paths.notebooks(f"{notebook}.ipynb"),
+        Path.cwd() / f"{notebook}.ipynb",
+    )
     book = next((path for path in candidates if path.is_file()), None)
-    if book is None:  # a notebook that lies elsewhere: its plain variables are its parameters
+    if (
+        book is None
+    ):  # a notebook that lies elsewhere: its plain variables are its parameters
         values = {
             k: v
             for k, v in params.items()
-            if isinstance(v, LITERALS) and not k.startswith("_") and k not in ("In", "exit", "quit")
+            if isinstance(v, LITERALS)
+            and not k.startswith("_")
+            and k not in ("In", "exit", "quit")
         }
         profile = profiles.resolve(values.get("profile") or None)
         name = f"{notebook}-{fingerprint([folders.code_fingerprint(), profile.name, values])[:8]}"
@@ -169,7 +191,9 @@ def _begin_here(notebook: str, params: Mapping[str, Any]) -> Session:
         for k in names:  # YAML 1.1, which papermill reads, takes 1e-5 for a text
             if isinstance(params.get(k), str) and not isinstance(plan.values[k], str):
                 fix = f"write {plan.values[k]!r}, for a number like 1e-5 also 1.0e-5"
-                raise DataError(f"{k} is the text {params[k]!r}", where="parameters", fix=fix)
+                raise DataError(
+                    f"{k} is the text {params[k]!r}", where="parameters", fix=fix
+                )
         values, profile, name = plan.values, plan.profile, plan.name
     # Another kernel, or `kit run`, may be writing this run: then this session takes a folder beside it.
     for number in itertools.count(1):
@@ -178,7 +202,9 @@ def _begin_here(notebook: str, params: Mapping[str, Any]) -> Session:
         with suppress(Timeout):
             lock.acquire(timeout=0)
             break
-    return Session(folder, new_record(folder, notebook, profile.name, values), profile, lock)
+    return Session(
+        folder, new_record(folder, notebook, profile.name, values), profile, lock
+    )
 
 
 def _frame(thing: Any) -> Any:
@@ -200,7 +226,9 @@ def lock_of(folder: Path) -> Path:
     return path
 
 
-def new_record(folder: Path, notebook: str, profile: str, values: Mapping[str, Any]) -> Run:
+def new_record(
+    folder: Path, notebook: str, profile: str, values: Mapping[str, Any]
+) -> Run:
     """The record of a run that begins now."""
     return Run(
         id=folder.name,
