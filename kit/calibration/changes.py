@@ -36,7 +36,11 @@ def fit(
     if len(np.unique(correct)) < 2:
         raise DataError("right and wrong rows are needed", where="correct")
     if method == "isotonic":
-        return IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(conf, correct).predict
+        return (
+            IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
+            .fit(conf, correct)
+            .predict
+        )
 
     def columns(p: np.ndarray) -> np.ndarray:
         p = np.clip(np.asarray(p, float), EDGE, 1 - EDGE)
@@ -75,7 +79,10 @@ def recalibrate(
             where="cluster, folds",
             fix="fewer folds, or more clusters",
         )
-    out, splits = np.empty(len(x.conf)), GroupKFold(folds, shuffle=True, random_state=seed)
+    out, splits = (
+        np.empty(len(x.conf)),
+        GroupKFold(folds, shuffle=True, random_state=seed),
+    )
     for train, test in splits.split(x.conf, groups=group):
         out[test] = fit(x.conf[train], x.correct[train], method)(x.conf[test])
     return np.clip(out, 0, 1)
@@ -98,7 +105,9 @@ class Comparison(Result):
 
     def __str__(self) -> str:
         rows = [f"{k:<10}{e}" for k, e in self.changes.items()]
-        return "\n".join([self.sentence, *rows, f"Brier less the best constant's {self.constant}"])
+        return "\n".join(
+            [self.sentence, *rows, f"Brier less the best constant's {self.constant}"]
+        )
 
     def plot(self, *, title: str = "After less before") -> Any:
         """The changes with their intervals; 0 is dashed (plotly)."""
@@ -154,7 +163,8 @@ def compare(
             fix="pass the same prompts in the same order",
         )
     one, two = (
-        ece_of(v, put_in_bins(v.conf, **{"bins": 15, **binning}), seed=seed)[0] for v in (x, y)
+        ece_of(v, put_in_bins(v.conf, **{"bins": 15, **binning}), seed=seed)[0]
+        for v in (x, y)
     )
     e = _change(one.debiased, two.debiased)
     brier = difference(y.gap**2, x.gap**2, cluster=x.cluster, bounds=UNIT)
@@ -178,7 +188,8 @@ def _sentence(changes: dict[str, Estimate], constant: Estimate, margin: float) -
         f"accuracy is not shown to be preserved ({accuracy})": not (
             accuracy.low > -margin or accuracy.note == SAME
         ),
-        f"a constant may do as well (Brier differs by {constant})": not constant.high < 0,
+        f"a constant may do as well (Brier differs by {constant})": not constant.high
+        < 0,
         f"the Brier score got worse ({brier})": brier.low > 0,
         f"AUROC got worse ({area})": area is not None and area.high < 0,
     }

@@ -16,7 +16,9 @@ from .scores import brier, smece
 
 ROUND = 0.005  # a stated 100 % stands for 99.5 % and more
 APART = 0.1  # no line is drawn across so wide a stretch of confidences without rows
-POOL = 2000  # groups into which more clusters than twice this are pooled for random signs
+POOL = (
+    2000  # groups into which more clusters than twice this are pooled for random signs
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,7 +95,9 @@ def _errors(x: Rows, b: Bins, by: np.ndarray) -> np.ndarray:
     return np.sqrt(np.where(clusters > 1, spread, b.sums(x.conf * (1 - x.conf))))
 
 
-def ece_of(x: Rows, b: Bins, *, draws: int = 1000, seed: int = 0) -> tuple[ECE, np.ndarray]:
+def ece_of(
+    x: Rows, b: Bins, *, draws: int = 1000, seed: int = 0
+) -> tuple[ECE, np.ndarray]:
     """The error of one binning, and the null's sums (draws, k)."""
     from scipy import special
 
@@ -110,14 +114,19 @@ def ece_of(x: Rows, b: Bins, *, draws: int = 1000, seed: int = 0) -> tuple[ECE, 
     # where some gaps change sign from sample to sample, clusters that move all bins at once seem to
     # cancel; so the interval is no narrower than that of the mean gap
     shift = (x.gap - x.gap.mean()) / n
-    both = [interval(best, moves, x.cluster, method="debiased ECE") for moves in (psi, shift)]
+    both = [
+        interval(best, moves, x.cluster, method="debiased ECE")
+        for moves in (psi, shift)
+    ]
     e = replace(max(both, key=lambda e: np.nan_to_num(e.se)), missing=x.missing)
     # the sign of a gap near 0 is noise, which the influence does not know
     fold = t_quantile(e.level, math.inf) * math.sqrt(float((size * s) @ (size * s))) / n
     low = best - max(best - e.low, fold) - (value - best) / 2
     high = (best + value) / 2 + max(e.high - best, fold)
     sums = null_sums(x, b, by, draws, seed)
-    p_value = float((1 + (np.abs(sums).sum(1) / n >= value - 1e-12).sum()) / (draws + 1))
+    p_value = float(
+        (1 + (np.abs(sums).sum(1) / n >= value - 1e-12).sum()) / (draws + 1)
+    )
     null = float(np.sqrt(2 / math.pi * b.sums(x.conf * (1 - x.conf))).sum() / n)
     if not math.isnan(e.low):
         # a test that does not reject and an interval that excludes 0 would contradict each other
@@ -172,7 +181,12 @@ BINNINGS: dict[str, dict[str, Any]] = {
 
 @takes_table("conf", "correct", "cluster")
 def sensitivity(
-    conf: Any, correct: Any, *, cluster: Any = None, missing: str = "raise", seed: int = 0
+    conf: Any,
+    correct: Any,
+    *,
+    cluster: Any = None,
+    missing: str = "raise",
+    seed: int = 0,
 ) -> Any:
     """The error of the same rows under nine binnings: how much of the number is convention.
 
@@ -185,7 +199,9 @@ def sensitivity(
 
     x = check(conf, correct, cluster=cluster, missing=missing)
     bins = {name: put_in_bins(x.conf, **how) for name, how in BINNINGS.items()}
-    return Results({name: ece_of(x, b, draws=200, seed=seed)[0] for name, b in bins.items()})
+    return Results(
+        {name: ece_of(x, b, draws=200, seed=seed)[0] for name, b in bins.items()}
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -233,7 +249,11 @@ def logistic_test(
         c, left = len(by), len(x.conf) ** 2 / float(size @ size) - k
         inner = np.linalg.pinv((by - mid).T @ (by - mid) / max(c - 1, 1))
         distance = c * float(mid @ inner @ mid) * left / (k * (left + k - 1))
-        p_value = max(float(special.fdtrc(k, left, distance)), p_value) if left >= 2 else math.nan
+        p_value = (
+            max(float(special.fdtrc(k, left, distance)), p_value)
+            if left >= 2
+            else math.nan
+        )
     return LogisticTest(p_value, -float(step[1]) if k > 1 else 0.0)
 
 
@@ -247,7 +267,10 @@ def overconfidence(
     0.4
     """
     x = check(conf, correct, cluster=cluster, missing=missing)
-    e, method = difference(x.conf, x.correct, cluster=x.cluster, bounds=UNIT), "overconfidence"
+    e, method = (
+        difference(x.conf, x.correct, cluster=x.cluster, bounds=UNIT),
+        "overconfidence",
+    )
     return replace(e, method=method, noun=method, missing=x.missing)
 
 
@@ -295,7 +318,9 @@ class Reliability(Result):
             return f"Miscalibrated (p={number(p)}): {fault}; {error}."
         # a second test, so it must be surer
         if self.ece.p_value < 0.01:
-            return f"Miscalibrated in some bins (p={number(self.ece.p_value)}): {error}."
+            return (
+                f"Miscalibrated in some bins (p={number(self.ece.p_value)}): {error}."
+            )
         return f"No miscalibration is shown (p={number(p)}): {error}, gap {gap}."
 
     def __str__(self) -> str:
@@ -311,7 +336,9 @@ class Reliability(Result):
         return "\n".join(map(str, rows))
 
     def _repr_html_(self) -> str:
-        return super()._repr_html_() + self.bins.to_html(index=False, float_format="%.3f")
+        return super()._repr_html_() + self.bins.to_html(
+            index=False, float_format="%.3f"
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

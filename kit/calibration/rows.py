@@ -11,9 +11,7 @@ import numpy as np
 from ..errors import DataError
 from ..stats.columns import complete, numbers
 
-NEAR = (
-    1e-7  # a confidence this near to i/K lies on that edge, so float32 and .1 * 3 count as written
-)
+NEAR = 1e-7  # a confidence this near to i/K lies on that edge, so float32 and .1 * 3 count as written
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,9 @@ class Rows:
         return self.correct - self.conf
 
 
-def check(conf: Any, correct: Any = None, *, cluster: Any = None, missing: str = "raise") -> Rows:
+def check(
+    conf: Any, correct: Any = None, *, cluster: Any = None, missing: str = "raise"
+) -> Rows:
     """Read the columns; DataError names the first row that is no probability or no outcome.
 
     missing : "raise" makes an unknown value an error too; "count" leaves the row out and counts it.
@@ -40,11 +40,15 @@ def check(conf: Any, correct: Any = None, *, cluster: Any = None, missing: str =
     if isinstance(conf, Rows):
         return conf
     if missing not in ("raise", "count"):
-        raise DataError(f"missing is {missing!r}", where="missing", fix='"raise" or "count"')
+        raise DataError(
+            f"missing is {missing!r}", where="missing", fix='"raise" or "count"'
+        )
     p, y = numbers(conf, "conf"), numbers(correct, "correct")
     columns, group, left_out = complete({"conf": p, "correct": y}, cluster)
     unknown = np.isnan(p) | np.isnan(y)
-    bad = ~((p >= 0) & (p <= 1) & ((y == 0) | (y == 1))) & ~(unknown & (missing == "count"))
+    bad = ~((p >= 0) & (p <= 1) & ((y == 0) | (y == 1))) & ~(
+        unknown & (missing == "count")
+    )
     if bad.any():
         row = int(np.argmax(bad))
         raise DataError(
@@ -94,34 +98,53 @@ def put_in_bins(
     last, whatever side is closed.
     """
     if closed not in ("right", "left"):
-        raise DataError(f"closed is {closed!r}", where="closed", fix='"right" or "left"')
+        raise DataError(
+            f"closed is {closed!r}", where="closed", fix='"right" or "left"'
+        )
     if bins == "auto":
         bins = 15 if equal_mass else _automatic(p)
     if edges is not None:
         limits = np.asarray(edges, float)
         if (np.diff(limits) <= 0).any() or p.min() < limits[0] or p.max() > limits[-1]:
             raise DataError("edges must rise and hold every confidence", where="edges")
-        at = np.searchsorted(limits, p, side="left" if closed == "right" else "right") - 1
+        at = (
+            np.searchsorted(limits, p, side="left" if closed == "right" else "right")
+            - 1
+        )
         words = f"{len(limits) - 1} {closed}-closed bins, edges as given"
     elif bins == "distinct":
         values, at = np.unique(np.round(p, 7), return_inverse=True)
-        return Bins(at, values, values, f"one bin per distinct confidence ({len(values)})")
+        return Bins(
+            at, values, values, f"one bin per distinct confidence ({len(values)})"
+        )
     elif not isinstance(bins, int) or not 1 <= bins <= 10_000:
-        raise DataError(f"bins is {bins!r}", where="bins", fix='"auto", "distinct" or 1 to 10000')
+        raise DataError(
+            f"bins is {bins!r}", where="bins", fix='"auto", "distinct" or 1 to 10000'
+        )
     elif equal_mass:
         # a confidence goes where the middle of its rows lies, so equal ones stay together
         values, same, count = np.unique(p, return_inverse=True, return_counts=True)
         at = ((np.cumsum(count) - count / 2) / len(p) * bins).astype(int)
-        limits = np.append([values[at >= i].min(initial=1.0) for i in range(bins)], p.max())
-        at, words = at[same], f"{bins} bins of about equal mass, equal confidences together"
+        limits = np.append(
+            [values[at >= i].min(initial=1.0) for i in range(bins)], p.max()
+        )
+        at, words = (
+            at[same],
+            f"{bins} bins of about equal mass, equal confidences together",
+        )
     else:
         low_side = np.floor(p * bins + NEAR * bins)
         at = low_side if closed == "left" else np.ceil(p * bins - NEAR * bins) - 1
-        limits, words = np.arange(bins + 1) / bins, f"{bins} equal-width {closed}-closed bins"
+        limits, words = (
+            np.arange(bins + 1) / bins,
+            f"{bins} equal-width {closed}-closed bins",
+        )
     at = np.clip(at, 0, len(limits) - 2).astype(int)
     # empty bins have no gap, and a model has a gap only where it speaks
     filled = np.bincount(at, minlength=len(limits) - 1) > 0
-    return Bins((np.cumsum(filled) - 1)[at], limits[:-1][filled], limits[1:][filled], words)
+    return Bins(
+        (np.cumsum(filled) - 1)[at], limits[:-1][filled], limits[1:][filled], words
+    )
 
 
 def _automatic(p: np.ndarray) -> int | str:

@@ -121,12 +121,16 @@ def smece(conf: Any, correct: Any = None, *, missing: str = "raise") -> float:
     right = at - left
     gap = np.bincount(left, x.gap * (1 - right), NODES + 1)
     gap += np.bincount(left + 1, x.gap * right, NODES + 1)
-    gap[[0, -1]] *= 2  # half of a kernel at the border lies outside and is mirrored back
+    gap[[0, -1]] *= (
+        2  # half of a kernel at the border lies outside and is mirrored back
+    )
     waves = fft.dct(gap / len(at), type=1)
     k = np.arange(NODES + 1)
 
     def excess(width: float) -> float:
-        smooth = np.abs(fft.idct(waves * np.exp(-0.5 * (np.pi * k * width) ** 2), type=1))
+        smooth = np.abs(
+            fft.idct(waves * np.exp(-0.5 * (np.pi * k * width) ** 2), type=1)
+        )
         return float(smooth.sum() - (smooth[0] + smooth[-1]) / 2 - width)
 
     # the error falls as the kernel widens, so they meet once
@@ -165,7 +169,9 @@ class RiskCoverage(Result):
             "random order": [self.random] * len(self.curve),
         }
         y_title = "errors among them"
-        return lines(columns, "share answered", title=title, subtitle=str(self), y_title=y_title)
+        return lines(
+            columns, "share answered", title=title, subtitle=str(self), y_title=y_title
+        )
 
 
 @takes_table("conf", "correct", "cluster")
@@ -193,16 +199,22 @@ def risk_coverage(
     risk_of, weight, less = (np.bincount(at[order], v) / count for v in (risk, *later))
     psi = (risk_of[at] - value + (1 - x.correct) * weight[at] - less[at]) / n
     psi -= psi.mean()
-    area = interval(value, psi, x.cluster, method="AURC", bounds=UNIT, missing=x.missing)
+    area = interval(
+        value, psi, x.cluster, method="AURC", bounds=UNIT, missing=x.missing
+    )
     # a threshold takes all rows of a value or none, so the curve has a point for each value
     last = np.cumsum(count) - 1
-    curve = pd.DataFrame({"threshold": -falling, "coverage": rank[last] / n, "risk": risk[last]})
+    curve = pd.DataFrame(
+        {"threshold": -falling, "coverage": rank[last] / n, "risk": risk[last]}
+    )
     best = np.cumsum(np.sort(1 - x.correct)) / rank
     return RiskCoverage(curve, area, float(best.mean()), float(1 - x.correct.mean()))
 
 
 @takes_table("conf", "correct", "cluster")
-def abstain_below(conf: Any, correct: Any, *, risk: float, cluster: Any = None) -> float:
+def abstain_below(
+    conf: Any, correct: Any, *, risk: float, cluster: Any = None
+) -> float:
     """The lowest threshold that keeps wrong answers below `risk` of all answers, or infinity.
 
     It holds on average for new clusters (conformal risk control, Angelopoulos et al. 2024).

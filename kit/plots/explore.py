@@ -26,10 +26,14 @@ def explore(thing: Any, **options: Any) -> Any:
     for part, explorer in EXPLORERS.items():
         if hasattr(thing, part):
             return explorer(thing, **options)
-    raise DataError(f"there is no explorer of a {type(thing).__name__}", where="explore")
+    raise DataError(
+        f"there is no explorer of a {type(thing).__name__}", where="explore"
+    )
 
 
-def _interact(draw: Callable[..., Any], controls: Mapping[str, Mapping[str, Any]]) -> Any:
+def _interact(
+    draw: Callable[..., Any], controls: Mapping[str, Mapping[str, Any]]
+) -> Any:
     """Show `draw(**values)` under its controls, anew whenever one moves.
 
     controls : argument -> {"options": [...]} (a menu), {"value": "..."} (a text), {"value": number,
@@ -37,7 +41,10 @@ def _interact(draw: Callable[..., Any], controls: Mapping[str, Mapping[str, Any]
     """
     if progress.headless():
         # an Output widget without a front end can make a runner wait for ever
-        first = {k: c.get("value", next(iter(c.get("options", [0])))) for k, c in controls.items()}
+        first = {
+            k: c.get("value", next(iter(c.get("options", [0]))))
+            for k, c in controls.items()
+        }
         return draw(**first)
     import ipywidgets as w
     from IPython.display import display
@@ -51,7 +58,9 @@ def _interact(draw: Callable[..., Any], controls: Mapping[str, Mapping[str, Any]
         elif isinstance(c["value"], str):
             widgets[name] = w.Text(description=name[:16], continuous_update=False, **c)
         else:
-            widgets[name] = w.FloatSlider(description=name[:16], continuous_update=False, **c)
+            widgets[name] = w.FloatSlider(
+                description=name[:16], continuous_update=False, **c
+            )
     out = w.interactive_output(lambda **values: display(draw(**values)), widgets)
     # controls wrap onto new lines on a phone
     row = w.HBox(list(widgets.values()), layout=w.Layout(flex_flow="row wrap"))
@@ -63,7 +72,10 @@ def _browse(tasks: Any) -> Any:
     names = [t.id for t in tasks.tasks]
 
     def draw(task: str, words: str) -> Html:
-        texts = {t.id: f"{t.prompt} {' '.join(c.text for c in t.criteria)}" for t in tasks.tasks}
+        texts = {
+            t.id: f"{t.prompt} {' '.join(c.text for c in t.criteria)}"
+            for t in tasks.tasks
+        }
         hits = [name for name in names if words.lower() in texts[name].lower()]
         choice = task if task in hits else next(iter(hits), None)
         if choice is None:
@@ -88,7 +100,9 @@ def _task_html(tasks: Any, place: int) -> str:
     for r in tasks.responses:
         if r.task_id == task.id:
             name = html.escape(f"{r.id} {r.source or ''}")
-            parts.append(f"<details><summary>{name}</summary><p>{_lines(r.text)}</p></details>")
+            parts.append(
+                f"<details><summary>{name}</summary><p>{_lines(r.text)}</p></details>"
+            )
     return "".join(parts)
 
 
@@ -99,7 +113,9 @@ def _lines(text: str) -> str:
 def _bins(report: Any) -> Any:
     """A reliability diagram with another number of bins."""
     numbers = ["auto", 5, 8, 10, 15, 20, 30]
-    return _interact(lambda bins: report.in_bins(bins=bins).plot(), {"bins": {"options": numbers}})
+    return _interact(
+        lambda bins: report.in_bins(bins=bins).plot(), {"bins": {"options": numbers}}
+    )
 
 
 def _weights(task: Any, *, verdicts: Sequence[Any]) -> Any:
@@ -111,20 +127,30 @@ def _weights(task: Any, *, verdicts: Sequence[Any]) -> Any:
         for name in dict.fromkeys(v.response_id for v in verdicts):
             # an unknown verdict counts neither way
             usable = [v for v in verdicts if v.response_id == name and v.is_known]
-            usable = [v for v in usable if v.task_id == task.id and v.criterion_id in weights]
+            usable = [
+                v for v in usable if v.task_id == task.id and v.criterion_id in weights
+            ]
             top = sum(max(weights[v.criterion_id], 0) for v in usable)
             if top:
-                scores[name] = sum(weights[v.criterion_id] * v.value for v in usable) / top
+                scores[name] = (
+                    sum(weights[v.criterion_id] * v.value for v in usable) / top
+                )
         return bars(scores, title="Score of each answer", x="score")
 
-    limits = {"min": -2.0, "max": max(2.0, *(c.weight for c in task.criteria)), "step": 0.1}
+    limits = {
+        "min": -2.0,
+        "max": max(2.0, *(c.weight for c in task.criteria)),
+        "step": 0.1,
+    }
     controls = {c.id: {"value": c.weight, **limits} for c in task.criteria}
     return _interact(draw, controls) if names else draw()
 
 
 def _views(thing: Any) -> Any:
     """The views that a thing offers."""
-    return _interact(lambda view: thing.views()[view](), {"view": {"options": list(thing.views())}})
+    return _interact(
+        lambda view: thing.views()[view](), {"view": {"options": list(thing.views())}}
+    )
 
 
 def _training(folder: Path, *, seconds: float = 5) -> Any:
@@ -132,17 +158,26 @@ def _training(folder: Path, *, seconds: float = 5) -> Any:
     path = folder / "steps.jsonl"
 
     def steps() -> list[dict[str, Any]]:
-        whole = path.read_text("utf-8").rpartition("\n")[0]  # the last line may be half written
+        whole = path.read_text("utf-8").rpartition("\n")[
+            0
+        ]  # the last line may be half written
         return [json.loads(line) for line in whole.splitlines()]
 
     if not path.is_file():
-        raise MissingError("there are no steps yet", where=str(path), fix="wait for the first step")
-    columns = [k for k, v in (steps() or [{}])[-1].items() if isinstance(v, (int, float))]
+        raise MissingError(
+            "there are no steps yet", where=str(path), fix="wait for the first step"
+        )
+    columns = [
+        k for k, v in (steps() or [{}])[-1].items() if isinstance(v, (int, float))
+    ]
     names = sorted(set(columns) - {"step"}, key=lambda k: k != "reward") or ["reward"]
 
     def draw(column: str, clock: int) -> Any:
         rows = steps()
-        series = {"step": [r.get("step") for r in rows], column: [r.get(column) for r in rows]}
+        series = {
+            "step": [r.get("step") for r in rows],
+            column: [r.get(column) for r in rows],
+        }
         return lines(series, "step", title=f"{column}, {len(rows)} steps", smooth=5)
 
     clock = {"interval": int(1000 * seconds)}

@@ -62,7 +62,12 @@ def theme(
         plot_bgcolor="rgba(0,0,0,0)",
         height=height + 18 * len(head),
         margin={"l": 10, "r": 14, "t": 24 + 22 * len(head), "b": 10},
-        legend={"orientation": "h", "yref": "container", "y": 0.01, "yanchor": "bottom"},
+        legend={
+            "orientation": "h",
+            "yref": "container",
+            "y": 0.01,
+            "yanchor": "bottom",
+        },
         hoverlabel={"align": "left"},
         meta={"rows": [dict(row) for row in rows]},
     )
@@ -72,7 +77,9 @@ def theme(
     return fig.update_xaxes(title=safe(x), **grid).update_yaxes(title=safe(y), **grid)
 
 
-def ends(values: Sequence[float], low: Sequence[float], high: Sequence[float]) -> dict[str, Any]:
+def ends(
+    values: Sequence[float], low: Sequence[float], high: Sequence[float]
+) -> dict[str, Any]:
     """Error bars from limits; an unknown limit (NaN) has none."""
     up = [h - v for v, h in zip(values, high, strict=True)]
     down = [v - b for v, b in zip(values, low, strict=True)]
@@ -96,7 +103,9 @@ def forest(
 
     items = {str(k): getattr(e, "estimate", e) for k, e in rows.items()}
     values = [e.value for e in items.values()]
-    limits = ends(values, [e.low for e in items.values()], [e.high for e in items.values()])
+    limits = ends(
+        values, [e.low for e in items.values()], [e.high for e in items.values()]
+    )
     # plotly puts two rows of the same name on one line
     names = _short_names(items)
     fig = go.Figure().add_scatter(
@@ -124,7 +133,9 @@ def forest(
     )
 
 
-def _short_names(names: Sequence[str] | Mapping[str, Any], limit: int = 26) -> list[str]:
+def _short_names(
+    names: Sequence[str] | Mapping[str, Any], limit: int = 26
+) -> list[str]:
     """Names for an axis; two that are equal when cut stay apart."""
     out: list[str] = []
     for name in names:
@@ -157,9 +168,14 @@ def bars(
         lengths = [items[name].get(part) for name in names]
         fig.add_bar(x=lengths, y=labels, name=safe(part, 30), orientation="h")
     numbers = [
-        {"name": name, **{p or "value": items[name].get(p) for p in parts}} for name in names
+        {"name": name, **{p or "value": items[name].get(p) for p in parts}}
+        for name in names
     ]
-    more = {"yaxis_autorange": "reversed", "yaxis_type": "category", "barmode": "relative"}
+    more = {
+        "yaxis_autorange": "reversed",
+        "yaxis_type": "category",
+        "barmode": "relative",
+    }
     more["showlegend"] = len(parts) > 1
     return theme(
         fig,
@@ -199,7 +215,9 @@ def lines(
         frame, x = frame.drop(columns=x), frame[x]
     at = list(range(len(frame)) if x is None else x)
     fig = go.Figure()
-    for (name, column), color in zip(frame.items(), _colors(len(frame.columns)), strict=True):
+    for (name, column), color in zip(
+        frame.items(), _colors(len(frame.columns)), strict=True
+    ):
         y = pd.to_numeric(column, errors="coerce").astype(float)
         if smooth > 1:
             fig.add_scatter(
@@ -225,7 +243,9 @@ def lines(
         group = "one" if stack else None
         few = "lines+markers" if len(at) < 30 and not stack else "lines"
         label = safe(name, 30)
-        fig.add_scatter(x=at, y=list(y), mode=few, name=label, stackgroup=group, line_color=color)
+        fig.add_scatter(
+            x=at, y=list(y), mode=few, name=label, stackgroup=group, line_color=color
+        )
     numbers = frame.assign(**{x_title or "x": at}).to_dict("records")
     several = len(frame.columns) > 1
     return theme(
@@ -261,12 +281,16 @@ def heat(
     share = counts / counts.sum(0, keepdims=True).clip(min=1)
     # dark enough at 0 for white counts on it
     look = {"colorscale": [[0, "#5f8fb5"], [1, "#004a75"]], "zmin": 0}
-    fig = go.Figure().add_heatmap(z=share, x=labels, y=labels, zmax=1, showscale=False, **look)
+    fig = go.Figure().add_heatmap(
+        z=share, x=labels, y=labels, zmax=1, showscale=False, **look
+    )
     fig.update_traces(
         text=counts, texttemplate="%{text:.0f}", textfont={"size": 15, "color": "white"}
     )
     rows = zip(names, counts, strict=True)
-    numbers = [{y or "row": a, **dict(zip(map(str, names), c, strict=True))} for a, c in rows]
+    numbers = [
+        {y or "row": a, **dict(zip(map(str, names), c, strict=True))} for a, c in rows
+    ]
     return theme(
         fig,
         title=title,
@@ -291,7 +315,13 @@ def reliability_figure(
     """
     from plotly import graph_objects as go
 
-    diagonal = {"x0": 0, "y0": 0, "x1": 1, "y1": 1, "line": {"dash": "dash", "color": GREY}}
+    diagonal = {
+        "x0": 0,
+        "y0": 0,
+        "x1": 1,
+        "y1": 1,
+        "line": {"dash": "dash", "color": GREY},
+    }
     fig, numbers = go.Figure().add_shape(type="line", **diagonal), []
     for (name, r), color in zip(series.items(), _colors(len(series)), strict=True):
         bins = r.bins
@@ -299,7 +329,12 @@ def reliability_figure(
         if len(series) == 1:
             middle = (bins["band_low"] + bins["band_high"]) / 2
             limits = ends(middle, bins["band_low"], bins["band_high"])
-            band = {**limits, "thickness": 9, "width": 0, "color": "rgba(128,128,128,.35)"}
+            band = {
+                **limits,
+                "thickness": 9,
+                "width": 0,
+                "color": "rgba(128,128,128,.35)",
+            }
             fig.add_scatter(
                 x=bins["conf"],
                 y=middle,
@@ -324,7 +359,10 @@ def reliability_figure(
             y=bins["accuracy"],
             mode="markers",
             marker={"size": area, "color": color},
-            error_y={**ends(bins["accuracy"], bins["low"], bins["high"]), "color": color},
+            error_y={
+                **ends(bins["accuracy"], bins["low"], bins["high"]),
+                "color": color,
+            },
             hovertext=[_bin_text(b) for b in bins.itertuples()],
             hoverinfo="text",
             name=f"{safe(name, 20)} bins".strip(),
@@ -367,4 +405,6 @@ def plot(result: Any, **options: Any) -> Any:
         return lines(result, **options)
     elif hasattr(result, "plot"):
         return result.plot(**options)
-    raise DataError(f"there is no figure of a {type(result).__name__}", where="kit.plot")
+    raise DataError(
+        f"there is no figure of a {type(result).__name__}", where="kit.plot"
+    )

@@ -69,7 +69,9 @@ def page(title: str, blocks: Iterable[Any], *, path: str | Path) -> Path:
         from plotly.offline import get_plotlyjs
 
         script = get_plotlyjs()
-    groups = [list(g) for _, g in itertools.groupby(items, key=lambda b: b.card is not None)]
+    groups = [
+        list(g) for _, g in itertools.groupby(items, key=lambda b: b.card is not None)
+    ]
     # escaping is on for all that the template prints; only bodies built here are marked safe
     environment = jinja2.Environment(autoescape=True, trim_blocks=True)
     template = environment.from_string(TEMPLATE.read_text("utf-8"))
@@ -109,28 +111,40 @@ def small_forest(rows: Mapping[str, Any], *, zero: float | None = None) -> Svg:
     rows : name -> estimate (value, low, high), or something with `.estimate`.
     """
     items = [(str(name), getattr(e, "estimate", e)) for name, e in rows.items()]
-    points = [v for _, e in items for v in (e.value, e.low, e.high) if not math.isnan(v)]
+    points = [
+        v for _, e in items for v in (e.value, e.low, e.high) if not math.isnan(v)
+    ]
     points += [] if zero is None else [zero]
     low, high = min(points, default=0.0), max(points, default=1.0)
     place = _scale(low, high, 8, 312)
     parts = []
     if zero is not None:
-        parts.append(_stroke([(place(zero), 0), (place(zero), 40 * len(items))], GRID_LINE))
+        parts.append(
+            _stroke([(place(zero), 0), (place(zero), 40 * len(items))], GRID_LINE)
+        )
     for i, (name, e) in enumerate(items):
         y, limits = 40 * i + 30, [v for v in (e.low, e.high) if not math.isnan(v)]
         text = f"{safe(name, 20)}: {safe(e)}"
-        parts.append(f'<text x="8" y="{y - 12}" font-size="12" fill="currentColor">{text}</text>')
+        parts.append(
+            f'<text x="8" y="{y - 12}" font-size="12" fill="currentColor">{text}</text>'
+        )
         parts.append(_stroke([(place(v), y) for v in limits], COLORS[0]))
         if not math.isnan(e.value):
-            parts.append(f'<circle cx="{place(e.value):.1f}" cy="{y}" r="4" fill="{COLORS[0]}"/>')
+            parts.append(
+                f'<circle cx="{place(e.value):.1f}" cy="{y}" r="4" fill="{COLORS[0]}"/>'
+            )
     return _svg(parts, 40 * len(items) + 4)
 
 
 def small_lines(series: Mapping[str, Sequence[float]], *, height: int = 90) -> Svg:
     """Series as lines in a static SVG, with first and last values as text; NaN is left out."""
-    points = {str(k): [(i, v) for i, v in enumerate(ys) if v == v] for k, ys in series.items()}
+    points = {
+        str(k): [(i, v) for i, v in enumerate(ys) if v == v] for k, ys in series.items()
+    }
     values = [v for line in points.values() for _, v in line]
-    across = _scale(0, max((i for line in points.values() for i, _ in line), default=1), 8, 312)
+    across = _scale(
+        0, max((i for line in points.values() for i, _ in line), default=1), 8, 312
+    )
     up, parts = _scale(min(values, default=0), max(values, default=1), height, 24), []
     for n, (name, line) in enumerate(points.items()):
         color = COLORS[n % len(COLORS)]
@@ -138,7 +152,9 @@ def small_lines(series: Mapping[str, Sequence[float]], *, height: int = 90) -> S
         label = safe(f"{name}: {ends}", 52)
         y = height + 18 + 16 * n
         parts.append(_stroke([(across(i), up(v)) for i, v in line], color))
-        parts.append(f'<text x="8" y="{y}" font-size="12" fill="{color}">{label}</text>')
+        parts.append(
+            f'<text x="8" y="{y}" font-size="12" fill="{color}">{label}</text>'
+        )
     return _svg(parts, height + 24 + 16 * len(points))
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-
 from kit import calibration, stats
 
 LIMITS = {"ece": 1.0, "report": 1.5, "compare": 2.0}  # seconds at a million rows

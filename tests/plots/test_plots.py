@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-
 from kit import calibration, plots, stats
 from kit.errors import DataError, MissingError
 from kit.records import Criterion, Response, Task, Verdict

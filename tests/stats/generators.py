@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import ndtr
-
 from kit import calibration, stats
+from scipy.special import ndtr
 
 
 @dataclass(frozen=True)
