@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+
 from kit import calibration, stats
 
 LIMITS = {"ece": 1.0, "report": 1.5, "compare": 2.0}  # seconds at a million rows

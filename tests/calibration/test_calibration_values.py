@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from kit import calibration as c
 
 DATA = Path(__file__).resolve().parents[2] / "../shared/data/biorlhf"

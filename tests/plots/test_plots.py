@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+
 from kit import calibration, plots, stats
 from kit.errors import DataError, MissingError
 from kit.records import Criterion, Response, Task, Verdict

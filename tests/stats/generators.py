@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from kit import calibration, stats
 from scipy.special import ndtr
+
+from kit import calibration, stats
 
 
 @dataclass(frozen=True)

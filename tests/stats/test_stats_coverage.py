@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from kit import calibration, stats
 
 sys.path.insert(0, str(Path(__file__).parent))

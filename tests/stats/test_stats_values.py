@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+
 from kit import stats
 from kit.errors import DataError
 from kit.stats import Estimate, band, number
