@@ -35,9 +35,10 @@ FORMULAS = [
     ("rlvr", verdicts(n1=1.0), 0.5),
     ("refiner", verdicts(), 10 * (0.8 * 1 + 0.2 * 1)),
     ("refiner", verdicts(claims=0.0), 10 * 0.8),
-    ("refiner", verdicts(n1=1.0), 10 * 0.2),
-    ("refiner_additive", verdicts(), 10 * (1 + 0.2)),
-    ("refiner_additive", verdicts(static=1.0), 10 * (1 - len(STATIC) + 0.2)),
+    ("refiner", verdicts(n1=1.0), 10 * (0.8 * (1 + len(STATIC)) / (2 + len(STATIC)) + 0.2)),
+    ("refiner", verdicts(p1=0.0, n1=1.0, static=1.0, claims=0.0), 0.0),
+    ("refiner_additive", verdicts(), 10.0),
+    ("refiner_additive", verdicts(static=1.0), 10 * (2 / (2 + len(STATIC)) + 0.2)),
     ("refiner_published", verdicts(), 10 * (1 + 0.2)),
     ("refiner_published", verdicts(p1=0.0, claims=0.0), 10 * (1 - 1 / (2 + len(STATIC)))),
     ("refiner_published", verdicts(p1=0.0, n1=1.0, static=1.0), 10 * 0.2),
@@ -126,6 +127,12 @@ def test_every_preset_has_limits_that_hold(name):
     for rows in (verdicts(), verdicts(0.0, 1.0, 1.0, 0.0), verdicts(0.5)):
         g = composer.grade(TASK, answer(), rows)
         assert low - 1e-9 <= g.score_low <= g.score_high <= high + 1e-9
+
+
+def test_the_refiners_rewards_lie_between_0_and_10():
+    for preset in ("refiner", "refiner_additive"):
+        limits = Composer.from_config(preset).limits(TASK)
+        assert limits == pytest.approx((0.0, 10.0))
 
 
 FORMLESS = ["", "It rains.", f"{CITED} And so on.", "<answer>.</answer>"]
