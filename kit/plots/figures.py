@@ -46,6 +46,7 @@ def theme(
     head = [f"<b>{safe(part)}</b>" for part in textwrap.wrap(title, 44)]
     head += [f"<sub>{safe(part)}</sub>" for part in textwrap.wrap(subtitle, 60)]
     fig.update_layout(
+        # plotly's own templates bring a white or a dark ground
         template="none",
         colorway=COLORS,
         font={"color": GREY, "size": 12},
@@ -58,6 +59,7 @@ def theme(
         },
         title_yanchor="top",
         title_pad_t=14,
+        # transparent: the page or notebook behind decides on dark or light
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         height=height + 18 * len(head),
@@ -69,6 +71,7 @@ def theme(
             "yanchor": "bottom",
         },
         hoverlabel={"align": "left"},
+        # the text alternative travels with the figure, also through JSON
         meta={"rows": [dict(row) for row in rows]},
     )
     # last, so that a caller may override the look
@@ -117,6 +120,7 @@ def forest(
         hovertext=[f"{safe(k)}<br>{safe(e)}" for k, e in items.items()],
         hoverinfo="text",
     )
+    # a reader looks first whether the interval crosses this line
     if zero is not None:
         fig.add_vline(zero, line_dash="dash", line_color=GREY)
     numbers = [{"name": k, "result": str(e)} for k, e in items.items()]
@@ -218,6 +222,7 @@ def lines(
     for (name, column), color in zip(
         frame.items(), _colors(len(frame.columns)), strict=True
     ):
+        # None and text become gaps, not zeros
         y = pd.to_numeric(column, errors="coerce").astype(float)
         if smooth > 1:
             fig.add_scatter(
@@ -241,6 +246,7 @@ def lines(
                 showlegend=False,
             )
         group = "one" if stack else None
+        # a line alone would hide a single value between two unknown ones
         few = "lines+markers" if len(at) < 30 and not stack else "lines"
         label = safe(name, 30)
         fig.add_scatter(
@@ -278,6 +284,7 @@ def heat(
     from plotly import graph_objects as go
 
     counts, labels = np.asarray(table), [safe(name, 16) for name in names]
+    # by column, so that a common level does not outshine a rare one
     share = counts / counts.sum(0, keepdims=True).clip(min=1)
     # dark enough at 0 for white counts on it
     look = {"colorscale": [[0, "#5f8fb5"], [1, "#004a75"]], "zmin": 0}
@@ -349,6 +356,7 @@ def reliability_figure(
             y=r.curve["accuracy"],
             mode="lines",
             line={"shape": "hv", "color": color, "width": 1.5},
+            # NaN marks stretches of confidence without rows
             connectgaps=False,
             name=f"{safe(name, 20)} isotonic".strip(),
         )
