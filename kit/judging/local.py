@@ -58,7 +58,9 @@ class LocalJudge:
         name: str | None = None,
     ):
         if not 0 <= least_mass <= 1:
-            raise DataError(f"least_mass is {least_mass}", where="judge local", fix="0 to 1")
+            raise DataError(
+                f"least_mass is {least_mass}", where="judge local", fix="0 to 1"
+            )
         self.model, self.tokenizer, self.least_mass = model, tokenizer, least_mass
         self.system = _instructions(prompt, system)
         path = getattr(getattr(model, "config", None), "_name_or_path", model)
@@ -66,7 +68,7 @@ class LocalJudge:
         self._lock = threading.Lock()
 
     @cached_property
-    def _loaded(self) -> tuple[Any, Any]:
+    def _network(self) -> tuple[Any, Any]:
         """Model and tokenizer."""
         if self.tokenizer is not None:
             return self.model, self.tokenizer
@@ -83,7 +85,7 @@ class LocalJudge:
     def settings(self) -> dict[str, Any]:
         """What shapes a verdict beside the texts: the weights (a sample of each) and the prompt."""
         digest = hashlib.sha256()
-        for name, weight in sorted(self._loaded[0].named_parameters()):
+        for name, weight in sorted(self._network[0].named_parameters()):
             sample = weight.detach().reshape(-1)[:16].float().cpu().numpy()
             digest.update(f"{name}{tuple(weight.shape)}".encode() + sample.tobytes())
         return {
@@ -93,7 +95,9 @@ class LocalJudge:
             "version": prompt.VERSION,
         }
 
-    def keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
+    def keys(
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
+    ) -> list[str]:
         """Ledger keys, one per criterion."""
         return keys.keys(self.settings, task, response, criteria)
 
@@ -103,9 +107,16 @@ class LocalJudge:
         """One verdict per criterion, in order. The model works in a thread."""
         binary = [c for c in criteria if c.scale == "binary"]
         try:
-            rows = await asyncio.to_thread(self.score, task, response, binary) if binary else []
+            rows = (
+                await asyncio.to_thread(self.score, task, response, binary)
+                if binary
+                else []
+            )
         except (DataError, RuntimeError) as e:  # too long, or out of memory
-            return [self._unknown(task, response, c, "error", str(e)[:300]) for c in criteria]
+            return [
+                self._unknown(task, response, c, "error", str(e)[:300])
+                for c in criteria
+            ]
         by_id = {
             c.id: self._verdict(task, response, c, *row)
             for c, row in zip(binary, rows, strict=True)
@@ -115,7 +126,9 @@ class LocalJudge:
             by_id.setdefault(c.id, self._unknown(task, response, c, "error", why))
         return await run.record([by_id[c.id] for c in criteria])
 
-    def _verdict(self, task: Task, response: Response, c: Criterion, p: float, mass: float) -> Any:
+    def _verdict(
+        self, task: Task, response: Response, c: Criterion, p: float, mass: float
+    ) -> Any:
         if not mass >= self.least_mass:
             why = f"yes and no have {mass:.2f} of the next token's probability"
             return self._unknown(task, response, c, "abstain", why)
@@ -130,7 +143,9 @@ class LocalJudge:
             meta={"mass": round(mass, 6)},
         )
 
-    def _unknown(self, task: Task, response: Response, c: Criterion, why: str, reason: str) -> Any:
+    def _unknown(
+        self, task: Task, response: Response, c: Criterion, why: str, reason: str
+    ) -> Any:
         return unknown(task.id, response.id, c.id, why, judge=self.name, reason=reason)
 
     def score(
@@ -138,7 +153,7 @@ class LocalJudge:
     ) -> list[tuple[float, float]]:
         """(P(met), mass of yes and no) of each criterion, both in [0, 1]."""
         torch = import_torch()
-        model, tokenizer = self._loaded
+        model, tokenizer = self._network
         prefix, tails = self._tokens(task, response, criteria)
         room = getattr(model.config, "max_position_embeddings", None)
         longest = len(prefix) + max(map(len, tails))
@@ -149,17 +164,24 @@ class LocalJudge:
         columns = {word: _spellings(tokenizer, word) for word in WORDS}
         mass = {word: chances[:, ids].sum(1).tolist() for word, ids in columns.items()}
         both = zip(mass["yes"], mass["no"], strict=True)
-        return [(yes / (yes + no) if yes + no else 0.5, min(yes + no, 1.0)) for yes, no in both]
+        return [
+            (yes / (yes + no) if yes + no else 0.5, min(yes + no, 1.0))
+            for yes, no in both
+        ]
 
     def _tokens(
         self, task: Task, response: Response, criteria: Sequence[Criterion]
     ) -> tuple[list[int], list[list[int]]]:
         """Token ids of the shared beginning, and of each criterion with what follows it."""
-        tokenizer = self._loaded[1]
+        tokenizer = self._network[1]
         place = {"c1": Criterion(id="c1", text=PLACE)}
         answer = prompt.answer_of(response)
         chat = prompt.messages(self.system, task, answer, place, form="word", call="")
-        fill = {"tokenize": False, "add_generation_prompt": True, "enable_thinking": False}
+        fill = {
+            "tokenize": False,
+            "add_generation_prompt": True,
+            "enable_thinking": False,
+        }
         head, _, end = tokenizer.apply_chat_template(chat, **fill).rpartition(PLACE)
         texts = [head, *(prompt.neutral(c.text) + end + CUE for c in criteria)]
         prefix, *tails = (tokenizer.encode(t, add_special_tokens=False) for t in texts)
@@ -168,7 +190,7 @@ class LocalJudge:
     def _chances(self, prefix: list[int], tails: Sequence[list[int]]) -> Any:
         """Next-token probabilities (n_tails, vocabulary), float32."""
         torch = import_torch()
-        model = self._loaded[0]
+        model = self._network[0]
         start = torch.tensor([prefix], device=model.device)
         cache = model(input_ids=start, use_cache=True, logits_to_keep=1).past_key_values
         rows = []

@@ -21,7 +21,9 @@ FIELDS = ("status", "p", "reason", "failure", "tokens_in", "tokens_out")
 def recording() -> dict[str, list[dict[str, Any]]]:
     """The rows of the file by their field "record": judge, prompt, rewrite, verdict."""
     out: dict[str, list[dict[str, Any]]] = {}
-    with gzip.open(paths.data("judge_recording.jsonl.gz"), "rt", encoding="utf-8") as lines:
+    with gzip.open(
+        paths.data("judge_recording.jsonl.gz"), "rt", encoding="utf-8"
+    ) as lines:
         for line in lines:
             row = json.loads(line)
             out.setdefault(row.pop("record"), []).append(row)
@@ -47,9 +49,13 @@ class RecordedJudge:
 
     concurrency = 1
 
-    def __init__(self, *, system: str | None = None, how: str = "all", name: str | None = None):
+    def __init__(
+        self, *, system: str | None = None, how: str = "all", name: str | None = None
+    ):
         if how not in ("all", "one"):
-            raise DataError(f"how is {how!r}", where="judge replay:small", fix='"all" or "one"')
+            raise DataError(
+                f"how is {how!r}", where="judge replay:small", fix='"all" or "one"'
+            )
         prompts = recording()["prompt"]
         self.system = (prompts[0]["system"] if system is None else system).strip()
         self.how, self.name = how, name or "replay:small"

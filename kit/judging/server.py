@@ -49,7 +49,11 @@ class LocalServer:
         n_threads: int | None = None,
         gpu_layers: int = 0,
     ):
-        self.path, self.n_parallel, self.n_ctx = Path(path).expanduser(), n_parallel, n_ctx
+        self.path, self.n_parallel, self.n_ctx = (
+            Path(path).expanduser(),
+            n_parallel,
+            n_ctx,
+        )
         self.n_threads = n_threads or max(1, (os.cpu_count() or 2) - 1)
         self.gpu_layers, self.model = gpu_layers, self.path.stem
         self.key, self.base_url = secrets.token_urlsafe(24), ""
@@ -61,7 +65,9 @@ class LocalServer:
             return self
         if not self.path.is_file():
             raise MissingError(
-                "there is no such model file", where=str(self.path), fix="give a .gguf file"
+                "there is no such model file",
+                where=str(self.path),
+                fix="give a .gguf file",
             )
         try:
             import xllamacpp
@@ -70,7 +76,11 @@ class LocalServer:
                 "the local server needs xllamacpp", fix="pip install xllamacpp"
             ) from None
         p = xllamacpp.CommonParams()
-        p.model.path, p.model_alias, p.n_gpu_layers = str(self.path), {self.model}, self.gpu_layers
+        p.model.path, p.model_alias, p.n_gpu_layers = (
+            str(self.path),
+            {self.model},
+            self.gpu_layers,
+        )
         p.n_parallel, p.n_ctx = self.n_parallel, self.n_ctx * self.n_parallel
         p.cpuparams.n_threads = p.cpuparams_batch.n_threads = self.n_threads
         # Only this process may use it: loopback, any free port, a key, no web page, no other site.

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace as changed
+from msgspec import structs
 
 from ..errors import DataError
 from ..judging import Budget, Ledger, judge, judge_of
@@ -28,7 +28,16 @@ from ..stats import Estimate, agreement_difference, claim, kappa, number, togeth
 from ..system import paths
 from ..system.settings import check_names
 from .audit import CHANGES, AuditReport, audit
-from .labels import LEAST, PARTS, Row, gathered, keep_reading, readings, rows_of, split
+from .labels import (
+    LEAST,
+    PARTS,
+    Row,
+    keep_reading,
+    load_labels,
+    readings,
+    rows_of,
+    split,
+)
 from .search import examples, first_prompt, search, with_prompt
 
 BASELINE = "baseline"
@@ -55,8 +64,8 @@ class Trial:
     @property
     def values(self) -> np.ndarray:
         """(n,) 1 met, 0 unmet, NaN unknown or not judged. A level counts as met from .5 on."""
-        known = [None if v is None else v.value for v in self.verdicts]
-        return np.array([np.nan if x is None else float(x >= 0.5) for x in known])
+        numbers = [None if v is None else v.value for v in self.verdicts]
+        return np.array([np.nan if x is None else float(x >= 0.5) for x in numbers])
 
     def diff(self, other: Trial) -> list[str]:
         """What this prompt has less ("- ") and more ("+ ") than another one, by sentence.
@@ -100,8 +109,7 @@ class Reading:
     sentence: str
 
     def __repr__(self) -> str:
-        kappas = f"{number(self.dev.value)} on dev, {number(self.test.value)} on test"
-        return f"{self.sentence} (Kappa: {kappas}; optimism {number(self.optimism)}.)"
+        return self.sentence
 
 
 class Workbench:
@@ -127,12 +135,14 @@ class Workbench:
         self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
         self.prompt = prompt if prompt is not None else first_prompt(judge)
         self.seals = Path(seals) if seals else paths.runs() / "seals"
-        self.rows, self.notes = rows_of(gathered(labels))
+        self.rows, self.notes = rows_of(load_labels(labels))
         self.cluster = np.array([r.cluster for r in self.rows], dtype=object)
         self.human = np.array([r.human for r in self.rows])
         self.part = split(self.cluster)
         few = [p for p in PARTS if len(set(self.cluster[self.part == p])) < LEAST]
-        self.small = f"fewer than {LEAST} prompts fall into {', '.join(few)}" if few else ""
+        self.small = (
+            f"fewer than {LEAST} prompts fall into {', '.join(few)}" if few else ""
+        )
         if few:
             self.part[:] = "dev"
             self.notes.append(
@@ -143,7 +153,12 @@ class Workbench:
 
     # -- trials
     def try_(
-        self, name: str, prompt: str | None = None, *, parent: str = BASELINE, **settings: Any
+        self,
+        name: str,
+        prompt: str | None = None,
+        *,
+        parent: str = BASELINE,
+        **settings: Any,
     ) -> Trial:
         """Judge train and dev with this prompt and keep the result as a trial.
 
@@ -154,12 +169,18 @@ class Workbench:
         if name != BASELINE and BASELINE not in self.trials:
             self.try_(BASELINE)
         origin = None if name == BASELINE else self.trial(parent)
-        prompt = prompt if prompt is not None else origin.prompt if origin else self.prompt
-        trial = Trial(name, prompt, settings, origin and origin.name, (None,) * len(self.rows))
+        prompt = (
+            prompt if prompt is not None else origin.prompt if origin else self.prompt
+        )
+        trial = Trial(
+            name, prompt, settings, origin and origin.name, (None,) * len(self.rows)
+        )
         old = self.trials.get(name)
         if old is not None and (old.prompt, old.settings) != (prompt, settings):
             raise DataError(
-                "there is another trial of this name", where=name, fix="give it a name of its own"
+                "there is another trial of this name",
+                where=name,
+                fix="give it a name of its own",
             )
         if old is None:
             self.trials[name] = self._judged(trial, self.part != "test")
@@ -174,7 +195,9 @@ class Workbench:
 
     def _judged(self, trial: Trial, pick: np.ndarray) -> Trial:
         places = np.flatnonzero(pick)
-        verdicts = self.ask(self.judge_of(trial), [self.rows[i] for i in places], trial.settings)
+        verdicts = self.ask(
+            self.judge_of(trial), [self.rows[i] for i in places], trial.settings
+        )
         new = dict(zip(places, verdicts, strict=True))
         rows = tuple(new.get(i, v) for i, v in enumerate(trial.verdicts))
         return replace(trial, verdicts=rows)
@@ -195,11 +218,15 @@ class Workbench:
     ) -> list[Verdict]:
         """The verdict on each row. All criteria of an answer go out together, whoever asks."""
         new = settings.get("reword", {})
-        check_names(new, {c.text for r in self.rows for c in r.task.criteria}, where="reword")
+        check_names(
+            new, {c.text for r in self.rows for c in r.task.criteria}, where="reword"
+        )
         tasks = {row.task.id: row.task for row in rows}
         for name, task in tasks.items():
-            criteria = tuple(changed(c, text=new.get(c.text, c.text)) for c in task.criteria)
-            tasks[name] = changed(task, criteria=criteria)
+            criteria = tuple(
+                structs.replace(c, text=new.get(c.text, c.text)) for c in task.criteria
+            )
+            tasks[name] = structs.replace(task, criteria=criteria)
         answers = {row.response.ids: row.response for row in rows}
         verdicts = judge(
             list(tasks.values()),
@@ -251,12 +278,18 @@ class Workbench:
 
         base, dev = self.trial(BASELINE).values, self.part == "dev"
         others = {n: t for n, t in self.trials.items() if n != BASELINE}
-        gains = together({n: self._gain(t.values, base, "dev") for n, t in others.items()})
+        gains = together(
+            {n: self._gain(t.values, base, "dev") for n, t in others.items()}
+        )
         rows = []
         for name in self.ranked():
             t = self.trials[name]
             cost, tokens = self._paid(t)
-            on = {p: str(self.agreement(name, p)) for p in ("dev", "train") if p in self.part}
+            on = {
+                p: str(self.agreement(name, p))
+                for p in ("dev", "train")
+                if p in self.part
+            }
             rows.append(
                 {
                     "trial": name,
@@ -273,8 +306,8 @@ class Workbench:
     def _paid(self, trial: Trial) -> tuple[float, float]:
         """Mean dollars and tokens of a verdict. Verdicts from the ledger come free; it knows."""
         verdicts = [v for v in trial.verdicts if v is not None]
-        stored = self.ledger.get([v.key for v in verdicts if v.key])
-        rows = [stored.get(v.key or "", v) for v in verdicts]
+        originals = self.ledger.get([v.key for v in verdicts if v.key])
+        rows = [originals.get(v.key or "", v) for v in verdicts]
         tokens = np.mean([v.tokens_in + v.tokens_out for v in rows])
         return float(np.mean([v.cost for v in rows])), float(tokens)
 
@@ -286,7 +319,11 @@ class Workbench:
     def choose(self) -> str:
         """The best trial on dev among those that judge at least 80 % of it."""
         dev = self.part == "dev"
-        able = [n for n, t in self.trials.items() if np.mean(~np.isnan(t.values[dev])) >= ENOUGH]
+        able = [
+            n
+            for n, t in self.trials.items()
+            if np.mean(~np.isnan(t.values[dev])) >= ENOUGH
+        ]
         return next((n for n in self.ranked() if n in able), BASELINE)
 
     def answers(self, name: str) -> Any:
@@ -348,9 +385,9 @@ class Workbench:
         who = "" if callable(self.judge) else str(self.judge)
         request = fingerprint([ids, who, self._about(new), self._about(old)])
         earlier = readings(self.seals, ids)
-        stored = [r["result"] for r in earlier if r["request"] == request]
-        if stored:
-            return _reading(stored[0])
+        results = [r["result"] for r in earlier if r["request"] == request]
+        if results:
+            return _reading(results[0])
         if earlier and not unseal:
             raise DataError(
                 f"this test was read before, on {earlier[-1]['at']}, for another question",
@@ -361,11 +398,21 @@ class Workbench:
         dev, test = self._agreement(new, "dev"), self._agreement(new, "test")
         gain = self._gain(new.values, old.values, "test")
         # who is silent where it would be wrong gains nothing: unknown as disagreement, too
-        filled = (np.where(np.isnan(t.values), 1 - self.human, t.values) for t in (new, old))
-        gain = min(gain, self._gain(*filled, "test"), key=lambda e: np.nan_to_num(e.low, nan=-9))
+        guesses = (
+            np.where(np.isnan(t.values), 1 - self.human, t.values) for t in (new, old)
+        )
+        gain = min(
+            gain,
+            self._gain(*guesses, "test"),
+            key=lambda e: np.nan_to_num(e.low, nan=-9),
+        )
         sentence = claim(gain, new=new.name, old="the baseline")
         if new.name == BASELINE:
             sentence = "The baseline was the best on dev: there is nothing to claim."
+        luck = number(dev.value - test.value)
+        sentence += (
+            f" (Optimism, dev less test: {luck}, from {number(dev.value)} on dev.)"
+        )
         n = len(earlier) + 1
         if n > 1:
             sentence += f" The test was read {n} times: this is no sealed result."
@@ -384,7 +431,11 @@ class Workbench:
     def _about(self, t: Trial) -> list[Any]:
         """What makes a trial another one: its prompt, its settings, and the trials that it uses."""
         members = [*t.settings.get("panel", ()), *t.settings.get("escalate", ())]
-        return [t.prompt, plain(t.settings), [self._about(self.trial(n)) for n in members]]
+        return [
+            t.prompt,
+            plain(t.settings),
+            [self._about(self.trial(n)) for n in members],
+        ]
 
     def attack(
         self, *names: str, answers: int = 20, changes: Sequence[str] | None = None
@@ -395,25 +446,22 @@ class Workbench:
         changes : names of attacks (default: all attacks and steps).
         """
         part = "dev" if self.small else "train"
-        failed = [r for r, p in zip(self.rows, self.part, strict=True) if p == part and not r.human]
-        rows = {r.response.ids: r for r in failed}
-        few = list(rows.values())[:answers]
-        tasks = {r.task.id: r.task for r in few}
-        chosen = changes or [n for n, c in CHANGES.items() if c.kind in ("attack", "step")]
-        return Results(
-            {
-                name: audit(
-                    self.judge_of(self.trial(name)),
-                    list(tasks.values()),
-                    [r.response for r in few],
-                    changes=chosen,
-                    ledger=self.ledger,
-                    budget=self.budget,
-                    progress=False,
-                )
-                for name in names
-            }
-        )
+        places = np.flatnonzero((self.part == part) & (self.human == 0))
+        few = {self.rows[i].response.ids: self.rows[i] for i in places}
+        rows = list(few.values())[:answers]
+        tasks = {r.task.id: r.task for r in rows}.values()
+        kinds = [n for n, c in CHANGES.items() if c.kind in ("attack", "step")]
+        options = {
+            "changes": changes or kinds,
+            "ledger": self.ledger,
+            "progress": False,
+        }
+        reports = Results()
+        for name in names:
+            judge_ = self.judge_of(self.trial(name))
+            texts = [r.response for r in rows]
+            reports[name] = audit(judge_, tasks, texts, budget=self.budget, **options)
+        return reports
 
     # -- to keep and to look at
     def export(self, path: str | Path, name: str | None = None) -> Path:
@@ -424,7 +472,9 @@ class Workbench:
         """
         trial = self.trial(name or self.choose())
         if {"panel", "escalate"} & trial.settings.keys():
-            raise DataError("this trial has several prompts", where=trial.name, fix="export each")
+            raise DataError(
+                "this trial has several prompts", where=trial.name, fix="export each"
+            )
         return paths.write(path, trial.prompt.strip() + "\n")
 
     def plot(self, **options: Any) -> Any:

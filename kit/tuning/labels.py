@@ -44,7 +44,7 @@ class Row:
         return fingerprint([" ".join(t.casefold().split()) for t in texts])[:16]
 
 
-def gathered(source: Any) -> Any:
+def load_labels(source: Any) -> Any:
     """The TaskSet of a file, or of several that are joined by their ids: tasks, answers, labels."""
     from ..data import load
 
@@ -62,7 +62,9 @@ def rows_of(labels: Any) -> tuple[list[Row], list[str]]:
     frame = labels_of(labels)
     ties = int(frame["human"].isna().sum())
     ids = frame[["task", "response", "criterion"]].itertuples(index=False, name=None)
-    human = {k: float(v >= 0.5) for k, v in zip(ids, frame["human"], strict=True) if v == v}
+    human = {
+        k: float(v >= 0.5) for k, v in zip(ids, frame["human"], strict=True) if v == v
+    }
     out, first = [], {}
     for r in labels.responses:
         task = labels.by_id[r.task_id]
@@ -71,7 +73,9 @@ def rows_of(labels: Any) -> tuple[list[Row], list[str]]:
         name = task.group or " ".join(task.conversation.casefold().split())
         # answers with labels on other criteria are answers to a task of its own
         alike = first.setdefault(task.id, mine) == mine
-        task = replace(task, id=task.id if alike else f"{task.id} / {r.id}", criteria=mine)
+        task = replace(
+            task, id=task.id if alike else f"{task.id} / {r.id}", criteria=mine
+        )
         answer = replace(r, task_id=task.id)
         out += [Row(task, answer, c, human[(*r.ids, c.id)], name) for c in mine]
     if len({row.human for row in out}) < 2:
@@ -90,7 +94,9 @@ def split(clusters: Iterable[str]) -> np.ndarray:
     True
     """
     names, edges = list(clusters), np.cumsum(SHARES)[:2]
-    digests = [hashlib.sha256(f"0|{c}".encode("utf-8", "replace")).digest() for c in names]
+    digests = [
+        hashlib.sha256(f"0|{c}".encode("utf-8", "replace")).digest() for c in names
+    ]
     places = [int.from_bytes(d[:8], "big") / 2**64 for d in digests]
     return np.array(PARTS)[np.searchsorted(edges, places, "right")]
 
@@ -98,8 +104,8 @@ def split(clusters: Iterable[str]) -> np.ndarray:
 def readings(folder: Path, rows: Sequence[str]) -> list[dict[str, Any]]:
     """Earlier readings of a test that share a row with these, oldest first."""
     every = [json.loads(path.read_text("utf-8")) for path in folder.glob("*.json")]
-    shared = [reading for reading in every if set(rows) & set(reading["rows"])]
-    return sorted(shared, key=lambda reading: reading["at"])
+    matches = [reading for reading in every if set(rows) & set(reading["rows"])]
+    return sorted(matches, key=lambda reading: reading["at"])
 
 
 def keep_reading(folder: Path, request: str, rows: Sequence[str], result: Any) -> None:

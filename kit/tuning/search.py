@@ -34,8 +34,13 @@ class Adapter:
     def __init__(self, bench: Any, rows: list[Row]):
         n = {label: sum(r.human == label for r in rows) for label in WORDS}
         if not min(n.values()):
-            raise DataError("all labels of train are alike", where="search", fix="label more")
-        self.bench, self.weight = bench, {label: max(n.values()) / k for label, k in n.items()}
+            raise DataError(
+                "all labels of train are alike", where="search", fix="label more"
+            )
+        self.bench, self.weight = (
+            bench,
+            {label: max(n.values()) / k for label, k in n.items()},
+        )
 
     def evaluate(
         self, batch: list[Row], candidate: dict[str, str], capture_traces: bool = False
@@ -97,13 +102,15 @@ def search(
     # GEPA follows its candidates on half of the prompts; the other half feeds the rewriter
     names = sorted({r.cluster for r in train})
     order = np.random.default_rng(seed).permutation(len(names))
-    tracked = {names[i] for i in order[: round(len(names) / 2)]}
-    feed = [r for r in train if r.cluster not in tracked]
-    track = [r for r in train if r.cluster in tracked]
+    front = {names[i] for i in order[: round(len(names) / 2)]}
+    feed = [r for r in train if r.cluster not in front]
+    track = [r for r in train if r.cluster in front]
     once = 2 * min(minibatch, len(feed)) + len(track)  # rows that one round may judge
     if rows < len(track) + once:
         least = len(track) + once
-        raise DataError(f"{rows} rows are too few for a round", where="search", fix=f"rows={least}")
+        raise DataError(
+            f"{rows} rows are too few for a round", where="search", fix=f"rows={least}"
+        )
     if dry:
         return _forecast(bench, train, rows, (rows - len(track)) // once)
     writer = (
@@ -118,7 +125,9 @@ def search(
         try:
             if callable(writer):
                 return writer(str(prompt))
-            return complete(writer, str(prompt), ledger=bench.ledger, budget=bench.budget)
+            return complete(
+                writer, str(prompt), ledger=bench.ledger, budget=bench.budget
+            )
         except Exception as e:
             failures.append(e)
             raise
@@ -131,7 +140,9 @@ def search(
         reflection_lm=rewrite,
         reflection_prompt_template=TEMPLATE.read_text("utf-8"),
         reflection_minibatch_size=min(minibatch, len(feed)),
-        stop_callbacks=lambda state: bool(failures) or state.total_num_evals > rows - once,
+        stop_callbacks=lambda state: (
+            bool(failures) or state.total_num_evals > rows - once
+        ),
         perfect_score=min(adapter.weight.values()),
         logger=SimpleNamespace(log=lambda message: None),
         seed=seed,
@@ -141,7 +152,9 @@ def search(
         raise failures[0]
     texts = dict.fromkeys(c[COMPONENT] for c in result.candidates[1:])
     n = sum(name.startswith("searched ") for name in bench.trials)
-    return [bench.try_(f"searched {i}", text).name for i, text in enumerate(texts, n + 1)]
+    return [
+        bench.try_(f"searched {i}", text).name for i, text in enumerate(texts, n + 1)
+    ]
 
 
 def _forecast(bench: Any, train: list[Row], rows: int, trials: int) -> Forecast:
@@ -149,7 +162,9 @@ def _forecast(bench: Any, train: list[Row], rows: int, trials: int) -> Forecast:
     answers = {r.response.ids: r for r in train}.values()
     judge = judge_of(with_prompt(bench.judge, bench.prompt))
     once = estimate(
-        {r.task.id: r.task for r in answers}.values(), [r.response for r in answers], judge=judge
+        {r.task.id: r.task for r in answers}.values(),
+        [r.response for r in answers],
+        judge=judge,
     )
     n = rows + trials * int((bench.part != "test").sum())
     return sum([once] * -(-n // len(train)), Forecast())
@@ -161,19 +176,19 @@ def examples(bench: Any, k: int = 4, *, seed: int = 0) -> str:
     places = np.flatnonzero((bench.part == "train") & ~np.isnan(bench.labels()))
     rows = [bench.rows[i] for i in np.random.default_rng(seed).permutation(places)]
     sides = [[r for r in rows if r.human == label] for label in WORDS]
-    chosen = [r for pair in zip(*sides, strict=False) for r in pair][:k]
+    picks = [r for pair in zip(*sides, strict=False) for r in pair][:k]
     lines = [
         f"Criterion: {r.criterion.text}\nAnswer: {r.response.text[:400]}\nVerdict: "
         + ("met" if r.human else "unmet")
-        for r in chosen
+        for r in picks
     ]
     return "\n\n".join([bench.prompt, "Examples of verdicts on other tasks:", *lines])
 
 
 def first_prompt(judge_: Any) -> str:
     """The prompt that a judge has now. The judge is a name or a mapping: each prompt makes another."""
-    named = isinstance(judge_, str | Mapping)
-    text = getattr(judge_of(judge_), "system", None) if named else None
+    by_name = isinstance(judge_, str | Mapping)
+    text = getattr(judge_of(judge_), "system", None) if by_name else None
     if text is None:
         raise DataError(
             "this judge has no prompt to begin with",

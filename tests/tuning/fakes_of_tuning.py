@@ -10,7 +10,7 @@ class Fake:
     """A judge that passes everything; under a prompt with STRICT it reads whether the answer is good."""
 
     concurrency = 4
-    asked = 0
+    count = 0
 
     def __init__(self, prompt="Be kind.", *, lenient=True, silent=(), name="fake"):
         self.prompt, self.lenient, self.silent, self.name = prompt, lenient, silent, name
@@ -21,7 +21,7 @@ class Fake:
         return self.lenient
 
     async def verdicts(self, task, response, criteria, run):
-        Fake.asked += len(criteria)
+        Fake.count += len(criteria)
         ids = {"task_id": task.id, "response_id": response.id, "judge": self.name}
         out = []
         for c in criteria:

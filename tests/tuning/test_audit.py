@@ -32,7 +32,7 @@ class Told:
         return out
 
 
-def right(task, text, c, i):
+def ok(task, text, c, i):
     """Honest: an answer is good where it says so about this question, wherever that stands."""
     number = "".join(filter(str.isdigit, task.prompt))
     good = f"good{number}" in text
@@ -49,44 +49,28 @@ def tasks(n=120):
 
 
 def flaky(task, text, c, i):
-    return right(task, text, c, i) != (text.endswith(".\n") and task.id.endswith(("1", "2", "3")))
+    return ok(task, text, c, i) != (text.endswith(".\n") and task.id.endswith(("1", "2", "3")))
 
 
 FAULTS = [
-    (right, "comparing such answers, and as a reward", "may still succeed in"),
+    (ok, "comparing such answers, and as a reward", "may still succeed in"),
     (lambda t, x, c, i: True, "nothing", "empty (no answer at all) 1.00"),
     (lambda t, x, c, i: False, "nothing", "No answer earned credit"),
     (
         lambda t, x, c, i: bool(re.search(r"good\d", x)),
-        "answers that are surely to their own task",
+        "surely to their own task",
         "another task's",
     ),
-    (
-        lambda t, x, c, i: None if "```json" in x else right(t, x, c, i),
-        "what it decides",
-        "gives up",
-    ),
+    (lambda t, x, c, i: None if "```json" in x else ok(t, x, c, i), "what it decides", "gives up"),
     (flaky, "means over many answers", "retest"),
-    (
-        lambda t, x, c, i: "leading experts" in x or right(t, x, c, i),
-        "not trained against it",
-        "self-praise",
-    ),
-    (
-        lambda t, x, c, i: "exactly that" in x or right(t, x, c, i),
-        "not trained against it",
-        "rubric echo",
-    ),
-    (
-        lambda t, x, c, i: "\U000e0041" in x or right(t, x, c, i),
-        "not trained against it",
-        "zero-width",
-    ),
+    (lambda t, x, c, i: "leading experts" in x or ok(t, x, c, i), "not trained", "self-praise"),
+    (lambda t, x, c, i: "exactly that" in x or ok(t, x, c, i), "not trained", "rubric echo"),
+    (lambda t, x, c, i: "\U000e0041" in x or ok(t, x, c, i), "not trained", "zero-width"),
     (lambda t, x, c, i: f"good{t.id[1:]}" in x, "criteria without a negation", "negation"),
-    (lambda t, x, c, i: right(t, x, c, i) and c.id == "ab"[i], "alike in position", "position"),
-    (lambda t, x, c, i: right(t, x, c, i) and len(x) < 60, "alike in length", "length"),
-    (lambda t, x, c, i: right(t, x, c, i) and "**" not in x, "alike in style", "style"),
-    (lambda t, x, c, i: right(t, x, c, i) and "Check" not in c.text, "alike in wording", "wording"),
+    (lambda t, x, c, i: ok(t, x, c, i) and c.id == "ab"[i], "alike in position", "position"),
+    (lambda t, x, c, i: ok(t, x, c, i) and len(x) < 60, "alike in length", "length"),
+    (lambda t, x, c, i: ok(t, x, c, i) and "**" not in x, "alike in style", "style"),
+    (lambda t, x, c, i: ok(t, x, c, i) and "Check" not in c.text, "alike in wording", "wording"),
 ]
 
 
@@ -94,7 +78,7 @@ FAULTS = [
 def test_a_known_fault_is_named_with_its_use_and_remedy(met, use, worst):
     report = kit.audit(Told(met), *tasks(), progress=False)
     assert use in report.line and worst in report.line, report.line
-    assert "\n" not in report.line and ("Remedy: " in report.line) == (met is not right)
+    assert "\n" not in report.line and ("Remedy: " in report.line) == (met is not ok)
 
 
 def test_rates_examples_and_the_table():
@@ -121,10 +105,10 @@ def test_credit_of_a_negative_criterion_is_that_it_is_not_there():
 
 
 def test_some_changes_only_and_what_is_refused():
-    report = kit.audit(Told(right), *tasks(8), changes=["padding", "length"], progress=False)
+    report = kit.audit(Told(ok), *tasks(8), changes=["padding", "length"], progress=False)
     assert list(report.rates) == ["padding", "length", "gives up"]
     with pytest.raises(DataError, match="no answers"):
-        kit.audit(Told(right), tasks()[0], [], progress=False)
+        kit.audit(Told(ok), tasks()[0], [], progress=False)
 
 
 def test_every_change_of_the_file_changes_something():

@@ -74,7 +74,7 @@ def test_the_shared_beginning_changes_nothing(tokenizer, kind, more):
     local = judge(tokenizer, kind, **more)
     shared = local.score(TASK, ANSWER, TASK.criteria)
     prefix, tails = local._tokens(TASK, ANSWER, TASK.criteria)
-    network = local._loaded[0]
+    network = local._network[0]
     words = {w: tokenizer.convert_tokens_to_ids([w, w.capitalize()]) for w in ("yes", "no")}
     for tail, (p, mass) in zip(tails, shared, strict=True):
         with torch.no_grad():
@@ -123,12 +123,8 @@ def test_options_are_checked(tokenizer, tmp_path):
     text = tmp_path / "prompt.txt"
     text.write_text("Say yes or no.\n")
     assert LocalJudge(prompt=str(text)).system == "Say yes or no."
-    assert kit.judge_of({"local": "folder/tiny", "name": "tiny"}).name == "tiny"
     with pytest.raises(MissingError, match="no such model file"):
         LocalServer(tmp_path / "none.gguf").start()
-    (tmp_path / "broken.gguf").write_bytes(b"GGUF" + bytes(100))
-    lazy = kit.judge_of(f"server:{tmp_path / 'broken.gguf'}")
-    assert lazy.concurrency == 1 and lazy.server.base_url == ""
     other = kit.judge_of({"server": str(tmp_path / "other.gguf"), "n_parallel": 4, "how": "all"})
     assert other.concurrency == 4 and other.options.how == "all"
 

@@ -5,7 +5,7 @@ from fake_server import FakeServer, honest
 from fakes_of_tuning import STRICT, Fake, labels
 
 import kit
-from kit.errors import BudgetError, DataError, MissingError
+from kit.errors import BudgetError, MissingError
 from kit.system import paths
 
 pytest.importorskip("gepa")
@@ -40,15 +40,6 @@ def test_what_the_rewriter_raises_ends_the_search():
     b = kit.workbench(labels(), judge=Fake, prompt="Be kind.")
     with pytest.raises(MissingError, match="no rewriter"):
         b.search(rows=200, reflect=broken)
-
-
-def test_labels_that_are_all_alike_cannot_be_searched():
-    b = kit.workbench(labels(), judge=Fake, prompt="Be kind.")
-    for i in range(len(b.rows)):
-        if b.part[i] == "train" and b.human[i]:
-            b.doubt(i, "ann", "all of them")
-    with pytest.raises(DataError, match="all labels of train are alike"):
-        b.search(rows=200, reflect=Writer())
 
 
 def test_a_search_that_was_stopped_goes_on_from_the_ledger(tmp_path):
@@ -91,15 +82,9 @@ def recorded(tmp_path_factory):
     return b
 
 
-KAPPAS = {  # on dev, as the first edition measured them from the replies themselves
-    "baseline": 0.027,
-    "strict": 0.152,
-    "fair": 0.136,
-    "evidence": 0.051,
-    "examples": 0.095,
-    "one by one": 0.146,
-    "searched 1": 0.129,
-}
+# on dev, as the first edition measured them from the replies themselves
+KAPPAS = {"baseline": 0.027, "strict": 0.152, "fair": 0.136, "evidence": 0.051, "examples": 0.095}
+KAPPAS |= {"one by one": 0.146, "searched 1": 0.129}
 
 
 @pytest.mark.parametrize("name", KAPPAS)
@@ -131,10 +116,3 @@ def test_what_was_not_recorded_says_how_to_go_on(recorded):
     with pytest.raises(MissingError) as e:
         recorded.try_("mine", recorded.prompt + " Be kind.")
     assert "kit fetch judge" in e.value.fix and "mine" not in recorded.trials
-
-
-def test_a_recorded_verdict_has_reason_and_tokens(recorded):
-    v = next(v for v in recorded.trials["strict"].verdicts if v)
-    assert v.reason and v.tokens_in and v.judge == "replay:small"
-    with pytest.raises(DataError, match="how is 3"):
-        kit.judge_of({"replay": "small", "how": 3})

@@ -30,20 +30,20 @@ def test_a_better_prompt_is_seen_chosen_and_claimed():
     assert flips[0]["reason before"] == "because 1.0" and flips[0]["people"] == "unmet"
     reading = b.test()
     assert reading.winner == "strict" and reading.sentence.startswith("A gain in kappa of strict")
-    assert reading.optimism == 0 and "optimism .000" in repr(reading)
+    assert reading.optimism == 0 and "dev less test: .000" in repr(reading)
     assert b.plot().layout.meta["rows"][0]["name"] == "strict"
 
 
 def test_the_test_part_is_asked_only_by_test():
-    Fake.asked = 0
+    Fake.count = 0
     b = bench()
     b.try_("strict", STRICT)
     n = int((b.part != "test").sum())
-    assert Fake.asked == 2 * n and b.trials["strict"].verdicts.count(None) == len(b.rows) - n
+    assert Fake.count == 2 * n and b.trials["strict"].verdicts.count(None) == len(b.rows) - n
     b.try_("strict", STRICT)
-    assert Fake.asked == 2 * n  # the same trial again asks nothing
+    assert Fake.count == 2 * n  # the same trial again asks nothing
     b.test()
-    assert Fake.asked == 2 * len(b.rows)
+    assert Fake.count == 2 * len(b.rows)
 
 
 def test_a_test_is_read_once():
@@ -178,9 +178,7 @@ def test_answers_with_labels_on_other_criteria(tmp_path):
     whole = labels(12)
     few = [v for v in whole.verdicts if v.response_id == "r0" or v.criterion_id == "a"]
     b = kit.workbench(
-        TaskSet(tasks=whole.tasks, responses=whole.responses, verdicts=few),
-        judge=Fake,
-        prompt="x",
+        TaskSet(tasks=whole.tasks, responses=whole.responses, verdicts=few), judge=Fake, prompt="x"
     )
     assert len(b.rows) == 36
     b.try_("strict", STRICT)
