@@ -69,6 +69,7 @@ def page(title: str, blocks: Iterable[Any], *, path: str | Path) -> Path:
         from plotly.offline import get_plotlyjs
 
         script = get_plotlyjs()
+    # neighbouring cards share a grid, which is one column on a phone
     groups = [
         list(g) for _, g in itertools.groupby(items, key=lambda b: b.card is not None)
     ]
@@ -95,8 +96,10 @@ def _html(thing: Any) -> str:
             border=0, na_rep="", float_format="%.3f", index=thing.index.name is not None
         )
     if hasattr(thing, "to_plotly_json"):
+        # a tool bar covers the title on a phone
         options = {"responsive": True, "displaylogo": False, "displayModeBar": False}
         figure = thing.to_html(include_plotlyjs=False, full_html=False, config=options)
+        # screen readers and printers get the numbers
         rows = (thing.layout.meta or {}).get("rows")
         if not rows:
             return figure

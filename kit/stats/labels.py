@@ -327,6 +327,7 @@ def _shares(
     if group is not None:
         # answer ids such as "a1" may recur in every task
         unit = codes(group * (int(unit.max()) + 1) + unit, n)
+    # negative criteria lower a score, they are not part of its maximum
     top = np.bincount(unit, np.maximum(w, 0))
     if not (top > 0).all():
         raise DataError("an answer has no positive weight", where="weights")
@@ -342,6 +343,7 @@ def _by_regression(
     unknown verdict is a level of its own.
     """
     has, silent = ~np.isnan(y), np.isnan(f)
+    # an unknown verdict is no "unmet": it has a mean label of its own
     columns = [np.ones(len(f)), np.nan_to_num(f)] + [silent * 1.0] * bool(silent.any())
     design = np.column_stack(columns)
     fit = w * (design @ np.linalg.lstsq(design[has], y[has], rcond=None)[0])
