@@ -114,13 +114,12 @@ class Session:
             "kind": kind, "name": name, "file": file, "caption": caption,
         }  # fmt: skip
 
-    def finish(self) -> Run:
+    def finish(self) -> None:
         """End the run: its record is complete, and its folder is free for others."""
-        run = self._save("done")
+        self._save("done")
         if self._lock is not None:
             self._lock.release(force=True)  # the cell may have run twice
-        print(f"kept in {self.folder}\nreport: python -m kit report {self.folder}")
-        return run
+        print(f"saved in {self.folder}\nreport: python -m kit report {self.folder}")
 
     def _save(self, status: str) -> Run:
         run = msgspec.structs.replace(

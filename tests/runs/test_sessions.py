@@ -113,7 +113,8 @@ def test_path_makes_folders(session):
 
 def test_finish_completes_the_record(session, capsys):
     session.keep("x", 1)
-    run = session.finish()
+    session.finish()
+    run = runs.load(session.folder)
     assert run.status == "done" and run.seconds >= 0 and run.versions["kit"] == kit.__version__
     assert run.meta["memory"] > 0.01
     assert str(session.folder) in capsys.readouterr().out
