@@ -84,6 +84,7 @@ class LocalJudge:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """What shapes a verdict beside the texts: the weights (a sample of each) and the prompt."""
+        # All weights would take seconds to hash; 16 of each tensor tell two trainings apart.
         digest = hashlib.sha256()
         for name, weight in sorted(self._network[0].named_parameters()):
             sample = weight.detach().reshape(-1)[:16].float().cpu().numpy()
@@ -159,6 +160,7 @@ class LocalJudge:
         longest = len(prefix) + max(map(len, tails))
         if room and longest > room:
             raise DataError(f"the prompt has {longest} tokens, the model reads {room}")
+        # Two runs may share the judge, and each forward pass wants all cores.
         with self._lock, torch.inference_mode():
             chances = self._chances(prefix, tails)
         columns = {word: _spellings(tokenizer, word) for word in WORDS}
@@ -199,6 +201,7 @@ class LocalJudge:
             widest = max(map(len, part))
             # Padding stands on the right, after the last token that is read: no mask is needed.
             ids = [t + [t[-1]] * (widest - len(t)) for t in part]
+            # The model writes into the cache that it is handed.
             branch = copy.deepcopy(cache)
             branch.batch_repeat_interleave(len(part))
             ids = torch.tensor(ids, device=model.device)

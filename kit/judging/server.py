@@ -97,6 +97,7 @@ class LocalServer:
                 fix="is it a GGUF model, and is there memory for it?",
             ) from None
         self.base_url = f"{self._server.listening_address}/v1"
+        # llama.cpp complains when the interpreter ends before its threads.
         atexit.register(self.stop)
         return self
 
@@ -147,6 +148,7 @@ class ServedJudge(EndpointJudge):
             options["system"] = prompt.wording("yes_no")
         super().__init__(server.model, base_url="http://127.0.0.1", **options)
         self.server = server
+        # The port is another one each time; the verdicts must be found again.
         self.settings["base_url"] = server.identity
 
     @property

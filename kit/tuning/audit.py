@@ -183,6 +183,7 @@ class AuditReport:
         out = []
         for name, e in self.rates.items():
             c = CHANGES[name]
+            # An unsteady judge is called unsteady, not fooled by every attack.
             control = self.rates.get(c.control, Estimate(0.0))
             bound = c.bound * (self.whole if c.kind == "step" else 1.0)
             if c.use and e.low > bound + (control.value if control.n else 0.0):
@@ -246,6 +247,7 @@ def audit(
     answers = [r for r in answers if tasks_[r.task_id].criteria]
     if not answers:
         raise DataError("there are no answers with criteria for a judge", where="audit")
+    # The first answer of each task; the last one written wins.
     texts = {r.task_id: r.text for r in reversed(answers)}
     ids = list(texts)
     other = {a: texts[b] for a, b in zip(ids, ids[1:] + ids[:1], strict=True)}
@@ -271,6 +273,7 @@ def audit(
     silent = [_mean([(key, x is None) for key, x in plain.items()])]
     picks = [c for n, c in CHANGES.items() if n in changes and c.kind != "reply"]
     for c in bars.bar(picks, desc="audit", disable=not progress):
+        # Only a judge that sees answers together can prefer a place among them.
         if c.kind == "group" and not hasattr(judge, "groups"):
             continue
         try:

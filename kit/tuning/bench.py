@@ -137,6 +137,7 @@ class Workbench:
         self.seals = Path(seals) if seals else paths.runs() / "seals"
         self.rows, self.notes = rows_of(load_labels(labels))
         self.cluster = np.array([r.cluster for r in self.rows], dtype=object)
+        # Doubts are kept beside the labels, so that one can see and undo them.
         self.human = np.array([r.human for r in self.rows])
         self.part = split(self.cluster)
         few = [p for p in PARTS if len(set(self.cluster[self.part == p])) < LEAST]
@@ -144,6 +145,7 @@ class Workbench:
             f"fewer than {LEAST} prompts fall into {', '.join(few)}" if few else ""
         )
         if few:
+            # Too few to choose on one part and to test on another: a comparison is all they carry.
             self.part[:] = "dev"
             self.notes.append(
                 f"{self.small}: all rows are compared, there is no search and no sealed test"
@@ -166,6 +168,7 @@ class Workbench:
         or judge= another judge; votes=n; panel=[trials]; escalate=[cheap trial, strong trial];
         reword={criterion: new text}. The same trial again costs nothing.
         """
+        # The baseline is in every comparison, so it is judged before anything else.
         if name != BASELINE and BASELINE not in self.trials:
             self.try_(BASELINE)
         origin = None if name == BASELINE else self.trial(parent)
@@ -227,6 +230,8 @@ class Workbench:
                 structs.replace(c, text=new.get(c.text, c.text)) for c in task.criteria
             )
             tasks[name] = structs.replace(task, criteria=criteria)
+        # Whole answers, not single rows: the criteria of a call shape each other's verdicts, so the
+        # search must find in the ledger what a trial was told, and the other way round.
         answers = {row.response.ids: row.response for row in rows}
         verdicts = judge(
             list(tasks.values()),
@@ -352,6 +357,7 @@ class Workbench:
         effect : "broken" (right before, wrong now), "mended", "lost" (unknown now), "recovered".
         """
         before, now = self.answers(old), self.answers(new)
+        # Rows stand in the same order in both, so columns can be set beside each other.
         both = now.rename(columns={"verdict": "now", "reason": "reason now"})
         both.insert(6, "before", before["verdict"])
         both.insert(8, "reason before", before["reason"])
@@ -385,6 +391,7 @@ class Workbench:
         who = "" if callable(self.judge) else str(self.judge)
         request = fingerprint([ids, who, self._about(new), self._about(old)])
         earlier = readings(self.seals, ids)
+        # Rerunning a notebook is the same question; it is no second look.
         results = [r["result"] for r in earlier if r["request"] == request]
         if results:
             return _reading(results[0])
@@ -397,7 +404,7 @@ class Workbench:
         new, old = (self._judged(t, self.part == "test") for t in (new, old))
         dev, test = self._agreement(new, "dev"), self._agreement(new, "test")
         gain = self._gain(new.values, old.values, "test")
-        # who is silent where it would be wrong gains nothing: unknown as disagreement, too
+        # Who is silent where it would be wrong gains nothing: unknown as disagreement, too
         guesses = (
             np.where(np.isnan(t.values), 1 - self.human, t.values) for t in (new, old)
         )

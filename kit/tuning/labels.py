@@ -48,6 +48,7 @@ def load_labels(source: Any) -> Any:
     """The TaskSet of a file, or of several that are joined by their ids: tasks, answers, labels."""
     from ..data import load
 
+    # A TaskSet is iterable, too: without this it would be taken for a list of sources.
     single = hasattr(source, "verdicts") or isinstance(source, str | Path)
     sources = [source] if single else source
     sets = [s if hasattr(s, "verdicts") else load(s) for s in sources]
@@ -71,7 +72,8 @@ def rows_of(labels: Any) -> tuple[list[Row], list[str]]:
         criteria = leaves(task.criteria)
         mine = tuple(c for c in criteria if (*r.ids, c.id) in human and not c.by_code)
         name = task.group or " ".join(task.conversation.casefold().split())
-        # answers with labels on other criteria are answers to a task of its own
+        # Answers with labels on other criteria become answers to a task of its own: a judge must not
+        # be asked what nobody labelled.
         alike = first.setdefault(task.id, mine) == mine
         task = replace(
             task, id=task.id if alike else f"{task.id} / {r.id}", criteria=mine
@@ -94,6 +96,7 @@ def split(clusters: Iterable[str]) -> np.ndarray:
     True
     """
     names, edges = list(clusters), np.cumsum(SHARES)[:2]
+    # A hash, not a draw: a prompt keeps its part when others are added, so a sealed test stays sealed.
     digests = [
         hashlib.sha256(f"0|{c}".encode("utf-8", "replace")).digest() for c in names
     ]
@@ -104,6 +107,7 @@ def split(clusters: Iterable[str]) -> np.ndarray:
 def readings(folder: Path, rows: Sequence[str]) -> list[dict[str, Any]]:
     """Earlier readings of a test that share a row with these, oldest first."""
     every = [json.loads(path.read_text("utf-8")) for path in folder.glob("*.json")]
+    # One row in common is enough: whoever saw a part of the test has seen it.
     matches = [reading for reading in every if set(rows) & set(reading["rows"])]
     return sorted(matches, key=lambda reading: reading["at"])
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError
+from ..errors import DataError, MissingError
 from ..judging import Forecast, complete, estimate, judge_of
 from ..judging.factory import parts
 from ..records import Verdict
@@ -94,15 +94,17 @@ def search(
     judge's own model). dry : True returns a Forecast, the most that it may take, and judges
     nothing. Replies are in the ledger, so a search that was stopped goes on where it was.
     """
-    import gepa
-
+    try:
+        import gepa
+    except ImportError:
+        raise MissingError("the search needs gepa", fix="pip install gepa") from None
     bench.need_parts("search")
     places = np.flatnonzero((bench.part == "train") & ~np.isnan(bench.labels()))
     train = [bench.rows[i] for i in places]
     # GEPA follows its candidates on half of the prompts; the other half feeds the rewriter
-    names = sorted({r.cluster for r in train})
-    order = np.random.default_rng(seed).permutation(len(names))
-    front = {names[i] for i in order[: round(len(names) / 2)]}
+    prompts = sorted({r.cluster for r in train})
+    order = np.random.default_rng(seed).permutation(len(prompts))
+    front = {prompts[i] for i in order[: round(len(prompts) / 2)]}
     feed = [r for r in train if r.cluster not in front]
     track = [r for r in train if r.cluster in front]
     once = 2 * min(minibatch, len(feed)) + len(track)  # rows that one round may judge
@@ -140,9 +142,11 @@ def search(
         reflection_lm=rewrite,
         reflection_prompt_template=TEMPLATE.read_text("utf-8"),
         reflection_minibatch_size=min(minibatch, len(feed)),
+        # A round that may pass the cap is not begun: its rows would be paid and not used.
         stop_callbacks=lambda state: (
             bool(failures) or state.total_num_evals > rows - once
         ),
+        # Of a minibatch without a mistake there is nothing to learn.
         perfect_score=min(adapter.weight.values()),
         logger=SimpleNamespace(log=lambda message: None),
         seed=seed,
@@ -150,11 +154,14 @@ def search(
     )
     if failures:
         raise failures[0]
+    # The first candidate is the prompt itself. Which of the others is used is decided on dev.
     texts = dict.fromkeys(c[COMPONENT] for c in result.candidates[1:])
-    n = sum(name.startswith("searched ") for name in bench.trials)
-    return [
-        bench.try_(f"searched {i}", text).name for i, text in enumerate(texts, n + 1)
-    ]
+    names = {t.prompt: name for name, t in bench.trials.items()}
+    for text in texts:
+        if text not in names:
+            n = sum(name.startswith("searched ") for name in bench.trials) + 1
+            names[text] = bench.try_(f"searched {n}", text).name
+    return [names[text] for text in texts]
 
 
 def _forecast(bench: Any, train: list[Row], rows: int, trials: int) -> Forecast:
@@ -176,6 +183,7 @@ def examples(bench: Any, k: int = 4, *, seed: int = 0) -> str:
     places = np.flatnonzero((bench.part == "train") & ~np.isnan(bench.labels()))
     rows = [bench.rows[i] for i in np.random.default_rng(seed).permutation(places)]
     sides = [[r for r in rows if r.human == label] for label in WORDS]
+    # By turns, or the judge would learn that most verdicts are alike.
     picks = [r for pair in zip(*sides, strict=False) for r in pair][:k]
     lines = [
         f"Criterion: {r.criterion.text}\nAnswer: {r.response.text[:400]}\nVerdict: "
@@ -203,5 +211,6 @@ def with_prompt(judge_: Any, prompt: str, **settings: Any) -> Any:
     if callable(judge_):
         return judge_(prompt, **settings)
     kind, subject, options = parts(judge_)
+    # Whatever prompt the mapping brought is replaced: a trial has one prompt.
     options = {k: v for k, v in options.items() if k not in ("prompt", "system")}
     return {kind: subject, **options, **settings, "system": prompt}

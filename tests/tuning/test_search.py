@@ -95,7 +95,7 @@ def test_the_recorded_loop_is_replayed(recorded, name):
 def test_the_recorded_search_can_be_run_again(recorded):
     text = recorded.trials["searched 1"].prompt
     again = kit.workbench(paths.data("judge_labels.jsonl"), judge="replay:small")
-    again.search(rows=ROWS)
+    assert again.search(rows=ROWS) == again.search(rows=ROWS) == ["searched 1"]
     assert again.trials["searched 1"].prompt == text
     with pytest.raises(MissingError, match="rewrite|never asked"):
         again.search(rows=300)
