@@ -33,6 +33,8 @@ AGAIN = ("parse", "missing")  # asked once more, alone
 OPTIONAL = (
     "response_format", "temperature", "seed", "reasoning_effort", "logprobs", "top_logprobs", "max_completion_tokens",
 )  # fmt: skip
+# A body of bytes and few headers: the client would walk through the body and write a dozen headers about itself.
+PLAIN: Any = {"headers": {"Content-Type": "application/json"}}
 BODY_LIMIT = 8 * 2**20  # bytes of a reply
 THINKING = 4000  # more tokens for a model that thinks before it replies
 _clients: dict[tuple[Any, ...], tuple[Any, asyncio.Semaphore]] = {}
@@ -105,13 +107,16 @@ class EndpointJudge:
         self.model, self.options = model, settings.make(Options, options, where=where)
         o = self.options
         if o.base_url and "@" in o.base_url:
-            raise DataError("the base URL holds a password", where=where, fix="use key_env")
+            raise DataError(
+                "the base URL holds a password", where=where, fix="use key_env"
+            )
         text = prompt.from_file(o.prompt) if o.prompt else o.system
         self.system = (text or prompt.wording("system")).strip()
         self.name = o.name or model
         local = bool(o.base_url and LOCAL.match(o.base_url))
         self.concurrency = o.concurrency or (8 if local else 64)
         self.patience = o.patience or 5 * o.timeout
+        # A question may take two calls: the second asks what the first left unreadable.
         self.limit = 2 * self.patience
         self.price = o.price or ((0.0, 0.0) if local else prices.price(model))
         self.thinks = prices.reasons_first(model)
@@ -121,6 +126,7 @@ class EndpointJudge:
             **o.extra,
         }
         self.parameters = {k: v for k, v in chosen.items() if v is not None}
+        # Everything here shapes a verdict, so it is part of each key. The price and the limits are not.
         self.settings = {
             "model": model, "base_url": o.base_url, "how": o.how, "system": self.system,
             "parameters": self.parameters, "max_tokens": o.max_tokens, "confidence": o.confidence,
@@ -133,9 +139,13 @@ class EndpointJudge:
         """The criteria of each call."""
         how = self.options.how
         size = len(criteria) if how == "all" else how if isinstance(how, int) else 1
-        return [list(criteria[i : i + size]) for i in range(0, len(criteria), size or 1)]
+        return [
+            list(criteria[i : i + size]) for i in range(0, len(criteria), size or 1)
+        ]
 
-    def keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
+    def keys(
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
+    ) -> list[str]:
         """Ledger keys. The criteria of one call shape each other's verdicts."""
         made = []
         for part in self.parts(criteria):
@@ -151,18 +161,32 @@ class EndpointJudge:
         for part in self.parts(criteria):
             chat = self._messages(task, response, prompt.number(part), "0000")
             n_in = sum(prices.tokens(m["content"]) + 4 for m in chat)
-            n_out = 1 if self.options.how == "word" else 60 * len(part) + self.thinks * 500
+            n_out = (
+                1 if self.options.how == "word" else 60 * len(part) + self.thinks * 500
+            )
             cost = prices.dollars(self.price, n_in, n_out) if self.price else None
-            total += prices.Forecast(calls=1, tokens_in=n_in, tokens_out=n_out, cost=cost)
+            total += prices.Forecast(
+                calls=1, tokens_in=n_in, tokens_out=n_out, cost=cost
+            )
         return total
 
     def _messages(
-        self, task: Task, response: Response, criteria: Mapping[str, Criterion], call: str
+        self,
+        task: Task,
+        response: Response,
+        criteria: Mapping[str, Criterion],
+        call: str,
     ) -> list[dict[str, str]]:
         answer, o = prompt.answer_of(response), self.options
         form = "word" if o.how == "word" else "user"
         return prompt.messages(
-            self.system, task, answer, criteria, form=form, confidence=o.confidence, call=call
+            self.system,
+            task,
+            answer,
+            criteria,
+            form=form,
+            confidence=o.confidence,
+            call=call,
         )
 
     async def verdicts(
@@ -198,7 +222,9 @@ class EndpointJudge:
             reply = await self.reply(chat, run, room=2, word=True)
         else:
             form = prompt.schema(criteria, confidence=o.confidence)
-            reply = await self.reply(chat, run, schema=form, room=200 + 160 * len(criteria))
+            reply = await self.reply(
+                chat, run, schema=form, room=200 + 160 * len(criteria)
+            )
         if reply.failure:
             readings = refuse(criteria, str(reply.reason), reply.failure)
         elif o.how == "word":
@@ -209,6 +235,7 @@ class EndpointJudge:
             name: self.verdict(task, response, c, reading, reply, len(criteria))
             for (name, c), reading in zip(criteria.items(), readings, strict=True)
         }
+        # A refusal or an abstention is certain too: asking again would pay for the same reply.
         certain = [v for v in made.values() if v.failure not in AGAIN]
         by_id = {v.criterion_id: v for v in await run.record(certain, reply.call)}
         return {name: by_id.get(v.criterion_id, v) for name, v in made.items()}
@@ -227,7 +254,13 @@ class EndpointJudge:
         call = reply.call or {"tokens_in": 0, "tokens_out": 0, "cost": 0.0}
         ids = {"task_id": task.id, "response_id": response.id, "criterion_id": c.id}
         shares = {name: call[name] // n for name in ("tokens_in", "tokens_out")}
-        fields = {**reading, **ids, **shares, "cost": call["cost"] / n, "judge": self.name}
+        fields = {
+            **reading,
+            **ids,
+            **shares,
+            "cost": call["cost"] / n,
+            "judge": self.name,
+        }
         return Verdict(**fields | more)
 
     # -- one call --------------------------------------------------------------
@@ -244,7 +277,11 @@ class EndpointJudge:
         the room.
         """
         room = self.options.max_tokens or room + THINKING * self.thinks
-        body: dict[str, Any] = {"model": self.model, "messages": messages, **self.parameters}
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": messages,
+            **self.parameters,
+        }
         if schema:
             form = {"name": "reply", "strict": True, "schema": schema}
             body["response_format"] = {"type": "json_schema", "json_schema": form}
@@ -257,23 +294,29 @@ class EndpointJudge:
         return reply
 
     async def complete(
-        self, messages: list[dict[str, str]], schema: Mapping[str, Any] | None, run: Any, key: str
+        self,
+        messages: list[dict[str, str]],
+        schema: Mapping[str, Any] | None,
+        run: Any,
+        key: str,
     ) -> str:
         """A plain completion: the text of the reply. Stored under `key`."""
         reply = await self.reply(messages, run, schema=schema)
+        if reply.call:
+            await run.record([], {**reply.call, "key": None if reply.failure else key})
         if reply.failure:
-            raise JudgeDownError(
+            what, where = (
                 f"there is no usable reply: {reply.reason}",
-                where=f"judge {self.name!r}",
-                fix="try again",
+                f"judge {self.name!r}",
             )
-        await run.record([], {**(reply.call or {}), "key": key})
+            raise JudgeDownError(what, where=where, fix="try again")
         return reply.text
 
     async def _call(self, body: dict[str, Any], run: Any) -> Reply:
         """Send a request when a slot and the budget are there; read the envelope of the reply."""
         import openai
 
+        # The most that the call can cost: the budget reserves it until the true cost is there.
         most = None
         if self.price:
             n_in = sum(prices.tokens(m["content"]) for m in body["messages"])
@@ -295,6 +338,7 @@ class EndpointJudge:
             finally:
                 run.after_call(self, most, call)
         if call is None:
+            # Without a key, a model or a path the next call fails as well.
             final = reply.reason in ("HTTP 401", "HTTP 403", "HTTP 404")
             run.lost(self, str(reply.reason), final=final)
         return reply
@@ -310,17 +354,26 @@ class EndpointJudge:
             try:
                 # A whole URL spares the client two merges of it, a tenth of its time.
                 url = f"{client.base_url}chat/completions"
-                return await client.post(url, body=sent, cast_to=object)
+                return await client.post(
+                    url,
+                    content=json.dumps(sent).encode(),
+                    cast_to=object,
+                    options=PLAIN,
+                )
             except (openai.BadRequestError, openai.UnprocessableEntityError) as e:
                 error = e.body if isinstance(e.body, dict) else {}
                 # An echo of the whole request names every parameter; it is no refusal.
-                message = str(error.get("param") or error.get("message") or e.body)[:10_000]
+                message = str(error.get("param") or error.get("message") or e.body)[
+                    :10_000
+                ]
                 name = next((n for n in OPTIONAL if n in message and n in sent), None)
                 if name is None or len(message) > 400:
                     raise
                 self.refused.add(name)
                 log.warning(
-                    "judge %s refuses the parameter %s; the kit leaves it out", self.name, name
+                    "judge %s refuses the parameter %s; the kit leaves it out",
+                    self.name,
+                    name,
                 )
 
     def _client(self) -> tuple[Any, asyncio.Semaphore]:
@@ -329,7 +382,14 @@ class EndpointJudge:
 
         o = self.options
         # A client belongs to its loop: after a fork there is another one.
-        place = (id(loop.get()), o.base_url, self.key, o.tries, o.timeout, self.concurrency)
+        place = (
+            id(loop.get()),
+            o.base_url,
+            self.key,
+            o.tries,
+            o.timeout,
+            self.concurrency,
+        )
         if place not in _clients:
             transport = openai.DefaultAioHttpClient(
                 follow_redirects=False,  # a redirect would carry the key elsewhere
@@ -376,29 +436,42 @@ class EndpointJudge:
         ):
             return Reply(failure="transport", reason="the reply is no chat completion")
         choices = data["choices"]
-        choice = choices[0] if len(choices) == 1 and isinstance(choices[0], dict) else {}
+        choice = (
+            choices[0] if len(choices) == 1 and isinstance(choices[0], dict) else {}
+        )
         message = choice.get("message")
         message = message if isinstance(message, dict) else {}
         content, end = message.get("content"), choice.get("finish_reason")
         text = self.clean(content) if isinstance(content, str) else ""
         call = self._row(data, body, text)
         if message.get("refusal") or end == "content_filter":
-            return Reply(failure="refusal", reason="the model or its provider refused", call=call)
-        finished = end == "stop" and message.get("role") == "assistant" and isinstance(content, str)
+            return Reply(
+                failure="refusal", reason="the model or its provider refused", call=call
+            )
+        finished = (
+            end == "stop"
+            and message.get("role") == "assistant"
+            and isinstance(content, str)
+        )
         if not finished:
             reason = self.clean(f"the reply is not finished: {end!a:.60}")
             return Reply(failure="parse", reason=reason, call=call, cut=end == "length")
         return Reply(text=text, call=call, scores=_scores(choice))
 
-    def _row(self, data: Mapping[str, Any], body: Mapping[str, Any], text: str) -> dict[str, Any]:
+    def _row(
+        self, data: Mapping[str, Any], body: Mapping[str, Any], text: str
+    ) -> dict[str, Any]:
         """The row of a call for the ledger. Counts that cannot be are estimated."""
+        # A server's own counts could empty a budget or fill it, so impossible ones do not count.
         usage = data.get("usage")
         usage = usage if isinstance(usage, dict) else {}
         details = usage.get("prompt_tokens_details")
         details = details if isinstance(details, dict) else {}
         chat = [{**m, "content": self.clean(m["content"])} for m in body["messages"]]
         sent = sum(len(m["content"]) for m in chat)
-        n_in = _count(usage.get("prompt_tokens"), 2 * sent + 10_000) or prices.tokens("x" * sent)
+        n_in = _count(usage.get("prompt_tokens"), 2 * sent + 10_000) or prices.tokens(
+            "x" * sent
+        )
         most = 2 * body["max_completion_tokens"] + 10_000
         n_out = _count(usage.get("completion_tokens"), most) or prices.tokens(text)
         n_cached = _count(details.get("cached_tokens"), n_in)
@@ -411,7 +484,9 @@ class EndpointJudge:
             "tokens_in": n_in,
             "tokens_out": n_out,
             "cost": prices.dollars(self.price, n_in, n_out, n_cached),
-            "settings": self.clean(canonical({**self.settings, "left out": sorted(self.refused)})),
+            "settings": self.clean(
+                canonical({**self.settings, "left out": sorted(self.refused)})
+            ),
             "request": json.dumps(chat, ensure_ascii=False),
             "reply": text,
         }

@@ -41,7 +41,10 @@ class CodeJudge:
         """Unknown, all of them."""
         reason = "no check decides this criterion, and there is no judge"
         ids = (task.id, response.id)
-        return [unknown(*ids, c.id, "abstain", judge="code", reason=reason) for c in criteria]
+        return [
+            unknown(*ids, c.id, "abstain", judge="code", reason=reason)
+            for c in criteria
+        ]
 
 
 def judge_of(value: Any, *, where: str = "judge") -> Any:
@@ -64,7 +67,11 @@ def judge_of(value: Any, *, where: str = "judge") -> Any:
     subjects = [] if subject is None else [subject]
     if kind == "votes":
         subjects = [_samples(subject, options.pop("n", 5))]
-        options = {"share": True, "name": f"{subjects[0][0].name} x{len(subjects[0])}", **options}
+        options = {
+            "share": True,
+            "name": f"{subjects[0][0].name} x{len(subjects[0])}",
+            **options,
+        }
     elif kind == "group":
         subjects = [judge_of(subject, where="judge group")]
     elif kind in ("panel", "escalate"):
@@ -75,6 +82,7 @@ def judge_of(value: Any, *, where: str = "judge") -> Any:
         place, subjects = "recorded RecordedJudge", []
     module, name = place.split()
     make = getattr(importlib.import_module(f".{module}", __package__), name)
+    # A wrong option is the user's slip; a TypeError from inside a judge is not.
     parameters = inspect.signature(make).parameters.values()
     if not any(p.kind is p.VAR_KEYWORD for p in parameters):
         names = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
@@ -101,7 +109,13 @@ def parts(value: Any, *, where: str = "judge") -> tuple[str, Any, dict[str, Any]
         return kinds[0], value[kinds[0]], options
     kind, _, subject = str(value).partition(":")
     if not isinstance(value, str) or kind not in KINDS:
-        raise DataError(f"there is no judge {kind!r}", where=where, fix=nearest(kind, KINDS))
+        raise DataError(
+            f"there is no judge {kind!r}", where=where, fix=nearest(kind, KINDS)
+        )
+    if kind == "server" and not subject:
+        raise DataError(
+            "server needs a model file", where=where, fix="write server:FILE.gguf"
+        )
     return kind, subject or None, {}
 
 
@@ -121,4 +135,6 @@ def _members(subject: Any, kind: str) -> list[Any]:
     if len(rows) < 2 or (kind == "escalate" and len(rows) > 2):
         fix = f"write {{{kind}: [JUDGE, JUDGE]}}, each a name or a mapping"
         raise DataError(f"{kind} needs two judges", where=f"judge {kind}", fix=fix)
-    return [judge_of(row, where=f"judge {i} of {kind}") for i, row in enumerate(rows, 1)]
+    return [
+        judge_of(row, where=f"judge {i} of {kind}") for i, row in enumerate(rows, 1)
+    ]

@@ -28,7 +28,9 @@ class GroupJudge:
     def __init__(self, judge: Any, *, seed: int = 0, name: str | None = None):
         if not hasattr(judge, "reply"):
             raise DataError(
-                f"{judge.name!r} cannot judge groups", where="judge group", fix="use an endpoint"
+                f"{judge.name!r} cannot judge groups",
+                where="judge group",
+                fix="use an endpoint",
             )
         self.judge, self.judges, self.seed = judge, (judge,), seed
         self.name = name or f"group({judge.name})"
@@ -43,10 +45,15 @@ class GroupJudge:
         the answers to each task, in shuffled order.
         """
         bound = GroupJudge(self.judge, seed=self.seed, name=self.name)
-        bound.concurrency = max(self.concurrency, len(pairs))  # siblings wait for one call
+        bound.concurrency = max(
+            self.concurrency, len(pairs)
+        )  # siblings wait for one call
         for task_id, answers in group((t.id, r) for t, r in pairs).items():
             unique = {r.id: r for r in answers}
-            rows = sorted(unique.values(), key=lambda r: keys.short([self.seed, r.text, r.id]))
+            # Sorted by text first: the order must not depend on how the caller lists the answers.
+            rows = sorted(
+                unique.values(), key=lambda r: keys.short([self.seed, r.text, r.id])
+            )
             random.Random(self.seed).shuffle(rows)
             bound.groups[task_id] = rows
         return bound
@@ -54,7 +61,9 @@ class GroupJudge:
     def _group(self, task: Task, response: Response) -> list[Response]:
         return self.groups.get(task.id) or [response]
 
-    def keys(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> list[str]:
+    def keys(
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
+    ) -> list[str]:
         """Keys that depend on all answers of the group, their order, and the place of this one."""
         # A later call may be about some of the criteria, but all of them shape the verdicts.
         self.criteria[response.ids] = list(criteria)
@@ -66,7 +75,9 @@ class GroupJudge:
             ["group", self.judge.settings], task, response, criteria, together=together
         )
 
-    def forecast(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> Forecast:
+    def forecast(
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
+    ) -> Forecast:
         """What the group's call takes, about; 0 for all its answers but the first."""
         rows = self._group(task, response)
         if rows[0].id != response.id:
@@ -78,10 +89,16 @@ class GroupJudge:
         return Forecast(calls=1, tokens_in=n_in, tokens_out=n_out, cost=cost)
 
     def _messages(
-        self, task: Task, rows: Sequence[Response], criteria: Mapping[str, Criterion], call: str
+        self,
+        task: Task,
+        rows: Sequence[Response],
+        criteria: Mapping[str, Criterion],
+        call: str,
     ) -> tuple[list[dict[str, str]], dict[str, Response]]:
         named = {f"a{n}": r for n, r in enumerate(rows, 1)}
-        answers = "\n\n".join(prompt.fence(a, prompt.judged(r.text)) for a, r in named.items())
+        answers = "\n\n".join(
+            prompt.fence(a, prompt.judged(r.text)) for a, r in named.items()
+        )
         chat = prompt.messages(
             self.judge.system, task, answers, criteria, form="group", call=call, ids=", ".join(named)
         )  # fmt: skip
@@ -97,7 +114,9 @@ class GroupJudge:
         whole = self.criteria[response.ids]
         place = f"{task.id} {[c.id for c in whole]}"
         if place not in self.calls:
-            self.calls[place] = asyncio.ensure_future(self._ask(task, response, whole, run))
+            self.calls[place] = asyncio.ensure_future(
+                self._ask(task, response, whole, run)
+            )
         rows = (await asyncio.shield(self.calls[place]))[response.id]
         by_id = {v.criterion_id: v for v in rows}
         return [by_id[c.id] for c in criteria]
@@ -107,7 +126,9 @@ class GroupJudge:
     ) -> dict[str, list[Verdict]]:
         """One call for the group, and once more where the whole reply could not be read."""
         rows, numbered = self._group(task, response), prompt.number(criteria)
-        form = prompt.schema(numbered, answers=[f"a{n}" for n in range(1, len(rows) + 1)])
+        form = prompt.schema(
+            numbered, answers=[f"a{n}" for n in range(1, len(rows) + 1)]
+        )
         n = len(rows) * len(numbered)
         for attempt in (1, 2):
             call = prompt.mark()
@@ -115,7 +136,9 @@ class GroupJudge:
             reply = await self.judge.reply(chat, run, schema=form, room=200 + 160 * n)
             made = self._read(reply, named, numbered, call)
             lost = any(
-                r.get("failure") in ("parse", "missing") for row in made.values() for r in row
+                r.get("failure") in ("parse", "missing")
+                for row in made.values()
+                for r in row
             )
             if attempt == 2 or not lost or not reply.call:
                 break
@@ -124,7 +147,9 @@ class GroupJudge:
         for a, r in named.items():
             pairs = zip(criteria, made[a], self.keys(task, r, criteria), strict=True)
             out[r.id] = [
-                self.judge.verdict(task, r, c, reading, reply, n, judge=self.name, key=key)
+                self.judge.verdict(
+                    task, r, c, reading, reply, n, judge=self.name, key=key
+                )
                 for c, reading, key in pairs
             ]
         stored = await run.record([v for row in out.values() for v in row], reply.call)
@@ -139,7 +164,9 @@ class GroupJudge:
     ) -> dict[str, list[Reading]]:
         """Readings by the id of the answer."""
         if reply.failure:
-            return dict.fromkeys(named, refuse(criteria, str(reply.reason), reply.failure))
+            return dict.fromkeys(
+                named, refuse(criteria, str(reply.reason), reply.failure)
+            )
         try:
             rows = parse(reply.text, named, call=call)
             return {a: readings(rows.get(a, {}), criteria) for a in named}

@@ -24,7 +24,9 @@ ABOUT = slice(SIZE + 1, 4 * SIZE + 3)  # task, answer and criterion inside a key
 
 def short(value: Any) -> str:
     """The first 16 hex digits of the sha256 of the canonical JSON of `value`."""
-    return hashlib.sha256(canonical(value).encode("utf-8", "replace")).hexdigest()[:SIZE]
+    return hashlib.sha256(canonical(value).encode("utf-8", "replace")).hexdigest()[
+        :SIZE
+    ]
 
 
 def keys(

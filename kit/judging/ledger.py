@@ -69,7 +69,9 @@ class Ledger:
         version = db.execute("PRAGMA user_version").fetchone()[0]
         tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if version != VERSION and tables:
-            raise sqlite3.DatabaseError(f"its form is {version}, this kit reads form {VERSION}")
+            raise sqlite3.DatabaseError(
+                f"its form is {version}, this kit reads form {VERSION}"
+            )
         # The switch to WAL ignores the time limit above, so processes that start together collide.
         for wait in [0.05] * 100 + [None]:
             try:
@@ -119,9 +121,13 @@ class Ledger:
     def get(self, keys: Iterable[str]) -> dict[str, Verdict]:
         """Stored verdicts by key."""
         sql = "SELECT key, row FROM verdicts WHERE key IN (SELECT value FROM json_each(?))"
-        return {key: _decode(row) for key, row in self._read(sql, (json.dumps(list(keys)),))}
+        return {
+            key: _decode(row) for key, row in self._read(sql, (json.dumps(list(keys)),))
+        }
 
-    def put(self, verdicts: Iterable[Verdict], call: dict[str, Any] | None = None) -> None:
+    def put(
+        self, verdicts: Iterable[Verdict], call: dict[str, Any] | None = None
+    ) -> None:
         """Store a call and its verdicts in one transaction, and end their leases.
 
         A known verdict under a key stays for ever; an unknown one gives way to a later one.
@@ -129,16 +135,28 @@ class Ledger:
         now = time.time()
         number = call["call"] if call else None
         rows = [
-            (v.key, v.key[ABOUT], v.is_known, v.judge, now, msgspec.json.encode(v), number)
+            (
+                v.key,
+                v.key[ABOUT],
+                v.is_known,
+                v.judge,
+                now,
+                msgspec.json.encode(v),
+                number,
+            )
             for v in verdicts
             if v.key
         ]
+        # "WHERE NOT known": what a user saw as a verdict never changes under its key.
         insert = (
             "INSERT INTO verdicts(key, about, known, judge, created, row, call) "
             "VALUES(?, ?, ?, ?, ?, ?, ?) ON CONFLICT(key) DO UPDATE SET known = excluded.known, "
             "created = excluded.created, row = excluded.row, call = excluded.call WHERE NOT known"
         )
-        steps = [(insert, rows), ("DELETE FROM leases WHERE key = ?", [row[:1] for row in rows])]
+        steps = [
+            (insert, rows),
+            ("DELETE FROM leases WHERE key = ?", [row[:1] for row in rows]),
+        ]
         if call:
             names = [*CALL, "key"]
             places = ", ".join("?" * len(names))
@@ -148,7 +166,9 @@ class Ledger:
 
     def reply(self, key: str) -> str | None:
         """The stored text of a completion, None when there is none."""
-        rows = self._read("SELECT reply FROM calls WHERE key = ? ORDER BY id LIMIT 1", (key,))
+        rows = self._read(
+            "SELECT reply FROM calls WHERE key = ? ORDER BY id LIMIT 1", (key,)
+        )
         return rows[0][0] if rows else None
 
     def verdicts(self, judge: str | None = None) -> Iterator[Verdict]:
@@ -167,7 +187,9 @@ class Ledger:
 
         names = ["judge", "model", "calls", "tokens_in", "tokens_out", "cost"]
         sums = "count(*), sum(tokens_in), sum(tokens_out), sum(cost)"
-        rows = self._read(f"SELECT judge, model, {sums} FROM calls GROUP BY 1, 2 ORDER BY 1, 2")  # noqa: S608
+        rows = self._read(
+            f"SELECT judge, model, {sums} FROM calls GROUP BY 1, 2 ORDER BY 1, 2"
+        )  # noqa: S608
         return pd.DataFrame(rows, columns=names)
 
     def explain(self, key: str) -> dict[str, Any]:
@@ -211,6 +233,7 @@ class Ledger:
 
         the number of verdicts.
         """
+        # One row a verdict, in the records' own form, so that `replay` and other tools read it.
         made = dict(self._read("SELECT key, call FROM verdicts"))
         opened = gzip.open if str(path).endswith(".gz") else open
         with opened(path, "wt", encoding="utf-8") as f:
@@ -234,7 +257,11 @@ class Ledger:
         return len(pairs)
 
     def prune(
-        self, *, judge: str | None = None, days: float | None = None, unknown: bool = False
+        self,
+        *,
+        judge: str | None = None,
+        days: float | None = None,
+        unknown: bool = False,
     ) -> int:
         """Delete verdicts that fit all given conditions, and calls that no verdict came from any
         more.
@@ -244,7 +271,9 @@ class Ledger:
         """
         if judge is None and days is None and not unknown:
             raise DataError(
-                "prune needs a condition", where="Ledger.prune", fix="give judge, days or unknown"
+                "prune needs a condition",
+                where="Ledger.prune",
+                fix="give judge, days or unknown",
             )
         before = time.time() + 1 if days is None else time.time() - days * 86400
         where = "created < ? AND (? IS NULL OR judge = ?) AND NOT (? AND known)"
@@ -263,6 +292,7 @@ class Ledger:
         A lease ends with its verdict, by `release`, or after so many seconds: then its process
         was killed.
         """
+        # A killed process leaves leases; whoever comes next on this machine need not wait for them.
         now, names = time.time(), json.dumps(list(keys))
         others = (
             "SELECT key, owner FROM leases WHERE key IN (SELECT value FROM json_each(?)) "
@@ -276,9 +306,9 @@ class Ledger:
             "INSERT INTO leases(key, until, owner) VALUES(?, ?, ?) ON CONFLICT(key) DO UPDATE "
             "SET until = excluded.until, owner = excluded.owner WHERE until <= ? OR owner = ?"
         )
-        if self._write((take, [(key, now + seconds, owner, now, owner) for key in keys])) == len(
-            keys
-        ):
+        if self._write(
+            (take, [(key, now + seconds, owner, now, owner) for key in keys])
+        ) == len(keys):
             return True
         self.release(keys, owner)  # another process was a moment faster
         return False

@@ -23,7 +23,9 @@ def get() -> asyncio.AbstractEventLoop:
     with _lock:
         if _loop is None:
             _loop = asyncio.new_event_loop()
-            threading.Thread(target=_loop.run_forever, daemon=True, name="kit-loop").start()
+            threading.Thread(
+                target=_loop.run_forever, daemon=True, name="kit-loop"
+            ).start()
         return _loop
 
 
@@ -37,7 +39,9 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
-def wait(coroutine: Coroutine[Any, Any, Any], stop: Callable[[], None] = lambda: None) -> Any:
+def wait(
+    coroutine: Coroutine[Any, Any, Any], stop: Callable[[], None] = lambda: None
+) -> Any:
     """Run a coroutine on the loop from synchronous code and return its result.
 
     Ctrl-C calls `stop`, which forbids new calls, and waits for the calls in flight: they are paid.
@@ -45,7 +49,9 @@ def wait(coroutine: Coroutine[Any, Any, Any], stop: Callable[[], None] = lambda:
     """
     if threading.current_thread().name == "kit-loop":
         coroutine.close()
-        raise RuntimeError("call the async form (kit.ajudge) from code that runs on the kit's loop")
+        raise RuntimeError(
+            "call the async form (kit.ajudge) from code that runs on the kit's loop"
+        )
     future = asyncio.run_coroutine_threadsafe(coroutine, get())
     try:
         return future.result()
@@ -64,6 +70,7 @@ async def hop(coroutine: Coroutine[Any, Any, Any], stop: Callable[[], None]) -> 
     """
     loop = get()
     future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    # Shielded, because cancelling the caller must not cancel a call that is paid.
     try:
         return await asyncio.shield(asyncio.wrap_future(future))
     except asyncio.CancelledError:

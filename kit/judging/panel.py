@@ -32,7 +32,9 @@ class Joined:
     def bind(self, pairs: Any) -> Joined:
         """Tell members that look at several answers at once which answers there are."""
         bound = copy.copy(self)  # other runs may use this judge
-        bound.judges = tuple(j.bind(pairs) if hasattr(j, "bind") else j for j in self.judges)
+        bound.judges = tuple(
+            j.bind(pairs) if hasattr(j, "bind") else j for j in self.judges
+        )
         return bound
 
     def keys(
@@ -44,13 +46,17 @@ class Joined:
         """
         if not all(hasattr(j, "keys") for j in self.judges):
             return None
-        rows = zip(*(j.keys(task, response, criteria) for j in self.judges), strict=True)
+        rows = zip(
+            *(j.keys(task, response, criteria) for j in self.judges), strict=True
+        )
         return [
             keys.keys(self.settings, task, response, [c], together=list(row))[0]
             for c, row in zip(criteria, rows, strict=True)
         ]
 
-    def forecast(self, task: Task, response: Response, criteria: Sequence[Criterion]) -> Forecast:
+    def forecast(
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
+    ) -> Forecast:
         """The most that it takes: all members on everything."""
         able = [j for j in self.judges if hasattr(j, "forecast")]
         return sum((j.forecast(task, response, criteria) for j in able), Forecast())
@@ -100,10 +106,13 @@ class Panel(Joined):
         rows = await asyncio.gather(*asked, return_exceptions=True)
         votes = [row for row in rows if isinstance(row, list)]
         faults = [row for row in rows if isinstance(row, BaseException)]
+        # A budget or a missing recording stops the run; a member that is down is only a vote less.
         fatal = [e for e in faults if not votes or not isinstance(e, JudgeDownError)]
         if fatal:
             raise fatal[0]
-        made = [self.combine(list(row), len(faults)) for row in zip(*votes, strict=True)]
+        made = [
+            self.combine(list(row), len(faults)) for row in zip(*votes, strict=True)
+        ]
         return await run.record(made)
 
     def combine(self, votes: list[Verdict], down: int = 0) -> Verdict:
@@ -131,6 +140,7 @@ class Panel(Joined):
             failure = lost.most_common(1)[0][0] if lost else "transport"
             reason = f"{n} known votes, {self.quorum} needed"
             return unknown(*votes[0].ids, failure, reason=reason, **both)
+        # A majority decides by heads; P(met) decides only where heads are even.
         side = (p or 0.0) - 0.5
         if self.rule == "majority" and 2 * met != n:
             side = met / n - 0.5
@@ -140,7 +150,9 @@ class Panel(Joined):
         if any(v.status == "level" for v in valid):
             status, value = "level", statistics.fmean(values)
         base = {"status": status, "value": value, "reason": reason, "cached": False}
-        return msgspec.structs.replace(valid[0], failure=None, key=None, **{**base, **both})
+        return msgspec.structs.replace(
+            valid[0], failure=None, key=None, **{**base, **both}
+        )
 
 
 class Escalate(Joined):
@@ -197,5 +209,6 @@ class Escalate(Joined):
 def _sums(votes: Sequence[Verdict]) -> dict[str, Any]:
     """Tokens and cost of all votes."""
     return {
-        name: sum(getattr(v, name) for v in votes) for name in ("tokens_in", "tokens_out", "cost")
+        name: sum(getattr(v, name) for v in votes)
+        for name in ("tokens_in", "tokens_out", "cost")
     }

@@ -34,7 +34,9 @@ def entry(model: str) -> dict[str, Any]:
     '2026-12-11'
     """
     models = catalog()["models"]
-    return models.get(model) or models.get(re.sub(r"-\d{4}-\d\d-\d\d$", "", model)) or {}
+    return (
+        models.get(model) or models.get(re.sub(r"-\d{4}-\d\d-\d\d$", "", model)) or {}
+    )
 
 
 def price(model: str) -> tuple[float, float, float] | None:
@@ -56,11 +58,14 @@ def reasons_first(model: str) -> bool:
     >>> reasons_first("gpt-5-mini"), reasons_first("gpt-4o"), reasons_first("llama-3")
     (True, False, False)
     """
+    # A model that is newer than the data file is taken for one of its family.
     row = entry(model)
     return bool(row.get("reasoning") if row else re.match(r"(gpt-[5-9]|o\d)", model))
 
 
-def shutdown_warning(model: str, today: datetime.date | None = None, days: int = 120) -> str | None:
+def shutdown_warning(
+    model: str, today: datetime.date | None = None, days: int = 120
+) -> str | None:
     """A sentence when the provider turns a model off within so many days, else None.
 
     >>> shutdown_warning("gpt-5-mini", datetime.date(2026, 11, 21))
@@ -83,7 +88,9 @@ def tokens(text: str) -> int:
     return math.ceil(len(text) / CHARACTERS_PER_TOKEN)
 
 
-def dollars(rates: Sequence[float] | None, n_in: int, n_out: int, n_cached: int = 0) -> float:
+def dollars(
+    rates: Sequence[float] | None, n_in: int, n_out: int, n_cached: int = 0
+) -> float:
     """US dollars of one call; 0 without rates. `n_in` includes the cached ones.
 
     >>> dollars((1.0, 2.0, 0.1), 1_000_000, 500_000, 500_000)
@@ -147,9 +154,13 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name, cap in (("calls", self.calls), ("usd", self.usd)):
-            if cap is not None and not (type(cap) in (int, float) and 0 <= cap < math.inf):
+            if cap is not None and not (
+                type(cap) in (int, float) and 0 <= cap < math.inf
+            ):
                 raise DataError(
-                    f"{name} is {cap!r}", where=f"Budget({name}=...)", fix="give a number >= 0"
+                    f"{name} is {cap!r}",
+                    where=f"Budget({name}=...)",
+                    fix="give a number >= 0",
                 )
 
     async def reserve(self, most: float | None) -> None:
@@ -167,7 +178,9 @@ class Budget:
         # What is in flight may turn out cheaper than its reservation.
         while self.usd is not None and self.reserved and not self._fits(most):
             await asyncio.sleep(0.02)
-        if (self.calls is not None and self.calls_made >= self.calls) or not self._fits(most):
+        if (self.calls is not None and self.calls_made >= self.calls) or not self._fits(
+            most
+        ):
             raise BudgetError(
                 f"the budget is used up ({self.calls_made} calls, ${self.usd_spent:.4f})",
                 where=repr(self),
@@ -184,4 +197,7 @@ class Budget:
         self.usd_spent += cost
 
     def _fits(self, most: float) -> bool:
-        return self.usd is None or self.usd_spent + self.reserved + most <= self.usd + 1e-12
+        return (
+            self.usd is None
+            or self.usd_spent + self.reserved + most <= self.usd + 1e-12
+        )

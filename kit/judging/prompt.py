@@ -64,7 +64,9 @@ def judged(text: str) -> str:
     >>> judged("<think>is it 4?</think> It is 4.")
     'It is 4.'
     """
-    return _THOUGHT.sub("", text, count=1) if text.lstrip().startswith("<think>") else text
+    return (
+        _THOUGHT.sub("", text, count=1) if text.lstrip().startswith("<think>") else text
+    )
 
 
 def neutral(text: str) -> str:
@@ -114,8 +116,11 @@ def messages(
         rows = "\n".join(neutral(c.text) for c in criteria.values())
     else:
         rows = "\n".join(_row(name, c) for name, c in criteria.items())
+    # Sources are material too: a snippet may carry instructions.
     sources = "\n\n".join(f"[{name}]\n{text}" for name, text in task.sources.items())
-    question = f"{task.system}\n\n{task.conversation}" if task.system else task.conversation
+    question = (
+        f"{task.system}\n\n{task.conversation}" if task.system else task.conversation
+    )
     places |= {
         "prompt": fence("TASK", question),
         "sources": f"\nThe sources:\n{fence('SOURCES', sources)}\n" if sources else "",
@@ -125,6 +130,7 @@ def messages(
         if confidence
         else '"reason" and "verdict"',
     }
+    # One pass: a place that stands in a judged text is not filled again.
     user = re.sub(r"\{(\w+)\}", lambda m: places[m[1]], wording(form))
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
@@ -140,7 +146,10 @@ def _row(name: str, c: Criterion) -> str:
 
 
 def schema(
-    criteria: Mapping[str, Criterion], *, confidence: bool = False, answers: Sequence[str] = ()
+    criteria: Mapping[str, Criterion],
+    *,
+    confidence: bool = False,
+    answers: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The JSON schema of a reply:
 

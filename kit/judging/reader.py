@@ -56,14 +56,20 @@ def read(
         return refuse(criteria, f"the reply is not in the requested form: {e}")
 
 
-def refuse(criteria: Iterable[str], reason: str, failure: str = "parse") -> list[Reading]:
+def refuse(
+    criteria: Iterable[str], reason: str, failure: str = "parse"
+) -> list[Reading]:
     """An unknown reading for each criterion."""
-    return [{"status": "unknown", "failure": failure, "reason": reason[:200]} for _ in criteria]
+    return [
+        {"status": "unknown", "failure": failure, "reason": reason[:200]}
+        for _ in criteria
+    ]
 
 
 def parse(text: str, names: Iterable[str], *, call: str) -> dict[str, Any]:
     """The JSON object of a reply without its mark; ValueError where it is not the requested one."""
     body = text.strip()
+    # Only a closed thought in front: an open one may hold a draft with other verdicts.
     if body.startswith("<think>"):
         body = _THOUGHT.sub("", body, count=1).strip()
     if fenced := _FENCE.fullmatch(body):
@@ -100,6 +106,7 @@ def readings(
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # JSON keeps the last of two equal names, an attacker's choice.
     row = dict(pairs)
     if len(row) < len(pairs):
         raise ValueError("a name stands twice")
@@ -125,7 +132,9 @@ def _reading(row: Mapping[str, Any] | None, c: Criterion) -> Reading:
     verdict, reason = row["verdict"], row["reason"]
     if not isinstance(reason, str):
         return refuse([c.id], "the reason is no text")[0]
-    reason = reason.encode("utf-8", "replace").decode()  # half a character cannot be stored
+    reason = reason.encode(
+        "utf-8", "replace"
+    ).decode()  # half a character cannot be stored
     if verdict == CANNOT:
         return {"status": "unknown", "failure": "abstain", "reason": reason}
     reading = _meaning(verdict, c)

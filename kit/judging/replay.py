@@ -44,11 +44,16 @@ class ReplayJudge:
                 fix="replay what was judged, or ask a live judge (endpoint or local)",
             )
         ids = {"task_id": task.id, "response_id": response.id, "criterion_id": c.id}
-        return msgspec.structs.replace(v, **ids, cached=True, cost=0.0, tokens_in=0, tokens_out=0)
+        return msgspec.structs.replace(
+            v, **ids, cached=True, cost=0.0, tokens_in=0, tokens_out=0
+        )
 
 
 def replay(
-    subject: str | Path, *, judge: str | None = None, threshold: float | None = 3.0
+    subject: str | Path = "gpt-4o/bare",
+    *,
+    judge: str | None = None,
+    threshold: float | None = 3.0,
 ) -> ReplayJudge:
     """A replay judge. subject : a ledger, a JSONL file of verdicts, or a recorded judge as "gpt-4o/bare".
 
@@ -59,23 +64,30 @@ def replay(
     if path.suffix not in (".sqlite", ".db", ".jsonl", ".gz"):
         return recorded(str(subject), threshold=threshold)
     if not path.is_file():
-        raise MissingError("there is no such recording", where=str(path), fix="give its path")
+        raise MissingError(
+            "there is no such recording", where=str(path), fix="give its path"
+        )
     if path.suffix in (".sqlite", ".db"):
         with Ledger(path) as book:
             return from_verdicts(book.verdicts(judge), where=str(path))
-    rows = [(where, row) for where, row in records(path) if row.get("record") == "verdict"]
+    rows = [
+        (where, row) for where, row in records(path) if row.get("record") == "verdict"
+    ]
     for _, row in rows:
         row.pop("call", None)  # of an exported ledger
     made = [from_json(row, Verdict, where=where) for where, row in rows]
     return from_verdicts([v for v in made if judge in (None, v.judge)], where=str(path))
 
 
-def from_verdicts(verdicts: Iterable[Verdict], *, where: str = "verdicts") -> ReplayJudge:
+def from_verdicts(
+    verdicts: Iterable[Verdict], *, where: str = "verdicts"
+) -> ReplayJudge:
     """Replay verdicts of one judge: by their texts where they have a ledger's key, else by their ids."""
     table: dict[Any, Verdict] = {}
     names: set[str] = set()
     for v in verdicts:
         names.add(v.judge)
+        # A key names the texts; ids alone would also match an answer that was edited.
         old = table.setdefault((v.key or "")[ABOUT] or v.ids, v)
         if len(names) > 1 or (old.status, old.value, old.p) != (v.status, v.value, v.p):
             raise DataError(
@@ -84,10 +96,14 @@ def from_verdicts(verdicts: Iterable[Verdict], *, where: str = "verdicts") -> Re
                 fix="name one judge: {'replay': FILE, 'judge': NAME}",
             )
     if not table:
-        raise MissingError("no verdict of that judge is recorded", where=where, fix="name another")
+        raise MissingError(
+            "no verdict of that judge is recorded", where=where, fix="name another"
+        )
 
     def look(task: Task, response: Response, c: Criterion) -> Verdict | None:
-        return table.get(about(task, response, c)) or table.get((task.id, response.id, c.id))
+        return table.get(about(task, response, c)) or table.get(
+            (task.id, response.id, c.id)
+        )
 
     return ReplayJudge(f"replay:{names.pop()}", look)
 
@@ -131,7 +147,9 @@ def _scored(reply: Any, fields: dict[str, Any], threshold: float | None) -> Verd
         return unknown(failure="parse", reason=reason, **fields)
     score, mass = int(digit), {}
     positions = [
-        top for token, top in zip(reply.tokens, reply.top, strict=False) if token.strip() == digit
+        top
+        for token, top in zip(reply.tokens, reply.top, strict=False)
+        if token.strip() == digit
     ]
     for token, x in positions[0].items() if positions else ():
         if token.strip() in SCORES:

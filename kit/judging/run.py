@@ -35,13 +35,22 @@ TOGETHER = 64  # answers that are looked up at once
 DOWN = 8  # calls in a row that fail
 # failure -> (what it means, what to do)
 CAUSES = {
-    "transport": ("the judge could not be reached", "check the endpoint, then run again"),
-    "parse": ("the reply was not in the requested form, twice", "retry=True, or another model"),
+    "transport": (
+        "the judge could not be reached",
+        "check the endpoint, then run again",
+    ),
+    "parse": (
+        "the reply was not in the requested form, twice",
+        "retry=True, or another model",
+    ),
     "refusal": ("the model refused, or its provider filtered it", "use another model"),
     "abstain": ("the judge said that it cannot tell", "make the criterion decidable"),
     "contradiction": ("votes or verdicts disagree evenly", "add a judge to the panel"),
     "missing": ("the reply left this criterion out, twice", "retry=True, or how='one'"),
-    "budget": ("the run was stopped before this question", "raise the budget and run again"),
+    "budget": (
+        "the run was stopped before this question",
+        "raise the budget and run again",
+    ),
     "error": ("the judge or the check raised an error", "read the reason and the log"),
 }
 
@@ -81,11 +90,15 @@ class Verdicts(list[Verdict]):
 
         counts = Counter(str(v.failure) for v in self if not v.is_known)
         rows = [(cause, n, *CAUSES[cause]) for cause, n in counts.most_common()]
-        return pd.DataFrame(rows, columns=["cause", "verdicts", "meaning", "what to do"])
+        return pd.DataFrame(
+            rows, columns=["cause", "verdicts", "meaning", "what to do"]
+        )
 
     def __repr__(self) -> str:
         counts = Counter(v.failure for v in self if not v.is_known)
-        unknown = ", ".join(f"{n} {cause}" for cause, n in counts.most_common()) or "none"
+        unknown = (
+            ", ".join(f"{n} {cause}" for cause, n in counts.most_common()) or "none"
+        )
         return f"{len(self)} verdicts ({self.spent}); unknown: {unknown}"
 
     def _repr_html_(self) -> str:
@@ -184,7 +197,9 @@ def estimate(
     return total
 
 
-def complete(judge: Any, messages: str | Sequence[Mapping[str, str]], **options: Any) -> str:
+def complete(
+    judge: Any, messages: str | Sequence[Mapping[str, str]], **options: Any
+) -> str:
     """The text that a judge's model writes to `messages`. See `acomplete`."""
     return loop.wait(acomplete(judge, messages, **options))
 
@@ -206,7 +221,11 @@ async def acomplete(
     JudgeDownError where there is no usable reply.
     """
     run = Run(judge_of(judge), ledger, budget)
-    chat = [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
+    chat = (
+        [{"role": "user", "content": messages}]
+        if isinstance(messages, str)
+        else list(messages)
+    )
     return await loop.hop(run.complete(chat, schema), run.stop)
 
 
@@ -223,9 +242,15 @@ def pairs_of(tasks: Any, responses: Any = None) -> list[tuple[Task, Response]]:
     texts: dict[Any, str] = {}
     if not responses:
         fix = "give responses=, or join a file of answers: tasks.joined(kit.load(FILE))"
-        raise DataError("there are no answers to judge", where="judge(responses=...)", fix=fix)
+        raise DataError(
+            "there are no answers to judge", where="judge(responses=...)", fix=fix
+        )
     for n, r in enumerate(responses, 1):
-        wrong = "" if getattr(r, "task_id", None) in by_id else f"there is no task of {r!r:.60}"
+        wrong = (
+            ""
+            if getattr(r, "task_id", None) in by_id
+            else f"there is no task of {r!r:.60}"
+        )
         if not wrong and texts.setdefault(r.ids, r.text) != r.text:
             wrong = f"two answers have the id {r.id!r}"
         if wrong:
@@ -246,7 +271,12 @@ class Run:
         retry: bool = False,
         progress: bool = False,
     ):
-        self.judge, self.budget, self.retry, self.progress = judge, budget, retry, progress
+        self.judge, self.budget, self.retry, self.progress = (
+            judge,
+            budget,
+            retry,
+            progress,
+        )
         opens = isinstance(ledger, str | Path)
         self.ledger = Ledger(ledger) if opens else ledger
         self.close = self.ledger.close if opens else lambda: None
@@ -260,11 +290,15 @@ class Run:
 
     def stop(self) -> None:
         """Ask nothing more: Ctrl-C, or the caller was cancelled."""
-        self.fault = self.fault or BudgetError("the run was interrupted", fix="run it again")
+        self.fault = self.fault or BudgetError(
+            "the run was interrupted", fix="run it again"
+        )
 
     def bind(self, pairs: Sequence[tuple[Task, Response]]) -> None:
         """Tell a judge that compares answers which there are."""
-        self.judge = self.judge.bind(pairs) if hasattr(self.judge, "bind") else self.judge
+        self.judge = (
+            self.judge.bind(pairs) if hasattr(self.judge, "bind") else self.judge
+        )
 
     async def all(self, pairs: Sequence[tuple[Task, Response]]) -> Verdicts:
         """Every pair: first code and ledger, then workers that ask the judge about the rest."""
@@ -272,8 +306,11 @@ class Run:
         criteria = [leaves(task.criteria) for task, _ in pairs]
         results: list[dict[str, Verdict]] = [{} for _ in pairs]
         total = sum(map(len, criteria))
-        bar = bars.bar(total=total, desc="judging", unit="verdict", disable=not self.progress)
+        bar = bars.bar(
+            total=total, desc="judging", unit="verdict", disable=not self.progress
+        )
         left: list[int] = []
+        # Cached verdicts are looked up in blocks: one query a block, and the loop stays free between.
         for first in range(0, len(pairs), TOGETHER):
             part = range(len(pairs))[first : first + TOGETHER]
             results[first : first + TOGETHER] = self.look_up(
@@ -303,6 +340,7 @@ class Run:
         self.spent.seconds = time.monotonic() - self.start
         self.spent.cached = sum(v.cached for v in verdicts)
         verdicts.spent = self.spent
+        # A run in which no call was answered is an outage, however few calls it had.
         if self.why and not self.live and not self.spent.cached:
             self.fault = self.fault or self.down(self.judge.name)
         if self.fault is not None:
@@ -310,7 +348,9 @@ class Run:
             raise self.fault
         return verdicts
 
-    def look_up(self, rows: Sequence[tuple[Task, Response, Any]]) -> list[dict[str, Verdict]]:
+    def look_up(
+        self, rows: Sequence[tuple[Task, Response, Any]]
+    ) -> list[dict[str, Verdict]]:
         """What code and ledger decide of some answers, by criterion id."""
         from ..checks import check
 
@@ -321,7 +361,9 @@ class Run:
             places = self.keys(self.judge, task, response, rest) if rest else []
             questions.append(list(zip(rest, places, strict=True)))
         stored = self.stored(key for question in questions for _, key in question)
-        for (task, response, _), question, results in zip(rows, questions, out, strict=True):
+        for (task, response, _), question, results in zip(
+            rows, questions, out, strict=True
+        ):
             for c, key in question:
                 if key in stored:
                     results[c.id] = _readdress(stored[key], task, response, c, **FREE)
@@ -341,7 +383,9 @@ class Run:
             except Exception as e:
                 log.exception("judge %s raised an error", self.judge.name)
                 failure, reason = "error", f"{type(e).__name__}: {e}"[:300]
-        return lost(task, response, criteria, failure, judge=self.judge.name, reason=reason)
+        return lost(
+            task, response, criteria, failure, judge=self.judge.name, reason=reason
+        )
 
     # -- one question ----------------------------------------------------------
     def keys(
@@ -365,12 +409,16 @@ class Run:
         is waited for.
         """
         places = self.keys(judge, task, response, criteria)
-        question = Question(self, judge, {c.id: k for c, k in zip(criteria, places, strict=True)})
+        question = Question(
+            self, judge, {c.id: k for c, k in zip(criteria, places, strict=True)}
+        )
+        # A judge without keys (code, a replay, a user's own) costs nothing or is its owner's affair.
         if not all(places):
             return await judge.verdicts(task, response, list(criteria), question)
         by_key = dict(zip(places, criteria, strict=True))
         results = _free(self.stored(places))
         while left := [key for key in by_key if key not in results]:
+            # Flights end with an empty result when their asker fails: then the loop asks itself.
             flights = [f for key in left if (f := loop.flights.get((self.place, key)))]
             if flights:
                 await asyncio.wait(flights[:1])
@@ -381,7 +429,9 @@ class Run:
             loop.flights |= {(self.place, key): flight for key in left}
             new = {}
             try:
-                new = await self._fly(judge, task, response, {k: by_key[k] for k in left}, question)
+                new = await self._fly(
+                    judge, task, response, {k: by_key[k] for k in left}, question
+                )
             finally:
                 for key in left:
                     del loop.flights[self.place, key]
@@ -393,9 +443,15 @@ class Run:
         ]
 
     async def _fly(
-        self, judge: Any, task: Task, response: Response, left: dict[str, Criterion], question: Any
+        self,
+        judge: Any,
+        task: Task,
+        response: Response,
+        left: dict[str, Criterion],
+        question: Any,
     ) -> dict[str, Verdict]:
         """Ask the judge, under a lease where there is a ledger."""
+        # The lease outlives the slowest call; a killed owner is noticed earlier (ledger._alive).
         limit = getattr(judge, "limit", 600.0)
         while self.ledger and not self.ledger.lease([*left], self.owner, limit):
             await asyncio.sleep(0.2)
@@ -422,14 +478,20 @@ class Run:
         if not hasattr(writer, "complete"):
             fix = "use an endpoint or a local server"
             raise DataError(
-                f"the judge {writer.name!r} cannot write text", where="complete", fix=fix
+                f"the judge {writer.name!r} cannot write text",
+                where="complete",
+                fix=fix,
             )
         settings = getattr(writer, "settings", writer.name)
         key = keys.short(["completion", settings, chat, schema])
         try:
             text = self.ledger.reply(key) if self.ledger else None
             question = Question(self, writer, {})
-            return await writer.complete(chat, schema, question, key) if text is None else text
+            return (
+                await writer.complete(chat, schema, question, key)
+                if text is None
+                else text
+            )
         finally:
             self.close()
 
@@ -464,7 +526,9 @@ class Question:
             raise run.fault
         run.spent.calls += 1
 
-    def after_call(self, judge: Any, most: float | None, call: Mapping[str, Any] | None) -> None:
+    def after_call(
+        self, judge: Any, most: float | None, call: Mapping[str, Any] | None
+    ) -> None:
         """Book what a call took. call : its row for the ledger, None where it was not answered."""
         run, spent = self.run, self.run.spent
         if run.budget is not None:
@@ -495,7 +559,9 @@ class Question:
         """
         places = self.keys
         replace = msgspec.structs.replace
-        rows = [v if v.key else replace(v, key=places.get(v.criterion_id)) for v in verdicts]
+        rows = [
+            v if v.key else replace(v, key=places.get(v.criterion_id)) for v in verdicts
+        ]
         lasting = [v for v in rows if _lasts(v)]
         if self.run.ledger is not None and (lasting or call):
             self.run.ledger.put(lasting, call)
@@ -503,7 +569,11 @@ class Question:
 
 
 def lost(
-    task: Task, response: Response, criteria: Iterable[Criterion], failure: str, **more: Any
+    task: Task,
+    response: Response,
+    criteria: Iterable[Criterion],
+    failure: str,
+    **more: Any,
 ) -> list[Verdict]:
     """An unknown verdict for each criterion."""
     return [unknown(task.id, response.id, c.id, failure, **more) for c in criteria]
@@ -519,7 +589,9 @@ def _free(verdicts: Mapping[str, Verdict]) -> dict[str, Verdict]:
     return {key: msgspec.structs.replace(v, **FREE) for key, v in verdicts.items()}
 
 
-def _readdress(v: Verdict, task: Task, response: Response, c: Criterion, **more: Any) -> Verdict:
+def _readdress(
+    v: Verdict, task: Task, response: Response, c: Criterion, **more: Any
+) -> Verdict:
     """A verdict under the ids of whoever asks now."""
     ids = {"task_id": task.id, "response_id": response.id, "criterion_id": c.id}
     return msgspec.structs.replace(v, **ids, **more)

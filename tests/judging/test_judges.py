@@ -50,6 +50,7 @@ WRONG = [
     ({"endpoint": "a", "timeout": -1}, "timeout"),
     ({"endpoint": "a", "concurrency": 0}, "concurrency"),
     ({"endpoint": "a", "price": 3}, "price"),
+    ("server", "server:FILE"),
     ({"panel": ["code"]}, "two judges"),
     ({"panel": "code"}, "two judges"),
     ({"panel": ["code", "code"], "rule": "loudest"}, "rule"),
