@@ -186,10 +186,11 @@ class Ledger:
         import pandas as pd
 
         names = ["judge", "model", "calls", "tokens_in", "tokens_out", "cost"]
-        sums = "count(*), sum(tokens_in), sum(tokens_out), sum(cost)"
-        rows = self._read(
-            f"SELECT judge, model, {sums} FROM calls GROUP BY 1, 2 ORDER BY 1, 2"
-        )  # noqa: S608
+        sql = (
+            "SELECT judge, model, count(*), sum(tokens_in), sum(tokens_out), sum(cost) FROM calls "
+            "GROUP BY 1, 2 ORDER BY 1, 2"
+        )
+        rows = self._read(sql)
         return pd.DataFrame(rows, columns=names)
 
     def explain(self, key: str) -> dict[str, Any]:

@@ -79,8 +79,8 @@ def fight(numbers, folder, caplog):
         assert {a.headers["host"] for a in server.calls} == {f"127.0.0.1:{server.port}"}
 
 
-def test_one_hostile_reply_in_six_is_right_or_unknown(tmp_path, caplog):
-    fight(range(0, len(SCENARIOS), 6), tmp_path, caplog)
+def test_one_hostile_reply_in_twelve_is_right_or_unknown(tmp_path, caplog):
+    fight(range(0, len(SCENARIOS), 12), tmp_path, caplog)
 
 
 @pytest.mark.slow
