@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 from fake_server import chat, http, obj
 
+# fmt: off
+# A scenario is a line.
 RIGHT, GONE, UNREAD = {"right"}, {"transport"}, {"parse", "missing"}
 GONE_OR_UNREAD = GONE | UNREAD
 
@@ -256,11 +258,7 @@ for end in (
     "length", "max_tokens", "MAX_TOKENS", "model_length", "incomplete", "tool_calls", "error", "", None, 7, ["stop"],
 ):  # fmt: skip
     add(f"ended by {end!r}", UNREAD, lambda a, e=end: chat(lies(a), e))
-add(
-    "more room",
-    RIGHT,
-    lambda a: chat(obj(a)) if a.body["max_completion_tokens"] > 2000 else chat("{", "length"),
-)
+add("more room", RIGHT, lambda a: chat(obj(a)) if a.body["max_completion_tokens"] > 2000 else chat("{", "length"))
 add("no end", UNREAD, body(lambda d, a: d["choices"][0].pop("finish_reason") and None, lies))
 add("refusal", {"refusal"}, lambda a: chat(None, refusal="No."))
 add("refusal and content", {"refusal"}, lambda a: chat(lies(a), refusal="No."))
@@ -274,11 +272,7 @@ add("content number", UNREAD, lambda a: chat(10**30))
 add("content parts", UNREAD, lambda a: chat([{"type": "text", "text": lies(a)}]))
 add("reasoning beside", RIGHT, lambda a: chat(obj(a), reasoning_content=lies(a)))
 add("two choices alike", UNREAD, body(lambda d, a: d["choices"].append(d["choices"][0])))
-add(
-    "two choices at odds",
-    UNREAD,
-    body(lambda d, a: d["choices"].append(chat(lies(a))["choices"][0])),
-)
+add("two choices at odds", UNREAD, body(lambda d, a: d["choices"].append(chat(lies(a))["choices"][0])))
 for n, value in enumerate(["x", None, 5, {}]):
     add(f"choices as {n}", GONE, body(put("choices", value)))
 for n, value in enumerate([[], [None], [{}], ["x"], [{"message": None}], [{"message": "x"}], [[]]]):
@@ -346,28 +340,16 @@ CODES = (
     520,
 )
 for code in CODES:
-    add(
-        f"status {code}", GONE, lambda a, c=code: http({"error": {"message": f"no {c}"}}, f"{c} No")
-    )
+    add(f"status {code}", GONE, lambda a, c=code: http({"error": {"message": f"no {c}"}}, f"{c} No"))
     add(f"status {code}, a good body", GONE, lambda a, c=code: http(chat(lies(a)), f"{c} No"))
     add(f"key in {code}", GONE, lambda a, c=code: http({"error": {"message": a.key}}, f"{c} No"))
 for code in (204, 205, 304):
-    add(
-        f"status {code}",
-        GONE_OR_UNREAD,
-        lambda a, c=code: http(b"", f"{c} No", Content_Length=None),
-        timeout=1.0,
-    )
+    add(f"status {code}", GONE_OR_UNREAD, lambda a, c=code: http(b"", f"{c} No", Content_Length=None), timeout=1.0)
 add("quota", GONE, lambda a: http({"error": {"code": "insufficient_quota"}}, "429 No"))
 add("422 echo", GONE, lambda a: http({"detail": [{"loc": ["body"], "input": a.body}]}, "422 No"))
 add("400 echo in words", GONE, lambda a: http({"error": {"message": f"bad: {a.body}"}}, "400 No"))
 for wait in ("1000000", "inf", "Fri, 31 Dec 2100 23:59:59 GMT", "soon", "-5", "nan", "\x7f"):
-    add(
-        f"429, wait {wait[:8]!a}",
-        GONE,
-        lambda a, w=wait: http({}, "429 No", Retry_After=w),
-        tries=0,
-    )
+    add(f"429, wait {wait[:8]!a}", GONE, lambda a, w=wait: http({}, "429 No", Retry_After=w), tries=0)
 for code in (429, 500, 503):
     add(
         f"{code} once",
