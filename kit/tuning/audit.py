@@ -8,6 +8,7 @@ negative. An unknown verdict pays nobody and is counted apart. Intervals are ove
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import tomllib
@@ -219,7 +220,9 @@ class AuditReport:
         return f"{self.table().to_string(index=False)}\n{self.line}"
 
     def _repr_html_(self) -> str:
-        return show(self.table(), caption=f"{self.judge}: {self.line}")._repr_html_()
+        return show(
+            self.table(), caption=html.escape(f"{self.judge}: {self.line}")
+        )._repr_html_()
 
 
 def audit(

@@ -1,5 +1,6 @@
 """The audit: judges with a known fault are found out, and an honest one is not."""
 
+import dataclasses
 import json
 import re
 
@@ -91,6 +92,8 @@ def test_rates_examples_and_the_table():
     assert list(table["kind"].value_counts()[["attack", "bias"]]) == [12, 7]
     assert len(report.plot().data[0].x) == len(table)
     assert kit.plot(report) is not None and "self-praise" in report._repr_html_()
+    hostile = dataclasses.replace(report, judge="<script>", examples={"padding": "<script>"})
+    assert "<script>" not in hostile._repr_html_()
 
 
 def test_credit_of_a_negative_criterion_is_that_it_is_not_there():
