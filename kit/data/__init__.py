@@ -1,10 +1,9 @@
 """Rubric sets: load and save files, labels, downloads, recorded judges. The forms of rows: `formats.py`."""
 
 from .downloads import fetch, judge_model, small_gguf, small_model
-from .labels import read_label, verdict_of
-from .load import load, save, tasks_of
+from .load import Finding, TaskSet, load, save, tasks_of
 from .recorded import RecordedJudges, recorded_judges
-from .taskset import Finding, TaskSet
+from .rows import read_label, verdict_of
 
 __all__ = [
     "Finding",

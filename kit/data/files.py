@@ -6,7 +6,7 @@ import io
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,13 @@ from typing import Any
 import msgspec
 
 from ..errors import DataError, MissingError
-from ..system import paths
 
-# A CSV file holds texts only. These columns hold numbers, and true or false.
-NUMBERS = {"weight", "points", "confidence", "stated_confidence", "inclusion"}
-BOOLEANS = {"required", "truncated"}
+# A CSV file holds texts only. The columns of these names hold numbers, or true and false.
+KINDS = {
+    **dict.fromkeys(("weight", "points", "inclusion"), float),
+    **dict.fromkeys(("confidence", "stated_confidence"), float),
+    **dict.fromkeys(("required", "truncated"), bool),
+}
 
 
 def rows_of(source: Any) -> Iterator[tuple[str, Any]]:
@@ -30,14 +32,14 @@ def rows_of(source: Any) -> Iterator[tuple[str, Any]]:
         source = _from_hub(source)
     if isinstance(source, str | os.PathLike):
         path = Path(source)
-        yield from ((f"{path.name}, {place}", row) for place, row in _read(path))
+        for place, row in _read(path):
+            yield f"{path.name}, {place}", row
         return
+    is_frame = hasattr(source, "iloc")
     # An empty cell of a table is NaN or None. In a dict NaN is a mistake, and stays.
-    has_gaps = hasattr(source, "iloc") or hasattr(source, "column_names")
-    rows = source.to_dict("records") if hasattr(source, "iloc") else source
-    yield from (
-        (f"row {n}", partial(_plain, row, has_gaps)) for n, row in enumerate(rows, 1)
-    )
+    has_gaps = is_frame or hasattr(source, "column_names")
+    for n, row in enumerate(source.to_dict("records") if is_frame else source, 1):
+        yield f"row {n}", partial(_plain, row, has_gaps)
 
 
 def _read(path: Path) -> Iterator[tuple[str, Any]]:
@@ -51,14 +53,14 @@ def _read(path: Path) -> Iterator[tuple[str, Any]]:
         ".tsv": _csv,
         ".parquet": _parquet,
     }
-    endings = [s.lower() for s in path.suffixes if s.lower() != ".gz"]
-    if not endings or endings[-1] not in readers:
+    ending = Path(path.name.lower().removesuffix(".gz")).suffix
+    if ending not in readers:
         raise DataError(
             f"files of the kind {path.suffix!r} are not read",
             where=str(path),
             fix=f"write one of {', '.join(readers)}",
         )
-    return readers[endings[-1]](path)
+    return readers[ending](path)
 
 
 def _text(path: Path) -> str:
@@ -83,6 +85,7 @@ def parse(text: str, where: str = "") -> Any:
         value = json.loads(
             text, strict=False, object_pairs_hook=_object, parse_constant=_constant
         )
+        # Python reads half of a surrogate pair; no UTF-8 file can hold it.
         if "\\ud" in text.lower():
             msgspec.json.encode(value)
         return value
@@ -91,6 +94,7 @@ def parse(text: str, where: str = "") -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # `json` would take the last of two values; the writer may have meant the first.
     row = dict(pairs)
     if len(row) < len(pairs):
         twice = max(row, key=[name for name, _ in pairs].count)
@@ -118,23 +122,23 @@ def _array(path: Path) -> Iterator[tuple[str, Any]]:
         raise DataError(
             "the file holds no rows", where=path.name, fix="write [{...}, {...}]"
         )
-    yield from ((f"row {n}", row) for n, row in enumerate(rows, 1))
+    for n, row in enumerate(rows, 1):
+        yield f"row {n}", row
 
 
 def _csv(path: Path) -> Iterator[tuple[str, Any]]:
+    # The default of 128 KiB is less than one long answer.
     csv.field_size_limit(1 << 30)
     mark = "\t" if ".tsv" in path.suffixes else ","
     # pandas would turn the texts "NA" and "None" into empty cells.
-    reader = csv.DictReader(
-        io.StringIO(_text(path), newline=""), delimiter=mark, strict=True
-    )
+    lines = io.StringIO(_text(path), newline="")
+    reader = csv.DictReader(lines, delimiter=mark, strict=True)
     try:
         names = reader.fieldnames or []
         if len(set(names)) < len(names):
             raise DataError("two columns have the same name", where=path.name)
-        yield from (
-            (f"row {n}", partial(_cells, row)) for n, row in enumerate(reader, 2)
-        )
+        for n, row in enumerate(reader, 2):
+            yield f"row {n}", partial(_cells, row)
     except csv.Error as e:
         where = f"{path.name}, line {reader.line_num}"
         raise DataError(f"the table is broken: {e}", where=where) from None
@@ -150,13 +154,13 @@ def _cells(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cell(name: str, text: str) -> Any:
+    kind = KINDS.get(name, str)
     try:
-        if name in BOOLEANS:
-            return {"true": True, "false": False}[text.strip().lower()]
-        return float(text) if name in NUMBERS else text
-    except (KeyError, ValueError):
-        kind = "true or false" if name in BOOLEANS else "a number"
-        raise DataError(f"the field {name!r} is {text!r}, not {kind}") from None
+        return msgspec.convert(text, kind, strict=False)
+    except msgspec.ValidationError:
+        raise DataError(
+            f"the field {name!r} is {text!r}, not a {kind.__name__}"
+        ) from None
 
 
 def _parquet(path: Path) -> Iterator[tuple[str, Any]]:
@@ -167,9 +171,8 @@ def _parquet(path: Path) -> Iterator[tuple[str, Any]]:
         rows = pq.read_table(path).to_pylist()
     except (OSError, pa.ArrowInvalid) as e:
         raise DataError(f"the file is broken or cut: {e}", where=path.name) from None
-    yield from (
-        (f"row {n}", partial(_plain, row, True)) for n, row in enumerate(rows, 1)
-    )
+    for n, row in enumerate(rows, 1):
+        yield f"row {n}", partial(_plain, row, True)
 
 
 def _plain(row: Any, has_gaps: bool) -> Any:
@@ -195,22 +198,10 @@ def _from_hub(address: str) -> Path:
 
         name = "/".join(parts[3:])
         return Path(hf_hub_download("/".join(parts[1:3]), name, repo_type="dataset"))
-    except (
-        Exception
-    ) as e:  # of many kinds: no package, no network, no rights, a wrong name
+    # No package, no network, no rights, a wrong name: each has a class of its own.
+    except Exception as e:
         raise MissingError(
             f"the hub did not give the file: {type(e).__name__}: {str(e)[:200]}",
             where=address,
             fix="check the network, the address and HF_TOKEN, or fetch the file yourself",
         ) from None
-
-
-def write_jsonl(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]]) -> int:
-    """Write one object per line, the whole file or nothing; returns the number of rows."""
-    lines = [msgspec.json.encode(row) for row in rows]
-    text = b"".join(line + b"\n" for line in lines)
-    # Without a time in its header, the same rows give the same bytes.
-    paths.write(
-        Path(path), gzip.compress(text, mtime=0) if str(path).endswith(".gz") else text
-    )
-    return len(lines)

@@ -27,6 +27,7 @@ All forms read `task_id` (or `id`, `prompt_id`), `group`, `split`, `kind`, `syst
 kept in meta and named once in the findings. In a criterion, such a field is an error.
 """
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -38,7 +39,6 @@ from .. import checks
 from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, from_json
 from .files import parse
-from .labels import is_blank, verdict_of
 from .rows import (
     LAYOUT,
     QUESTION,
@@ -48,17 +48,23 @@ from .rows import (
     criteria,
     criterion,
     finish,
+    is_blank,
     label,
     missing,
     question,
+    verdict_of,
 )
 
 RUBRIC = re.compile(r"rubric - (\d+)\. (\w+)")
 ANSWER = re.compile(r"response([A-Z])|(\w+)_completion_\d+")
 SNIPPET = re.compile(r"<snippet id=(?:\"([^\">]+)\"|([^\s\">]+))>(.*?)</snippet>", re.S)
 FORMULA = re.compile(r"'[=+\-@\t\r]")
-LISTS = ("rubrics", "criteria", "checklist")
-TWO_SIGNS = ("positive_rubrics", "negative_rubrics")
+# List of criteria -> (what their ids begin with, the sign of their weights).
+LISTS = {
+    **dict.fromkeys(("rubrics", "criteria", "checklist"), ("c", 1.0)),
+    "positive_rubrics": ("p", 1.0),
+    "negative_rubrics": ("n", -1.0),
+}
 
 
 def kit(row: Row) -> None:
@@ -80,110 +86,93 @@ def rlvr(row: Row) -> None:
             raise DataError(
                 f"nothing reads the field {key!r}", fix="write 'rubric - N. criterion'"
             )
-        value = row.pop(key)
-        parts.setdefault(int(match[1]), {}).update(
-            {} if is_blank(value) else {match[2]: value}
-        )
-    last = max((n for n, part in parts.items() if part), default=0)
+        value, part = row.pop(key), parts.setdefault(int(match[1]), {})
+        if not is_blank(value):
+            part[match[2]] = value
     items, ratings = [], []
     for n, part in sorted(parts.items()):
         if part and "criterion" not in part:
             raise missing((f"rubric - {n}. criterion",), part)
-        if part:
-            items.append(
-                {"id": f"c{n}"} | {k: v for k, v in part.items() if k[:6] != "rating"}
-            )
-            ratings += [
-                (k[6:], f"c{n}", v) for k, v in part.items() if k[:6] == "rating"
-            ]
-        elif n > last:
-            row.find("placeholder", "rubric fields after the last criterion are blank")
-        else:
-            about = {
-                "task_id": row.get("task_id"),
-                "criterion_id": f"c{n}",
-                "severity": "warning",
-            }
-            row.find("empty-criterion", f"the criterion c{n} has no text", **about)
-    texts = {
-        (m[1] or k): (k, row.pop(k)) for k in list(row) if (m := ANSWER.fullmatch(k))
-    }
+        # The labels stand among the fields of the criterion; they are no part of it.
+        names = [name for name in part if name.startswith("rating")]
+        ratings += [(name[6:], f"c{n}", part.pop(name)) for name in names]
+        items += [{"id": f"c{n}", **part}] if part else []
+    texts = {}
+    for key in list(row):
+        if (match := ANSWER.fullmatch(key)) and not is_blank(text := row.pop(key)):
+            texts[match[1] or key] = (key, text)
     finish(row, criteria(items, "rubric"), question(row, "prompt"))
-    made = {
-        name: answer(row, name, text, source=key)
-        for name, (key, text) in texts.items()
-        if not is_blank(text)
-    }
+    made = {n: answer(row, n, text, source=key) for n, (key, text) in texts.items()}
     for name, criterion_id, rating in ratings:
         if name not in made:
             raise missing((f"response{name}",), row)
         label(row, made[name], criterion_id, rating)
 
 
-def refiner(row: Row) -> None:
-    """Positive and negative rubrics, and the snippets that an answer may cite."""
-    made = _two_signs(row)
-    fields = question(row)
-    if "sources" in row:
-        fields["sources"] = row.json("sources")
-    else:
+def rubric(row: Row) -> None:
+    """A prompt with lists of criteria; beside it the snippets that an answer may cite, and answers."""
+    made, fields = _lists(row), question(row)
+    if "sources" not in row:
         # The tool output stays in meta, because it is a part of what a model reads.
         tool = row.take("tool_output", default="")
         row.extra |= {"tool_output": tool} if tool else {}
-        found = [
-            (a or b, text.strip())
-            for a, b, text in SNIPPET.findall(f"{tool}\n{fields['prompt']}")
-        ]
-        fields["sources"] = dict(found)
-        if len(set(found)) > len(fields["sources"]):
-            raise DataError(
-                "two snippets have one id", fix="give each snippet an id of its own"
-            )
-    finish(row, made, fields)
-
-
-def _two_signs(row: Row) -> list[Criterion]:
-    if row.keys().isdisjoint(TWO_SIGNS):
-        raise missing(TWO_SIGNS, row)
-    good, bad = (row.json(name, kind=list) for name in TWO_SIGNS)
-    return criteria(good, TWO_SIGNS[0], "p") + criteria(bad, TWO_SIGNS[1], "n", -1.0)
-
-
-def open_instruct(row: Row) -> None:
-    """A rubric or an answer in `ground_truth`, or the older rubric forms as a row of their own."""
-    fields = question(row)
-    raw = row.take("ground_truth")
-    if isinstance(raw, str) and raw.lstrip()[:1] == "{":
-        raw = parse(raw, "field 'ground_truth'")
-    truth = Row(raw if isinstance(raw, dict) else {"answer": raw})
-    made = _open_rubrics(row if raw is None else truth)
-    row.extra |= {"verifier": row.take("dataset")} if "dataset" in row else {}
-    finish(row, made, {**fields, "truth": dict(truth)})
-
-
-def _open_rubrics(row: Row) -> list[Criterion]:
-    items = row.json("rubrics", kind=list)
-    for name in ("Answer Critical", "Valuable", "Context"):
-        items = items + [{**item, "tags": [name]} for item in row.json(name, kind=list)]
-    for item in row.json("rubric", kind=list):
-        # The type is a tag, and says the sign where it is "negative".
-        kind, rest = item.get("type"), {k: v for k, v in item.items() if k != "type"}
-        sign = {"weight": -1.0} if kind == "negative" else {}
-        items = [*items, {**rest, **sign, "tags": [kind] if kind else []}]
-    made = criteria(items, "rubrics")
-    return made if row.keys().isdisjoint(TWO_SIGNS) else made + _two_signs(row)
-
-
-def rubric(row: Row) -> None:
-    """A prompt with a list of criteria; a response, and HealthBench's ideal one, beside it."""
-    name = next((n for n in LISTS if n in row), LISTS[0])
-    made, fields = criteria(row.need(name), name), question(row)
+        fields["sources"] = _snippets(f"{tool}\n{fields['prompt']}")
+    # HealthBench's ideal answer lies in an object that stays in meta.
     ideal = (row.get("ideal_completions_data") or {}).get("ideal_completion")
     texts = {"response": row.take("response"), "ideal": ideal}
     finish(row, made, fields)
     for key, text in texts.items():
         if text is not None:
             answer(row, key, text)
+
+
+def _lists(row: Row) -> list[Criterion]:
+    made = []
+    names = [name for name in LISTS if name in row]
+    if not names:
+        raise missing(LISTS, row)
+    for name in names:
+        items = row.take(name) if name == "rubrics" else row.json(name, kind=list)
+        made += criteria(items, name, *LISTS[name])
+    return made
+
+
+def _snippets(text: str) -> dict[str, str]:
+    pairs = {(a or b, body.strip()) for a, b, body in SNIPPET.findall(text)}
+    # With one id for two texts, a citation could not be checked.
+    if len(dict(pairs)) < len(pairs):
+        raise DataError(
+            "two snippets have one id", fix="give each snippet an id of its own"
+        )
+    return dict(sorted(pairs))
+
+
+def open_instruct(row: Row) -> None:
+    """A rubric or an answer in `ground_truth`, or the older rubric forms as a row of their own."""
+    fields, raw = question(row), row.take("ground_truth")
+    # The dataset is mixed: for one verifier the truth is a text, for another JSON.
+    if isinstance(raw, str) and raw.lstrip().startswith("{"):
+        raw = parse(raw, "field 'ground_truth'")
+    truth = Row(raw if isinstance(raw, dict) else {"answer": raw})
+    source = row if raw is None else truth
+    items = _older(source)
+    if items:
+        source["rubrics"] = source.json("rubrics", kind=list) + items
+    made = [] if source.keys().isdisjoint(LISTS) else _lists(source)
+    row.extra |= {"verifier": row.take("dataset")} if "dataset" in row else {}
+    finish(row, made, {**fields, "truth": dict(truth)})
+
+
+def _older(row: Row) -> list[dict[str, Any]]:
+    items = []
+    for name in ("Answer Critical", "Valuable", "Context"):
+        items += [{**item, "tags": [name]} for item in row.json(name, kind=list)]
+    for item in row.json("rubric", kind=list):
+        # The type is a tag, and says the sign where it is "negative".
+        kind = item.pop("type", None)
+        sign = {"weight": -1.0} if kind == "negative" else {}
+        items.append({**item, **sign, "tags": [kind] if kind else []})
+    return items
 
 
 def verifier(row: Row) -> None:
@@ -205,20 +194,17 @@ def _instructions() -> dict[str, Any]:
 
 def ifeval(row: Row) -> None:
     """Instruction ids with arguments: each becomes a check by the data table, or is left to a judge."""
-    names, arguments = (
-        row.json("instruction_id_list", kind=list),
-        row.json("kwargs", kind=list),
-    )
+    names = row.json("instruction_id_list", kind=list)
+    arguments = row.json("kwargs", kind=list)
     if len(arguments) != len(names):
         raise DataError(
             f"kwargs has {len(arguments)} entries, instruction_id_list {len(names)}"
         )
     if "key" in row:
         row["task_id"] = row.pop("key")
-    pairs = enumerate(zip(names, arguments, strict=True), 1)
-    made = [
-        _instruction(row, f"i{n}", name, values or {}) for n, (name, values) in pairs
-    ]
+    made = []
+    for n, (name, values) in enumerate(zip(names, arguments, strict=True), 1):
+        made.append(_instruction(row, f"i{n}", name, values or {}))
     finish(row, made, question(row))
 
 
@@ -226,31 +212,24 @@ def _instruction(
     row: Row, criterion_id: str, name: Any, values: dict[str, Any]
 ) -> Criterion:
     values = {k: v for k, v in values.items() if v is not None}
-    meta = {"instruction": name, "kwargs": values}
+    meta = {"instruction": name, "kwargs": dict(values)}
     entry = _instructions().get(name)
     if entry is None:
-        row.find("no-check", f"no check decides the instruction {name!r}; a judge does")
+        # A new instruction is no fault of the file: a judge decides it.
         about = ", ".join(f"{k}: {v}" for k, v in values.items())
         text = f"Follows the instruction {name!r} ({about})."
         return criterion({"text": text, "meta": meta}, criterion_id)
+    # A template may name an argument, the number 1, or a difference of two ("@num_paragraphs-1@"):
+    # counts of a regular expression are one less than counts of what it parts.
+    numbers = {k: v for k, v in values.items() if isinstance(v, int | float)} | {"1": 1}
+    for (a, x), (b, y) in itertools.permutations(numbers.items(), 2):
+        values[f"{a}-{b}"] = int(x - y)
     try:
-        # Counts of a regular expression are differences: "@num_paragraphs-1@".
-        whole = {
-            k: int(v)
-            for k, v in values.items()
-            if isinstance(v, int | float) and v == int(v)
-        }
-        numbers = {"1": 1, **whole}
-        values |= numbers
-        values |= {
-            f"{a}-{b}": x - y for a, x in numbers.items() for b, y in numbers.items()
-        }
         check = dict(entry["check"])
         for argument, options in entry.get("if", {}).items():
             check |= options[values[argument]]
-        check = {
-            k: _fill(v, values, is_pattern=k == "pattern") for k, v in check.items()
-        }
+        for key, value in check.items():
+            check[key] = _fill(value, values, is_pattern=key == "pattern")
         text = re.sub(r"@([\w-]+)@", lambda m: str(values[m[1]]), entry["text"])
     except (KeyError, TypeError) as e:
         raise DataError(
@@ -299,51 +278,38 @@ def answers(row: Row) -> None:
         or "r-" + fingerprint([task_id, text])[:12]
     )
     labels = row.json("labels")
-    fields = {
-        "source": row.take("source"),
-        "truncated": row.take("truncated", default=False),
-    }
-    fields["confidence"] = row.take("confidence", "stated_confidence")
-    if (
-        isinstance(fields["confidence"], int | float)
-        and not 0 <= fields["confidence"] <= 1
-    ):
-        raise DataError(f"the confidence is {fields['confidence']}, not in [0, 1]")
+    fields = {k: row.take(k) for k in ("source", "confidence")}
+    fields["confidence"] = row.take("stated_confidence", default=fields["confidence"])
+    fields["truncated"] = row.take("truncated", default=False)
     response = answer(row, name, text, task_id=task_id, meta=dict(row), **fields)
     for criterion_id, value in labels.items():
         label(row, response, criterion_id, value)
+
+
+# Texts that a page for raters repeats; the other files have them.
+FOR_RATERS = "prompt response criterion group kind source weight title"
 
 
 def labels(row: Row) -> None:
     """A label on an answer of another file. A row that is not filled in is none."""
     # A spreadsheet takes a text that begins so for a formula; people.save_labels puts a quote before it.
     for key, value in row.items():
-        row[key] = (
-            value[1:] if isinstance(value, str) and FORMULA.match(value) else value
-        )
-    ids = {
-        k: row.id(k, is_needed=True) for k in ("task_id", "response_id", "criterion_id")
-    }
+        if isinstance(value, str) and FORMULA.match(value):
+            row[key] = value[1:]
+    names = ("task_id", "response_id", "criterion_id")
+    ids = tuple(row.id(name, is_needed=True) for name in names)
     value, rater = row.take("label"), row.take("rater")
     points, levels = row.take("points"), row.json("levels", kind=list)
     scale = {"scale": "points", "points": points} if points else {"levels": levels}
-    for key in (
-        "prompt",
-        "response",
-        "criterion",
-        "group",
-        "kind",
-        "source",
-        "weight",
-        "title",
-    ):
-        row.take(key)  # texts for the rater, which the other file has
-    if not is_blank(value):
-        judge = f"human:{rater}" if rater else "human"
-        one = criterion({"text": "-", **scale}, "-") if points or levels else None
-        verdict = verdict_of(tuple(ids.values()), value, one, judge=judge)
-        verdict.meta.update(row)
-        row.records.append(verdict)
+    for key in FOR_RATERS.split():
+        row.take(key)
+    if is_blank(value):
+        return
+    judge = f"human:{rater}" if rater else "human"
+    one = criterion({"text": "-", **scale}, "-") if points or levels else None
+    verdict = verdict_of(ids, value, one, judge=judge)
+    verdict.meta.update(row)
+    row.records.append(verdict)
 
 
 def pair(row: Row) -> None:
@@ -353,9 +319,8 @@ def pair(row: Row) -> None:
     is_apart = "prompt" in row or "question" in row or not starts
     fields = question(row, "prompt", "question") if is_apart else starts[0]
     for start in starts:
-        if start["prompt"] != fields["prompt"] or start["history"] != fields.get(
-            "history", []
-        ):
+        history = fields.get("history", [])
+        if (start["prompt"], start["history"]) != (fields["prompt"], history):
             raise DataError("chosen and rejected answer different prompts")
     finish(row, [], dict(fields))
     for name, (_, text) in sides.items():
@@ -366,10 +331,10 @@ def _side(value: Any) -> tuple[dict[str, Any] | None, Any]:
     """(the fields of the question if the value is a whole chat, the answer)."""
     if not isinstance(value, list):
         return None, value
+    # TRL writes an answer as a chat of one turn where the prompt is a field.
     is_turn = len(value) == 1
-    fields, text = chat(
-        [{"role": "user", "content": "-"}, *value] if is_turn else value
-    )
+    start = [{"role": "user", "content": "-"}] if is_turn else []
+    fields, text = chat([*start, *value])
     if text is None:
         raise DataError(
             "a chat does not end with an answer", fix="end it with the assistant"
@@ -399,11 +364,6 @@ def sft(row: Row) -> None:
 
 def qa(row: Row) -> None:
     """A question with its answer."""
-    for wanted, name in (("expected_answer", "answer"), ("category", "type")):
-        if wanted not in row and name in row:
-            what = f"rows have {name!r} and no {wanted!r}: an evaluator that reads {wanted!r} "
-            what += "finds nothing and marks every answer wrong"
-            row.find("field-mismatch", what, "warning", field=name)
     truth = {"answer": row.need("expected_answer", "answer")}
     about = {"truth": truth, "kind": row.take("category", "type", "kind")}
     finish(row, [], question(row, "question") | about)
@@ -426,12 +386,14 @@ def _is_labels(r: Mapping[str, Any]) -> bool:
 
 def _is_demonstration(r: Mapping[str, Any]) -> bool:
     turns = r.get("messages")
-    is_chat = (
-        bool(turns)
-        and isinstance(turns[-1], dict)
-        and turns[-1].get("role") == "assistant"
-    )
-    return is_chat or not r.keys().isdisjoint(("completion", "output", "text"))
+    last = turns[-1] if turns else None
+    if isinstance(last, dict) and last.get("role") == "assistant":
+        return True
+    return not r.keys().isdisjoint(("completion", "output", "text"))
+
+
+def _is_qa(r: Mapping[str, Any]) -> bool:
+    return "question" in r and not r.keys().isdisjoint(("answer", "expected_answer"))
 
 
 def _has(*names: str) -> Callable[[Mapping[str, Any]], bool]:
@@ -448,17 +410,12 @@ FORMATS: dict[str, tuple[Fits, Callable[[Row], None]]] = {
     "rlvr": (lambda r: any(k.startswith("rubric - ") for k in r), rlvr),
     "ifeval": (_has("instruction_id_list"), ifeval),
     "verifier": (_has("verifiers", "applicable_verifiers"), verifier),
-    "refiner": (_has(*TWO_SIGNS), refiner),
+    "refiner": (_has("positive_rubrics", "negative_rubrics"), rubric),
     "open-instruct": (_is_open, open_instruct),
     "rubric": (_has(*LISTS), rubric),
     "dpo": (_has("chosen", "rejected"), pair),
     "answers": (lambda r: "response" in r and r.keys().isdisjoint(QUESTION), answers),
-    "qa": (
-        lambda r: (
-            "question" in r and not r.keys().isdisjoint(("answer", "expected_answer"))
-        ),
-        qa,
-    ),
+    "qa": (_is_qa, qa),
     "sft": (_is_demonstration, sft),
     "prompts": (_has(*QUESTION), prompts),
 }
@@ -473,7 +430,10 @@ def format_of(row: Mapping[str, Any]) -> str:
     for name, (fits, _) in FORMATS.items():
         if fits(row):
             return name
+    names = ", ".join(map(repr, list(row)[:12]))
     raise DataError(
-        f"the row is in no form that is read; its fields are {', '.join(map(repr, list(row)[:12]))}",
-        fix="rename fields with fields={'yours': 'prompt'}; the forms are in kit/data/formats.py",
+        f"the row is in no form that is read; its fields are {names}",
+        fix="rename yours with fields={'YOURS': 'OURS'}. Ours: rubrics have task_id, prompt, criteria; answers have "
+        "task_id, response_id, response; labels have task_id, response_id, criterion_id, label. "
+        "More forms: kit/data/formats.py",
     )

@@ -1,9 +1,14 @@
-"""Read a rubric set out of a file or rows, and write it in the kit's own form."""
+"""A rubric set in memory, read out of a file or rows, and written in the kit's own form."""
+
+from __future__ import annotations
 
 import gc
+import gzip
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,14 +16,165 @@ import msgspec
 
 from .. import checks
 from ..errors import DataError
-from ..records import Response, Task, Verdict, group, to_json
+from ..records import Response, Task, Verdict, group
+from ..system import paths
 from ..system.settings import nearest
-from .files import rows_of, write_jsonl
+from .files import rows_of
 from .formats import FORMATS, format_of
 from .rows import ID, Row
-from .taskset import Finding, TaskSet
 
 MOST = 20  # faults in one message
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One fault, or one fact worth knowing, of a rubric set.
+
+    code : the rule. severity : "error", "warning" or "info". where : file and row. field : the field's name.
+    rows : the number of rows that it concerns. text : the text in question. suggestion : what to do.
+    """
+
+    code: str
+    severity: str
+    message: str
+    where: str = ""
+    rows: int = 1
+    field: str | None = None
+    task_id: str | None = None
+    criterion_id: str | None = None
+    text: str | None = None
+    suggestion: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TaskSet:
+    """Tasks with answers and verdicts.
+
+    verdicts : labels of people (judge "human" or "human:NAME") and recorded verdicts of judges.
+    findings : what `load` noticed. format : the form of the file. path : the file, if there is one.
+
+    >>> TaskSet(tasks=[Task(id="t", prompt="p")])
+    TaskSet(kit: 1 tasks, 0 answers, 0 verdicts, 0 findings)
+    """
+
+    tasks: list[Task]
+    responses: list[Response] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    format: str = "kit"
+    path: Path | None = None
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self.tasks)
+
+    def __getitem__(self, i: int) -> Task:
+        return self.tasks[i]
+
+    @cached_property
+    def by_id(self) -> dict[str, Task]:
+        """Tasks by id."""
+        return {t.id: t for t in self.tasks}
+
+    @cached_property
+    def _answers(self) -> dict[str, list[Response]]:
+        return group((r.task_id, r) for r in self.responses)
+
+    @cached_property
+    def _labels(self) -> dict[str, list[Verdict]]:
+        return group((v.task_id, v) for v in self.verdicts)
+
+    def answers(self, task_id: str) -> list[Response]:
+        """The answers to one task."""
+        return self._answers.get(task_id, [])
+
+    def labels(self, task_id: str) -> list[Verdict]:
+        """The labels and recorded verdicts on one task's answers."""
+        return self._labels.get(task_id, [])
+
+    def halves(self) -> tuple[list[Task], list[Task]]:
+        """(tasks to train on, tasks that are held out), by their field `split`.
+
+        >>> tasks = [Task(id="a", prompt="p"), Task(id="b", prompt="p", split="test")]
+        >>> [len(half) for half in TaskSet(tasks=tasks).halves()]
+        [1, 1]
+        """
+        return (
+            [t for t in self.tasks if not t.held_out],
+            [t for t in self.tasks if t.held_out],
+        )
+
+    def joined(self, other: TaskSet) -> TaskSet:
+        """This set with the tasks, answers and verdicts of another one, joined by their ids.
+
+        A record that both sets hold must be the same in both. DataError names the first id of an answer or label
+        whose task, answer or criterion is missing.
+
+        >>> answers = TaskSet(tasks=[], responses=[Response(task_id="tt", id="r", text="x")])
+        >>> TaskSet(tasks=[Task(id="t", prompt="p")]).joined(answers)
+        Traceback (most recent call last):
+        ...
+        kit.errors.DataError: 1 answers or labels have no task, answer or criterion; first the answer tt / r
+          where: the other set
+          to do: make the ids equal: task_id, response_id, criterion_id
+        """
+        name = other.path.name if other.path else "the other set"
+        both = replace(
+            self,
+            tasks=_merge(self.tasks, other.tasks, lambda t: (t.id,), name),
+            responses=_merge(self.responses, other.responses, lambda r: r.ids, name),
+            verdicts=_merge(
+                self.verdicts, other.verdicts, lambda v: (*v.ids, v.judge), name
+            ),
+            findings=[*self.findings, *other.findings],
+        )
+        both.check(name)
+        return both
+
+    def check(self, where: str = "") -> None:
+        """DataError for an answer without its task, and a label without its answer or criterion."""
+        criteria = {(t.id, c.id) for t in self.tasks for c in t.criteria}
+        answers = {r.ids for r in self.responses}
+        lost: list[tuple[str, ...]] = [
+            ("answer", *r.ids) for r in self.responses if r.task_id not in self.by_id
+        ]
+        lost += [
+            ("label", *v.ids)
+            for v in self.verdicts
+            if v.ids[:2] not in answers or v.ids[::2] not in criteria
+        ]
+        if lost:
+            raise DataError(
+                f"{len(lost)} answers or labels have no task, answer or criterion; "
+                f"first the {lost[0][0]} {' / '.join(lost[0][1:])}",
+                where=where,
+                fix="make the ids equal: task_id, response_id, criterion_id",
+            )
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.tasks)} tasks, {len(self.responses)} answers"
+        return (
+            f"TaskSet({self.format}: {counts}, {len(self.verdicts)} verdicts, "
+            f"{len(self.findings)} findings)"
+        )
+
+
+def _merge(
+    mine: Sequence[Any],
+    theirs: Sequence[Any],
+    key: Callable[[Any], tuple[str, ...]],
+    name: str,
+) -> list[Any]:
+    merged = {key(x): x for x in mine}
+    for x in theirs:
+        if merged.setdefault(key(x), x) != x:
+            raise DataError(
+                f"{' / '.join(key(x))} differs between the two sets",
+                where=name,
+                fix="correct one of them, or rename its id",
+            )
+    return list(merged.values())
 
 
 def load(
@@ -71,11 +227,9 @@ class _Reader:
         self.first: set[str] = set()  # the fields of the row that says the form
         self.rows = self.twins = 0
         self.errors: list[DataError] = []
-        self.findings: list[Finding] = []
         self.unread: Counter[str] = Counter()
         self.tasks: dict[str, Task] = {}
         self.records: dict[tuple[str, ...], Response | Verdict] = {}
-        self.valid: set[bytes] = set()  # checks that were validated
 
     def read(self, where: str, data: Any) -> None:
         """Read one row; what is wrong with it is collected."""
@@ -83,46 +237,41 @@ class _Reader:
         try:
             data = data() if callable(data) else data
             if not isinstance(data, dict):
-                raise DataError(
-                    f"the row is a {type(data).__name__}, not an object with fields"
-                )
+                kind = type(data).__name__
+                raise DataError(f"the row is a {kind}, not an object with fields")
             data = self._rename(data) if self.fields else data
             self._check_form(data)
             row = Row(data, where)
             FORMATS[self.format][1](row)
             self._count_unread(row)
             self._add(row)
-            self.findings += row.findings
         except DataError as e:
             place = f"{where}, {e.where}" if e.where else where
             self.errors.append(DataError(e.what, where=place, fix=e.fix))
         # A value of another kind deep inside a row; asking for each would double the code.
         except (TypeError, ValueError, AttributeError) as e:
-            self.errors.append(
-                DataError(f"a field is not in its form: {e}", where=where)
-            )
+            what = f"a field is not in its form: {e}"
+            self.errors.append(DataError(what, where=where))
 
     def _rename(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """The row with its fields, and those of the objects in its lists, renamed."""
 
         def inner(value: Any) -> Any:
-            is_list = isinstance(value, list)
-            return (
-                [self._rename(x) if isinstance(x, dict) else x for x in value]
-                if is_list
-                else value
-            )
+            # Criteria and turns are objects in lists. Deeper ones ("meta") keep their names.
+            if isinstance(value, list):
+                return [self._rename(x) if isinstance(x, dict) else x for x in value]
+            return value
 
         self.renames |= data.keys() & self.fields.keys()
         out = {self.fields.get(key, key): inner(value) for key, value in data.items()}
         if len(out) < len(data):
-            raise DataError(
-                f"after renaming, a field is there twice: {', '.join(data)}"
-            )
+            names = ", ".join(data)
+            raise DataError(f"after renaming, a field is there twice: {names}")
         return out
 
     def _check_form(self, data: Mapping[str, Any]) -> None:
         """Take the form of the first row; DataError where a later row does not fit it."""
+        # Parquet gives every row every field, so null says nothing about the form.
         names = {k: v for k, v in data.items() if v is not None}
         if self.format == "auto":
             self.format, self.first = format_of(names), set(names)
@@ -144,15 +293,18 @@ class _Reader:
 
     def _add(self, row: Row) -> None:
         """Take in the records of a row: all of them, or none with a DataError."""
-        task, old = row.task, self.tasks.get(row.task.id) if row.task else None
-        new_id = {}
+        task = row.task
+        old = self.tasks.get(task.id) if task else None
+        new_id: dict[str, str] = {}
         if task is not None:
             self._validate(task)
         if old is not None and self.format == "table":
             task = _joined(old, task)
         elif old is not None and old != task:
-            what = f"two different tasks have the id {old.id!r}"
-            raise DataError(what, fix="give each an id of its own")
+            raise DataError(
+                f"two different tasks have the id {old.id!r}",
+                fix="give each an id of its own",
+            )
         elif old is not None:
             # An equal row of training data counts again, under an id of its own.
             self.twins += 1
@@ -172,12 +324,10 @@ class _Reader:
         self.tasks |= {task.id: task} if task else {}
 
     def _validate(self, task: Task) -> None:
+        # A slip in a check's arguments must not surface in the middle of a training.
         for c in task.criteria:
-            # `of` names other criteria of the task; all other checks are the same in each task.
-            key = msgspec.json.encode(c.check) if c.check else b""
-            if c.check and ("of" in c.check or key not in self.valid):
+            if c.check:
                 checks.validate(c, None if self.format == "table" else task)
-                self.valid.add(key)
 
     def result(self, on_error: str) -> TaskSet:
         """The rubric set; DataError with what was collected."""
@@ -186,6 +336,7 @@ class _Reader:
         if not self.rows:
             raise DataError("there are no rows", where=self.name)
         if lost := self.fields.keys() - self.renames:
+            # A slip in fields= would leave the criteria of every row unread.
             raise DataError(
                 f"fields= renames {min(lost)!r}, which no row has", where=self.name
             )
@@ -197,31 +348,16 @@ class _Reader:
             format=self.format,
             path=self.path,
         )
+        # A file of answers or labels alone is checked when it is joined.
         if made.tasks:
             made.check(self.name)
         return made
 
     def _notes(self) -> Iterator[Finding]:
-        """Findings, those with one message as one; then what was counted."""
-        for alike in group(((f.message, f.task_id), f) for f in self.findings).values():
-            yield msgspec.structs.replace(alike[0], rows=len(alike))
+        """What a user should know of the rows, although they could be read."""
         for name, n in self.unread.most_common():
             what = f"nothing reads the field {name!r} ({n} of {self.rows} rows); it is in meta"
             yield self._note("unread-field", what, n, field=name)
-        if not any(t.criteria for t in self.tasks.values()):
-            lists = {
-                k
-                for t in self.tasks.values()
-                for k, v in t.meta.items()
-                if _is_texts(v)
-            }
-            for name in sorted(lists & self.unread.keys()):
-                what = (
-                    f"no criterion was found, and nothing reads the texts in {name!r}"
-                )
-                fix = f"load(..., fields={{{name!r}: 'rubrics'}})"
-                more = {"severity": "warning", "suggestion": fix, "field": name}
-                yield self._note("unread-list", what, self.unread[name], **more)
         if self.twins:
             what = f"{self.twins} of {self.rows} rows are equal to an earlier row; all are kept"
             yield self._note("equal-rows", what, self.twins)
@@ -237,16 +373,14 @@ class _Reader:
         return Finding(code=code, severity=severity, message=message, **about)
 
 
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(x, str) for x in value)
-
-
 def _joined(old: Task, part: Task) -> Task:
     """A task of a flat table with the criterion of one more row; DataError where the rows disagree."""
     for name in ("prompt", "group", "kind", "split", "system"):
         if getattr(old, name) != getattr(part, name):
-            what = f"the rows of task {old.id!r} differ in {name!r}"
-            raise DataError(what, fix="give each prompt a task_id of its own")
+            raise DataError(
+                f"the rows of task {old.id!r} differ in {name!r}",
+                fix="give each prompt a task_id of its own",
+            )
     (new,) = part.criteria
     same = [c for c in old.criteria if c.id == new.id]
     if same and same[0] != new:
@@ -260,7 +394,10 @@ def _together(errors: list[DataError]) -> DataError:
     """One error out of many, each with its place."""
     first = errors[0]
     count = f" (first of {len(errors)} faults)" if len(errors) > 1 else ""
-    more = "".join(f"\n  and {e.where}: {e.what}" for e in errors[1:MOST])
+    more = ""
+    for what, places in group((e.what, e.where) for e in errors[1:MOST]).items():
+        count_alike = f" and {len(places) - 1} more" if len(places) > 1 else ""
+        more += f"\n  and {places[0]}{count_alike}: {what}"
     return DataError(first.what + count, where=first.where, fix=first.fix + more)
 
 
@@ -281,5 +418,9 @@ def save(path: str | os.PathLike[str], taskset: TaskSet) -> int:
 
     Returns the number of rows. A name that ends with .gz is compressed.
     """
-    records: list[Any] = [*taskset.tasks, *taskset.responses, *taskset.verdicts]
-    return write_jsonl(path, map(to_json, records))
+    path = Path(path)
+    records = [*taskset.tasks, *taskset.responses, *taskset.verdicts]
+    text = b"".join(msgspec.json.encode(record) + b"\n" for record in records)
+    # Without a time in its header, the same records give the same bytes.
+    paths.write(path, gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
+    return len(records)

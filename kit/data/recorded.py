@@ -10,7 +10,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict, fingerprint
 from ..system.settings import nearest
 from .downloads import recordings
-from .taskset import TaskSet
+from .load import TaskSet
 
 # Judge -> the model's full name, a part of the key of every reply.
 MODELS = {
@@ -51,9 +51,8 @@ class RecordedJudges:
     @cached_property
     def items(self) -> dict[str, dict[str, Any]]:
         """Item id -> query, response, criterion, rubric, human scores."""
-        rows = map(
-            json.loads, (self.folder / "items_e1.jsonl").read_text("utf-8").splitlines()
-        )
+        lines = (self.folder / "items_e1.jsonl").read_text("utf-8").splitlines()
+        rows = [json.loads(line) for line in lines]
         return {row["item_id"]: row for row in rows}
 
     @cached_property
@@ -69,22 +68,16 @@ class RecordedJudges:
         return sqlite3.connect(address, uri=True, check_same_thread=False)
 
     def judge(self, name: str) -> str:
-        """The name of a judge; "sonnet" is short for "claude-sonnet", "llama" for "llama-8b"."""
-        short = [
-            j
-            for j in MODELS
-            if name in (j.removeprefix("claude-"), j.partition("-")[0])
-        ]
-        hits = [name] if name in MODELS else short
-        if len(hits) != 1:
-            raise DataError(
-                f"no recorded judge is called {name!r}", fix=nearest(name, MODELS)
-            )
-        return hits[0]
+        """The name, where there is such a judge; else DataError with the nearest one."""
+        if name not in MODELS:
+            hint = nearest(name, MODELS)
+            raise DataError(f"no recorded judge is called {name!r}", fix=hint)
+        return name
 
     def reply(self, judge: str, prompt: str) -> Reply | None:
         """The recorded reply to a user message; None where there is none."""
         name = self.judge(judge)
+        # The key of a reply is a hash of the whole request, in the recorder's own words.
         is_claude = name.startswith("claude")
         request = {
             "provider": "anthropic" if is_claude else "openai-compat",
@@ -107,31 +100,29 @@ class RecordedJudges:
 
         Task.group is a fingerprint of the query, so that answers to one query are one cluster.
         """
+        tasks, responses, verdicts = [], [], []
+        for name, item in self.items.items():
+            tasks.append(_task(name, item))
+            responses.append(Response(task_id=name, id="r", text=item["response"]))
+            verdicts += _labels(name, item)
         return TaskSet(
-            tasks=[_task(name, item) for name, item in self.items.items()],
-            responses=[
-                Response(task_id=name, id="r", text=item["response"])
-                for name, item in self.items.items()
-            ],
-            verdicts=[
-                v for name, item in self.items.items() for v in _labels(name, item)
-            ],
+            tasks=tasks,
+            responses=responses,
+            verdicts=verdicts,
             format="recorded",
             path=self.folder,
         )
 
 
 def _task(name: str, item: Mapping[str, Any]) -> Task:
-    levels = tuple(
-        s for s in str(item["rubric"]).splitlines() if s.startswith("Score ")
-    )
-    criterion = Criterion(
-        id="c1",
-        text=item["natural_unit_test"],
-        scale="ordinal" if len(levels) > 1 else "binary",
-        levels=levels if len(levels) > 1 else (),
-        meta={"rubric": item["rubric"]},
-    )
+    lines = str(item["rubric"]).splitlines()
+    levels = tuple(line for line in lines if line.startswith("Score "))
+    # FLASK's items have no rubric of levels.
+    scale: dict[str, Any] = {}
+    if len(levels) > 1:
+        scale = {"scale": "ordinal", "levels": levels}
+    meta = {"rubric": item["rubric"]}
+    criterion = Criterion(id="c1", text=item["natural_unit_test"], meta=meta, **scale)
     return Task(
         id=name,
         prompt=item["query"],
@@ -144,11 +135,9 @@ def _task(name: str, item: Mapping[str, Any]) -> Task:
 
 def _labels(name: str, item: Mapping[str, Any]) -> Iterator[Verdict]:
     """A level for each rater's score of 1 to 5; another score (-1 is there twice) is unknown."""
-    scores = (
-        item["human_score"]
-        if isinstance(item["human_score"], list)
-        else [item["human_score"]]
-    )
+    scores = item["human_score"]
+    # BiGGen-Bench has one rater, FLASK three.
+    scores = scores if isinstance(scores, list) else [scores]
     for k, score in enumerate(scores, 1):
         is_level = 1 <= score <= 5
         level = {"status": "level", "value": (score - 1) / 4}
@@ -184,15 +173,10 @@ def _reply(
     )
 
 
-@lru_cache(maxsize=1)
-def _opened(folder: Path) -> RecordedJudges:
-    return RecordedJudges(folder)
-
-
 def recorded_judges() -> RecordedJudges:
     """Five real judges with their recorded replies and people's labels on 998 answers.
 
     The first call fetches 22 MB; later ones read the cache. `.taskset()` gives the answers with the labels.
     MissingError where nothing is in the cache and nothing can be fetched.
     """
-    return _opened(recordings())
+    return RecordedJudges(recordings())

@@ -10,8 +10,6 @@ import msgspec
 from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, from_json
 from .files import parse
-from .labels import is_blank, verdict_of
-from .taskset import Finding
 
 ID = re.compile(r"(?:.*_)?[a-z]?id", re.I)  # id, qid, question_id
 LAYOUT = re.compile(r"\s*### Instruction:\n(.*?)\n+### Response:\n?(.*)", re.S)
@@ -22,6 +20,7 @@ TEXTS = ("text", "criterion", "description")
 FIELD_OF = {
     **{name: name for name in Criterion.__struct_fields__},
     **dict.fromkeys(("criterion", "description", "rubric_item", "Ingredient"), "text"),
+    # HealthBench's points may be negative; they say how much a criterion counts.
     "points": "weight",
     "criterion_id": "id",
     "Handle": "title",
@@ -34,6 +33,83 @@ FIELD_OF = {
 }
 
 
+# In lower case. The colours are those of RLVR's rating columns.
+WORDS = {
+    **dict.fromkeys(("met", "yes", "true", "🟢 yes", "🟢"), ("met", None)),
+    **dict.fromkeys(("unmet", "no", "false", "🔴 no", "🔴"), ("unmet", None)),
+    **dict.fromkeys(("partly", "partially", "🟡 partially", "🟡"), ("level", 0.5)),
+    "unknown": ("unknown", None),
+}
+NUMBERS = {"1": ("met", None), "0": ("unmet", None)}
+FORMS = "met, unmet, partly, unknown, yes, no, true, false, 1, 0, a level's text, or points as 3/5"
+
+
+def is_blank(label: Any) -> bool:
+    """True for a label that is not filled in."""
+    return label is None or (isinstance(label, str) and not label.strip())
+
+
+def read_label(
+    label: Any, criterion: Criterion | None = None
+) -> tuple[str, float | None] | None:
+    """(status, value in [0, 1] or None) of a label; None where the label has no documented form.
+
+    criterion : needed for a level's text (of a criterion with `levels`) and for points such as "3/5" (of one with
+        `points`). The numbers 1 and 0 are labels of a binary criterion only.
+
+    >>> read_label("🟢 Yes"), read_label(True), read_label(0), read_label("perhaps")
+    (('met', None), ('met', None), ('unmet', None), None)
+    >>> levels = Criterion(id="c", text="Polite", scale="ordinal", levels=("rude", "plain", "kind"))
+    >>> read_label("plain", levels), read_label(1, levels)
+    (('level', 0.5), None)
+    """
+    text = str(label).strip()
+    # A level may be called "1" or "no", so levels come before the words.
+    if criterion is not None and text in criterion.levels:
+        return "level", criterion.levels.index(text) / criterion.top
+    if criterion is not None and criterion.points:
+        # The top is a part of the label: a bare 3 could be of 3, 5 or 10.
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)/(\d+(?:\.\d+)?)", text)
+        if match and float(match[2]) == criterion.points >= float(match[1]):
+            return "level", float(match[1]) / criterion.points
+    if text in NUMBERS and (criterion is None or criterion.scale == "binary"):
+        return NUMBERS[text]
+    return WORDS.get(text.casefold())
+
+
+def verdict_of(
+    ids: tuple[str, str, str],
+    label: Any,
+    criterion: Criterion | None = None,
+    *,
+    judge: str = "human",
+    where: str = "",
+) -> Verdict:
+    """The verdict of one label; DataError where the label has no documented form.
+
+    ids : task, answer, criterion. judge : "human" or "human:NAME".
+
+    >>> verdict_of(("t", "r", "c"), "partly").value
+    0.5
+    """
+    reading = read_label(label, criterion)
+    if reading is None:
+        raise DataError(
+            f"the label of {ids[2]!r} is {label!r}", where=where, fix=f"write {FORMS}"
+        )
+    status, value = reading
+    return Verdict(
+        task_id=ids[0],
+        response_id=ids[1],
+        criterion_id=ids[2],
+        status=status,  # type: ignore[arg-type]
+        value=value,
+        judge=judge,
+        failure="abstain" if status == "unknown" else None,
+        meta={"label": label},
+    )
+
+
 class Row(dict[str, Any]):
     """The fields of a row that nothing has read yet, and the records made of it. A null field counts as absent."""
 
@@ -43,7 +119,6 @@ class Row(dict[str, Any]):
         self.extra: dict[str, Any] = {}  # for meta, but not among the unread fields
         self.task: Task | None = None
         self.records: list[Response | Verdict] = []
-        self.findings: list[Finding] = []
 
     def take(self, *names: str, default: Any = None) -> Any:
         """The value of the first of these fields that is there, else the default."""
@@ -64,50 +139,39 @@ class Row(dict[str, Any]):
         value = self.take(*names)
         if value is None:
             return kind()
-        value = parse(value, f"field {names[0]!r}") if isinstance(value, str) else value
+        # A cell of a CSV file holds its list or object as JSON text.
+        if isinstance(value, str):
+            value = parse(value, f"field {names[0]!r}")
         if not isinstance(value, kind):
-            kinds = type(value).__name__, kind.__name__
-            raise DataError("the field {!r} is a {}, not a {}".format(names[0], *kinds))
+            raise DataError(
+                f"{f'the field {names[0]!r} is a {type(value).__name__}'}, not a {kind.__name__}"
+            )
         return value
 
     def id(self, name: str, *, is_needed: bool = False) -> str | None:
         """An id as a text; None where there is none."""
         value = self.need(name) if is_needed else self.take(name)
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, str | int | None)
-            or value == ""
-        ):
+        # True is an int in Python, and no id.
+        is_id = isinstance(value, str | int | None) and not isinstance(value, bool)
+        if not is_id or value == "":
             raise DataError(
                 f"the id {name!r} is {value!r}", fix="write a text or whole number"
             )
         return None if value is None else str(value)
 
-    def find(
-        self, code: str, message: str, severity: str = "info", **more: Any
-    ) -> None:
-        """Note a finding on this row."""
-        more |= {
-            "code": code,
-            "message": message,
-            "severity": severity,
-            "where": self.where,
-        }
-        self.findings.append(Finding(**more))
-
 
 def missing(wanted: Iterable[str], row: Mapping[str, Any]) -> DataError:
     """The error for a missing field. The remedy names the nearest field of the row."""
     wanted = list(wanted)
-    fields = [k for k in row if isinstance(row[k], str) and k not in FIELD_OF] or list(
-        row
-    )
     if ID.fullmatch(wanted[0]):
-        fields = [k for k in row if ID.fullmatch(k)] or list(row)
-    scores = [
-        (difflib.SequenceMatcher(None, k, w).ratio(), k) for k in fields for w in wanted
-    ]
-    near = max(scores, default=(0, "your_field"))[1]
+        names = [k for k in row if ID.fullmatch(k)]
+    else:
+        names = [k for k in row if isinstance(row[k], str) and k not in FIELD_OF]
+    # A cutoff of 0 gives the nearest name, however far it is.
+    matches = difflib.get_close_matches(" ".join(wanted), names or row, n=1, cutoff=0)
+    near = matches[0] if matches else "YOURS"
+    # Of two ids none is nearer: a wrong guess would swap them.
+    near = "YOURS" if ID.fullmatch(wanted[0]) and len(names) > 1 else near
     return DataError(
         f"there is no field {' or '.join(map(repr, wanted))}",
         fix=f"rename yours, for example load(..., fields={{{near!r}: {wanted[0]!r}}}); "
@@ -124,22 +188,25 @@ def criterion(item: Any, name: str, sign: float = 1.0) -> Criterion:
         raise DataError(
             "the criterion is no text", fix='write "text" or {"text": ..., "weight": 1}'
         )
-    fields = {
-        "id": name,
-        "weight": 1.0,
-        **_named({"text": item} if isinstance(item, str) else item),
-    }
-    if not isinstance(fields["text"], str) or not fields["text"].strip():
-        raise DataError(
-            f"the text of the criterion is {fields['text']!r}", fix="write a text"
-        )
-    fields["id"] = str(fields["id"]) if type(fields["id"]) is int else fields["id"]
+    item = {"text": item} if isinstance(item, str) else item
+    fields = {"id": name, "weight": 1.0, **_named(item)}
+    text = fields["text"]
+    if not isinstance(text, str) or not text.strip():
+        raise DataError(f"the text of the criterion is {text!r}", fix="write a text")
+    # Ids are texts, so that 7 in one file joins "7" in another.
+    if type(fields["id"]) is int:
+        fields["id"] = str(fields["id"])
     fields.setdefault("scale", "ordinal" if fields.get("levels") else "binary")
     made = from_json(fields, Criterion, where="")
-    if sign < 0 and made.weight < 0:
-        what = f"the weight of a negative rubric is {made.weight:g}"
-        raise DataError(what, fix="write its size: the list says the sign")
-    return msgspec.structs.replace(made, weight=-made.weight) if sign < 0 else made
+    if sign > 0:
+        return made
+    # Published sets write a size in a negative list; -1 there could mean either sign.
+    if made.weight < 0:
+        raise DataError(
+            f"the weight of a negative rubric is {made.weight:g}",
+            fix="write its size: the list says the sign",
+        )
+    return msgspec.structs.replace(made, weight=-made.weight)
 
 
 def _named(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,6 +216,7 @@ def _named(item: Mapping[str, Any]) -> dict[str, Any]:
         # HealthBench's points are weights; ours are the top of a scale.
         is_top = key == "points" and item.get("scale") == "points"
         target = "points" if is_top else FIELD_OF.get(key)
+        # A table fills the fields that a criterion lacks with null.
         if value is None:
             continue
         if target in ("note", "meta"):
@@ -157,7 +225,8 @@ def _named(item: Mapping[str, Any]) -> dict[str, Any]:
         elif target is None or target in fields:
             if not any(FIELD_OF.get(k) == "text" for k in item):
                 raise missing(TEXTS, item)
-            near = (difflib.get_close_matches(key, FIELD_OF, n=1) or ["note"])[0]
+            matches = difflib.get_close_matches(key, FIELD_OF, n=1)
+            near = matches[0] if matches else "note"
             raise DataError(
                 f"nothing reads the field {key!r} of a criterion, or another field means the same",
                 fix=f"rename it, for example load(..., fields={{{key!r}: {near!r}}}); "
@@ -190,11 +259,11 @@ def criteria(
 
 def chat(turns: Any) -> tuple[dict[str, Any], str | None]:
     """(fields of a task, the assistant's last turn) of a list of {role, content}, both texts."""
+    # Loaders of Parquet files add fields such as tool_calls: null to each turn.
     talk = [{k: v for k, v in turn.items() if v is not None} for turn in turns]
     for n, turn in enumerate(talk, 1):
-        if turn.keys() != {"role", "content"} or not all(
-            isinstance(x, str) for x in turn.values()
-        ):
+        is_text = all(isinstance(x, str) for x in turn.values())
+        if turn.keys() != {"role", "content"} or not is_text:
             raise DataError(
                 f"turn {n} of the chat is not a role and a content, both texts",
                 fix='write {"role": "user", "content": "..."}; nothing reads other fields of a turn',
@@ -202,12 +271,15 @@ def chat(turns: Any) -> tuple[dict[str, Any], str | None]:
     fields: dict[str, Any] = {}
     if talk and talk[0]["role"] == "system":
         fields["system"] = talk.pop(0)["content"]
-    answer = talk.pop()["content"] if talk and talk[-1]["role"] == "assistant" else None
+    answer = None
+    if talk and talk[-1]["role"] == "assistant":
+        answer = talk.pop()["content"]
     if not talk or talk[-1]["role"] != "user":
         raise DataError(
             "the chat ends neither with the user nor with an answer to the user"
         )
-    return {**fields, "history": talk[:-1], "prompt": talk[-1]["content"]}, answer
+    fields |= {"history": talk[:-1], "prompt": talk[-1]["content"]}
+    return fields, answer
 
 
 def question(row: Row, *names: str) -> dict[str, Any]:
@@ -220,9 +292,8 @@ def question(row: Row, *names: str) -> dict[str, Any]:
                 "the chat of a prompt ends with an answer", fix="end it with the user"
             )
         return fields
-    layout = (
-        LAYOUT.fullmatch(value) if isinstance(value, str) and "###" in value else None
-    )
+    # BioRLHF's prompts carry the layout of its SFT texts, up to the empty response.
+    layout = LAYOUT.fullmatch(value) if isinstance(value, str) else None
     if layout is None or layout[2].strip():
         return {"prompt": value}
     row.extra["layout"] = value
@@ -243,7 +314,9 @@ def finish(row: Row, made: Iterable[Criterion], fields: dict[str, Any]) -> None:
     if name is None:
         # Made from the content, so that it is the same each time.
         name = "t-" + fingerprint(row.data)[:12]
-    fields |= {"id": name, "criteria": list(made), "meta": {**meta, **row.extra, **row}}
+    # Unread fields stay with the task: a lint or a user may want them later.
+    meta = {**meta, **row.extra, **row}
+    fields |= {"id": name, "criteria": list(made), "meta": meta}
     row.task = from_json(fields, Task, where="")
 
 
@@ -262,15 +335,16 @@ def label(
     """Add the verdicts of a label to the records: one, or one for each rater. A blank label is none."""
     by_id = {c.id: c for c in row.task.criteria} if row.task else {}
     if row.task and criterion_id not in by_id:
-        raise DataError(
+        what = (
             f"there is a label on {criterion_id!r}, which is no criterion of its task"
         )
-    by_rater = (
-        {f"human:{k}": x for k, x in value.items()} if isinstance(value, dict) else {}
-    )
-    for judge, one in (by_rater or {"human": value}).items():
+        raise DataError(what)
+    by_rater = {"human": value}
+    if isinstance(value, dict):
+        by_rater = {f"human:{rater}": x for rater, x in value.items()}
+    ids = (*response.ids, criterion_id)
+    for judge, one in by_rater.items():
         if not is_blank(one):
-            ids = (*response.ids, criterion_id)
             verdict = verdict_of(ids, one, by_id.get(criterion_id), judge=judge)
             verdict.meta.update(meta)
             row.records.append(verdict)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -148,7 +148,7 @@ class Response(Record, kw_only=True, tag="response"):
     text: str
     source: str | None = None
     truncated: bool = False
-    confidence: float | None = None
+    confidence: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     meta: dict[str, Any] = {}
 
     @property

@@ -66,7 +66,7 @@ def test_the_shipped_rubrics_have_their_weights():
     [
         ("kmp_sft_final.json", "sft", 363, 363, ["equal-rows"]),
         ("kmp_dpo_preferences.json", "dpo", 61, 122, []),
-        ("kmp_test_set.json", "qa", 8, 0, ["field-mismatch"] * 2),
+        ("kmp_test_set.json", "qa", 8, 0, []),
     ],
 )
 def test_biorlhf_files(name, form, tasks, answers, codes):
@@ -84,10 +84,8 @@ def test_infobench_needs_five_lines():
     import pandas as pd
 
     path = REAL / "infobench/gpt4_outputs_gpt4_judge.jsonl"
-    warnings = [
-        f for f in load(path, fields={"instruction": "prompt"}).findings if f.severity == "warning"
-    ]
-    assert "decomposed_questions" in {f.field for f in warnings}
+    findings = load(path, fields={"instruction": "prompt"}).findings
+    assert "decomposed_questions" in {f.field for f in findings}
     frame = pd.read_json(path, lines=True)
     frame["prompt"] = frame["instruction"] + "\n\n" + frame["input"]
     frame = frame.rename(columns={"decomposed_questions": "rubrics", "output": "response"})
