@@ -64,7 +64,9 @@ class Forecast:
                 fix=f"{self.remedy} (or forecast: false)",
             )
         if self.groups["mixed"] < FEW * total:
-            logger.warning("%d of %d groups teach: %s", self.groups["mixed"], total, self.remedy)
+            logger.warning(
+                "%d of %d groups teach: %s", self.groups["mixed"], total, self.remedy
+            )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -83,7 +85,10 @@ class Forecast:
 
 
 def look_ahead(
-    settings: Settings, tasks: Sequence[Task], reward: Reward, sample: Callable[..., list[Response]]
+    settings: Settings,
+    tasks: Sequence[Task],
+    reward: Reward,
+    sample: Callable[..., list[Response]],
 ) -> Forecast:
     """Answer a few training prompts, spread over the set, and look at the groups.
 

@@ -97,26 +97,34 @@ def job_of(
         settings = msgspec.structs.asdict(settings)
     names = [*KEYS, *NAMES, "preset"]
     values = translate({**values, **(settings or {})}, names, where=where)
-    over = translate({**values.get("profiles", {}).get(profile, {})}, names, where=where)
+    over = translate(
+        {**values.get("profiles", {}).get(profile, {})}, names, where=where
+    )
     changes = translate(changes, names, where="changes")
     values = merged(values, over, changes)
     keys = make(Keys, {k: values.pop(k) for k in KEYS if k in values}, where=where)
     rows = keys.stages or ({"rows": keys.rows},)
     if keys.rows is not None and keys.stages:
         raise DataError(
-            "rows of a chain belong to its stages", where=where, fix="stages: [{rows: ...}]"
+            "rows of a chain belong to its stages",
+            where=where,
+            fix="stages: [{rows: ...}]",
         )
     stages = tuple(
         stage_of(row, values, {**over, **changes}, profile, f"{where}, stage {n}")
         for n, row in enumerate(rows, 1)
     )
     if len({s.name for s in stages} | {"start"}) < len(stages) + 1:
-        raise DataError("two stages have one name", where=where, fix="name: a name for each")
+        raise DataError(
+            "two stages have one name", where=where, fix="name: a name for each"
+        )
     if tasks is None and keys.tasks:
         tasks = read_tasks(keys.tasks, beside, where)
     every = prepared(tasks_of(tasks) if tasks is not None else [], keys, where)
     other = (
-        heldout if heldout is not None else keys.heldout and read_tasks(keys.heldout, beside, where)
+        heldout
+        if heldout is not None
+        else keys.heldout and read_tasks(keys.heldout, beside, where)
     )
     train, held = split(every, keys, where, None if other is None else tasks_of(other))
     folder = Path(out or keys.out or name).expanduser()
@@ -155,19 +163,27 @@ def config_of(source: Any) -> tuple[dict[str, Any], Path | None, str]:
     if path.is_file():
         return {}, path.parent, path.stem
     names = ", ".join(
-        sorted(p.stem for p in CONFIGS.glob("*.yaml") if p.stem not in ("names", "presets"))
+        sorted(
+            p.stem for p in CONFIGS.glob("*.yaml") if p.stem not in ("names", "presets")
+        )
     )
     raise MissingError(
-        "there is no such config", where=str(source), fix=f"a YAML file, or one of {names}"
+        "there is no such config",
+        where=str(source),
+        fix=f"a YAML file, or one of {names}",
     )
 
 
-def stage_of(row: Mapping[str, Any], shared: Any, over: Any, profile: str, where: str) -> Stage:
+def stage_of(
+    row: Mapping[str, Any], shared: Any, over: Any, profile: str, where: str
+) -> Stage:
     """A stage from its row in `stages`, the shared settings, and what replaces both."""
     names = ["name", "aside", "rows", "preset", *NAMES]
     row = translate(row, names, where=where)
     over = {k: v for k, v in over.items() if k in (*NAMES, "preset") and k != "stage"}
-    values = merged(shared, {k: v for k, v in row.items() if k in (*NAMES, "preset")}, over)
+    values = merged(
+        shared, {k: v for k, v in row.items() if k in (*NAMES, "preset")}, over
+    )
     settings = build(values, profile=profile, where=where)
     rows = row.get("rows")
     if isinstance(rows, Mapping):
@@ -189,7 +205,11 @@ def with_file(stage: Stage, beside: Path | None, where: str) -> Stage:
 
 def find(name: str, beside: Path | None, where: str) -> Path:
     """A file: from here, beside the config, or in the data folder."""
-    for path in (Path(name).expanduser(), *([beside / name] if beside else []), paths.data(name)):
+    for path in (
+        Path(name).expanduser(),
+        *([beside / name] if beside else []),
+        paths.data(name),
+    ):
         if path.is_file():
             return path
     raise MissingError(f"there is no file {name!r}", where=where, fix="write its path")
@@ -210,14 +230,17 @@ def prepared(tasks: Sequence[Task], keys: Keys, where: str) -> list[Task]:
         tasks = [t for t in tasks if t.kind in keys.kinds]
         if lost := set(keys.kinds) - {t.kind for t in tasks}:
             raise DataError(
-                f"no task is of the kind {', '.join(sorted(lost))}", where=f"{where}, key kinds"
+                f"no task is of the kind {', '.join(sorted(lost))}",
+                where=f"{where}, key kinds",
             )
     out = []
     for t in tasks:
         more = {} if keys.system is None else {"system": keys.system}
         if keys.ask:
             more["prompt"] = (
-                f"{t.prompt}\n\n{Form().ask(t)}" if keys.ask == "form" else f"{t.prompt} {keys.ask}"
+                f"{t.prompt}\n\n{Form().ask(t)}"
+                if keys.ask == "form"
+                else f"{t.prompt} {keys.ask}"
             )
         out.append(msgspec.structs.replace(t, **more))
     return out
@@ -240,7 +263,11 @@ def split(
                 fix="hold out other tasks: a gain on trained prompts shows nothing",
             )
         held = prepared(other, keys, where) if keys.ask or keys.system else list(other)
-    elif keys.holdout is not None or keys.holdout_by is not None or keys.train_ratio is not None:
+    elif (
+        keys.holdout is not None
+        or keys.holdout_by is not None
+        or keys.train_ratio is not None
+    ):
         ids = chosen(train, keys, where)
         held += [t for t in train if t.id in ids]
     prompts = {t.conversation for t in held}
@@ -248,7 +275,9 @@ def split(
     rest = [t for t in train if t.id not in ids and t.conversation not in prompts]
     twins = len(train) - len(rest) - sum(t.id in ids for t in train)
     if twins:
-        logger.warning("%s: %d tasks are left out, since their prompt is held out", where, twins)
+        logger.warning(
+            "%s: %d tasks are left out, since their prompt is held out", where, twins
+        )
     return rest, held
 
 
@@ -271,7 +300,9 @@ def chosen(tasks: Sequence[Task], keys: Keys, where: str) -> set[str]:
             )
         return {i for n in named for i in of[n.casefold()]}
     out: set[str] = set()
-    for part in random.Random(keys.data_seed).sample(sorted(parts, key=str), len(parts)):
+    for part in random.Random(keys.data_seed).sample(
+        sorted(parts, key=str), len(parts)
+    ):
         if len(out) >= round(share * len(tasks)):
             break
         out |= set(parts[part])

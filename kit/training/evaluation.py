@@ -50,7 +50,9 @@ def sample(
         eos_token_id=ends_of(model, tokenizer),
         **({"temperature": temperature, "top_k": 0} if temperature else {}),
     )
-    todo = [(t, prompt_ids(tokenizer, messages(t))) for t in tasks for _ in range(samples)]
+    todo = [
+        (t, prompt_ids(tokenizer, messages(t))) for t in tasks for _ in range(samples)
+    ]
     out: list[Response] = []
     training = model.training
     model.eval()
@@ -60,7 +62,9 @@ def sample(
             part, watch = todo[at : at + BATCH], Watch()
             prompts = [ids for _, ids in part]
             answers = (generate or _plain(model, tokenizer))(prompts, config, watch)
-            for (task, _), ids, chance in zip(part, answers, watch.chances(answers), strict=True):
+            for (task, _), ids, chance in zip(
+                part, answers, watch.chances(answers), strict=True
+            ):
                 out.append(
                     Response(
                         task_id=task.id,
@@ -102,12 +106,18 @@ class Watch:
 def ends_of(model: Any, tokenizer: Any) -> list[int]:
     """Every id that ends an answer."""
     ids = model.generation_config.eos_token_id
-    return sorted({*([ids] if isinstance(ids, int) else ids or []), tokenizer.eos_token_id})
+    return sorted(
+        {*([ids] if isinstance(ids, int) else ids or []), tokenizer.eos_token_id}
+    )
 
 
 def _plain(model: Any, tokenizer: Any) -> Callable[..., list[list[int]]]:
-    def generate(prompts: Sequence[Sequence[int]], config: Any, watch: Any) -> list[list[int]]:
-        rows = tokenizer.pad({"input_ids": [list(p) for p in prompts]}, return_tensors="pt")
+    def generate(
+        prompts: Sequence[Sequence[int]], config: Any, watch: Any
+    ) -> list[list[int]]:
+        rows = tokenizer.pad(
+            {"input_ids": [list(p) for p in prompts]}, return_tensors="pt"
+        )
         rows = rows.to(model.device)
         new = model.generate(**rows, generation_config=config, logits_processor=[watch])
         new = new[:, rows["input_ids"].shape[1] :]
@@ -139,7 +149,9 @@ class Evaluation:
         """The reward of each answer, None where unknown."""
         return [g.score for g in self.grades]
 
-    def strict(self, tasks: Sequence[Task], *, formless: float | None = 0.0) -> list[float | None]:
+    def strict(
+        self, tasks: Sequence[Task], *, formless: float | None = 0.0
+    ) -> list[float | None]:
         """1 where an answer is right as a whole, 0 where not, None where that is unknown; see `passes`.
 
         formless : the value of an answer without the stated form. It is not right, but in a calibration error it
@@ -150,7 +162,11 @@ class Evaluation:
         for r, g in zip(self.responses, self.grades, strict=True):
             task = by_id[r.task_id]
             value = passes(task, r, g)
-            out.append(formless if value is None and task.truth and not task.criteria else value)
+            out.append(
+                formless
+                if value is None and task.truth and not task.criteria
+                else value
+            )
         return out
 
     @cached_property
@@ -163,7 +179,9 @@ class Evaluation:
 
     def mean(self, values: Sequence[float | None] | None = None) -> Estimate:
         """The mean over prompts of a value of each answer (default: the reward)."""
-        return mean(per_cluster(self.rewards if values is None else values, self.clusters))
+        return mean(
+            per_cluster(self.rewards if values is None else values, self.clusters)
+        )
 
     def save(self, path: Path) -> None:
         """Write answers and grades as one JSON file."""
@@ -180,7 +198,9 @@ def read(path: Path) -> Evaluation:
     rows = msgspec.json.decode(path.read_bytes())
     return Evaluation(
         name=rows["name"],
-        responses=tuple(from_json(r, Response, where=str(path)) for r in rows["responses"]),
+        responses=tuple(
+            from_json(r, Response, where=str(path)) for r in rows["responses"]
+        ),
         grades=tuple(from_json(g, Grade, where=str(path)) for g in rows["grades"]),
     )
 
@@ -210,14 +230,19 @@ def passes(task: Task, response: Response, grade: Grade) -> float | None:
 
 
 def gain(
-    before: Evaluation, after: Evaluation, *, values: Any = None, noun: str = "held-out reward"
+    before: Evaluation,
+    after: Evaluation,
+    *,
+    values: Any = None,
+    noun: str = "held-out reward",
 ) -> Estimate:
     """After minus before, paired by prompt. values : (before, after) lists (default: the rewards).
 
     DataError where the two answered other prompts: leaving out what is bad would be a gain.
     """
     counts = [
-        {k: len(v) for k, v in group((c, c) for c in e.clusters).items()} for e in (before, after)
+        {k: len(v) for k, v in group((c, c) for c in e.clusters).items()}
+        for e in (before, after)
     ]
     if counts[0] != counts[1]:
         raise DataError(
@@ -273,8 +298,12 @@ def by_kind(before: Evaluation, after: Evaluation, tasks: Sequence[Task]) -> Any
 def only(e: Evaluation, tasks: Sequence[Task]) -> Evaluation:
     """The part of an evaluation that answers these tasks."""
     ids = {t.id for t in tasks}
-    pairs = [(r, g) for r, g in zip(e.responses, e.grades, strict=True) if r.task_id in ids]
-    return replace(e, responses=tuple(r for r, _ in pairs), grades=tuple(g for _, g in pairs))
+    pairs = [
+        (r, g) for r, g in zip(e.responses, e.grades, strict=True) if r.task_id in ids
+    ]
+    return replace(
+        e, responses=tuple(r for r, _ in pairs), grades=tuple(g for _, g in pairs)
+    )
 
 
 def calibration(e: Evaluation, tasks: Sequence[Task]) -> dict[str, Estimate]:
@@ -283,7 +312,10 @@ def calibration(e: Evaluation, tasks: Sequence[Task]) -> dict[str, Estimate]:
 
     right = e.strict(tasks, formless=None)
     out = {}
-    for name, values in (("stated", e.stated), ("tokens", [r.confidence for r in e.responses])):
+    for name, values in (
+        ("stated", e.stated),
+        ("tokens", [r.confidence for r in e.responses]),
+    ):
         rows = [
             (v, y, c)
             for v, y, c in zip(values, right, e.clusters, strict=True)
@@ -295,14 +327,19 @@ def calibration(e: Evaluation, tasks: Sequence[Task]) -> dict[str, Estimate]:
     return out
 
 
-def comparison(before: Evaluation, after: Evaluation, tasks: Sequence[Task]) -> dict[str, Any]:
+def comparison(
+    before: Evaluation, after: Evaluation, tasks: Sequence[Task]
+) -> dict[str, Any]:
     """What metrics.json holds of a before and an after."""
     strict = (before.strict(tasks), after.strict(tasks))
     words = [[float(len(r.text.split())) for r in e.responses] for e in (before, after)]
     shares = {
         f"{k}_{e.name}": v
         for e, values in zip((before, after), strict, strict=True)
-        for k, v in (("reward", number_of(e.mean())), ("strict", number_of(e.mean(values))))
+        for k, v in (
+            ("reward", number_of(e.mean())),
+            ("strict", number_of(e.mean(values))),
+        )
     }
     return {
         "prompts": len(tasks),

@@ -22,7 +22,9 @@ def save_adapter(model: Any, tokenizer: Any, folder: Path) -> None:
     part.rename(folder)
 
 
-def merge(model: str, adapter: str | Path, out: str | Path, *, first: str | None = None) -> Path:
+def merge(
+    model: str, adapter: str | Path, out: str | Path, *, first: str | None = None
+) -> Path:
     """The model with the adapter added to its weights, a folder that `from_pretrained` loads.
 
     The sum is made and stored in float32. first : an adapter that was merged before this one was trained.
@@ -41,7 +43,9 @@ def merge(model: str, adapter: str | Path, out: str | Path, *, first: str | None
 
 
 def export(
-    run: str | Path, to: Literal["adapter", "merged"] = "merged", out: str | Path | None = None
+    run: str | Path,
+    to: Literal["adapter", "merged"] = "merged",
+    out: str | Path | None = None,
 ) -> Path:
     """Write a finished run's adapter or merged model (float32) into a folder, with a model card.
 
@@ -52,14 +56,23 @@ def export(
     record, adapter = _record(run), run / "adapter"
     place = Path(out) if out is not None else run / "export" / to
     if place.exists():
-        raise DataError("there is something already", where=str(place), fix="write another out")
+        raise DataError(
+            "there is something already", where=str(place), fix="write another out"
+        )
     place.parent.mkdir(parents=True, exist_ok=True)
     if to == "merged":
-        merge(record["settings"]["model"], adapter, place, first=record["settings"]["adapter"])
+        merge(
+            record["settings"]["model"],
+            adapter,
+            place,
+            first=record["settings"]["adapter"],
+        )
     elif to == "adapter":
         shutil.copytree(adapter, place)
     else:
-        raise DataError(f"there is no export {to!r}", where="to", fix="adapter or merged")
+        raise DataError(
+            f"there is no export {to!r}", where="to", fix="adapter or merged"
+        )
     (place / "README.md").write_text(card(run), "utf-8")
     return place
 
@@ -106,7 +119,16 @@ def card(run: str | Path) -> str:
     sentence = metrics.get(
         "sentence", "No held-out evaluation was made: nothing is claimed about quality."
     )
-    fields = ("steps", "seconds", "engine", "device", "dtype", "judge", "judge_calls", "judge_cost")
+    fields = (
+        "steps",
+        "seconds",
+        "engine",
+        "device",
+        "dtype",
+        "judge",
+        "judge_calls",
+        "judge_cost",
+    )
     lines = [
         "---",
         "library_name: peft",
@@ -120,8 +142,16 @@ def card(run: str | Path) -> str:
         "",
         "| | |",
         "|---|---|",
-        *(f"| {k} | {_cell(metrics[k])} |" for k in fields if metrics.get(k) is not None),
-        *(f"| {k} | {_cell(v)} |" for k, v in settings.items() if v not in (None, [], {}, "")),
+        *(
+            f"| {k} | {_cell(metrics[k])} |"
+            for k in fields
+            if metrics.get(k) is not None
+        ),
+        *(
+            f"| {k} | {_cell(v)} |"
+            for k, v in settings.items()
+            if v not in (None, [], {}, "")
+        ),
     ]
     if metrics.get("trivial"):
         lines += ["", "Held-out reward of policies without skill:", ""]

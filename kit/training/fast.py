@@ -22,7 +22,11 @@ def applies(policy: Any, settings: Any) -> bool:
     """True on one CPU with LoRA on a whole (not quantised) model of a shape that is known here."""
     import os
 
-    plain = policy.engine == "transformers" and settings.quantize == "none" and settings.fast
+    plain = (
+        policy.engine == "transformers"
+        and settings.quantize == "none"
+        and settings.fast
+    )
     alone = int(os.environ.get("WORLD_SIZE", 1)) == 1 and policy.device.kind == "cpu"
     return plain and alone and policy.model.config.model_type in LIKE_LLAMA
 
@@ -43,17 +47,24 @@ class Copy:
         for name, module in trained.get_base_model().named_modules():
             if isinstance(module, LoraLayer):
                 merged = (
-                    module.base_layer.weight.float() + module.get_delta_weight("default").float()
+                    module.base_layer.weight.float()
+                    + module.get_delta_weight("default").float()
                 )
                 self.model.get_submodule(name).weight.copy_(merged)
 
-    def generate(self, prompts: Sequence[Sequence[int]], config: Any, watch: Any = None) -> Any:
+    def generate(
+        self, prompts: Sequence[Sequence[int]], config: Any, watch: Any = None
+    ) -> Any:
         """Token ids (n, new) after these prompts; equal neighbours share one prefill."""
         torch = import_torch()
         pad, width = config.pad_token_id or 0, max(map(len, prompts))
         ids = torch.tensor([[pad] * (width - len(p)) + list(p) for p in prompts])
         mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts])
-        first = [i for i, p in enumerate(prompts) if i == 0 or list(p) != list(prompts[i - 1])]
+        first = [
+            i
+            for i, p in enumerate(prompts)
+            if i == 0 or list(p) != list(prompts[i - 1])
+        ]
         size, rest = divmod(len(prompts), len(first))
         if size > 1 and not rest and first == list(range(0, len(prompts), size)):
             heads = mask[first, :-1]
@@ -93,7 +104,9 @@ def pack(prompt: Any, answers: Sequence[Any]) -> dict[str, Any]:
         "position_ids": torch.cat([torch.arange(p), p + place])[None],
         "attention_mask": look[None, None],
         # the first token of each answer is predicted by the prompt's last place
-        "logits_to_keep": torch.where(place == 0, p - 1, p + torch.arange(len(owner)) - 1),
+        "logits_to_keep": torch.where(
+            place == 0, p - 1, p + torch.arange(len(owner)) - 1
+        ),
     }
 
 
@@ -113,8 +126,12 @@ def logps(
     for i in rows.nonzero()[:, 0].tolist():
         prompt = ids[i, :-width][mask[i, :-width].bool()]
         groups.setdefault(tuple(prompt.tolist()), []).append(i)
-    answers = {i: ids[i, -width:][mask[i, -width:].bool()] for g in groups.values() for i in g}
-    if any(len(p) + sum(len(answers[i]) for i in g) > LONGEST for p, g in groups.items()):
+    answers = {
+        i: ids[i, -width:][mask[i, -width:].bool()] for g in groups.values() for i in g
+    }
+    if any(
+        len(p) + sum(len(answers[i]) for i in g) > LONGEST for p, g in groups.items()
+    ):
         return None
     values, entropies = [torch.zeros(0)], [torch.zeros(0)]
     for prompt, group in groups.items():
@@ -130,7 +147,9 @@ def logps(
     where = tuple(torch.tensor(at, dtype=torch.long).reshape(-1, 2).T)
     blank = torch.zeros(len(ids), width)
     # 0 times a weight keeps backward() possible where no row is computed
-    link = 0.0 * sum(p.sum() for p in model.parameters() if p.requires_grad and not groups)
+    link = 0.0 * sum(
+        p.sum() for p in model.parameters() if p.requires_grad and not groups
+    )
     entropy = torch.cat(entropies)
     mean = entropy.mean() if len(entropy) else torch.zeros(())
     # rows that are left out count in TRL's mean entropy: they get the mean of the others
@@ -144,7 +163,9 @@ class Fast:
     kit_copy: Copy | None = None
     kit_rows: Any = None
 
-    def _generate_single_turn(self, prompt_ids: Any, images: Any, *args: Any, **more: Any) -> Any:
+    def _generate_single_turn(
+        self, prompt_ids: Any, images: Any, *args: Any, **more: Any
+    ) -> Any:
         if self.kit_copy is None or images:
             return super()._generate_single_turn(prompt_ids, images, *args, **more)
         return generate(self, prompt_ids, self.generation_config), None
@@ -152,7 +173,11 @@ class Fast:
     def _compute_loss(self, model: Any, inputs: Any) -> Any:
         # Without a KL term a row whose advantage is 0 has no gradient. An older policy's ratio would need it.
         needless = self.beta == 0 and "old_per_token_logps" not in inputs
-        if needless and not self._entropy_bonus_enabled and self.top_entropy_quantile == 1.0:
+        if (
+            needless
+            and not self._entropy_bonus_enabled
+            and self.top_entropy_quantile == 1.0
+        ):
             self.kit_rows = inputs["advantages"] != 0
         try:
             return super()._compute_loss(model, inputs)
@@ -160,7 +185,12 @@ class Fast:
             self.kit_rows = None
 
     def _get_per_token_logps_and_entropies(
-        self, model: Any, input_ids: Any, attention_mask: Any, logits_to_keep: int, **more: Any
+        self,
+        model: Any,
+        input_ids: Any,
+        attention_mask: Any,
+        logits_to_keep: int,
+        **more: Any,
     ) -> Any:
         out = None
         if self.kit_copy is not None:

@@ -59,7 +59,12 @@ def policy(settings: Settings) -> Policy:
     if engine == "unsloth":
         model, tokenizer = _unsloth(settings, source, device)
         return Policy(
-            model=model, tokenizer=tokenizer, lora=None, engine=engine, why=why, device=device
+            model=model,
+            tokenizer=tokenizer,
+            lora=None,
+            engine=engine,
+            why=why,
+            device=device,
         )
     from peft import LoraConfig
 
@@ -102,7 +107,9 @@ def resolve(name: str) -> str:
     path = Path(name).expanduser()
     if name.startswith((".", "/", "~")) or path.is_dir():
         if not (path / "config.json").is_file():
-            raise MissingError("there is no model in this folder (no config.json)", where=str(path))
+            raise MissingError(
+                "there is no model in this folder (no config.json)", where=str(path)
+            )
         return str(path)
     return name
 
@@ -191,7 +198,9 @@ def import_unsloth() -> Any:
     import_torch()
     os.environ.setdefault("UNSLOTH_DISABLE_STATISTICS", "1")
     # else unsloth writes into the working directory
-    os.environ.setdefault("UNSLOTH_COMPILE_LOCATION", str(paths.home() / "unsloth_compiled_cache"))
+    os.environ.setdefault(
+        "UNSLOTH_COMPILE_LOCATION", str(paths.home() / "unsloth_compiled_cache")
+    )
     import unsloth
 
     return unsloth
@@ -233,13 +242,21 @@ def messages(task: Task) -> list[dict[str, str]]:
     """The chat that a task asks: system, turns before, and the prompt with the sources that it may cite."""
     first = [{"role": "system", "content": task.system}] if task.system else []
     text, sources = task.prompt, task.meta.get("tool_output", "")
-    if task.sources and not sources and f"<snippet id={next(iter(task.sources))}>" not in text:
-        sources = "\n".join(f"<snippet id={k}>{v}</snippet>" for k, v in task.sources.items())
+    if (
+        task.sources
+        and not sources
+        and f"<snippet id={next(iter(task.sources))}>" not in text
+    ):
+        sources = "\n".join(
+            f"<snippet id={k}>{v}</snippet>" for k, v in task.sources.items()
+        )
     last = {"role": "user", "content": f"{text}\n\n{sources}".strip()}
     return [*first, *map(dict, task.history), last]
 
 
-def prompt_ids(tokenizer: Any, chat: Sequence[dict[str, str]], *, ask: bool = True) -> list[int]:
+def prompt_ids(
+    tokenizer: Any, chat: Sequence[dict[str, str]], *, ask: bool = True
+) -> list[int]:
     """Token ids of a chat in the model's layout. ask : with the words that begin an answer."""
     out = tokenizer.apply_chat_template(
         list(chat), add_generation_prompt=ask, tokenize=True, return_dict=True
@@ -264,6 +281,7 @@ def tiny_model(*, seed: int = 0) -> Any:
                 num_key_value_heads=2,
                 max_position_embeddings=2048,
                 tie_word_embeddings=True,
+                initializer_range=0.3,  # with the default of 0.02 nothing could be learned
                 bos_token_id=1,
                 eos_token_id=2,
                 pad_token_id=0,
@@ -285,6 +303,9 @@ def tiny_tokenizer() -> Any:
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     inner.decoder = decoders.ByteLevel()
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=inner, pad_token=special[0], bos_token=special[1], eos_token=special[2]
+        tokenizer_object=inner,
+        pad_token=special[0],
+        bos_token=special[1],
+        eos_token=special[2],
     )
     return _complete(tokenizer)

@@ -24,7 +24,9 @@ EQUAL = 1e-6  # rewards of a group that differ by less are equal
 class Log:
     """The two files of a run. All names of a row are TRL's own, or those of `batch`."""
 
-    def __init__(self, out: Path, on_step: Callable[[dict[str, Any]], None] | None = None):
+    def __init__(
+        self, out: Path, on_step: Callable[[dict[str, Any]], None] | None = None
+    ):
         self.out, self.on_step = out, on_step or (lambda row: None)
         self.latest: dict[str, Any] = {}
 
@@ -41,7 +43,11 @@ class Log:
             self.write(name, rows)
 
     def batch(
-        self, step: int, answers: Sequence[Response], grades: Sequence[Grade], **more: Any
+        self,
+        step: int,
+        answers: Sequence[Response],
+        grades: Sequence[Grade],
+        **more: Any,
     ) -> None:
         """Store the answers of a step with their verdicts, and summarise them for its row."""
         rows = [
@@ -113,17 +119,23 @@ def read(path: Path) -> list[dict[str, Any]]:
             rows += [json.loads(line)] if line.strip() else []
         except json.JSONDecodeError:
             if n < len(lines):  # a whole line ends with a line feed
-                raise DataError("this line is no JSON", where=f"{path}, line {n}") from None
+                raise DataError(
+                    "this line is no JSON", where=f"{path}, line {n}"
+                ) from None
     return rows
 
 
-def callback(log: Log, settings: Any, evaluate: Callable[[str], Any] | None = None) -> Any:
+def callback(
+    log: Log, settings: Any, evaluate: Callable[[str], Any] | None = None
+) -> Any:
     """TRL's view of the log: a row for each step, a progress bar, and evaluations on the way."""
     from transformers import TrainerCallback
 
     class Steps(TrainerCallback):
         def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            self.bar = bar(total=args.max_steps, initial=state.global_step, desc=settings.stage)
+            self.bar = bar(
+                total=args.max_steps, initial=state.global_step, desc=settings.stage
+            )
 
         def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             self.bar.close()
@@ -131,7 +143,9 @@ def callback(log: Log, settings: Any, evaluate: Callable[[str], Any] | None = No
         def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             self.start = time.perf_counter()
 
-        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+        def on_log(
+            self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any
+        ) -> None:
             if not logs or "loss" not in logs or not state.is_world_process_zero:
                 return
             seconds = {"seconds": time.perf_counter() - self.start}

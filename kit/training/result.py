@@ -53,7 +53,9 @@ class Result:
             compared = evaluation.comparison(first.before, last.after, job.heldout)
             compared["trivial"] = last.metrics["trivial"]
         totals = {k: sum(r.metrics[k] for r in results) for k in ("seconds", "steps")}
-        costs = {k: last.metrics[k] for k in ("judge", "judge_calls", "judge_cost", "model")}
+        costs = {
+            k: last.metrics[k] for k in ("judge", "judge_calls", "judge_cost", "model")
+        }
         notes = [] if compared else [f"{NOTHING[0].upper()}{NOTHING[1:]}."]
         metrics = {"stage": "chain", **totals, **costs, **compared, "notes": notes}
         out = cls(
@@ -77,7 +79,10 @@ class Result:
         """Held-out reward after minus before, paired by prompt. `.sentence` claims no more than its interval."""
         if self.before is None or self.after is None:
             return Estimate(
-                math.nan, note=NOTHING, noun="held-out reward", method="paired difference"
+                math.nan,
+                note=NOTHING,
+                noun="held-out reward",
+                method="paired difference",
             )
         return evaluation.gain(self.before, self.after)
 
@@ -89,7 +94,9 @@ class Result:
                 math.nan, note=NOTHING, noun="strict passes", method="paired difference"
             )
         values = (self.before.strict(self.heldout), self.after.strict(self.heldout))
-        return evaluation.gain(self.before, self.after, values=values, noun="strict passes")
+        return evaluation.gain(
+            self.before, self.after, values=values, noun="strict passes"
+        )
 
     @property
     def trivial(self) -> dict[str, float | None]:
@@ -127,10 +134,23 @@ class Result:
         rows, texts = [], {t.id: t.conversation for t in self.heldout}
         for look in filter(None, (self.before, self.after)):
             for r, g in zip(look.responses, look.grades, strict=True):
-                failed = [v.criterion_id for v in g.verdicts if v.value is None or v.value < 0.5]
-                row = {"task": r.task_id, "prompt": texts.get(r.task_id), "when": look.name}
+                failed = [
+                    v.criterion_id
+                    for v in g.verdicts
+                    if v.value is None or v.value < 0.5
+                ]
+                row = {
+                    "task": r.task_id,
+                    "prompt": texts.get(r.task_id),
+                    "when": look.name,
+                }
                 rows.append(
-                    {**row, "answer": r.text, "reward": g.score, "not met": ", ".join(failed)}
+                    {
+                        **row,
+                        "answer": r.text,
+                        "reward": g.score,
+                        "not met": ", ".join(failed),
+                    }
                 )
         return pd.DataFrame(rows)
 
@@ -148,7 +168,9 @@ class Result:
                 continue
             old = stage.before if stage and stage.before else start
             strict = look.strict(self.heldout)
-            change = evaluation.gain(old, look, values=(old.strict(self.heldout), strict))
+            change = evaluation.gain(
+                old, look, values=(old.strict(self.heldout), strict)
+            )
             errors = evaluation.calibration(look, self.heldout)
             rows.append(
                 {
@@ -168,7 +190,9 @@ class Result:
         from ..plots import lines
 
         steps = self.steps()
-        name = "reward" if "reward" in steps and steps["reward"].notna().any() else "loss"
+        name = (
+            "reward" if "reward" in steps and steps["reward"].notna().any() else "loss"
+        )
         return lines(
             {name: steps[name].tolist()},
             steps["step"].tolist(),
@@ -225,7 +249,9 @@ class Result:
     def _repr_html_(self) -> str:
         from html import escape
 
-        return f"<p>{escape(self.gain.sentence)}</p>{self.by_kind().to_html(index=False)}"
+        return (
+            f"<p>{escape(self.gain.sentence)}</p>{self.by_kind().to_html(index=False)}"
+        )
 
 
 def _frame(rows: Any) -> Any:

@@ -36,7 +36,9 @@ class Reward:
 
         self.by_id = {t.id: t for t in tasks}
         self.judge = judge_of("code" if judge in (None, "none") else judge)
-        self.composer = reward if hasattr(reward, "grade") else Composer.from_config(reward)
+        self.composer = (
+            reward if hasattr(reward, "grade") else Composer.from_config(reward)
+        )
         self.ledger, self.patience_s = ledger, patience_s
         self.calls, self.cost, self.seconds = 0, 0.0, 0.0
 
@@ -59,7 +61,10 @@ class Reward:
         self.calls += verdicts.spent.calls
         self.cost += verdicts.spent.cost
         of = group((v.ids[:2], v) for v in verdicts)
-        return [self.composer.grade(self.by_id[a.task_id], a, of.get(a.ids, [])) for a in answers]
+        return [
+            self.composer.grade(self.by_id[a.task_id], a, of.get(a.ids, []))
+            for a in answers
+        ]
 
     def grade(self, answers: Sequence[Response]) -> list[Grade]:
         """`agrade` from synchronous code. A judge that is down is asked once more after one wait."""
@@ -70,7 +75,9 @@ class Reward:
             return wait(self.agrade(answers))  # type: ignore[no-any-return]
         except JudgeDownError as e:
             logger.warning(
-                "the judge is down (%s): one more try in %.0f s", e.what, self.patience_s
+                "the judge is down (%s): one more try in %.0f s",
+                e.what,
+                self.patience_s,
             )
             time.sleep(self.patience_s)
             return wait(self.agrade(answers))  # type: ignore[no-any-return]
@@ -80,10 +87,14 @@ class Reward:
 
 def text_of(completion: Any) -> str:
     """The text of a completion as trainers hand it over: a text, or a list of messages."""
-    return str(completion if isinstance(completion, str) else completion[-1]["content"]).strip()
+    return str(
+        completion if isinstance(completion, str) else completion[-1]["content"]
+    ).strip()
 
 
-def reward_function(tasks: Any, judge: Any = "code", config: Any = "rubric") -> Callable[..., Any]:
+def reward_function(
+    tasks: Any, judge: Any = "code", config: Any = "rubric"
+) -> Callable[..., Any]:
     """A rubric reward for other trainers: TRL's GRPOTrainer calls it as it is, verl by its `compute_score`.
 
     tasks : a TaskSet, tasks, or a file. judge, config : as in kit.train and kit.grade.
@@ -135,19 +146,28 @@ class RewardFunction:
 
         self.reward = Reward(tasks_of(tasks), judge=judge, reward=config)
 
-    def _answers(self, completions: Sequence[Any], task_ids: Sequence[str]) -> list[Response]:
+    def _answers(
+        self, completions: Sequence[Any], task_ids: Sequence[str]
+    ) -> list[Response]:
         for i in task_ids:
             if i not in self.reward.by_id:
                 hint = nearest(i, list(self.reward.by_id)[:1000])
-                raise DataError(f"there is no task {i!r}", where="column task_id", fix=hint)
+                raise DataError(
+                    f"there is no task {i!r}", where="column task_id", fix=hint
+                )
         return [
             Response(task_id=i, id=f"a{n}", text=text_of(c))
             for n, (i, c) in enumerate(zip(task_ids, completions, strict=True))
         ]
 
-    async def acall(self, completions: Sequence[Any], task_id: Sequence[str]) -> list[float | None]:
+    async def acall(
+        self, completions: Sequence[Any], task_id: Sequence[str]
+    ) -> list[float | None]:
         """Rewards (n,) from asynchronous code."""
-        return [g.score for g in await self.reward.agrade(self._answers(completions, task_id))]
+        return [
+            g.score
+            for g in await self.reward.agrade(self._answers(completions, task_id))
+        ]
 
     def __call__(
         self, completions: Sequence[Any], task_id: Sequence[str] = (), **columns: Any
@@ -164,10 +184,16 @@ class RewardFunction:
         return [g.score for g in grades]
 
     def compute_score(
-        self, data_source: str, solution_str: str, ground_truth: Any, extra_info: Any = None
+        self,
+        data_source: str,
+        solution_str: str,
+        ground_truth: Any,
+        extra_info: Any = None,
     ) -> float:
         """verl's reward of one answer; extra_info holds its `task_id`. NaN where unknown."""
-        score = self([solution_str], task_id=[(extra_info or {}).get("task_id", data_source)])[0]
+        score = self(
+            [solution_str], task_id=[(extra_info or {}).get("task_id", data_source)]
+        )[0]
         return float("nan") if score is None else score
 
 
@@ -176,9 +202,15 @@ def track(grades: Sequence[Grade], columns: dict[str, Any]) -> None:
     if metric := columns.get("log_metric"):
         for name, values in parts_of(grades).items():
             metric(f"part/{name}", sum(values) / len(values))
-        metric("unknown_rewards", sum(g.score is None for g in grades) / max(len(grades), 1))
+        metric(
+            "unknown_rewards",
+            sum(g.score is None for g in grades) / max(len(grades), 1),
+        )
     if extra := columns.get("log_extra"):
-        marks = [", ".join(f"{v.criterion_id}: {v.status}" for v in g.verdicts) for g in grades]
+        marks = [
+            ", ".join(f"{v.criterion_id}: {v.status}" for v in g.verdicts)
+            for g in grades
+        ]
         extra("verdicts", marks)
 
 

@@ -17,7 +17,15 @@ from .evaluation import passes
 from .models import messages
 
 logger = logging.getLogger(__name__)
-LEVELS = (1, 10, 25, 50, 75, 90, 99)  # percent, the confidences that `estimates` teaches
+LEVELS = (
+    1,
+    10,
+    25,
+    50,
+    75,
+    90,
+    99,
+)  # percent, the confidences that `estimates` teaches
 _CONFIDENCE = re.compile(r"[\s.]*\bconfidence:.*\Z", re.I | re.S)
 Answered = tuple[Task, Response, Grade]
 
@@ -48,7 +56,11 @@ def demonstration(task: Task, text: str) -> dict[str, Any]:
 
 def preference(task: Task, chosen: str, rejected: str) -> dict[str, Any]:
     """A row for DPO."""
-    return {"prompt": messages(task), "chosen": _say(chosen), "rejected": _say(rejected)}
+    return {
+        "prompt": messages(task),
+        "chosen": _say(chosen),
+        "rejected": _say(rejected),
+    }
 
 
 def of_answers(
@@ -66,7 +78,9 @@ def of_answers(
             rows.append(demonstration(task, of["demonstration"]))
         elif stage == "dpo" and {"chosen", "rejected"} <= of.keys():
             if of["chosen"] == of["rejected"]:
-                raise DataError("chosen and rejected are the same text", where=f"task {task.id!r}")
+                raise DataError(
+                    "chosen and rejected are the same text", where=f"task {task.id!r}"
+                )
             rows.append(preference(task, of["chosen"], of["rejected"]))
     if not rows:
         raise DataError(
@@ -92,11 +106,16 @@ def exact(tasks: Sequence[Task], source: Source, seed: int) -> list[dict[str, An
         text = accepted(task)
         if text is None:
             raise DataError(
-                "no exact check knows the answer", where=f"task {task.id!r}", fix="rows: FILE"
+                "no exact check knows the answer",
+                where=f"task {task.id!r}",
+                fix="rows: FILE",
             )
         rows.append(
             demonstration(
-                task, sure(text, rng.choice(source.confidence)) if source.confidence else text
+                task,
+                sure(text, rng.choice(source.confidence))
+                if source.confidence
+                else text,
             )
         )
     return rows
@@ -135,7 +154,9 @@ def pairs(answers: Sequence[Answered]) -> list[dict[str, Any]]:
     rows = []
     for of in group((t.id, (t, r.text, g)) for t, r, g in answers).values():
         task = of[0][0]
-        scores = [(g.score, text) for _, text, g in of if g.score is not None and text.strip()]
+        scores = [
+            (g.score, text) for _, text, g in of if g.score is not None and text.strip()
+        ]
         text = accepted(task)
         scores += [] if text is None else [(1.0, text)]
         best, worst = max(scores, default=(0.0, "")), min(scores, default=(0.0, ""))
@@ -177,5 +198,6 @@ def estimates(answers: Sequence[tuple[Task, str, bool, float]]) -> list[dict[str
         chance = 100 * model.predict_proba(design)[:, 1]
     levels = [min(LEVELS, key=lambda level: abs(level - c)) for c in chance]
     return [
-        demonstration(t, sure(text, n)) for (t, text, *_), n in zip(answers, levels, strict=True)
+        demonstration(t, sure(text, n))
+        for (t, text, *_), n in zip(answers, levels, strict=True)
     ]

@@ -85,7 +85,9 @@ def forecast(
     grpo = [s for s in job.stages if s.settings.stage == "grpo"]
     if not grpo:
         raise DataError(
-            "only GRPO has a forecast", where="stages", fix="name a config with a stage grpo"
+            "only GRPO has a forecast",
+            where="stages",
+            fix="name a config with a stage grpo",
         )
     reward = Reward(job.tasks, judge=job.judge, reward=job.reward, ledger=job.ledger)
     work = Work(job, grpo[0], grpo[0].settings, job.out, reward, None, ())
@@ -111,14 +113,18 @@ def alone(out: Path, resume: bool | None = None) -> Iterator[None]:
             yield
     except Timeout:
         raise DataError(
-            "another process trains in this folder", where=str(out), fix="choose another out"
+            "another process trains in this folder",
+            where=str(out),
+            fix="choose another out",
         ) from None
     except JudgeDownError as e:
         raise JudgeDownError(e.what, where=e.where, fix=f"{e.fix}; then {go_on}") from e
     except Exception as e:
         if isinstance(e, KitError) or shutil.disk_usage(out).free > FULL:
             raise
-        raise KitError("the disk is full", where=str(out), fix=f"make room; then {go_on}") from e
+        raise KitError(
+            "the disk is full", where=str(out), fix=f"make room; then {go_on}"
+        ) from e
 
 
 def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
@@ -134,7 +140,9 @@ def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
     model, results = job.stages[0].settings.model, []
     shown: list[dict[str, Any]] = []
     for n, stage in enumerate(job.stages, 1):
-        folder = job.out / f"{n}_{stage.name.replace(' ', '_')}" if job.chain else job.out
+        folder = (
+            job.out / f"{n}_{stage.name.replace(' ', '_')}" if job.chain else job.out
+        )
         settings = msgspec.structs.replace(
             stage.settings, model=model, **({"adapter": None} if n > 1 else {})
         )
@@ -146,7 +154,12 @@ def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
             before = results[-1].after
             model = str(folder / "merged")
             if not (folder / "merged" / "config.json").exists():
-                merge(settings.model, folder / "adapter", folder / "merged", first=settings.adapter)
+                merge(
+                    settings.model,
+                    folder / "adapter",
+                    folder / "merged",
+                    first=settings.adapter,
+                )
             shown += work.rows_now()
     if not job.chain:
         return results[0]
@@ -203,9 +216,13 @@ class Work:
         about = {
             "settings": plain(msgspec.structs.asdict(self.settings)),
             "rows": plain(
-                self.stage.rows if isinstance(self.stage.rows, str) else to_json(self.stage.rows)
+                self.stage.rows
+                if isinstance(self.stage.rows, str)
+                else to_json(self.stage.rows)
             ),
-            "tasks": fingerprint([to_json(t) for t in (*self.job.tasks, *self.job.heldout)]),
+            "tasks": fingerprint(
+                [to_json(t) for t in (*self.job.tasks, *self.job.heldout)]
+            ),
             "judge": self.reward.name,
             "reward": fingerprint(plain(to_json(self.reward.composer))),
         }
@@ -213,7 +230,9 @@ class Work:
         if path.exists():
             old = json.loads(path.read_text("utf-8"))
             other = [k for k in about if k != "settings" and old[k] != about[k]]
-            other += [k for k, v in about["settings"].items() if old["settings"].get(k) != v]
+            other += [
+                k for k, v in about["settings"].items() if old["settings"].get(k) != v
+            ]
             if other:
                 raise DataError(
                     f"this folder holds a run with other values of {', '.join(other)}",
@@ -226,14 +245,23 @@ class Work:
         """Train to the end, from the last save point where there is one; what metrics.json holds."""
         s, notes = self.settings, []
         self.policy = policy(s)
-        logger.info("%s (%s); %s", self.policy.engine, self.policy.why, self.policy.device)
+        logger.info(
+            "%s (%s); %s", self.policy.engine, self.policy.why, self.policy.device
+        )
         if s.stage == "grpo":
             self.trainer = trainers.grpo_trainer(
-                self.policy, s, self.training_tasks(), self.reward, out=self.out, log=self.log
+                self.policy,
+                s,
+                self.training_tasks(),
+                self.reward,
+                out=self.out,
+                log=self.log,
             )
         else:
             learned = self.rows_now()
-            self.trainer = trainers.supervised_trainer(self.policy, s, learned, out=self.out)
+            self.trainer = trainers.supervised_trainer(
+                self.policy, s, learned, out=self.out
+            )
         if s.forecast and s.stage == "grpo":
             self.look_ahead()
         watched = self.evaluate if self.job.heldout else None
@@ -282,13 +310,18 @@ class Work:
             "judge_cost": self.reward.cost,
         }
 
-    def reward_totals(self, steps: Sequence[Mapping[str, Any]], notes: list[str]) -> dict[str, Any]:
+    def reward_totals(
+        self, steps: Sequence[Mapping[str, Any]], notes: list[str]
+    ) -> dict[str, Any]:
         """Means over all steps, and what a reader must know of them."""
         rows = [r for r in steps if "answers" in r]
         answers = sum(r["answers"] for r in rows) or 1
         cut = sum(r["truncated"] * r["answers"] for r in rows) / answers
         unknown = sum(r["unknown_rewards"] for r in rows) / answers
-        groups = {k: sum(r["groups"][k] for r in rows) for k in ("mixed", "good", "bad", "unknown")}
+        groups = {
+            k: sum(r["groups"][k] for r in rows)
+            for k in ("mixed", "good", "bad", "unknown")
+        }
         if cut > 0.5:
             notes.append(
                 f"{cut:.0%} of the answers were cut off: raise max_answer_tokens, or ask for less."
@@ -325,13 +358,19 @@ class Work:
             if path.exists():
                 self._rows = json.loads(path.read_text("utf-8"))
             elif source is None:
-                self._rows = rows.of_answers(self.training_tasks(), self.job.responses, stage)
+                self._rows = rows.of_answers(
+                    self.training_tasks(), self.job.responses, stage
+                )
             elif isinstance(source, str):
                 self._rows = self.of_file(source)
             elif source.source == "exact":
-                self._rows = rows.exact(self.training_tasks(), source, self.settings.seed)
+                self._rows = rows.exact(
+                    self.training_tasks(), source, self.settings.seed
+                )
             else:
-                self._rows = rows.own(source, self.training_tasks(), self.shown, self.answer)
+                self._rows = rows.own(
+                    source, self.training_tasks(), self.shown, self.answer
+                )
             paths.write(path, json.dumps(self._rows, ensure_ascii=False))
         return self._rows
 
@@ -345,17 +384,23 @@ class Work:
         }
         some = [t for t in data.tasks if t.conversation not in held]
         if len(some) < len(data.tasks):
-            logger.warning("%d rows are held out: not trained on", len(data.tasks) - len(some))
+            logger.warning(
+                "%d rows are held out: not trained on", len(data.tasks) - len(some)
+            )
         return rows.of_answers(some, data.responses, self.settings.stage)
 
     def answer(
         self, tasks: Sequence[Task], samples: int, greedy: bool
     ) -> list[tuple[Task, Response, Grade]]:
         """The model's own answers to training tasks, before it is trained in this stage."""
-        responses = self.sample(tasks, "own", samples, 0.0 if greedy else self.settings.temperature)
+        responses = self.sample(
+            tasks, "own", samples, 0.0 if greedy else self.settings.temperature
+        )
         grades = self.reward.grade(responses)
         by_id = self.reward.by_id
-        return [(by_id[r.task_id], r, g) for r, g in zip(responses, grades, strict=True)]
+        return [
+            (by_id[r.task_id], r, g) for r, g in zip(responses, grades, strict=True)
+        ]
 
     def sample(
         self, tasks: Sequence[Task], name: str, samples: int, temperature: float
@@ -385,14 +430,18 @@ class Work:
             grades = self.reward.grade(
                 [msgspec.structs.replace(r, confidence=None) for r in responses]
             )
-            Evaluation(name=name, responses=tuple(responses), grades=tuple(grades)).save(path)
+            Evaluation(
+                name=name, responses=tuple(responses), grades=tuple(grades)
+            ).save(path)
         return evaluation.read(path)
 
     def look_ahead(self) -> None:
         """The forecast, once; it stops a run that cannot learn."""
         path = self.out / "forecast.json"
         if not path.exists():
-            ahead = forecast(self.settings, self.training_tasks(), self.reward, self.sample)
+            ahead = look_ahead(
+                self.settings, self.training_tasks(), self.reward, self.sample
+            )
             paths.write(path, json.dumps(plain(ahead.as_dict()), indent=1))
             logger.info("%s", ahead)
             ahead.check()
@@ -408,7 +457,10 @@ class Work:
                 ledger=self.reward.ledger,
             )
             paths.write(path, json.dumps(means, indent=1))
-        old, new = (evaluation.read(self.out / f"eval_{name}.json") for name in ("before", "after"))
+        old, new = (
+            evaluation.read(self.out / f"eval_{name}.json")
+            for name in ("before", "after")
+        )
         return evaluation.comparison(old, new, held) | {
             "trivial": json.loads(path.read_text("utf-8"))
         }

@@ -17,7 +17,15 @@ import msgspec
 
 from ..errors import DataError
 from ..system import profiles
-from ..system.settings import Count, NonNegative, Positive, check_names, load, make, nearest
+from ..system.settings import (
+    Count,
+    NonNegative,
+    Positive,
+    check_names,
+    load,
+    make,
+    nearest,
+)
 
 logger = logging.getLogger(__name__)
 CONFIGS = Path(__file__).parent / "configs"
@@ -85,7 +93,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 fix="2 or more",
             )
         rows = self.rows // self.substeps
-        for name, parts in (("substeps", self.substeps), ("micro_rows", self.micro_rows or rows)):
+        for name, parts in (
+            ("substeps", self.substeps),
+            ("micro_rows", self.micro_rows or rows),
+        ):
             if self.rows % (parts if name == "substeps" else self.substeps * parts):
                 raise DataError(
                     f"{self.rows} rows a step cannot be split by {name}: {parts}",
@@ -96,7 +107,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def rows(self) -> int:
         """Rows of a batch."""
-        return self.group_size * self.prompts_per_step if self.stage == "grpo" else self.batch
+        return (
+            self.group_size * self.prompts_per_step
+            if self.stage == "grpo"
+            else self.batch
+        )
 
     @property
     def micro(self) -> int:
@@ -151,7 +166,9 @@ def sizes(preset: str | None, profile: str | None) -> dict[str, Any]:
     name = preset or "plain"
     if name not in presets():
         raise DataError(
-            f"there is no preset {name!r}", where="setting preset", fix=nearest(name, presets())
+            f"there is no preset {name!r}",
+            where="setting preset",
+            fix=nearest(name, presets()),
         )
     values = dict(presets()[name])
     return values | values.pop("profiles", {}).get(profiles.resolve(profile).name, {})
@@ -188,7 +205,9 @@ def check_options(settings: Settings, where: str) -> None:
         )
 
 
-def translate(values: Mapping[str, Any], names: Iterable[str], *, where: str) -> dict[str, Any]:
+def translate(
+    values: Mapping[str, Any], names: Iterable[str], *, where: str
+) -> dict[str, Any]:
     """The values under the kit's own names. A name of the kit keeps its meaning.
 
     An entry of the table is a target ("lr"), a place inside one ("options.warmup_steps", "judge.endpoint"), or
@@ -202,9 +221,13 @@ def translate(values: Mapping[str, Any], names: Iterable[str], *, where: str) ->
     for name in values.keys() & table["no_use"].keys() - names:
         logger.warning("%s: %s has no use here: %s", where, name, table["no_use"][name])
     if hints := [
-        f"{n}: {why}" for n, why in table["refused"].items() if n in values and n not in names
+        f"{n}: {why}"
+        for n, why in table["refused"].items()
+        if n in values and n not in names
     ]:
-        raise DataError("some settings cannot be used", where=where, fix="; ".join(hints))
+        raise DataError(
+            "some settings cannot be used", where=where, fix="; ".join(hints)
+        )
     read = {
         *names,
         *table["no_use"],
@@ -254,6 +277,8 @@ def _put(out: dict[str, Any], target: str, value: Any, name: str, where: str) ->
     elif isinstance(value, dict) and isinstance(out.get(head), dict):
         out[head] = {**value, **out[head]}
     elif out.get(head, value) != value:
-        raise DataError(f"{name!r} and another name both set {head!r}", where=where, fix="keep one")
+        raise DataError(
+            f"{name!r} and another name both set {head!r}", where=where, fix="keep one"
+        )
     else:
         out[head] = value

@@ -45,7 +45,12 @@ class Stored:
         return list(dict.fromkeys(self.frame["stage"]))
 
     def means(
-        self, stage: str, *, column: str = "right", kind: str | None = None, how: str = "greedy"
+        self,
+        stage: str,
+        *,
+        column: str = "right",
+        kind: str | None = None,
+        how: str = "greedy",
     ) -> Any:
         """Mean over prompts of a column, by run; the control is left out."""
         f = self.frame
@@ -75,8 +80,12 @@ class Stored:
         f = self.frame
         some = f[~f["control"] & f["stage"].isin([new, old]) & (f["how"] == how)]
         some = some if kind is None else some[some["kind"] == kind]
-        table = some.pivot_table(index="task", columns="stage", values=column, aggfunc="mean")
-        return replace(difference(table[new], table[old]), noun=f"{column}, {new} less {old}")
+        table = some.pivot_table(
+            index="task", columns="stage", values=column, aggfunc="mean"
+        )
+        return replace(
+            difference(table[new], table[old]), noun=f"{column}, {new} less {old}"
+        )
 
     def over_seeds(
         self, new: str | None = None, old: str | None = None, **options: Any
@@ -84,7 +93,9 @@ class Stored:
         """The same difference with its interval over runs."""
         new, old = new or self.stages[-1], old or self.stages[0]
         change = self.means(new, **options) - self.means(old, **options)
-        return replace(over_seeds(change, bounds=(-1.0, 1.0)), noun=f"right, {new} less {old}")
+        return replace(
+            over_seeds(change, bounds=(-1.0, 1.0)), noun=f"right, {new} less {old}"
+        )
 
     def table(self, *, by: str = "stage", how: str = "greedy") -> Any:
         """A DataFrame: mean, worst and best run, gain over prompts and over seeds.
@@ -124,7 +135,9 @@ class Stored:
 
         rows = []
         for run, f in self.frame[self.frame["how"] == how].groupby("run", sort=False):
-            table = f.pivot_table(index="task", columns="stage", values="right", aggfunc="mean")
+            table = f.pivot_table(
+                index="task", columns="stage", values="right", aggfunc="mean"
+            )
             old, new = table[self.stages[0]], table[self.stages[-1]]
             rows.append(
                 {
@@ -153,7 +166,9 @@ def stored(name: str = "instructions", *, path: str | Path | None = None) -> Sto
     names = ("instructions", "ladder_chain", "ladder_confidence")
     if name not in names:
         raise DataError(
-            f"there are no stored runs of {name!r}", where="stored", fix=nearest(name, names)
+            f"there are no stored runs of {name!r}",
+            where="stored",
+            fix=nearest(name, names),
         )
     file = paths.data(LEARNING if name == "instructions" else LADDER)
     data = json.loads(Path(path or file).read_text("utf-8"))
@@ -172,7 +187,13 @@ def stored(name: str = "instructions", *, path: str | Path | None = None) -> Sto
         for how, answers in row["after"].items():
             for stage, texts in (("before", data["before"][how]), ("after", answers)):
                 looks.append(
-                    (run, row["control"], how, stage, [(k, v, None) for k, v in texts.items()])
+                    (
+                        run,
+                        row["control"],
+                        how,
+                        stage,
+                        [(k, v, None) for k, v in texts.items()],
+                    )
                 )
     return Stored(
         name=name,
@@ -197,7 +218,9 @@ def _frame(looks: Sequence[Any], tasks: Sequence[Task]) -> Any:
                 for n, (i, text, p) in enumerate(answers)
             ]
             grades = reward.grade(responses)
-            cache[key] = Evaluation(name=stage, responses=tuple(responses), grades=tuple(grades))
+            cache[key] = Evaluation(
+                name=stage, responses=tuple(responses), grades=tuple(grades)
+            )
         look = cache[key]
         frames.append(
             pd.DataFrame(
@@ -224,7 +247,11 @@ def _frame(looks: Sequence[Any], tasks: Sequence[Task]) -> Any:
 
 
 def answers_of(
-    folder: str | Path, tasks: Sequence[Task], *, temperature: float = 0.0, seed: int = 0
+    folder: str | Path,
+    tasks: Sequence[Task],
+    *,
+    temperature: float = 0.0,
+    seed: int = 0,
 ) -> list[Response]:
     """Answers of a finished run's model to tasks, one each. temperature 0 is greedy."""
     import msgspec
@@ -265,13 +292,20 @@ def store(
     data = json.loads(file.read_text("utf-8")) if file.exists() else {}
     heat = {"greedy": 0.0, "sampled": 0.8}
     if name != "instructions":
-        data[name] = {run.removeprefix("seed "): _stages(Path(f)) for run, f in folders.items()}
-        return paths.write(file, json.dumps(plain(data), indent=0, ensure_ascii=False) + "\n")
+        data[name] = {
+            run.removeprefix("seed "): _stages(Path(f)) for run, f in folders.items()
+        }
+        return paths.write(
+            file, json.dumps(plain(data), indent=0, ensure_ascii=False) + "\n"
+        )
     runs: dict[str, Any] = {}
     for run, folder in folders.items():
         result = Result.read(folder, heldout=tasks)
         after = {
-            how: {r.task_id: r.text for r in answers_of(folder, tasks, temperature=t, seed=5)}
+            how: {
+                r.task_id: r.text
+                for r in answers_of(folder, tasks, temperature=t, seed=5)
+            }
             for how, t in heat.items()
         }
         rewards = [round(r["reward"], 4) for r in read(Path(folder) / "steps.jsonl")]
@@ -282,7 +316,9 @@ def store(
             "after": after,
         }
     data["runs"] = runs
-    return paths.write(file, json.dumps(plain(data), indent=0, ensure_ascii=False) + "\n")
+    return paths.write(
+        file, json.dumps(plain(data), indent=0, ensure_ascii=False) + "\n"
+    )
 
 
 def _stages(folder: Path) -> dict[str, Any]:
@@ -290,7 +326,9 @@ def _stages(folder: Path) -> dict[str, Any]:
     from .result import Result
 
     def rows(look: Evaluation) -> list[Any]:
-        return [[r.task_id, r.text, round(r.confidence or 0.0, 4)] for r in look.responses]
+        return [
+            [r.task_id, r.text, round(r.confidence or 0.0, 4)] for r in look.responses
+        ]
 
     out: dict[str, Any] = {}
     for stage in sorted(

@@ -31,7 +31,9 @@ def arguments(settings: Settings, policy: Policy, out: Path) -> dict[str, Any]:
         "max_steps": settings.steps,
         "learning_rate": settings.lr,
         "per_device_train_batch_size": micro,
-        "gradient_accumulation_steps": max(settings.rows // (settings.substeps * micro * world), 1),
+        "gradient_accumulation_steps": max(
+            settings.rows // (settings.substeps * micro * world), 1
+        ),
         "save_strategy": "steps" if settings.save_every else "no",
         "save_steps": settings.save_every or 1,
         "save_total_limit": 2,
@@ -82,8 +84,11 @@ def grpo_trainer(
         "num_generations": settings.group_size,
         "max_completion_length": settings.max_answer_tokens,
         "num_iterations": settings.iterations,
-        "steps_per_generation": values["gradient_accumulation_steps"] * settings.substeps,
-        "scale_rewards": {"std": "group", "centred": "none", "batch": "batch"}[settings.advantage],
+        "steps_per_generation": values["gradient_accumulation_steps"]
+        * settings.substeps,
+        "scale_rewards": {"std": "group", "centred": "none", "batch": "batch"}[
+            settings.advantage
+        ],
         "multi_objective_aggregation": "normalize_then_sum"
         if settings.gdpo
         else "sum_then_normalize",
@@ -141,25 +146,39 @@ class Pay:
         """The reward function of TRL by the name of a part, "rubric" for the whole reward."""
 
         def pay(
-            completions: Any, completion_ids: Any, task_id: Any, trainer_state: Any, **more: Any
+            completions: Any,
+            completion_ids: Any,
+            task_id: Any,
+            trainer_state: Any,
+            **more: Any,
         ) -> Any:
             step = trainer_state.global_step + 1
             if self.grades[0] != step:
-                self.grades = step, self.batch(step, completions, completion_ids, task_id)
+                self.grades = (
+                    step,
+                    self.batch(step, completions, completion_ids, task_id),
+                )
                 track(self.grades[1], more)
             grades = self.grades[1]
-            paid = [g.parts.get(name) if self.settings.gdpo else g.score for g in grades]
+            paid = [
+                g.parts.get(name) if self.settings.gdpo else g.score for g in grades
+            ]
             return self.shuffled(paid, step) if self.settings.control else paid
 
         pay.__name__ = name
         return pay
 
-    def batch(self, step: int, completions: Any, completion_ids: Any, task_id: Any) -> list[Grade]:
+    def batch(
+        self, step: int, completions: Any, completion_ids: Any, task_id: Any
+    ) -> list[Grade]:
         """Judge the answers of a step and log them."""
         rows = zip(completions, completion_ids, task_id, strict=True)
         answers = [
             Response(
-                task_id=t, id=f"s{step}-{n}", text=text_of(c), truncated=ids[-1] not in self.ends
+                task_id=t,
+                id=f"s{step}-{n}",
+                text=text_of(c),
+                truncated=ids[-1] not in self.ends,
             )
             for n, (c, ids, t) in enumerate(rows)
         ]
@@ -168,11 +187,17 @@ class Pay:
         seconds = self.reward.seconds - before
         cost = {"judge_calls": self.reward.calls, "judge_cost": self.reward.cost}
         self.log.batch(step, answers, grades, seconds_judge=seconds, **cost)
-        self.unknown = 0 if any(g.score is not None for g in grades) else self.unknown + 1
+        self.unknown = (
+            0 if any(g.score is not None for g in grades) else self.unknown + 1
+        )
         if self.unknown:
-            causes = sorted({v.failure for g in grades for v in g.verdicts if v.failure})
+            causes = sorted(
+                {v.failure for g in grades for v in g.verdicts if v.failure}
+            )
             logger.warning(
-                "step %d: no reward is known (%s)", step, ", ".join(causes) or "no verdicts"
+                "step %d: no reward is known (%s)",
+                step,
+                ", ".join(causes) or "no verdicts",
             )
         if self.unknown >= MOST_UNKNOWN:
             raise JudgeDownError(

@@ -147,11 +147,10 @@ def test_packed_log_probabilities_and_greedy_answers_are_the_plain_ones(tmp_path
 
 
 def test_a_whole_run_learns_the_same_with_the_fast_path_and_without(tmp_path):
-    made = []
-    for fast in (True, False):
-        made.append(
-            training.train(tasks(), {**TINY, "fast": fast, "steps": 3}, out=tmp_path / str(fast))
-        )
+    made = [
+        training.train(tasks(), {**TINY, "fast": fast, "steps": 3}, out=tmp_path / str(fast))
+        for fast in (True, False)
+    ]
     assert made[0].metrics["fast"] and not made[1].metrics["fast"]
     assert farthest(made[0].adapter, made[1].adapter) < 1e-4
     assert made[0].rollouts()["text"].tolist() == made[1].rollouts()["text"].tolist()

@@ -1,0 +1,442 @@
+"""Whole runs with the tiny model: files, resume, dead judges, stages, chains, exports, the reward for others."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from training_cases import TINY, Judge, farthest, tasks
+
+import kit.training as training
+from kit import Criterion, Response, Task
+from kit.data import TaskSet, load
+from kit.errors import DataError, JudgeDownError, MissingError
+
+
+class Stop(Exception):
+    """Raised in the middle of a run."""
+
+
+def stop_at(step):
+    def on_step(row):
+        if row["step"] == step:
+            raise Stop
+
+    return on_step
+
+
+def demonstrations(n=8):
+    return load(
+        [
+            {"id": f"s{i}", "prompt": f"Say {i}.", "completion": "abc" * (i % 3 + 1)}
+            for i in range(n)
+        ]
+    )
+
+
+def preferences(n=8):
+    return load(
+        [
+            {"id": f"d{i}", "prompt": f"Say {i}.", "chosen": "abc", "rejected": "xyz" * (i % 3 + 1)}
+            for i in range(n)
+        ]
+    )
+
+
+def test_a_run_leaves_its_files_and_its_numbers(tmp_path):
+    rows = []
+    result = training.train(tasks(), TINY, eval_every=2, out=tmp_path / "r", on_step=rows.append)
+    names = {p.name for p in result.folder.iterdir()}
+    assert {
+        "settings.json",
+        "metrics.json",
+        "steps.jsonl",
+        "rollouts.jsonl",
+        "ledger.sqlite",
+        "training.html",
+    } <= names
+    assert {
+        "eval_before.json",
+        "eval_step2.json",
+        "eval_after.json",
+        "trivial.json",
+        "adapter",
+    } <= names
+    steps, rollouts = result.steps(), result.rollouts()
+    assert steps["step"].tolist() == [1, 2, 3, 4] == [r["step"] for r in rows]
+    assert len(rollouts) == 4 * 8
+    assert set(rollouts["task_id"]) <= {"t0", "t1", "t2", "t3"}
+    assert rollouts.groupby("step")["reward"].mean().tolist() == pytest.approx(
+        steps["reward"].tolist()
+    )
+    assert {v["id"] for v in rollouts["verdicts"][0]} == {"c"}
+    assert result.gain.n == 2 and "held-out reward" in result.gain.sentence
+    assert {r.task_id for r in result.after.responses} == {"t4", "t5"}
+    assert result.by_kind()["kind"].tolist() == ["all", "even", "odd"]
+    assert "empty" in result.trivial
+    page = (result.folder / "training.html").read_text()
+    assert "Held-out answers" in page and "without skill" in page
+    again = training.train(tasks(), TINY, eval_every=2, out=tmp_path / "r", on_step=rows.append)
+    assert len(rows) == 4 and again.gain == result.gain
+
+
+def test_nothing_held_out_and_cut_answers_are_reported(tmp_path):
+    result = training.train(tasks(held=0), TINY, steps=1, max_answer_tokens=2, out=tmp_path / "r")
+    assert "Nothing is held out" in str(result) and "cut off" in str(result)
+    assert math.isnan(result.gain.value) and "nothing is held out" in result.gain.sentence
+    assert "Nothing is held out" in (result.folder / "training.html").read_text()
+
+
+def test_the_control_shuffles_rewards_within_groups(tmp_path):
+    paid = {}
+    for control in (False, True):
+        options = {**TINY, "steps": 1, "control": control, "group_size": 8}
+        made = training.train(
+            tasks(check=None), options, judge=Judge(), out=tmp_path / str(control)
+        )
+        paid[control] = made.rollouts()["reward"].tolist()
+    assert paid[False] == paid[True]  # the log holds what each answer earned
+    assert farthest(tmp_path / "False" / "adapter", tmp_path / "True" / "adapter") > 0
+    assert "control" in json.loads((tmp_path / "True" / "metrics.json").read_text())["notes"][-1]
+
+
+RESUMES = [
+    ("grpo", {"beta": 0.0}),
+    ("grpo", {"beta": 0.1}),
+    ("grpo", {"iterations": 2, "fast": False}),
+    ("sft", {}),
+    ("dpo", {"lr": 1e-3}),
+]
+
+
+@pytest.mark.parametrize(("stage", "values"), RESUMES)
+def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, stage, values):
+    source = {"grpo": tasks(), "sft": demonstrations(), "dpo": preferences()}[stage]
+    options = {**TINY, **values, "stage": stage}
+    whole = training.train(source, options, out=tmp_path / "whole")
+    with pytest.raises(Stop):
+        training.train(source, options, out=tmp_path / "parts", on_step=stop_at(3))
+    parts = training.train(source, options, out=tmp_path / "parts")
+    assert farthest(whole.adapter, parts.adapter) == 0
+    assert parts.steps()["loss"].tolist() == whole.steps()["loss"].tolist()
+    assert parts.steps()["step"].tolist() == [1, 2, 3, 4]
+    if stage == "grpo":
+        assert parts.rollouts()["text"].tolist() == whole.rollouts()["text"].tolist()
+
+
+def test_a_folder_holds_one_run(tmp_path):
+    training.train(tasks(), TINY, steps=1, out=tmp_path / "r")
+    with pytest.raises(DataError, match="other values of lr"):
+        training.train(tasks(), TINY, steps=1, lr=0.5, out=tmp_path / "r")
+    with pytest.raises(DataError, match="already holds a run"):
+        training.train(tasks(), TINY, steps=1, out=tmp_path / "r", resume=False)
+
+
+KILLED = """
+import sys; sys.path[:0] = [{tests!r}]
+from training_cases import TINY, tasks
+import kit.training as training
+training.train(tasks(), TINY, steps=12, out={out!r}, on_step=lambda row: print("step", row["step"], flush=True))
+"""
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_after_kill_9(tmp_path):
+    script = KILLED.format(tests=str(Path(__file__).parent), out=str(tmp_path / "killed"))
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    for line in process.stdout:
+        if line.strip() == "step 5":
+            break
+    time.sleep(0.1)  # somewhere inside a step, or inside a save point
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    killed = training.train(tasks(), TINY, steps=12, out=tmp_path / "killed")
+    whole = training.train(tasks(), TINY, steps=12, out=tmp_path / "whole")
+    assert farthest(whole.adapter, killed.adapter) == 0
+    assert killed.rollouts()["text"].tolist() == whole.rollouts()["text"].tolist()
+
+
+def test_a_dead_judge_is_asked_once_more_then_the_run_stops_and_goes_on(tmp_path, caplog):
+    some = tasks(held=0, check=None)
+    options = {**TINY, "patience_s": 0.0}
+    dead = Judge(dead=range(18, 10**6))
+    with pytest.raises(JudgeDownError, match=r"--resume") as e:
+        training.train(some, options, judge=dead, out=tmp_path / "r")
+    assert e.value.exit_code == 5
+    assert "one more try" in caplog.text
+    assert (tmp_path / "r" / "checkpoints" / "checkpoint-2").is_dir()
+    result = training.train(some, options, judge=Judge(), out=tmp_path / "r")
+    whole = training.train(some, options, judge=Judge(), out=tmp_path / "whole")
+    assert farthest(whole.adapter, result.adapter) == 0
+    short = Judge(dead=range(3, 4))  # a short outage costs one wait, not the run
+    training.train(some, options, steps=1, judge=short, out=tmp_path / "short")
+
+
+def test_steps_without_a_known_reward_are_reported_and_stop_the_run(tmp_path, caplog):
+    with pytest.raises(JudgeDownError, match="no reward was known in 3 steps"):
+        training.train(
+            tasks(held=0, check=None), TINY, judge=Judge(lambda text: None), out=tmp_path / "r"
+        )
+    assert "step 1: no reward is known (abstain)" in caplog.text
+
+
+def test_unknown_rewards_are_counted_and_are_no_zero(tmp_path):
+    judge = Judge(lambda text: None if len(text) % 3 == 0 else len(text) % 2 == 0)
+    result = training.train(tasks(held=0, check=None), TINY, judge=judge, out=tmp_path / "r")
+    rollouts = result.rollouts()
+    unknown = rollouts["reward"].isna()
+    assert 0 < unknown.sum() == result.steps()["unknown_rewards"].sum()
+    assert set(rollouts["reward"].dropna()) <= {0.0, 1.0}
+
+
+def test_the_forecast_stops_a_run_that_cannot_learn(tmp_path):
+    some = tasks(held=0, check={"name": "contains", "any": ["never said"]})
+    with pytest.raises(DataError, match="nothing can be learned") as e:
+        training.train(some, TINY, forecast=True, out=tmp_path / "r")
+    assert "easier prompts" in str(e.value)
+    ahead = training.forecast(tasks(held=0), TINY, profile="test")
+    assert sum(ahead.groups.values()) == 6 and ahead.size == 4 and ahead.answers == 32
+    assert 0 <= ahead.pass_1.value <= ahead.pass_k.value <= 1
+
+
+def test_sft_learns_its_rows_in_the_chat_layout_and_never_a_held_out_one(tmp_path):
+    text = "### Instruction:\nSay {i}.\n\n### Response:\nab"
+    rows = [
+        {"id": f"s{i}", "text": text.format(i=i), "split": "test" if i > 5 else "train"}
+        for i in range(8)
+    ]
+    result = training.train(load(rows), TINY, stage="sft", steps=30, lr=3e-2, out=tmp_path / "r")
+    loss = result.steps()["loss"].tolist()
+    assert loss[-1] < loss[0] / 2
+    learned = json.loads((result.folder / "rows.json").read_text())
+    assert len(learned) == 6 and learned[0]["prompt"] == [{"role": "user", "content": "Say 0."}]
+    answers = training.answers_of(result.folder, tasks()[:2])
+    assert [a.text[:1] for a in answers] == ["a", "a"]
+
+
+def test_dpo_prefers_what_was_chosen(tmp_path):
+    result = training.train(preferences(), TINY, stage="dpo", steps=8, out=tmp_path / "r")
+    assert result.steps()["rewards/margins"].iloc[-1] > result.steps()["rewards/margins"].iloc[0]
+    with pytest.raises(DataError, match="no row for sft"):
+        training.train(preferences(), TINY, stage="sft", out=tmp_path / "s")
+
+
+def exact(n=10):
+    check = {"name": "exact", "answers": ["ab"]}
+    criterion = Criterion(id="right", text="it is ab", check=check)
+    return [
+        Task(id=f"e{i}", prompt=f"Q{i}", criteria=(criterion,), split="heldout" if i > 6 else None)
+        for i in range(n)
+    ]
+
+
+def test_a_chain_builds_each_stage_on_the_one_before(tmp_path):
+    stages = [
+        {"stage": "sft", "rows": {"source": "exact", "tasks": 4}, "steps": 10},
+        {"stage": "dpo", "name": "dpo alone", "aside": True, "rows": {"source": "own"}, "steps": 2},
+        {"stage": "dpo", "rows": {"source": "own"}, "steps": 2, "lr": 1e-3},
+        {"stage": "grpo", "steps": 2, "lr": 1e-3},
+    ]
+    options = {**TINY, "lr": 3e-2, "stages": stages, "max_answer_tokens": 4}
+    result = training.train(exact(), options, out=tmp_path / "c")
+    assert result.table()["stage"].tolist() == ["start", "sft", "dpo alone", "dpo", "grpo"]
+    assert [r.metrics["stage"] for r in result.stages] == ["sft", "dpo", "dpo", "grpo"]
+    names = [p.name for p in sorted(result.folder.iterdir()) if p.is_dir()]
+    assert names == ["1_sft", "2_dpo_alone", "3_dpo", "4_grpo"]
+    read = [
+        json.loads((result.folder / n / "settings.json").read_text())["settings"]["model"]
+        for n in names
+    ]
+    assert [Path(m).parent.name for m in read[1:]] == ["1_sft", "1_sft", "3_dpo"]
+    assert not (result.folder / "2_dpo_alone" / "merged").exists()
+    assert result.before == result.stages[0].before and result.after == result.stages[-1].after
+    assert (result.folder / "training.html").exists()
+    (result.folder / "4_grpo" / "metrics.json").unlink()  # as if killed in the last stage
+    again = training.train(exact(), options, out=tmp_path / "c")
+    assert again.after.rewards == result.after.rewards
+    stored = training.store(
+        "ladder_chain", {"seed 0": result.folder}, exact(), path=tmp_path / "runs.json"
+    )
+    assert list(json.loads(stored.read_text())["ladder_chain"]["0"]) == [
+        "start",
+        "sft",
+        "dpo alone",
+        "dpo",
+        "grpo",
+    ]
+
+
+def test_own_answers_become_pairs_and_confidences():
+    some = exact(3)
+
+    def answered(i, text, score, p=0.5):
+        response = Response(task_id=some[i].id, id=text, text=text, confidence=p)
+        verdict = kit_verdict(some[i].id, text, score)
+        return some[i], response, training.Reward(some).composer.grade(some[i], response, [verdict])
+
+    pairs = training.pairs([answered(0, "xx", 0.0), answered(0, "yy", 0.0), answered(1, "ab", 1.0)])
+    assert [(p["chosen"][0]["content"], p["rejected"][0]["content"]) for p in pairs] == [
+        ("ab", "xx")
+    ]
+    decided = [(some[i % 3], "ab", i % 3 == 0, 0.9 if i % 3 == 0 else 0.1) for i in range(30)]
+    levels = [row["completion"][0]["content"] for row in training.estimates(decided)]
+    assert levels[0] > levels[1] and all(x.startswith("ab. Confidence: ") for x in levels)
+
+
+def kit_verdict(task_id, response_id, value):
+    from kit import Verdict
+
+    status = "met" if value else "unmet"
+    return Verdict(
+        task_id=task_id, response_id=response_id, criterion_id="right", status=status, judge="code"
+    )
+
+
+def test_the_ledger_pays_nothing_twice_and_a_merged_export_answers_alike(tmp_path):
+    result = training.train(tasks(), TINY, steps=2, out=tmp_path / "r")
+    merged = training.export(result.folder, "merged")
+    card = (merged / "README.md").read_text()
+    assert result.gain.sentence in card and "base_model: tiny-random" in card
+    direct = [a.text for a in training.answers_of(result.folder, tasks())]
+    again = training.train(
+        tasks(),
+        {**TINY, "model": str(merged)},
+        steps=1,
+        lr=1e-9,
+        out=tmp_path / "s",
+        eval_temperature=0,
+    )
+    assert [r.text for r in again.before.responses] == direct[4:]
+    assert (
+        training.export(result.folder, "adapter", tmp_path / "a") / "adapter_config.json"
+    ).exists()
+    with pytest.raises(MissingError, match="no adapter"):
+        training.export(tmp_path)
+    resumed = training.train(
+        tasks(), TINY, steps=1, adapter=str(result.adapter), out=tmp_path / "t", eval_temperature=0
+    )
+    assert [r.text for r in resumed.before.responses] == direct[4:]
+
+
+RLVR = {
+    "prompt": "Greet me.",
+    "rubric - 1. criterion": "It greets.",
+    "rubric - 1. check": {"name": "contains", "any": ["hello"]},
+    "rubric - 2. criterion": "It is short.",
+    "rubric - 2. check": {"name": "words", "max": 5},
+    "rubric - 3. criterion": "",
+}
+REFINER = {
+    "prompt": "How far does it go?",
+    "sources": {"S1": "It goes 85 km.", "S2": "It weighs 34 kg."},
+    "positive_rubrics": [{"title": "range", "description": "States 85 km."}],
+    "negative_rubrics": [{"title": "weight", "description": "States the weight."}],
+}
+TRUTH = {"Liver": "UP", "eye": "down"}
+BIORLHF = {
+    "prompt": "How does the pathway change in the liver?",
+    "ground_truth": json.dumps({"pathway": "oxphos", "direction": "DOWN", "tissue": "liver"}),
+    "question_type": "direction",
+    "applicable_verifiers": json.dumps(["V1", "V4"]),
+    "source": "made up",
+    "difficulty": "easy",
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "row", "theirs"),
+    [
+        ("rlvr", RLVR, {"groups_per_batch": 2, "learning_rate": 1e-3, "max_tokens": 6}),
+        (
+            "refiner",
+            REFINER,
+            {"num_unique_prompts_rollout": 2, "kl_estimator": "kl3", "verification_reward": 5},
+        ),
+        ("biorlhf", BIORLHF, {"num_generations": 4, "hold_out_tissues": ["eye"]}),
+    ],
+)
+def test_the_three_systems_train_on_rows_of_their_own_shape(tmp_path, config, row, theirs):
+    own = [{"task_id": f"r{i}", "prompt": f"{row['prompt']} ({i})"} for i in range(10)]
+    tissues = [
+        {"tissue": ("liver", "eye")[i % 2]} if "ground_truth" in row else {} for i in range(10)
+    ]
+    rows = [{**row, **o, **t} for o, t in zip(own, tissues, strict=True)]
+    (tmp_path / "rows.json").write_text(json.dumps(rows))
+    out = tmp_path / config
+    result = training.train(
+        config, data_path=str(tmp_path / "rows.json"), profile="test", out=out, **theirs
+    )
+    passes = 2 if config == "biorlhf" else 1  # over a batch
+    assert len(result.steps()) == 2 and len(result.rollouts()) == 2 * 8 / passes
+    held = {r.task_id for r in result.after.responses}
+    assert held and not held & set(result.rollouts()["task_id"])
+    if config == "biorlhf":
+        assert held == {f"r{i}" for i in range(1, 10, 2)}
+
+
+def test_the_reward_function_fits_trl_verl_and_coroutines(tmp_path):
+    import asyncio
+
+    path = tmp_path / "rows.jsonl"
+    rows = [
+        {
+            "id": "t",
+            "prompt": "Greet.",
+            "rubrics": [{"text": "short", "check": {"name": "words", "max": 3}}, "kind"],
+        }
+    ]
+    path.write_text(json.dumps(rows[0]) + "\n")
+    known = training.reward_function(
+        [Task(id="t", prompt="p", criteria=load(rows).tasks[0].criteria[:1])]
+    )
+    logged = {}
+    chat = [[{"role": "assistant", "content": "Hello!"}], "one two three four"]
+    assert known(chat, task_id=["t", "t"], log_metric=logged.__setitem__) == [1.0, 0.0]
+    assert logged["unknown_rewards"] == 0 and logged["part/rubric"] == 0.5
+    assert known.compute_score("x", "Hello!", None, {"task_id": "t"}) == 1.0
+    assert asyncio.run(known.acall(["Hello!"], ["t"])) == [1.0]
+    unknown = training.reward_function(str(path))  # no judge decides "kind"
+    assert unknown(["Hello!"], task_id=["t"]) == [None]
+    assert math.isnan(unknown.compute_score("t", "Hello!", None))
+    with pytest.raises(DataError, match="no column `task_id`"):
+        known(["Hello!"])
+    with pytest.raises(DataError, match="did you mean"):
+        known(["Hello!"], task_id=["tt"])
+
+
+def test_stored_runs_are_graded_again():
+    runs = training.stored("ladder_chain")
+    table = runs.table()
+    assert table["stage"].tolist()[-1] == "grpo" and table["mean"].iloc[-1] > 0.5
+    assert runs.over_seeds().n == 3 and runs.gain().n == 120
+    with pytest.raises(DataError, match="did you mean"):
+        training.stored("ladder_chains")
+
+
+def test_a_gain_on_other_prompts_is_refused(tmp_path):
+    result = training.train(tasks(), TINY, steps=1, out=tmp_path / "r")
+    look = result.after
+    part = training.Evaluation(name="after", responses=look.responses[:1], grades=look.grades[:1])
+    with pytest.raises(DataError, match="other prompts"):
+        training.gain(result.before, part)
+
+
+def test_trackers_are_passed_on(tmp_path, monkeypatch):
+    pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_DIR", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    training.train(tasks(), TINY, steps=1, report_to="wandb", out=tmp_path / "r")
+    assert list(tmp_path.glob("wandb/offline-run-*"))
+
+
+def test_a_task_set_without_tasks_says_what_is_missing(tmp_path):
+    with pytest.raises(DataError, match="no tasks to train on"):
+        training.train(TaskSet(tasks=[]), TINY, out=tmp_path / "r")
