@@ -109,7 +109,9 @@ def draft(
         findings += drop
         if new is None:
             findings.append(
-                _finding("draft-unknown", "the reply is not in the requested form", task)
+                _finding(
+                    "draft-unknown", "the reply is not in the requested form", task
+                )
             )
     ids = {(t.id, c.id) for t in drafts.values() for c in t.criteria}
     answers = {r.ids for r in tasks.responses}
@@ -132,7 +134,9 @@ def _contrast(task: Task, tasks: TaskSet) -> Contrast | None:
         better = Response(task_id=task.id, id="reference", text=task.truth["reference"])
     if better is None:
         scores = _credits(task, tasks)
-        ranks = sorted((r for r in answers if r.id in scores), key=lambda r: scores[r.id])
+        ranks = sorted(
+            (r for r in answers if r.id in scores), key=lambda r: scores[r.id]
+        )
         if not ranks or scores[ranks[0].id] == scores[ranks[-1].id]:
             return None
         worse, better = ranks[0], ranks[-1]
@@ -147,7 +151,11 @@ def _credits(task: Task, tasks: TaskSet) -> dict[str, float]:
     credit: dict[str, float] = {}
     total: dict[str, float] = {}
     for v in tasks.labels(task.id):
-        if not v.judge.startswith("human") or v.value is None or v.criterion_id not in weights:
+        if (
+            not v.judge.startswith("human")
+            or v.value is None
+            or v.criterion_id not in weights
+        ):
             continue
         weight = weights[v.criterion_id]
         share = v.value if weight > 0 else 1 - v.value
@@ -167,7 +175,9 @@ async def _replies(
     system = Template(text).substitute(most=most)
     item = closed({"text": {"type": "string"}, "weight": {"type": "integer"}})
     schema = closed({"criteria": {"type": "array", "items": item}})
-    writer = judge_of(judge)  # one object, so that its limit of calls at once holds for all
+    writer = judge_of(
+        judge
+    )  # one object, so that its limit of calls at once holds for all
 
     async def reply(contrast: Contrast) -> str | JudgeDownError:
         chat = [
@@ -175,7 +185,9 @@ async def _replies(
             {"role": "user", "content": contrast.material},
         ]
         try:
-            return await acomplete(writer, chat, schema=schema, ledger=ledger, budget=budget)
+            return await acomplete(
+                writer, chat, schema=schema, ledger=ledger, budget=budget
+            )
         except JudgeDownError as e:
             return e
 
@@ -189,7 +201,9 @@ async def _replies(
 def _read(reply: str, most: int) -> tuple[Criterion, ...] | None:
     """The criteria of a reply; None where the reply is not exactly in the requested form."""
     # As in a judge's reply: a closed thought in front and one code fence are no part of the JSON.
-    text = re.sub(r"\A<think>.*?</think>", "", reply.strip(), count=1, flags=re.S).strip()
+    text = re.sub(
+        r"\A<think>.*?</think>", "", reply.strip(), count=1, flags=re.S
+    ).strip()
     text = re.sub(r"\A```(?:json)?[ \t]*\n(.*)\n```\Z", r"\1", text, flags=re.S)
     try:
         rows = msgspec.json.decode(text, type=Proposals).criteria
@@ -202,7 +216,9 @@ def _read(reply: str, most: int) -> tuple[Criterion, ...] | None:
 
 
 def _choose(
-    contrast: Contrast, new: Sequence[Criterion], values: dict[tuple[str, str, str], float | None]
+    contrast: Contrast,
+    new: Sequence[Criterion],
+    values: dict[tuple[str, str, str], float | None],
 ) -> tuple[Task, list[Finding]]:
     """The task with the proposals that stay, and a finding for each that does not."""
     task, drop = contrast.task, []
@@ -222,6 +238,10 @@ def _choose(
     return task, drop
 
 
-def _finding(code: str, message: str, task: Task, c: Criterion | None = None) -> Finding:
+def _finding(
+    code: str, message: str, task: Task, c: Criterion | None = None
+) -> Finding:
     place = {} if c is None else {"criterion_id": c.id, "text": c.text}
-    return Finding(code=code, severity="info", message=message, task_id=task.id, **place)
+    return Finding(
+        code=code, severity="info", message=message, task_id=task.id, **place
+    )

@@ -36,7 +36,9 @@ RULES = {
     "split-leak": ("error", "put them on one side: kit.split does"),
 }
 
-UNFINISHED = re.compile(r"\{\{?\w+\}|\[(?:insert|add|your)\b[^\]]*\]|TODO|TBD|FIXME|_{3,}")
+UNFINISHED = re.compile(
+    r"\{\{?\w+\}|\[(?:insert|add|your)\b[^\]]*\]|TODO|TBD|FIXME|_{3,}"
+)
 CUT = (" and", " or", " the")
 QUOTED = re.compile(r"\"[^\"]*\"|\u201c[^\u201d]*\u201d")
 # Remarks on answers, raters or the rubric: beginnings, and how each goes on. They leave out what a
@@ -61,7 +63,9 @@ REMARKS = {
     ("rated", "Rated", "marked", "Marked"): r" (?:red|yellow|green)\b",
     ("missed by", "Missed by"): r" \w+\W*\Z",
 }
-NOTE = re.compile("|".join(f"{word}{rest}" for words, rest in REMARKS.items() for word in words))
+NOTE = re.compile(
+    "|".join(f"{word}{rest}" for words, rest in REMARKS.items() for word in words)
+)
 NOTE_AT_START = re.compile(
     r"\W*(?:(?:I|we) (?:think|added|would|kept|marked|changed|removed)\b"
     r"|(?:note|nb|comment|reviewer|annotator|editor's note|reworded|not sure|needs discussion)\b"
@@ -104,7 +108,8 @@ class LintReport:
 
         columns = ["severity", "code", "message", "text", "suggestion"]
         frame = pd.DataFrame(
-            [{k: getattr(f, k) for k in columns} for f in self.findings], columns=columns
+            [{k: getattr(f, k) for k in columns} for f in self.findings],
+            columns=columns,
         )
         rules = frame.fillna("").groupby(["severity", "code"], sort=False)
         return rules.agg(
@@ -124,12 +129,18 @@ class LintReport:
     @property
     def sentence(self) -> str:
         """The counts as one sentence."""
-        counts = ", ".join(f"{n} {name}" for name, n in self.severities.items()) or "no finding"
+        counts = (
+            ", ".join(f"{n} {name}" for name, n in self.severities.items())
+            or "no finding"
+        )
         return f"{counts}; {self.faulty} of {self.criteria} criteria are faulty"
 
     def __str__(self) -> str:
         rows = self.table().to_dict("records")
-        lines = [f"{r['severity']}: {r['code']}, {r['findings']}: {r['message']}" for r in rows]
+        lines = [
+            f"{r['severity']}: {r['code']}, {r['findings']}: {r['message']}"
+            for r in rows
+        ]
         return "\n".join([*lines, self.sentence])
 
     def _repr_html_(self) -> str:
@@ -174,7 +185,9 @@ def lint(
         findings += opinions(rows, judge=judge, ledger=ledger, budget=budget)
     findings.sort(key=lambda f: SEVERITIES.index(f.severity))
     faulty = {
-        (f.task_id, f.criterion_id) for f in findings if f.severity != "info" and f.criterion_id
+        (f.task_id, f.criterion_id)
+        for f in findings
+        if f.severity != "info" and f.criterion_id
     }
     return LintReport(tuple(findings), sum(len(t.criteria) for t in rows), len(faulty))
 
@@ -196,32 +209,49 @@ def stems(text: str) -> frozenset[str]:
 Fault = tuple[str, str, Criterion | None]  # rule, message, criterion
 
 
-def _finding(code: str, message: str, criterion: Criterion | None, *, task: Task) -> Finding:
+def _finding(
+    code: str, message: str, criterion: Criterion | None, *, task: Task
+) -> Finding:
     severity, fix = RULES[code]
     place = (
-        {} if criterion is None else {"criterion_id": criterion.id, "text": criterion.text[:200]}
+        {}
+        if criterion is None
+        else {"criterion_id": criterion.id, "text": criterion.text[:200]}
     )
-    return Finding(code=code, severity=severity, message=message, suggestion=fix, **place)
+    about = {"code": code, "severity": severity, "message": message, "suggestion": fix}
+    return Finding(**about, task_id=task.id, **place)
 
 
 def _in_task(task: Task, most_tokens: int) -> Iterator[Fault]:
     """Faults of a task, and of each criterion alone."""
     tokens = len(task.conversation) // 4  # a token has about four characters
     if tokens > most_tokens:
-        yield "long-prompt", f"about {tokens} tokens, the profile reads {most_tokens}", None
+        yield (
+            "long-prompt",
+            f"about {tokens} tokens, the profile reads {most_tokens}",
+            None,
+        )
     weights = [c.weight for c in task.criteria]
     if not weights and not task.truth:
         yield "no-criteria", "no criterion and no truth: its answers get no score", None
     elif weights and not any(weights):
         yield "zero-weights", "every weight is 0", None
     elif weights and max(weights) <= 0:
-        yield "one-signed", "no weight is positive: an empty answer is the best one", None
+        yield (
+            "one-signed",
+            "no weight is positive: an empty answer is the best one",
+            None,
+        )
     sizes = [abs(w) for w in weights if w]
     middle = median(sizes) if len(sizes) > 2 else None
     for c in task.criteria:
         yield from _alone(c, task)
         if middle and c.weight and not 1 / TIMES < abs(c.weight) / middle < TIMES:
-            yield "extreme-weight", f"weight {c.weight:g}, the median of the task is {middle:g}", c
+            yield (
+                "extreme-weight",
+                f"weight {c.weight:g}, the median of the task is {middle:g}",
+                c,
+            )
 
 
 def _alone(c: Criterion, task: Task) -> Iterator[Fault]:
@@ -260,7 +290,7 @@ def _pairs(task: Task) -> Iterator[Fault]:
         # A coded criterion repeats another when the checks are equal, whatever the texts.
         place = (c.parent, canonical(c.check) if c.check else key)
         other = earlier.setdefault(place, c)
-        if other is c or not key:
+        if other is c or not (key or c.check):
             continue
         if c.weight * other.weight < 0:
             yield (
@@ -286,12 +316,21 @@ def _gates(task: Task) -> Iterator[Fault]:
             yield "impossible-gate", f"{other.id!r} requires the opposite", c
         if c.check and c.weight >= 0:
             # Checks that differ only in their limits measure the same thing.
-            measure = canonical({k: v for k, v in c.check.items() if k not in ("min", "max")})
+            measure = canonical(
+                {k: v for k, v in c.check.items() if k not in ("min", "max")}
+            )
             low, high = limits.get(measure, (-float("inf"), float("inf")))
-            low, high = max(low, c.check.get("min", low)), min(high, c.check.get("max", high))
+            low, high = (
+                max(low, c.check.get("min", low)),
+                min(high, c.check.get("max", high)),
+            )
             limits[measure] = low, high
             if low > high:
-                yield "impossible-gate", f"at least {low:g} and at most {high:g} are required", c
+                yield (
+                    "impossible-gate",
+                    f"at least {low:g} and at most {high:g} are required",
+                    c,
+                )
 
 
 def _between(tasks: Iterable[Task]) -> Iterator[Finding]:
@@ -299,6 +338,10 @@ def _between(tasks: Iterable[Task]) -> Iterator[Finding]:
     for rows in group((same(t.conversation), t) for t in tasks).values():
         if len(rows) == 1:
             continue
-        code = "split-leak" if len({t.held_out for t in rows}) == 2 else "duplicate-prompt"
-        message = f"{len(rows)} tasks have this prompt: {', '.join(t.id for t in rows[:5])}"
+        code = (
+            "split-leak" if len({t.held_out for t in rows}) == 2 else "duplicate-prompt"
+        )
+        message = (
+            f"{len(rows)} tasks have this prompt: {', '.join(t.id for t in rows[:5])}"
+        )
         yield _finding(code, message, None, task=rows[1])

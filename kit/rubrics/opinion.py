@@ -5,7 +5,8 @@ around hostile text, its ledger and its budget. The questions are in `questions.
 are opinions: their severity is "info".
 
 The judge must be able to review a criterion. The local 1.5B judge ("small") cannot: in one-word mode
-it named 1 of 15 planted faults and objected to 1 of 15 sound criteria beside them. Use a large model.
+it named 1 of 26 planted faults and objected to 1 of 26 sound criteria beside them. Use a large
+model; its recall is not measured here.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from ..records import Criterion, Response, Task
 OTHERS = 20  # other criteria that the judge sees beside the one it reviews
 
 
-def opinions(tasks: Sequence[Task], *, judge: Any, ledger: Any, budget: Any) -> list[Finding]:
+def opinions(
+    tasks: Sequence[Task], *, judge: Any, ledger: Any, budget: Any
+) -> list[Finding]:
     """Findings of a judge on every criterion that code does not decide.
 
     A last finding counts the questions that the judge left unknown. They are no faults.
@@ -29,15 +32,23 @@ def opinions(tasks: Sequence[Task], *, judge: Any, ledger: Any, budget: Any) -> 
     from ..judging import judge as ask
 
     # Files beside the code are read at their use, so that the import stays cheap.
-    words = tomllib.loads(Path(__file__).with_name("questions.toml").read_text(encoding="utf-8"))
+    words = tomllib.loads(
+        Path(__file__).with_name("questions.toml").read_text(encoding="utf-8")
+    )
     places = {
         f"lint-{n}": (t, c)
-        for n, (t, c) in enumerate((t, c) for t in tasks for c in t.criteria if not c.by_code)
+        for n, (t, c) in enumerate(
+            (t, c) for t in tasks for c in t.criteria if not c.by_code
+        )
     }
     reviews = [_review(name, t, c, words) for name, (t, c) in places.items()]
-    texts = [Response(task_id=i, id="criterion", text=c.text) for i, (_, c) in places.items()]
+    texts = [
+        Response(task_id=i, id="criterion", text=c.text) for i, (_, c) in places.items()
+    ]
     # Without a criterion for a judge there is nothing to ask.
-    verdicts = ask(reviews, texts, judge=judge, ledger=ledger, budget=budget) if texts else []
+    verdicts = (
+        ask(reviews, texts, judge=judge, ledger=ledger, budget=budget) if texts else []
+    )
     out = []
     for v in verdicts:
         if v.status != "met":
@@ -48,7 +59,8 @@ def opinions(tasks: Sequence[Task], *, judge: Any, ledger: Any, budget: Any) -> 
             Finding(
                 code=f"judge-{v.criterion_id}",
                 severity="info",
-                message=f"{v.judge}: {question['fault']}" + (f" ({v.reason})" if v.reason else ""),
+                message=f"{v.judge}: {question['fault']}"
+                + (f" ({v.reason})" if v.reason else ""),
                 suggestion=question["fix"],
                 task_id=task.id,
                 criterion_id=criterion.id,

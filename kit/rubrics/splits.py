@@ -44,7 +44,9 @@ class Split:
         return f"Split({len(self.train)} train, {len(self.heldout)} held out)"
 
 
-def split(tasks: Any, *, share: float = 0.25, seed: int = 0, groups: Sequence[str] = ()) -> Split:
+def split(
+    tasks: Any, *, share: float = 0.25, seed: int = 0, groups: Sequence[str] = ()
+) -> Split:
     """Hold tasks out: whole groups, so that no topic and no prompt is on both sides.
 
     tasks : a TaskSet, a file or tasks. share : the share of tasks to hold out, in (0, 1).
@@ -58,7 +60,9 @@ def split(tasks: Any, *, share: float = 0.25, seed: int = 0, groups: Sequence[st
     """
     whole = tasks if isinstance(tasks, TaskSet) else TaskSet(tasks=tasks_of(tasks))
     if not 0 < share < 1:
-        raise DataError(f"the share is {share}", where="split(share=)", fix="a number in (0, 1)")
+        raise DataError(
+            f"the share is {share}", where="split(share=)", fix="a number in (0, 1)"
+        )
     if absent := set(groups) - {t.group for t in whole}:
         raise DataError(f"there are no groups {sorted(absent)}", where="split(groups=)")
     units = _units(whole.tasks)
@@ -71,7 +75,11 @@ def split(tasks: Any, *, share: float = 0.25, seed: int = 0, groups: Sequence[st
     for unit in units:
         # A unit that is larger than what is missing is taken only where nothing is held out yet.
         room = target - len(heldout)
-        if unit[0].id not in heldout and room > 0 and (len(unit) <= room or not heldout):
+        if (
+            unit[0].id not in heldout
+            and room > 0
+            and (len(unit) <= room or not heldout)
+        ):
             heldout |= {t.id for t in unit}
     if len(heldout) in (0, len(whole)):
         raise DataError(
@@ -125,7 +133,9 @@ def _units(tasks: Sequence[Task]) -> list[list[Task]]:
 
     prompts = {t.id: ("prompt", same(t.conversation)) for t in tasks}
     for t in tasks:
-        root[find(prompts[t.id])] = find(("group", t.group) if t.group else prompts[t.id])
+        root[find(prompts[t.id])] = find(
+            ("group", t.group) if t.group else prompts[t.id]
+        )
     return list(group((find(prompts[t.id]), t) for t in tasks).values())
 
 

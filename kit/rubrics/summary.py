@@ -56,7 +56,9 @@ class Summary:
 
     def table(self) -> pd.DataFrame:
         """The numbers as a table with the columns `name` and `value`."""
-        return pd.DataFrame(self.numbers().items(), columns=["name", "value"], dtype=object)
+        return pd.DataFrame(
+            self.numbers().items(), columns=["name", "value"], dtype=object
+        )
 
     def plot(self, what: str = "criteria") -> Any:
         """A bar chart. what : "criteria" (tasks by number of criteria), "weights", "lengths" (of
@@ -66,12 +68,20 @@ class Summary:
         columns = {
             "criteria": (self.tasks["criteria"], "Tasks by number of criteria"),
             "weights": (self.criteria["weight"], "Criteria by weight"),
-            "lengths": (self.tasks["length"] // 200 * 200, "Tasks by prompt length in characters"),
+            "lengths": (
+                self.tasks["length"] // 200 * 200,
+                "Tasks by prompt length in characters",
+            ),
             "kinds": (self.tasks["kind"].fillna("none"), "Tasks by kind"),
-            "checks": (self.criteria["check"].fillna("a judge"), "Criteria by who decides"),
+            "checks": (
+                self.criteria["check"].fillna("a judge"),
+                "Criteria by who decides",
+            ),
         }
         if what not in columns:
-            raise DataError(f"there is no picture {what!r}", fix=f"one of {', '.join(columns)}")
+            raise DataError(
+                f"there is no picture {what!r}", fix=f"one of {', '.join(columns)}"
+            )
         values, title = columns[what]
         counts = values.value_counts().sort_index()
         return plots.bars({str(k): int(n) for k, n in counts.items()}, title=title)
@@ -80,7 +90,9 @@ class Summary:
         return f"Summary({len(self.tasks)} tasks, {len(self.criteria)} criteria)"
 
     def __str__(self) -> str:
-        return self.table().to_string(index=False, header=False, float_format="{:.3g}".format)
+        return self.table().to_string(
+            index=False, header=False, float_format="{:.3g}".format
+        )
 
     def _repr_html_(self) -> str:
         return self.table().to_html(
@@ -110,7 +122,9 @@ def summarize(tasks: Any) -> Summary:
     answers = [(*r.ids, r.source, len(r.text)) for r in whole.responses]
     return Summary(
         tasks=_frame("task kind group split held_out criteria leaves length", rows),
-        criteria=_frame("task criterion weight scale required by_code check length", criteria),
+        criteria=_frame(
+            "task criterion weight scale required by_code check length", criteria
+        ),
         answers=_frame("task answer source length", answers),
         labels=labels_of(whole),
     )
@@ -131,7 +145,9 @@ def discrimination(tasks: TaskSet, verdicts: Any = None) -> pd.DataFrame:
     if verdicts is None:
         rows = labels_of(tasks).rename(columns={"human": "value"})
         texts = [(t.id, c.id, c.weight, c.text) for t in tasks for c in t.criteria]
-        rows = rows.merge(_frame("task criterion weight text", texts), on=["task", "criterion"])
+        rows = rows.merge(
+            _frame("task criterion weight text", texts), on=["task", "criterion"]
+        )
     else:
         rows = table(verdicts, tasks=tasks)
     by = rows.groupby(["task", "criterion", "text", "weight"], sort=False)["value"]
