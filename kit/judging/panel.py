@@ -102,8 +102,8 @@ class Panel(Joined):
 
         A member that is down is an unknown vote; raises where all are down.
         """
-        asked = (run.ask(j, task, response, criteria) for j in self.judges)
-        rows = await asyncio.gather(*asked, return_exceptions=True)
+        calls = (run.ask(j, task, response, criteria) for j in self.judges)
+        rows = await asyncio.gather(*calls, return_exceptions=True)
         votes = [row for row in rows if isinstance(row, list)]
         faults = [row for row in rows if isinstance(row, BaseException)]
         # A budget or a missing recording stops the run; a member that is down is only a vote less.

@@ -62,7 +62,7 @@ def replay(
     """
     path = Path(subject)
     if path.suffix not in (".sqlite", ".db", ".jsonl", ".gz"):
-        return recorded(str(subject), threshold=threshold)
+        return real_judge(str(subject), threshold=threshold)
     if not path.is_file():
         raise MissingError(
             "there is no such recording", where=str(path), fix="give its path"
@@ -108,7 +108,7 @@ def from_verdicts(
     return ReplayJudge(f"replay:{names.pop()}", look)
 
 
-def recorded(name: str, *, threshold: float | None = 3.0) -> ReplayJudge:
+def real_judge(name: str, *, threshold: float | None = 3.0) -> ReplayJudge:
     """A recorded real judge by its name and prompt, "gpt-4o/bare" or "gpt-4o/parity".
 
     Verdicts are found by their texts. P(met) is the probability of the scores from the threshold on.

@@ -10,7 +10,7 @@ from conftest import TASK, answers, are_true, endpoint
 from fake_server import FakeServer, obj
 
 import kit
-from kit.judging import catalog, from_file, price, shutdown_warning
+from kit.judging import catalog, price, shutdown_warning
 
 NAMES = [
     ("code", "code", 1),
@@ -276,11 +276,3 @@ def test_an_estimate_knows_prices():
     panel = {"panel": ["endpoint:gpt-4o-mini", "endpoint:gpt-4o"]}
     assert kit.estimate(TASK, answers(10), judge=panel).calls == 20
     assert kit.estimate(TASK, answers(10), judge="code").calls == 0
-
-
-def test_the_shipped_prompt_files_are_prompts():
-    from pathlib import Path
-
-    folder = Path(kit.__file__).parents[1] / "data" / "judge_prompts"
-    for path in folder.glob("*.txt"):
-        assert kit.judge_of({"endpoint": "m", "prompt": str(path)}).system == from_file(path)
