@@ -11,10 +11,9 @@ import json
 import zlib
 from typing import Any, NamedTuple
 
-from fake_server import chat, http, obj
+from fake_server import chat, honest, http, obj
 
 # fmt: off
-# A scenario is a line.
 RIGHT, GONE, UNREAD = {"right"}, {"transport"}, {"parse", "missing"}
 GONE_OR_UNREAD = GONE | UNREAD
 
@@ -247,8 +246,6 @@ for n, value in enumerate(TOKENS):
 
 
 def _scored(a, value):
-    from fake_server import honest
-
     data = chat(honest(a))
     data["choices"][0]["logprobs"] = value
     return data
