@@ -39,7 +39,6 @@ RULES = {
 UNFINISHED = re.compile(
     r"\{\{?\w+\}|\[(?:insert|add|your)\b[^\]]*\]|TODO|TBD|FIXME|_{3,}"
 )
-CUT = (" and", " or", " the")
 QUOTED = re.compile(r"\"[^\"]*\"|\u201c[^\u201d]*\u201d")
 # Remarks on answers, raters or the rubric: beginnings, and how each goes on. They leave out what a
 # criterion may also name. Each begins with a letter, so that `re` can skip to it (8 times faster).
@@ -272,7 +271,7 @@ def _alone(c: Criterion, task: Task) -> Iterator[Fault]:
     blank = UNFINISHED.search(c.text)
     if blank and blank[0] not in task.prompt:
         yield "unfinished", f"{blank[0]!r} was left to be filled in", c
-    elif c.text.endswith(CUT):
+    elif c.text.endswith((" and", " or", " the")):
         yield "unfinished", "it ends in the middle of a sentence", c
 
 
