@@ -43,6 +43,7 @@ def demo(
     out : folder of runs (default: runs/demo)
     again : run from the start what is finished
     """
+    # A folder of its own: the report then shows these runs only.
     base = (out or paths.runs() / "demo").resolve()
     base.mkdir(parents=True, exist_ok=True)
     books = [kit.runs.find_notebook(name) for name in only] or sorted(
@@ -69,6 +70,7 @@ def fetch(*names: str) -> Output:
     """
     places = {}
     for name in names or ("recorded", "small"):
+        # a hundred megabytes take a while; an empty terminal looks like a hanging one
         _echo(f"{name} ...")
         places[name] = str(kit.data.fetch(name))
     return Output(text=f"ready: {', '.join(places)}", data=places, next="kit demo")
@@ -102,6 +104,7 @@ def inspect(
     asking = (
         _asking(judge, model, base_url, ledger=ledger) if judge else {"judge": None}
     )
+    # A draft begins with answers and has no criteria to lint yet.
     if draft:
         proposal = kit.draft(tasks, **asking)
         kit.save(draft, proposal)
@@ -109,15 +112,16 @@ def inspect(
             text=str(proposal), data={"out": str(draft)}, next=f"read and edit {draft}"
         )
     findings = kit.lint(tasks, **asking)
-    lines = [repr(tasks), str(kit.summarize(tasks)), str(findings)]
+    lines = [repr(tasks)]
+    # A file of answers or labels alone has no rubrics to sum up.
+    if tasks.tasks:
+        lines += [str(kit.summarize(tasks)), str(findings)]
     if lint:
-        lines += [
-            f"{f.severity}: {f.message} ({f.where or f.task_id})"
-            for f in findings.findings
-        ]
+        lines += [_line_of(f) for f in findings.findings]
     if out:
         kit.save(out, tasks)
     errors = sum(f.severity == "error" for f in findings.findings)
+    files = f"{out or file} ANSWERS" if tasks.tasks else f"TASKS {out or file}"
     return Output(
         text="\n\n".join(lines),
         data={
@@ -125,7 +129,7 @@ def inspect(
             "findings": findings.findings,
             "errors": errors,
         },
-        next=f"kit judge {out or file} ANSWERS --judge endpoint:MODEL --estimate",
+        next=f"kit judge {files} --judge endpoint:MODEL --estimate",
         code=int(lint and errors > 0),
     )
 
@@ -183,6 +187,7 @@ def judge(
     lines += [verdicts.causes().to_string(index=False)] * any(
         not v.is_known for v in verdicts
     )
+    # A run without a single known verdict is no result, however many answers it read.
     lost = not any(v.is_known for v in verdicts)
     view = f"kit view {out} --tasks {tasks}" + (
         f" --answers {answers}" if answers else ""
@@ -232,6 +237,7 @@ def tune(
         **_asking(judge, model, base_url, prompt, set, ledger),
         budget=kit.Budget(usd=budget_usd),
     )
+    # Prompts are tried before the search, so that its winner is compared with them too.
     for name, file in (try_ or {}).items():
         bench.try_(name, Path(file).read_text("utf-8"))
     if search:
@@ -277,6 +283,7 @@ def rate(
     other : verdicts on another policy's answers, for the corrected difference
     design : random, if the labelled rows are a random sample; shifted, if they come from elsewhere
     """
+    # The judge's own rate is biased by its errors; labels say by how much.
     rates = kit.rate(
         kit.load(tasks),
         kit.load(labels),
@@ -397,9 +404,9 @@ def train(
     names : list the settings, and the names of other systems that are read
     """
     if names or not config:
-        table, own = kit.training.renames(), ", ".join(kit.training.NAMES)
+        table, ours = kit.training.renames(), ", ".join(kit.training.NAMES)
         others = [f"  {old}: {new}" for old, new in table["renames"].items()]
-        lines = [f"settings: {own}", "names of other systems, and ours:", *others]
+        lines = [f"settings: {ours}", "names of other systems, and ours:", *others]
         return Output(text="\n".join(lines), data=table, code=0 if names else 2)
     if forecast:
         prospect = kit.training.forecast(config, **(set or {}))
@@ -471,6 +478,7 @@ def sweep(
         raise kit.DataError(
             "the sweep has no cells", where="kit sweep", fix="--grid seed=0,1,2"
         )
+    # Each row of the file is run with each combination of the grid.
     cells = [
         {**row, **cell}
         for row in kit.runs.cells_of(file or {})
@@ -537,6 +545,7 @@ def _machine() -> Iterator[tuple[str, str, str]]:
     profile = profiles.resolve()
     yield "profile", f"{profile.name}: {profile.why}", ""
     yield "device", str(device.choose()), ""
+    # a training writes checkpoints, and the downloads take 1.3 GB with the judge
     free = shutil.disk_usage(paths.home()).free / 2**30
     yield (
         "disk",
@@ -571,6 +580,14 @@ def _judges() -> Iterator[tuple[str, str, str]]:
     yield "OPENAI_API_KEY", key, ""
 
 
+def _line_of(finding: Any) -> str:
+    """A finding: how bad, where, what is wrong, what to do."""
+    ids = filter(None, (finding.task_id, finding.criterion_id))
+    place = finding.where or " / ".join(ids)
+    parts = [f"{finding.severity}: {place}: {finding.message}", finding.suggestion]
+    return "; ".join(filter(None, parts))
+
+
 def _echo(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
@@ -589,6 +606,7 @@ def _asking(
     ledger: Path | None = None,
 ) -> dict[str, Any]:
     """Who judges, and where verdicts are stored: a judge's name, or its mapping where options say more."""
+    # The default ledger is shared by all commands: what one paid for, the others find.
     asking = {"judge": judge, "ledger": ledger or paths.home() / "ledger.db"}
     kind, _, subject = judge.partition(":")
     more = {"base_url": base_url, "prompt": prompt and str(prompt)}

@@ -21,6 +21,8 @@ ARGUMENT = re.compile(
     r"^(\w+(?:, \w+)*) : (.+?)(?=\n\w+(?:, \w+)* : |\n\n|\Z)", re.M | re.S
 )
 
+RENAME = re.compile(r"(?:load\(\.\.\., )?fields=\{'(\w+)': '(\w+)'\}\)?")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
@@ -53,6 +55,7 @@ def parser(commands: Sequence[Callable[..., Output]]) -> argparse.ArgumentParser
             epilog=EPILOG,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+        # argparse hands back what was set, so that no table of names is needed
         sub.set_defaults(function=function)
         _add_options(sub, function, doc)
         sub.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -82,10 +85,12 @@ def _add_options(
                 "const": get_args(kind)[1],
                 "metavar": "NAME=VALUE",
             }
+        # A flag is False unless it is written: no command has a flag that is on by default.
         elif kind is bool:
             options["action"] = "store_true"
         else:
             options["type"] = kind
+        # `*names` takes what is left; argparse knows it under one fixed name.
         if p.kind is p.VAR_POSITIONAL:
             sub.add_argument("several", metavar=name, nargs="*", **options)
         elif p.kind is p.POSITIONAL_OR_KEYWORD:
@@ -93,7 +98,8 @@ def _add_options(
                 options |= {"nargs": "?", "default": p.default}
             sub.add_argument(name, **options)
         else:
-            if p.default and kind is not bool:
+            options["required"] = p.default is p.empty
+            if p.default and kind is not bool and not options["required"]:
                 options["help"] += f" (default: {p.default})"
             flag = f"--{name.strip('_').replace('_', '-')}"  # try_ is --try
             sub.add_argument(flag, dest=name, default=p.default, **options)
@@ -134,6 +140,7 @@ def main(
         output = function(*several, **options)
         _print(output, as_json)
         return output.code
+    # Ledgers and run folders are written as the work goes on, so nothing is lost.
     except KeyboardInterrupt:
         print("stopped; the same command goes on", file=sys.stderr)
         return 130
@@ -159,6 +166,7 @@ def _print(output: Output, as_json: bool) -> None:
                 filter(None, [output.text, output.next and f"next: {output.next}"])
             )
         )
+    # A closed pipe shows here, where it can still be handled, and not at the interpreter's end.
     sys.stdout.flush()
 
 
@@ -176,7 +184,10 @@ def _fail(error: Exception) -> int:
         error = (MissingError if isinstance(error, FileNotFoundError) else DataError)(
             error.strerror or str(error), where=str(error.filename or "")
         )
+    # A bug is no user's mistake: its traceback is needed.
     if not isinstance(error, KitError):
         raise error
-    print(f"error: {error}", file=sys.stderr)
+    # Errors name the argument of `load`; who types commands has `kit inspect` in its place.
+    text = RENAME.sub(r"kit inspect FILE --map \1=\2 --out NEW", str(error))
+    print(f"error: {text}", file=sys.stderr)
     return error.exit_code

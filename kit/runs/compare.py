@@ -32,6 +32,7 @@ def differences(
 
     but : parameters to leave out. Folders (`..._dir`) are where, not what, and are left out too.
     """
+    # Parameters of different notebooks are no alternatives to each other.
     values: dict[tuple[str, str], set[str]] = defaultdict(set)
     for _, run in runs:
         for name, value in run.params.items():
@@ -113,6 +114,7 @@ def over_seeds(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
         ["notebook", "metric", "seedless"]
     ):
         group = group.drop_duplicates("seed", keep="last")
+        # The same seed twice, under other code say, is no new draw: the later one counts.
         if len(group) < 2:
             continue
         mean = mean_over_seeds(group["value"].tolist(), seeds=group["seed"].tolist())
@@ -136,6 +138,7 @@ def over_seeds(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
 
 def estimate_of(metric: Mapping[str, Any]) -> Estimate:
     """The Estimate that a run kept as a metric."""
+    # An older kit may have stored fewer fields.
     stored = {f.name: metric[f.name] for f in fields(Estimate) if f.name in metric}
     for name in MAYBE_NAN:
         if stored.get(name, 0.0) is None:

@@ -77,7 +77,9 @@ def plan(book: Path, values: Mapping[str, Any], *, profile: str | None = None) -
         )
     chosen = profiles.resolve(profile or full.get("profile"))
     if "profile" in full:
+        # "" and "cpu" are one run on a machine where "" resolves to "cpu"
         full["profile"] = chosen.name
+    # The text of the cells counts, their outputs do not: storing outputs makes no new run.
     code = [
         cell["source"]
         for cell in parameters.cells(book)
@@ -85,6 +87,7 @@ def plan(book: Path, values: Mapping[str, Any], *, profile: str | None = None) -
         and "parameters" not in cell["metadata"].get("tags", ())
     ]
     files = {name: _digest(value) for name, value in full.items()}
+    # Eight digits are enough for a folder of runs, and short enough to be typed.
     key = fingerprint([code, code_fingerprint(), chosen.name, full, files])
     return Plan(book, full, chosen, f"{book.stem}-{key[:8]}")
 
@@ -107,6 +110,7 @@ def code_fingerprint() -> str:
         *paths.data().glob("*.*"),
     ]
     digest = hashlib.sha256()
+    # Names count too: a renamed file changes what is read.
     for file in sorted(files):
         digest.update(file.name.encode() + file.read_bytes())
     return digest.hexdigest()[:16]

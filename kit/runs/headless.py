@@ -59,9 +59,11 @@ def run(
     plan = folders.plan(folders.find_notebook(notebook), values or {}, profile=profile)
     base = Path(out).expanduser().resolve() if out else paths.runs()
     folder = base / plan.name
+    # A sweep's cell watches its sweep from the first moment on.
     _end_with_parent()
     lock = FileLock(lock_of(folder))
     try:
+        # Two sweeps into one folder share its cells: each cell is run by one of them.
         lock.acquire(timeout=0)
     except Timeout:
         echo(f"another process runs {folder.name}; waiting for it")
@@ -107,6 +109,7 @@ def _execute(plan: folders.Plan, folder: Path, echo: Echo) -> None:
                 kernel_name="python3",
                 language="python",
                 progress_bar=False,
+                # what a killed run had is readable
                 autosave_cell_every=10,
             )
         except papermill.PapermillExecutionError as e:
@@ -170,6 +173,7 @@ def _engine(folder: Path, profile: str, log: Any, echo: Echo) -> str:
                 if c.cell_type == "code"
                 and "injected-parameters" not in c.metadata["tags"]
             ]
+            # A line names the heading above the cell: code says less to whoever waits.
             number, title = 0, "start"
 
             def cell_start(
@@ -216,6 +220,7 @@ class _Progress:
 
     def write(self, text: str) -> None:
         self.log.write(text)
+        # tqdm writes \r to move back to the beginning of its line
         for line in re.split(r"[\r\n]+", text):
             if re.search(r"\d+%\||it/s|s/it", line):
                 self.echo(f"      {line.strip()[:110]}")
@@ -276,6 +281,7 @@ def sweep(
     waiting = {i: p for i, p in enumerate(plans) if not folders.is_done(base / p.name)}
     if len(waiting) < len(plans):
         echo(f"{len(plans) - len(waiting)} of {len(plans)} cells are finished already")
+    # A process per cell: a crash or a full GPU ends one cell and leaves the others.
     commands = {i: _command(p, base) for i, p in waiting.items()}
     ends = _on_ray(commands, address) if address else _processes(commands, jobs)
     begin = time.monotonic()
@@ -315,6 +321,7 @@ def _processes(
     commands: Mapping[int, list[str]], jobs: int
 ) -> Iterator[tuple[int, int]]:
     """Run commands, `jobs` at once. Yields the number and the exit code of each one that ends."""
+    # Cells share the cores: more threads than cores make all of them slow.
     env = {
         "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // max(jobs, 1))),
         **os.environ,

@@ -36,6 +36,7 @@ def report(folder: str | Path | None = None, out: str | Path | None = None) -> P
             "there is no run to report", where=str(base), fix="kit run NOTEBOOK"
         )
     path = Path(out).expanduser().resolve() if out else base / "report.html"
+    # Headlines first: whoever opens the page wants the answer, and may stop there.
     seeds = over_seeds(runs)
     blocks = [
         *_headlines(runs, seeds),
@@ -78,6 +79,7 @@ def _headlines(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
                 figure = _figure(folder, figures[name])
             elif "low" in metric:
                 figure = plots.small_forest({name: estimate_of(metric)})
+            # Several seeds say more than the newest run alone.
             several = seeds[(seeds["notebook"] == book) & (seeds["metric"] == name)]
             if len(several) == 1:
                 row = several.iloc[0]
@@ -133,6 +135,7 @@ def _comparisons(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
                 p.setting or p.run: Estimate(p.value, p.low, p.high, n=int(p.n or 0))
                 for p in points.itertuples()
             }
+        # More lines than fit on a screen are read by nobody.
         yield plots.forest(dict(list(rows.items())[:POINTS]), title=title)
         if len(rows) > POINTS:
             yield f"{POINTS} of {len(rows)} settings are drawn; `kit report --json` lists all."
@@ -142,6 +145,7 @@ def _run_table(runs: Pairs, base: Path) -> Any:
     """All runs, with links to the executed notebook and to pages that a run wrote."""
     frame = overview(runs)[["run", "notebook", "setting", "status", "seconds", "GiB"]]
     frame = frame.fillna("").map(lambda value: html.escape(str(value)))
+    # Relative links: the folder can be sent as a whole.
     frame["open"] = [_links(folder, run, base) for folder, run in runs]
     return plots.Html(frame.to_html(escape=False, index=False, border=0))
 
@@ -189,6 +193,7 @@ def caveats(runs: Pairs) -> list[str]:
         out.append(f"{len(unfinished) - 5} more runs did not finish.")
     for _, run in newest(runs).values():
         for name, m in run.metrics.items():
+            # Rows of one cluster resemble each other, so clusters are what counts.
             units = m.get("n_clusters") or m.get("n")
             if m.get("missing"):
                 out.append(
@@ -202,6 +207,7 @@ def caveats(runs: Pairs) -> list[str]:
                 out.append(
                     f"{run.notebook}, {name}: the interval rests on {units} clusters only."
                 )
+    # Of many looks, some exclude 0 by chance; a reader of one page sees all of them.
     looks = sum(
         m.get("scale") is not None for _, run in runs for m in run.metrics.values()
     )

@@ -83,11 +83,13 @@ class Session:
                 where=f"run.keep({name!r}, ...)",
                 fix="keep a number, an estimate, a figure, a table or a sentence",
             )
+        # After each result, because a kernel may die before the last cell.
         self._save("running")
         return thing
 
     def _keep_result(self, name: str, thing: Any, caption: str) -> bool:
         """Store every part that a result offers: estimate, table, figure. False where it has none."""
+        # Not by type: results of all rooms, and of users, offer these parts under the same names.
         estimate, table = getattr(thing, "estimate", thing), _frame(thing)
         interval = hasattr(estimate, "value") and hasattr(estimate, "low")
         if interval:
@@ -96,6 +98,7 @@ class Session:
         if table is not None:
             rows = table.to_json(orient="split", default_handler=str, index=False)
             self._store(name, "table", rows, caption)
+        # A DataFrame has a plot of its own, which needs matplotlib.
         draws = (
             hasattr(thing, "plot")
             and table is not thing

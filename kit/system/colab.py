@@ -19,11 +19,8 @@ from typing import Any
 
 NAME = "rubric-rewards-kit"
 CELL = Path(__file__).with_name("colab_cell.txt")
-BUILDS = (
-    "torch",
-    "torchvision",
-    "torchaudio",
-)  # another build of these would not fit the GPU's driver
+# Another build of these would not fit the GPU's driver.
+BUILDS = ("torch", "torchvision", "torchaudio")
 
 
 def requirements(*extras: str) -> list[Any]:
@@ -67,19 +64,21 @@ def setup(gpu: bool | None = None) -> None:
     """Install what is missing; RuntimeError where pip fails, or where the kernel must restart."""
     gpu = os.path.exists("/dev/nvidiactl") if gpu is None else gpu
     before, in_use = versions(), loaded()
+    # What is there stays, so that nothing that the kernel has loaded changes under it.
     needs = missing(requirements("train", *(["gpu"] if gpu else [])), before)
-    alone = [
-        r for r in needs if r.name.startswith("unsloth")
-    ]  # its own pins cannot be met here
+    # unsloth's own pins cannot be met beside the runtime's packages.
+    alone = [r for r in needs if r.name.startswith("unsloth")]
     others = [r for r in needs if r not in alone]
     free = {_plain(r.name) for r in needs}
     try:
         _pip(others, {n: v for n, v in before.items() if n not in free})
-    except RuntimeError:  # not everything can stay: then only what is loaded, and torch
-        _pip(
-            others, {n: v for n, v in before.items() if n in in_use | {*BUILDS} - free}
-        )
+    # Not everything can stay: then only what is loaded, and torch.
+    except RuntimeError:
+        fixed = in_use | {*BUILDS} - free
+        _pip(others, {n: v for n, v in before.items() if n in fixed})
     _pip(alone, {}, "--no-deps")
+    # The running kernel looks for modules anew, so no restart is needed for new packages.
+    # Python remembers the folders that it looked into before pip ran.
     importlib.invalidate_caches()
     after = versions()
     changed = sorted(n for n in in_use if n in before and after.get(n) != before[n])
@@ -97,16 +96,8 @@ def _pip(needs: list[Any], constraints: Mapping[str, str], *options: str) -> Non
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.writelines(f"{name}=={version}\n" for name, version in constraints.items())
         file.flush()
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "-q",
-            "-c",
-            file.name,
-            *options,
-        ]
+        command = [sys.executable, "-m", "pip", "install", "-q", "-c", file.name]
+        command += options
         command += [f"{r.name}[{','.join(r.extras)}]{r.specifier}" for r in needs]
         pip = subprocess.run(command, capture_output=True, text=True)
     if pip.returncode:

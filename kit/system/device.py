@@ -14,7 +14,9 @@ def import_torch() -> Any:
 
     Spinning OpenMP threads make a training step twenty times slower beside a busy process.
     """
+    # OpenMP reads this once, when torch loads it; a user's own value stays.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # Else tokenizers warns at every fork, for example in a sweep.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     import torch
 
@@ -44,12 +46,12 @@ def choose(dtype: str = "auto") -> Device:
 
     "auto" is bfloat16 where the hardware multiplies it, float16 on older GPUs (a T4), float32 on other CPUs.
     """
-    torch = (
-        import_torch() if has_nvidia() else None
-    )  # on a laptop this saves two seconds
+    # Without a driver torch is not imported: on a laptop this saves two seconds.
+    torch = import_torch() if has_nvidia() else None
     if torch and torch.cuda.is_available():
         major, minor = torch.cuda.get_device_capability(0)
         kind, name = "cuda", torch.cuda.get_device_name(0)
+        # Older GPUs (a T4 has 7.5) take bfloat16 and emulate it slowly.
         native, fallback = major >= 8, "float16"
         why = f"compute capability {major}.{minor} {'has' if native else 'has no'} bfloat16"
     else:
@@ -66,6 +68,7 @@ def choose(dtype: str = "auto") -> Device:
 
 def _cpu_has_bf16() -> bool:
     """True for AMX or AVX512-BF16. Emulated bfloat16 is three times slower than float32."""
+    # torch does not say whether the CPU multiplies bfloat16 or emulates it.
     try:
         flags = Path("/proc/cpuinfo").read_text()
     except OSError:  # no Linux

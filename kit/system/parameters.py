@@ -15,6 +15,7 @@ from ..errors import DataError, MissingError
 from . import paths
 from .settings import check_names
 
+# Literals only: a sweep reads the parameters of a notebook without running its code.
 TYPES = (bool, int, float, str, list, dict)
 PATH_NAMES = ("_file", "_dir", "rubrics", "answers")  # how the names of paths end
 
@@ -22,10 +23,9 @@ PATH_NAMES = ("_file", "_dir", "rubrics", "answers")  # how the names of paths e
 def cells(notebook: Path) -> list[dict[str, Any]]:
     """The cells of a notebook file, each with its source as one text."""
     try:
-        return [
-            {**row, "source": "".join(row["source"])}
-            for row in json.loads(Path(notebook).read_text("utf-8"))["cells"]
-        ]
+        rows = json.loads(Path(notebook).read_text("utf-8"))["cells"]
+        # The format allows a text or a list of lines.
+        return [{**row, "source": "".join(row["source"])} for row in rows]
     except (OSError, ValueError, KeyError, TypeError) as e:
         raise DataError(f"this is no notebook: {e}", where=str(notebook)) from None
 
@@ -42,9 +42,8 @@ def parse(text: str, *, where: str = "parameters cell") -> dict[str, Any]:
             default = out[line.targets[0].id] = ast.literal_eval(line.value)  # type: ignore
         except (ValueError, AttributeError):
             default = None
-        if (
-            type(default) not in TYPES
-        ):  # None has no type that a value could be checked against
+        # None has no type that a value could be checked against.
+        if type(default) not in TYPES:
             raise DataError(
                 f"this line declares no parameter: {ast.unparse(line)}",
                 where=where,
@@ -74,6 +73,7 @@ def check(notebook: Path, values: Mapping[str, Any]) -> dict[str, Any]:
     out = read(notebook)
     check_names(values, out, where=str(notebook))
     for name, value in values.items():
+        # The default says what a value is: a notebook's cell has no other types.
         kind = type(out[name])
         # True is an int in Python; as a number of steps it is a mistake.
         mistake = isinstance(value, bool) and kind in (int, float)
@@ -87,9 +87,8 @@ def check(notebook: Path, values: Mapping[str, Any]) -> dict[str, Any]:
             raise DataError(
                 f"{name} = {value!r} is not a finite number", where=str(notebook)
             )
-        if (
-            name.endswith(PATH_NAMES) and value and ":" not in value
-        ):  # a colon: an address
+        # A colon: an address such as hf://, which is no path.
+        if name.endswith(PATH_NAMES) and value and ":" not in value:
             out[name] = str(_existing(name, value))
     return out
 

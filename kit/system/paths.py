@@ -18,6 +18,7 @@ def home() -> Path:
     """The kit's cache folder, made with mode 0700. Default: ~/.cache/rubric-kit."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     path = Path(os.environ.get("KIT_HOME") or Path(cache) / "rubric-kit").expanduser()
+    # The ledger of judges lies here: prompts and answers that others on the machine may not read.
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     return path
 
@@ -35,10 +36,8 @@ def notebooks(*parts: str) -> Path:
 def _shipped(name: str, variable: str) -> Path:
     if variable and os.environ.get(variable):
         return Path(os.environ[variable]).expanduser()
-    for path in (
-        ROOT / name,
-        PACKAGE / f"_{name}",
-    ):  # a checkout, then an installed wheel
+    # A checkout, then an installed wheel.
+    for path in (ROOT / name, PACKAGE / f"_{name}"):
         if path.is_dir():
             return path
     raise MissingError(
@@ -50,10 +49,9 @@ def _shipped(name: str, variable: str) -> Path:
 
 def runs() -> Path:
     """Where runs are written: KIT_RUNS, else runs/ of the checkout, else runs/ in the cache."""
-    path = Path(
-        os.environ.get("KIT_RUNS")
-        or (ROOT / "runs" if (ROOT / "notebooks").is_dir() else home() / "runs")
-    ).expanduser()
+    # An installed kit has no folder of its own that a user would look into.
+    default = ROOT / "runs" if (ROOT / "notebooks").is_dir() else home() / "runs"
+    path = Path(os.environ.get("KIT_RUNS") or default).expanduser()
     path.mkdir(parents=True, exist_ok=True)
     return path
 
@@ -62,11 +60,13 @@ def write(path: str | Path, text: str | bytes) -> Path:
     """Write a whole file or nothing: into a file beside it, which then takes its name."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    # The process id keeps two writers of one file apart.
     part = path.with_name(f".{path.name}.{os.getpid()}")
+    # A model's text may hold half a surrogate pair, which is no UTF-8.
+    if isinstance(text, str):
+        text = text.encode("utf-8", "backslashreplace")
     try:
-        part.write_bytes(
-            text.encode("utf-8", "backslashreplace") if isinstance(text, str) else text
-        )
+        part.write_bytes(text)
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)

@@ -48,5 +48,6 @@ def _detect() -> Profile:
         if torch.cuda.is_available():
             memory = torch.cuda.get_device_properties(0).total_memory / 2**30
             why = f"{torch.cuda.get_device_name(0)} with {memory:.0f} GiB was detected"
+            # 22 GiB parts an L4 or A10 (24) from a T4 (16).
             return Profile("gpu" if memory >= 22 else "t4", why)
     return Profile("cpu", "no CUDA device was detected")

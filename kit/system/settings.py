@@ -55,6 +55,7 @@ def parse(text: str, where: str = "config") -> Any:
     """
     from ruamel.yaml import YAML, YAMLError
 
+    # PyYAML reads YAML 1.1: there 4e-5 is a text, and `off` is False.
     try:
         return YAML(typ="safe", pure=True).load(text)
     except YAMLError as e:
@@ -75,6 +76,7 @@ def load(path: str | Path) -> dict[str, Any]:
 
 def make(cls: type[T], values: Mapping[str, Any], *, where: str = "settings") -> T:
     """An instance of a Struct from a mapping. Nothing is guessed or converted between types."""
+    # msgspec would stop at the first unknown name, and without a hint.
     check_names(values, cls.__struct_fields__, where=where)
     try:
         return msgspec.convert(values, cls)

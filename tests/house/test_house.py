@@ -136,7 +136,7 @@ def test_form():
 
 
 def test_importing_kit_is_cheap():
-    code = "import time, sys; t = time.perf_counter(); import kit; print(time.perf_counter() - t, *sys.modules)"
+    code = "import time, sys; t = time.process_time(); import kit; print(time.process_time() - t, *sys.modules)"
     seconds = []
     for _ in range(3):
         out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
