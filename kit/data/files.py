@@ -131,8 +131,9 @@ def _csv(path: Path) -> Iterator[tuple[str, Any]]:
     csv.field_size_limit(1 << 30)
     mark = "\t" if ".tsv" in path.suffixes else ","
     # pandas would turn the texts "NA" and "None" into empty cells.
-    lines = io.StringIO(_text(path), newline="")
-    reader = csv.DictReader(lines, delimiter=mark, strict=True)
+    reader = csv.DictReader(
+        io.StringIO(_text(path), newline=""), delimiter=mark, strict=True
+    )
     try:
         names = reader.fieldnames or []
         if len(set(names)) < len(names):
@@ -140,8 +141,9 @@ def _csv(path: Path) -> Iterator[tuple[str, Any]]:
         for n, row in enumerate(reader, 2):
             yield f"row {n}", partial(_cells, row)
     except csv.Error as e:
-        where = f"{path.name}, line {reader.line_num}"
-        raise DataError(f"the table is broken: {e}", where=where) from None
+        raise DataError(
+            f"the table is broken: {e}", where=f"{path.name}, line {reader.line_num}"
+        ) from None
 
 
 def _cells(row: dict[str, Any]) -> dict[str, Any]:
@@ -196,8 +198,11 @@ def _from_hub(address: str) -> Path:
     try:
         from huggingface_hub import hf_hub_download
 
-        name = "/".join(parts[3:])
-        return Path(hf_hub_download("/".join(parts[1:3]), name, repo_type="dataset"))
+        return Path(
+            hf_hub_download(
+                "/".join(parts[1:3]), "/".join(parts[3:]), repo_type="dataset"
+            )
+        )
     # No package, no network, no rights, a wrong name: each has a class of its own.
     except Exception as e:
         raise MissingError(

@@ -181,8 +181,11 @@ def verifier(row: Row) -> None:
     truth = row.json("truth") or checks.truth_of(row.json("ground_truth"))
     names = row.json("verifiers", "applicable_verifiers", kind=list)
     # BioRLHF numbers its verifiers; a name of the kit stays as it is.
-    numbers = {"V1", "V2", "V3", "V4"}.issuperset(names)
-    row.extra["verifiers"] = checks.verifiers_of(names, truth) if numbers else names
+    row.extra["verifiers"] = (
+        checks.verifiers_of(names, truth)
+        if {"V1", "V2", "V3", "V4"}.issuperset(names)
+        else names
+    )
     kind, group = row.take("question_type"), row.take("group", "tissue")
     finish(row, [], {**fields, "truth": truth, "kind": kind, "group": group})
 
@@ -217,8 +220,10 @@ def _instruction(
     if entry is None:
         # A new instruction is no fault of the file: a judge decides it.
         about = ", ".join(f"{k}: {v}" for k, v in values.items())
-        text = f"Follows the instruction {name!r} ({about})."
-        return criterion({"text": text, "meta": meta}, criterion_id)
+        return criterion(
+            {"text": f"Follows the instruction {name!r} ({about}).", "meta": meta},
+            criterion_id,
+        )
     # A template may name an argument, the number 1, or a difference of two ("@num_paragraphs-1@"):
     # counts of a regular expression are one less than counts of what it parts.
     numbers = {k: v for k, v in values.items() if isinstance(v, int | float)} | {"1": 1}
@@ -296,8 +301,10 @@ def labels(row: Row) -> None:
     for key, value in row.items():
         if isinstance(value, str) and FORMULA.match(value):
             row[key] = value[1:]
-    names = ("task_id", "response_id", "criterion_id")
-    ids = tuple(row.id(name, is_needed=True) for name in names)
+    ids = tuple(
+        row.id(name, is_needed=True)
+        for name in ("task_id", "response_id", "criterion_id")
+    )
     value, rater = row.take("label"), row.take("rater")
     points, levels = row.take("points"), row.json("levels", kind=list)
     scale = {"scale": "points", "points": points} if points else {"levels": levels}
@@ -364,9 +371,15 @@ def sft(row: Row) -> None:
 
 def qa(row: Row) -> None:
     """A question with its answer."""
-    truth = {"answer": row.need("expected_answer", "answer")}
-    about = {"truth": truth, "kind": row.take("category", "type", "kind")}
-    finish(row, [], question(row, "question") | about)
+    finish(
+        row,
+        [],
+        question(row, "question")
+        | {
+            "truth": {"answer": row.need("expected_answer", "answer")},
+            "kind": row.take("category", "type", "kind"),
+        },
+    )
 
 
 def prompts(row: Row) -> None:

@@ -246,12 +246,18 @@ class _Reader:
             self._count_unread(row)
             self._add(row)
         except DataError as e:
-            place = f"{where}, {e.where}" if e.where else where
-            self.errors.append(DataError(e.what, where=place, fix=e.fix))
+            self.errors.append(
+                DataError(
+                    e.what,
+                    where=(f"{where}, {e.where}" if e.where else where),
+                    fix=e.fix,
+                )
+            )
         # A value of another kind deep inside a row; asking for each would double the code.
         except (TypeError, ValueError, AttributeError) as e:
-            what = f"a field is not in its form: {e}"
-            self.errors.append(DataError(what, where=where))
+            self.errors.append(
+                DataError(f"a field is not in its form: {e}", where=where)
+            )
 
     def _rename(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """The row with its fields, and those of the objects in its lists, renamed."""

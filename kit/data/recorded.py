@@ -52,8 +52,7 @@ class RecordedJudges:
     def items(self) -> dict[str, dict[str, Any]]:
         """Item id -> query, response, criterion, rubric, human scores."""
         lines = (self.folder / "items_e1.jsonl").read_text("utf-8").splitlines()
-        rows = [json.loads(line) for line in lines]
-        return {row["item_id"]: row for row in rows}
+        return {row["item_id"]: row for row in [json.loads(line) for line in lines]}
 
     @cached_property
     def system(self) -> str:
@@ -64,14 +63,16 @@ class RecordedJudges:
     def database(self) -> sqlite3.Connection:
         """The recorded replies, read-only and without a journal: the cache may be on a read-only disk."""
         path = self.folder / "responses.db"
-        address = f"{path.as_uri()}?mode=ro&immutable=1"
-        return sqlite3.connect(address, uri=True, check_same_thread=False)
+        return sqlite3.connect(
+            f"{path.as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False
+        )
 
     def judge(self, name: str) -> str:
         """The name, where there is such a judge; else DataError with the nearest one."""
         if name not in MODELS:
-            hint = nearest(name, MODELS)
-            raise DataError(f"no recorded judge is called {name!r}", fix=hint)
+            raise DataError(
+                f"no recorded judge is called {name!r}", fix=nearest(name, MODELS)
+            )
         return name
 
     def reply(self, judge: str, prompt: str) -> Reply | None:
@@ -91,8 +92,9 @@ class RecordedJudges:
         }
         text = json.dumps(request, sort_keys=True, ensure_ascii=False)
         query = "SELECT response_json, input_tokens, output_tokens, cost_usd FROM responses WHERE key = ?"
-        key = hashlib.sha256(text.encode()).hexdigest()
-        row = self.database.execute(query, (key,)).fetchone()
+        row = self.database.execute(
+            query, (hashlib.sha256(text.encode()).hexdigest(),)
+        ).fetchone()
         return None if row is None else _reply(*row)
 
     def taskset(self) -> TaskSet:
@@ -115,14 +117,19 @@ class RecordedJudges:
 
 
 def _task(name: str, item: Mapping[str, Any]) -> Task:
-    lines = str(item["rubric"]).splitlines()
-    levels = tuple(line for line in lines if line.startswith("Score "))
+    levels = tuple(
+        line for line in str(item["rubric"]).splitlines() if line.startswith("Score ")
+    )
     # FLASK's items have no rubric of levels.
     scale: dict[str, Any] = {}
     if len(levels) > 1:
         scale = {"scale": "ordinal", "levels": levels}
-    meta = {"rubric": item["rubric"]}
-    criterion = Criterion(id="c1", text=item["natural_unit_test"], meta=meta, **scale)
+    criterion = Criterion(
+        id="c1",
+        text=item["natural_unit_test"],
+        meta={"rubric": item["rubric"]},
+        **scale,
+    )
     return Task(
         id=name,
         prompt=item["query"],

@@ -220,8 +220,10 @@ def _named(item: Mapping[str, Any]) -> dict[str, Any]:
         if value is None:
             continue
         if target in ("note", "meta"):
-            note = value if target == "meta" else {key: value}
-            fields["meta"] = {**fields.get("meta", {}), **note}
+            fields["meta"] = {
+                **fields.get("meta", {}),
+                **(value if target == "meta" else {key: value}),
+            }
         elif target is None or target in fields:
             if not any(FIELD_OF.get(k) == "text" for k in item):
                 raise missing(TEXTS, item)

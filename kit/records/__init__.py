@@ -27,6 +27,8 @@ FAILURES = (
     "error",
 )
 TRAIN = (None, "train", "training")
+# Names of splits as published sets write them; another word is an error, so that a slip cannot
+# put test rows into training.
 HELD_OUT = ("heldout", "held-out", "test", "validation", "val", "dev", "eval")
 
 
@@ -64,13 +66,14 @@ class Criterion(Record, kw_only=True, tag=False):
 
     def __post_init__(self) -> None:
         where = f"criterion {self.id!r}"
+        # JSON has no NaN, but a DataFrame has: one NaN weight would make every score NaN.
         if not math.isfinite(self.weight):
             raise DataError(
                 f"the weight is {self.weight}", where=where, fix="write a finite number"
             )
-        if (self.scale == "ordinal") != (len(self.levels) > 1) or (
-            self.scale == "points"
-        ) != (self.points is not None):
+        is_ordinal, is_points = self.scale == "ordinal", self.scale == "points"
+        has_levels, has_points = len(self.levels) > 1, self.points is not None
+        if is_ordinal != has_levels or is_points != has_points:
             raise DataError(
                 "the scale does not fit levels or points",
                 where=where,
@@ -85,6 +88,7 @@ class Criterion(Record, kw_only=True, tag=False):
     @property
     def top(self) -> float:
         """The highest level or number of points; 1 where it is met or unmet."""
+        # The worst level is 0, so n levels have n - 1 steps.
         return len(self.levels) - 1 if self.levels else self.points or 1.0
 
 
@@ -112,6 +116,7 @@ class Task(Record, kw_only=True, tag="task"):
         where = f"task {self.id!r}"
         if not self.prompt.strip():
             raise DataError("the prompt is empty", where=where)
+        # Verdicts find their criterion by its id; two of one id would share their verdicts.
         ids = [c.id for c in self.criteria]
         if twice := {i for i in ids if ids.count(i) > 1}:
             raise DataError(
@@ -127,12 +132,11 @@ class Task(Record, kw_only=True, tag="task"):
     @property
     def conversation(self) -> str:
         """The prompt as one text, with the turns before it."""
+        # Most tasks have one turn, and its heading would only distract a judge.
+        if not self.history:
+            return self.prompt
         turns = [*self.history, {"role": "user", "content": self.prompt}]
-        return (
-            self.prompt
-            if len(turns) == 1
-            else "\n\n".join(f"[{t['role']}]\n{t['content']}" for t in turns)
-        )
+        return "\n\n".join(f"[{t['role']}]\n{t['content']}" for t in turns)
 
     @property
     def held_out(self) -> bool:
@@ -182,15 +186,15 @@ class Verdict(Record, kw_only=True, tag="verdict"):
 
     def __post_init__(self) -> None:
         where = f"verdict on {' / '.join(self.ids)}"
-        wanted = {"met": 1.0, "unmet": 0.0}.get(
-            self.status, self.value if self.status == "level" else None
-        )
-        if self.value not in (None, wanted) or (
-            self.status == "level" and self.value is None
-        ):
+        is_level = self.status == "level"
+        # met and unmet say their value; an unknown verdict has none, so nothing can count it as 0.
+        default = self.value if is_level else None
+        wanted = {"met": 1.0, "unmet": 0.0}.get(self.status, default)
+        if self.value not in (None, wanted) or (is_level and self.value is None):
             raise DataError(
                 f"the status is {self.status!r}, the value {self.value}", where=where
             )
+        # Reports count failures by cause, so each unknown verdict needs one.
         if (self.status == "unknown") != (self.failure in FAILURES):
             raise DataError(
                 f"the failure is {self.failure!r}",
@@ -200,6 +204,7 @@ class Verdict(Record, kw_only=True, tag="verdict"):
         for name, x in (("value", wanted), ("p", self.p)):
             if x is not None and not 0 <= x <= 1:
                 raise DataError(f"{name} is {x}, not in [0, 1]", where=where)
+        # The record is frozen for users; here it is still in the making.
         msgspec.structs.force_setattr(self, "value", wanted)
 
     @property
@@ -226,6 +231,7 @@ class Part(Record, kw_only=True, tag=False):
     @property
     def value(self) -> float | None:
         """The score, None where it does not apply or is not known."""
+        # An interval has no single value, even a narrow one: the composer decides what it pays.
         return self.low if self.applies and self.low == self.high else None
 
 
@@ -267,6 +273,7 @@ class Run(Record, kw_only=True, tag="run"):
     meta: dict[str, Any] = {}
 
 
+# One line of a JSONL file is `to_json(record)`; its field "record" says which kind it is.
 to_json = msgspec.to_builtins
 
 
@@ -283,12 +290,14 @@ def from_json(row: Any, kind: Any, *, where: str) -> Any:
         return msgspec.convert(row, kind)
     except msgspec.ValidationError as e:
         raise DataError(str(e), where=where) from None
+    # A record's own check knows its id; the caller knows the file and the row.
     except DataError as e:
         raise DataError(e.what, where=f"{where}, {e.where}", fix=e.fix) from None
 
 
 def canonical(value: Any) -> str:
     """JSON text that is equal for equal values."""
+    # The order of keys differs between writers; a key of the ledger may not.
     return msgspec.json.encode(value, order="sorted").decode()
 
 
@@ -330,6 +339,7 @@ def by_criterion(verdicts: Iterable[Verdict]) -> dict[str, Verdict]:
     out: dict[str, Verdict] = {}
     for v in verdicts:
         old = out.get(v.criterion_id)
+        # Neither the first nor the last one is right by its place.
         if old is not None and (old.status, old.value) != (v.status, v.value):
             v = unknown(*v.ids, "contradiction", judge=v.judge)
         out[v.criterion_id] = v

@@ -37,25 +37,19 @@ def table(
 
 def _verdicts(rows: list[Verdict]) -> pd.DataFrame:
     data = [(*v.ids, *(getattr(v, name) for name in VERDICT_COLUMNS)) for v in rows]
-    return pd.DataFrame(data, columns=[*IDS, *VERDICT_COLUMNS]).astype(
-        {"value": float, "p": float}
-    )
+    frame = pd.DataFrame(data, columns=[*IDS, *VERDICT_COLUMNS])
+    # A column of None alone would be of type object, and no statistic takes it.
+    return frame.astype({"value": float, "p": float})
 
 
 def _grades(rows: list[Grade]) -> pd.DataFrame:
-    data = [
-        {
-            "task": g.task_id,
-            "response": g.response_id,
-            "score": g.score,
-            "low": g.score_low,
-            "high": g.score_high,
-            "unknown": sum(not v.is_known for v in g.verdicts),
-            "cost": g.cost,
-            **{f"part {name}": value for name, value in g.parts.items()},
-        }
-        for g in rows
-    ]
+    data = []
+    for g in rows:
+        row = {"task": g.task_id, "response": g.response_id, "score": g.score}
+        row |= {"low": g.score_low, "high": g.score_high, "cost": g.cost}
+        row["unknown"] = sum(not v.is_known for v in g.verdicts)
+        row |= {f"part {name}": value for name, value in g.parts.items()}
+        data.append(row)
     return pd.DataFrame(data).astype({"score": float})
 
 
@@ -65,11 +59,11 @@ def labels_of(human: Any) -> pd.DataFrame:
     NaN where every rater chose unknown, or where raters split evenly between met and unmet.
     """
     rows = [v for v in getattr(human, "verdicts", human) if v.judge.startswith("human")]
-    data = [
-        (*v.ids, v.value, v.status != "level", v.meta.get("inclusion")) for v in rows
-    ]
-    columns = [*IDS, "human", "binary", "inclusion"]
+    binary = [v.status != "level" for v in rows]
+    data = [(*v.ids, v.value, v.meta.get("inclusion")) for v in rows]
+    columns = [*IDS, "human", "inclusion"]
     frame = pd.DataFrame(data, columns=columns).astype({"human": float})
+    frame["binary"] = binary
     labels = frame.groupby(IDS, as_index=False, sort=False).agg(
         human=("human", "mean"),
         sides=("human", "nunique"),
@@ -84,6 +78,7 @@ def labels_of(human: Any) -> pd.DataFrame:
 
 def _with_labels(frame: pd.DataFrame, human: Any) -> pd.DataFrame:
     frame = frame.merge(labels_of(human), how="left", on=IDS)
+    # Unknown on either side is no disagreement: it is left out, and counted elsewhere.
     both = frame["value"].notna() & frame["human"].notna()
     same = (frame["value"] >= 0.5) == (frame["human"] >= 0.5)
     return frame.assign(
@@ -94,30 +89,27 @@ def _with_labels(frame: pd.DataFrame, human: Any) -> pd.DataFrame:
 
 def _with_tasks(frame: pd.DataFrame, tasks: Any) -> pd.DataFrame:
     rows = getattr(tasks, "tasks", tasks)
+    # A task without a group is a cluster of its own.
     about = [(t.id, t.group or t.id, t.kind, t.conversation) for t in rows]
     answers = [(*r.ids, r.source, r.text) for r in getattr(tasks, "responses", ())]
-    frame = frame.merge(
-        pd.DataFrame(about, columns=["task", "group", "kind", "prompt"]),
-        how="left",
-        on="task",
-    ).merge(
-        pd.DataFrame(answers, columns=["task", "response", "source", "answer"]),
-        how="left",
-        on=["task", "response"],
-    )
+    columns = ["task", "group", "kind", "prompt"]
+    about = pd.DataFrame(about, columns=columns)
+    frame = frame.merge(about, how="left", on="task")
+    answers = pd.DataFrame(answers, columns=["task", "response", "source", "answer"])
+    frame = frame.merge(answers, how="left", on=["task", "response"])
     if "criterion" not in frame:
         return frame
     criteria = [(t.id, c.id, c.weight, c.text) for t in rows for c in t.criteria]
     columns = ["task", "criterion", "weight", "text"]
-    return frame.merge(
-        pd.DataFrame(criteria, columns=columns), how="left", on=["task", "criterion"]
-    )
+    criteria = pd.DataFrame(criteria, columns=columns)
+    return frame.merge(criteria, how="left", on=["task", "criterion"])
 
 
 class Results(dict[str, Any]):
     """Results by name, shown as a table. `.kappa` gives the part `kappa` of each."""
 
     def __getattr__(self, part: str) -> Results:
+        # Notebooks and copy look for methods such as _repr_png_, which no result has.
         if part.startswith("_"):
             raise AttributeError(part)
         return Results({name: getattr(x, part) for name, x in self.items()})
@@ -126,11 +118,8 @@ class Results(dict[str, Any]):
         return "\n".join(f"{name}: {x}" for name, x in self.items())
 
     def _repr_html_(self) -> str:
-        return (
-            pd.Series({name: str(x) for name, x in self.items()})
-            .to_frame("result")
-            .to_html()
-        )
+        texts = pd.Series({name: str(x) for name, x in self.items()})
+        return texts.to_frame("result").to_html()
 
 
 def per_group(
@@ -165,18 +154,13 @@ def show(rows: Any, *columns: str, caption: str = "", limit: int = 40) -> Any:
     """
     if isinstance(rows, dict):
         rows = [{"name": name, "result": str(x)} for name, x in rows.items()]
-    frame = (
-        rows
-        if isinstance(rows, pd.DataFrame)
-        else pd.DataFrame([_fields(r) for r in rows])
-    )
-    frame = frame.reindex(columns=list(columns) or frame.columns).head(limit)
-    return (
-        frame.style.set_caption(caption)
-        .hide(axis="index")
-        .format(precision=3, na_rep="", escape="html")
-        .set_properties(**{"white-space": "pre-wrap", "text-align": "left"})
-    )
+    if not isinstance(rows, pd.DataFrame):
+        rows = pd.DataFrame([_fields(r) for r in rows])
+    frame = rows.reindex(columns=list(columns) or rows.columns).head(limit)
+    styler = frame.style.set_caption(caption).hide(axis="index")
+    # Answers are hostile text: without the escape, a notebook would run their HTML.
+    styler = styler.format(precision=3, na_rep="", escape="html")
+    return styler.set_properties(**{"white-space": "pre-wrap", "text-align": "left"})
 
 
 def _fields(record: Any) -> Any:
