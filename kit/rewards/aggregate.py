@@ -58,45 +58,43 @@ def aggregate(
     tree = _tree(criteria)
     values = {i: _interval(v, use) for i, v in by_criterion(verdicts).items()}
     rubric = Rubric(tree, how, gate_to)
+    # Without a weight there is nothing to score: not 0, and not 1.
     if not any(c.weight for c in tree.get(None, ())):
         return Part(name=name, applies=False)
     low, high = rubric.score(values, None)
-    top = {c.id: rubric.value(c, values) for c in tree[None]}
-    return Part(
-        name=name,
-        low=low,
-        high=high,
-        range=rubric.score({}, None),
-        details={"criteria": {i: a if a == b else None for i, (a, b) in top.items()}},
-    )
+    top: dict[str, float | None] = {}
+    for c in tree[None]:
+        worst, best = rubric.value(c, values)
+        top[c.id] = worst if worst == best else None
+    # Every verdict unknown: the ends are those of all answers.
+    span = rubric.score({}, None)
+    details = {"criteria": top}
+    return Part(name=name, low=low, high=high, range=span, details=details)
 
 
 def _interval(verdict: Verdict, use: str) -> Interval:
-    x = (
-        verdict.p
-        if use == "p" and verdict.is_known and verdict.p is not None
-        else verdict.value
-    )
+    x = verdict.value
+    # A judge that answers "unknown" may still send a P(met): it pays nothing.
+    if use == "p" and verdict.is_known and verdict.p is not None:
+        x = verdict.p
     return (0.0, 1.0) if x is None else (x, x)
 
 
 def _tree(criteria: Sequence[Criterion]) -> Mapping[str | None, Sequence[Criterion]]:
     """Children by parent; None holds the top."""
-    if not sum(abs(c.weight) for c in criteria) < math.inf:
-        raise DataError(
-            "the weights have no finite sum",
-            fix="only their ratios count: make them small",
-        )
+    total = sum(abs(c.weight) for c in criteria)
+    if not total < math.inf:
+        fix = "only their ratios count: make them small"
+        raise DataError("the weights have no finite sum", fix=fix)
     tree = group((c.parent, c) for c in criteria)
     order = [c.id for c in tree.get(None, ())]
     for i in order:  # the list grows while it is read
         order += [c.id for c in tree.get(i, ())]
     if len(order) != len(criteria):
+        # A parent that is missing, or a circle: their criteria would silently count nothing.
         orphans = sorted({c.id for c in criteria} - set(order))
-        raise DataError(
-            f"no criterion at the top is above {orphans}",
-            fix="correct the field parent",
-        )
+        what = f"no criterion at the top is above {orphans}"
+        raise DataError(what, fix="correct the field parent")
     return tree
 
 
@@ -109,43 +107,48 @@ class Rubric:
         how: How,
         gate_to: float | None,
     ):
-        self.tree, self.how, self.gate_to = tree, how, gate_to
+        self.tree = tree
+        self.how = how
+        self.gate_to = gate_to
 
     def value(self, c: Criterion, values: Mapping[str, Interval]) -> Interval:
         """The value of a criterion: its verdict, or the score of what stands below it."""
-        return (
-            self.score(values, c.id)
-            if c.id in self.tree
-            else values.get(c.id, (0.0, 1.0))
-        )
+        if c.id in self.tree:
+            return self.score(values, c.id)
+        return values.get(c.id, (0.0, 1.0))
 
     def score(self, values: Mapping[str, Interval], parent: str | None) -> Interval:
         """Low and high score of the criteria below `parent`."""
-        below = [(c, *self.value(c, values)) for c in self.tree[parent]]
+        below = self.tree[parent]
+        ends = [self.value(c, values) for c in below]
         # Inside a tree a value must stay in [0, 1].
         how = self.how if parent is None or self.how == "mean" else "flip"
-        weights = [
-            math.copysign(bool(c.weight), c.weight) if how == "mean" else c.weight
-            for c, *_ in below
-        ]
+        weights = [c.weight for c in below]
+        if how == "mean":
+            weights = [math.copysign(bool(w), w) for w in weights]
+        low = high = 0.0
         # "mean" and "flip" count a fault that is absent, the others a fault that is there.
-        flips = how in ("mean", "flip")
-        low = high = -sum(min(w, 0.0) for w in weights) if flips else 0.0
-        for w, (_, v_low, v_high) in zip(weights, below, strict=True):
-            low += w * (v_low if w > 0 else v_high)
-            high += w * (v_high if w > 0 else v_low)
+        if how in ("mean", "flip"):
+            low = high = -sum(min(w, 0.0) for w in weights)
+        for w, (worst, best) in zip(weights, ends, strict=True):
+            # A fault that may be there lowers the low end.
+            low += w * (worst if w > 0 else best)
+            high += w * (best if w > 0 else worst)
         scale = _scale(weights, how)
         low, high = (low / scale, high / scale) if scale else (1.0, 1.0)
-        for c, v_low, v_high in below:
-            if c.required and self.gate_to is not None:
-                worst, best = (
-                    (v_low, v_high) if c.weight >= 0 else (1 - v_high, 1 - v_low)
-                )
-                # A fault is absent below PASS_AT, a good criterion is met from it on.
-                slack = 0.0 if c.weight >= 0 else -1e-9
-                low = min(low, self.gate_to) if worst + slack < PASS_AT else low
-                high = min(high, self.gate_to) if best + slack < PASS_AT else high
+        if self.gate_to is None:
+            return low, high
+        for c, (worst, best) in zip(below, ends, strict=True):
+            if c.required:
+                # A gate only lowers an end, and the low one first: so unknown never pays.
+                low = low if _passes(c, worst, best) else min(low, self.gate_to)
+                high = high if _passes(c, best, worst) else min(high, self.gate_to)
         return low, high
+
+
+def _passes(c: Criterion, value: float, other_end: float) -> bool:
+    # A fault must be absent, so for it the other end of the interval counts.
+    return value >= PASS_AT if c.weight >= 0 else other_end < PASS_AT
 
 
 def _scale(weights: Sequence[float], how: str) -> float:
@@ -153,4 +156,7 @@ def _scale(weights: Sequence[float], how: str) -> float:
     # open-instruct never divides by less than 1, so small weights stay small rewards.
     if how == "open_instruct":
         return max(positive, 1.0)
-    return positive if how == "net" and positive else sum(abs(w) for w in weights)
+    # A rubric of faults alone has no positive weight to divide by.
+    if how == "net" and positive:
+        return positive
+    return sum(abs(w) for w in weights)

@@ -125,7 +125,9 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def share(self, response: Response) -> float:
         """The share of the demands that an answer fulfils; 1 without demands."""
-        demands = [not parse(response.text).fault] if self.answer_block else []
+        demands = []
+        if self.answer_block:
+            demands.append(not parse(response.text).fault)
         if self.pattern is not None:
             demands.append(bool(re.search(self.pattern, response.text, re.DOTALL)))
         return sum(demands) / len(demands) if demands else 1.0
@@ -164,7 +166,10 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         >>> Composer.from_config({"preset": "refiner", "weights": {"citations": 0.3}}).weights
         {'rubric': 0.8, 'citations': 0.3}
         """
-        return config if isinstance(config, cls) else _build(*_fields(config))
+        if isinstance(config, cls):
+            return config
+        fields, where = _fields(config)
+        return _build(fields, where)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -196,9 +201,9 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
 
     def limits(self, task: Task) -> tuple[float, float]:
         """The lowest and the highest reward that an answer to this task can earn."""
-        return self._limits(
-            self._parts(task, Response(task_id=task.id, id="", text=""), [])
-        )
+        # The ranges of parts depend on the task alone, so any answer will do.
+        silence = Response(task_id=task.id, id="", text="")
+        return self._limits(self._parts(task, silence, []))
 
     def grade(
         self, task: Task, response: Response, verdicts: Iterable[Verdict]
@@ -216,18 +221,32 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         shut = self.is_shut(response)
         if shut:
             # What the answer says is not looked at: each part is at its worst, and so is the sum.
-            parts = {
-                c.name: _at_worst(parts[c.name], c.weight) for c in self.components
-            }
-        low, high = (
-            (span[0], span[0])
-            if shut
-            else self._total(parts, self.format.share(response))
-        )
+            for c in self.components:
+                parts[c.name] = _at_worst(parts[c.name], c.weight)
+            low = high = span[0]
+        else:
+            low, high = self._total(parts, self.format.share(response))
         applies = any(parts[c.name].applies and c.weight for c in self.components)
         score = pay(low, high, self.max_width * self.scale) if applies else None
         reason = "too much is unknown" if applies else "no component applies"
-        fresh = [v for v in mine if not v.cached]  # a stored verdict costs nothing
+        scores: dict[str, float | None] = {}
+        for name, part in parts.items():
+            scores[name] = None
+            if part.applies:
+                scores[name] = pay(part.low, part.high, self.max_width)
+        # A stored verdict costs nothing.
+        fresh = [v for v in mine if not v.cached]
+        usage = {
+            "tokens_in": sum(v.tokens_in for v in fresh),
+            "tokens_out": sum(v.tokens_out for v in fresh),
+        }
+        meta = {
+            "range": span,
+            "form_missing": shut,
+            "excluded": reason if score is None else None,
+            "intervals": {n: (p.low, p.high) for n, p in parts.items() if p.applies},
+            "details": {n: p.details for n, p in parts.items()},
+        }
         return Grade(
             task_id=task.id,
             response_id=response.id,
@@ -235,24 +254,10 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
             score_low=low,
             score_high=high,
             verdicts=tuple(mine),
-            usage={
-                "tokens_in": sum(v.tokens_in for v in fresh),
-                "tokens_out": sum(v.tokens_out for v in fresh),
-            },
+            usage=usage,
             cost=sum(v.cost for v in mine),
-            parts={
-                n: pay(p.low, p.high, self.max_width) if p.applies else None
-                for n, p in parts.items()
-            },
-            meta={
-                "range": span,
-                "form_missing": shut,
-                "excluded": reason if score is None else None,
-                "intervals": {
-                    n: (p.low, p.high) for n, p in parts.items() if p.applies
-                },
-                "details": {n: p.details for n, p in parts.items()},
-            },
+            parts=scores,
+            meta=meta,
         )
 
     def _parts(
@@ -268,24 +273,29 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
             if part.applies:
                 # A negative weight swaps the ends.
                 ends = sorted((c.weight * part.low, c.weight * part.high))
-                low, high, total = low + ends[0], high + ends[1], total + abs(c.weight)
+                low += ends[0]
+                high += ends[1]
+                total += abs(c.weight)
         if self.combine == "mean" and total:
-            low, high = low / total, high / total
+            low /= total
+            high /= total
         for gate in self.gates:
             part = parts[gate.component]
             # A gate only lowers an end, and closes the low one first: so unknown never pays.
             if part.applies and part.low < gate.below:
                 low = min(low, gate.to)
                 high = min(high, gate.to) if part.high < gate.below else high
-        extra = self.format.bonus * share if self.format.mode == "bonus" else 0.0
+        if self.format.mode == "bonus":
+            low += self.format.bonus * share
+            high += self.format.bonus * share
         cap = math.inf if self.cap is None else self.cap
-        return min(low + extra, cap) * self.scale, min(high + extra, cap) * self.scale
+        return min(low, cap) * self.scale, min(high, cap) * self.scale
 
     def _limits(self, parts: Mapping[str, Part]) -> tuple[float, float]:
-        wide = {
-            n: msgspec.structs.replace(p, low=p.range[0], high=p.range[1])
-            for n, p in parts.items()
-        }
+        wide = {}
+        for name, part in parts.items():
+            low, high = part.range
+            wide[name] = msgspec.structs.replace(part, low=low, high=high)
         return self._total(wide, 0.0)[0], self._total(wide, 1.0)[1]
 
 
@@ -308,13 +318,9 @@ def static_sets() -> dict[str, tuple[Criterion, ...]]:
 def static_criteria(names: str | Iterable[str]) -> tuple[Criterion, ...]:
     """The criteria of the named sets ("all", one name, or several)."""
     sets = static_sets()
-    chosen = (
-        list(sets)
-        if names == "all"
-        else [names]
-        if isinstance(names, str)
-        else list(names)
-    )
+    if names == "all":
+        names = list(sets)
+    chosen = [names] if isinstance(names, str) else list(names)
     check_names(chosen, sets, where="reward, field static")
     return tuple(c for n in chosen for c in sets[n])
 
@@ -331,38 +337,34 @@ def _fields(config: Any) -> tuple[dict[str, Any], str]:
     if isinstance(config, str | Path):
         config = load(config) if Path(config).is_file() else {"preset": str(config)}
     if not isinstance(config, Mapping):
-        raise DataError(
-            f"{config!r} is no reward", where=where, fix="a preset, a file or a mapping"
-        )
+        fix = "a preset, a file or a mapping"
+        raise DataError(f"{config!r} is no reward", where=where, fix=fix)
     config = dict(config)
     if (name := config.pop("preset", None)) is not None:
         if name not in presets():
             hint = nearest(name, presets())
-            raise DataError(
-                f"{name!r} is neither a preset nor a file", where=where, fix=hint
-            )
+            what = f"{name!r} is neither a preset nor a file"
+            raise DataError(what, where=where, fix=hint)
         config = {"name": name, **presets()[name], **config}
     return config, where
 
 
 def _build(config: dict[str, Any], where: str) -> Composer:
-    rows, weights = config.pop("components", ()), config.pop("weights", {})
-    only = (
-        {"instance_rubrics_only": True}
-        if config.pop("instance_rubrics_only", False)
-        else {}
-    )
+    rows = config.pop("components", ())
+    weights = config.pop("weights", {})
+    only = {}
+    if config.pop("instance_rubrics_only", False):
+        only["instance_rubrics_only"] = True
     if not rows:
-        raise DataError(
-            "a reward needs components", where=where, fix="components: [{kind: rubric}]"
-        )
+        fix = "components: [{kind: rubric}]"
+        raise DataError("a reward needs components", where=where, fix=fix)
     components = []
     for n, row in enumerate(rows, 1):
         kind = row.get("kind")
         if kind not in KINDS:
-            raise DataError(
-                f"there is no kind {kind!r}", where=where, fix=nearest(str(kind), KINDS)
-            )
+            hint = nearest(str(kind), KINDS)
+            raise DataError(f"there is no kind {kind!r}", where=where, fix=hint)
+        # Names must differ, and a config seldom has two components of one kind.
         name = row.get("name") or row.get("verifier") or kind
         values = {**row, "name": name, **(only if kind == "rubric" else {})}
         if name in weights:
@@ -370,16 +372,14 @@ def _build(config: dict[str, Any], where: str) -> Composer:
         components.append(make(KINDS[kind], values, where=f"{where}, component {n}"))
     names = [c.name for c in components]
     if len(set(names)) < len(names):
-        raise DataError(
-            f"components share a name: {names}", where=where, fix="give each a `name`"
-        )
+        what = f"components share a name: {names}"
+        raise DataError(what, where=where, fix="give each a `name`")
     # Every name is checked now: a slip in a config must not surface after hours of training.
     check_names(weights, names, where=f"{where}, field weights")
     for c in components:
         if isinstance(c, RubricComponent):
             static_criteria(c.static)
     composer = make(Composer, {**config, "components": []}, where=where)
-    check_names(
-        (g.component for g in composer.gates), names, where=f"{where}, field gates"
-    )
+    gates = [gate.component for gate in composer.gates]
+    check_names(gates, names, where=f"{where}, field gates")
     return msgspec.structs.replace(composer, components=tuple(components))

@@ -35,9 +35,9 @@ class Grades(list[Grade]):
     def _repr_html_(self) -> str:
         from ..records.tables import show
 
-        return (
-            show(self.table(), caption=repr(self))._repr_html_() if self else repr(self)
-        )
+        if not self:
+            return repr(self)
+        return show(self.table(), caption=repr(self))._repr_html_()
 
 
 def grade(
@@ -60,29 +60,24 @@ def grade(
     >>> grade([task], [verdict])[0].score
     1.0
     """
-    composer, by_id = Composer.from_config(reward), {t.id: t for t in _tasks(tasks)}
+    composer = Composer.from_config(reward)
+    by_id = {t.id: t for t in _tasks(tasks)}
     of = group((v.ids[:2], v) for v in verdicts)
     answers = list(getattr(tasks, "responses", ()) if responses is None else responses)
     if not answers:
         # A rubric's score needs the verdicts alone; every other part reads the text.
-        if not all(isinstance(c, RubricComponent) for c in composer.components) or (
-            composer.format.mode != "off"
-        ):
-            fix = "give responses="
-            raise DataError(
-                f"reward {composer.name!r} reads the answers", where="grade", fix=fix
-            )
+        alone = all(isinstance(c, RubricComponent) for c in composer.components)
+        if not alone or composer.format.mode != "off":
+            what = f"reward {composer.name!r} reads the answers"
+            raise DataError(what, where="grade", fix="give responses=")
         answers = [Response(task_id=t, id=r, text="") for t, r in of]
+    grades = Grades()
     for a in answers:
         if a.task_id not in by_id:
-            raise DataError(
-                f"there is no task {a.task_id!r}",
-                where=f"answer {a.id!r}",
-                fix="give its task",
-            )
-    return Grades(
-        composer.grade(by_id[a.task_id], a, of.get(a.ids, ())) for a in answers
-    )
+            what, where = f"there is no task {a.task_id!r}", f"answer {a.id!r}"
+            raise DataError(what, where=where, fix="give its task")
+        grades.append(composer.grade(by_id[a.task_id], a, of.get(a.ids, ())))
+    return grades
 
 
 def _tasks(thing: Any) -> list[Task]:
@@ -116,28 +111,26 @@ def trivial(
 
     composer = Composer.from_config(reward)
     pairs = [(t, a) for t in _tasks(tasks) for a in policies(t, extra)]
-    questions = [
-        (msgspec.structs.replace(t, criteria=criteria), a)
-        for t, a in pairs
-        if (criteria := composer.criteria(t, a))
-    ]
+    questions = []
+    for t, a in pairs:
+        # Where the format gate is shut, no verdict can change the reward.
+        if criteria := composer.criteria(t, a):
+            questions.append((msgspec.structs.replace(t, criteria=criteria), a))
+    # Texts repeat among tasks and policies; the ledger asks about each of them once.
     verdicts = wait(ajudge_pairs(questions, judge=judge, ledger=ledger))
     of = group((v.ids[:2], v) for v in verdicts)
-    # Texts repeat among tasks and policies; the ledger asks about each of them once.
-    frame = Grades(composer.grade(t, a, of.get(a.ids, ())) for t, a in pairs).table()
+    grades = Grades(composer.grade(t, a, of.get(a.ids, ())) for t, a in pairs)
+    frame = grades.table()
     frame["policy"] = frame["response"].str.removeprefix("trivial-")
     frame["example"] = [a.text for _, a in pairs]
     rows = frame.groupby("policy", sort=False)
     table = rows[["score", "low", "high"]].mean().rename(columns={"score": "reward"})
     # The mean of the known ones alone would hide the unknown ones, or show them as 0.
-    table.loc[
-        table["high"] - table["low"] > composer.max_width * composer.scale, "reward"
-    ] = None
-    table = table.assign(
-        tasks=rows.size(),
-        unknown=rows.size() - rows["score"].count(),
-        example=rows["example"].first(),
-    )
-    return table.sort_values(
-        "reward", ascending=False, na_position="first"
-    ).reset_index()
+    is_wide = table["high"] - table["low"] > composer.max_width * composer.scale
+    table.loc[is_wide, "reward"] = None
+    table["tasks"] = rows.size()
+    table["unknown"] = table["tasks"] - rows["score"].count()
+    table["example"] = rows["example"].first()
+    # A policy that nobody can score comes first: it may be the best one.
+    table = table.sort_values("reward", ascending=False, na_position="first")
+    return table.reset_index()

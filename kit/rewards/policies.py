@@ -34,15 +34,17 @@ def _words(task: Task) -> dict[str, str]:
     """What the templates may name."""
     prompt = task.prompt.strip()
     question = re.split(r"(?<=[.?!])\s+", prompt)[-1].rstrip("?!. ") + "."
-    names = list(dict.fromkeys(_NAME.findall(prompt))) or re.findall(r"\w{5,}", prompt)
+    names = list(dict.fromkeys(_NAME.findall(prompt)))
+    # A prompt without names still has long words that a lazy answer would list.
+    names = names or re.findall(r"\w{5,}", prompt)
     choices = _CHOICE.findall(prompt) or [("yes", "no")]
     rubric = [c.text.rstrip(".") for c in task.criteria if c.weight > 0] or [question]
     # The form names the subjects in the prompt, so naming them needs no skill.
     subjects = [c["subject"] for c in task.truth.get("claims", ())]
-    ways = {
-        way: ", ".join(f"{s}: {way}" for s in subjects) if len(subjects) > 1 else way
-        for way in ("up", "down", "unchanged")
-    }
+    ways = {}
+    for way in ("up", "down", "unchanged"):
+        each = ", ".join(f"{subject}: {way}" for subject in subjects)
+        ways[way] = each if len(subjects) > 1 else way
     return {
         "prompt": prompt,
         "question": question,
@@ -65,7 +67,8 @@ def policies(task: Task, extra: Mapping[str, Policy] | None = None) -> list[Resp
     >>> [r.source for r in policies(Task(id="t", prompt="Is it up or down?"))][:3]
     ['trivial:empty', 'trivial:constant', 'trivial:parrot']
     """
-    texts, words = {"empty": ""}, _words(task)
+    texts = {"empty": ""}
+    words = _words(task)
     for name, (text, answer, percent) in _templates().items():
         text = text.format(**words)
         if applicable(task):
@@ -77,10 +80,11 @@ def policies(task: Task, extra: Mapping[str, Policy] | None = None) -> list[Resp
         texts |= _with_citations(task, words)
     for name, function in (extra or {}).items():
         texts[name] = function(task)
-    return [
-        Response(task_id=task.id, id=f"trivial-{n}", text=text, source=f"{TRIVIAL}{n}")
-        for n, text in texts.items()
-    ]
+    answers = []
+    for name, text in texts.items():
+        about = {"id": f"trivial-{name}", "source": f"{TRIVIAL}{name}"}
+        answers.append(Response(task_id=task.id, text=text, **about))
+    return answers
 
 
 def _with_citations(task: Task, words: dict[str, str]) -> dict[str, str]:
@@ -92,11 +96,9 @@ def _with_citations(task: Task, words: dict[str, str]) -> dict[str, str]:
         "sources_copied": list(task.sources.items()),
         "prompt_cited": [(next(iter(task.sources)), words["prompt"])],
     }
-    return {
-        name: "<answer>"
-        + " ".join(
-            f"<snippet id={i}>{_TAG.sub('', text)}</snippet>" for i, text in claims
-        )
-        + "</answer>"
-        for name, claims in claims_of.items()
-    }
+    texts = {}
+    for name, claims in claims_of.items():
+        # A tag inside a source would break the form, and the gate would hide the policy.
+        tags = [f"<snippet id={i}>{_TAG.sub('', text)}</snippet>" for i, text in claims]
+        texts[name] = f"<answer>{' '.join(tags)}</answer>"
+    return texts
