@@ -68,8 +68,7 @@ def aggregate(
         top[c.id] = worst if worst == best else None
     # Every verdict unknown: the ends are those of all answers.
     span = rubric.score({}, None)
-    details = {"criteria": top}
-    return Part(name=name, low=low, high=high, range=span, details=details)
+    return Part(name=name, low=low, high=high, range=span, details={"criteria": top})
 
 
 def _interval(verdict: Verdict, use: str) -> Interval:
@@ -84,8 +83,10 @@ def _tree(criteria: Sequence[Criterion]) -> Mapping[str | None, Sequence[Criteri
     """Children by parent; None holds the top."""
     total = sum(abs(c.weight) for c in criteria)
     if not total < math.inf:
-        fix = "only their ratios count: make them small"
-        raise DataError("the weights have no finite sum", fix=fix)
+        raise DataError(
+            "the weights have no finite sum",
+            fix="only their ratios count: make them small",
+        )
     tree = group((c.parent, c) for c in criteria)
     order = [c.id for c in tree.get(None, ())]
     for i in order:  # the list grows while it is read
@@ -93,8 +94,10 @@ def _tree(criteria: Sequence[Criterion]) -> Mapping[str | None, Sequence[Criteri
     if len(order) != len(criteria):
         # A parent that is missing, or a circle: their criteria would silently count nothing.
         orphans = sorted({c.id for c in criteria} - set(order))
-        what = f"no criterion at the top is above {orphans}"
-        raise DataError(what, fix="correct the field parent")
+        raise DataError(
+            f"no criterion at the top is above {orphans}",
+            fix="correct the field parent",
+        )
     return tree
 
 

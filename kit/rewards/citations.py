@@ -69,11 +69,13 @@ def parse(text: str) -> Answer:
     claims |= _loose_claims(block[1][place:])
     # What is left of a tag when whole tags are gone would hide a claim from the judge.
     if _TAG.search(_SNIPPET.sub("", block[1])):
-        fault = "a snippet tag is not closed, stands in another one, or has no id"
-        return Answer(fault=fault)
+        return Answer(
+            fault="a snippet tag is not closed, stands in another one, or has no id"
+        )
     if not claims or len(claims) > MAX_CLAIMS:
-        fault = f"the answer has {len(claims)} claims; 1 to {MAX_CLAIMS} are read"
-        return Answer(fault=fault)
+        return Answer(
+            fault=f"the answer has {len(claims)} claims; 1 to {MAX_CLAIMS} are read"
+        )
     return Answer(tuple(claims))
 
 
@@ -124,8 +126,7 @@ def _quote(value: object) -> str:
 
 def f1(recall: float, precision: float) -> float:
     """Harmonic mean, 0 where both are 0."""
-    total = recall + precision
-    return 2 * recall * precision / total if total else 0.0
+    return 2 * recall * precision / (recall + precision) if recall + precision else 0.0
 
 
 def citation_part(
@@ -147,8 +148,11 @@ def citation_part(
     span = (0.0, f1_weight + id_weight)
     answer = parse(response.text)
     if not any(c.ids for c in answer.claims):
-        fault = answer.fault or "nothing is cited"
-        return Part(name=name, range=span, details={"fault": fault})
+        return Part(
+            name=name,
+            range=span,
+            details={"fault": (answer.fault or "nothing is cited")},
+        )
     values = {i: v.value for i, v in by_criterion(verdicts).items()}
     # Every score rises with every verdict but "needs", which `_end` turns round.
     worst = _end(task, answer, values, 0.0)

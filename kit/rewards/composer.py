@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from ..checks import VERIFIERS, verify
 from ..errors import DataError
@@ -91,8 +92,9 @@ class VerifierComponent(Component, frozen=True, kw_only=True):
 
     def part(self, task: Task, response: Response, verdicts: list[Verdict]) -> Part:
         """The verifier's score."""
-        part = verify(task, response.text, self.verifier, mode=self.mode)
-        return msgspec.structs.replace(part, name=self.name)
+        return replace(
+            verify(task, response.text, self.verifier, mode=self.mode), name=self.name
+        )
 
 
 KINDS = {
@@ -125,9 +127,7 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def share(self, response: Response) -> float:
         """The share of the demands that an answer fulfils; 1 without demands."""
-        demands = []
-        if self.answer_block:
-            demands.append(not parse(response.text).fault)
+        demands = [not parse(response.text).fault] if self.answer_block else []
         if self.pattern is not None:
             demands.append(bool(re.search(self.pattern, response.text, re.DOTALL)))
         return sum(demands) / len(demands) if demands else 1.0
@@ -166,10 +166,7 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         >>> Composer.from_config({"preset": "refiner", "weights": {"citations": 0.3}}).weights
         {'rubric': 0.8, 'citations': 0.3}
         """
-        if isinstance(config, cls):
-            return config
-        fields, where = _fields(config)
-        return _build(fields, where)
+        return config if isinstance(config, cls) else _build(*_fields(config))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -202,8 +199,9 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
     def limits(self, task: Task) -> tuple[float, float]:
         """The lowest and the highest reward that an answer to this task can earn."""
         # The ranges of parts depend on the task alone, so any answer will do.
-        silence = Response(task_id=task.id, id="", text="")
-        return self._limits(self._parts(task, silence, []))
+        return self._limits(
+            self._parts(task, Response(task_id=task.id, id="", text=""), [])
+        )
 
     def grade(
         self, task: Task, response: Response, verdicts: Iterable[Verdict]
@@ -222,18 +220,17 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         if shut:
             # What the answer says is not looked at: each part is at its worst, and so is the sum.
             for c in self.components:
-                parts[c.name] = _at_worst(parts[c.name], c.weight)
+                end = parts[c.name].range[0 if c.weight >= 0 else 1]
+                parts[c.name] = replace(parts[c.name], low=end, high=end)
             low = high = span[0]
         else:
             low, high = self._total(parts, self.format.share(response))
         applies = any(parts[c.name].applies and c.weight for c in self.components)
         score = pay(low, high, self.max_width * self.scale) if applies else None
         reason = "too much is unknown" if applies else "no component applies"
-        scores: dict[str, float | None] = {}
-        for name, part in parts.items():
-            scores[name] = None
-            if part.applies:
-                scores[name] = pay(part.low, part.high, self.max_width)
+        scores = {}
+        for name, p in parts.items():
+            scores[name] = pay(p.low, p.high, self.max_width) if p.applies else None
         # A stored verdict costs nothing.
         fresh = [v for v in mine if not v.cached]
         usage = {
@@ -295,13 +292,8 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         wide = {}
         for name, part in parts.items():
             low, high = part.range
-            wide[name] = msgspec.structs.replace(part, low=low, high=high)
+            wide[name] = replace(part, low=low, high=high)
         return self._total(wide, 0.0)[0], self._total(wide, 1.0)[1]
-
-
-def _at_worst(part: Part, weight: float) -> Part:
-    end = part.range[0 if weight >= 0 else 1]
-    return msgspec.structs.replace(part, low=end, high=end)
 
 
 @functools.cache
@@ -311,8 +303,10 @@ def static_sets() -> dict[str, tuple[Criterion, ...]]:
     >>> sorted(static_sets())
     ['citation_discipline', 'off_query_padding', 'wrong_entity_confabulation']
     """
-    text = (HERE / "static_rubrics.json").read_bytes()
-    return msgspec.json.decode(text, type=dict[str, tuple[Criterion, ...]])
+    return msgspec.json.decode(
+        (HERE / "static_rubrics.json").read_bytes(),
+        type=dict[str, tuple[Criterion, ...]],
+    )
 
 
 def static_criteria(names: str | Iterable[str]) -> tuple[Criterion, ...]:
@@ -337,14 +331,17 @@ def _fields(config: Any) -> tuple[dict[str, Any], str]:
     if isinstance(config, str | Path):
         config = load(config) if Path(config).is_file() else {"preset": str(config)}
     if not isinstance(config, Mapping):
-        fix = "a preset, a file or a mapping"
-        raise DataError(f"{config!r} is no reward", where=where, fix=fix)
+        raise DataError(
+            f"{config!r} is no reward", where=where, fix="a preset, a file or a mapping"
+        )
     config = dict(config)
     if (name := config.pop("preset", None)) is not None:
         if name not in presets():
-            hint = nearest(name, presets())
-            what = f"{name!r} is neither a preset nor a file"
-            raise DataError(what, where=where, fix=hint)
+            raise DataError(
+                f"{name!r} is neither a preset nor a file",
+                where=where,
+                fix=nearest(name, presets()),
+            )
         config = {"name": name, **presets()[name], **config}
     return config, where
 
@@ -356,14 +353,16 @@ def _build(config: dict[str, Any], where: str) -> Composer:
     if config.pop("instance_rubrics_only", False):
         only["instance_rubrics_only"] = True
     if not rows:
-        fix = "components: [{kind: rubric}]"
-        raise DataError("a reward needs components", where=where, fix=fix)
+        raise DataError(
+            "a reward needs components", where=where, fix="components: [{kind: rubric}]"
+        )
     components = []
     for n, row in enumerate(rows, 1):
         kind = row.get("kind")
         if kind not in KINDS:
-            hint = nearest(str(kind), KINDS)
-            raise DataError(f"there is no kind {kind!r}", where=where, fix=hint)
+            raise DataError(
+                f"there is no kind {kind!r}", where=where, fix=nearest(str(kind), KINDS)
+            )
         # Names must differ, and a config seldom has two components of one kind.
         name = row.get("name") or row.get("verifier") or kind
         values = {**row, "name": name, **(only if kind == "rubric" else {})}
@@ -372,14 +371,18 @@ def _build(config: dict[str, Any], where: str) -> Composer:
         components.append(make(KINDS[kind], values, where=f"{where}, component {n}"))
     names = [c.name for c in components]
     if len(set(names)) < len(names):
-        what = f"components share a name: {names}"
-        raise DataError(what, where=where, fix="give each a `name`")
+        raise DataError(
+            f"components share a name: {names}", where=where, fix="give each a `name`"
+        )
     # Every name is checked now: a slip in a config must not surface after hours of training.
     check_names(weights, names, where=f"{where}, field weights")
     for c in components:
         if isinstance(c, RubricComponent):
             static_criteria(c.static)
     composer = make(Composer, {**config, "components": []}, where=where)
-    gates = [gate.component for gate in composer.gates]
-    check_names(gates, names, where=f"{where}, field gates")
-    return msgspec.structs.replace(composer, components=tuple(components))
+    check_names(
+        [gate.component for gate in composer.gates],
+        names,
+        where=f"{where}, field gates",
+    )
+    return replace(composer, components=tuple(components))

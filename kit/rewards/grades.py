@@ -68,8 +68,11 @@ def grade(
         # A rubric's score needs the verdicts alone; every other part reads the text.
         alone = all(isinstance(c, RubricComponent) for c in composer.components)
         if not alone or composer.format.mode != "off":
-            what = f"reward {composer.name!r} reads the answers"
-            raise DataError(what, where="grade", fix="give responses=")
+            raise DataError(
+                f"reward {composer.name!r} reads the answers",
+                where="grade",
+                fix="give responses=",
+            )
         answers = [Response(task_id=t, id=r, text="") for t, r in of]
     grades = Grades()
     for a in answers:
@@ -119,8 +122,7 @@ def trivial(
     # Texts repeat among tasks and policies; the ledger asks about each of them once.
     verdicts = wait(ajudge_pairs(questions, judge=judge, ledger=ledger))
     of = group((v.ids[:2], v) for v in verdicts)
-    grades = Grades(composer.grade(t, a, of.get(a.ids, ())) for t, a in pairs)
-    frame = grades.table()
+    frame = Grades(composer.grade(t, a, of.get(a.ids, ())) for t, a in pairs).table()
     frame["policy"] = frame["response"].str.removeprefix("trivial-")
     frame["example"] = [a.text for _, a in pairs]
     rows = frame.groupby("policy", sort=False)
@@ -132,5 +134,6 @@ def trivial(
     table["unknown"] = table["tasks"] - rows["score"].count()
     table["example"] = rows["example"].first()
     # A policy that nobody can score comes first: it may be the best one.
-    table = table.sort_values("reward", ascending=False, na_position="first")
-    return table.reset_index()
+    return table.sort_values(
+        "reward", ascending=False, na_position="first"
+    ).reset_index()

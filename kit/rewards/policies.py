@@ -43,8 +43,11 @@ def _words(task: Task) -> dict[str, str]:
     subjects = [c["subject"] for c in task.truth.get("claims", ())]
     ways = {}
     for way in ("up", "down", "unchanged"):
-        each = ", ".join(f"{subject}: {way}" for subject in subjects)
-        ways[way] = each if len(subjects) > 1 else way
+        ways[way] = (
+            ", ".join(f"{subject}: {way}" for subject in subjects)
+            if len(subjects) > 1
+            else way
+        )
     return {
         "prompt": prompt,
         "question": question,
@@ -67,8 +70,7 @@ def policies(task: Task, extra: Mapping[str, Policy] | None = None) -> list[Resp
     >>> [r.source for r in policies(Task(id="t", prompt="Is it up or down?"))][:3]
     ['trivial:empty', 'trivial:constant', 'trivial:parrot']
     """
-    texts = {"empty": ""}
-    words = _words(task)
+    texts, words = {"empty": ""}, _words(task)
     for name, (text, answer, percent) in _templates().items():
         text = text.format(**words)
         if applicable(task):
@@ -80,11 +82,10 @@ def policies(task: Task, extra: Mapping[str, Policy] | None = None) -> list[Resp
         texts |= _with_citations(task, words)
     for name, function in (extra or {}).items():
         texts[name] = function(task)
-    answers = []
-    for name, text in texts.items():
-        about = {"id": f"trivial-{name}", "source": f"{TRIVIAL}{name}"}
-        answers.append(Response(task_id=task.id, text=text, **about))
-    return answers
+    return [
+        Response(task_id=task.id, id=f"trivial-{n}", text=text, source=f"{TRIVIAL}{n}")
+        for n, text in texts.items()
+    ]
 
 
 def _with_citations(task: Task, words: dict[str, str]) -> dict[str, str]:
