@@ -11,17 +11,13 @@ _COLLECTION = re.compile(r"^(?:HALLMARK|KEGG|REACTOME|MITOCARTA|BIOCARTA|GOBP|GO
 _FACTS = ("key_facts", "ground_truth_key_facts", "expected_reasoning", "correct_steps")
 _ONE_FACT = ("expected_answer", "conservation_level")
 _QUANTITY = re.compile(r"([-+]?\d[\d,]*(?:\.\d+)?)(?:\s*(\D.*))?")
-DIRECTIONS = {
-    **dict.fromkeys(
-        "up upregulated activated increased increase positive".split(), "up"
-    ),
-    **dict.fromkeys(
-        "down downregulated suppressed decreased decrease negative".split(), "down"
-    ),
-    **dict.fromkeys(
-        ("none", "unchanged", "no change", "not significant", "ns"), "unchanged"
-    ),
+# Words of its truths. "none" is what it writes where a pathway does not change.
+WORDS = {
+    "up": "up,upregulated,activated,increased,increase,positive",
+    "down": "down,downregulated,suppressed,decreased,decrease,negative",
+    "unchanged": "none,unchanged,no change,not significant,ns",
 }
+DIRECTIONS = {word: way for way, words in WORDS.items() for word in words.split(",")}
 
 
 def direction_of(raw: Any) -> str | None:
@@ -41,18 +37,14 @@ def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
     """
     out = dict(raw)
     ways = raw.get("tissue_directions")
-    pathway = _COLLECTION.sub("", str(raw.get("pathway") or ""))
-    pairs = (
-        ways.items()
-        if isinstance(ways, Mapping)
-        else [(pathway.casefold(), raw.get("direction"))]
-    )
-    # A direction that is no word of the table ("mixed") is left out: it claims nothing.
-    claims = [
-        {"subject": name.replace("_", " "), "direction": way}
-        for name, word in pairs
-        if name and (way := direction_of(word))
-    ]
+    if not isinstance(ways, Mapping):
+        pathway = _COLLECTION.sub("", str(raw.get("pathway") or ""))
+        ways = {pathway.casefold(): raw.get("direction")}
+    claims = []
+    for name, word in ways.items():
+        # A direction that is no word of the table ("mixed") is left out: it claims nothing.
+        if name and (way := direction_of(word)):
+            claims.append({"subject": name.replace("_", " "), "direction": way})
     texts = [str(text) for key in _FACTS for text in raw.get(key) or ()]
     texts += [str(raw[key]) for key in _ONE_FACT if raw.get(key)]
     if claims:
@@ -68,10 +60,10 @@ def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fact(text: str) -> dict[str, Any]:
-    quantity = _QUANTITY.fullmatch(text)
-    return {"text": text} | (
-        {"number": float(quantity[1].replace(",", ""))} if quantity else {}
-    )
+    fact: dict[str, Any] = {"text": text}
+    if quantity := _QUANTITY.fullmatch(text):
+        fact["number"] = float(quantity[1].replace(",", ""))
+    return fact
 
 
 def verifiers_of(names: Sequence[str], truth: Mapping[str, Any]) -> list[str]:
@@ -82,13 +74,9 @@ def verifiers_of(names: Sequence[str], truth: Mapping[str, Any]) -> list[str]:
     >>> verifiers_of(["V1", "V4"], {"facts": [{"text": "46"}]})
     ['factual', 'uncertainty']
     """
-    by_content = [
-        v
-        for v, key in (("direction", "claims"), ("factual", "facts"))
-        if truth.get(key)
-    ]
     numbers = {"V3": "consistency", "V4": "uncertainty"}
-    return [
-        *(by_content if {"V1", "V2"} & set(names) else []),
-        *(numbers[n] for n in names if n in numbers),
-    ]
+    out = []
+    if {"V1", "V2"} & set(names):
+        keys = {"direction": "claims", "factual": "facts"}
+        out += [name for name, key in keys.items() if truth.get(key)]
+    return out + [numbers[n] for n in names if n in numbers]

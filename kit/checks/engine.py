@@ -34,9 +34,8 @@ def register(name: str) -> Callable[[F], F]:
     'unmet'
     """
     if name in BUILT_IN:
-        raise DataError(
-            f"{name!r} is a built-in check", where="register", fix="take another name"
-        )
+        what = f"{name!r} is a built-in check"
+        raise DataError(what, where="register", fix="take another name")
 
     def add(function: F) -> F:
         RULES[name] = function
@@ -57,14 +56,14 @@ def check(task: Task, response: Response, criterion: Criterion) -> Verdict:
     ('unmet', '3 words; at most 2')
     """
     validate(criterion, task)
-    ids, answer = (
-        (task.id, response.id, criterion.id),
-        text_of.without_thought(response.text),
-    )
-    about: dict[str, Any] = {"judge": "code"}
-    about["key"] = fingerprint([VERSION, task, criterion, response.text])
+    ids = (task.id, response.id, criterion.id)
+    answer = text_of.without_thought(response.text)
+    # The key holds all that a check can see, so a stored verdict is never stale.
+    key = fingerprint([VERSION, task, criterion, response.text])
+    about: dict[str, Any] = {"judge": "code", "key": key}
     try:
         met, reason = measure(task, answer, criterion)
+        # Silence has no comma and few words: a limit alone must not pay it.
         if criterion.weight >= 0 and _says_nothing(task, answer, criterion):
             met, reason = False, "the answer has no word"
     except Exception as e:  # a user's function, or a pattern that runs too long
@@ -111,9 +110,8 @@ def validate(criterion: Criterion, task: Task | None = None) -> None:
         if task and rule is all_met:
             others = {c.id for c in task.criteria} - {criterion.id}
             for i in set(terms_of(arguments["of"])) - others:
-                raise DataError(
-                    f"there is no other criterion {i!r}", fix=nearest(i, others)
-                )
+                hint = nearest(i, others)
+                raise DataError(f"there is no other criterion {i!r}", fix=hint)
     except DataError as e:
         place = f"task {task.id!r}, " if task else ""
         where = f"{place}criterion {criterion.id!r}, field check"
@@ -145,14 +143,14 @@ def _call(criterion: Criterion) -> tuple[Callable[..., Any], dict[str, Any]]:
 def _form(rule: Callable[..., Any]) -> type[msgspec.Struct]:
     """The keyword arguments of a function as a Struct, which reads and refuses."""
     hints = get_type_hints(rule, include_extras=True)
-    fields = [
-        (p.name, hints.get(p.name, Any), *([] if p.default is p.empty else [p.default]))
-        for p in inspect.signature(rule).parameters.values()
-        if p.kind is p.KEYWORD_ONLY
-    ]
-    return msgspec.defstruct(
-        "Arguments", fields, kw_only=True, forbid_unknown_fields=True
-    )
+    fields: list[Any] = []
+    for p in inspect.signature(rule).parameters.values():
+        if p.kind is p.KEYWORD_ONLY:
+            default = () if p.default is p.empty else (p.default,)
+            fields.append((p.name, hints.get(p.name, Any), *default))
+    # A slip in an argument's name would make a check that always holds.
+    options = {"kw_only": True, "forbid_unknown_fields": True}
+    return msgspec.defstruct("Arguments", fields, **options)
 
 
 def _fault(name: str, arguments: dict[str, Any]) -> str:
@@ -163,6 +161,7 @@ def _fault(name: str, arguments: dict[str, Any]) -> str:
     if name == "contains" and not any(arguments[k] for k in ("any", "all", "none")):
         return "none of any, all and none is there"
     try:
+        # The engine that runs the pattern must be the one that checks it.
         if name == "regex":
             import regex
 
@@ -184,15 +183,18 @@ def all_met(task: Task, answer: str, *, of: Terms | None = None) -> Result:
     chosen = terms_of(of)
     holds: dict[str, bool | None] = {}
     for c in leaves(task.criteria):
-        if (c.check or {}).get("name") != "all_met" and (not chosen or c.id in chosen):
+        # Two of them could ask for each other without end.
+        is_all = (c.check or {}).get("name") == "all_met"
+        if not is_all and (not chosen or c.id in chosen):
             met = measure(task, answer, c)[0] if c.check else None
             holds[c.id] = None if met is None else met == (c.weight >= 0)
     failures = [i for i, ok in holds.items() if ok is False]
     pending = [i for i, ok in holds.items() if ok is None]
-    complete = failures or (holds and not pending)
-    return (
-        not failures if complete else None
-    ), f"fail: {failures}, not decided: {pending}"
+    reason = f"fail: {failures}, not decided: {pending}"
+    # One failure decides; a success needs all of them.
+    if failures or (holds and not pending):
+        return not failures, reason
+    return None, reason
 
 
 RULES["all_met"] = all_met

@@ -68,10 +68,9 @@ class Form:
         >>> Form().read("Answer: up\\nConfidence: 250%")
         Stated(answer='up', confidence=None, problem='no single last line "Confidence: NN%"')
         """
-        lines = [
-            x.replace("*", "").strip()
-            for x in text_of.lines(text_of.without_thought(text))
-        ]
+        # Models set the labels in bold, and that changes nothing.
+        text = text_of.without_thought(text).replace("*", "")
+        lines = [line.strip() for line in text_of.lines(text)]
         answer = _alone(lines, self.answer, -2 if self.confidence else -1)
         level = _alone(lines, self.confidence, -1) if self.confidence else None
         confidence = _share(level or "")
@@ -171,11 +170,11 @@ def directions(
     {'liver': 'up', 'eye': None, 'spleen': 'up'}
     """
     rows = list(claims)
-    names = {
-        plain_name(n): c["subject"]
-        for c in rows
-        for n in (c["subject"], *c.get("aliases", ()))
-    }
+    names = {}
+    for c in rows:
+        for name in (c["subject"], *c.get("aliases", ())):
+            names[plain_name(name)] = c["subject"]
+    # One subject need not be named: "Answer: up" says enough.
     if len(rows) == 1 and (way := direction_of(plain_name(answer))):
         return {rows[0]["subject"]: way}
     out: dict[str, str | None] = {}
@@ -198,15 +197,16 @@ def same(part: str, fact: Mapping[str, Any]) -> bool:
     >>> same("46", fact), same("46 or 48", fact), same("46 genes", fact)
     (True, False, False)
     """
-    if plain_name(part) in map(plain_name, (fact["text"], *fact.get("aliases", ()))):
+    names = (fact["text"], *fact.get("aliases", ()))
+    if plain_name(part) in map(plain_name, names):
         return True
-    number, match = fact.get("number"), _NUMBER.fullmatch(part.replace(",", "").strip())
+    number = fact.get("number")
+    match = _NUMBER.fullmatch(part.replace(",", "").strip())
     if number is None or not match:
         return False
     quantity = _NUMBER.fullmatch(str(fact["text"]).replace(",", ""))
     unit = plain_name(fact.get("unit") or (quantity[2] if quantity else ""))
-    near = abs(float(match[1]) - number) <= fact.get("tolerance", 0) + 1e-9 * abs(
-        number
-    )
+    slack = fact.get("tolerance", 0) + 1e-9 * abs(number)
+    near = abs(float(match[1]) - number) <= slack
     # A bare number is taken as meant, but 12 is not 12 %.
     return near and plain_name(match[2]) in ((unit,) if unit == "%" else (unit, ""))

@@ -20,6 +20,7 @@ from . import text as t
 Result = tuple[bool | None, str]
 Whole = Annotated[int, msgspec.Meta(ge=0)]
 Term = Annotated[str, msgspec.Meta(min_length=1)]
+Bound = Whole | None
 Terms = Term | Annotated[list[Term], msgspec.Meta(min_length=1)]
 
 REGEX_SECONDS = 2.0
@@ -39,17 +40,17 @@ def within(n: float, noun: str, low: float | None, high: float | None) -> Result
     >>> within(3, "words", None, 2)
     (False, '3 words; at most 2')
     """
-    low = 1 if low is None and high is None else low
+    if low is None and high is None:
+        low = 1
     bounds = {"at least": low, "at most": high}
-    bound = " and ".join(f"{word} {x:g}" for word, x in bounds.items() if x is not None)
-    return (low or 0) <= n <= (
-        math.inf if high is None else high
-    ), f"{n:g} {noun}; {bound}"
+    words = [f"{word} {x:g}" for word, x in bounds.items() if x is not None]
+    high = math.inf if high is None else high
+    return (low or 0) <= n <= high, f"{n:g} {noun}; {' and '.join(words)}"
 
 
 def _count(noun: str, measure: Callable[[str], Sequence[Any]]) -> Callable[..., Result]:
     def rule(
-        task: Task, answer: str, *, min: Whole | None = None, max: Whole | None = None
+        task: Task, answer: str, *, min: Bound = None, max: Bound = None
     ) -> Result:
         return within(len(measure(answer)), noun, min, max)
 
@@ -57,6 +58,7 @@ def _count(noun: str, measure: Callable[[str], Sequence[Any]]) -> Callable[..., 
 
 
 def terms_of(terms: Terms | None) -> list[str]:
+    """One term, several or none, as a list."""
     return [terms] if isinstance(terms, str) else list(terms or ())
 
 
@@ -84,10 +86,8 @@ def contains(
     choices = [w for w in terms_of(any) if has(w)]
     hits = [w for w in terms_of(none) if has(w)]
     met = not missing and not hits and bool(choices or not any)
-    return (
-        met,
-        f"lacks {missing}, has {choices} of the choices and {hits} of the unwanted",
-    )
+    what = f"lacks {missing}, has {choices} of the choices and {hits} of the unwanted"
+    return met, what
 
 
 def regex(
@@ -95,8 +95,8 @@ def regex(
     answer: str,
     *,
     pattern: Term,
-    min: Whole | None = None,
-    max: Whole | None = None,
+    min: Bound = None,
+    max: Bound = None,
     case: bool = True,
     dotall: bool = False,
     multiline: bool = False,
@@ -105,30 +105,33 @@ def regex(
     import regex as rx
 
     # `re` cannot stop a pattern that takes exponential time; `regex` can.
-    flags = (0 if case else rx.I) | (rx.S if dotall else 0) | (rx.M if multiline else 0)
-    matches = rx.finditer(
-        pattern, t.visible(answer).strip(), flags, timeout=REGEX_SECONDS
-    )
+    flags = 0 if case else rx.I
+    if dotall:
+        flags |= rx.S
+    if multiline:
+        flags |= rx.M
+    text = t.visible(answer).strip()
+    matches = rx.finditer(pattern, text, flags, timeout=REGEX_SECONDS)
     return within(sum(1 for _ in matches), "matches", min, max)
 
 
 def _edge(method: str) -> Callable[..., Result]:
     def rule(task: Task, answer: str, *, text: Terms, case: bool = False) -> Result:
         same = (lambda s: t.visible(s).strip()) if case else t.fold
-        sides, terms = (same(answer), same(t.plain(answer))), terms_of(text)
-        return any(
-            getattr(s, method)(same(x)) for s in sides for x in terms
-        ), f"{method} {terms}"
+        terms = terms_of(text)
+        # With its markdown, too: "**" may be what the answer must start with.
+        sides = same(answer), same(t.plain(answer))
+        met = any(getattr(s, method)(same(x)) for s in sides for x in terms)
+        return met, f"{method} {terms}"
 
     return rule
 
 
 def no_char(task: Task, answer: str, *, chars: Terms, case: bool = False) -> Result:
     """None of these characters stands in the answer."""
-    text = t.visible(answer) if case else t.fold(answer)
-    hits = [
-        c for c in "".join(terms_of(chars)) if (c if case else c.casefold()) in text
-    ]
+    normal = t.visible if case else t.fold
+    text = normal(answer)
+    hits = [c for c in "".join(terms_of(chars)) if normal(c) in text]
     return not hits, f"has {hits}"
 
 
@@ -149,19 +152,17 @@ def json_(task: Task, answer: str, *, schema: dict[str, Any] | None = None) -> R
     # The empty registry keeps a "$ref" to a web address from being fetched.
     validator = jsonschema.validators.validator_for(schema)(schema, registry=Registry())
     fault = next(validator.iter_errors(value), None)
-    return (
-        not fault,
-        f"at {fault.json_path}: {fault.message[:120]}" if fault else "fits the schema",
-    )
+    if fault is None:
+        return True, "fits the schema"
+    return False, f"at {fault.json_path}: {fault.message[:120]}"
 
 
 def _letters(kind: str) -> Callable[..., Result]:
     def rule(task: Task, answer: str) -> Result:
         letters = [c for c in answer if c.isupper() or c.islower()]
         wrong = [c for c in letters if not getattr(c, kind)()]
-        return bool(
-            letters
-        ) and not wrong, f"{len(wrong)} of {len(letters)} letters are not"
+        met = bool(letters) and not wrong
+        return met, f"{len(wrong)} of {len(letters)} letters are not"
 
     return rule
 
@@ -176,10 +177,10 @@ def exact(task: Task, answer: str, *, answers: Terms, case: bool = False) -> Res
         return (t.visible(text).strip() if case else t.fold(text)).strip(" .!?\n")
 
     blocks = _ANSWER.findall(answer)
+    # The last block counts: a model may repeat the question's form before it answers.
     body = _CONFIDENCE.sub("", blocks[-1] if blocks else answer)
-    return same(t.plain(body)) in map(
-        same, terms_of(answers)
-    ), f"the answer is {body[:60]!r}"
+    met = same(t.plain(body)) in [same(x) for x in terms_of(answers)]
+    return met, f"the answer is {body[:60]!r}"
 
 
 def number(
@@ -192,19 +193,15 @@ def number(
     which: Literal["any", "first", "last"] = "any",
 ) -> Result:
     """A number of the answer is `value`, behind it literally this unit (no unit is converted)."""
-    numbers = [
-        (float(n.replace(",", "")), u)
-        for n, u in _QUANTITY.findall(_LIST.sub(" ", t.plain(answer).replace("−", "-")))
-    ]
+    # U+2212 is the minus of typeset text.
+    text = _LIST.sub(" ", t.plain(answer).replace("−", "-"))
+    numbers = [(float(n.replace(",", "")), u) for n, u in _QUANTITY.findall(text)]
     candidates = {"any": numbers, "first": numbers[:1], "last": numbers[-1:]}[which]
     # Floats: 0.1 + 0.2 is 0.3 here.
     slack = tolerance + 1e-9 * abs(value)
-    near = [
-        n for n, u in candidates if abs(n - value) <= slack and (not unit or u == unit)
-    ]
-    return bool(
-        near
-    ), f"{which} of {len(numbers)} numbers; wanted {value:g} {unit}".strip()
+    near = [u for n, u in candidates if abs(n - value) <= slack]
+    met = (unit in near) if unit else bool(near)
+    return met, f"{which} of {len(numbers)} numbers; wanted {value:g} {unit}".strip()
 
 
 def cites(
@@ -213,13 +210,12 @@ def cites(
     """At least `min` source ids are cited; with `only_known`, none that the task does not have."""
     ids = set(t.citation_ids(answer))
     strange = ids - set(task.sources) if only_known else set()
-    return len(
-        ids
-    ) >= min and not strange, f"cites {sorted(ids)}; unknown are {sorted(strange)}"
+    met = len(ids) >= min and not strange
+    return met, f"cites {sorted(ids)}; unknown are {sorted(strange)}"
 
 
 def own_words(
-    task: Task, answer: str, *, min: Whole | None = None, max: Whole | None = None
+    task: Task, answer: str, *, min: Bound = None, max: Bound = None
 ) -> Result:
     """Different words of the answer that the prompt does not have."""
     new = set(t.parts(answer)) - set(t.parts(task.prompt))
@@ -228,9 +224,8 @@ def own_words(
 
 def no_copy(task: Task, answer: str, *, words: Count = 5) -> Result:
     """No run of so many words of the prompt stands in the answer."""
-    hits = set(t.runs(t.parts(answer), words)) & set(
-        t.runs(t.parts(task.prompt), words)
-    )
+    copies = set(t.runs(t.parts(task.prompt), words))
+    hits = copies & set(t.runs(t.parts(answer), words))
     return not hits, f"{len(hits)} runs of {words} words are copied"
 
 

@@ -38,9 +38,9 @@ def visible(text: str) -> str:
     # Most answers are plain, and this is the slowest step of a check.
     if text.isascii() and text.isprintable():
         return text
-    text = (
-        unicodedata.normalize("NFC", text).replace("\r\n", "\n").replace("\u2028", "\n")
-    )
+    text = unicodedata.normalize("NFC", text)
+    text = text.replace("\r\n", "\n").replace("\u2028", "\n")
+    # Cf: invisible characters would split words, or hide a term from `contains`.
     return "".join(
         c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cf", "Cc")
     )
@@ -68,6 +68,7 @@ def sentences(text: str) -> list[str]:
     """
     out: list[str] = []
     for part in _END.split(plain(text)):
+        # "Dr. Lee" was cut at the dot: the parts belong together.
         if out and _ABBREVIATION.search(out[-1]):
             out[-1] += f" {part}"
         elif any(c.isalnum() for c in part):
@@ -103,9 +104,5 @@ def runs(items: list[str], n: int) -> list[tuple[str, ...]]:
 
 def citation_ids(text: str) -> list[str]:
     """Ids in <snippet id=A,B> and <cite id="A">."""
-    return [
-        i.strip()
-        for ids in _CITATION.findall(text)
-        for i in ids.split(",")
-        if i.strip()
-    ]
+    ids = [i.strip() for ids in _CITATION.findall(text) for i in ids.split(",")]
+    return [i for i in ids if i]

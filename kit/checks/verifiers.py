@@ -29,14 +29,13 @@ def applicable(task: Task) -> tuple[str, ...]:
     ('direction', 'uncertainty')
     """
     truth = task.truth
-    outcomes = bool(
-        truth.get("claims") or truth.get("facts") or truth.get("answerable") is False
-    )
+    claims, facts = truth.get("claims", ()), truth.get("facts")
     holds = {
-        "direction": bool(truth.get("claims")),
-        "factual": bool(truth.get("facts")),
-        "consistency": len(truth.get("claims", ())) > 1 or bool(truth.get("depends")),
-        "uncertainty": outcomes,
+        "direction": claims,
+        "factual": facts,
+        # One direction alone cannot contradict itself.
+        "consistency": len(claims) > 1 or truth.get("depends"),
+        "uncertainty": claims or facts or truth.get("answerable") is False,
     }
     names = truth.get("verifiers") or task.meta.get("verifiers") or VERIFIERS
     return tuple(v for v in VERIFIERS if v in names and holds[v])
@@ -62,12 +61,11 @@ def verify(
     stated = form.read(text)
     span = (-1.0, 1.0) if verifier == "uncertainty" and mode == "brier" else (0.0, 1.0)
     # Without the form there is nothing to score: the least, so that leaving it out never pays.
+    is_uncertainty = verifier == "uncertainty"
     value, details = span[0], {}
-    if stated.answer is None or (
-        verifier == "uncertainty" and stated.confidence is None
-    ):
+    if stated.answer is None or (is_uncertainty and stated.confidence is None):
         details = {"problem": stated.problem}
-    elif verifier == "uncertainty":
+    elif is_uncertainty:
         value, details = _uncertainty(task, stated, mode)
     else:
         value, details = SCORES[verifier](task, stated.answer)
@@ -84,20 +82,19 @@ def outcome(task: Task, stated: Stated) -> float | None:
     if task.truth.get("answerable") is False:
         return float(is_open(stated.answer))
     # Confidence plays no part: an outcome that holds it would make calibration circular.
-    ways = (
-        [_directions(task, stated.answer)["share"]] if task.truth.get("claims") else []
-    )
-    facts = [_factual(task, stated.answer)[0]] if task.truth.get("facts") else []
-    scores = [*ways, *facts]
+    scores = []
+    if task.truth.get("claims"):
+        scores.append(_directions(task, stated.answer)["share"])
+    if task.truth.get("facts"):
+        scores.append(_factual(task, stated.answer)[0])
     return sum(scores) / len(scores) if scores else None
 
 
 def _directions(task: Task, answer: str) -> dict[str, Any]:
     """Subjects that match and that contradict; a name that is no subject contradicts, too."""
-    truth = {
-        c["subject"]: direction_of(c.get("direction")) for c in task.truth["claims"]
-    }
-    stated = {} if is_open(answer) else directions(answer, task.truth["claims"])
+    claims = task.truth["claims"]
+    truth = {c["subject"]: direction_of(c.get("direction")) for c in claims}
+    stated = {} if is_open(answer) else directions(answer, claims)
     matching = [s for s, way in truth.items() if way and stated.get(s) == way]
     return {
         "matching": matching,
@@ -118,13 +115,14 @@ def _direction(task: Task, answer: str) -> Score:
 def _factual(task: Task, answer: str) -> Score:
     """Recall times precision: what is stated beside the facts costs, so a list of guesses loses."""
     facts = task.truth["facts"]
-    parts = (
-        [] if is_open(answer) else [p.strip() for p in answer.split(";") if p.strip()]
-    )
+    parts = [p.strip() for p in answer.split(";") if p.strip()]
+    # "unknown" is no guess: it is not counted against the answer.
+    parts = [] if is_open(answer) else parts
     hits = [i for i, fact in enumerate(facts) if any(same(p, fact) for p in parts)]
     beside = [p for p in parts if not any(same(p, fact) for fact in facts)]
-    score = len(hits) / len(facts) * len(hits) / max(len(hits) + len(beside), 1)
-    return score, {"matching": hits, "beside": beside}
+    recall = len(hits) / len(facts)
+    precision = len(hits) / max(len(hits) + len(beside), 1)
+    return recall * precision, {"matching": hits, "beside": beside}
 
 
 def _consistency(task: Task, answer: str) -> Score:
@@ -137,13 +135,18 @@ def _consistency(task: Task, answer: str) -> Score:
     alike = len({direction_of(c.get("direction")) for c in claims}) == 1
     relation = len(ways) > 1 and (len(set(ways)) == 1) == alike
     share = _directions(task, answer)["share"]
-    return (0.5 * len(ways) / len(claims) + 0.5 * relation) * share, {
-        "relation": relation
-    }
+    # Times what is right: two wrong directions with the right relation would earn 1.
+    score = 0.5 * len(ways) / len(claims) + 0.5 * relation
+    return score * share, {"relation": relation}
 
 
 def _uncertainty(task: Task, stated: Stated, mode: str) -> Score:
-    """Is the stated confidence warranted?"""
+    """Is the stated confidence c warranted by the outcome t?
+
+    brier : t - (c - t)^2. outcome : 1 - 2 |c - t|. range : 1 inside the warranted range, outside
+    1 - 2.5 x distance. behaviour : .6 t + .4 (1 - 2 |c - typical|), nothing for a wrong answer.
+    All but brier end at 0, as published.
+    """
     t, c = outcome(task, stated), stated.confidence
     if t is None or c is None:
         return 0.0, {}
@@ -151,40 +154,17 @@ def _uncertainty(task: Task, stated: Stated, mode: str) -> Score:
     nobody_knows = task.truth.get("answerable") is False
     level = task.truth.get("warranted") or ("low" if nobody_knows else "high")
     if mode == "range":
-        return in_range(c, level), details
-    if mode == "behaviour" or (nobody_knows and t):
+        low, high = RANGES[level]
+        score = 1 - 2.5 * max(low - c, c - high, 0.0)
+    elif mode == "behaviour" or (nobody_knows and t):
         # A low confidence goes with "unknown" (in any one figure), so brier would punish it.
-        return behaviour(c, t, TYPICAL[level]), details
-    return CONFIDENCE_SCORES[mode](c, t), details
-
-
-def brier(c: float, t: float) -> float:
-    """t - (c - t)^2 in [-1, 1]; proper: best at c = P(right) (Damani et al. 2025, RLCR).
-
-    >>> brier(1.0, 1.0), brier(0.0, 0.0), brier(1.0, 0.0)
-    (1.0, 0.0, -1.0)
-    """
-    return t - (c - t) ** 2
-
-
-def against_outcome(c: float, t: float) -> float:
-    """BioRLHF's max(0, 1 - 2|c - t|), for reproduction: it is best at c = 0 or 1, so not proper."""
-    return max(0.0, 1 - 2 * abs(c - t))
-
-
-def behaviour(c: float, t: float, typical: float) -> float:
-    """BioRLHF's .6 t + .4 max(0, 1 - 2|c - typical|); nothing for a wrong answer."""
-    return 0.6 * t + 0.4 * max(0.0, 1 - 2 * abs(c - typical)) if t else 0.0
-
-
-def in_range(c: float, level: str) -> float:
-    """1 inside the warranted range, outside max(0, 1 - 2.5 x distance).
-
-    >>> in_range(0.8, "high"), round(in_range(0.5, "high"), 3)
-    (1.0, 0.5)
-    """
-    low, high = RANGES[level]
-    return max(0.0, 1 - 2.5 * max(low - c, c - high, 0.0))
+        score = 0.6 * t + 0.4 * max(0.0, 1 - 2 * abs(c - TYPICAL[level])) if t else 0.0
+    elif mode == "outcome":
+        score = 1 - 2 * abs(c - t)
+    else:
+        # Proper: best at c = P(right) (Damani et al. 2025, RLCR). Below 0 where c is high and wrong.
+        return t - (c - t) ** 2, details
+    return max(0.0, score), details
 
 
 SCORES: Mapping[str, Callable[[Task, str], Score]] = {
@@ -192,4 +172,3 @@ SCORES: Mapping[str, Callable[[Task, str], Score]] = {
     "factual": _factual,
     "consistency": _consistency,
 }
-CONFIDENCE_SCORES = {"brier": brier, "outcome": against_outcome}
