@@ -78,7 +78,7 @@ def _headlines(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
             if name in figures:
                 figure = _figure(folder, figures[name])
             elif "low" in metric:
-                figure = plots.small_forest({name: estimate_of(metric)})
+                figure = plots.small_forest({"interval": estimate_of(metric)})
             # Several seeds say more than the newest run alone.
             several = seeds[(seeds["notebook"] == book) & (seeds["metric"] == name)]
             if len(several) == 1:
@@ -88,7 +88,7 @@ def _headlines(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
                     f"{number(row['worst'])} to {number(row['best'])}",
                 )
                 sentence += f" Mean over {row['seeds']} seeds, which gave {span}."
-                figure = plots.small_forest({name: row["estimate"]})
+                figure = plots.small_forest({"interval": row["estimate"]})
             yield plots.Card(name, value, sentence, figure)
         yield from (r["text"] for r in results if r["kind"] == "sentence")
 
