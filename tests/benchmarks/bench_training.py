@@ -128,9 +128,8 @@ def main() -> None:
         )
     work = {k: r["step"] - r["reward"] for k, r in rows.items()}
     ratio, share = work["bare TRL"] / work["kit"], rows["kit"]["own"] / work["kit"]
-    print(
-        f"bare TRL / kit: {ratio:.2f} (goal {GOAL_RATIO}); the kit's own share of a step: {share:.2%} (goal {GOAL_OVERHEAD:.0%})"
-    )
+    print(f"bare TRL / kit: {ratio:.2f} (goal {GOAL_RATIO})")
+    print(f"the kit's own share of a step: {share:.2%} (goal {GOAL_OVERHEAD:.0%})")
 
 
 if __name__ == "__main__":
