@@ -1,0 +1,66 @@
+"""Draws the picture of the README from shipped data: `python tests/make_picture.py` (needs Chromium).
+
+Left: how far the P(met) of a recorded judge can be trusted. Right: rewards while a small model learns, five runs
+and the control whose rewards were dealt out at random.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+from make_notebooks import DRAW, ROOT, Painter
+
+import kit
+from kit import training
+from kit.data import recorded_judges
+from kit.plots import lines
+
+PICTURE = ROOT / ".github" / "images" / "results.png"
+WIDTH, HEIGHT, SCALE = 480, 400, 1.6  # of one panel
+THRESHOLD = 3.0  # a human score of at least this counts as met
+
+
+def reliability():
+    """Reliability diagram of gpt-4o's P(met), by prompts."""
+    tasks = recorded_judges().taskset()
+    judge = {"replay": "gpt-4o/bare", "threshold": THRESHOLD}
+    table = kit.judge(tasks, judge=judge, progress=False).table(human=tasks, tasks=tasks)
+    met = (table["human"] >= (THRESHOLD - 1) / 4).astype(float)
+    table = table.assign(met=met.where(table["human"].notna())).dropna(subset=["p", "met"])
+    figure = kit.plot(kit.reliability(table, "p", "met", cluster="group"))
+    figure.update_xaxes(title_text="P(met) of the judge (gpt-4o)")
+    figure.update_yaxes(title_text="share that people call met")
+    return figure.update_layout(title={"text": "<b>Can a judge's probability be trusted?</b>"})
+
+
+def learning():
+    """Mean reward by step of the stored runs: mean of the seeds, their range, and the control."""
+    curves = pd.DataFrame(training.stored("instructions").curves)
+    curves = curves.rolling(5, min_periods=1).mean()
+    seeds = curves.drop(columns="control")
+    name = f"GRPO, mean of {seeds.shape[1]} seeds"
+    return lines(
+        {name: seeds.mean(axis=1), "control: shuffled rewards": curves["control"]},
+        title="Does a 135M model learn from a rubric?",
+        x_title="training step",
+        y_title="mean reward",
+        bands={name: (seeds.min(axis=1), seeds.max(axis=1))},
+    ).update_layout(legend={"orientation": "h", "y": -0.2})
+
+
+def main(path: Path = PICTURE) -> None:
+    """Draw both figures side by side."""
+    painter = Painter()
+    panels = [figure.to_plotly_json() for figure in (reliability(), learning())]
+    panels = [kit.records.tables.plain(panel) for panel in panels]
+    images = [painter.page.evaluate(DRAW, [panel, WIDTH, HEIGHT, SCALE]) for panel in panels]
+    tags = "".join(f'<img src="{image}" width="{WIDTH}">' for image in images)
+    painter.page.set_viewport_size({"width": 2 * WIDTH, "height": HEIGHT})
+    painter.page.set_content(f'<body style="margin:0;white-space:nowrap;font-size:0">{tags}</body>')
+    painter.page.screenshot(path=path)
+    painter.close()
+
+
+if __name__ == "__main__":
+    main()
