@@ -614,5 +614,6 @@ def _asking(
     if judge.startswith("{"):
         asking["judge"] = settings.parse(judge, "--judge")
     elif more or model:
-        asking["judge"] = {kind: model or subject, **more}
+        # "small" names no subject, and "" would be taken for one
+        asking["judge"] = {kind: model or subject or None, **more}
     return asking
