@@ -40,14 +40,16 @@ class Policy:
     device: Device
 
     @property
-    def about(self) -> dict[str, str]:
-        """What metrics.json records."""
-        device = {
+    def about(self) -> dict[str, Any]:
+        """What metrics.json records. Results of one seed differ between numbers of threads."""
+        return {
+            "engine": self.engine,
+            "engine_why": self.why,
             "device": self.device.name,
             "dtype": self.device.dtype,
             "dtype_why": self.device.why,
+            "threads": import_torch().get_num_threads(),
         }
-        return {"engine": self.engine, "engine_why": self.why, **device}
 
 
 def policy(settings: Settings) -> Policy:

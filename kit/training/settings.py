@@ -17,6 +17,7 @@ import msgspec
 
 from ..errors import DataError
 from ..system import profiles
+from ..system.device import import_torch
 from ..system.settings import (
     Count,
     NonNegative,
@@ -176,6 +177,7 @@ def sizes(preset: str | None, profile: str | None) -> dict[str, Any]:
 
 def config_class(stage: Stage) -> Any:
     """TRL's config class of a stage."""
+    import_torch()  # before trl imports it, with OpenMP still spinning
     import trl
 
     return {"sft": trl.SFTConfig, "dpo": trl.DPOConfig, "grpo": trl.GRPOConfig}[stage]
