@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .audit import CHANGES, AuditReport, Change, audit
+from .audit import CHANGES, AuditReport, audit
 from .bench import Flips, Reading, Trial, Workbench
 from .labels import Row, split
 
 __all__ = [
-    "CHANGES", "AuditReport", "Change", "Flips", "Reading", "Row", "Trial", "Workbench", "audit",
+    "CHANGES", "AuditReport", "Flips", "Reading", "Row", "Trial", "Workbench", "audit",
     "split", "workbench",
 ]  # fmt: skip
 

@@ -8,16 +8,18 @@ try, the likelier one looks better by luck.
 from __future__ import annotations
 
 import difflib
+import html
 import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
-from msgspec import structs
+import pandas as pd
 
 from ..errors import DataError
 from ..judging import Budget, Ledger, judge, judge_of
@@ -45,40 +47,53 @@ ENOUGH = 0.8  # share of rows that a trial must judge to be chosen
 EFFECTS = ("broken", "mended", "lost", "recovered")
 WORDS = {1.0: "met", 0.0: "unmet"}
 # 30 prompts of dev and 30 of test show a gain of about .3 in agreement; fewer show next to nothing
-ADVICE = 100
+ADVICE = (
+    "label answers to 100 prompts or more (30 show gains above .3 only); "
+    "until then table() compares all rows, with its interval"
+)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A prompt with the judge's settings. parent : the trial that it was made from.
+    """A prompt with the judge's settings.
 
     verdicts : (n,) one for each labelled row, None where it was not judged.
     """
 
     name: str
     prompt: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    parent: str | None = None
-    verdicts: tuple[Verdict | None, ...] = field(default=(), repr=False)
+    settings: Mapping[str, Any]
+    verdicts: tuple[Verdict | None, ...] = ()
 
     @property
     def values(self) -> np.ndarray:
         """(n,) 1 met, 0 unmet, NaN unknown or not judged. A level counts as met from .5 on."""
-        numbers = [None if v is None else v.value for v in self.verdicts]
-        return np.array([np.nan if x is None else float(x >= 0.5) for x in numbers])
+        # pandas reads None as NaN.
+        numbers = pd.Series([v and v.value for v in self.verdicts], dtype=float)
+        return (numbers >= 0.5).astype(float).where(numbers.notna()).to_numpy()
+
+    @property
+    def words(self) -> list[str]:
+        """(n,) met, unmet or unknown."""
+        return [WORDS.get(x, "unknown") for x in self.values]
+
+    @property
+    def reasons(self) -> list[str]:
+        """(n,) what the judge wrote; empty where there is none."""
+        return ["" if v is None else v.reason or "" for v in self.verdicts]
+
+    def _lines(self) -> list[str]:
+        settings = [f"{name} = {value}" for name, value in self.settings.items()]
+        return re.split(r"(?<=[.!?:])\s+|\n+", self.prompt.strip()) + settings
 
     def diff(self, other: Trial) -> list[str]:
         """What this prompt has less ("- ") and more ("+ ") than another one, by sentence.
 
-        >>> Trial("b", "Be strict. Read all.").diff(Trial("a", "Be kind. Read all."))
+        >>> Trial("b", "Be strict. Read all.", {}).diff(Trial("a", "Be kind. Read all.", {}))
         ['- Be kind.', '+ Be strict.']
         """
-        old, new = (
-            re.split(r"(?<=[.!?:])\s+|\n+", t.prompt.strip())
-            + [f"{name} = {value}" for name, value in t.settings.items()]
-            for t in (other, self)
-        )
-        return [line for line in difflib.ndiff(old, new) if line[0] in "+-"]
+        lines = difflib.ndiff(other._lines(), self._lines())
+        return [line for line in lines if line[0] in "+-"]
 
 
 class Flips(list[dict[str, Any]]):
@@ -93,7 +108,7 @@ class Flips(list[dict[str, Any]]):
         return show(self, caption=repr(self))._repr_html_()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Reading:
     """What the sealed test says. optimism : dev less test of the winner; it was chosen for its dev.
 
@@ -141,52 +156,35 @@ class Workbench:
         self.human = np.array([r.human for r in self.rows])
         self.part = split(self.cluster)
         few = [p for p in PARTS if len(set(self.cluster[self.part == p])) < LEAST]
-        self.small = (
-            f"fewer than {LEAST} prompts fall into {', '.join(few)}" if few else ""
-        )
+        self.small = ""
         if few:
             # Too few to choose on one part and to test on another: a comparison is all they carry.
+            self.small = f"fewer than {LEAST} prompts fall into {', '.join(few)}"
             self.part[:] = "dev"
-            self.notes.append(
-                f"{self.small}: all rows are compared, there is no search and no sealed test"
-            )
+            rule = "all rows are compared, there is no search and no sealed test"
+            self.notes.append(f"{self.small}: {rule}")
         self.trials: dict[str, Trial] = {}
         self.doubts: dict[int, str] = {}
 
     # -- trials
-    def try_(
-        self,
-        name: str,
-        prompt: str | None = None,
-        *,
-        parent: str = BASELINE,
-        **settings: Any,
-    ) -> Trial:
+    def try_(self, name: str, prompt: str | None = None, **settings: Any) -> Trial:
         """Judge train and dev with this prompt and keep the result as a trial.
 
-        prompt : default the parent's. settings : options of the judge (how="one", temperature=1),
+        prompt : default the baseline's. settings : options of the judge (how="one", temperature=1),
         or judge= another judge; votes=n; panel=[trials]; escalate=[cheap trial, strong trial];
         reword={criterion: new text}. The same trial again costs nothing.
         """
         # The baseline is in every comparison, so it is judged before anything else.
-        if name != BASELINE and BASELINE not in self.trials:
-            self.try_(BASELINE)
-        origin = None if name == BASELINE else self.trial(parent)
-        prompt = (
-            prompt if prompt is not None else origin.prompt if origin else self.prompt
-        )
-        trial = Trial(
-            name, prompt, settings, origin and origin.name, (None,) * len(self.rows)
-        )
+        if name != BASELINE:
+            self.trial(BASELINE)
+        prompt = self.prompt if prompt is None else prompt
+        trial = Trial(name, prompt, settings, (None,) * len(self.rows))
         old = self.trials.get(name)
-        if old is not None and (old.prompt, old.settings) != (prompt, settings):
-            raise DataError(
-                "there is another trial of this name",
-                where=name,
-                fix="give it a name of its own",
-            )
         if old is None:
             self.trials[name] = self._judged(trial, self.part != "test")
+        elif (old.prompt, old.settings) != (prompt, settings):
+            message = "there is another trial of this name"
+            raise DataError(message, where=name, fix="give it a name of its own")
         return self.trials[name]
 
     def trial(self, name: str) -> Trial:
@@ -198,12 +196,11 @@ class Workbench:
 
     def _judged(self, trial: Trial, pick: np.ndarray) -> Trial:
         places = np.flatnonzero(pick)
-        verdicts = self.ask(
-            self.judge_of(trial), [self.rows[i] for i in places], trial.settings
-        )
-        new = dict(zip(places, verdicts, strict=True))
-        rows = tuple(new.get(i, v) for i, v in enumerate(trial.verdicts))
-        return replace(trial, verdicts=rows)
+        rows, verdicts = [self.rows[i] for i in places], list(trial.verdicts)
+        new = self.ask(self.judge_of(trial), rows, trial.settings)
+        for i, verdict in zip(places, new, strict=True):
+            verdicts[i] = verdict
+        return replace(trial, verdicts=tuple(verdicts))
 
     def judge_of(self, trial: Trial) -> Any:
         """The judge of a trial."""
@@ -221,25 +218,20 @@ class Workbench:
     ) -> list[Verdict]:
         """The verdict on each row. All criteria of an answer go out together, whoever asks."""
         new = settings.get("reword", {})
-        check_names(
-            new, {c.text for r in self.rows for c in r.task.criteria}, where="reword"
-        )
+        texts = {c.text for r in self.rows for c in r.task.criteria}
+        check_names(new, texts, where="reword")
         tasks = {row.task.id: row.task for row in rows}
         for name, task in tasks.items():
-            criteria = tuple(
-                structs.replace(c, text=new.get(c.text, c.text)) for c in task.criteria
-            )
-            tasks[name] = structs.replace(task, criteria=criteria)
+            criteria = [
+                msgspec.structs.replace(c, text=new.get(c.text, c.text))
+                for c in task.criteria
+            ]
+            tasks[name] = msgspec.structs.replace(task, criteria=tuple(criteria))
         # Whole answers, not single rows: the criteria of a call shape each other's verdicts, so the
         # search must find in the ledger what a trial was told, and the other way round.
         answers = {row.response.ids: row.response for row in rows}
-        verdicts = judge(
-            list(tasks.values()),
-            list(answers.values()),
-            judge=judge_,
-            ledger=self.ledger,
-            budget=self.budget,
-        )
+        options = {"judge": judge_, "ledger": self.ledger, "budget": self.budget}
+        verdicts = judge(list(tasks.values()), list(answers.values()), **options)
         by_ids = {v.ids: v for v in verdicts}
         return [by_ids[(*row.response.ids, row.criterion.id)] for row in rows]
 
@@ -258,11 +250,9 @@ class Workbench:
     search, examples = search, examples
 
     # -- what came of them
-    def agreement(self, name: str, part: str = "dev") -> Estimate:
+    def agreement(self, trial: str | Trial, part: str = "dev") -> Estimate:
         """The measure of a trial on a part, with its interval over prompts."""
-        return self._agreement(self.trial(name), part)
-
-    def _agreement(self, trial: Trial, part: str) -> Estimate:
+        trial = self.trial(trial) if isinstance(trial, str) else trial
         pick = self.part == part
         columns = (trial.values[pick], self.labels()[pick])
         return kappa(*columns, cluster=self.cluster[pick])
@@ -279,34 +269,25 @@ class Workbench:
         once. judged : share of dev with a known verdict. $ and tokens : what judging took, also
         where the verdicts came from the ledger.
         """
-        import pandas as pd
-
-        base, dev = self.trial(BASELINE).values, self.part == "dev"
-        others = {n: t for n, t in self.trials.items() if n != BASELINE}
-        gains = together(
-            {n: self._gain(t.values, base, "dev") for n, t in others.items()}
-        )
-        rows = []
+        base, rows = self.trial(BASELINE).values, []
+        others = [t for name, t in self.trials.items() if name != BASELINE]
+        gains = {t.name: self._gain(t.values, base, "dev") for t in others}
+        # Of many looks one succeeds by luck, so the intervals hold for all of them.
+        gains = together(gains)
         for name in self.ranked():
-            t = self.trials[name]
-            cost, tokens = self._paid(t)
-            on = {
-                p: str(self.agreement(name, p))
-                for p in ("dev", "train")
-                if p in self.part
-            }
-            rows.append(
-                {
-                    "trial": name,
-                    **{f"kappa on {p}": text for p, text in on.items()},
-                    "more than the baseline": str(gains.get(name, "")),
-                    "judged": f"{np.mean(~np.isnan(t.values[dev])):.0%}",
-                    "$ per 1000": f"{1000 * cost:.3f}",
-                    "tokens": round(tokens),
-                    "from": t.parent or "",
-                }
-            )
+            cost, tokens = self._paid(self.trials[name])
+            row = {"trial": name, "kappa on dev": str(self.agreement(name))}
+            if not self.small:
+                row["kappa on train"] = str(self.agreement(name, "train"))
+            row["more than the baseline"] = str(gains.get(name, ""))
+            row["judged"] = f"{self._share(name):.0%}"
+            row["$ per 1000"], row["tokens"] = f"{1000 * cost:.3f}", round(tokens)
+            rows.append(row)
         return pd.DataFrame(rows)
+
+    def _share(self, name: str) -> float:
+        """The share of dev on which a trial has a known verdict."""
+        return float(np.mean(~np.isnan(self.trials[name].values[self.part == "dev"])))
 
     def _paid(self, trial: Trial) -> tuple[float, float]:
         """Mean dollars and tokens of a verdict. Verdicts from the ledger come free; it knows."""
@@ -323,61 +304,36 @@ class Workbench:
 
     def choose(self) -> str:
         """The best trial on dev among those that judge at least 80 % of it."""
-        dev = self.part == "dev"
-        able = [
-            n
-            for n, t in self.trials.items()
-            if np.mean(~np.isnan(t.values[dev])) >= ENOUGH
-        ]
-        return next((n for n in self.ranked() if n in able), BASELINE)
-
-    def answers(self, name: str) -> Any:
-        """What a trial says of each row of train and dev, beside people's label; a DataFrame."""
-        import pandas as pd
-
-        t = self.trial(name)
-        rows = [
-            {
-                "row": int(i),
-                "part": self.part[i],
-                "kind": self.rows[i].task.kind or "",
-                "criterion": self.rows[i].criterion.text,
-                "answer": self.rows[i].response.text,
-                "people": WORDS[self.human[i]],
-                "verdict": WORDS.get(t.values[i], "unknown"),
-                "reason": t.verdicts[i].reason or "",  # type: ignore[union-attr]
-            }
-            for i in np.flatnonzero(self.part != "test")
-        ]
-        return pd.DataFrame(rows)
+        able = [n for n in self.ranked() if self._share(n) >= ENOUGH]
+        return next(iter(able), BASELINE)
 
     def flips(self, old: str, new: str) -> Flips:
         """Verdicts on train and dev that changed from one trial to another, with both reasons.
 
         effect : "broken" (right before, wrong now), "mended", "lost" (unknown now), "recovered".
         """
-        before, now = self.answers(old), self.answers(new)
-        # Rows stand in the same order in both, so columns can be set beside each other.
-        both = now.rename(columns={"verdict": "now", "reason": "reason now"})
-        both.insert(6, "before", before["verdict"])
-        both.insert(8, "reason before", before["reason"])
-        effect = np.where(both["now"] == both["people"], "mended", "broken")
-        effect = np.where(both["before"] == "unknown", "recovered", effect)
-        both.insert(0, "effect", np.where(both["now"] == "unknown", "lost", effect))
-        rows = both[both["before"] != both["now"]].to_dict("records")
-        return Flips(sorted(rows, key=lambda f: EFFECTS.index(f["effect"])))
+        before, now = self.trial(old), self.trial(new)
+        texts = [(r.criterion.text, r.response.text, WORDS[r.human]) for r in self.rows]
+        frame = pd.DataFrame(texts, columns=["criterion", "answer", "people"])
+        for column, trial in {"before": before, "now": now}.items():
+            frame[column] = trial.words
+            frame[f"reason {column}"] = trial.reasons
+        frame["effect"], frame["part"], frame["row"] = "broken", self.part, frame.index
+        frame.loc[frame["now"] == frame["people"], "effect"] = "mended"
+        # Unknown is neither right nor wrong, so these are counted apart.
+        frame.loc[frame["before"] == "unknown", "effect"] = "recovered"
+        frame.loc[frame["now"] == "unknown", "effect"] = "lost"
+        changed = frame["now"] != frame["before"]
+        rows = frame[changed & (frame["part"] != "test")].to_dict("records")
+        return Flips(sorted(rows, key=lambda row: EFFECTS.index(row["effect"])))
 
     # -- the sealed test
     def need_parts(self, what: str) -> None:
         """DataError where there are too few prompts for train, dev and test."""
         if self.small:
             n = len(set(self.cluster))
-            raise DataError(
-                f"{self.small}; there are {n} prompts with labels",
-                where=what,
-                fix=f"label answers to {ADVICE} prompts or more (30 show gains above .3 only); "
-                "until then table() compares all rows, with its interval",
-            )
+            message = f"{self.small}; there are {n} prompts with labels"
+            raise DataError(message, where=what, fix=ADVICE)
 
     def test(self, name: str | None = None, *, unseal: bool = False) -> Reading:
         """Judge the sealed test with a trial (default: the chosen one) and the baseline, once.
@@ -391,58 +347,41 @@ class Workbench:
         who = "" if callable(self.judge) else str(self.judge)
         request = fingerprint([ids, who, self._about(new), self._about(old)])
         earlier = readings(self.seals, ids)
-        # Rerunning a notebook is the same question; it is no second look.
-        results = [r["result"] for r in earlier if r["request"] == request]
-        if results:
-            return _reading(results[0])
+        for reading in earlier:
+            # Rerunning a notebook is the same question; it is no second look.
+            if reading["request"] == request:
+                return msgspec.convert(reading["result"], Reading)
         if earlier and not unseal:
+            when = earlier[-1]["at"]
             raise DataError(
-                f"this test was read before, on {earlier[-1]['at']}, for another question",
+                f"this test was read before, on {when}, for another question",
                 where=str(self.seals),
                 fix="report the first reading, label new rows, or pass unseal=True and say so",
             )
         new, old = (self._judged(t, self.part == "test") for t in (new, old))
-        dev, test = self._agreement(new, "dev"), self._agreement(new, "test")
-        gain = self._gain(new.values, old.values, "test")
-        # Who is silent where it would be wrong gains nothing: unknown as disagreement, too
-        guesses = (
-            np.where(np.isnan(t.values), 1 - self.human, t.values) for t in (new, old)
-        )
-        gain = min(
-            gain,
-            self._gain(*guesses, "test"),
-            key=lambda e: np.nan_to_num(e.low, nan=-9),
-        )
+        dev, test = self.agreement(new, "dev"), self.agreement(new, "test")
+        # Who is silent where it would be wrong gains nothing: unknown as disagreement, too.
+        answers = [t.values for t in (new, old)]
+        guesses = [np.where(np.isnan(x), 1 - self.human, x) for x in answers]
+        gains = [self._gain(*x, "test") for x in (answers, guesses)]
+        gain = min(gains, key=lambda e: np.nan_to_num(e.low, nan=-9))
         sentence = claim(gain, new=new.name, old="the baseline")
         if new.name == BASELINE:
             sentence = "The baseline was the best on dev: there is nothing to claim."
-        luck = number(dev.value - test.value)
-        sentence += (
-            f" (Optimism, dev less test: {luck}, from {number(dev.value)} on dev.)"
-        )
-        n = len(earlier) + 1
+        optimism, n = dev.value - test.value, len(earlier) + 1
+        luck = f"{number(optimism)}, from {number(dev.value)} on dev"
+        sentence += f" (Optimism, dev less test: {luck}.)"
         if n > 1:
             sentence += f" The test was read {n} times: this is no sealed result."
-        reading = Reading(
-            winner=new.name,
-            dev=dev,
-            test=test,
-            gain=gain,
-            optimism=dev.value - test.value,
-            readings=n,
-            sentence=sentence,
-        )
+        reading = Reading(new.name, dev, test, gain, optimism, n, sentence)
         keep_reading(self.seals, request, ids, asdict(reading))
         return reading
 
     def _about(self, t: Trial) -> list[Any]:
         """What makes a trial another one: its prompt, its settings, and the trials that it uses."""
-        members = [*t.settings.get("panel", ()), *t.settings.get("escalate", ())]
-        return [
-            t.prompt,
-            plain(t.settings),
-            [self._about(self.trial(n)) for n in members],
-        ]
+        names = [*t.settings.get("panel", ()), *t.settings.get("escalate", ())]
+        members = [self._about(self.trial(name)) for name in names]
+        return [t.prompt, plain(t.settings), members]
 
     def attack(
         self, *names: str, answers: int = 20, changes: Sequence[str] | None = None
@@ -454,21 +393,17 @@ class Workbench:
         """
         part = "dev" if self.small else "train"
         places = np.flatnonzero((self.part == part) & (self.human == 0))
-        few = {self.rows[i].response.ids: self.rows[i] for i in places}
-        rows = list(few.values())[:answers]
+        rows = {self.rows[i].response.ids: self.rows[i] for i in places}
+        rows = list(rows.values())[:answers]
         tasks = {r.task.id: r.task for r in rows}.values()
+        texts = [r.response for r in rows]
         kinds = [n for n, c in CHANGES.items() if c.kind in ("attack", "step")]
-        options = {
-            "changes": changes or kinds,
-            "ledger": self.ledger,
-            "progress": False,
-        }
-        reports = Results()
-        for name in names:
-            judge_ = self.judge_of(self.trial(name))
-            texts = [r.response for r in rows]
-            reports[name] = audit(judge_, tasks, texts, budget=self.budget, **options)
-        return reports
+        options = {"ledger": self.ledger, "budget": self.budget, "progress": False}
+        options["changes"] = changes or kinds
+        judges = {name: self.judge_of(self.trial(name)) for name in names}
+        return Results(
+            {n: audit(j, tasks, texts, **options) for n, j in judges.items()}
+        )
 
     # -- to keep and to look at
     def export(self, path: str | Path, name: str | None = None) -> Path:
@@ -479,9 +414,8 @@ class Workbench:
         """
         trial = self.trial(name or self.choose())
         if {"panel", "escalate"} & trial.settings.keys():
-            raise DataError(
-                "this trial has several prompts", where=trial.name, fix="export each"
-            )
+            message = "this trial has several prompts"
+            raise DataError(message, where=trial.name, fix="export each")
         return paths.write(path, trial.prompt.strip() + "\n")
 
     def plot(self, **options: Any) -> Any:
@@ -491,18 +425,14 @@ class Workbench:
 
     def views(self) -> dict[str, Callable[[], Html]]:
         """What `kit.plots.explore` offers: the trials, and what each of them changed."""
-        views = {"trials": lambda: Html(self._repr_html_())}
-        for name, t in self.trials.items():
-            if t.parent:
-                views[f"{t.parent} to {name}"] = lambda t=t: Html(self._change(t))
-        return views
+        names = [name for name in self.trials if name != BASELINE]
+        views = {f"{BASELINE} to {n}": lambda n=n: self._change(n) for n in names}
+        return {"trials": lambda: Html(self._repr_html_()), **views}
 
-    def _change(self, t: Trial) -> str:
-        import html
-
-        lines = html.escape("\n".join(t.diff(self.trials[t.parent or BASELINE])))
-        flips = self.flips(t.parent or BASELINE, t.name)._repr_html_()
-        return f"<pre style='white-space:pre-wrap'>{lines}</pre>{flips}"
+    def _change(self, name: str) -> Html:
+        lines = html.escape("\n".join(self.trials[name].diff(self.trials[BASELINE])))
+        flips = self.flips(BASELINE, name)._repr_html_()
+        return Html(f"<pre style='white-space:pre-wrap'>{lines}</pre>{flips}")
 
     def _repr_html_(self) -> str:
         return show(self.table())._repr_html_() if self.trials else f"<p>{self!r}</p>"
@@ -511,8 +441,3 @@ class Workbench:
         count = {p: int((self.part == p).sum()) for p in PARTS}
         notes = "".join(f"; {note}" for note in self.notes)
         return f"Workbench: {len(self.rows)} labels, {count}, {len(self.trials)} trials{notes}"
-
-
-def _reading(result: Mapping[str, Any]) -> Reading:
-    made = {k: Estimate(**v) if isinstance(v, dict) else v for k, v in result.items()}
-    return Reading(**made)

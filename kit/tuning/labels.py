@@ -63,9 +63,8 @@ def rows_of(labels: Any) -> tuple[list[Row], list[str]]:
     frame = labels_of(labels)
     ties = int(frame["human"].isna().sum())
     ids = frame[["task", "response", "criterion"]].itertuples(index=False, name=None)
-    human = {
-        k: float(v >= 0.5) for k, v in zip(ids, frame["human"], strict=True) if v == v
-    }
+    pairs = zip(ids, frame["human"], strict=True)
+    human = {k: float(v >= 0.5) for k, v in pairs if v == v}
     out, first = [], {}
     for r in labels.responses:
         task = labels.by_id[r.task_id]

@@ -20,6 +20,7 @@ from .labels import Row
 COMPONENT = "instructions"
 TEMPLATE = Path(__file__).with_name("rewrite.txt")
 WORDS = {1.0: "met", 0.0: "not met"}
+BATCH = 6  # mistakes that one rewrite sees; the recorded search used as many
 CUT = 3000  # characters of a task or an answer that the rewriter sees
 
 
@@ -34,13 +35,10 @@ class Adapter:
     def __init__(self, bench: Any, rows: list[Row]):
         n = {label: sum(r.human == label for r in rows) for label in WORDS}
         if not min(n.values()):
-            raise DataError(
-                "all labels of train are alike", where="search", fix="label more"
-            )
-        self.bench, self.weight = (
-            bench,
-            {label: max(n.values()) / k for label, k in n.items()},
-        )
+            message = "all labels of train are alike"
+            raise DataError(message, where="search", fix="label more")
+        self.bench, most = bench, max(n.values())
+        self.weight = {label: most / k for label, k in n.items()}
 
     def evaluate(
         self, batch: list[Row], candidate: dict[str, str], capture_traces: bool = False
@@ -68,14 +66,13 @@ def _agrees(row: Row, v: Verdict) -> bool:
 
 
 def _lesson(row: Row, v: Verdict) -> dict[str, Any]:
-    texts = {"Task": row.task.prompt[:CUT], "Answer": row.response.text[:CUT]}
+    inputs = {"Task": row.task.prompt[:CUT], "Answer": row.response.text[:CUT]}
+    inputs["Criterion"] = row.criterion.text
     verdict = "unknown" if v.value is None else WORDS[float(v.value >= 0.5)]
+    output = {"Verdict": verdict, "Reason": (v.reason or "")[:CUT]}
     side = "Right" if _agrees(row, v) else "Wrong"
-    return {
-        "Inputs": {**texts, "Criterion": row.criterion.text},
-        "Generated Outputs": {"Verdict": verdict, "Reason": (v.reason or "")[:CUT]},
-        "Feedback": f"{side}: people say {WORDS[row.human]}.",
-    }
+    feedback = f"{side}: people say {WORDS[row.human]}."
+    return {"Inputs": inputs, "Generated Outputs": output, "Feedback": feedback}
 
 
 def search(
@@ -83,8 +80,6 @@ def search(
     *,
     rows: int = 300,
     reflect: Any = None,
-    minibatch: int = 6,
-    seed: int = 0,
     dry: bool = False,
 ) -> Any:
     """Let GEPA rewrite the baseline's prompt. Returns the names of the trials that came of it.
@@ -99,15 +94,15 @@ def search(
     except ImportError:
         raise MissingError("the search needs gepa", fix="pip install gepa") from None
     bench.need_parts("search")
-    places = np.flatnonzero((bench.part == "train") & ~np.isnan(bench.labels()))
-    train = [bench.rows[i] for i in places]
+    train = _train(bench)
     # GEPA follows its candidates on half of the prompts; the other half feeds the rewriter
     prompts = sorted({r.cluster for r in train})
-    order = np.random.default_rng(seed).permutation(len(prompts))
+    order = np.random.default_rng(0).permutation(len(prompts))
     front = {prompts[i] for i in order[: round(len(prompts) / 2)]}
     feed = [r for r in train if r.cluster not in front]
     track = [r for r in train if r.cluster in front]
-    once = 2 * min(minibatch, len(feed)) + len(track)  # rows that one round may judge
+    batch = min(BATCH, len(feed))
+    once = 2 * batch + len(track)  # rows that one round may judge
     if rows < len(track) + once:
         least = len(track) + once
         raise DataError(
@@ -115,11 +110,10 @@ def search(
         )
     if dry:
         return _forecast(bench, train, rows, (rows - len(track)) // once)
-    writer = (
-        reflect
-        if callable(reflect)
-        else judge_of(reflect or with_prompt(bench.judge, bench.prompt))
-    )
+    writer = reflect
+    if not callable(reflect):
+        # Without another one, the judge's own model rewrites its prompt.
+        writer = judge_of(reflect or with_prompt(bench.judge, bench.prompt))
     adapter, failures = Adapter(bench, train), []
 
     def rewrite(prompt: Any) -> str:
@@ -141,7 +135,7 @@ def search(
         adapter=adapter,
         reflection_lm=rewrite,
         reflection_prompt_template=TEMPLATE.read_text("utf-8"),
-        reflection_minibatch_size=min(minibatch, len(feed)),
+        reflection_minibatch_size=batch,
         # A round that may pass the cap is not begun: its rows would be paid and not used.
         stop_callbacks=lambda state: (
             bool(failures) or state.total_num_evals > rows - once
@@ -149,7 +143,7 @@ def search(
         # Of a minibatch without a mistake there is nothing to learn.
         perfect_score=min(adapter.weight.values()),
         logger=SimpleNamespace(log=lambda message: None),
-        seed=seed,
+        seed=0,
         raise_on_exception=True,
     )
     if failures:
@@ -164,32 +158,35 @@ def search(
     return [names[text] for text in texts]
 
 
+def _train(bench: Any) -> list[Row]:
+    """The rows of train whose labels nobody doubts."""
+    usable = (bench.part == "train") & ~np.isnan(bench.labels())
+    return [bench.rows[i] for i in np.flatnonzero(usable)]
+
+
 def _forecast(bench: Any, train: list[Row], rows: int, trials: int) -> Forecast:
     """Judging train once, as often as the rows and the new trials amount to."""
-    answers = {r.response.ids: r for r in train}.values()
-    judge = judge_of(with_prompt(bench.judge, bench.prompt))
-    once = estimate(
-        {r.task.id: r.task for r in answers}.values(),
-        [r.response for r in answers],
-        judge=judge,
-    )
+    answers = {r.response.ids: r.response for r in train}.values()
+    tasks = {r.task.id: r.task for r in train}.values()
+    once = estimate(tasks, answers, judge=with_prompt(bench.judge, bench.prompt))
     n = rows + trials * int((bench.part != "test").sum())
+    # Round up: a forecast may be too high, never too low.
     return sum([once] * -(-n // len(train)), Forecast())
 
 
-def examples(bench: Any, k: int = 4, *, seed: int = 0) -> str:
+def examples(bench: Any, k: int = 4) -> str:
     """The prompt with k labelled examples of train, met and unmet by turns: `try_("shown", ...)`."""
     bench.need_parts("examples")
-    places = np.flatnonzero((bench.part == "train") & ~np.isnan(bench.labels()))
-    rows = [bench.rows[i] for i in np.random.default_rng(seed).permutation(places)]
+    train = _train(bench)
+    rows = [train[i] for i in np.random.default_rng(0).permutation(len(train))]
     sides = [[r for r in rows if r.human == label] for label in WORDS]
     # By turns, or the judge would learn that most verdicts are alike.
     picks = [r for pair in zip(*sides, strict=False) for r in pair][:k]
-    lines = [
-        f"Criterion: {r.criterion.text}\nAnswer: {r.response.text[:400]}\nVerdict: "
-        + ("met" if r.human else "unmet")
-        for r in picks
-    ]
+    lines = []
+    for r in picks:
+        verdict = "met" if r.human else "unmet"
+        texts = f"Criterion: {r.criterion.text}\nAnswer: {r.response.text[:400]}"
+        lines.append(f"{texts}\nVerdict: {verdict}")
     return "\n\n".join([bench.prompt, "Examples of verdicts on other tasks:", *lines])
 
 

@@ -98,13 +98,13 @@ def test_settings_are_trials():
     b.try_("cascade", escalate=["baseline", "strict"], low=0.0, high=1.0)
     b.try_("reworded", reword={"Is right.": "Is correct."})
     assert b.trials["reworded"].diff(b.trials["baseline"])[0].startswith("+ reword")
-    assert b.trials["cascade"].parent == "baseline"
+    assert b.trials["cascade"].prompt == b.prompt
 
 
 REFUSED = [
     (lambda b: b.try_("baseline", "another"), "another trial of this name"),
     (lambda b: b.try_("x", reword={"Is right": "y"}), "did you mean 'Is right.'"),
-    (lambda b: b.try_("x", parent="none"), "none"),
+    (lambda b: b.try_("x", panel=["none"]), "none"),
     (lambda b: b.doubt(int((b.part == "test").argmax()), "ann", "typo"), "sealed test"),
     (lambda b: b.export("x.txt", "panel"), "several prompts"),
     (lambda b: b.search(rows=3, reflect=str), "too few for a round"),
