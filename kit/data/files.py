@@ -31,9 +31,7 @@ def rows_of(source: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(source, str) and source.startswith("hf://"):
         source = _from_hub(source)
     if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        for place, row in _read(path):
-            yield f"{path.name}, {place}", row
+        yield from _read(Path(source))
         return
     is_frame = hasattr(source, "iloc")
     # An empty cell of a table is NaN or None. In a dict NaN is a mistake, and stays.
@@ -45,22 +43,16 @@ def rows_of(source: Any) -> Iterator[tuple[str, Any]]:
 def _read(path: Path) -> Iterator[tuple[str, Any]]:
     if not path.is_file():
         raise MissingError("there is no such file", where=str(path))
-    readers = {
-        ".jsonl": _lines,
-        ".ndjson": _lines,
-        ".json": _array,
-        ".csv": _csv,
-        ".tsv": _csv,
-        ".parquet": _parquet,
-    }
     ending = Path(path.name.lower().removesuffix(".gz")).suffix
-    if ending not in readers:
+    if ending not in READERS:
         raise DataError(
             f"files of the kind {path.suffix!r} are not read",
             where=str(path),
-            fix=f"write one of {', '.join(readers)}",
+            fix=f"write one of {', '.join(READERS)}",
         )
-    return readers[ending](path)
+    what = "line" if READERS[ending] is _lines else "row"
+    for n, row in READERS[ending](path):
+        yield f"{path.name}, {what} {n}", row
 
 
 def _text(path: Path) -> str:
@@ -108,13 +100,15 @@ def _constant(name: str) -> Any:
     )
 
 
-def _lines(path: Path) -> Iterator[tuple[str, Any]]:
-    for n, line in enumerate(_text(path).split("\n"), 1):
-        if line.strip():
-            yield f"line {n}", partial(parse, line)
+Numbered = Iterator[tuple[int, Any]]
 
 
-def _array(path: Path) -> Iterator[tuple[str, Any]]:
+def _lines(path: Path) -> Numbered:
+    lines = enumerate(_text(path).split("\n"), 1)
+    return ((n, partial(parse, line)) for n, line in lines if line.strip())
+
+
+def _array(path: Path) -> Numbered:
     rows = parse(_text(path), f"{path.name},")
     # A published RLVR sample is one row without brackets around it.
     rows = [rows] if isinstance(rows, dict) else rows
@@ -122,11 +116,10 @@ def _array(path: Path) -> Iterator[tuple[str, Any]]:
         raise DataError(
             "the file holds no rows", where=path.name, fix="write [{...}, {...}]"
         )
-    for n, row in enumerate(rows, 1):
-        yield f"row {n}", row
+    return enumerate(rows, 1)
 
 
-def _csv(path: Path) -> Iterator[tuple[str, Any]]:
+def _csv(path: Path) -> Numbered:
     # The default of 128 KiB is less than one long answer.
     csv.field_size_limit(1 << 30)
     mark = "\t" if ".tsv" in path.suffixes else ","
@@ -138,8 +131,7 @@ def _csv(path: Path) -> Iterator[tuple[str, Any]]:
         names = reader.fieldnames or []
         if len(set(names)) < len(names):
             raise DataError("two columns have the same name", where=path.name)
-        for n, row in enumerate(reader, 2):
-            yield f"row {n}", partial(_cells, row)
+        yield from enumerate((partial(_cells, row) for row in reader), 2)
     except csv.Error as e:
         raise DataError(
             f"the table is broken: {e}", where=f"{path.name}, line {reader.line_num}"
@@ -165,7 +157,7 @@ def _cell(name: str, text: str) -> Any:
         ) from None
 
 
-def _parquet(path: Path) -> Iterator[tuple[str, Any]]:
+def _parquet(path: Path) -> Numbered:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -173,8 +165,17 @@ def _parquet(path: Path) -> Iterator[tuple[str, Any]]:
         rows = pq.read_table(path).to_pylist()
     except (OSError, pa.ArrowInvalid) as e:
         raise DataError(f"the file is broken or cut: {e}", where=path.name) from None
-    for n, row in enumerate(rows, 1):
-        yield f"row {n}", partial(_plain, row, True)
+    return enumerate((partial(_plain, row, True) for row in rows), 1)
+
+
+READERS = {
+    ".jsonl": _lines,
+    ".ndjson": _lines,
+    ".json": _array,
+    ".csv": _csv,
+    ".tsv": _csv,
+    ".parquet": _parquet,
+}
 
 
 def _plain(row: Any, has_gaps: bool) -> Any:

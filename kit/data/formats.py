@@ -31,7 +31,6 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +51,6 @@ from .rows import (
     label,
     missing,
     question,
-    verdict_of,
 )
 
 RUBRIC = re.compile(r"rubric - (\d+)\. (\w+)")
@@ -90,8 +88,19 @@ def rlvr(row: Row) -> None:
         if not is_blank(value):
             part[match[2]] = value
     items, ratings = [], []
+    last = max((n for n, part in parts.items() if part), default=0)
     for n, part in sorted(parts.items()):
-        if part and "criterion" not in part:
+        if not part and n < last:
+            about = {"task_id": row.get("task_id"), "criterion_id": f"c{n}"}
+            row.note(
+                "empty-criterion",
+                f"the criterion c{n} has no text",
+                severity="warning",
+                **about,
+            )
+        elif not part:
+            row.note("placeholder", "a rubric field after the last criterion is blank")
+        elif "criterion" not in part:
             raise missing((f"rubric - {n}. criterion",), part)
         # The labels stand among the fields of the criterion; they are no part of it.
         names = [name for name in part if name.startswith("rating")]
@@ -106,7 +115,7 @@ def rlvr(row: Row) -> None:
     for name, criterion_id, rating in ratings:
         if name not in made:
             raise missing((f"response{name}",), row)
-        label(row, made[name], criterion_id, rating)
+        label(row, (*made[name].ids, criterion_id), rating)
 
 
 def rubric(row: Row) -> None:
@@ -190,9 +199,10 @@ def verifier(row: Row) -> None:
     finish(row, [], {**fields, "truth": truth, "kind": kind, "group": group})
 
 
-@cache
-def _instructions() -> dict[str, Any]:
-    return json.loads(Path(__file__).with_name("ifeval.json").read_text("utf-8"))
+# Instruction id -> the text of its criterion, and its check.
+INSTRUCTIONS: dict[str, Any] = json.loads(
+    Path(__file__).with_name("ifeval.json").read_text("utf-8")
+)
 
 
 def ifeval(row: Row) -> None:
@@ -205,18 +215,15 @@ def ifeval(row: Row) -> None:
         )
     if "key" in row:
         row["task_id"] = row.pop("key")
-    made = []
-    for n, (name, values) in enumerate(zip(names, arguments, strict=True), 1):
-        made.append(_instruction(row, f"i{n}", name, values or {}))
+    pairs = enumerate(zip(names, arguments, strict=True), 1)
+    made = [_instruction(f"i{n}", name, k or {}) for n, (name, k) in pairs]
     finish(row, made, question(row))
 
 
-def _instruction(
-    row: Row, criterion_id: str, name: Any, values: dict[str, Any]
-) -> Criterion:
+def _instruction(criterion_id: str, name: Any, values: dict[str, Any]) -> Criterion:
     values = {k: v for k, v in values.items() if v is not None}
     meta = {"instruction": name, "kwargs": dict(values)}
-    entry = _instructions().get(name)
+    entry = INSTRUCTIONS.get(name)
     if entry is None:
         # A new instruction is no fault of the file: a judge decides it.
         about = ", ".join(f"{k}: {v}" for k, v in values.items())
@@ -270,8 +277,8 @@ def table(row: Row) -> None:
     if text is not None:
         name = row.id("response_id") or "r-" + fingerprint([task.id, text])[:12]
         response = answer(row, name, text, source=row.take("source"))
-        rater, value = row.take("rater"), row.take("label")
-        label(row, response, made.id, {rater: value} if rater else value, **row)
+        by_rater = {row.take("rater"): row.take("label")}
+        label(row, (*response.ids, made.id), by_rater, **row)
 
 
 def answers(row: Row) -> None:
@@ -283,14 +290,17 @@ def answers(row: Row) -> None:
         or "r-" + fingerprint([task_id, text])[:12]
     )
     labels = row.json("labels")
-    fields = {k: row.take(k) for k in ("source", "confidence")}
-    fields["confidence"] = row.take("stated_confidence", default=fields["confidence"])
-    fields["truncated"] = row.take("truncated", default=False)
+    fields = {
+        "source": row.take("source"),
+        "confidence": row.take("stated_confidence", "confidence"),
+        "truncated": row.take("truncated", default=False),
+    }
     response = answer(row, name, text, task_id=task_id, meta=dict(row), **fields)
     for criterion_id, value in labels.items():
-        label(row, response, criterion_id, value)
+        label(row, (*response.ids, criterion_id), value)
 
 
+IDS = ("task_id", "response_id", "criterion_id")
 # Texts that a page for raters repeats; the other files have them.
 FOR_RATERS = "prompt response criterion group kind source weight title"
 
@@ -301,22 +311,14 @@ def labels(row: Row) -> None:
     for key, value in row.items():
         if isinstance(value, str) and FORMULA.match(value):
             row[key] = value[1:]
-    ids = tuple(
-        row.id(name, is_needed=True)
-        for name in ("task_id", "response_id", "criterion_id")
-    )
+    ids = tuple(row.id(name, is_needed=True) for name in IDS)
     value, rater = row.take("label"), row.take("rater")
     points, levels = row.take("points"), row.json("levels", kind=list)
     scale = {"scale": "points", "points": points} if points else {"levels": levels}
     for key in FOR_RATERS.split():
         row.take(key)
-    if is_blank(value):
-        return
-    judge = f"human:{rater}" if rater else "human"
     one = criterion({"text": "-", **scale}, "-") if points or levels else None
-    verdict = verdict_of(ids, value, one, judge=judge)
-    verdict.meta.update(row)
-    row.records.append(verdict)
+    label(row, ids, {rater: value}, one, **row)
 
 
 def pair(row: Row) -> None:
@@ -371,15 +373,14 @@ def sft(row: Row) -> None:
 
 def qa(row: Row) -> None:
     """A question with its answer."""
-    finish(
-        row,
-        [],
-        question(row, "question")
-        | {
-            "truth": {"answer": row.need("expected_answer", "answer")},
-            "kind": row.take("category", "type", "kind"),
-        },
-    )
+    for wanted, name in (("expected_answer", "answer"), ("category", "type")):
+        if wanted not in row and name in row:
+            what = f"an evaluator that reads {wanted!r} finds nothing: the field is {name!r}"
+            row.note("field-mismatch", what, severity="warning", field=name)
+    fields = question(row, "question")
+    fields["truth"] = {"answer": row.need("expected_answer", "answer")}
+    fields["kind"] = row.take("category", "type", "kind")
+    finish(row, [], fields)
 
 
 def prompts(row: Row) -> None:
@@ -387,39 +388,31 @@ def prompts(row: Row) -> None:
     finish(row, [], question(row))
 
 
+Fits = Callable[[Mapping[str, Any]], bool]
+
+
 def _is_open(r: Mapping[str, Any]) -> bool:
     older = any(isinstance(r.get(name), list) for name in ("Answer Critical", "rubric"))
     return older or {"messages", "ground_truth"} <= r.keys()
 
 
-def _is_labels(r: Mapping[str, Any]) -> bool:
-    has_ids = {"task_id", "response_id", "criterion_id"} <= r.keys()
-    return has_ids and ("inclusion" in r or ("label" in r and "criterion" not in r))
-
-
 def _is_demonstration(r: Mapping[str, Any]) -> bool:
-    turns = r.get("messages")
-    last = turns[-1] if turns else None
-    if isinstance(last, dict) and last.get("role") == "assistant":
-        return True
-    return not r.keys().isdisjoint(("completion", "output", "text"))
+    last = (r.get("messages") or [None])[-1]
+    is_chat = isinstance(last, dict) and last.get("role") == "assistant"
+    return is_chat or not r.keys().isdisjoint(("completion", "output", "text"))
 
 
-def _is_qa(r: Mapping[str, Any]) -> bool:
-    return "question" in r and not r.keys().isdisjoint(("answer", "expected_answer"))
+def _has(*names: str, beside: tuple[str, ...] = ()) -> Fits:
+    """One of these fields is there, and all those beside it."""
+    return lambda r: not r.keys().isdisjoint(names) and r.keys() >= set(beside)
 
 
-def _has(*names: str) -> Callable[[Mapping[str, Any]], bool]:
-    return lambda r: not r.keys().isdisjoint(names)
-
-
-Fits = Callable[[Mapping[str, Any]], bool]
 # To add a form: write its reader above, put it here (the first form that fits the first row is taken), and into the
 # table at the top of this file.
 FORMATS: dict[str, tuple[Fits, Callable[[Row], None]]] = {
     "kit": (_has("record"), kit),
-    "labels": (_is_labels, labels),
-    "table": (_has("criterion"), table),
+    "table": (lambda r: "criterion" in r and "inclusion" not in r, table),
+    "labels": (_has("label", "inclusion", beside=IDS), labels),
     "rlvr": (lambda r: any(k.startswith("rubric - ") for k in r), rlvr),
     "ifeval": (_has("instruction_id_list"), ifeval),
     "verifier": (_has("verifiers", "applicable_verifiers"), verifier),
@@ -428,7 +421,7 @@ FORMATS: dict[str, tuple[Fits, Callable[[Row], None]]] = {
     "rubric": (_has(*LISTS), rubric),
     "dpo": (_has("chosen", "rejected"), pair),
     "answers": (lambda r: "response" in r and r.keys().isdisjoint(QUESTION), answers),
-    "qa": (_is_qa, qa),
+    "qa": (_has("answer", "expected_answer", beside=("question",)), qa),
     "sft": (_is_demonstration, sft),
     "prompts": (_has(*QUESTION), prompts),
 }

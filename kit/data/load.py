@@ -21,28 +21,9 @@ from ..system import paths
 from ..system.settings import nearest
 from .files import rows_of
 from .formats import FORMATS, format_of
-from .rows import ID, Row
+from .rows import ID, Finding, Row
 
 MOST = 20  # faults in one message
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One fault, or one fact worth knowing, of a rubric set.
-
-    code : the rule. severity : "error", "warning" or "info". where : file and row. field : the field's name.
-    rows : the number of rows that it concerns. text : the text in question. suggestion : what to do.
-    """
-
-    code: str
-    severity: str
-    message: str
-    where: str = ""
-    rows: int = 1
-    field: str | None = None
-    task_id: str | None = None
-    criterion_id: str | None = None
-    text: str | None = None
-    suggestion: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -225,9 +206,9 @@ class _Reader:
         self.format, self.is_auto, self.fields = format, format == "auto", fields
         self.renames: set[str] = set()
         self.first: set[str] = set()  # the fields of the row that says the form
-        self.rows = self.twins = 0
+        self.rows = 0
         self.errors: list[DataError] = []
-        self.unread: Counter[str] = Counter()
+        self.notes: Counter[Finding] = Counter()
         self.tasks: dict[str, Task] = {}
         self.records: dict[tuple[str, ...], Response | Verdict] = {}
 
@@ -237,14 +218,16 @@ class _Reader:
         try:
             data = data() if callable(data) else data
             if not isinstance(data, dict):
-                kind = type(data).__name__
-                raise DataError(f"the row is a {kind}, not an object with fields")
+                raise DataError(
+                    f"the row is a {type(data).__name__}, not an object with fields"
+                )
             data = self._rename(data) if self.fields else data
             self._check_form(data)
             row = Row(data, where)
             FORMATS[self.format][1](row)
-            self._count_unread(row)
+            self._note_unread(row)
             self._add(row)
+            self.notes.update(row.notes)
         except DataError as e:
             self.errors.append(
                 DataError(
@@ -271,8 +254,9 @@ class _Reader:
         self.renames |= data.keys() & self.fields.keys()
         out = {self.fields.get(key, key): inner(value) for key, value in data.items()}
         if len(out) < len(data):
-            names = ", ".join(data)
-            raise DataError(f"after renaming, a field is there twice: {names}")
+            raise DataError(
+                f"after renaming, a field is there twice: {', '.join(data)}"
+            )
         return out
 
     def _check_form(self, data: Mapping[str, Any]) -> None:
@@ -287,38 +271,50 @@ class _Reader:
                 fix=f"this row lacks {', '.join(sorted(self.first - names.keys()))[:200]}",
             )
 
-    def _count_unread(self, row: Row) -> None:
-        """Count the fields that nothing read. An id among them is an error: a join would fail later."""
-        if ids := [k for k in row if ID.fullmatch(k)]:
-            wanted = "task_id" if row.task and self.format != "table" else "response_id"
-            raise DataError(
-                f"nothing reads the id field {ids[0]!r}",
-                fix=f"rename it: load(..., fields={{{ids[0]!r}: {wanted!r}}}), or to 'note'",
-            )
-        self.unread.update(row.keys())
+    def _note_unread(self, row: Row) -> None:
+        """Note the fields that nothing read. An id among them is an error: a join would fail later."""
+        task = row.task
+        for name, value in row.items():
+            if ID.fullmatch(name):
+                wanted = "task_id" if task and self.format != "table" else "response_id"
+                raise DataError(
+                    f"nothing reads the id field {name!r}",
+                    fix=f"rename it: load(..., fields={{{name!r}: {wanted!r}}}), or to 'note'",
+                )
+            row.note("unread-field", f"nothing reads the field {name!r}", field=name)
+            # Texts in a list may be criteria under another name (InFoBench's are).
+            is_list = isinstance(value, list) and task and not task.criteria
+            if is_list and {type(x) for x in value} == {str}:
+                row.note(
+                    "unread-list",
+                    f"there is no criterion, and nothing reads the texts in {name!r}",
+                    severity="warning",
+                    field=name,
+                    suggestion=f"load(..., fields={{{name!r}: 'rubrics'}})",
+                )
 
     def _add(self, row: Row) -> None:
         """Take in the records of a row: all of them, or none with a DataError."""
-        task = row.task
+        task, records = row.task, row.records
         old = self.tasks.get(task.id) if task else None
-        new_id: dict[str, str] = {}
-        if task is not None:
-            self._validate(task)
-        if old is not None and self.format == "table":
+        for c in task.criteria if task else ():
+            # A slip in a check's arguments must not surface in the middle of a training.
+            if c.check:
+                checks.validate(c, None if self.format == "table" else task)
+        if old and task and self.format == "table":
             task = _joined(old, task)
-        elif old is not None and old != task:
+        elif old and old != task:
             raise DataError(
                 f"two different tasks have the id {old.id!r}",
                 fix="give each an id of its own",
             )
-        elif old is not None:
+        elif old:
             # An equal row of training data counts again, under an id of its own.
-            self.twins += 1
-            new_id = {"task_id": f"{old.id}#{self.twins + 1}"}
-            task = msgspec.structs.replace(old, id=new_id["task_id"])
+            task = msgspec.structs.replace(old, id=f"{old.id}#{self.rows}")
+            records = [msgspec.structs.replace(r, task_id=task.id) for r in records]
+            row.note("equal-rows", "the row is equal to an earlier one; both are kept")
         new: dict[tuple[str, ...], Response | Verdict] = {}
-        for record in row.records:
-            record = msgspec.structs.replace(record, **new_id) if new_id else record
+        for record in records:
             key = (*record.ids, getattr(record, "judge", ""))
             if new.setdefault(key, self.records.get(key, record)) != record:
                 kind = "labels" if isinstance(record, Verdict) else "answers"
@@ -328,12 +324,6 @@ class _Reader:
                 )
         self.records |= new
         self.tasks |= {task.id: task} if task else {}
-
-    def _validate(self, task: Task) -> None:
-        # A slip in a check's arguments must not surface in the middle of a training.
-        for c in task.criteria:
-            if c.check:
-                checks.validate(c, None if self.format == "table" else task)
 
     def result(self, on_error: str) -> TaskSet:
         """The rubric set; DataError with what was collected."""
@@ -350,7 +340,7 @@ class _Reader:
             tasks=list(self.tasks.values()),
             responses=[r for r in self.records.values() if isinstance(r, Response)],
             verdicts=[v for v in self.records.values() if isinstance(v, Verdict)],
-            findings=list(self._notes()),
+            findings=list(self._findings()),
             format=self.format,
             path=self.path,
         )
@@ -359,24 +349,20 @@ class _Reader:
             made.check(self.name)
         return made
 
-    def _notes(self) -> Iterator[Finding]:
+    def _findings(self) -> Iterator[Finding]:
         """What a user should know of the rows, although they could be read."""
-        for name, n in self.unread.most_common():
-            what = f"nothing reads the field {name!r} ({n} of {self.rows} rows); it is in meta"
-            yield self._note("unread-field", what, n, field=name)
-        if self.twins:
-            what = f"{self.twins} of {self.rows} rows are equal to an earlier row; all are kept"
-            yield self._note("equal-rows", what, self.twins)
+        for note, n in self.notes.most_common():
+            what = f"{note.message}: {n} in {self.rows} rows"
+            yield msgspec.structs.replace(note, message=what, where=self.name, rows=n)
         if self.errors:
             n, first = len(self.errors), self.errors[0]
-            what = f"{n} of {self.rows} rows are left out; first: {first.where}: {first.what}"
-            yield self._note("skipped-rows", what, n, severity="warning")
-
-    def _note(
-        self, code: str, message: str, rows: int, severity: str = "info", **more: Any
-    ) -> Finding:
-        about = {"where": self.name, "rows": rows, **more}
-        return Finding(code=code, severity=severity, message=message, **about)
+            yield Finding(
+                code="skipped-rows",
+                severity="warning",
+                message=f"{n} of {self.rows} rows are left out; first: {first.where}: {first.what}",
+                where=self.name,
+                rows=n,
+            )
 
 
 def _joined(old: Task, part: Task) -> Task:
@@ -398,12 +384,9 @@ def _joined(old: Task, part: Task) -> Task:
 
 def _together(errors: list[DataError]) -> DataError:
     """One error out of many, each with its place."""
-    first = errors[0]
-    count = f" (first of {len(errors)} faults)" if len(errors) > 1 else ""
-    more = ""
-    for what, places in group((e.what, e.where) for e in errors[1:MOST]).items():
-        count_alike = f" and {len(places) - 1} more" if len(places) > 1 else ""
-        more += f"\n  and {places[0]}{count_alike}: {what}"
+    first, *rest = errors[:MOST]
+    count = f" (first of {len(errors)} faults)" if rest else ""
+    more = "".join(f"\n  and {e.where}: {e.what}" for e in rest)
     return DataError(first.what + count, where=first.where, fix=first.fix + more)
 
 

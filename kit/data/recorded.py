@@ -20,6 +20,8 @@ from ..system.settings import nearest
 from .downloads import recordings
 from .load import TaskSet
 
+# The system message is a part of the key of every reply, so it may not change.
+SYSTEM = Path(__file__).with_name("recorded_system.txt").read_text("utf-8")
 # Judge -> the model's full name, a part of the key of every reply.
 MODELS = {
     "gpt-4o": "gpt-4o-2024-11-20",
@@ -28,6 +30,9 @@ MODELS = {
     "claude-haiku": "claude-haiku-4-5-20251001",
     "llama-8b": "meta-llama/llama-3.1-8b-instruct",
 }
+
+QUERY = """SELECT response_json, ifnull(input_tokens, 0), ifnull(output_tokens, 0), ifnull(cost_usd, 0.0)
+    FROM responses WHERE key = ?"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +60,6 @@ class RecordedJudges:
         return {row["item_id"]: row for row in [json.loads(line) for line in lines]}
 
     @cached_property
-    def system(self) -> str:
-        """The system message. It is a part of the key of every reply, so it may not change."""
-        return Path(__file__).with_name("recorded_system.txt").read_text("utf-8")
-
-    @cached_property
     def database(self) -> sqlite3.Connection:
         """The recorded replies, read-only and without a journal: the cache may be on a read-only disk."""
         path = self.folder / "responses.db"
@@ -83,7 +83,7 @@ class RecordedJudges:
         request = {
             "provider": "anthropic" if is_claude else "openai-compat",
             "model": MODELS[name],
-            "system": self.system,
+            "system": SYSTEM,
             "prompt": prompt,
             "temperature": 0.0,
             "max_tokens": 8,
@@ -91,10 +91,8 @@ class RecordedJudges:
             "repeat_idx": 0,
         }
         text = json.dumps(request, sort_keys=True, ensure_ascii=False)
-        query = "SELECT response_json, input_tokens, output_tokens, cost_usd FROM responses WHERE key = ?"
-        row = self.database.execute(
-            query, (hashlib.sha256(text.encode()).hexdigest(),)
-        ).fetchone()
+        key = hashlib.sha256(text.encode()).hexdigest()
+        row = self.database.execute(QUERY, (key,)).fetchone()
         return None if row is None else _reply(*row)
 
     def taskset(self) -> TaskSet:
@@ -121,9 +119,7 @@ def _task(name: str, item: Mapping[str, Any]) -> Task:
         line for line in str(item["rubric"]).splitlines() if line.startswith("Score ")
     )
     # FLASK's items have no rubric of levels.
-    scale: dict[str, Any] = {}
-    if len(levels) > 1:
-        scale = {"scale": "ordinal", "levels": levels}
+    scale: Any = {"scale": "ordinal", "levels": levels} if len(levels) > 1 else {}
     criterion = Criterion(
         id="c1",
         text=item["natural_unit_test"],
@@ -146,22 +142,16 @@ def _labels(name: str, item: Mapping[str, Any]) -> Iterator[Verdict]:
     # BiGGen-Bench has one rater, FLASK three.
     scores = scores if isinstance(scores, list) else [scores]
     for k, score in enumerate(scores, 1):
-        is_level = 1 <= score <= 5
-        level = {"status": "level", "value": (score - 1) / 4}
-        about = {"judge": f"human:r{k}", "meta": {"score": score}}
-        about |= level if is_level else {"status": "unknown", "failure": "abstain"}
+        about: Any = {"status": "unknown", "failure": "abstain"}
+        if 1 <= score <= 5:
+            about = {"status": "level", "value": (score - 1) / 4}
+        about |= {"judge": f"human:r{k}", "meta": {"score": score}}
         yield Verdict(task_id=name, response_id="r", criterion_id="c1", **about)
 
 
-def _reply(
-    body: str, tokens_in: int | None, tokens_out: int | None, cost: float | None
-) -> Reply:
+def _reply(body: str, *numbers: float) -> Reply:
     raw = json.loads(body)
-    usage = {
-        "tokens_in": tokens_in or 0,
-        "tokens_out": tokens_out or 0,
-        "cost": cost or 0.0,
-    }
+    usage: Any = dict(zip(("tokens_in", "tokens_out", "cost"), numbers, strict=True))
     if "content" in raw:  # Anthropic's form
         text = "".join(
             b.get("text", "") for b in raw["content"] if b.get("type") == "text"

@@ -78,7 +78,7 @@ def read_label(
 
 
 def verdict_of(
-    ids: tuple[str, str, str],
+    ids: tuple[str, ...],
     label: Any,
     criterion: Criterion | None = None,
     *,
@@ -110,6 +110,25 @@ def verdict_of(
     )
 
 
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One fault, or one fact worth knowing, of a rubric set.
+
+    code : the rule. severity : "error", "warning" or "info". where : file and row. field : the field's name.
+    rows : how often it is there. text : the text in question. suggestion : what to do.
+    """
+
+    code: str
+    severity: str
+    message: str
+    where: str = ""
+    rows: int = 1
+    field: str | None = None
+    task_id: str | None = None
+    criterion_id: str | None = None
+    text: str | None = None
+    suggestion: str | None = None
+
+
 class Row(dict[str, Any]):
     """The fields of a row that nothing has read yet, and the records made of it. A null field counts as absent."""
 
@@ -119,13 +138,19 @@ class Row(dict[str, Any]):
         self.extra: dict[str, Any] = {}  # for meta, but not among the unread fields
         self.task: Task | None = None
         self.records: list[Response | Verdict] = []
+        self.notes: list[Finding] = []
+
+    def note(
+        self, code: str, message: str, *, severity: str = "info", **more: Any
+    ) -> None:
+        """Add a finding. `load` counts equal ones of all rows as one."""
+        self.notes.append(
+            Finding(code=code, message=message, severity=severity, **more)
+        )
 
     def take(self, *names: str, default: Any = None) -> Any:
         """The value of the first of these fields that is there, else the default."""
-        for name in names:
-            if name in self:
-                return self.pop(name)
-        return default
+        return next((self.pop(name) for name in names if name in self), default)
 
     def need(self, *names: str) -> Any:
         """The same; DataError names the field, and the nearest one of the row, where none is there."""
@@ -190,7 +215,7 @@ def criterion(item: Any, name: str, sign: float = 1.0) -> Criterion:
         )
     item = {"text": item} if isinstance(item, str) else item
     fields = {"id": name, "weight": 1.0, **_named(item)}
-    text = fields["text"]
+    text = fields.get("text")
     if not isinstance(text, str) or not text.strip():
         raise DataError(f"the text of the criterion is {text!r}", fix="write a text")
     # Ids are texts, so that 7 in one file joins "7" in another.
@@ -211,6 +236,8 @@ def criterion(item: Any, name: str, sign: float = 1.0) -> Criterion:
 
 def _named(item: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a criterion under our names. One that nothing reads could change a score: an error."""
+    if not any(FIELD_OF.get(key) == "text" for key in item):
+        raise missing(TEXTS, item)
     fields: dict[str, Any] = {}
     for key, value in item.items():
         # HealthBench's points are weights; ours are the top of a scale.
@@ -225,8 +252,6 @@ def _named(item: Mapping[str, Any]) -> dict[str, Any]:
                 **(value if target == "meta" else {key: value}),
             }
         elif target is None or target in fields:
-            if not any(FIELD_OF.get(k) == "text" for k in item):
-                raise missing(TEXTS, item)
             matches = difflib.get_close_matches(key, FIELD_OF, n=1)
             near = matches[0] if matches else "note"
             raise DataError(
@@ -236,8 +261,6 @@ def _named(item: Mapping[str, Any]) -> dict[str, Any]:
             )
         else:
             fields[target] = value
-    if "text" not in fields:
-        raise missing(TEXTS, item)
     return fields
 
 
@@ -270,12 +293,10 @@ def chat(turns: Any) -> tuple[dict[str, Any], str | None]:
                 f"turn {n} of the chat is not a role and a content, both texts",
                 fix='write {"role": "user", "content": "..."}; nothing reads other fields of a turn',
             )
-    fields: dict[str, Any] = {}
-    if talk and talk[0]["role"] == "system":
-        fields["system"] = talk.pop(0)["content"]
-    answer = None
-    if talk and talk[-1]["role"] == "assistant":
-        answer = talk.pop()["content"]
+    has_system = talk and talk[0]["role"] == "system"
+    fields: dict[str, Any] = {"system": talk.pop(0)["content"]} if has_system else {}
+    has_answer = talk and talk[-1]["role"] == "assistant"
+    answer = talk.pop()["content"] if has_answer else None
     if not talk or talk[-1]["role"] != "user":
         raise DataError(
             "the chat ends neither with the user nor with an answer to the user"
@@ -305,10 +326,9 @@ def question(row: Row, *names: str) -> dict[str, Any]:
 def finish(row: Row, made: Iterable[Criterion], fields: dict[str, Any]) -> None:
     """Make the task of a row, with the fields that all forms share; what is left becomes meta."""
     name = row.id("task_id") or row.id("id") or row.id("prompt_id")
-    for key in ("group", "split", "system", "kind", "category"):
-        target = "kind" if key == "category" else key
-        if fields.get(target) is None:
-            fields[target] = row.take(key)
+    for key in ("group", "split", "system"):
+        fields[key] = fields.get(key) or row.take(key)
+    fields["kind"] = fields.get("kind") or row.take("kind", "category")
     for key, kind in (("truth", dict), ("sources", dict), ("history", list)):
         fields[key] = fields.get(key) or row.json(key, kind=kind)
     fields["tags"] = row.json("tags", "example_tags", kind=list)
@@ -324,29 +344,34 @@ def finish(row: Row, made: Iterable[Criterion], fields: dict[str, Any]) -> None:
 
 def answer(row: Row, name: str, text: Any, **more: Any) -> Response:
     """Add an answer to the records of a row. more : fields of a Response; task_id where the row has no task."""
-    owner = {"task_id": row.task.id} if row.task else {}
-    fields = {"id": name, "text": text, "source": name, **owner, **more}
+    fields = {"id": name, "text": text, "source": name, **more}
+    fields |= {"task_id": row.task.id} if row.task else {}
     response = from_json(fields, Response, where=f"answer {name!r}")
     row.records.append(response)
     return response
 
 
 def label(
-    row: Row, response: Response, criterion_id: str, value: Any, **meta: Any
+    row: Row,
+    ids: tuple[str, ...],
+    value: Any,
+    criterion: Criterion | None = None,
+    **meta: Any,
 ) -> None:
-    """Add the verdicts of a label to the records: one, or one for each rater. A blank label is none."""
-    by_id = {c.id: c for c in row.task.criteria} if row.task else {}
-    if row.task and criterion_id not in by_id:
-        what = (
-            f"there is a label on {criterion_id!r}, which is no criterion of its task"
-        )
-        raise DataError(what)
-    by_rater = {"human": value}
-    if isinstance(value, dict):
-        by_rater = {f"human:{rater}": x for rater, x in value.items()}
-    ids = (*response.ids, criterion_id)
-    for judge, one in by_rater.items():
+    """Add the verdicts of a label to the records: one, or one for each rater. A blank label is none.
+
+    value : a label, or rater (None where there is none) -> label. criterion : the task's own where it is absent.
+    """
+    if row.task:
+        criterion = next((c for c in row.task.criteria if c.id == ids[2]), None)
+        if criterion is None:
+            raise DataError(
+                f"there is a label on {ids[2]!r}, which is no criterion of its task"
+            )
+    by_rater = value if isinstance(value, dict) else {None: value}
+    for rater, one in by_rater.items():
         if not is_blank(one):
-            verdict = verdict_of(ids, one, by_id.get(criterion_id), judge=judge)
+            judge = f"human:{rater}" if rater else "human"
+            verdict = verdict_of(ids, one, criterion, judge=judge)
             verdict.meta.update(meta)
             row.records.append(verdict)

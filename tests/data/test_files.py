@@ -69,7 +69,7 @@ def test_rlvr_files_hold_bare_tabs(tmp_path):
     assert (s[0].prompt, s[0].criteria[0].text) == ("a\tb", "x\ty")
 
 
-def test_blank_criteria_are_none():
+def test_blank_criteria_are_none_and_are_counted():
     rows = [
         {
             "task_id": n,
@@ -80,7 +80,11 @@ def test_blank_criteria_are_none():
     ]
     s = load(rows)
     assert [[c.id for c in t.criteria] for t in s] == [["c1", "c3"]] * 2
-    assert not s.findings
+    assert [(f.code, f.task_id, f.criterion_id, f.rows) for f in s.findings] == [
+        ("placeholder", None, None, 4),
+        ("empty-criterion", "a", "c2", 1),
+        ("empty-criterion", "b", "c2", 1),
+    ]
 
 
 CRITERIA = (

@@ -143,7 +143,7 @@ def test_what_is_not_there_is_missing(tmp_path):
 
 def test_up_to_twenty_faults_are_in_one_error():
     text = message([{**GOOD, "id": n, "rubrics": [n]} for n in range(50)])
-    assert "first of 20 faults" in text and "row 2, rubrics 1 and 18 more" in text
+    assert "first of 20 faults" in text and text.count("\n  and row") == 19
 
 
 def test_skip_leaves_rows_out_and_counts_them():
@@ -163,6 +163,21 @@ def test_fields_are_renamed_once_for_rows_and_criteria():
     assert (s[0].id, s[0].prompt, s[0].criteria[0].text) == ("t", "p", "x")
     assert "which no row has" in message([GOOD], fields={"desc": "text"})
     assert "twice" in message([{**GOOD, "ask": "q"}], fields={"ask": "prompt"})
+
+
+def test_unread_lists_of_texts_are_a_warning_where_no_criterion_was_found():
+    s = load([{"prompt": "p", "decomposed_questions": ["Is it a title?"], "labels": [1]}])
+    warnings = [f for f in s.findings if f.severity == "warning"]
+    assert [(f.code, f.field) for f in warnings] == [("unread-list", "decomposed_questions")]
+    assert not [f for f in load([{**GOOD, "other": ["x"]}]).findings if f.severity == "warning"]
+
+
+def test_a_field_that_an_evaluator_does_not_read_is_a_warning():
+    row = {"question": "q", "answer": "a", "type": "direct"}
+    s = load([row, {**row, "question": "r"}])
+    warnings = [(f.code, f.field, f.rows) for f in s.findings if f.severity == "warning"]
+    assert warnings == [("field-mismatch", "answer", 2), ("field-mismatch", "type", 2)]
+    assert not load([{"question": "q", "expected_answer": "a", "category": "c"}]).findings
 
 
 def test_equal_rows_are_kept_and_different_tasks_of_one_id_are_refused():

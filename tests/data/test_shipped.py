@@ -55,6 +55,12 @@ def test_shipped_answers_join_their_tasks(tasks, answers):
     assert len(both.verdicts) == len(tasks.verdicts) + len(answers.verdicts)
 
 
+def test_the_shipped_rubrics_have_one_empty_criterion():
+    (finding,) = load(paths.data("rubrics.json")).findings
+    place = (finding.code, finding.task_id, finding.criterion_id)
+    assert place == ("empty-criterion", "fault-07", "c2")
+
+
 def test_the_shipped_rubrics_have_their_weights():
     criteria = [c for t in load(paths.data("rubrics.json")) for c in t.criteria]
     assert sum(c.weight < 0 for c in criteria) == 210 and sum(c.required for c in criteria) == 83
@@ -66,7 +72,7 @@ def test_the_shipped_rubrics_have_their_weights():
     [
         ("kmp_sft_final.json", "sft", 363, 363, ["equal-rows"]),
         ("kmp_dpo_preferences.json", "dpo", 61, 122, []),
-        ("kmp_test_set.json", "qa", 8, 0, []),
+        ("kmp_test_set.json", "qa", 8, 0, ["field-mismatch"] * 2),
     ],
 )
 def test_biorlhf_files(name, form, tasks, answers, codes):
@@ -85,7 +91,8 @@ def test_infobench_needs_five_lines():
 
     path = REAL / "infobench/gpt4_outputs_gpt4_judge.jsonl"
     findings = load(path, fields={"instruction": "prompt"}).findings
-    assert "decomposed_questions" in {f.field for f in findings}
+    lists = {f.field for f in findings if f.code == "unread-list"}
+    assert "decomposed_questions" in lists
     frame = pd.read_json(path, lines=True)
     frame["prompt"] = frame["instruction"] + "\n\n" + frame["input"]
     frame = frame.rename(columns={"decomposed_questions": "rubrics", "output": "response"})
