@@ -51,6 +51,7 @@ class Forecast:
     def remedy(self) -> str:
         """What to do where most groups teach nothing, else an empty text."""
         share = self.groups["mixed"] / max(sum(self.groups.values()), 1)
+        # what most of the useless groups have in common
         worst = max(REMEDIES, key=lambda k: self.groups[k])
         return REMEDIES[worst] if share < 0.5 else ""
 
@@ -96,20 +97,22 @@ def look_ahead(
     """
     size = settings.group_size
     count = min(max(ANSWERS // size, 1), len(tasks))
+    # spread over the set: files are often sorted by kind
     some = [tasks[i * len(tasks) // count] for i in range(count)]
     start, cost = time.perf_counter(), reward.cost
     answers = sample(some, "forecast", size, settings.temperature)
     grades = reward.grade(answers)
     seconds, cost = time.perf_counter() - start, reward.cost - cost
     look = Evaluation(name="forecast", responses=tuple(answers), grades=tuple(grades))
-    passed = look.strict(some)
-    hits = per_cluster([0.0 if x is None else x for x in passed], look.clusters) > 0
+    right = look.strict(some)
+    # an unknown answer is no success here: the forecast must not promise
+    hits = per_cluster([0.0 if x is None else x for x in right], look.clusters) > 0
     batches = math.ceil(settings.steps / (settings.iterations * settings.substeps))
     total = batches * settings.rows
     return Forecast(
         size=size,
         reward=look.mean(),
-        pass_1=look.mean(passed),
+        pass_1=look.mean(right),
         pass_k=mean([float(x) for x in hits]),
         groups=health((r.task_id, g) for r, g in zip(answers, grades, strict=True)),
         answers=total,

@@ -89,6 +89,9 @@ def job_of(
 
     values, beside, name = config_of(source)
     tasks = None if values else source
+    # a data file brings the answers that SFT and DPO learn from, so it is loaded whole
+    if isinstance(tasks, str | Path):
+        tasks = read_tasks(str(tasks), None, f"file {name}")
     changes = dict(changes)
     profile = profiles.resolve(changes.pop("profile", None)).name
     where = f"config {name}"
@@ -101,7 +104,8 @@ def job_of(
         {**values.get("profiles", {}).get(profile, {})}, names, where=where
     )
     changes = translate(changes, names, where="changes")
-    values = merged(values, over, changes)
+    # what the caller writes wins over the profile's sizes, and those over the config's
+    values = join(values, over, changes)
     keys = make(Keys, {k: values.pop(k) for k in KEYS if k in values}, where=where)
     rows = keys.stages or ({"rows": keys.rows},)
     if keys.rows is not None and keys.stages:
@@ -110,28 +114,32 @@ def job_of(
             where=where,
             fix="stages: [{rows: ...}]",
         )
+    # a training of one stage is a chain of one, without folders of its own
     stages = tuple(
         stage_of(row, values, {**over, **changes}, profile, f"{where}, stage {n}")
         for n, row in enumerate(rows, 1)
     )
+    # the table of a chain begins with a row of this name
     if len({s.name for s in stages} | {"start"}) < len(stages) + 1:
         raise DataError(
             "two stages have one name", where=where, fix="name: a name for each"
         )
     if tasks is None and keys.tasks:
         tasks = read_tasks(keys.tasks, beside, where)
-    every = prepared(tasks_of(tasks) if tasks is not None else [], keys, where)
+    every = with_prompts(tasks_of(tasks) if tasks is not None else [], keys, where)
     other = (
         heldout
         if heldout is not None
         else keys.heldout and read_tasks(keys.heldout, beside, where)
     )
-    train, held = split(every, keys, where, None if other is None else tasks_of(other))
+    train, heldout_tasks = split(
+        every, keys, where, None if other is None else tasks_of(other)
+    )
     folder = Path(out or keys.out or name).expanduser()
     return Job(
         stages=tuple(with_file(s, beside, where) for s in stages),
         tasks=tuple(train),
-        heldout=tuple(held),
+        heldout=tuple(heldout_tasks),
         responses=tuple(getattr(tasks, "responses", ())),
         judge=keys.judge if judge is None else judge,
         reward=keys.reward if reward is None else reward,
@@ -141,10 +149,11 @@ def job_of(
     )
 
 
-def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
+def join(*layers: Mapping[str, Any]) -> dict[str, Any]:
     """Later layers win; `options` are joined."""
     out: dict[str, Any] = {}
     for layer in layers:
+        # a single option must not drop the preset's schedule
         options = {**out.get("options", {}), **layer.get("options", {})}
         out = {**out, **layer, **({"options": options} if options else {})}
     return out
@@ -156,6 +165,7 @@ def config_of(source: Any) -> tuple[dict[str, Any], Path | None, str]:
         return dict(source), None, "training"
     if not isinstance(source, str | Path):
         return {}, None, "training"
+    # a shipped name wins over a file of that name here; write ./NAME for the file
     path = CONFIGS / f"{source}.yaml"
     path = path if path.is_file() else Path(source).expanduser()
     if path.suffix in (".yaml", ".yml"):
@@ -175,15 +185,14 @@ def config_of(source: Any) -> tuple[dict[str, Any], Path | None, str]:
 
 
 def stage_of(
-    row: Mapping[str, Any], shared: Any, over: Any, profile: str, where: str
+    row: Mapping[str, Any], base: Any, over: Any, profile: str, where: str
 ) -> Stage:
-    """A stage from its row in `stages`, the shared settings, and what replaces both."""
+    """A stage from its row in `stages`, the base settings, and what replaces both."""
     names = ["name", "aside", "rows", "preset", *NAMES]
     row = translate(row, names, where=where)
+    # what a stage is does not change with the machine
     over = {k: v for k, v in over.items() if k in (*NAMES, "preset") and k != "stage"}
-    values = merged(
-        shared, {k: v for k, v in row.items() if k in (*NAMES, "preset")}, over
-    )
+    values = join(base, {k: v for k, v in row.items() if k in (*NAMES, "preset")}, over)
     settings = build(values, profile=profile, where=where)
     rows = row.get("rows")
     if isinstance(rows, Mapping):
@@ -222,12 +231,13 @@ def read_tasks(name: str, beside: Path | None, where: str) -> Any:
     return read(name if name.startswith("hf://") else find(name, beside, where))
 
 
-def prepared(tasks: Sequence[Task], keys: Keys, where: str) -> list[Task]:
+def with_prompts(tasks: Sequence[Task], keys: Keys, where: str) -> list[Task]:
     """The tasks of the wanted kinds, with what the config asks of all."""
     from ..checks import Form
 
     if keys.kinds is not None:
         tasks = [t for t in tasks if t.kind in keys.kinds]
+        # a misspelt kind would silently train on less
         if lost := set(keys.kinds) - {t.kind for t in tasks}:
             raise DataError(
                 f"no task is of the kind {', '.join(sorted(lost))}",
@@ -254,52 +264,59 @@ def split(
     other : held-out tasks of their own. A task whose prompt is held out under another id is left out, too.
     """
     train = [t for t in tasks if not t.held_out]
-    held = [t for t in tasks if t.held_out]
+    heldout_tasks = [t for t in tasks if t.held_out]
     if other is not None:
+        # asked before the run: nothing in the result would show it
         if both := {t.id for t in train} & {t.id for t in other}:
             raise DataError(
                 f"{len(both)} held-out tasks are also trained on",
                 where=f"{where}, task {min(both)!r}",
                 fix="hold out other tasks: a gain on trained prompts shows nothing",
             )
-        held = prepared(other, keys, where) if keys.ask or keys.system else list(other)
+        heldout_tasks = (
+            with_prompts(other, keys, where) if keys.ask or keys.system else list(other)
+        )
     elif (
         keys.holdout is not None
         or keys.holdout_by is not None
         or keys.train_ratio is not None
     ):
-        ids = chosen(train, keys, where)
-        held += [t for t in train if t.id in ids]
-    prompts = {t.conversation for t in held}
-    ids = {t.id for t in held}
+        ids = ids_to_hold_out(train, keys, where)
+        heldout_tasks += [t for t in train if t.id in ids]
+    # the same prompt under another id would be trained on and measured on
+    prompts = {t.conversation for t in heldout_tasks}
+    ids = {t.id for t in heldout_tasks}
     rest = [t for t in train if t.id not in ids and t.conversation not in prompts]
     twins = len(train) - len(rest) - sum(t.id in ids for t in train)
     if twins:
         logger.warning(
             "%s: %d tasks are left out, since their prompt is held out", where, twins
         )
-    return rest, held
+    return rest, heldout_tasks
 
 
-def chosen(tasks: Sequence[Task], keys: Keys, where: str) -> set[str]:
+def ids_to_hold_out(tasks: Sequence[Task], keys: Keys, where: str) -> set[str]:
     """Ids that the config holds out: named groups, a share of the groups, or a share of the prompts."""
     share = 1 - (0.9 if keys.train_ratio is None else keys.train_ratio)
     if keys.holdout_by is None and keys.holdout is None:
+        # tasks with one prompt stay on one side
         parts = group((t.conversation, t.id) for t in tasks)
     else:
         by = keys.holdout_by or "group"
         parts = group((value_of(t, by, where), t.id) for t in tasks)
     if keys.holdout is not None:
-        named = [keys.holdout] if isinstance(keys.holdout, str) else keys.holdout
+        groups = [keys.holdout] if isinstance(keys.holdout, str) else keys.holdout
+        # files write Eye and eye
         of = {str(k).casefold(): ids for k, ids in parts.items()}
-        if lost := [n for n in named if n.casefold() not in of]:
+        if lost := [n for n in groups if n.casefold() not in of]:
             raise DataError(
                 f"there is no group {lost[0]!r}",
                 where=f"{where}, key holdout",
                 fix=f"one of {sorted(of)[:20]}",
             )
-        return {i for n in named for i in of[n.casefold()]}
+        return {i for n in groups for i in of[n.casefold()]}
     out: set[str] = set()
+    # sorted first: the order of a file must not change what a seed holds out
     for part in random.Random(keys.data_seed).sample(
         sorted(parts, key=str), len(parts)
     ):

@@ -56,6 +56,7 @@ def sample(
     out: list[Response] = []
     training = model.training
     model.eval()
+    # the numbers of the training itself are left as they were
     with torch.no_grad(), torch.random.fork_rng():
         torch.manual_seed(seed)
         for at in bar(range(0, len(todo), BATCH), desc=f"answers, {name}"):
@@ -87,6 +88,7 @@ class Watch:
         self.logps: list[Any] = []
 
     def __call__(self, ids: Any, logits: Any) -> Any:
+        # the token that was drawn is known one call later
         if self.last is not None:
             self.logps.append(self.last.gather(-1, ids[:, -1:])[:, 0])
         self.last = logits.float().log_softmax(-1)
@@ -161,6 +163,7 @@ class Evaluation:
         out = []
         for r, g in zip(self.responses, self.grades, strict=True):
             task = by_id[r.task_id]
+            # a form that is missing is a fault of the answer, not of its confidence
             value = passes(task, r, g)
             out.append(
                 formless
@@ -210,6 +213,7 @@ def passes(task: Task, response: Response, grade: Grade) -> float | None:
 
     What the answer says of its confidence plays no part.
     """
+    # nobody judged it, and it cannot be right
     if grade.meta.get("form_missing"):
         return 0.0
     if not task.criteria:
@@ -224,6 +228,7 @@ def passes(task: Task, response: Response, grade: Grade) -> float | None:
         for c in task.criteria
         if c.id not in parents
     ]
+    # one failure settles it, whatever the unknown ones are
     if False in values:
         return 0.0
     return None if None in values else 1.0
@@ -240,6 +245,7 @@ def gain(
 
     DataError where the two answered other prompts: leaving out what is bad would be a gain.
     """
+    # leaving out what is bad would look like a gain
     counts = [
         {k: len(v) for k, v in group((c, c) for c in e.clusters).items()}
         for e in (before, after)
@@ -250,6 +256,7 @@ def gain(
             where=f"{before.name}, {after.name}",
             fix="answer the same prompts as often",
         )
+    # a prompt counts once, however many answers it has
     old, new = values or (before.rewards, after.rewards)
     a, b = per_cluster(old, before.clusters), per_cluster(new, after.clusters)
     out = difference(b.loc[a.index], a)
@@ -282,6 +289,7 @@ def by_kind(before: Evaluation, after: Evaluation, tasks: Sequence[Task]) -> Any
     for kind in ("all", *dict.fromkeys(k for k in kinds.values() if k != "all")):
         some = [t for t in tasks if kind in ("all", kinds[t.id])]
         old, new = (only(e, some) for e in (before, after))
+        # a kind may fall while the mean rises
         values = (old.strict(some), new.strict(some))
         rows.append(
             {
@@ -321,6 +329,7 @@ def calibration(e: Evaluation, tasks: Sequence[Task]) -> dict[str, Estimate]:
             for v, y, c in zip(values, right, e.clusters, strict=True)
             if v is not None and y is not None
         ]
+        # an error of fewer answers would be noise
         if len(rows) >= 10:
             conf, correct, cluster = zip(*rows, strict=True)
             out[name] = ece(list(conf), list(correct), cluster=list(cluster))

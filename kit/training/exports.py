@@ -16,6 +16,7 @@ def save_adapter(model: Any, tokenizer: Any, folder: Path) -> None:
     """Write an adapter whole or not at all: a kill leaves no half of it."""
     part = folder.with_name(f".{folder.name}")
     shutil.rmtree(part, ignore_errors=True)
+    # with beta > 0 unsloth's model has a second adapter, the reference
     model.save_pretrained(str(part), selected_adapters=["default"])
     tokenizer.save_pretrained(str(part))
     shutil.rmtree(folder, ignore_errors=True)
@@ -30,6 +31,7 @@ def merge(
     The sum is made and stored in float32. first : an adapter that was merged before this one was trained.
     """
     source, out = resolve(model), Path(out)
+    # a sum in bfloat16 would round the adapter away
     whole = base(source, choose("float32"))
     for folder in (first, adapter):
         whole = with_adapter(whole, folder).merge_and_unload() if folder else whole
@@ -55,6 +57,7 @@ def export(
     run = Path(run)
     record, adapter = _record(run), run / "adapter"
     place = Path(out) if out is not None else run / "export" / to
+    # an export of another run must not be mixed in
     if place.exists():
         raise DataError(
             "there is something already", where=str(place), fix="write another out"
@@ -87,6 +90,7 @@ def push_to_hub(
     """Upload a finished run to the hub as OWNER/NAME, with its card; the token comes from HF_TOKEN."""
     from huggingface_hub import HfApi
 
+    # what was exported before is what is uploaded
     folder = Path(run) / "export" / to
     folder = folder if folder.exists() else export(run, to)
     api = HfApi()
@@ -116,6 +120,7 @@ def card(run: str | Path) -> str:
     run = Path(run)
     settings = _record(run)["settings"]
     metrics = json.loads((run / "metrics.json").read_text("utf-8"))
+    # a card must not claim what was not measured
     sentence = metrics.get(
         "sentence", "No held-out evaluation was made: nothing is claimed about quality."
     )

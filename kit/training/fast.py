@@ -37,20 +37,22 @@ class Copy:
     def __init__(self, model: Any):
         import copy
 
+        # memory is cheap at these sizes, and merging back and forth would add rounding
         self.model = copy.deepcopy(model).eval()
         self.model.requires_grad_(False)
 
-    def refresh(self, trained: Any) -> None:
+    def refresh(self, model: Any) -> None:
         """Take over the adapter of the model that is trained."""
         from peft.tuners.lora import LoraLayer
 
-        for name, module in trained.get_base_model().named_modules():
+        for name, module in model.get_base_model().named_modules():
             if isinstance(module, LoraLayer):
-                merged = (
+                # in float32: in bfloat16 a small update would be rounded away
+                total = (
                     module.base_layer.weight.float()
                     + module.get_delta_weight("default").float()
                 )
-                self.model.get_submodule(name).weight.copy_(merged)
+                self.model.get_submodule(name).weight.copy_(total)
 
     def generate(
         self, prompts: Sequence[Sequence[int]], config: Any, watch: Any = None
@@ -67,6 +69,7 @@ class Copy:
         ]
         size, rest = divmod(len(prompts), len(first))
         if size > 1 and not rest and first == list(range(0, len(prompts), size)):
+            # the last token is left out: generate needs one to go on from
             heads = mask[first, :-1]
             cache = self.model(
                 input_ids=ids[first, :-1],
@@ -97,6 +100,7 @@ def pack(prompt: Any, answers: Sequence[Any]) -> dict[str, Any]:
     lengths = torch.tensor([len(a) for a in answers])
     owner = torch.repeat_interleave(torch.arange(len(answers)), lengths)
     place = torch.cat([torch.arange(int(k)) for k in lengths])
+    # causal as usual, and between answers nothing
     look = torch.ones(p + len(owner), p + len(owner), dtype=torch.bool).tril_()
     look[p:, p:] &= owner[:, None] == owner[None]
     return {
@@ -122,6 +126,7 @@ def logps(
     rows = torch.ones(len(ids), dtype=torch.bool) if rows is None else rows
     # a place between answer tokens may be masked too (truncated answers that do not count)
     rows = rows & mask[:, -width:].any(-1)
+    # TRL shuffles the rows of a batch, so groups are found again by their prompt
     groups: dict[tuple[int, ...], list[int]] = {}
     for i in rows.nonzero()[:, 0].tolist():
         prompt = ids[i, :-width][mask[i, :-width].bool()]
@@ -129,6 +134,7 @@ def logps(
     answers = {
         i: ids[i, -width:][mask[i, -width:].bool()] for g in groups.values() for i in g
     }
+    # attention across the row grows with the square of its length
     if any(
         len(p) + sum(len(answers[i]) for i in g) > LONGEST for p, g in groups.items()
     ):
@@ -137,7 +143,9 @@ def logps(
     for prompt, group in groups.items():
         packed = pack(torch.tensor(prompt), [answers[i] for i in group])
         logits = model(**packed, use_cache=False).logits[0].float() / temperature
+        # one group after the other: all logits at once would take gigabytes
         every = logits.log_softmax(-1)  # (N, V)
+        # in the order in which they were packed
         labels = torch.cat([answers[i] for i in group])
         values.append(every.gather(-1, labels[:, None])[:, 0])
         with torch.no_grad():
@@ -153,8 +161,10 @@ def logps(
     entropy = torch.cat(entropies)
     mean = entropy.mean() if len(entropy) else torch.zeros(())
     # rows that are left out count in TRL's mean entropy: they get the mean of the others
-    filled = torch.where((~rows)[:, None], mean, blank).index_put(where, entropy)
-    return blank.index_put(where, torch.cat(values)) + link, filled
+    entropies_of_all = torch.where((~rows)[:, None], mean, blank).index_put(
+        where, entropy
+    )
+    return blank.index_put(where, torch.cat(values)) + link, entropies_of_all
 
 
 class Fast:
@@ -192,6 +202,7 @@ class Fast:
         logits_to_keep: int,
         **more: Any,
     ) -> Any:
+        # the reference of the KL term comes this way, too, with the adapter off
         out = None
         if self.kit_copy is not None:
             out = logps(

@@ -57,6 +57,7 @@ def policy(settings: Settings) -> Policy:
     engine, why = pick_engine(settings.engine)
     device = choose(settings.dtype)
     source = resolve(settings.model)
+    # the adapter's first weights are drawn from this seed
     import_torch().manual_seed(settings.seed)
     if engine == "unsloth":
         model, tokenizer = _unsloth(settings, source, device)
@@ -71,6 +72,7 @@ def policy(settings: Settings) -> Policy:
     from peft import LoraConfig
 
     model = base(source, device, quantize=settings.quantize)
+    # TRL gets a base model and a fresh adapter: only so a resumed run is the same
     if settings.adapter:
         model = with_adapter(model, settings.adapter).merge_and_unload()
     lora = LoraConfig(
@@ -102,6 +104,7 @@ def pick_engine(engine: str) -> tuple[str, str]:
 
 def resolve(name: str) -> str:
     """The folder or hub name behind a model's name; SmolLM2 is the one that `kit fetch` converts."""
+    # the hub's name is read offline, too
     if name in SMOL:
         from ..data import small_model
 
@@ -131,6 +134,7 @@ def base(source: str, device: Device, *, quantize: str = "none") -> Any:
             bnb_4bit_compute_dtype=dtype,
             bnb_4bit_use_double_quant=True,
         )
+    # each process of a distributed run has a GPU of its own
     if device.kind == "cuda":
         more["device_map"] = {"": int(os.environ.get("LOCAL_RANK", 0))}
     try:
@@ -160,6 +164,7 @@ def tokenizer_of(source: str) -> Any:
 
 
 def _complete(tokenizer: Any) -> Any:
+    # answers are generated behind the prompt, so prompts must end at the same place
     tokenizer.padding_side = "left"
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -190,6 +195,7 @@ def with_adapter(model: Any, adapter: str | Path) -> Any:
 
 def import_unsloth() -> Any:
     """unsloth, which must be imported before trl, transformers and peft, or its patches are lost."""
+    # unsloth rewrites these modules while they load
     late = [m for m in ("trl", "transformers", "peft") if m in sys.modules]
     if "unsloth" not in sys.modules and late:
         raise DataError(
@@ -242,6 +248,7 @@ def _unsloth(settings: Settings, source: str, device: Device) -> tuple[Any, Any]
 
 def messages(task: Task) -> list[dict[str, str]]:
     """The chat that a task asks: system, turns before, and the prompt with the sources that it may cite."""
+    # templates differ in what they make of an empty system turn
     first = [{"role": "system", "content": task.system}] if task.system else []
     text, sources = task.prompt, task.meta.get("tool_output", "")
     if (
@@ -271,6 +278,7 @@ def tiny_model(*, seed: int = 0) -> Any:
     torch = import_torch()
     from transformers import LlamaConfig, LlamaForCausalLM
 
+    # the same weights in each test, and no draw taken from the run's own numbers
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = LlamaForCausalLM(
@@ -289,6 +297,7 @@ def tiny_model(*, seed: int = 0) -> Any:
                 pad_token_id=0,
             )
         )
+    # the adapter's config and the model card name it
     model.config._name_or_path = TINY
     return model.eval()
 
@@ -298,6 +307,7 @@ def tiny_tokenizer() -> Any:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
+    # bytes alone: every text can be read, and nothing is downloaded
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
     vocabulary = {t: i for i, t in enumerate([*special, *alphabet])}

@@ -38,6 +38,7 @@ class Log:
     def rewind(self, step: int) -> None:
         """Drop what was written after a save point: it is written again."""
         for name in (STEPS, ROLLOUTS):
+            # a kill may have come after the last save point
             rows = [r for r in read(self.out / name) if r["step"] <= step]
             (self.out / name).unlink(missing_ok=True)
             self.write(name, rows)
@@ -99,7 +100,9 @@ def health(pairs: Any) -> dict[str, int]:
     out = dict.fromkeys(("mixed", "good", "bad", "unknown"), 0)
     for grades in group(pairs).values():
         scores = [g.score for g in grades if g.score is not None]
+        # a reward of 10 is the top where rewards are scaled
         top = max(g.meta.get("range", (0.0, 1.0))[1] for g in grades)
+        # one known reward has nothing to be compared with
         if len(scores) < 2:
             out["unknown"] += 1
         elif max(scores) - min(scores) > EQUAL:
@@ -113,6 +116,7 @@ def read(path: Path) -> list[dict[str, Any]]:
     """The rows of one of the files. A last line that a kill cut short is left out."""
     if not path.exists():
         return []
+    # a kill can cut the last line short
     rows, lines = [], path.read_text("utf-8").split("\n")
     for n, line in enumerate(lines, 1):
         try:
@@ -146,6 +150,7 @@ def callback(
         def on_log(
             self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any
         ) -> None:
+            # the last log of a run has totals and no loss
             if not logs or "loss" not in logs or not state.is_world_process_zero:
                 return
             seconds = {"seconds": time.perf_counter() - self.start}
@@ -155,6 +160,7 @@ def callback(
             log.on_step(row)
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            # after the last step the run evaluates anyway
             every, step = settings.eval_every, state.global_step
             if evaluate and every and step % every == 0 and step < args.max_steps:
                 evaluate(f"step{step}")

@@ -40,6 +40,7 @@ class Result:
         """The result of a finished stage in a folder."""
         folder = Path(folder)
         paths = {name: folder / f"eval_{name}.json" for name in ("before", "after")}
+        # SFT and DPO without held-out prompts have none
         looks = {n: evaluation.read(p) for n, p in paths.items() if p.exists()}
         metrics = json.loads((folder / "metrics.json").read_text("utf-8"))
         return cls(folder=folder, metrics=metrics, heldout=tuple(heldout), **looks)
@@ -48,16 +49,16 @@ class Result:
     def of_chain(cls, job: Any, results: Sequence[Result]) -> Result:
         """The result of a chain: from before its first stage to after its last."""
         first, last = results[0], results[-1]
-        compared: dict[str, Any] = {}
+        change: dict[str, Any] = {}
         if first.before and last.after:
-            compared = evaluation.comparison(first.before, last.after, job.heldout)
-            compared["trivial"] = last.metrics["trivial"]
+            change = evaluation.comparison(first.before, last.after, job.heldout)
+            change["trivial"] = last.metrics["trivial"]
         totals = {k: sum(r.metrics[k] for r in results) for k in ("seconds", "steps")}
         costs = {
             k: last.metrics[k] for k in ("judge", "judge_calls", "judge_cost", "model")
         }
-        notes = [] if compared else [f"{NOTHING[0].upper()}{NOTHING[1:]}."]
-        metrics = {"stage": "chain", **totals, **costs, **compared, "notes": notes}
+        notes = [] if change else [f"{NOTHING[0].upper()}{NOTHING[1:]}."]
+        metrics = {"stage": "chain", **totals, **costs, **change, "notes": notes}
         out = cls(
             folder=job.out,
             metrics=metrics,
@@ -108,6 +109,7 @@ class Result:
         import pandas as pd
 
         if self.stages:
+            # the steps of each stage begin at 1
             frames = [r.steps().assign(stage=r.metrics["name"]) for r in self.stages]
             return pd.concat(frames, ignore_index=True)
         return pd.json_normalize(monitor.read(self.folder / monitor.STEPS))
@@ -134,7 +136,7 @@ class Result:
         rows, texts = [], {t.id: t.conversation for t in self.heldout}
         for look in filter(None, (self.before, self.after)):
             for r, g in zip(look.responses, look.grades, strict=True):
-                failed = [
+                unmet = [
                     v.criterion_id
                     for v in g.verdicts
                     if v.value is None or v.value < 0.5
@@ -149,7 +151,7 @@ class Result:
                         **row,
                         "answer": r.text,
                         "reward": g.score,
-                        "not met": ", ".join(failed),
+                        "not met": ", ".join(unmet),
                     }
                 )
         return pd.DataFrame(rows)
@@ -206,8 +208,9 @@ class Result:
         from ..plots import Card, page
 
         m, gain, strict = self.metrics, self.gain, self.strict
-        known = {k: v for k, v in self.trivial.items() if v is not None}
-        best = max(known, key=lambda k: known[k], default=None)
+        cheap = {k: v for k, v in self.trivial.items() if v is not None}
+        # the bar that a trained policy has to clear
+        best = max(cheap, key=lambda k: cheap[k], default=None)
         cost = f"{m['judge_calls']} calls of the judge {m['judge']}, ${m['judge_cost']:.2f}"
         blocks: list[Any] = [
             Card("Gain on held-out prompts", number(gain.value), gain.sentence),
@@ -216,7 +219,7 @@ class Result:
         ]
         if best:
             sentence = f"{best} is the best policy without skill; trained: {number(m['reward_after']['value'])}"
-            blocks.insert(2, Card("Best without skill", number(known[best]), sentence))
+            blocks.insert(2, Card("Best without skill", number(cheap[best]), sentence))
         blocks += [*m["notes"], self.plot()]
         if self.stages:
             blocks += ["What each stage brought:", self.table()]

@@ -35,6 +35,7 @@ class Reward:
         from ..rewards import Composer
 
         self.by_id = {t.id: t for t in tasks}
+        # made once: an endpoint keeps its connections
         self.judge = judge_of("code" if judge in (None, "none") else judge)
         self.composer = (
             reward if hasattr(reward, "grade") else Composer.from_config(reward)
@@ -57,6 +58,7 @@ class Reward:
             # beside the task's criteria those of this one answer, such as its cited claims
             criteria = self.composer.criteria(task, a)
             pairs.append((msgspec.structs.replace(task, criteria=criteria), a))
+        # one call with all answers, so that a group judge can compare them
         verdicts = await ajudge_pairs(pairs, judge=self.judge, ledger=self.ledger)
         self.calls += verdicts.spent.calls
         self.cost += verdicts.spent.cost
@@ -79,6 +81,7 @@ class Reward:
                 e.what,
                 self.patience_s,
             )
+            # what was answered is in the ledger, so only the rest is asked again
             time.sleep(self.patience_s)
             return wait(self.agrade(answers))  # type: ignore[no-any-return]
         finally:
@@ -149,6 +152,7 @@ class RewardFunction:
     def _answers(
         self, completions: Sequence[Any], task_ids: Sequence[str]
     ) -> list[Response]:
+        # an id that is wrong would earn the reward of nothing
         for i in task_ids:
             if i not in self.reward.by_id:
                 hint = nearest(i, list(self.reward.by_id)[:1000])

@@ -27,7 +27,7 @@ LEVELS = (
     99,
 )  # percent, the confidences that `estimates` teaches
 _CONFIDENCE = re.compile(r"[\s.]*\bconfidence:.*\Z", re.I | re.S)
-Answered = tuple[Task, Response, Grade]
+Graded = tuple[Task, Response, Grade]
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -77,6 +77,7 @@ def of_answers(
         if stage == "sft" and "demonstration" in of:
             rows.append(demonstration(task, of["demonstration"]))
         elif stage == "dpo" and {"chosen", "rejected"} <= of.keys():
+            # such a pair has no gradient, and is nearly always a mistake
             if of["chosen"] == of["rejected"]:
                 raise DataError(
                     "chosen and rejected are the same text", where=f"task {task.id!r}"
@@ -104,6 +105,7 @@ def exact(tasks: Sequence[Task], source: Source, seed: int) -> list[dict[str, An
     rng, rows = random.Random(f"confidence/{seed}"), []
     for task in tasks[: source.tasks]:
         text = accepted(task)
+        # the answer of a judge would be a guess
         if text is None:
             raise DataError(
                 "no exact check knows the answer",
@@ -126,21 +128,22 @@ def sure(text: str, percent: int) -> str:
     return f"{text}. Confidence: {percent}%"
 
 
-def own(
+def from_answers(
     source: Source,
     tasks: Sequence[Task],
-    shown: Sequence[dict[str, Any]],
-    answer: Callable[..., list[Answered]],
+    demonstrations: Sequence[dict[str, Any]],
+    answer: Callable[..., list[Graded]],
 ) -> list[dict[str, Any]]:
     """Rows made of the model's own answers.
 
-    shown : demonstrations that it learned from before; it is asked about other questions.
+    demonstrations : what it learned from before; it is asked about other questions.
     answer : (tasks, samples, greedy) -> answers with their grades.
     """
     if source.source == "own":
         return pairs(answer(tasks[: source.tasks], source.samples, False))
-    seen_chats = [row["prompt"] for row in shown]
-    fresh = [t for t in tasks if messages(t) not in seen_chats][: source.tasks]
+    # what was shown is known by heart: its confidence would say nothing
+    chats = [row["prompt"] for row in demonstrations]
+    fresh = [t for t in tasks if messages(t) not in chats][: source.tasks]
     if source.source == "outcomes":
         return [
             demonstration(task, sure(text, 99 if right else 1))
@@ -149,7 +152,7 @@ def own(
     return estimates(_decided(answer(fresh, 1, True)))
 
 
-def pairs(answers: Sequence[Answered]) -> list[dict[str, Any]]:
+def pairs(answers: Sequence[Graded]) -> list[dict[str, Any]]:
     """The best against the worst answer to each task; the one that an exact check accepts is among them."""
     rows = []
     for of in group((t.id, (t, r.text, g)) for t, r, g in answers).values():
@@ -158,6 +161,7 @@ def pairs(answers: Sequence[Answered]) -> list[dict[str, Any]]:
             (g.score, text) for _, text, g in of if g.score is not None and text.strip()
         ]
         text = accepted(task)
+        # where all own answers are wrong there would be nothing to prefer
         scores += [] if text is None else [(1.0, text)]
         best, worst = max(scores, default=(0.0, "")), min(scores, default=(0.0, ""))
         if best[0] > worst[0]:
@@ -165,7 +169,7 @@ def pairs(answers: Sequence[Answered]) -> list[dict[str, Any]]:
     return rows
 
 
-def _decided(answers: Sequence[Answered]) -> list[tuple[Task, str, bool, float]]:
+def _decided(answers: Sequence[Graded]) -> list[tuple[Task, str, bool, float]]:
     """Task, answer without its confidence, whether it is right, token probability."""
     out = []
     for task, response, grade in answers:
@@ -173,6 +177,7 @@ def _decided(answers: Sequence[Answered]) -> list[tuple[Task, str, bool, float]]
             passes(task, response, grade),
             _CONFIDENCE.sub("", response.text).strip().rstrip("."),
         )
+        # a cut answer must not be taught as a whole one
         if text and right is not None and not response.truncated:
             out.append((task, text, bool(right), response.confidence or 0.0))
     return out
@@ -189,6 +194,7 @@ def estimates(answers: Sequence[tuple[Task, str, bool, float]]) -> list[dict[str
 
     right = np.array([r for _, _, r, _ in answers], dtype=float)
     kinds = sorted({t.kind or "" for t, *_ in answers})
+    # the logit of 0 or 1 is infinite
     token = np.clip([p for *_, p in answers], 0.01, 0.99)
     kind = np.array([[float((t.kind or "") == k) for k in kinds] for t, *_ in answers])
     design = np.column_stack([kind, np.log(token / (1 - token))])

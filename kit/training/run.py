@@ -100,6 +100,7 @@ def alone(out: Path, resume: bool | None = None) -> Iterator[None]:
     """Hold the folder of a run. A full disk and a dead judge end with what to do."""
     from filelock import FileLock, Timeout
 
+    # a notebook that runs again goes on; who wants a new run says so
     if resume is False and (out / MARK).exists():
         raise DataError(
             "this folder already holds a run",
@@ -109,6 +110,7 @@ def alone(out: Path, resume: bool | None = None) -> Iterator[None]:
     out.mkdir(parents=True, exist_ok=True)
     go_on = f"the same command with --resume goes on in {out}; stored verdicts are not paid again"
     try:
+        # two processes in one folder would mix their steps and save points
         with FileLock(out / ".lock", timeout=0):
             yield
     except Timeout:
@@ -119,6 +121,7 @@ def alone(out: Path, resume: bool | None = None) -> Iterator[None]:
         ) from None
     except JudgeDownError as e:
         raise JudgeDownError(e.what, where=e.where, fix=f"{e.fix}; then {go_on}") from e
+    # torch, SQLite and safetensors each have an error of their own for a full disk
     except Exception as e:
         if isinstance(e, KitError) or shutil.disk_usage(out).free > FULL:
             raise
@@ -138,7 +141,7 @@ def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
     )
     before: Evaluation | None = None
     model, results = job.stages[0].settings.model, []
-    shown: list[dict[str, Any]] = []
+    demonstrations: list[dict[str, Any]] = []
     for n, stage in enumerate(job.stages, 1):
         folder = (
             job.out / f"{n}_{stage.name.replace(' ', '_')}" if job.chain else job.out
@@ -146,7 +149,7 @@ def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
         settings = msgspec.structs.replace(
             stage.settings, model=model, **({"adapter": None} if n > 1 else {})
         )
-        work = Work(job, stage, settings, folder, reward, on_step, shown)
+        work = Work(job, stage, settings, folder, reward, on_step, demonstrations)
         results.append(work.result(before))
         if not job.chain:
             break
@@ -160,7 +163,8 @@ def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
                     folder / "merged",
                     first=settings.adapter,
                 )
-            shown += work.rows_now()
+            # own answers of a later stage are to other questions than the demonstrations
+            demonstrations += work.rows_now()
     if not job.chain:
         return results[0]
     result = Result.of_chain(job, results)
@@ -180,7 +184,7 @@ class Work:
         out: Path,
         reward: Reward,
         on_step: Any,
-        shown: Sequence[dict[str, Any]],
+        demonstrations: Sequence[dict[str, Any]],
     ):
         self.job, self.stage, self.settings, self.out, self.reward = (
             job,
@@ -190,7 +194,7 @@ class Work:
             reward,
         )
         self.log = monitor.Log(out, on_step)
-        self.shown = list(shown)
+        self.demonstrations = list(demonstrations)
         self.trainer: Any = None
         self.policy: Policy | None = None
         self._rows: list[dict[str, Any]] | None = None
@@ -200,6 +204,7 @@ class Work:
         self.out.mkdir(parents=True, exist_ok=True)
         self.mark()
         if not (self.out / METRICS).exists():
+            # the model before this stage is the one after the last: it is not asked twice
             if before is not None:
                 before.save(self.out / "eval_before.json")
             metrics = self.train()
@@ -207,6 +212,7 @@ class Work:
         result = Result.read(self.out, heldout=self.job.heldout)
         if not self.job.chain:
             result.page()
+        # the next stage loads a model of its own
         self.trainer = self.policy = None
         gc.collect()
         return result
@@ -229,6 +235,7 @@ class Work:
         path = self.out / MARK
         if path.exists():
             old = json.loads(path.read_text("utf-8"))
+            # half a run of one setting and half of another would be neither
             other = [k for k in about if k != "settings" and old[k] != about[k]]
             other += [
                 k for k, v in about["settings"].items() if old["settings"].get(k) != v
@@ -258,18 +265,19 @@ class Work:
                 log=self.log,
             )
         else:
-            learned = self.rows_now()
+            examples = self.rows_now()
             self.trainer = trainers.supervised_trainer(
-                self.policy, s, learned, out=self.out
+                self.policy, s, examples, out=self.out
             )
         if s.forecast and s.stage == "grpo":
             self.look_ahead()
-        watched = self.evaluate if self.job.heldout else None
-        self.trainer.add_callback(monitor.callback(self.log, s, watched))
-        if watched:
+        evaluate = self.evaluate if self.job.heldout else None
+        self.trainer.add_callback(monitor.callback(self.log, s, evaluate))
+        if evaluate:
             self.evaluate("before")
         last = save_point(self.out / "checkpoints")
         self.log.rewind(int(last.name.rsplit("-", 1)[1]) if last else 0)
+        # given a model with an adapter, TRL adds a "ref" adapter, and transformers' resume drops the trained one
         if last and self.policy.engine == "unsloth" and s.beta:
             raise DataError(
                 "a run of unsloth with beta > 0 cannot go on: its adapter would be dropped",
@@ -291,9 +299,9 @@ class Work:
         }
         if s.stage == "grpo":
             out |= self.reward_totals(steps, notes)
-        if watched:
+        if evaluate:
             self.evaluate("after")
-            out |= self.compared()
+            out |= self.comparison()
         else:
             notes.append(
                 "Nothing is held out, so no gain is measured. Mark rows with split: heldout."
@@ -322,6 +330,7 @@ class Work:
             k: sum(r["groups"][k] for r in rows)
             for k in ("mixed", "good", "bad", "unknown")
         }
+        # in one trial 94 % were cut off, and nothing was reported
         if cut > 0.5:
             notes.append(
                 f"{cut:.0%} of the answers were cut off: raise max_answer_tokens, or ask for less."
@@ -368,8 +377,8 @@ class Work:
                     self.training_tasks(), source, self.settings.seed
                 )
             else:
-                self._rows = rows.own(
-                    source, self.training_tasks(), self.shown, self.answer
+                self._rows = rows.from_answers(
+                    source, self.training_tasks(), self.demonstrations, self.answer
                 )
             paths.write(path, json.dumps(self._rows, ensure_ascii=False))
         return self._rows
@@ -379,10 +388,11 @@ class Work:
         from ..data import load
 
         data = load(path)
-        held = {t.conversation for t in self.job.heldout} | {
+        # a demonstration of a held-out prompt would be its answer
+        prompts = {t.conversation for t in self.job.heldout} | {
             t.conversation for t in data.tasks if t.held_out
         }
-        some = [t for t in data.tasks if t.conversation not in held]
+        some = [t for t in data.tasks if t.conversation not in prompts]
         if len(some) < len(data.tasks):
             logger.warning(
                 "%d rows are held out: not trained on", len(data.tasks) - len(some)
@@ -425,7 +435,7 @@ class Work:
         path, s = self.out / f"eval_{name}.json", self.settings
         if not path.exists():
             heat = s.temperature if s.eval_temperature is None else s.eval_temperature
-            # the id of an answer does not name the stage: equal answers find their verdicts in the ledger
+            # a judge must not see how likely the model found its own answer
             responses = self.sample(self.job.heldout, name, s.eval_samples, heat)
             grades = self.reward.grade(
                 [msgspec.structs.replace(r, confidence=None) for r in responses]
@@ -446,12 +456,13 @@ class Work:
             logger.info("%s", ahead)
             ahead.check()
 
-    def compared(self) -> dict[str, Any]:
+    def comparison(self) -> dict[str, Any]:
         """Before and after on the held-out prompts, beside the policies without skill."""
-        held, path = self.job.heldout, self.out / "trivial.json"
+        tasks, path = self.job.heldout, self.out / "trivial.json"
         if not path.exists():
+            # with a judge these answers cost as much as an evaluation, so they are judged once
             means = evaluation.trivial_rewards(
-                held,
+                tasks,
                 judge=self.reward.judge,
                 reward=self.reward.composer,
                 ledger=self.reward.ledger,
@@ -461,7 +472,7 @@ class Work:
             evaluation.read(self.out / f"eval_{name}.json")
             for name in ("before", "after")
         )
-        return evaluation.comparison(old, new, held) | {
+        return evaluation.comparison(old, new, tasks) | {
             "trivial": json.loads(path.read_text("utf-8"))
         }
 

@@ -87,6 +87,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     options: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
+        # TRL checks it too, after a minute of loading
         if self.group_size < 2:
             raise DataError(
                 "a group of one answer has no baseline: every advantage would be 0",
@@ -149,6 +150,7 @@ def build(
       where: settings
       to do: 'group_sise': did you mean 'group_size'?; 'stepz': did you mean 'steps'?
     """
+    # sizes come first, so that every written value wins
     base = sizes(values.get("preset"), profile)
     options = {**base.pop("options", {}), **values.get("options", {})}
     values = {**base, **values, "options": options}
@@ -194,10 +196,12 @@ OURS = (
 
 def check_options(settings: Settings, where: str) -> None:
     """DataError for an option that TRL does not know, or that the kit sets itself."""
+    # trl takes seconds to import
     if not settings.options:
         return
     fields = [f.name for f in dataclasses.fields(config_class(settings.stage))]
     check_names(settings.options, fields, where=f"{where}, options")
+    # two names for one setting would be two masters
     if both := sorted(settings.options.keys() & {*OURS, *NAMES}):
         alias = renames()["renames"]
         raise DataError(
@@ -255,6 +259,7 @@ def _value(entry: Mapping[str, Any], value: Any, name: str, where: str) -> Any:
     """The value as the kit writes it; a table of values that lacks it is an error."""
     if "values" not in entry:
         return value
+    # YAML has true, shells have True
     key = str(value).lower()
     table = {str(k).lower(): v for k, v in entry["values"].items()}
     if key not in table:
@@ -276,6 +281,7 @@ def _put(out: dict[str, Any], target: str, value: Any, name: str, where: str) ->
             key = "preset" if head == "reward" else "endpoint"
             inner = out[head] = {key: inner.removeprefix("endpoint:")}
         _put(inner, rest, value, name, where)
+    # options come from several names
     elif isinstance(value, dict) and isinstance(out.get(head), dict):
         out[head] = {**value, **out[head]}
     elif out.get(head, value) != value:

@@ -54,6 +54,7 @@ class Stored:
     ) -> Any:
         """Mean over prompts of a column, by run; the control is left out."""
         f = self.frame
+        # the control is no run: it shows what the procedure makes of nothing
         some = f[~f["control"] & (f["stage"] == stage) & (f["how"] == how)]
         some = some if kind is None else some[some["kind"] == kind]
         return (
@@ -80,6 +81,7 @@ class Stored:
         f = self.frame
         some = f[~f["control"] & f["stage"].isin([new, old]) & (f["how"] == how)]
         some = some if kind is None else some[some["kind"] == kind]
+        # runs are averaged first: one prompt is one unit
         table = some.pivot_table(
             index="task", columns="stage", values=column, aggfunc="mean"
         )
@@ -208,10 +210,11 @@ def _frame(looks: Sequence[Any], tasks: Sequence[Task]) -> Any:
     import pandas as pd
 
     by_id, reward = {t.id: t for t in tasks}, Reward(tasks)
+    # all runs of a file begin with the same answers: they are graded once
     cache: dict[Any, Evaluation] = {}
     frames = []
     for run, control, how, stage, answers in looks:
-        key = json.dumps(answers)  # every run of a file begins with the same answers
+        key = json.dumps(answers)
         if key not in cache:
             responses = [
                 Response(task_id=i, id=f"a{n}", text=text, confidence=p)
@@ -290,6 +293,7 @@ def store(
 
     file = Path(path or paths.data(LEARNING if name == "instructions" else LADDER))
     data = json.loads(file.read_text("utf-8")) if file.exists() else {}
+    # the training's own temperature shows what GRPO itself saw
     heat = {"greedy": 0.0, "sampled": 0.8}
     if name != "instructions":
         data[name] = {

@@ -23,6 +23,7 @@ MOST_UNKNOWN = 3  # steps in a row without a known reward, after which a run sto
 
 def arguments(settings: Settings, policy: Policy, out: Path) -> dict[str, Any]:
     """What all three of TRL's configs receive."""
+    # each process takes its share of a step's rows
     world = int(os.environ.get("WORLD_SIZE", 1))
     micro = settings.micro if settings.micro_rows else max(settings.micro // world, 1)
     return {
@@ -34,6 +35,7 @@ def arguments(settings: Settings, policy: Policy, out: Path) -> dict[str, Any]:
         "gradient_accumulation_steps": max(
             settings.rows // (settings.substeps * micro * world), 1
         ),
+        # TRL's default of None would save at every 500 steps
         "save_strategy": "steps" if settings.save_every else "no",
         "save_steps": settings.save_every or 1,
         "save_total_limit": 2,
@@ -42,6 +44,7 @@ def arguments(settings: Settings, policy: Policy, out: Path) -> dict[str, Any]:
         # on a CPU the weights themselves are bfloat16, autocast would only add copies
         "bf16": policy.device.kind == "cuda" and policy.device.dtype == "bfloat16",
         "fp16": policy.device.kind == "cuda" and policy.device.dtype == "float16",
+        # TRL turns it on; on a CPU it costs a third of the time and saves nothing that is scarce
         "gradient_checkpointing": False,
         "report_to": list(settings.report_to) or "none",
         "disable_tqdm": True,
@@ -54,6 +57,7 @@ def order(tasks: Sequence[Task], settings: Settings) -> list[Task]:
 
     They are written out as one epoch, so that a resumed run goes on with the same prompts.
     """
+    # a batch serves several updates
     batches = -(-settings.steps // (settings.iterations * settings.substeps))
     need, out = batches * settings.prompts_per_step, []
     for n in range(-(-need // len(tasks))):
@@ -92,8 +96,10 @@ def grpo_trainer(
         "multi_objective_aggregation": "normalize_then_sum"
         if settings.gdpo
         else "sum_then_normalize",
+        # plain k3, as the three systems have it; TRL's default multiplies it by the ratio
         "use_bias_correction_kl": False,
         "top_k": 0,
+        # `order` has decided, so that a resumed run sees the same prompts
         "shuffle_dataset": False,
     }
     if settings.gdpo:
@@ -101,6 +107,7 @@ def grpo_trainer(
     pay = Pay(reward, settings, log, ends=ends_of(policy))
     # the copy is made before TRL puts an adapter into the model
     copy = fast.Copy(policy.model) if fast.applies(policy, settings) else None
+    # TRL prints the whole row for each unknown reward; the log counts them instead
     quiet("trl.trainer.grpo_trainer", "returned None for")
     trainer = type("GRPOTrainer", (fast.Fast, trl.GRPOTrainer), {"kit_copy": copy})(
         model=policy.model,
@@ -124,6 +131,7 @@ def ends_of(policy: Policy) -> set[int]:
 
 def check_lengths(policy: Policy, settings: Settings, tasks: Sequence[Task]) -> None:
     """DataError for a prompt that is longer than max_prompt_tokens: it would be cut without a word."""
+    # TRL has no limit of its own: a long prompt would take all memory
     for t in tasks:
         n = len(prompt_ids(policy.tokenizer, messages(t)))
         if n > settings.max_prompt_tokens:
@@ -153,6 +161,7 @@ class Pay:
             **more: Any,
         ) -> Any:
             step = trainer_state.global_step + 1
+            # with GDPO there is a function for each part: the first one judges for all
             if self.grades[0] != step:
                 self.grades = (
                     step,
@@ -163,7 +172,7 @@ class Pay:
             paid = [
                 g.parts.get(name) if self.settings.gdpo else g.score for g in grades
             ]
-            return self.shuffled(paid, step) if self.settings.control else paid
+            return self.shuffle(paid, step) if self.settings.control else paid
 
         pay.__name__ = name
         return pay
@@ -182,6 +191,7 @@ class Pay:
             )
             for n, (c, ids, t) in enumerate(rows)
         ]
+        # only this step's share
         before = self.reward.seconds
         grades = self.reward.grade(answers)
         seconds = self.reward.seconds - before
@@ -200,6 +210,7 @@ class Pay:
                 ", ".join(causes) or "no verdicts",
             )
         if self.unknown >= MOST_UNKNOWN:
+            # without a reward nothing is learned, and each step costs time and money
             raise JudgeDownError(
                 f"no reward was known in {self.unknown} steps in a row",
                 where=f"judge {self.reward.name!r}, step {step}",
@@ -207,8 +218,9 @@ class Pay:
             )
         return grades
 
-    def shuffled(self, paid: list[float | None], step: int) -> list[float | None]:
+    def shuffle(self, paid: list[float | None], step: int) -> list[float | None]:
         """The control: the rewards of each group change hands at random."""
+        # within groups: shuffled between them, easy prompts would still pay more
         size, out = self.settings.group_size, []
         for at in range(0, len(paid), size):
             out += random.Random(f"{self.settings.seed}/{step}/{at}").sample(
@@ -228,6 +240,7 @@ def supervised_trainer(
     if settings.stage == "dpo":
         values["beta"] = 0.1 if settings.beta is None else settings.beta
     else:
+        # nothing is learned of the question
         values["completion_only_loss"] = True
     kind = {"sft": trl.SFTTrainer, "dpo": trl.DPOTrainer}[settings.stage]
     trainer = kind(
@@ -274,6 +287,6 @@ def quiet(name: str, words: str) -> None:
     """Leave out a logger's messages with these words."""
     log = logging.getLogger(name)
     if not any(getattr(f, "words", None) == words for f in log.filters):
-        unwanted = lambda record: words not in record.getMessage()  # noqa: E731
-        unwanted.words = words  # type: ignore[attr-defined]
-        log.addFilter(unwanted)
+        is_other = lambda record: words not in record.getMessage()  # noqa: E731
+        is_other.words = words  # type: ignore[attr-defined]
+        log.addFilter(is_other)

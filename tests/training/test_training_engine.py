@@ -121,9 +121,8 @@ def test_the_kl_term_is_k3_and_pulls_to_the_start(tmp_path):
     d = reference - logp
     mask = batch["completion_mask"]
     kl = ((d.exp() - 1 - d) * mask).sum() / mask.sum()
-    assert float(trainer.compute_loss(trainer.model, batch)) == pytest.approx(
-        0.5 * float(kl), abs=1e-5
-    )
+    loss = trainer.compute_loss(trainer.model, batch)
+    assert loss.item() == pytest.approx(0.5 * kl.item(), abs=1e-5)
 
 
 def test_packed_log_probabilities_and_greedy_answers_are_the_plain_ones(tmp_path):
@@ -133,7 +132,7 @@ def test_packed_log_probabilities_and_greedy_answers_are_the_plain_ones(tmp_path
     width = batch["completion_ids"].shape[1]
     packed, entropy = training.logps(trainer.model, ids, mask, width, temperature=1.0)
     plain = padded_logps(trainer, batch) * batch["completion_mask"]
-    assert float((packed - plain).abs().max()) < 1e-4
+    assert (packed - plain).abs().max().item() < 1e-4
     assert bool((entropy >= 0).all()) and packed.shape == entropy.shape == plain.shape
     config = GenerationConfig(max_new_tokens=5, do_sample=False, pad_token_id=0, eos_token_id=2)
     trainer.kit_copy.refresh(trainer.model)
