@@ -1,12 +1,7 @@
 """Draws the picture of the README from shipped data: `python tests/make_picture.py` (needs Chromium).
 
-Left: how far the P(met) of a recorded judge can be trusted. Right: rewards while a small model learns, five runs
-and the control whose rewards were dealt out at random.
+Left: P(met) of a recorded judge. Right: rewards of five stored runs and of a control with shuffled rewards.
 """
-
-from __future__ import annotations
-
-from pathlib import Path
 
 import pandas as pd
 from make_notebooks import DRAW, ROOT, Painter
@@ -36,8 +31,7 @@ def reliability():
 
 def learning():
     """Mean reward by step of the stored runs: mean of the seeds, their range, and the control."""
-    curves = pd.DataFrame(training.stored("instructions").curves)
-    curves = curves.rolling(5, min_periods=1).mean()
+    curves = pd.DataFrame(training.stored("instructions").curves).rolling(5, min_periods=1).mean()
     seeds = curves.drop(columns="control")
     name = f"GRPO, mean of {seeds.shape[1]} seeds"
     return lines(
@@ -49,16 +43,16 @@ def learning():
     ).update_layout(legend={"orientation": "h", "y": -0.2})
 
 
-def main(path: Path = PICTURE) -> None:
+def main() -> None:
     """Draw both figures side by side."""
-    painter = Painter()
-    panels = [figure.to_plotly_json() for figure in (reliability(), learning())]
-    panels = [kit.records.tables.plain(panel) for panel in panels]
-    images = [painter.page.evaluate(DRAW, [panel, WIDTH, HEIGHT, SCALE]) for panel in panels]
-    tags = "".join(f'<img src="{image}" width="{WIDTH}">' for image in images)
+    painter, tags = Painter(), ""
+    for figure in (reliability(), learning()):
+        panel = kit.records.tables.plain(figure.to_plotly_json())
+        image = painter.page.evaluate(DRAW, [panel, WIDTH, HEIGHT, SCALE])
+        tags += f'<img src="{image}" width="{WIDTH}">'
     painter.page.set_viewport_size({"width": 2 * WIDTH, "height": HEIGHT})
     painter.page.set_content(f'<body style="margin:0;white-space:nowrap;font-size:0">{tags}</body>')
-    painter.page.screenshot(path=path)
+    painter.page.screenshot(path=PICTURE)
     painter.close()
 
 
