@@ -263,17 +263,15 @@ def _in_range(
     return bounds[0] + wide * low, bounds[0] + wide * high
 
 
-def claim(
-    e: Estimate, noun: str = "", *, new: str = "the new one", old: str = "the baseline"
-) -> str:
+def claim(e: Estimate, noun: str = "", *, new: str = "", old: str = "") -> str:
     """One sentence. Of a difference it says "gain" or "loss" only where the data show one.
 
     The interval must exclude 0. Below 100 prompts it must also clear 3 / prompts of the range: a
     collapse in that share of the prompts may not have been drawn (rule of three). noun : what is
-    measured (default: `e.noun`).
+    measured (default: `e.noun`). new, old : names of the two sides, both or neither.
 
     >>> claim(Estimate(0.107, 0.054, 0.196, n=184, scale=1.0), "held-out reward")
-    'A gain in held-out reward of the new one over the baseline: +.107 [.05, .20], n=184.'
+    'A gain in held-out reward: +.107 [.05, .20], n=184.'
     """
     noun, text = noun or e.noun or "score", f"{'+' if e.value > 0 else ''}{e}"
     units = max(e.n if e.n_clusters is None else e.n_clusters, 1)
@@ -284,13 +282,13 @@ def claim(
     if e.note == SAME:
         return f"No difference in {noun}: {e.note} (n={e.n})."
     if not e.excludes(0):
-        return f"No difference in {noun} is shown between {new} and {old}: {text}."
+        return f"No difference in {noun} is shown{f' between {new} and {old}' if new else ''}: {text}."
     side = "gain" if e.value > 0 else "loss"
     # the interval knows nothing of a kind of prompt that was not drawn
     if min(abs(e.low), abs(e.high)) <= clearance(units) * e.scale:
         few = f"a collapse in 3 of {units} prompts may not have been drawn"
         return f"Too few prompts to show a {side} in {noun}: {text}; {few}."
-    return f"A {side} in {noun} of {new} over {old}: {text}."
+    return f"A {side} in {noun}{f' of {new} over {old}' if new else ''}: {text}."
 
 
 def clearance(units: int) -> float:

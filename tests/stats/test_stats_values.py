@@ -138,7 +138,7 @@ def gain(value: float, half: float, n: int, **more: float) -> Estimate:
 @pytest.mark.parametrize(
     ("e", "start"),
     [
-        (gain(0.3, 0.1, 200), "A gain in score of the new one over the baseline: +.300 [.20"),
+        (gain(0.3, 0.1, 200), "A gain in score: +.300 [.20"),
         (gain(-0.3, 0.1, 200), "A loss in score"),
         (gain(0.3, 0.1, 20), "A gain"),
         (gain(0.2, 0.1, 20), "Too few prompts to show a gain"),
