@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
+from ..data import tasks_of
 from ..errors import DataError
-from ..records import Grade, Response, Task, Verdict, group
+from ..records import Grade, Response, Verdict, group
 from .composer import Composer, RubricComponent
 from .policies import Policy, policies
 
@@ -54,14 +55,14 @@ def grade(
         none: then each answer that has a verdict gets a grade.
     DataError where an answer's task is not among the tasks, or a reward needs the answers' texts.
 
-    >>> from kit.records import Criterion
+    >>> from kit.records import Criterion, Task
     >>> task = Task(id="t", prompt="p", criteria=(Criterion(id="a", text="x"),))
     >>> verdict = Verdict(task_id="t", response_id="r", criterion_id="a", status="met")
     >>> grade([task], [verdict])[0].score
     1.0
     """
     composer = Composer.from_config(reward)
-    by_id = {t.id: t for t in _tasks(tasks)}
+    by_id = {t.id: t for t in tasks_of(tasks)}
     of = group((v.ids[:2], v) for v in verdicts)
     answers = list(getattr(tasks, "responses", ()) if responses is None else responses)
     if not answers:
@@ -83,10 +84,6 @@ def grade(
     return grades
 
 
-def _tasks(thing: Any) -> list[Task]:
-    return [thing] if isinstance(thing, Task) else list(getattr(thing, "tasks", thing))
-
-
 def trivial(
     tasks: Any,
     *,
@@ -103,7 +100,7 @@ def trivial(
     judge : who decides the criteria that code does not; with "code" they stay unknown.
     extra : policies of your own, name -> function of the task.
 
-    >>> from kit.records import Criterion
+    >>> from kit.records import Criterion, Task
     >>> check = {"name": "words", "max": 3}
     >>> task = Task(id="t", prompt="Greet.", criteria=(Criterion(id="c", text="x", check=check),))
     >>> trivial([task]).set_index("policy").loc["parrot", "reward"]
@@ -113,14 +110,16 @@ def trivial(
     from ..judging.loop import wait
 
     composer = Composer.from_config(reward)
-    pairs = [(t, a) for t in _tasks(tasks) for a in policies(t, extra)]
+    pairs = [(t, a) for t in tasks_of(tasks) for a in policies(t, extra)]
     questions = []
     for t, a in pairs:
         # Where the format gate is shut, no verdict can change the reward.
         if criteria := composer.criteria(t, a):
             questions.append((msgspec.structs.replace(t, criteria=criteria), a))
     # Texts repeat among tasks and policies; the ledger asks about each of them once.
-    verdicts = wait(ajudge_pairs(questions, judge=judge, ledger=ledger))
+    verdicts = wait(
+        ajudge_pairs(questions, judge=judge, ledger=ledger, progress=judge != "code")
+    )
     of = group((v.ids[:2], v) for v in verdicts)
     frame = Grades(composer.grade(t, a, of.get(a.ids, ())) for t, a in pairs).table()
     frame["policy"] = frame["response"].str.removeprefix("trivial-")
