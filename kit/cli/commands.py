@@ -116,8 +116,7 @@ def inspect(
     # A file of answers or labels alone has no rubrics to sum up.
     if tasks.tasks:
         lines += [str(kit.summarize(tasks)), str(findings)]
-    if lint:
-        lines += [_line_of(f) for f in findings.findings]
+    lines += [_line_of(f) for f in findings.findings if lint]
     if out:
         kit.save(out, tasks)
     errors = sum(f.severity == "error" for f in findings.findings)
@@ -179,11 +178,8 @@ def judge(
     budget = kit.Budget(calls=budget_calls, usd=budget_usd)
     verdicts = kit.judge(both, **asking, budget=budget, retry=retry)
     paths.write(out, "".join(f"{kit.records.canonical(v)}\n" for v in verdicts))
-    scores = kit.grade(both, verdicts, reward=reward).table()["score"]
-    lines = [
-        repr(verdicts),
-        f"mean score {scores.mean():.3f} over {scores.notna().sum()} answers",
-    ]
+    score = kit.grade(both, verdicts, reward=reward).estimate
+    lines = [repr(verdicts), f"mean score {score}"]
     lines += [verdicts.causes().to_string(index=False)] * any(
         not v.is_known for v in verdicts
     )
@@ -194,7 +190,7 @@ def judge(
     )
     return Output(
         text="\n".join(lines),
-        data={"verdicts": len(verdicts), "out": str(out), "score": scores.mean()},
+        data={"verdicts": len(verdicts), "out": str(out), "score": score},
         next="read the causes above" if lost else view,
         code=5 if lost else 0,
     )
@@ -345,11 +341,10 @@ def view(
     labels : people's labels, shown beside the verdicts
     out : file of the page
     """
-    people = kit.load(labels) if labels else None
     path = kit.view(
         kit.load(verdicts).verdicts,
         tasks=_joined(tasks, answers),
-        labels=people,
+        labels=kit.load(labels) if labels else None,
         out=out,
     )
     return Output(text=f"page: {path}", data={"page": str(path)}, next=f"open {path}")
@@ -572,20 +567,16 @@ def _judges() -> Iterator[tuple[str, str, str]]:
         warning or model,
         "name another one with --model" if warning else "",
     )
-    key = (
-        "set"
-        if os.environ.get("OPENAI_API_KEY")
-        else "not set; endpoint judges need it"
-    )
-    yield "OPENAI_API_KEY", key, ""
+    key = os.environ.get("OPENAI_API_KEY")
+    yield "OPENAI_API_KEY", "set" if key else "not set; endpoint judges need it", ""
 
 
 def _line_of(finding: Any) -> str:
     """A finding: how bad, where, what is wrong, what to do."""
     ids = filter(None, (finding.task_id, finding.criterion_id))
     place = finding.where or " / ".join(ids)
-    parts = [f"{finding.severity}: {place}: {finding.message}", finding.suggestion]
-    return "; ".join(filter(None, parts))
+    remedy = f"; {finding.suggestion}" if finding.suggestion else ""
+    return f"{finding.severity}: {place}: {finding.message}{remedy}"
 
 
 def _echo(line: str) -> None:

@@ -43,7 +43,7 @@ def parser(commands: Sequence[Callable[..., Output]]) -> argparse.ArgumentParser
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"kit {__version__}")
-    subcommands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    subcommands = top.add_subparsers(required=True, metavar="COMMAND")
     for function in commands:
         doc = inspect.getdoc(function) or ""
         # What stands under "name : text" is the help of an option.
@@ -135,9 +135,7 @@ def main(
     try:
         options = vars(parser(commands).parse_args(argv))
         function, as_json = options.pop("function"), options.pop("json")
-        options.pop("command")
-        several = options.pop("several", ())
-        output = function(*several, **options)
+        output = function(*options.pop("several", ()), **options)
         _print(output, as_json)
         return output.code
     # Ledgers and run folders are written as the work goes on, so nothing is lost.
@@ -154,12 +152,7 @@ def _print(output: Output, as_json: bool) -> None:
     if as_json:
         from ..records.tables import plain
 
-        data = (
-            output.data.to_dict("records")
-            if hasattr(output.data, "to_dict")
-            else output.data
-        )
-        print(json.dumps(plain(data), indent=1, ensure_ascii=False))
+        print(json.dumps(plain(output.data), indent=1, ensure_ascii=False))
     else:
         print(
             "\n".join(
