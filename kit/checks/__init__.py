@@ -5,20 +5,17 @@ A negative criterion names the bad thing, and its check is met when the bad thin
 """
 
 from .biorlhf import truth_of, verifiers_of
-from .engine import check, measure, register, validate
-from .form import Confidences, Form, Stated, stated_confidence
+from .engine import check, register, validate
+from .form import Form, stated_confidence
 from .text import without_thought
 from .verifiers import MODES, VERIFIERS, applicable, outcome, verify
 
 __all__ = [
     "MODES",
     "VERIFIERS",
-    "Confidences",
     "Form",
-    "Stated",
     "applicable",
     "check",
-    "measure",
     "outcome",
     "register",
     "stated_confidence",

@@ -8,14 +8,23 @@ from typing import Any
 
 # A gene set's name is its collection and its words: HALLMARK_DNA_REPAIR.
 _COLLECTION = re.compile(r"^(?:HALLMARK|KEGG|REACTOME|MITOCARTA|BIOCARTA|GOBP|GO|WP)_")
-_FACTS = ("key_facts", "ground_truth_key_facts", "expected_reasoning", "correct_steps")
-_ONE_FACT = ("expected_answer", "conservation_level")
+# Lists of texts; the last two hold one text each.
+_FACTS = (
+    *("key_facts", "ground_truth_key_facts", "expected_reasoning", "correct_steps"),
+    *("expected_answer", "conservation_level"),
+)
 _QUANTITY = re.compile(r"([-+]?\d[\d,]*(?:\.\d+)?)(?:\s*(\D.*))?")
 # Words of its truths. "none" is what it writes where a pathway does not change.
 WORDS = {
     "up": "up,upregulated,activated,increased,increase,positive",
     "down": "down,downregulated,suppressed,decreased,decrease,negative",
     "unchanged": "none,unchanged,no change,not significant,ns",
+}
+# Its README and its files number the first two differently: what the truth holds decides which applies.
+VERIFIERS_OF = {
+    **dict.fromkeys(("V1", "V2"), ("direction", "factual")),
+    "V3": ("consistency",),
+    "V4": ("uncertainty",),
 }
 DIRECTIONS = {word: way for way, words in WORDS.items() for word in words.split(",")}
 
@@ -40,13 +49,14 @@ def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(ways, Mapping):
         pathway = _COLLECTION.sub("", str(raw.get("pathway") or ""))
         ways = {pathway.casefold(): raw.get("direction")}
-    claims = []
-    for name, word in ways.items():
-        # A direction that is no word of the table ("mixed") is left out: it claims nothing.
-        if name and (way := direction_of(word)):
-            claims.append({"subject": name.replace("_", " "), "direction": way})
-    texts = [str(text) for key in _FACTS for text in raw.get(key) or ()]
-    texts += [str(raw[key]) for key in _ONE_FACT if raw.get(key)]
+    # A direction that is no word of the table ("mixed") is left out: it claims nothing.
+    claims = [
+        {"subject": name.replace("_", " "), "direction": way}
+        for name, word in ways.items()
+        if name and (way := direction_of(word))
+    ]
+    values = [raw.get(key) or [] for key in _FACTS]
+    texts = [str(x) for v in values for x in (v if isinstance(v, list) else [v])]
     if claims:
         out["claims"] = claims
     if texts:
@@ -60,23 +70,15 @@ def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fact(text: str) -> dict[str, Any]:
-    fact: dict[str, Any] = {"text": text}
-    if quantity := _QUANTITY.fullmatch(text):
-        fact["number"] = float(quantity[1].replace(",", ""))
-    return fact
+    quantity = _QUANTITY.fullmatch(text)
+    number = {"number": float(quantity[1].replace(",", ""))} if quantity else {}
+    return {"text": text, **number}
 
 
-def verifiers_of(names: Sequence[str], truth: Mapping[str, Any]) -> list[str]:
-    """The kit's names of BioRLHF's verifiers "V1" to "V4".
+def verifiers_of(names: Sequence[str]) -> list[str]:
+    """The kit's names of BioRLHF's verifiers "V1" to "V4"; other names stay as they are.
 
-    Its README and its files number the first two differently, so they are read by content.
-
-    >>> verifiers_of(["V1", "V4"], {"facts": [{"text": "46"}]})
-    ['factual', 'uncertainty']
+    >>> verifiers_of(["V1", "V4"])
+    ['direction', 'factual', 'uncertainty']
     """
-    numbers = {"V3": "consistency", "V4": "uncertainty"}
-    out = []
-    if {"V1", "V2"} & set(names):
-        keys = {"direction": "claims", "factual": "facts"}
-        out += [name for name, key in keys.items() if truth.get(key)]
-    return out + [numbers[n] for n in names if n in numbers]
+    return list(dict.fromkeys(v for n in names for v in VERIFIERS_OF.get(n, (n,))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, get_type_hints
 
 import msgspec
 
@@ -15,12 +15,12 @@ from ..system.settings import nearest
 from . import text as text_of
 from .rules import RULES, Result, Terms, terms_of
 
-VERSION = 19  # part of every key: raise it when a measure changes
+VERSION = 20  # part of every key: raise it when a measure changes
 
-F = TypeVar("F", bound=Callable[..., Any])
+Rule = Callable[..., Any]
 
 
-def register(name: str) -> Callable[[F], F]:
+def register(name: str) -> Callable[[Rule], Rule]:
     """Make `f(task, answer, *, arguments)` a check of this name; annotations are its form.
 
     f gives True, False or None ("cannot tell"), or (one of these, what was measured).
@@ -34,10 +34,9 @@ def register(name: str) -> Callable[[F], F]:
     'unmet'
     """
     if name in BUILT_IN:
-        what = f"{name!r} is a built-in check"
-        raise DataError(what, where="register", fix="take another name")
+        raise DataError(f"{name!r} is a built-in check", fix="take another name")
 
-    def add(function: F) -> F:
+    def add(function: Rule) -> Rule:
         RULES[name] = function
         return function
 
@@ -110,15 +109,16 @@ def validate(criterion: Criterion, task: Task | None = None) -> None:
         if task and rule is all_met:
             others = {c.id for c in task.criteria} - {criterion.id}
             for i in set(terms_of(arguments["of"])) - others:
-                hint = nearest(i, others)
-                raise DataError(f"there is no other criterion {i!r}", fix=hint)
+                raise DataError(
+                    f"there is no other criterion {i!r}", fix=nearest(i, others)
+                )
     except DataError as e:
         place = f"task {task.id!r}, " if task else ""
         where = f"{place}criterion {criterion.id!r}, field check"
         raise DataError(e.what, where=where, fix=e.fix) from None
 
 
-def _call(criterion: Criterion) -> tuple[Callable[..., Any], dict[str, Any]]:
+def _call(criterion: Criterion) -> tuple[Rule, dict[str, Any]]:
     """The function of a check and its arguments, read in its form."""
     # Parquet fills absent fields with null, so null is "not there".
     raw = {k: v for k, v in (criterion.check or {}).items() if v is not None}
@@ -140,14 +140,14 @@ def _call(criterion: Criterion) -> tuple[Callable[..., Any], dict[str, Any]]:
 
 
 @functools.lru_cache(maxsize=256)
-def _form(rule: Callable[..., Any]) -> type[msgspec.Struct]:
+def _form(rule: Rule) -> type[msgspec.Struct]:
     """The keyword arguments of a function as a Struct, which reads and refuses."""
     hints = get_type_hints(rule, include_extras=True)
     fields: list[Any] = []
     for p in inspect.signature(rule).parameters.values():
         if p.kind is p.KEYWORD_ONLY:
-            default = () if p.default is p.empty else (p.default,)
-            fields.append((p.name, hints.get(p.name, Any), *default))
+            default = msgspec.NODEFAULT if p.default is p.empty else p.default
+            fields.append((p.name, hints.get(p.name, Any), default))
     # A slip in an argument's name would make a check that always holds.
     options = {"kw_only": True, "forbid_unknown_fields": True}
     return msgspec.defstruct("Arguments", fields, **options)
@@ -156,9 +156,9 @@ def _form(rule: Callable[..., Any]) -> type[msgspec.Struct]:
 def _fault(name: str, arguments: dict[str, Any]) -> str:
     """What types cannot say: bounds in order, a pattern and a schema that are sound."""
     low, high = arguments.get("min"), arguments.get("max")
-    if isinstance(low, int) and isinstance(high, int) and low > high:
+    if None not in (low, high) and low > high:
         return f"min {low} is above max {high}"
-    if name == "contains" and not any(arguments[k] for k in ("any", "all", "none")):
+    if name == "contains" and not any(map(arguments.get, ("any", "all", "none"))):
         return "none of any, all and none is there"
     try:
         # The engine that runs the pattern must be the one that checks it.
@@ -166,10 +166,10 @@ def _fault(name: str, arguments: dict[str, Any]) -> str:
             import regex
 
             regex.compile(arguments["pattern"])
-        elif name == "json" and arguments["schema"] is not None:
+        elif name == "json":
             import jsonschema
 
-            jsonschema.Draft202012Validator.check_schema(arguments["schema"])
+            jsonschema.Draft202012Validator.check_schema(arguments["schema"] or {})
     except Exception as e:  # each library has an error class of its own
         return str(e)[:200]
     return ""

@@ -10,7 +10,7 @@ there is nothing to gain by repeating the question, listing names or hedging.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from .biorlhf import direction_of
 
 OPEN = ("unknown", "it depends")  # an answer that says that no answer can be given
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)\s?%\.?")
-_AT_END = re.compile(rf"(?:^|[\s.;,])confidence:\s*{_PERCENT.pattern}\s*\Z", re.I)
+CONFIDENCE = re.compile(rf"(?:^|[\s.;,])confidence:\s*{_PERCENT.pattern}\s*\Z", re.I)
 _LABEL = re.compile(r"\bconfidence:", re.I)
 _NUMBER = re.compile(r"([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s*(.*)")
 _INNER_HYPHEN = re.compile(r"(?<=\w)[-_](?=\w)")
@@ -84,22 +84,18 @@ class Form:
 
 def _alone(lines: list[str], label: str, place: int) -> str | None:
     """The text behind a label, where it stands in this place and in no other."""
+    pattern = re.compile(rf"{re.escape(label)}\s*:\s*(.+)", re.I)
     # A second line with the label would let an answer try several values.
-    behind = [_behind(line, label) for line in lines]
-    once = len(lines) >= -place and sum(x is not None for x in behind) == 1
-    return behind[place] if once else None
-
-
-def _behind(line: str, label: str) -> str | None:
-    head, colon, rest = line.partition(":")
-    same = colon and head.strip().casefold() == label.casefold()
-    return rest.strip() or None if same else None
+    hits = [pattern.fullmatch(line) for line in lines]
+    line = hits[place] if len(hits) >= -place else None
+    return line[1] if line and sum(map(bool, hits)) == 1 else None
 
 
 def _share(text: str) -> float | None:
     """80% is .8; anything else (250%, 7/10, "high") is None."""
     percent = _PERCENT.fullmatch(text)
-    return float(percent[1]) / 100 if percent and float(percent[1]) <= 100 else None
+    share = float(percent[1]) / 100 if percent else 2.0
+    return share if share <= 1 else None
 
 
 def _choices(task: Task) -> str:
@@ -133,13 +129,13 @@ def stated_confidence(texts: Sequence[str], *, cluster: Any = None) -> Confidenc
     from ..stats import mean
 
     values = np.array([_confidence(text) for text in texts], dtype=float)
-    return Confidences(values, mean(~np.isnan(values) * 1.0, cluster=cluster))
+    return Confidences(values, mean(~np.isnan(values), cluster=cluster))
 
 
 def _confidence(text: str) -> float | None:
     text = text.replace("*", "")
     # Who states two confidences states none: else the last one could undo the first.
-    match = _AT_END.search(text) if len(_LABEL.findall(text)) == 1 else None
+    match = CONFIDENCE.search(text) if len(_LABEL.findall(text)) == 1 else None
     return _share(f"{match[1]}%") if match else None
 
 
@@ -159,7 +155,7 @@ def is_open(answer: str) -> bool:
 
 
 def directions(
-    answer: str, claims: Iterable[Mapping[str, Any]]
+    answer: str, claims: Sequence[Mapping[str, Any]]
 ) -> dict[str, str | None]:
     """Subject -> direction as stated; what names no subject stands under its own words.
 
@@ -169,14 +165,14 @@ def directions(
     >>> directions("liver: up, eye: down, spleen: up, eye: up", rows)
     {'liver': 'up', 'eye': None, 'spleen': 'up'}
     """
-    rows = list(claims)
-    names = {}
-    for c in rows:
-        for name in (c["subject"], *c.get("aliases", ())):
-            names[plain_name(name)] = c["subject"]
+    names = {
+        plain_name(name): c["subject"]
+        for c in claims
+        for name in (c["subject"], *c.get("aliases", ()))
+    }
     # One subject need not be named: "Answer: up" says enough.
-    if len(rows) == 1 and (way := direction_of(plain_name(answer))):
-        return {rows[0]["subject"]: way}
+    if len(claims) == 1 and (way := direction_of(plain_name(answer))):
+        return {claims[0]["subject"]: way}
     out: dict[str, str | None] = {}
     # A name that is no subject stays in the result, so that guesses beside the answer cost.
     for part in re.split(r"[,;]", answer):

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 
 from ..records import Task
 from ..system.settings import Count, NonNegative, Share
 from . import text as t
+from .form import CONFIDENCE
 
 Result = tuple[bool | None, str]
 Whole = Annotated[int, msgspec.Meta(ge=0)]
@@ -30,8 +31,6 @@ _QUANTITY = re.compile(rf"({_NUMBER})\s?([^\s\d.,;:!?)]*)")
 _LIST = re.compile(rf"{_NUMBER}(?:[\s,;]+{_NUMBER}){{5,}}")
 _FENCE = re.compile(r"```(?:json)?\n(.*)\n```", re.S)
 _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.S)
-# A model that is trained to state its confidence still answers the question.
-_CONFIDENCE = re.compile(r"\s*Confidence:\s*[\d.]+\s?%\.?\s*$", re.I)
 
 
 def within(n: float, noun: str, low: float | None, high: float | None) -> Result:
@@ -52,7 +51,7 @@ def _count(noun: str, measure: Callable[[str], Sequence[Any]]) -> Callable[..., 
     def rule(
         task: Task, answer: str, *, min: Bound = None, max: Bound = None
     ) -> Result:
-        return within(len(measure(answer)), noun, min, max)
+        return within(len(measure(t.visible(answer).strip())), noun, min, max)
 
     return rule
 
@@ -85,9 +84,8 @@ def contains(
     missing = [w for w in terms_of(all) if not has(w)]
     choices = [w for w in terms_of(any) if has(w)]
     hits = [w for w in terms_of(none) if has(w)]
-    met = not missing and not hits and bool(choices or not any)
     what = f"lacks {missing}, has {choices} of the choices and {hits} of the unwanted"
-    return met, what
+    return not missing and not hits and bool(choices or not any), what
 
 
 def regex(
@@ -111,28 +109,25 @@ def regex(
     if multiline:
         flags |= rx.M
     text = t.visible(answer).strip()
-    matches = rx.finditer(pattern, text, flags, timeout=REGEX_SECONDS)
-    return within(sum(1 for _ in matches), "matches", min, max)
+    matches = rx.findall(pattern, text, flags, timeout=REGEX_SECONDS)
+    return within(len(matches), "matches", min, max)
 
 
 def _edge(method: str) -> Callable[..., Result]:
     def rule(task: Task, answer: str, *, text: Terms, case: bool = False) -> Result:
         same = (lambda s: t.visible(s).strip()) if case else t.fold
-        terms = terms_of(text)
+        edges = tuple(map(same, terms_of(text)))
         # With its markdown, too: "**" may be what the answer must start with.
         sides = same(answer), same(t.plain(answer))
-        met = any(getattr(s, method)(same(x)) for s in sides for x in terms)
-        return met, f"{method} {terms}"
+        return any(getattr(s, method)(edges) for s in sides), f"{method} {edges}"
 
     return rule
 
 
 def no_char(task: Task, answer: str, *, chars: Terms, case: bool = False) -> Result:
     """None of these characters stands in the answer."""
-    normal = t.visible if case else t.fold
-    text = normal(answer)
-    hits = [c for c in "".join(terms_of(chars)) if normal(c) in text]
-    return not hits, f"has {hits}"
+    characters = list("".join(terms_of(chars)))
+    return contains(task, answer, none=characters, case=case, whole=False)
 
 
 def json_(task: Task, answer: str, *, schema: dict[str, Any] | None = None) -> Result:
@@ -144,25 +139,19 @@ def json_(task: Task, answer: str, *, schema: dict[str, Any] | None = None) -> R
         value = msgspec.json.decode(fence[1] if fence else text)
     except msgspec.DecodeError as e:
         return False, f"not valid JSON: {e}"
-    if schema is None:
-        return True, "valid JSON"
     import jsonschema
     from referencing import Registry
 
     # The empty registry keeps a "$ref" to a web address from being fetched.
-    validator = jsonschema.validators.validator_for(schema)(schema, registry=Registry())
-    fault = next(validator.iter_errors(value), None)
-    if fault is None:
-        return True, "fits the schema"
-    return False, f"at {fault.json_path}: {fault.message[:120]}"
+    kind = jsonschema.validators.validator_for(schema or {})
+    faults = kind(schema or {}, registry=Registry()).iter_errors(value)
+    what = [f"at {fault.json_path}: {fault.message[:120]}" for fault in faults]
+    return not what, what[0] if what else "valid JSON"
 
 
 def _letters(kind: str) -> Callable[..., Result]:
     def rule(task: Task, answer: str) -> Result:
-        letters = [c for c in answer if c.isupper() or c.islower()]
-        wrong = [c for c in letters if not getattr(c, kind)()]
-        met = bool(letters) and not wrong
-        return met, f"{len(wrong)} of {len(letters)} letters are not"
+        return getattr(answer, kind)(), f"{kind} of all its letters"
 
     return rule
 
@@ -178,7 +167,8 @@ def exact(task: Task, answer: str, *, answers: Terms, case: bool = False) -> Res
 
     blocks = _ANSWER.findall(answer)
     # The last block counts: a model may repeat the question's form before it answers.
-    body = _CONFIDENCE.sub("", blocks[-1] if blocks else answer)
+    # A model that is trained to state its confidence still answers the question.
+    body = CONFIDENCE.sub("", blocks[-1] if blocks else answer)
     met = same(t.plain(body)) in [same(x) for x in terms_of(answers)]
     return met, f"the answer is {body[:60]!r}"
 
@@ -190,18 +180,16 @@ def number(
     value: float,
     tolerance: NonNegative = 0.0,
     unit: str = "",
-    which: Literal["any", "first", "last"] = "any",
 ) -> Result:
     """A number of the answer is `value`, behind it literally this unit (no unit is converted)."""
     # U+2212 is the minus of typeset text.
     text = _LIST.sub(" ", t.plain(answer).replace("−", "-"))
     numbers = [(float(n.replace(",", "")), u) for n, u in _QUANTITY.findall(text)]
-    candidates = {"any": numbers, "first": numbers[:1], "last": numbers[-1:]}[which]
     # Floats: 0.1 + 0.2 is 0.3 here.
     slack = tolerance + 1e-9 * abs(value)
-    near = [u for n, u in candidates if abs(n - value) <= slack]
+    near = [u for n, u in numbers if abs(n - value) <= slack]
     met = (unit in near) if unit else bool(near)
-    return met, f"{which} of {len(numbers)} numbers; wanted {value:g} {unit}".strip()
+    return met, f"{len(numbers)} numbers; wanted {value:g} {unit}"
 
 
 def cites(
@@ -224,8 +212,8 @@ def own_words(
 
 def no_copy(task: Task, answer: str, *, words: Count = 5) -> Result:
     """No run of so many words of the prompt stands in the answer."""
-    copies = set(t.runs(t.parts(task.prompt), words))
-    hits = copies & set(t.runs(t.parts(answer), words))
+    first, second = (set(t.runs(t.parts(x), words)) for x in (task.prompt, answer))
+    hits = first & second
     return not hits, f"{len(hits)} runs of {words} words are copied"
 
 
@@ -241,11 +229,9 @@ RULES: dict[str, Callable[..., Any]] = {
     "sentences": _count("sentences", t.sentences),
     "paragraphs": _count("paragraphs", t.paragraphs),
     "lines": _count("lines", t.lines),
-    "chars": _count("characters", lambda answer: t.visible(answer).strip()),
-    "bullets": _count("bullet items", lambda answer: t.ITEM.findall(t.visible(answer))),
-    "numbered": _count(
-        "numbered items", lambda answer: t.NUMBERED_ITEM.findall(t.visible(answer))
-    ),
+    "chars": _count("characters", str),
+    "bullets": _count("bullet items", t.ITEM.findall),
+    "numbered": _count("numbered items", t.NUMBERED_ITEM.findall),
     "contains": contains,
     "regex": regex,
     "starts": _edge("startswith"),

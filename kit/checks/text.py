@@ -18,8 +18,11 @@ _MARKS = re.compile(
 )
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\s]*\)")
 _WORD = re.compile(r"[^\W_]+(?:(?:['’.-]|(?<=\d)[,:/](?=\d))[^\W_]+)*")
-_END = re.compile(r"(?<=[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[A-Z\d])|\n+")
-_ABBREVIATION = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St|vs|e\.g|i\.e|etc|No|Fig)\.$")
+# "Dr. Lee" is not cut: a lookbehind for each length of an abbreviation.
+_END = re.compile(
+    r"(?<=[.!?])(?<!\b(?:Dr|Mr|Ms|St|vs|No)\.)(?<!\b(?:Mrs|e\.g|i\.e|etc|Fig)\.)(?<!\bProf\.)"
+    r"[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[A-Z\d])|\n+"
+)
 ITEM = re.compile(r"^\s*[-*+•]\s+\S", re.M)
 NUMBERED_ITEM = re.compile(r"^\s*\d{1,3}[.)]\s+\S", re.M)
 _CITATION = re.compile(
@@ -36,7 +39,7 @@ def without_thought(text: str) -> str:
 def visible(text: str) -> str:
     """NFC, plain line ends, no invisible characters."""
     # Most answers are plain, and this is the slowest step of a check.
-    if text.isascii() and text.isprintable():
+    if text.isascii() and text.replace("\n", "").isprintable():
         return text
     text = unicodedata.normalize("NFC", text)
     text = text.replace("\r\n", "\n").replace("\u2028", "\n")
@@ -66,14 +69,8 @@ def sentences(text: str) -> list[str]:
     >>> sentences("Dr. Lee paid $3.50. Was it tea? Yes!")
     ['Dr. Lee paid $3.50.', 'Was it tea?', 'Yes!']
     """
-    out: list[str] = []
-    for part in _END.split(plain(text)):
-        # "Dr. Lee" was cut at the dot: the parts belong together.
-        if out and _ABBREVIATION.search(out[-1]):
-            out[-1] += f" {part}"
-        elif any(c.isalnum() for c in part):
-            out.append(part.strip())
-    return out
+    parts = [part.strip() for part in _END.split(plain(text))]
+    return [part for part in parts if any(c.isalnum() for c in part)]
 
 
 def paragraphs(text: str) -> list[str]:
@@ -104,5 +101,5 @@ def runs(items: list[str], n: int) -> list[tuple[str, ...]]:
 
 def citation_ids(text: str) -> list[str]:
     """Ids in <snippet id=A,B> and <cite id="A">."""
-    ids = [i.strip() for ids in _CITATION.findall(text) for i in ids.split(",")]
-    return [i for i in ids if i]
+    ids = ",".join(_CITATION.findall(text)).split(",")
+    return [i.strip() for i in ids if i.strip()]

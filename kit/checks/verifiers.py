@@ -15,9 +15,8 @@ from .biorlhf import direction_of
 from .form import Form, Stated, directions, is_open, same
 
 VERIFIERS = ("direction", "factual", "consistency", "uncertainty")
-MODES = ("brier", "outcome", "range", "behaviour")
+MODES = ("brier", "outcome", "behaviour")
 TYPICAL = {"high": 0.9, "medium": 0.55, "low": 0.1}
-RANGES = {"high": (0.7, 1.0), "medium": (0.35, 0.75), "low": (0.0, 0.4)}
 
 Score = tuple[float, dict[str, Any]]
 
@@ -46,9 +45,9 @@ def verify(
 ) -> Part:
     """The score of an answer by one verifier.
 
-    mode : how `uncertainty` scores. "brier" is proper and lies in [-1, 1]. "outcome",
-        "range" and "behaviour" are the published forms in [0, 1], for reproduction: they are not
-        proper, so training on them teaches over-confidence.
+    mode : how `uncertainty` scores. "brier" is proper and lies in [-1, 1]. "outcome" and
+        "behaviour" are published forms in [0, 1], for reproduction: they are not proper, so
+        training on them teaches over-confidence.
 
     >>> task = Task(id="t", prompt="Up?", truth={"claims": [{"subject": "a", "direction": "up"}]})
     >>> verify(task, "Answer: up\\nConfidence: 90%", "direction").value
@@ -59,9 +58,9 @@ def verify(
     if verifier not in applicable(task):
         return Part(name=verifier, applies=False)
     stated = form.read(text)
-    span = (-1.0, 1.0) if verifier == "uncertainty" and mode == "brier" else (0.0, 1.0)
-    # Without the form there is nothing to score: the least, so that leaving it out never pays.
     is_uncertainty = verifier == "uncertainty"
+    span = (-1.0, 1.0) if is_uncertainty and mode == "brier" else (0.0, 1.0)
+    # Without the form there is nothing to score: the least, so that leaving it out never pays.
     value, details = span[0], {}
     if stated.answer is None or (is_uncertainty and stated.confidence is None):
         details = {"problem": stated.problem}
@@ -82,11 +81,9 @@ def outcome(task: Task, stated: Stated) -> float | None:
     if task.truth.get("answerable") is False:
         return float(is_open(stated.answer))
     # Confidence plays no part: an outcome that holds it would make calibration circular.
-    scores = []
-    if task.truth.get("claims"):
-        scores.append(_directions(task, stated.answer)["share"])
-    if task.truth.get("facts"):
-        scores.append(_factual(task, stated.answer)[0])
+    truth, answer = task.truth, stated.answer
+    scores = [_directions(task, answer)["share"]] if truth.get("claims") else []
+    scores += [_factual(task, answer)[0]] if truth.get("facts") else []
     return sum(scores) / len(scores) if scores else None
 
 
@@ -115,9 +112,8 @@ def _direction(task: Task, answer: str) -> Score:
 def _factual(task: Task, answer: str) -> Score:
     """Recall times precision: what is stated beside the facts costs, so a list of guesses loses."""
     facts = task.truth["facts"]
-    parts = [p.strip() for p in answer.split(";") if p.strip()]
     # "unknown" is no guess: it is not counted against the answer.
-    parts = [] if is_open(answer) else parts
+    parts = [] if is_open(answer) else [p for p in answer.split(";") if p.strip()]
     hits = [i for i, fact in enumerate(facts) if any(same(p, fact) for p in parts)]
     beside = [p for p in parts if not any(same(p, fact) for fact in facts)]
     recall = len(hits) / len(facts)
@@ -143,20 +139,15 @@ def _consistency(task: Task, answer: str) -> Score:
 def _uncertainty(task: Task, stated: Stated, mode: str) -> Score:
     """Is the stated confidence c warranted by the outcome t?
 
-    brier : t - (c - t)^2. outcome : 1 - 2 |c - t|. range : 1 inside the warranted range, outside
-    1 - 2.5 x distance. behaviour : .6 t + .4 (1 - 2 |c - typical|), nothing for a wrong answer.
-    All but brier end at 0, as published.
+    brier : t - (c - t)^2. outcome : 1 - 2 |c - t|. behaviour : .6 t + .4 (1 - 2 |c - typical|),
+    nothing for a wrong answer. All but brier end at 0, as published.
     """
-    t, c = outcome(task, stated), stated.confidence
-    if t is None or c is None:
-        return 0.0, {}
+    # `verify` has seen to it that there is a truth and a confidence.
+    t, c = outcome(task, stated) or 0.0, stated.confidence or 0.0
     details = {"confidence": c, "outcome": t}
     nobody_knows = task.truth.get("answerable") is False
     level = task.truth.get("warranted") or ("low" if nobody_knows else "high")
-    if mode == "range":
-        low, high = RANGES[level]
-        score = 1 - 2.5 * max(low - c, c - high, 0.0)
-    elif mode == "behaviour" or (nobody_knows and t):
+    if mode == "behaviour" or (nobody_knows and t):
         # A low confidence goes with "unknown" (in any one figure), so brier would punish it.
         score = 0.6 * t + 0.4 * max(0.0, 1 - 2 * abs(c - TYPICAL[level])) if t else 0.0
     elif mode == "outcome":

@@ -189,12 +189,7 @@ def verifier(row: Row) -> None:
     fields = question(row)
     truth = row.json("truth") or checks.truth_of(row.json("ground_truth"))
     names = row.json("verifiers", "applicable_verifiers", kind=list)
-    # BioRLHF numbers its verifiers; a name of the kit stays as it is.
-    row.extra["verifiers"] = (
-        checks.verifiers_of(names, truth)
-        if {"V1", "V2", "V3", "V4"}.issuperset(names)
-        else names
-    )
+    row.extra["verifiers"] = checks.verifiers_of(names)
     kind, group = row.take("question_type"), row.take("group", "tissue")
     finish(row, [], {**fields, "truth": truth, "kind": kind, "group": group})
 

@@ -31,6 +31,7 @@ MEASURES = [
     ({"name": "sentences", "max": 2}, "Dr. Lee paid $3.50. Was it tea?", "met"),
     ({"name": "sentences", "min": 3}, "One. Two! Three?", "met"),
     ({"name": "sentences", "max": 1}, "No end mark here\nSecond line", "unmet"),
+    ({"name": "sentences", "max": 1}, "Ask Prof. Lee, e.g. Ann.", "met"),
     ({"name": "paragraphs", "min": 2, "max": 2}, "One.\n\nTwo.", "met"),
     ({"name": "lines", "max": 2}, "a\n\nb\n", "met"),
     ({"name": "chars", "max": 3}, " abc ", "met"),
@@ -89,8 +90,6 @@ MEASURES = [
     ({"name": "number", "value": 9.8, "tolerance": 0.05, "unit": "m/s"}, "9.81 m/s", "met"),
     ({"name": "number", "value": 5, "unit": "km"}, "5 m", "unmet"),
     ({"name": "number", "value": 5, "unit": "km"}, "5 km.", "met"),
-    ({"name": "number", "value": 7, "which": "last"}, "7, then 8", "unmet"),
-    ({"name": "number", "value": 7, "which": "first"}, "7, then 8", "met"),
     ({"name": "number", "value": 3}, "1, 2, 3, 4, 5, 6, 7", "unmet"),
     # the prompt's words
     ({"name": "own_words", "min": 2}, "The red house sleeps quietly", "met"),
@@ -152,7 +151,6 @@ REFUSED = [
     ({"name": "json", "schema": {"type": "objct"}}, "objct"),
     ({"name": "unique_words", "min_share": 70}, "<= 1"),
     ({"name": "number"}, "value"),
-    ({"name": "number", "value": 1, "which": "second"}, "second"),
     ({"name": "exact"}, "answers"),
     ({"name": "all_met", "of": ["d"]}, "no other criterion 'd'"),
 ]

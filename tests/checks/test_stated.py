@@ -147,8 +147,6 @@ SCORES = [
     # the published confidence scores
     (UP, "up", "outcome", 0.6),
     (UP, "down", "outcome", 0.0),
-    (TWO, "up", "range", 1.0),
-    (OPEN, "up", "range", 0.0),
     (UP, "up", "behaviour", 0.92),
     (UP, "down", "behaviour", 0.0),
 ]
@@ -252,7 +250,9 @@ def test_truths_of_biorlhf_rows(raw, wanted):
     assert brief == wanted
     by_content = {"claims": "direction", "facts": "factual"}
     names = [v for key, v in by_content.items() if key in truth]
-    assert names_of(["V1", "V2", "V4"], truth) == [*names, "uncertainty"]
+    truth["verifiers"] = names_of(["V1", "V2"])
+    assert list(applicable(Task(id="t", prompt="p", truth=truth))) == names
+    assert names_of(["V4", "V3", "own"]) == ["uncertainty", "consistency", "own"]
 
 
 def test_the_shipped_fact_answers_keep_the_form_and_their_labels():
@@ -291,7 +291,7 @@ def made_rows():
 def made_tasks():
     for n, (raw, names) in enumerate(made_rows()):
         truth = truth_of(raw)
-        truth["verifiers"] = names_of(names, truth)
+        truth["verifiers"] = names_of(names)
         yield Task(id=f"row-{n}", prompt="Is it up or down in this tissue?", truth=truth)
 
 
