@@ -19,6 +19,7 @@ from ..system.device import import_torch
 from ..system.progress import bar
 from .models import messages, prompt_ids
 
+WHEN = ("before", "after")
 BATCH = 32  # prompts that are answered at once
 
 
@@ -180,6 +181,11 @@ class Evaluation:
         values = stated_confidence([r.text for r in self.responses]).values
         return [None if math.isnan(x) else float(x) for x in values]
 
+    @property
+    def words(self) -> list[float]:
+        """The number of words of each answer."""
+        return [float(len(r.text.split())) for r in self.responses]
+
     def mean(self, values: Sequence[float | None] | None = None) -> Estimate:
         """The mean over prompts of a value of each answer (default: the reward)."""
         return mean(
@@ -270,14 +276,8 @@ def trivial_rewards(
     from ..rewards import trivial
 
     frame = trivial(tasks, judge=judge, reward=reward, ledger=ledger)
-    return policy_means(frame)
-
-
-def policy_means(frame: Any) -> dict[str, float | None]:
-    """Policy -> mean reward, of the table that kit.trivial returns."""
-    rows = frame.reset_index() if "policy" not in frame.columns else frame
-    values = rows.groupby("policy", sort=False)["reward"].mean()
-    return {str(k): None if math.isnan(v) else float(v) for k, v in values.items()}
+    values = frame.set_index("policy")["reward"].astype(object)
+    return dict(values.where(values.notna(), None))
 
 
 def by_kind(before: Evaluation, after: Evaluation, tasks: Sequence[Task]) -> Any:
@@ -340,30 +340,21 @@ def comparison(
     before: Evaluation, after: Evaluation, tasks: Sequence[Task]
 ) -> dict[str, Any]:
     """What metrics.json holds of a before and an after."""
-    strict = (before.strict(tasks), after.strict(tasks))
-    words = [[float(len(r.text.split())) for r in e.responses] for e in (before, after)]
-    shares = {
-        f"{k}_{e.name}": v
-        for e, values in zip((before, after), strict, strict=True)
-        for k, v in (
-            ("reward", number_of(e.mean())),
-            ("strict", number_of(e.mean(values))),
-        )
-    }
-    return {
-        "prompts": len(tasks),
-        **shares,
-        "gain": number_of(gain(before, after)),
-        "sentence": gain(before, after).sentence,
-        "strict_gain": number_of(gain(before, after, values=strict)),
-        "words_gain": number_of(gain(before, after, values=words)),
-        "truncated_after": mean([float(r.truncated) for r in after.responses]).value,
-        "kinds": by_kind(before, after, tasks).to_dict("records"),
-        "calibration": {
-            e.name: {k: number_of(v) for k, v in calibration(e, tasks).items()}
-            for e in (before, after)
-        },
-    }
+    right = (before.strict(tasks), after.strict(tasks))
+    lengths = (before.words, after.words)
+    reward = gain(before, after)
+    out: dict[str, Any] = {"prompts": len(tasks), "sentence": reward.sentence}
+    out["gain"] = number_of(reward)
+    out["strict_gain"] = number_of(gain(before, after, values=right))
+    out["words_gain"] = number_of(gain(before, after, values=lengths))
+    for when, look, values in zip(WHEN, (before, after), right, strict=True):
+        out[f"reward_{when}"] = number_of(look.mean())
+        out[f"strict_{when}"] = number_of(look.mean(values))
+        errors = calibration(look, tasks)
+        out[f"calibration_{when}"] = {k: number_of(e) for k, e in errors.items()}
+    out["truncated_after"] = mean([float(r.truncated) for r in after.responses]).value
+    out["kinds"] = by_kind(before, after, tasks).to_dict("records")
+    return out
 
 
 def number_of(e: Any) -> dict[str, float]:

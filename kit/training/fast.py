@@ -115,7 +115,13 @@ def pack(prompt: Any, answers: Sequence[Any]) -> dict[str, Any]:
 
 
 def logps(
-    model: Any, ids: Any, mask: Any, width: int, *, temperature: float, rows: Any = None
+    model: Any,
+    ids: Any,
+    mask: Any,
+    width: int,
+    *,
+    temperature: float,
+    rows: Any = None,
 ) -> tuple[Any, Any] | None:
     """Log-probabilities and entropies (B, width) of the answers in ids (B, P + width); 0 where masked.
 
@@ -123,48 +129,44 @@ def logps(
     None where a packed row would be too long.
     """
     torch = import_torch()
-    rows = torch.ones(len(ids), dtype=torch.bool) if rows is None else rows
-    # a place between answer tokens may be masked too (truncated answers that do not count)
-    rows = rows & mask[:, -width:].any(-1)
-    # TRL shuffles the rows of a batch, so groups are found again by their prompt
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for i in rows.nonzero()[:, 0].tolist():
-        prompt = ids[i, :-width][mask[i, :-width].bool()]
-        groups.setdefault(tuple(prompt.tolist()), []).append(i)
-    answers = {
-        i: ids[i, -width:][mask[i, -width:].bool()] for g in groups.values() for i in g
-    }
-    # attention across the row grows with the square of its length
-    if any(
-        len(p) + sum(len(answers[i]) for i in g) > LONGEST for p, g in groups.items()
-    ):
-        return None
-    values, entropies = [torch.zeros(0)], [torch.zeros(0)]
+    answers = mask[:, -width:].bool()
+    # an answer that was cut off may be masked as a whole
+    rows = answers.any(-1) if rows is None else answers.any(-1) & rows
+    values, entropies = torch.zeros(len(ids), width), torch.zeros(len(ids), width)
+    groups = by_prompt(ids[:, :-width], mask[:, :-width], rows)
     for prompt, group in groups.items():
-        packed = pack(torch.tensor(prompt), [answers[i] for i in group])
-        logits = model(**packed, use_cache=False).logits[0].float() / temperature
+        tokens = [ids[i, -width:][answers[i]] for i in group]
+        # attention across the row grows with the square of its length
+        if len(prompt) + sum(map(len, tokens)) > LONGEST:
+            return None
+        packed = pack(torch.tensor(prompt), tokens)
+        logits = model(**packed, use_cache=False).logits[0]
         # one group after the other: all logits at once would take gigabytes
-        every = logits.log_softmax(-1)  # (N, V)
-        # in the order in which they were packed
-        labels = torch.cat([answers[i] for i in group])
-        values.append(every.gather(-1, labels[:, None])[:, 0])
+        every = (logits.float() / temperature).log_softmax(-1)  # (N, V)
+        row, column = answers[group].nonzero(as_tuple=True)
+        at = (torch.tensor(group)[row], column)
+        labels = torch.cat(tokens)
+        values = values.index_put(at, every.gather(-1, labels[:, None])[:, 0])
         with torch.no_grad():
-            entropies.append(-(every.exp() * every).sum(-1))
-    order = [i for g in groups.values() for i in g]
-    at = [(i, j) for i in order for j in mask[i, -width:].nonzero()[:, 0].tolist()]
-    where = tuple(torch.tensor(at, dtype=torch.long).reshape(-1, 2).T)
-    blank = torch.zeros(len(ids), width)
-    # 0 times a weight keeps backward() possible where no row is computed
-    link = 0.0 * sum(
-        p.sum() for p in model.parameters() if p.requires_grad and not groups
-    )
-    entropy = torch.cat(entropies)
-    mean = entropy.mean() if len(entropy) else torch.zeros(())
-    # rows that are left out count in TRL's mean entropy: they get the mean of the others
-    entropies_of_all = torch.where((~rows)[:, None], mean, blank).index_put(
-        where, entropy
-    )
-    return blank.index_put(where, torch.cat(values)) + link, entropies_of_all
+            entropies[at] = -(every.exp() * every).sum(-1)
+    if not groups:
+        # 0 times the weights keeps backward() possible
+        values = values + 0.0 * sum(
+            p.sum() for p in model.parameters() if p.requires_grad
+        )
+    elif not rows.all():
+        # rows that are left out count in TRL's mean entropy: they get the mean of the others
+        entropies[~rows] = entropies[rows][answers[rows]].mean()
+    return values, entropies
+
+
+def by_prompt(ids: Any, mask: Any, rows: Any) -> dict[tuple[int, ...], list[int]]:
+    """The numbers of the rows that have the same prompt; TRL shuffles the rows of a batch."""
+    out: dict[tuple[int, ...], list[int]] = {}
+    for i in rows.nonzero()[:, 0].tolist():
+        prompt = tuple(ids[i][mask[i].bool()].tolist())
+        out.setdefault(prompt, []).append(i)
+    return out
 
 
 class Fast:

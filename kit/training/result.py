@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 from collections.abc import Sequence
@@ -205,6 +206,8 @@ class Result:
 
     def page(self) -> Path:
         """Write the page of the run, training.html in its folder."""
+        import pandas as pd
+
         from ..plots import Card, page
 
         m, gain, strict = self.metrics, self.gain, self.strict
@@ -225,16 +228,22 @@ class Result:
             blocks += ["What each stage brought:", self.table()]
         if m.get("kinds"):
             blocks += ["Strict passes by kind of prompt:", self.by_kind()]
-        if any(m.get("calibration", {}).values()):
-            rows = [
-                {"when": when, "confidence": k, **e}
-                for when, es in m["calibration"].items()
-                for k, e in es.items()
+        errors = [
+            {"when": when, "confidence": k, **e}
+            for when in evaluation.WHEN
+            for k, e in m.get(f"calibration_{when}", {}).items()
+        ]
+        if errors:
+            blocks += [
+                "Calibration error (ECE) before and after:",
+                pd.DataFrame(errors),
             ]
-            blocks += ["Calibration error (ECE) before and after:", _frame(rows)]
         if self.trivial:
             rows = [{"policy": k, "reward": number(v)} for k, v in self.trivial.items()]
-            blocks += ["Policies without skill on the same prompts:", _frame(rows)]
+            blocks += [
+                "Policies without skill on the same prompts:",
+                pd.DataFrame(rows),
+            ]
         if self.before:
             blocks += [
                 "Held-out answers:",
@@ -250,14 +259,4 @@ class Result:
         return f"{self.gain.sentence} {notes}".strip() + f" ({self.folder})"
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        return (
-            f"<p>{escape(self.gain.sentence)}</p>{self.by_kind().to_html(index=False)}"
-        )
-
-
-def _frame(rows: Any) -> Any:
-    import pandas as pd
-
-    return pd.DataFrame(rows)
+        return f"<p>{html.escape(self.gain.sentence)}</p>{self.by_kind().to_html(index=False)}"

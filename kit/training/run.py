@@ -219,16 +219,12 @@ class Work:
 
     def mark(self) -> None:
         """Write what this run is; DataError where the folder holds a run of something else."""
-        about = {
+        source = self.stage.rows
+        every = [to_json(t) for t in (*self.job.tasks, *self.job.heldout)]
+        about: dict[str, Any] = {
             "settings": plain(msgspec.structs.asdict(self.settings)),
-            "rows": plain(
-                self.stage.rows
-                if isinstance(self.stage.rows, str)
-                else to_json(self.stage.rows)
-            ),
-            "tasks": fingerprint(
-                [to_json(t) for t in (*self.job.tasks, *self.job.heldout)]
-            ),
+            "rows": source if isinstance(source, str) else plain(to_json(source)),
+            "tasks": fingerprint(every),
             "judge": self.reward.name,
             "reward": fingerprint(plain(to_json(self.reward.composer))),
         }

@@ -106,30 +106,19 @@ class Stored:
         """
         import pandas as pd
 
-        if by == "stage":
-            rows = [(name, {"new": name, "how": how}) for name in self.stages[1:]]
-        else:
-            kinds = dict.fromkeys(self.frame["kind"])
-            rows = [(kind, {"kind": kind, "how": how}) for kind in kinds]
-        out = []
-        for name, options in rows:
-            new, only = (
-                options.get("new", self.stages[-1]),
-                {k: v for k, v in options.items() if k != "new"},
-            )
-            after = self.means(new, **only)
-            out.append(
-                {
-                    by: name,
-                    "before": self.means(self.stages[0], **only).mean(),
-                    "mean": after.mean(),
-                    "worst": after.min(),
-                    "best": after.max(),
-                    "gain over prompts": str(self.gain(**options)),
-                    "gain over seeds": str(self.over_seeds(**options)),
-                }
-            )
-        return pd.DataFrame(out)
+        is_stage, rows = by == "stage", []
+        kinds = dict.fromkeys(self.frame["kind"])
+        for name in self.stages[1:] if is_stage else kinds:
+            new = name if is_stage else self.stages[-1]
+            options = {"kind": None if is_stage else name, "how": how}
+            before = self.means(self.stages[0], **options)
+            after = self.means(new, **options)
+            row = {by: name, "before": before.mean(), "mean": after.mean()}
+            row |= {"worst": after.min(), "best": after.max()}
+            row["gain over prompts"] = str(self.gain(new, **options))
+            row["gain over seeds"] = str(self.over_seeds(new, **options))
+            rows.append(row)
+        return pd.DataFrame(rows)
 
     def runs(self, *, how: str = "greedy") -> Any:
         """A DataFrame, one row a run, the control too: share right before and after, and the gain over prompts."""
