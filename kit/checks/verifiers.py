@@ -15,7 +15,8 @@ from .biorlhf import direction_of
 from .form import Form, Stated, directions, is_open, same
 
 VERIFIERS = ("direction", "factual", "consistency", "uncertainty")
-MODES = ("brier", "outcome", "behaviour")
+MODES = ("brier", "outcome", "range", "behaviour")
+RANGES = {"high": (0.7, 1.0), "medium": (0.35, 0.75), "low": (0.0, 0.4)}
 TYPICAL = {"high": 0.9, "medium": 0.55, "low": 0.1}
 
 Score = tuple[float, dict[str, Any]]
@@ -45,9 +46,9 @@ def verify(
 ) -> Part:
     """The score of an answer by one verifier.
 
-    mode : how `uncertainty` scores. "brier" is proper and lies in [-1, 1]. "outcome" and
-        "behaviour" are published forms in [0, 1], for reproduction: they are not proper, so
-        training on them teaches over-confidence.
+    mode : how `uncertainty` scores. "brier" is proper and lies in [-1, 1]. "outcome",
+        "range" and "behaviour" are published forms in [0, 1], for reproduction: they are not
+        proper, so training on them teaches over-confidence.
 
     >>> task = Task(id="t", prompt="Up?", truth={"claims": [{"subject": "a", "direction": "up"}]})
     >>> verify(task, "Answer: up\\nConfidence: 90%", "direction").value
@@ -139,15 +140,19 @@ def _consistency(task: Task, answer: str) -> Score:
 def _uncertainty(task: Task, stated: Stated, mode: str) -> Score:
     """Is the stated confidence c warranted by the outcome t?
 
-    brier : t - (c - t)^2. outcome : 1 - 2 |c - t|. behaviour : .6 t + .4 (1 - 2 |c - typical|),
-    nothing for a wrong answer. All but brier end at 0, as published.
+    brier : t - (c - t)^2. outcome : 1 - 2 |c - t|. range : 1 inside the warranted range,
+    outside 1 - 2.5 x distance. behaviour : .6 t + .4 (1 - 2 |c - typical|), nothing for a
+    wrong answer. All but brier end at 0, as published.
     """
     # `verify` has seen to it that there is a truth and a confidence.
     t, c = outcome(task, stated) or 0.0, stated.confidence or 0.0
     details = {"confidence": c, "outcome": t}
     nobody_knows = task.truth.get("answerable") is False
     level = task.truth.get("warranted") or ("low" if nobody_knows else "high")
-    if mode == "behaviour" or (nobody_knows and t):
+    if mode == "range":
+        low, high = RANGES[level]
+        score = 1 - 2.5 * max(low - c, c - high, 0.0)
+    elif mode == "behaviour" or (nobody_knows and t):
         # A low confidence goes with "unknown" (in any one figure), so brier would punish it.
         score = 0.6 * t + 0.4 * max(0.0, 1 - 2 * abs(c - TYPICAL[level])) if t else 0.0
     elif mode == "outcome":

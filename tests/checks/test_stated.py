@@ -147,6 +147,8 @@ SCORES = [
     # the published confidence scores
     (UP, "up", "outcome", 0.6),
     (UP, "down", "outcome", 0.0),
+    (TWO, "up", "range", 1.0),
+    (OPEN, "up", "range", 0.0),
     (UP, "up", "behaviour", 0.92),
     (UP, "down", "behaviour", 0.0),
 ]
