@@ -1,22 +1,22 @@
-"""Judging: from a task, an answer and its criteria to verdicts that are stored and never paid twice.
+"""Judging: from a task, an answer and its criteria to verdicts that are never paid twice.
 
-A question goes `kit.judge` (run.py) -> `Run.ask` (ledger, then whoever asks the same now) -> `EndpointJudge.verdicts`
-(endpoint.py) -> `reader.read` -> `Question.record` (ledger.py).
+A question goes `kit.judge` (run.py) -> `Run.ask` (a lease, the ledger) ->
+`EndpointJudge.verdicts` (endpoint.py) -> `reader.read` -> `Question.record` (ledger.py).
 
-Why was a call made twice? A verdict's key names everything that shaped it, in five parts: settings of the judge, task,
-answer, criterion, and the criteria beside it. `kit.Ledger(path).explain(verdict.key)` shows request and reply, and in
-`others` each stored verdict on the same task, answer and criterion with the parts that differ ("differs in").
+Why was a call made twice? A verdict's key names everything that shaped it, in five parts:
+settings of the judge, task, answer, criterion, and the criteria beside it.
+`kit.Ledger(path).explain(verdict.key)` shows request and reply, and in `others` each
+stored verdict on the same task, answer and criterion with the parts that differ.
 """
 
 from .factory import judge_of
-from .keys import about
 from .ledger import Ledger
 from .local import LocalJudge
-from .prices import Budget, Forecast, catalog, price, shutdown_warning
-from .prompt import from_file
+from .prices import Budget, Spent, catalog, price, shutdown_warning
+from .prices import Spent as Forecast
+from .prompt import about, from_file
 from .reader import Reading, read
 from .run import (
-    Spent,
     Verdicts,
     acomplete,
     ajudge,

@@ -1,21 +1,19 @@
 """A model behind an OpenAI-compatible server as a judge, through the official client.
 
-`client.post(cast_to=object)` is used instead of `chat.completions.create`: it takes half of the
-time, and the
-reply is checked here anyway.
+`client.post(cast_to=object)` is used instead of `chat.completions.create`: it takes half
+of the time, and the reply is checked here anyway.
 """
-
-from __future__ import annotations
 
 import asyncio
 import atexit
 import json
 import logging
+import math
 import os
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
@@ -24,19 +22,23 @@ from ..errors import DataError, JudgeDownError, MissingError
 from ..records import Criterion, Response, Task, Verdict, canonical
 from ..system import settings
 from ..system.settings import Count, NonNegative, Positive
-from . import keys, loop, prices, prompt
+from . import loop, prices, prompt
 from .reader import Reading, is_number, read, refuse
 
 log = logging.getLogger(__name__)
 AGAIN = ("parse", "missing")  # asked once more, alone
 # What some servers refuse; the kit goes on without it.
 OPTIONAL = (
-    "response_format", "temperature", "seed", "reasoning_effort", "logprobs", "top_logprobs", "max_completion_tokens",
+    "response_format", "temperature", "seed", "reasoning_effort", "logprobs",
+    "top_logprobs", "max_completion_tokens",
 )  # fmt: skip
-# A body of bytes and few headers: the client would walk through the body and write a dozen headers about itself.
+# A body of bytes and few headers: the client would walk through the body and write a
+# dozen headers about itself.
 PLAIN: Any = {"headers": {"Content-Type": "application/json"}}
 BODY_LIMIT = 8 * 2**20  # bytes of a reply
 THINKING = 4000  # more tokens for a model that thinks before it replies
+PATIENCE = 5  # timeouts that a call with its repetitions may take
+FILL = 3  # a reply takes about a third of the room that it has
 _clients: dict[tuple[Any, ...], tuple[Any, asyncio.Semaphore]] = {}
 LOCAL = re.compile(r"https?://(127\.|localhost|\[::1\])")
 
@@ -44,21 +46,18 @@ LOCAL = re.compile(r"https?://(127\.|localhost|\[::1\])")
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of an endpoint judge.
 
-    base_url : an OpenAI-compatible server; None is OpenAI's. key_env : the variable with its
-        key (default:
-        OPENAI_API_KEY for OpenAI, KIT_JUDGE_KEY for other servers).
-    how : "all" criteria in one call, "one" criterion a call, k criteria a call, or "word":
-        one yes or no per
-        criterion with P(met) from its log-probabilities and without a reason.
-    prompt : a text file with the judge's system message, as `kit tune` writes it; system :
-        the text itself.
-    confidence : ask for a confidence, which becomes P(met). sample : a number that makes
-        samples differ.
-    concurrency : calls in flight (default 64, on this machine 8). timeout : seconds of one
-        request; patience : of
-        a call with its repetitions (default: five timeouts). tries : repetitions after 429, 5xx,
-        lost connections.
-    price : [input, output] in US dollars per million tokens. extra : more fields of the request.
+    base_url : an OpenAI-compatible server; None is OpenAI's. key_env : the variable with
+        its key (default: OPENAI_API_KEY for OpenAI, KIT_JUDGE_KEY for other servers).
+    how : "all" criteria in one call, "one" criterion a call, k criteria a call, or
+        "word": one yes or no per criterion with P(met) from its log-probabilities and
+        without a reason.
+    prompt : a text file with the judge's system message, as `kit tune` writes it;
+        system : the text itself.
+    confidence : ask for a confidence, which becomes P(met).
+    concurrency : calls in flight (default 64, on this machine 8). timeout : seconds of
+        one request. tries : repetitions after 429, 5xx, lost connections.
+    price : [input, output] in US dollars per million tokens.
+    extra : more fields of the request, such as {"reasoning_effort": "low"}.
     """
 
     base_url: str | None = None
@@ -68,12 +67,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     system: str | None = None
     temperature: NonNegative | None = 0.0
     max_tokens: Count | None = None
-    effort: str | None = None
     confidence: bool = False
-    sample: int = 0
     concurrency: Count | None = None
     timeout: Positive = 120.0
-    patience: Positive | None = None
     tries: int = 10
     price: tuple[float, float] | None = None
     extra: dict[str, Any] = {}
@@ -82,9 +78,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """text : of a finished reply.
+    """text : of a finished reply. failure, reason : why there is none.
 
-    failure, reason : why there is none. call : its row for the ledger.
+    call : its row for the ledger. cut : the reply was longer than its room.
     """
 
     text: str = ""
@@ -92,13 +88,13 @@ class Reply:
     reason: str | None = None
     call: dict[str, Any] | None = None
     cut: bool = False
-    scores: dict[str, float] = field(default_factory=dict)
+    logprobs: Any = None
 
 
 class EndpointJudge:
     """A judge that asks a model over HTTP.
 
-    model : its name at the server (default: the one of models.json). options : see `Options`.
+    model : its name at the server (default: that of models.json). options : see `Options`.
     """
 
     def __init__(self, model: str | None = None, **options: Any):
@@ -106,6 +102,7 @@ class EndpointJudge:
         where = f"judge endpoint:{model}"
         self.model, self.options = model, settings.make(Options, options, where=where)
         o = self.options
+        # A URL is stored with each call, so it must not hold a secret.
         if o.base_url and "@" in o.base_url:
             raise DataError(
                 "the base URL holds a password", where=where, fix="use key_env"
@@ -114,34 +111,32 @@ class EndpointJudge:
         self.system = (text or prompt.wording("system")).strip()
         self.name = o.name or model
         local = bool(o.base_url and LOCAL.match(o.base_url))
+        # Local servers queue what they cannot do at once, and never send 429.
         self.concurrency = o.concurrency or (8 if local else 64)
-        self.patience = o.patience or 5 * o.timeout
+        self.patience = PATIENCE * o.timeout
         # A question may take two calls: the second asks what the first left unreadable.
         self.limit = 2 * self.patience
         self.price = o.price or ((0.0, 0.0) if local else prices.price(model))
         self.thinks = prices.reasons_first(model)
-        chosen = {
-            "temperature": None if self.thinks else o.temperature,
-            "reasoning_effort": o.effort,
-            **o.extra,
-        }
-        self.parameters = {k: v for k, v in chosen.items() if v is not None}
-        # Everything here shapes a verdict, so it is part of each key. The price and the limits are not.
+        self.parameters = dict(o.extra)
+        # Models that think take no other temperature than their default.
+        if o.temperature is not None and not self.thinks:
+            self.parameters["temperature"] = o.temperature
+        # All that shapes a verdict is part of each key. Price and limits do not.
         self.settings = {
             "model": model, "base_url": o.base_url, "how": o.how, "system": self.system,
-            "parameters": self.parameters, "max_tokens": o.max_tokens, "confidence": o.confidence,
-            "sample": o.sample, "version": prompt.VERSION,
+            "parameters": self.parameters, "max_tokens": o.max_tokens,
+            "confidence": o.confidence, "sample": 0, "version": prompt.VERSION,
         }  # fmt: skip
         self.refused: set[str] = set()
 
     # -- what to ask -----------------------------------------------------------
     def parts(self, criteria: Sequence[Criterion]) -> list[list[Criterion]]:
         """The criteria of each call."""
-        how = self.options.how
-        size = len(criteria) if how == "all" else how if isinstance(how, int) else 1
-        return [
-            list(criteria[i : i + size]) for i in range(0, len(criteria), size or 1)
-        ]
+        sizes = {"all": len(criteria) or 1, "one": 1, "word": 1}
+        size = sizes.get(self.options.how, self.options.how)
+        starts = range(0, len(criteria), size)
+        return [list(criteria[i : i + size]) for i in starts]
 
     def keys(
         self, task: Task, response: Response, criteria: Sequence[Criterion]
@@ -149,45 +144,9 @@ class EndpointJudge:
         """Ledger keys. The criteria of one call shape each other's verdicts."""
         made = []
         for part in self.parts(criteria):
-            together = [keys.texts(c) for c in part] if len(part) > 1 else None
-            made += keys.keys(self.settings, task, response, part, together=together)
+            together = [prompt.texts(c) for c in part] if len(part) > 1 else None
+            made += prompt.keys(self.settings, task, response, part, together=together)
         return made
-
-    def forecast(
-        self, task: Task, response: Response, criteria: Sequence[Criterion]
-    ) -> prices.Forecast:
-        """What judging one answer takes, about."""
-        total = prices.Forecast()
-        for part in self.parts(criteria):
-            chat = self._messages(task, response, prompt.number(part), "0000")
-            n_in = sum(prices.tokens(m["content"]) + 4 for m in chat)
-            n_out = (
-                1 if self.options.how == "word" else 60 * len(part) + self.thinks * 500
-            )
-            cost = prices.dollars(self.price, n_in, n_out) if self.price else None
-            total += prices.Forecast(
-                calls=1, tokens_in=n_in, tokens_out=n_out, cost=cost
-            )
-        return total
-
-    def _messages(
-        self,
-        task: Task,
-        response: Response,
-        criteria: Mapping[str, Criterion],
-        call: str,
-    ) -> list[dict[str, str]]:
-        answer, o = prompt.answer_of(response), self.options
-        form = "word" if o.how == "word" else "user"
-        return prompt.messages(
-            self.system,
-            task,
-            answer,
-            criteria,
-            form=form,
-            confidence=o.confidence,
-            call=call,
-        )
 
     async def verdicts(
         self, task: Task, response: Response, criteria: Sequence[Criterion], run: Any
@@ -200,14 +159,14 @@ class EndpointJudge:
     async def _part(
         self, task: Task, response: Response, criteria: list[Criterion], run: Any
     ) -> list[Verdict]:
-        """One call; criteria that its reply leaves unreadable are asked once more, alone,
-        under the same ids.
-        """
+        """One call; what its reply leaves unreadable is asked once more, alone."""
         numbered = prompt.number(criteria)
         made = await self._ask(task, response, numbered, run)
-        if again := {n: c for n, c in numbered.items() if made[n].failure in AGAIN}:
+        # Under the same ids: a late reply to the first call must not fit other criteria.
+        again = {n: c for n, c in numbered.items() if made[n].failure in AGAIN}
+        if again:
             second = await self._ask(task, response, again, run)
-            # Unreadable verdicts are stored only now, so that a killed run asks them again.
+            # Stored only now, so that a killed run asks them again.
             rows = await run.record(list(second.values()))
             made |= dict(zip(second, rows, strict=True))
         return list(made.values())
@@ -216,33 +175,33 @@ class EndpointJudge:
         self, task: Task, response: Response, criteria: dict[str, Criterion], run: Any
     ) -> dict[str, Verdict]:
         """The verdicts of one call by id. Its reply and what is certain are stored."""
-        o, call = self.options, prompt.mark()
-        chat = self._messages(task, response, criteria, call)
-        if o.how == "word":
+        o, call, word = self.options, prompt.mark(), self.options.how == "word"
+        chat = prompt.messages(
+            self.system, task, prompt.answer_of(response), criteria,
+            form="word" if word else "user", confidence=o.confidence, call=call,
+        )  # fmt: skip
+        if word:
             reply = await self.reply(chat, run, room=2, word=True)
         else:
             form = prompt.schema(criteria, confidence=o.confidence)
-            reply = await self.reply(
-                chat, run, schema=form, room=200 + 160 * len(criteria)
-            )
+            room = 200 + 160 * len(criteria)
+            reply = await self.reply(chat, run, schema=form, room=room)
         if reply.failure:
-            readings = refuse(criteria, str(reply.reason), reply.failure)
-        elif o.how == "word":
-            readings = [_word(reply)]
+            rows = refuse(criteria, str(reply.reason), reply.failure)
+        elif word:
+            rows = [_word(reply)]
         else:
-            readings = read(reply.text, criteria, call=call, confidence=o.confidence)
-        made = {
-            name: self.verdict(task, response, c, reading, reply, len(criteria))
-            for (name, c), reading in zip(criteria.items(), readings, strict=True)
-        }
-        # A refusal or an abstention is certain too: asking again would pay for the same reply.
+            rows = read(reply.text, criteria, call=call, confidence=o.confidence)
+        made = {}
+        for (name, c), reading in zip(criteria.items(), rows, strict=True):
+            made[name] = self.verdict(response, c, reading, reply, len(criteria))
+        # A refusal or an abstention is certain: asking again would pay for the same.
         certain = [v for v in made.values() if v.failure not in AGAIN]
         by_id = {v.criterion_id: v for v in await run.record(certain, reply.call)}
         return {name: by_id.get(v.criterion_id, v) for name, v in made.items()}
 
     def verdict(
         self,
-        task: Task,
         response: Response,
         c: Criterion,
         reading: Reading,
@@ -251,17 +210,13 @@ class EndpointJudge:
         **more: Any,
     ) -> Verdict:
         """A verdict with its share (one of n) of the call's tokens and cost."""
-        call = reply.call or {"tokens_in": 0, "tokens_out": 0, "cost": 0.0}
-        ids = {"task_id": task.id, "response_id": response.id, "criterion_id": c.id}
-        shares = {name: call[name] // n for name in ("tokens_in", "tokens_out")}
-        fields = {
-            **reading,
-            **ids,
-            **shares,
-            "cost": call["cost"] / n,
-            "judge": self.name,
-        }
-        return Verdict(**fields | more)
+        fields = {**reading, "criterion_id": c.id, "judge": self.name}
+        fields["task_id"], fields["response_id"] = response.ids
+        if reply.call:
+            fields["cost"] = reply.call["cost"] / n
+            for name in ("tokens_in", "tokens_out"):
+                fields[name] = reply.call[name] // n
+        return Verdict(**{**fields, **more})
 
     # -- one call --------------------------------------------------------------
     async def reply(
@@ -273,15 +228,9 @@ class EndpointJudge:
         room: int = 2000,
         word: bool = False,
     ) -> Reply:
-        """One finished reply. A reply that was cut is asked for once more, with four times
-        the room.
-        """
+        """One finished reply. A reply that was cut gets four times the room, once."""
         room = self.options.max_tokens or room + THINKING * self.thinks
-        body: dict[str, Any] = {
-            "model": self.model,
-            "messages": messages,
-            **self.parameters,
-        }
+        body = {"model": self.model, "messages": messages, **self.parameters}
         if schema:
             form = {"name": "reply", "strict": True, "schema": schema}
             body["response_format"] = {"type": "json_schema", "json_schema": form}
@@ -305,91 +254,75 @@ class EndpointJudge:
         if reply.call:
             await run.record([], {**reply.call, "key": None if reply.failure else key})
         if reply.failure:
-            what, where = (
+            raise JudgeDownError(
                 f"there is no usable reply: {reply.reason}",
-                f"judge {self.name!r}",
+                where=f"judge {self.name!r}",
+                fix="try again",
             )
-            raise JudgeDownError(what, where=where, fix="try again")
         return reply.text
 
     async def _call(self, body: dict[str, Any], run: Any) -> Reply:
-        """Send a request when a slot and the budget are there; read the envelope of the reply."""
+        """Send a request when a slot and the budget allow it; read the envelope."""
         import openai
 
-        # The most that the call can cost: the budget reserves it until the true cost is there.
-        most = None
-        if self.price:
-            n_in = sum(prices.tokens(m["content"]) for m in body["messages"])
-            most = prices.dollars(self.price, n_in, body["max_completion_tokens"])
+        room = body["max_completion_tokens"]
+        n_in = sum(prices.tokens(m["content"]) + 4 for m in body["messages"])
+        if run.dry:
+            n_out = max(1, room // FILL)
+            cost = prices.dollars(self.price, n_in, n_out) if self.price else None
+            took = {"tokens_in": n_in, "tokens_out": n_out, "cost": cost}
+            run.after_call(self, None, took)
+            return Reply(failure="budget", reason="an estimate sends nothing")
+        # The most that the call can cost is reserved until the true cost is there.
+        most = prices.dollars(self.price, n_in, room) if self.price else None
         client, slots = self._client()
         async with slots:
             await run.before_call(self, most)
-            call = None
+            reply = Reply(reason="")  # of a call that is cancelled
             try:
                 async with asyncio.timeout(self.patience):
                     data = await self._post(client, body)
                 reply = self._envelope(data, body)
-                call = reply.call
             except openai.APIStatusError as e:
                 reply = Reply(failure="transport", reason=f"HTTP {e.status_code}")
             except Exception as e:  # whatever a server makes the libraries stumble over
                 log.info("judge %s: %s", self.name, type(e).__name__)
                 reply = Reply(failure="transport", reason=type(e).__name__)
             finally:
-                run.after_call(self, most, call)
-        if call is None:
-            # Without a key, a model or a path the next call fails as well.
-            final = reply.reason in ("HTTP 401", "HTTP 403", "HTTP 404")
-            run.lost(self, str(reply.reason), final=final)
+                run.after_call(self, most, reply.call, reply.reason)
         return reply
 
     async def _post(self, client: Any, body: dict[str, Any]) -> Any:
-        """The decoded reply. A parameter that the server names in a refusal is left out
-        from then on.
-        """
+        """The decoded reply. What a server refuses by name is left out from then on."""
         import openai
 
+        # A whole URL spares the client two merges of it, a tenth of its time.
+        url = f"{client.base_url}chat/completions"
         while True:
-            sent = {k: v for k, v in body.items() if k not in self.refused}
+            rest = {k: v for k, v in body.items() if k not in self.refused}
+            raw = json.dumps(rest).encode()
             try:
-                # A whole URL spares the client two merges of it, a tenth of its time.
-                url = f"{client.base_url}chat/completions"
                 return await client.post(
-                    url,
-                    content=json.dumps(sent).encode(),
-                    cast_to=object,
-                    options=PLAIN,
+                    url, content=raw, cast_to=object, options=PLAIN
                 )
             except (openai.BadRequestError, openai.UnprocessableEntityError) as e:
                 error = e.body if isinstance(e.body, dict) else {}
+                message = str(error.get("param") or error.get("message") or e.body)
+                names = [n for n in OPTIONAL if n in rest and n in message[:10_000]]
                 # An echo of the whole request names every parameter; it is no refusal.
-                message = str(error.get("param") or error.get("message") or e.body)[
-                    :10_000
-                ]
-                name = next((n for n in OPTIONAL if n in message and n in sent), None)
-                if name is None or len(message) > 400:
+                if not names or len(message) > 400:
                     raise
-                self.refused.add(name)
-                log.warning(
-                    "judge %s refuses the parameter %s; the kit leaves it out",
-                    self.name,
-                    name,
-                )
+                self.refused.add(names[0])
+                log.warning("judge %s refuses %s: left out", self.name, names[0])
 
     def _client(self) -> tuple[Any, asyncio.Semaphore]:
-        """The client and the slots of this server; judges with equal settings share them."""
+        """The client and the slots of this server; equal settings share them."""
         import openai
 
-        o = self.options
+        o, here = self.options, loop.get()
         # A client belongs to its loop: after a fork there is another one.
-        place = (
-            id(loop.get()),
-            o.base_url,
-            self.key,
-            o.tries,
-            o.timeout,
-            self.concurrency,
-        )
+        where = (o.base_url, self.key, o.tries, o.timeout, self.concurrency)
+        place = (id(here), *where)
         if place not in _clients:
             transport = openai.DefaultAioHttpClient(
                 follow_redirects=False,  # a redirect would carry the key elsewhere
@@ -423,70 +356,54 @@ class EndpointJudge:
     def clean(self, text: str) -> str:
         """Text without the key that is in use, and with whole characters only."""
         text = text.encode("utf-8", "replace").decode()
-        secret = self.key
-        return text.replace(secret, "[key]") if len(secret) > 4 else text
+        return text.replace(self.key, "[key]") if len(self.key) > 4 else text
 
     # -- the envelope ----------------------------------------------------------
     def _envelope(self, data: Any, body: dict[str, Any]) -> Reply:
-        """Exactly one finished choice of the assistant with a text, or why there is none."""
-        if (
-            not isinstance(data, dict)
-            or data.get("error")
-            or not isinstance(data.get("choices"), list)
-        ):
+        """Exactly one finished choice of the assistant with a text, or why not."""
+        data = _mapping(data)
+        choices = data.get("choices")
+        if data.get("error") or not isinstance(choices, list):
             return Reply(failure="transport", reason="the reply is no chat completion")
-        choices = data["choices"]
-        choice = (
-            choices[0] if len(choices) == 1 and isinstance(choices[0], dict) else {}
-        )
-        message = choice.get("message")
-        message = message if isinstance(message, dict) else {}
+        # Of two choices nobody knows which one the judge means.
+        choice = _mapping(choices[0]) if len(choices) == 1 else {}
+        message = _mapping(choice.get("message"))
         content, end = message.get("content"), choice.get("finish_reason")
         text = self.clean(content) if isinstance(content, str) else ""
         call = self._row(data, body, text)
         if message.get("refusal") or end == "content_filter":
-            return Reply(
-                failure="refusal", reason="the model or its provider refused", call=call
-            )
-        finished = (
-            end == "stop"
-            and message.get("role") == "assistant"
-            and isinstance(content, str)
-        )
-        if not finished:
+            reason = "the model or its provider refused"
+            return Reply(failure="refusal", reason=reason, call=call)
+        whole = isinstance(content, str) and message.get("role") == "assistant"
+        if end != "stop" or not whole:
             reason = self.clean(f"the reply is not finished: {end!a:.60}")
             return Reply(failure="parse", reason=reason, call=call, cut=end == "length")
-        return Reply(text=text, call=call, scores=_scores(choice))
+        return Reply(text=text, call=call, logprobs=choice.get("logprobs"))
 
     def _row(
         self, data: Mapping[str, Any], body: Mapping[str, Any], text: str
     ) -> dict[str, Any]:
-        """The row of a call for the ledger. Counts that cannot be are estimated."""
-        # A server's own counts could empty a budget or fill it, so impossible ones do not count.
-        usage = data.get("usage")
-        usage = usage if isinstance(usage, dict) else {}
-        details = usage.get("prompt_tokens_details")
-        details = details if isinstance(details, dict) else {}
+        """The row of a call for the ledger."""
+        usage = _mapping(data.get("usage"))
+        details = _mapping(usage.get("prompt_tokens_details"))
         chat = [{**m, "content": self.clean(m["content"])} for m in body["messages"]]
-        sent = sum(len(m["content"]) for m in chat)
-        n_in = _count(usage.get("prompt_tokens"), 2 * sent + 10_000) or prices.tokens(
-            "x" * sent
-        )
+        size = sum(len(m["content"]) for m in chat)
+        # Impossible counts could empty a budget or fill it, so they are estimated.
+        n_in = _count(usage.get("prompt_tokens"), 2 * size + 10_000)
+        n_in = n_in or math.ceil(size / prices.CHARACTERS_PER_TOKEN)
         most = 2 * body["max_completion_tokens"] + 10_000
         n_out = _count(usage.get("completion_tokens"), most) or prices.tokens(text)
         n_cached = _count(details.get("cached_tokens"), n_in)
-        now = time.time()
+        chosen = {**self.settings, "left out": sorted(self.refused)}
         return {
             "call": f"{time.time_ns():016x}{os.urandom(4).hex()}",
             "judge": self.name,
             "model": self.clean(ascii(data.get("model"))[1:-1])[:100],
-            "created": now,
+            "created": time.time(),
             "tokens_in": n_in,
             "tokens_out": n_out,
             "cost": prices.dollars(self.price, n_in, n_out, n_cached),
-            "settings": self.clean(
-                canonical({**self.settings, "left out": sorted(self.refused)})
-            ),
+            "settings": self.clean(canonical(chosen)),
             "request": json.dumps(chat, ensure_ascii=False),
             "reply": text,
         }
@@ -495,10 +412,10 @@ class EndpointJudge:
 @atexit.register
 def _close() -> None:
     """Close connections before the interpreter does, which would complain."""
-    here = id(loop.get())
+    here = loop.get()
     for place, (client, _) in _clients.items():
-        if place[0] == here:
-            asyncio.run_coroutine_threadsafe(client.close(), loop.get()).result(2)
+        if place[0] == id(here):
+            asyncio.run_coroutine_threadsafe(client.close(), here).result(2)
 
 
 async def _limited(response: Any) -> None:
@@ -512,37 +429,29 @@ async def _limited(response: Any) -> None:
     response._content = b"".join(parts)  # what `aread` would set
 
 
+def _mapping(value: Any) -> Mapping[str, Any]:
+    # Any part of a reply may be of another type than documented.
+    return value if isinstance(value, dict) else {}
+
+
 def _count(n: Any, most: int) -> int:
-    """A token count; 0 for what is none."""
     return n if type(n) is int and 0 <= n <= most else 0
-
-
-def _scores(choice: Mapping[str, Any]) -> dict[str, float]:
-    """Log-probabilities of the first token's candidates, {} where there are none in the
-    documented form.
-    """
-    try:
-        top = choice["logprobs"]["content"][0]["top_logprobs"]
-        return {
-            str(t["token"]): t["logprob"]
-            for t in top
-            if is_number(t["logprob"]) and t["logprob"] <= 0
-        }
-    except (KeyError, IndexError, TypeError):
-        return {}
 
 
 def _word(reply: Reply) -> Reading:
     """yes or no, with P(met) from the candidates of the first token."""
-    import math
-
     word = reply.text.strip().strip(".").lower()
     if word not in ("yes", "no"):
         return refuse([""], f"neither yes nor no: {reply.text!a:.60}")[0]
     mass = {"yes": 0.0, "no": 0.0}
-    for token, score in reply.scores.items():
-        if (name := token.strip().lower()) in mass:
-            mass[name] += math.exp(score)
+    try:
+        for row in reply.logprobs["content"][0]["top_logprobs"]:
+            # A model spreads a word over several tokens: "Yes", " yes", "YES".
+            name, score = str(row["token"]).strip().lower(), row["logprob"]
+            if name in mass and is_number(score) and score <= 0:
+                mass[name] += math.exp(score)
+    except (LookupError, TypeError):  # not in the documented form: no P(met)
+        mass = {"yes": 0.0, "no": 0.0}
     total = sum(mass.values())
     p = mass["yes"] / total if total else None
     return {"status": "met" if word == "yes" else "unmet", "p": p}

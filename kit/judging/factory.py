@@ -1,16 +1,15 @@
-"""A judge from its name or its mapping: one vocabulary for notebooks, configs and commands.
+"""A judge from its name or its mapping: one vocabulary for notebooks, configs, commands.
 
-"code"                 checks only; criteria without a check stay unknown
-"replay:NAME"          a ledger or JSONL file, "small" (the recorded local judge), or "gpt-4o/bare"
-"local", "small"       P(met) of a small local model; a 1.5B model on this machine
-"server:FILE"          a GGUF file, served on this machine
-"endpoint:MODEL"       an OpenAI-compatible server
+"code"             checks only; criteria without a check stay unknown
+"replay:NAME"      a ledger or JSONL file, "small" (the recorded local judge), "gpt-4o/bare"
+"local", "small"   P(met) of a small local model; a 1.5B model on this machine
+"server:FILE"      a GGUF file, served on this machine
+"endpoint:MODEL"   an OpenAI-compatible server
 {"endpoint": MODEL, "base_url": URL, "prompt": "prompt.txt", "how": "one", ...}
 {"panel": [JUDGE, JUDGE, JUDGE], "rule": "majority"}
-{"votes": JUDGE, "n": 5}, {"escalate": [CHEAP, STRONG], "low": 0.2, "high": 0.8}, {"group": JUDGE}
+{"votes": JUDGE, "n": 5}, {"escalate": [CHEAP, STRONG], "low": 0.2, "high": 0.8}
+{"group": JUDGE}   all answers to a task in one call
 """
-
-from __future__ import annotations
 
 import importlib
 import inspect
@@ -21,12 +20,12 @@ from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict, unknown
 from ..system.settings import check_names, nearest
 
-# kind -> the module that makes it, and its name there; a module is imported at its first use
+# kind -> the module that makes it, and its name there; imported at its first use
 KINDS = {
     "code": "factory CodeJudge", "replay": "replay replay", "local": "local LocalJudge",
     "small": "server small", "server": "server served", "endpoint": "endpoint EndpointJudge",
     "panel": "panel Panel", "votes": "panel Panel", "escalate": "panel Escalate",
-    "group": "grouped GroupJudge",
+    "group": "panel GroupJudge",
 }  # fmt: skip
 
 
@@ -40,19 +39,17 @@ class CodeJudge:
     ) -> list[Verdict]:
         """Unknown, all of them."""
         reason = "no check decides this criterion, and there is no judge"
-        ids = (task.id, response.id)
-        return [
-            unknown(*ids, c.id, "abstain", judge="code", reason=reason)
-            for c in criteria
-        ]
+        more = {"failure": "abstain", "judge": "code", "reason": reason}
+        return [unknown(task.id, response.id, c.id, **more) for c in criteria]
 
 
 def judge_of(value: Any, *, where: str = "judge") -> Any:
-    """A judge from its name, its mapping, or itself. DataError lists the valid names and options.
+    """A judge from its name, its mapping, or itself. DataError lists what is valid.
 
     >>> judge_of("code").name
     'code'
-    >>> judge_of({"endpoint": "my-model", "base_url": "http://127.0.0.1:8000/v1"}).concurrency
+    >>> url = "http://127.0.0.1:8000/v1"
+    >>> judge_of({"endpoint": "my-model", "base_url": url}).concurrency
     8
     >>> judge_of("endpiont:gpt")
     Traceback (most recent call last):
@@ -66,21 +63,15 @@ def judge_of(value: Any, *, where: str = "judge") -> Any:
     kind, subject, options = parts(value, where=where)
     subjects = [] if subject is None else [subject]
     if kind == "votes":
-        subjects = [_samples(subject, options.pop("n", 5))]
-        options = {
-            "share": True,
-            "name": f"{subjects[0][0].name} x{len(subjects[0])}",
-            **options,
-        }
+        samples = _samples(subject, options.pop("n", 5))
+        name = f"{samples[0].name} x{len(samples)}"
+        subjects, options = [samples], {"share": True, "name": name, **options}
     elif kind == "group":
         subjects = [judge_of(subject, where="judge group")]
     elif kind in ("panel", "escalate"):
         members = _members(subject, kind)
         subjects = [members] if kind == "panel" else members
-    place = KINDS[kind]
-    if (kind, subject) == ("replay", "small"):
-        place, subjects = "recorded RecordedJudge", []
-    module, name = place.split()
+    module, name = KINDS[kind].split()
     make = getattr(importlib.import_module(f".{module}", __package__), name)
     # A wrong option is the user's slip; a TypeError from inside a judge is not.
     parameters = inspect.signature(make).parameters.values()
@@ -123,18 +114,27 @@ def _samples(subject: Any, n: Any) -> list[Any]:
     """n judges that differ by their sample, at temperature 1 where no other is set."""
     kind, model, options = parts(subject, where="judge votes")
     if kind != "endpoint" or not isinstance(n, int) or n < 2:
-        fix = "write {votes: {endpoint: MODEL}, n: 5} with n from 2 on"
-        raise DataError(f"{n!r} votes of {kind}", where="judge votes", fix=fix)
+        raise DataError(
+            f"{n!r} votes of {kind}",
+            where="judge votes",
+            fix="write {votes: {endpoint: MODEL}, n: 5} with n from 2 on",
+        )
     options = {"endpoint": model, "temperature": 1.0, **options}
-    return [judge_of({**options, "sample": i}) for i in range(n)]
+    judges = [judge_of(options) for _ in range(n)]
+    # Equal keys would make one stored sample serve for all.
+    for i, judge in enumerate(judges):
+        judge.settings["sample"] = i
+    return judges
 
 
 def _members(subject: Any, kind: str) -> list[Any]:
     """The judges of a judge that is made of judges."""
     rows = subject if isinstance(subject, list | tuple) else []
     if len(rows) < 2 or (kind == "escalate" and len(rows) > 2):
-        fix = f"write {{{kind}: [JUDGE, JUDGE]}}, each a name or a mapping"
-        raise DataError(f"{kind} needs two judges", where=f"judge {kind}", fix=fix)
-    return [
-        judge_of(row, where=f"judge {i} of {kind}") for i, row in enumerate(rows, 1)
-    ]
+        raise DataError(
+            f"{kind} needs two judges",
+            where=f"judge {kind}",
+            fix=f"write {{{kind}: [JUDGE, JUDGE]}}, each a name or a mapping",
+        )
+    pairs = enumerate(rows, 1)
+    return [judge_of(row, where=f"judge {i} of {kind}") for i, row in pairs]

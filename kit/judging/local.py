@@ -1,13 +1,12 @@
-"""A small language model as a judge: P(met) from the scores of its next token, no text to read.
+"""A small language model as a judge: P(met) from the scores of its next token.
 
-For each criterion the model reads the same beginning (instructions, task, answer) and then the
-criterion. P(met) is the probability of "yes" among "yes" and "no" (Kadavath et al. 2022, P(true)).
-The beginning goes through the model once; its keys and values serve all criteria.
+For each criterion the model reads the same beginning (instructions, task, answer) and
+then the criterion. P(met) is the probability of "yes" among "yes" and "no" (Kadavath et
+al. 2022, P(true)). The beginning goes through the model once; its keys and values serve
+all criteria.
 
 A small model is a poor judge. Measure it against labels before you use it.
 """
-
-from __future__ import annotations
 
 import asyncio
 import copy
@@ -19,15 +18,17 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
-from ..records import Criterion, Response, Task, Verdict, unknown
+from ..records import Criterion, Response, Task, Verdict
 from ..system.device import choose, import_torch
-from . import keys, prompt
+from . import prompt as prompts
+from .reader import Reading
 
 BATCH = 8  # criteria that go through the model together: their logits fill the memory
-# Holds the criterion's place while the chat template is filled in. A judged text may contain it,
-# so the last one counts: the criterion comes after the answer.
+# Holds the criterion's place while the chat template is filled in. A judged text may
+# contain it, so the last one counts: the criterion comes after the answer.
 PLACE = "[[criterion]]"
-# Opens the reply. It triples the share of SmolLM2's next token that is yes or no (.12 to .39).
+# Opens the reply. It triples the share of SmolLM2's next token that is yes or no (.12 to
+# .39).
 CUE = "Reply (yes or no):"
 WORDS = {"yes": ("yes", "Yes", "YES"), "no": ("no", "No", "NO")}
 
@@ -62,7 +63,8 @@ class LocalJudge:
                 f"least_mass is {least_mass}", where="judge local", fix="0 to 1"
             )
         self.model, self.tokenizer, self.least_mass = model, tokenizer, least_mass
-        self.system = _instructions(prompt, system)
+        text = prompts.from_file(prompt) if prompt else system
+        self.system = (text or prompts.wording("yes_no")).strip()
         path = getattr(getattr(model, "config", None), "_name_or_path", model)
         self.name = name or f"local:{Path(str(path or 'SmolLM2-135M-Instruct')).name}"
         self._lock = threading.Lock()
@@ -93,61 +95,45 @@ class LocalJudge:
             "local": digest.hexdigest(),
             "system": self.system,
             "least_mass": self.least_mass,
-            "version": prompt.VERSION,
+            "version": prompts.VERSION,
         }
 
     def keys(
         self, task: Task, response: Response, criteria: Sequence[Criterion]
     ) -> list[str]:
         """Ledger keys, one per criterion."""
-        return keys.keys(self.settings, task, response, criteria)
+        return prompts.keys(self.settings, task, response, criteria)
 
     async def verdicts(
         self, task: Task, response: Response, criteria: Sequence[Criterion], run: Any
     ) -> list[Verdict]:
         """One verdict per criterion, in order. The model works in a thread."""
         binary = [c for c in criteria if c.scale == "binary"]
-        try:
-            rows = (
-                await asyncio.to_thread(self.score, task, response, binary)
-                if binary
-                else []
-            )
-        except (DataError, RuntimeError) as e:  # too long, or out of memory
-            return [
-                self._unknown(task, response, c, "error", str(e)[:300])
-                for c in criteria
-            ]
-        by_id = {
-            c.id: self._verdict(task, response, c, *row)
-            for c, row in zip(binary, rows, strict=True)
-        }
+        readings: dict[str, Any] = {}
         why = "a local judge reads criteria that are met or unmet"
-        for c in criteria:
-            by_id.setdefault(c.id, self._unknown(task, response, c, "error", why))
-        return await run.record([by_id[c.id] for c in criteria])
+        try:
+            if binary:
+                rows = await asyncio.to_thread(self.score, task, response, binary)
+                pairs = zip(binary, rows, strict=True)
+                readings = {c.id: self._reading(*row) for c, row in pairs}
+        except (DataError, RuntimeError) as e:  # too long, or out of memory
+            why = str(e)[:300]
+        other = {"status": "unknown", "failure": "error", "reason": why}
+        ids = {"task_id": task.id, "response_id": response.id, "judge": self.name}
+        made = [
+            Verdict(criterion_id=c.id, **ids, **readings.get(c.id, other))
+            for c in criteria
+        ]
+        return await run.record(made)
 
-    def _verdict(
-        self, task: Task, response: Response, c: Criterion, p: float, mass: float
-    ) -> Any:
+    def _reading(self, p: float, mass: float) -> Reading:
+        # A model that would write something else did not judge.
         if not mass >= self.least_mass:
-            why = f"yes and no have {mass:.2f} of the next token's probability"
-            return self._unknown(task, response, c, "abstain", why)
-        return Verdict(
-            task_id=task.id,
-            response_id=response.id,
-            criterion_id=c.id,
-            status="met" if p >= 0.5 else "unmet",
-            p=p,
-            reason=f"P(met) {p:.3f}",
-            judge=self.name,
-            meta={"mass": round(mass, 6)},
-        )
-
-    def _unknown(
-        self, task: Task, response: Response, c: Criterion, why: str, reason: str
-    ) -> Any:
-        return unknown(task.id, response.id, c.id, why, judge=self.name, reason=reason)
+            reason = f"yes and no have {mass:.2f} of the next token's probability"
+            return {"status": "unknown", "failure": "abstain", "reason": reason}
+        status = "met" if p >= 0.5 else "unmet"
+        meta = {"mass": round(mass, 6)}
+        return {"status": status, "p": p, "reason": f"P(met) {p:.3f}", "meta": meta}
 
     def score(
         self, task: Task, response: Response, criteria: Sequence[Criterion]
@@ -163,13 +149,11 @@ class LocalJudge:
         # Two runs may share the judge, and each forward pass wants all cores.
         with self._lock, torch.inference_mode():
             chances = self._chances(prefix, tails)
-        columns = {word: _spellings(tokenizer, word) for word in WORDS}
-        mass = {word: chances[:, ids].sum(1).tolist() for word, ids in columns.items()}
-        both = zip(mass["yes"], mass["no"], strict=True)
-        return [
-            (yes / (yes + no) if yes + no else 0.5, min(yes + no, 1.0))
-            for yes, no in both
-        ]
+        yes, no = (chances[:, _spellings(tokenizer, w)].sum(1) for w in WORDS)
+        mass = yes + no
+        # 0 / 0 where the model gives neither word any chance; least_mass refuses it.
+        p = torch.where(mass > 0, yes / mass, 0.5)
+        return list(zip(p.tolist(), mass.clamp(max=1.0).tolist(), strict=True))
 
     def _tokens(
         self, task: Task, response: Response, criteria: Sequence[Criterion]
@@ -177,15 +161,12 @@ class LocalJudge:
         """Token ids of the shared beginning, and of each criterion with what follows it."""
         tokenizer = self._network[1]
         place = {"c1": Criterion(id="c1", text=PLACE)}
-        answer = prompt.answer_of(response)
-        chat = prompt.messages(self.system, task, answer, place, form="word", call="")
-        fill = {
-            "tokenize": False,
-            "add_generation_prompt": True,
-            "enable_thinking": False,
-        }
-        head, _, end = tokenizer.apply_chat_template(chat, **fill).rpartition(PLACE)
-        texts = [head, *(prompt.neutral(c.text) + end + CUE for c in criteria)]
+        answer = prompts.answer_of(response)
+        chat = prompts.messages(self.system, task, answer, place, form="word", call="")
+        fill = {"add_generation_prompt": True, "enable_thinking": False}
+        text = tokenizer.apply_chat_template(chat, tokenize=False, **fill)
+        head, _, end = text.rpartition(PLACE)
+        texts = [head, *(prompts.neutral(c.text) + end + CUE for c in criteria)]
         prefix, *tails = (tokenizer.encode(t, add_special_tokens=False) for t in texts)
         return prefix, tails
 
@@ -209,11 +190,6 @@ class LocalJudge:
             ends = torch.tensor([len(t) - 1 for t in part])
             rows.append(logits[torch.arange(len(part)), ends].float().softmax(-1).cpu())
         return torch.cat(rows)
-
-
-def _instructions(file: str | None, text: str | None) -> str:
-    text = prompt.from_file(file) if file else text
-    return (text or prompt.wording("yes_no")).strip()
 
 
 def _spellings(tokenizer: Any, word: str) -> list[int]:

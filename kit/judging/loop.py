@@ -1,9 +1,7 @@
-"""The kit's own event loop, in one daemon thread: cells, scripts, papermill and trainers share it.
+"""The kit's own event loop, in one daemon thread: cells, scripts and trainers share it.
 
 One loop, because an HTTP client that two loops share fails every call.
 """
-
-from __future__ import annotations
 
 import asyncio
 import os
@@ -13,8 +11,6 @@ from typing import Any
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
-# Questions in flight, by (ledger, key). They belong to the loop.
-flights: dict[tuple[str, str], asyncio.Future[Any]] = {}
 
 
 def get() -> asyncio.AbstractEventLoop:
@@ -23,9 +19,8 @@ def get() -> asyncio.AbstractEventLoop:
     with _lock:
         if _loop is None:
             _loop = asyncio.new_event_loop()
-            threading.Thread(
-                target=_loop.run_forever, daemon=True, name="kit-loop"
-            ).start()
+            run = _loop.run_forever
+            threading.Thread(target=run, daemon=True, name="kit-loop").start()
         return _loop
 
 
@@ -33,7 +28,6 @@ def _forget() -> None:
     # The thread does not exist in a forked child.
     global _loop, _lock
     _loop, _lock = None, threading.Lock()
-    flights.clear()
 
 
 os.register_at_fork(after_in_child=_forget)
@@ -44,14 +38,13 @@ def wait(
 ) -> Any:
     """Run a coroutine on the loop from synchronous code and return its result.
 
-    Ctrl-C calls `stop`, which forbids new calls, and waits for the calls in flight: they are paid.
-    A second Ctrl-C cancels them.
+    Ctrl-C calls `stop`, which forbids new calls, and waits for the calls in flight: they
+    are paid. A second Ctrl-C cancels them.
     """
+    # On its own thread the loop would wait for itself for ever.
     if threading.current_thread().name == "kit-loop":
         coroutine.close()
-        raise RuntimeError(
-            "call the async form (kit.ajudge) from code that runs on the kit's loop"
-        )
+        raise RuntimeError("code on the kit's loop needs the async form (kit.ajudge)")
     future = asyncio.run_coroutine_threadsafe(coroutine, get())
     try:
         return future.result()
@@ -64,15 +57,11 @@ def wait(
 
 
 async def hop(coroutine: Coroutine[Any, Any, Any], stop: Callable[[], None]) -> Any:
-    """The same for code on any event loop.
-
-    When the caller is cancelled, calls in flight end and are stored.
-    """
-    loop = get()
-    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    """The same for code on any event loop. A cancelled caller ends no call in flight."""
+    future = asyncio.run_coroutine_threadsafe(coroutine, get())
     # Shielded, because cancelling the caller must not cancel a call that is paid.
     try:
         return await asyncio.shield(asyncio.wrap_future(future))
     except asyncio.CancelledError:
-        loop.call_soon_threadsafe(stop)
+        get().call_soon_threadsafe(stop)
         raise

@@ -1,6 +1,4 @@
-"""What judging costs: prices and shutdown dates of models (one data file, models.json),
-budgets, forecasts.
-"""
+"""What judging costs: prices and shutdown dates (models.json), budgets, sums of costs."""
 
 from __future__ import annotations
 
@@ -15,33 +13,33 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ..errors import BudgetError, DataError
 
-FILE = Path(__file__).with_name("models.json")
 CHARACTERS_PER_TOKEN = 4
 
 
 @functools.cache
 def catalog() -> dict[str, Any]:
     """The data file: `as_of`, `default` (a model's name) and `models` by name."""
-    return json.loads(FILE.read_text("utf-8"))
+    return json.loads(Path(__file__).with_name("models.json").read_text("utf-8"))
 
 
 def entry(model: str) -> dict[str, Any]:
-    """The data on a model, {} when it is not in the file. A dated snapshot counts as its family.
+    """The data on a model, {} when it is not in the file.
 
     >>> entry("gpt-5-mini-2025-08-07")["shutdown"]
     '2026-12-11'
     """
+    # Providers name snapshots by their date; a snapshot costs what its family costs.
+    family = re.sub(r"-\d{4}-\d\d-\d\d$", "", model)
     models = catalog()["models"]
-    return (
-        models.get(model) or models.get(re.sub(r"-\d{4}-\d\d-\d\d$", "", model)) or {}
-    )
+    return models.get(model) or models.get(family) or {}
 
 
 def price(model: str) -> tuple[float, float, float] | None:
-    """US dollars per million tokens: (input, output, input from the provider's cache). None: no
-    data.
+    """US dollars per million tokens: (input, output, cached input). None: not known.
 
     >>> price("gpt-4o-mini")
     (0.15, 0.6, 0.075)
@@ -53,7 +51,7 @@ def price(model: str) -> tuple[float, float, float] | None:
 
 
 def reasons_first(model: str) -> bool:
-    """True for models that think before they reply: only the default temperature, more room.
+    """True for models that think first: only the default temperature, more room.
 
     >>> reasons_first("gpt-5-mini"), reasons_first("gpt-4o"), reasons_first("llama-3")
     (True, False, False)
@@ -98,51 +96,53 @@ def dollars(
     """
     if rates is None:
         return 0.0
-    n_cached = min(n_cached, n_in)
+    fresh = max(n_in - n_cached, 0)
     cached = rates[2] if len(rates) > 2 else rates[0]
-    return ((n_in - n_cached) * rates[0] + n_cached * cached + n_out * rates[1]) / 1e6
+    return (fresh * rates[0] + (n_in - fresh) * cached + n_out * rates[1]) / 1e6
 
 
-@dataclass(frozen=True, kw_only=True)
-class Forecast:
-    """What a run will take:
+class Spent(msgspec.Struct, kw_only=True, frozen=True):
+    """What a run took, or (from `estimate`) will take about.
 
-    calls, tokens, US dollars (None: a price is missing), verdicts that are stored.
+    calls, tokens_in, tokens_out; cost : US dollars, None where a price is not known;
+    seconds; cached : verdicts that cost nothing.
+
+    >>> print(Spent(calls=1, cost=0.5) + Spent(calls=2, cached=3))
+    3 calls, 0 + 0 tokens, $0.5000, 0.0 s, 3 verdicts from the ledger
     """
 
     calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
     cost: float | None = 0.0
-    stored: int = 0
+    seconds: float = 0.0
+    cached: int = 0
 
-    def __add__(self, other: Forecast) -> Forecast:
-        costs = (self.cost, other.cost)
-        return Forecast(
-            calls=self.calls + other.calls,
-            tokens_in=self.tokens_in + other.tokens_in,
-            tokens_out=self.tokens_out + other.tokens_out,
-            cost=None if None in costs else sum(costs),
-            stored=self.stored + other.stored,
-        )
+    def __add__(self, other: Spent) -> Spent:
+        fields = {}
+        for name in self.__struct_fields__:
+            pair = (getattr(self, name), getattr(other, name))
+            # A sum with an unknown price is unknown, not cheaper.
+            fields[name] = None if None in pair else sum(pair)
+        return Spent(**fields)
 
     def __str__(self) -> str:
         money = "price not known" if self.cost is None else f"${self.cost:.4f}"
         volume = f"{self.tokens_in} + {self.tokens_out} tokens"
-        return f"{self.calls} calls, {volume}, {money}; {self.stored} verdicts are stored already"
+        source = f"{self.cached} verdicts from the ledger"
+        return f"{self.calls} calls, {volume}, {money}, {self.seconds:.1f} s, {source}"
 
 
 @dataclass(kw_only=True)
 class Budget:
-    """Caps that are checked before each call; None means no cap. One Budget may serve several runs.
+    """Caps that are checked before each call; None means no cap. Runs may share one.
 
     calls : questions that are sent (a repetition after HTTP 429 or 500 does not count).
     usd : US dollars. A call first reserves the most that it may cost, so calls in flight
         cannot break the cap.
     `calls_made` and `usd_spent` count what was used.
 
-    >>> budget = Budget(calls=1)
-    >>> budget.calls_made
+    >>> Budget(calls=1).calls_made
     0
     """
 
@@ -154,9 +154,8 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name, cap in (("calls", self.calls), ("usd", self.usd)):
-            if cap is not None and not (
-                type(cap) in (int, float) and 0 <= cap < math.inf
-            ):
+            valid = cap is None or (type(cap) in (int, float) and 0 <= cap < math.inf)
+            if not valid:
                 raise DataError(
                     f"{name} is {cap!r}",
                     where=f"Budget({name}=...)",
@@ -164,25 +163,22 @@ class Budget:
                 )
 
     async def reserve(self, most: float | None) -> None:
-        """Count one call that costs at most so many dollars;
-
-        BudgetError where a cap would break.
-        """
+        """Count a call of at most so many dollars; BudgetError where a cap would break."""
         if self.usd is not None and most is None:
             raise BudgetError(
-                "the price of this model is not in models.json, so a cap in dollars cannot hold",
+                "a cap in dollars needs the price of the model",
                 where="Budget(usd=...)",
-                fix="give the judge price=[input, output] (dollars per million tokens), or cap calls",
+                fix="give the judge price=[input, output] (dollars a million tokens)",
             )
         most = most or 0.0
         # What is in flight may turn out cheaper than its reservation.
-        while self.usd is not None and self.reserved and not self._fits(most):
+        while self.reserved and not self._fits(most):
             await asyncio.sleep(0.02)
-        if (self.calls is not None and self.calls_made >= self.calls) or not self._fits(
-            most
-        ):
+        no_call = self.calls is not None and self.calls_made >= self.calls
+        if no_call or not self._fits(most):
+            used = f"{self.calls_made} calls, ${self.usd_spent:.4f}"
             raise BudgetError(
-                f"the budget is used up ({self.calls_made} calls, ${self.usd_spent:.4f})",
+                f"the budget is used up ({used})",
                 where=repr(self),
                 fix="raise the cap; stored verdicts are not paid again",
             )
@@ -191,13 +187,10 @@ class Budget:
 
     def settle(self, most: float | None, cost: float) -> None:
         """Replace a reservation by the true cost."""
-        self.reserved = max(0.0, self.reserved - (most or 0.0))
-        if self.reserved < 1e-12:  # what sums of floats leave
-            self.reserved = 0.0
+        rest = self.reserved - (most or 0.0)
+        self.reserved = rest if rest > 1e-12 else 0.0  # what sums of floats leave
         self.usd_spent += cost
 
     def _fits(self, most: float) -> bool:
-        return (
-            self.usd is None
-            or self.usd_spent + self.reserved + most <= self.usd + 1e-12
-        )
+        total = self.usd_spent + self.reserved + most
+        return self.usd is None or total <= self.usd + 1e-12

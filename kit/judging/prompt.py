@@ -1,14 +1,13 @@
 """The messages of a judge call and the JSON schema of its reply. The wording stands in `prompts/`.
 
-Judged text is hostile. It stands between marks that depend on the text and on a secret of this
-process, so
-that no answer can close them. Chat markup and invisible characters in it are made harmless.
-The parts that calls share come first, so that a provider's prefix cache is used.
+Judged text is hostile. It stands between marks that depend on the text and on a secret
+of this process, so that no answer can close them. Chat markup and invisible characters
+in it are made harmless. The parts that calls share come first, so that a provider's
+prefix cache is used.
 """
 
-from __future__ import annotations
-
 import functools
+import hashlib
 import hmac
 import json
 import re
@@ -18,12 +17,18 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import MissingError
-from ..records import Criterion, Response, Task
+from ..records import Criterion, Response, Task, canonical
 from .reader import CANNOT, allowed
 
 FOLDER = Path(__file__).with_name("prompts")
 # Part of every ledger key. Raise it when the wording of the user message or the schema changes.
 VERSION = 1
+# A ledger key has five parts, SETTINGS-TASK-ANSWER-CRITERION-TOGETHER. Two keys that differ
+# in one part show why a question was paid twice: another prompt or model, another task
+# text, another answer, a reworded criterion, or other criteria in the same call.
+PARTS = ("settings", "task", "answer", "criterion", "together")
+SIZE = 16  # hex digits of each part
+ABOUT = slice(SIZE + 1, 4 * SIZE + 3)  # task, answer and criterion inside a key
 _SECRET = secrets.token_bytes(16)
 _MARKUP = re.compile(
     r"<(?=\|)|(?<=\|)>|<(?=<<)|(?<=>>)>|\[(?=/?INST\])"
@@ -45,10 +50,7 @@ def wording(name: str) -> str:
 
 
 def from_file(path: str | Path) -> str:
-    """A judge's system message from a text file;
-
-    `kit tune` writes such files, `kit judge` reads them.
-    """
+    """A judge's system message from a text file, as `kit tune` writes it."""
     if not Path(path).is_file():
         raise MissingError(
             "there is no such prompt file",
@@ -64,9 +66,9 @@ def judged(text: str) -> str:
     >>> judged("<think>is it 4?</think> It is 4.")
     'It is 4.'
     """
-    return (
-        _THOUGHT.sub("", text, count=1) if text.lstrip().startswith("<think>") else text
-    )
+    # An open <think> counts too: an answer that was cut while thinking says nothing.
+    starts = text.lstrip().startswith("<think>")
+    return _THOUGHT.sub("", text, count=1) if starts else text
 
 
 def neutral(text: str) -> str:
@@ -109,26 +111,29 @@ def messages(
 ) -> list[dict[str, str]]:
     """The chat of one call.
 
-    answer : fenced text. form : the file in `prompts/` with the user message. places : more
-        texts for it.
+    answer : fenced text. form : the file in `prompts/` with the user message. places :
+    more texts for it.
     """
-    if form == "word":
-        rows = "\n".join(neutral(c.text) for c in criteria.values())
-    else:
-        rows = "\n".join(_row(name, c) for name, c in criteria.items())
+    rows = []
+    for name, c in criteria.items():
+        row = {"id": name, "criterion": c.text, "verdicts": allowed(c)}
+        # A criterion may be written by somebody else as well, so it is made harmless.
+        text = c.text if form == "word" else json.dumps(row, ensure_ascii=False)
+        rows.append(neutral(text))
     # Sources are material too: a snippet may carry instructions.
     sources = "\n\n".join(f"[{name}]\n{text}" for name, text in task.sources.items())
-    question = (
-        f"{task.system}\n\n{task.conversation}" if task.system else task.conversation
-    )
+    question = task.conversation
+    if task.system:
+        question = f"{task.system}\n\n{question}"
+    fields = '"reason" and "verdict"'
+    if confidence:
+        fields = '"reason", "verdict" and "confidence" (0 to 100 percent)'
     places |= {
         "prompt": fence("TASK", question),
         "sources": f"\nThe sources:\n{fence('SOURCES', sources)}\n" if sources else "",
-        "criteria": rows,
+        "criteria": "\n".join(rows),
         "answer": answer,
-        "fields": '"reason", "verdict" and "confidence" (0 to 100 percent)'
-        if confidence
-        else '"reason" and "verdict"',
+        "fields": fields,
     }
     # One pass: a place that stands in a judged text is not filled again.
     user = re.sub(r"\{(\w+)\}", lambda m: places[m[1]], wording(form))
@@ -140,21 +145,13 @@ def answer_of(response: Response) -> str:
     return fence("ANSWER", judged(response.text))
 
 
-def _row(name: str, c: Criterion) -> str:
-    row = {"id": name, "criterion": c.text, "verdicts": allowed(c)}
-    return neutral(json.dumps(row, ensure_ascii=False))
-
-
 def schema(
     criteria: Mapping[str, Criterion],
     *,
     confidence: bool = False,
     answers: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The JSON schema of a reply:
-
-    the reason comes before the verdict. answers : the ids of a group.
-    """
+    """The JSON schema of a reply. answers : the ids of a group."""
     rows = {name: _fields(c, confidence) for name, c in criteria.items()}
     if answers:
         rows = dict.fromkeys(answers, closed(rows))
@@ -165,6 +162,7 @@ def _fields(c: Criterion, confidence: bool) -> dict[str, Any]:
     verdict: dict[str, Any] = {"type": "string", "enum": allowed(c)}
     if c.scale == "points":
         verdict = {"anyOf": [{"type": "number"}, {"type": "string", "enum": [CANNOT]}]}
+    # The reason comes first: a verdict that is written first decides its own reason.
     fields = {"reason": {"type": "string"}, "verdict": verdict}
     if confidence:
         fields["confidence"] = {"type": "integer"}
@@ -179,3 +177,45 @@ def closed(fields: Mapping[str, Any]) -> dict[str, Any]:
         "required": list(fields),
         "additionalProperties": False,
     }
+
+
+# -- ledger keys ---------------------------------------------------------------
+def short(value: Any) -> str:
+    """The first 16 hex digits of the sha256 of the canonical JSON of `value`."""
+    data = canonical(value).encode("utf-8", "replace")
+    return hashlib.sha256(data).hexdigest()[:SIZE]
+
+
+def keys(
+    settings: Any,
+    task: Task,
+    response: Response,
+    criteria: Sequence[Criterion],
+    *,
+    together: Any = None,
+) -> list[str]:
+    """One key per criterion, in order. Ids do not count: equal texts share a verdict.
+
+    settings : what the judge is, as JSON. together : what else is in the same call, such
+    as the other criteria.
+    """
+    first, last = short(settings), short(together)
+    middle = _subject(task, response)
+    return [f"{first}-{middle}-{short(texts(c))}-{last}" for c in criteria]
+
+
+def about(task: Task, response: Response, criterion: Criterion) -> str:
+    """The middle of a key: task, answer and criterion, whoever the judge is."""
+    return f"{_subject(task, response)}-{short(texts(criterion))}"
+
+
+def _subject(task: Task, response: Response) -> str:
+    # A lone surrogate is no text that JSON can carry.
+    answer = judged(response.text).encode("utf-8", "replace").decode()
+    question = [task.conversation, task.system, task.sources]
+    return f"{short(question)}-{short(answer)}"
+
+
+def texts(c: Criterion) -> list[Any]:
+    """What a judge sees of a criterion."""
+    return [c.text, c.scale, c.levels, c.points]

@@ -2,13 +2,11 @@
 
     {"call": "4821", "c1": {"reason": "...", "verdict": "met"}, "c2": {...}}
 
-Verdicts are found by their ids. One closed <think> block in front and one code fence around the
-whole
-object are taken off. Anything else that was not requested makes the whole reply unknown ("parse").
-Nothing is repaired, because a repaired reply can turn into the opposite verdict.
+Verdicts are found by their ids. One closed <think> block in front and one code fence
+around the whole object are taken off. Anything else that was not requested makes the
+whole reply unknown ("parse"). Nothing is repaired, because a repaired reply can turn
+into the opposite verdict.
 """
-
-from __future__ import annotations
 
 import json
 import re
@@ -20,8 +18,6 @@ from ..records import Criterion
 CANNOT = "cannot_tell"
 _THOUGHT = re.compile(r"<think>.*?</think>", re.S)
 _FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*)\n```", re.S)
-
-
 Reading = dict[str, Any]  # fields of a Verdict: status, value, p, reason, failure
 
 
@@ -42,7 +38,7 @@ def read(
     confidence : a confidence in percent was requested; it may be absent.
 
     >>> criteria = {"c1": Criterion(id="a", text=""), "c2": Criterion(id="b", text="")}
-    >>> met, unmet = '{"reason": "x", "verdict": "met"}', '{"reason": "no", "verdict": "unmet"}'
+    >>> met, unmet = [f'{{"reason": "x", "verdict": "{v}"}}' for v in ("met", "unmet")]
     >>> reply = '{"call": "4821", "c2": ' + unmet + ', "c1": ' + met + "}"
     >>> [r["status"] for r in read(reply, criteria, call="4821")]
     ['met', 'unmet']
@@ -60,14 +56,12 @@ def refuse(
     criteria: Iterable[str], reason: str, failure: str = "parse"
 ) -> list[Reading]:
     """An unknown reading for each criterion."""
-    return [
-        {"status": "unknown", "failure": failure, "reason": reason[:200]}
-        for _ in criteria
-    ]
+    reading = {"status": "unknown", "failure": failure, "reason": reason[:200]}
+    return [dict(reading) for _ in criteria]
 
 
 def parse(text: str, names: Iterable[str], *, call: str) -> dict[str, Any]:
-    """The JSON object of a reply without its mark; ValueError where it is not the requested one."""
+    """The JSON object of a reply without its mark; ValueError for another form."""
     body = text.strip()
     # Only a closed thought in front: an open one may hold a draft with other verdicts.
     if body.startswith("<think>"):
@@ -80,7 +74,7 @@ def parse(text: str, names: Iterable[str], *, call: str) -> dict[str, Any]:
         raise ValueError("it is nested too deeply") from None
     if not isinstance(rows, dict):
         raise ValueError("it is no object")
-    # A reply with another mark answers another question: a late reply on a kept connection.
+    # Another mark answers another question: a late reply on a kept connection.
     if rows.pop("call", None) != call:
         raise ValueError("its mark is not that of this call")
     if not set(rows) <= set(names):
@@ -91,14 +85,11 @@ def parse(text: str, names: Iterable[str], *, call: str) -> dict[str, Any]:
 def readings(
     rows: Any, criteria: Mapping[str, Criterion], *, confidence: bool = False
 ) -> list[Reading]:
-    """The readings of an object keyed by criterion id;
-
-    ValueError for a field that was not requested.
-    """
-    fields = {"reason", "verdict"}
-    optional = {"confidence"} if confidence else set()
+    """The readings of an object keyed by criterion id; ValueError for another form."""
     if not isinstance(rows, dict) or not set(rows) <= set(criteria):
         raise ValueError("it has an id that was not requested")
+    fields = {"reason", "verdict"}
+    optional = {"confidence"} if confidence else set()
     for row in rows.values():
         if not isinstance(row, dict) or not fields <= set(row) <= fields | optional:
             raise ValueError("the fields of a verdict are not the requested ones")
@@ -114,6 +105,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(name: str) -> float:
+    # Python's json reads NaN and Infinity, which compare as no number should.
     raise ValueError(f"{name} is not JSON")
 
 
@@ -132,15 +124,15 @@ def _reading(row: Mapping[str, Any] | None, c: Criterion) -> Reading:
     verdict, reason = row["verdict"], row["reason"]
     if not isinstance(reason, str):
         return refuse([c.id], "the reason is no text")[0]
-    reason = reason.encode(
-        "utf-8", "replace"
-    ).decode()  # half a character cannot be stored
+    # Half of a surrogate pair is valid JSON, but no text that can be stored.
+    reason = reason.encode("utf-8", "replace").decode()
     if verdict == CANNOT:
-        return {"status": "unknown", "failure": "abstain", "reason": reason}
+        return refuse([c.id], reason, "abstain")[0]
     reading = _meaning(verdict, c)
     if not reading:
         return refuse([c.id], f"not an allowed verdict: {verdict!a:.60}")[0]
     percent = row.get("confidence")
+    # A confidence belongs to the verdict, P(met) to the criterion.
     if is_number(percent) and 0 <= percent <= 100 and verdict in ("met", "unmet"):
         reading["p"] = percent / 100 if verdict == "met" else 1 - percent / 100
     return {**reading, "reason": reason}
@@ -151,6 +143,7 @@ def _meaning(verdict: Any, c: Criterion) -> Reading:
     if c.scale == "points":
         valid = is_number(verdict) and 0 <= verdict <= c.top
         return {"status": "level", "value": verdict / c.top} if valid else {}
+    # No synonyms, no other case: what is nearly a verdict may mean the opposite.
     if not isinstance(verdict, str) or verdict not in (c.levels or ("met", "unmet")):
         return {}
     if c.scale == "ordinal":

@@ -1,17 +1,14 @@
 """`judge(tasks, responses, judge=...)`: verdicts on every answer and criterion.
 
-The way of a question: `judge` -> `Run.all` (code and ledger first) -> `Run.ask` (whoever asks
-the same now, then the
-judge) -> the judge's `verdicts` -> `Question.record` (on disk before it is handed on).
+The way of a question: `judge` -> `Run.all` (code and ledger first) -> `Run.ask` (a lease,
+then the judge) -> the judge's `verdicts` -> `Question.record` (on disk before it is
+handed on).
 """
-
-from __future__ import annotations
 
 import asyncio
 import html
 import logging
 import os
-import socket
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,16 +20,21 @@ import msgspec
 from ..errors import BudgetError, DataError, JudgeDownError, KitError
 from ..records import Criterion, Response, Task, Verdict, leaves, unknown
 from ..system import progress as bars
-from . import keys, loop
+from . import loop, prompt
 from .factory import judge_of
 from .ledger import Ledger
-from .prices import Budget, Forecast
+from .prices import Budget, Spent
 
 log = logging.getLogger(__name__)
-PASSING = ("transport", "budget", "error")  # never stored
+PASSING = (
+    "transport",
+    "budget",
+    "error",
+)  # never stored: they say nothing of the answer
 FREE: dict[str, Any] = {"cached": True, "cost": 0.0, "tokens_in": 0, "tokens_out": 0}
 TOGETHER = 64  # answers that are looked up at once
 DOWN = 8  # calls in a row that fail
+HOPELESS = ("HTTP 401", "HTTP 403", "HTTP 404")
 # failure -> (what it means, what to do)
 CAUSES = {
     "transport": (
@@ -55,21 +57,6 @@ CAUSES = {
 }
 
 
-class Spent(msgspec.Struct, kw_only=True):
-    """What a run took: calls, tokens, US dollars, seconds. cached : verdicts that cost nothing."""
-
-    calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    cost: float = 0.0
-    seconds: float = 0.0
-    cached: int = 0
-
-    def __str__(self) -> str:
-        tokens = f"{self.tokens_in} + {self.tokens_out} tokens"
-        return f"{self.calls} calls, {tokens}, ${self.cost:.4f}, {self.seconds:.1f} s, {self.cached} cached"
-
-
 class Verdicts(list[Verdict]):
     """A list of verdicts.
 
@@ -79,8 +66,8 @@ class Verdicts(list[Verdict]):
     spent = Spent()
 
     def table(self, *, human: Any = None, tasks: Any = None) -> Any:
-        """One row per verdict, beside people's labels and the tasks' columns (see kit.table)."""
-        from ..records.tables import table
+        """One row per verdict, beside people's labels and the tasks' columns."""
+        from ..records.tables import table  # pandas loads slowly
 
         return table(self, human=human, tasks=tasks)
 
@@ -90,20 +77,18 @@ class Verdicts(list[Verdict]):
 
         counts = Counter(str(v.failure) for v in self if not v.is_known)
         rows = [(cause, n, *CAUSES[cause]) for cause, n in counts.most_common()]
-        return pd.DataFrame(
-            rows, columns=["cause", "verdicts", "meaning", "what to do"]
-        )
+        names = ["cause", "verdicts", "meaning", "what to do"]
+        return pd.DataFrame(rows, columns=names)
 
     def __repr__(self) -> str:
         counts = Counter(v.failure for v in self if not v.is_known)
-        unknown = (
-            ", ".join(f"{n} {cause}" for cause, n in counts.most_common()) or "none"
-        )
-        return f"{len(self)} verdicts ({self.spent}); unknown: {unknown}"
+        causes = ", ".join(f"{n} {cause}" for cause, n in counts.most_common())
+        return f"{len(self)} verdicts ({self.spent}); unknown: {causes or 'none'}"
 
     def _repr_html_(self) -> str:
         columns = ["task", "response", "criterion", "status", "p", "failure", "reason"]
-        return f"{self.table()[columns].head(20).to_html()}<p>{html.escape(repr(self))}</p>"
+        rows = self.table()[columns].head(20).to_html()
+        return f"{rows}<p>{html.escape(repr(self))}</p>"
 
 
 def judge(
@@ -116,22 +101,21 @@ def judge(
     progress: bool = True,
     retry: bool = False,
 ) -> Verdicts:
-    """Judge answers against the criteria of their tasks. Verdicts come in the order answers x
-    criteria.
+    """Judge answers against the criteria of their tasks.
 
-    tasks : a Task, a list of them, or a TaskSet. responses : the answers (default: those of
-        the TaskSet).
+    tasks : a Task, a list of them, or a TaskSet. responses : the answers (default: those
+        of the TaskSet). Verdicts come in the order answers x criteria.
     judge : "code" (checks only; other criteria stay unknown), "endpoint:MODEL", "local",
-        "replay:NAME", a
-        mapping with options, or a judge object; see `kit.judge_of`.
+        "replay:NAME", a mapping with options, or a judge object; see `kit.judge_of`.
     ledger : a Ledger or its path. What it holds is not paid again. retry : ask stored
         unknown verdicts again.
     budget : caps that are checked before each call. BudgetError, JudgeDownError and
-        MissingError stop the
-        run; their `.verdicts` hold what was done, and the rest as unknown.
-    Ctrl-C stops new calls and waits for those in flight. Works in scripts, notebooks and papermill.
+        MissingError stop the run; their `.verdicts` hold what was done, and the rest as
+        unknown.
+    Ctrl-C stops new calls and waits for those in flight.
 
-    >>> task = Task(id="t", prompt="Say hello.", criteria=(Criterion(id="c", text="greets"),))
+    >>> c = Criterion(id="c", text="greets")
+    >>> task = Task(id="t", prompt="Say hello.", criteria=(c,))
     >>> answers = [Response(task_id="t", id="r", text="Hello!")]
     >>> judge(task, answers, judge="code", progress=False)[0].failure
     'abstain'
@@ -146,9 +130,8 @@ async def ajudge(
 ) -> Verdicts:
     """`judge` for asynchronous code, such as an async cell or a trainer's async reward.
 
-    options : judge, ledger, budget, progress, retry, as of `judge`. When it is cancelled, no
-        new call starts;
-    the calls in flight end, and the ledger keeps their verdicts.
+    options : judge, ledger, budget, progress, retry, as of `judge`. When it is cancelled,
+    no new call starts; the calls in flight end, and the ledger keeps their verdicts.
     """
     return await ajudge_pairs(pairs_of(tasks, responses), **options)
 
@@ -173,28 +156,20 @@ def estimate(
     *,
     judge: Any,
     ledger: Ledger | str | Path | None = None,
-) -> Forecast:
-    """Estimate calls, tokens and dollars of a run. Nothing is sent; stored verdicts cost nothing.
+) -> Spent:
+    """Estimate calls, tokens and dollars of a run. Nothing is sent.
 
-    `cost` is None where the price of the model is not known.
+    `cost` is None where the price of the model is not known; `cached` counts the verdicts
+    that the ledger has.
 
-    >>> task = Task(id="t", prompt="Say hello.", criteria=(Criterion(id="c", text="greets"),))
+    >>> c = Criterion(id="c", text="greets")
+    >>> task = Task(id="t", prompt="Say hello.", criteria=(c,))
     >>> answers = [Response(task_id="t", id="r", text="Hello!")]
     >>> estimate(task, answers, judge="endpoint:gpt-4o-mini").calls
     1
     """
-    pairs = pairs_of(tasks, responses)
-    run, total = Run(judge_of(judge), ledger), Forecast()
-    run.bind(pairs)
-    for task, response in pairs:
-        criteria = leaves(task.criteria)
-        [results] = run.look_up([(task, response, criteria)])
-        total += Forecast(stored=sum(v.cached for v in results.values()))
-        left = [c for c in criteria if c.id not in results]
-        if left and hasattr(run.judge, "forecast"):
-            total += run.judge.forecast(task, response, left)
-    run.close()
-    return total
+    run = Run(judge_of(judge), ledger, dry=True)
+    return loop.wait(run.all(pairs_of(tasks, responses))).spent
 
 
 def complete(
@@ -212,55 +187,53 @@ async def acomplete(
     ledger: Ledger | str | Path | None = None,
     budget: Budget | None = None,
 ) -> str:
-    """The text that a judge's model writes, through the judge's client; a stored reply is not
-    paid again.
+    """The text that a judge's model writes; a stored reply is not paid again.
 
-    judge : a judge with a model (an endpoint, a server), by name, mapping or object; of a
-        panel the first member.
-    messages : a text, or chat messages with role and content. schema : a JSON schema of the reply.
+    judge : a judge with a model (an endpoint, a server) or a recording of one; of a panel
+        the first member. messages : a text, or chat messages with role and content.
+    schema : a JSON schema of the reply.
     JudgeDownError where there is no usable reply.
     """
     run = Run(judge_of(judge), ledger, budget)
-    chat = (
-        [{"role": "user", "content": messages}]
-        if isinstance(messages, str)
-        else list(messages)
-    )
-    return await loop.hop(run.complete(chat, schema), run.stop)
+    if isinstance(messages, str):
+        messages = [{"role": "user", "content": messages}]
+    return await loop.hop(run.complete(list(messages), schema), run.stop)
 
 
 def pairs_of(tasks: Any, responses: Any = None) -> list[tuple[Task, Response]]:
-    """Each answer with its task.
-
-    DataError for an unknown task, two answers with one id, or no answers.
-    """
+    """Each answer with its task. DataError for what cannot be judged."""
     if responses is None:
         responses = getattr(tasks, "responses", ())
     responses = [responses] if isinstance(responses, Response) else list(responses)
-    rows = [tasks] if isinstance(tasks, Task) else list(getattr(tasks, "tasks", tasks))
+    rows = [tasks] if isinstance(tasks, Task) else getattr(tasks, "tasks", tasks)
     by_id = {t.id: t for t in rows}
-    texts: dict[Any, str] = {}
     if not responses:
-        fix = "give responses=, or join a file of answers: tasks.joined(kit.load(FILE))"
         raise DataError(
-            "there are no answers to judge", where="judge(responses=...)", fix=fix
+            "there are no answers to judge",
+            where="judge(responses=...)",
+            fix="give responses=, or join a file of answers: tasks.joined(kit.load(FILE))",
         )
+    texts: dict[Any, str] = {}
     for n, r in enumerate(responses, 1):
-        wrong = (
-            ""
-            if getattr(r, "task_id", None) in by_id
-            else f"there is no task of {r!r:.60}"
-        )
-        if not wrong and texts.setdefault(r.ids, r.text) != r.text:
+        wrong = ""
+        if getattr(r, "task_id", None) not in by_id:
+            wrong = f"there is no task of {r!r:.60}"
+        elif texts.setdefault(r.ids, r.text) != r.text:
             wrong = f"two answers have the id {r.id!r}"
         if wrong:
-            fix = f"give Responses with own ids, to the tasks {', '.join([*by_id][:5])}"
-            raise DataError(wrong, where=f"answer {n}", fix=fix)
+            raise DataError(
+                wrong,
+                where=f"answer {n}",
+                fix=f"give Responses with own ids, to the tasks {', '.join([*by_id][:5])}",
+            )
     return [(by_id[r.task_id], r) for r in responses]
 
 
 class Run:
-    """One run: its judge, ledger and budget, what it spent, and why it stopped."""
+    """One run: its judge, ledger and budget, what it spent, and why it stopped.
+
+    dry : nothing is sent and nothing stored; endpoints book what a call would take.
+    """
 
     def __init__(
         self,
@@ -270,18 +243,13 @@ class Run:
         *,
         retry: bool = False,
         progress: bool = False,
+        dry: bool = False,
     ):
-        self.judge, self.budget, self.retry, self.progress = (
-            judge,
-            budget,
-            retry,
-            progress,
-        )
-        opens = isinstance(ledger, str | Path)
-        self.ledger = Ledger(ledger) if opens else ledger
-        self.close = self.ledger.close if opens else lambda: None
-        self.place = str(self.ledger.path) if self.ledger else f"run {id(self)}"
-        self.owner = f"{socket.gethostname()} {os.getpid()} {id(self)}"
+        self.judge, self.budget, self.retry = judge, budget, retry
+        self.progress, self.dry = progress, dry
+        self.closes = not isinstance(ledger, Ledger)
+        # Without a file, equal questions of this run still share a call in memory.
+        self.ledger = Ledger(ledger) if self.closes else ledger
         self.spent, self.start = Spent(), time.monotonic()
         self.failures: Counter[str] = Counter()  # calls in a row that failed, by judge
         self.live: set[str] = set()  # judges that answered in this run
@@ -290,44 +258,39 @@ class Run:
 
     def stop(self) -> None:
         """Ask nothing more: Ctrl-C, or the caller was cancelled."""
-        self.fault = self.fault or BudgetError(
-            "the run was interrupted", fix="run it again"
-        )
-
-    def bind(self, pairs: Sequence[tuple[Task, Response]]) -> None:
-        """Tell a judge that compares answers which there are."""
-        self.judge = (
-            self.judge.bind(pairs) if hasattr(self.judge, "bind") else self.judge
-        )
+        fault = BudgetError("the run was interrupted", fix="run it again")
+        self.fault = self.fault or fault
 
     async def all(self, pairs: Sequence[tuple[Task, Response]]) -> Verdicts:
-        """Every pair: first code and ledger, then workers that ask the judge about the rest."""
-        self.bind(pairs)
-        criteria = [leaves(task.criteria) for task, _ in pairs]
-        results: list[dict[str, Verdict]] = [{} for _ in pairs]
-        total = sum(map(len, criteria))
-        bar = bars.bar(
-            total=total, desc="judging", unit="verdict", disable=not self.progress
-        )
-        left: list[int] = []
-        # Cached verdicts are looked up in blocks: one query a block, and the loop stays free between.
-        for first in range(0, len(pairs), TOGETHER):
-            part = range(len(pairs))[first : first + TOGETHER]
-            results[first : first + TOGETHER] = self.look_up(
-                [(*pairs[i], criteria[i]) for i in part]
-            )
-            left += [i for i in part if len(results[i]) < len(criteria[i])]
-            bar.update(sum(len(results[i]) for i in part))
+        """Every pair: first code and ledger, then workers that ask about the rest."""
+        if hasattr(self.judge, "bind"):
+            self.judge = self.judge.bind(pairs)
+        rows = [(task, answer, leaves(task.criteria)) for task, answer in pairs]
+        results: list[dict[str, Verdict]] = []
+        total = sum(len(criteria) for _, _, criteria in rows)
+        off = not self.progress
+        bar = bars.bar(total=total, desc="judging", unit="verdict", disable=off)
+        # Looked up in blocks: one query a block, and the loop stays free between them.
+        for first in range(0, len(rows), TOGETHER):
+            results += self.look_up(rows[first : first + TOGETHER])
+            bar.update(sum(map(len, results[first:])))
             await asyncio.sleep(0)
+        pieces = zip(rows, results, strict=True)
+        left = [(*row, made) for row, made in pieces if len(made) < len(row[2])]
         queue = iter(left)
 
         async def worker() -> None:
-            for i in queue:  # the workers share this iterator
-                # All criteria go on, because a key may depend on the criteria beside its own.
-                rest = [c for c in criteria[i] if not c.by_code]
-                new = await self._safely(*pairs[i], rest)
-                bar.update(len(criteria[i]) - len(results[i]))
-                results[i] |= {c.id: v for c, v in zip(rest, new, strict=True)}
+            for (
+                task,
+                answer,
+                criteria,
+                made,
+            ) in queue:  # the workers share this iterator
+                # All go on, because a key may depend on the criteria beside its own.
+                rest = [c for c in criteria if not c.by_code]
+                new = await self._safely(task, answer, rest)
+                bar.update(len(criteria) - len(made))
+                made |= {v.criterion_id: v for v in new}
 
         workers = min(len(left), getattr(self.judge, "concurrency", 1))
         try:
@@ -335,38 +298,35 @@ class Run:
         finally:
             bar.close()
             self.close()
-        rows = zip(criteria, results, strict=True)
-        verdicts = Verdicts(row[c.id] for cs, row in rows for c in cs)
-        self.spent.seconds = time.monotonic() - self.start
-        self.spent.cached = sum(v.cached for v in verdicts)
+        verdicts = Verdicts()
+        for (_, _, criteria), made in zip(rows, results, strict=True):
+            verdicts += [made[c.id] for c in criteria]
+        n = sum(v.cached for v in verdicts)
+        self.spent += Spent(seconds=time.monotonic() - self.start, cached=n)
         verdicts.spent = self.spent
         # A run in which no call was answered is an outage, however few calls it had.
-        if self.why and not self.live and not self.spent.cached:
+        if self.why and not self.live and not n:
             self.fault = self.fault or self.down(self.judge.name)
         if self.fault is not None:
             self.fault.verdicts = verdicts  # type: ignore[attr-defined]
             raise self.fault
         return verdicts
 
-    def look_up(
-        self, rows: Sequence[tuple[Task, Response, Any]]
-    ) -> list[dict[str, Verdict]]:
-        """What code and ledger decide of some answers, by criterion id."""
+    def look_up(self, rows: Sequence[tuple[Task, Response, Any]]) -> list[Any]:
+        """What code and ledger decide of some answers, each by criterion id."""
         from ..checks import check
 
         out, questions = [], []
         for task, response, criteria in rows:
-            out.append({c.id: check(task, response, c) for c in criteria if c.by_code})
+            made = {c.id: check(task, response, c) for c in criteria if c.by_code}
+            out.append(made)
             rest = [c for c in criteria if not c.by_code]
             places = self.keys(self.judge, task, response, rest) if rest else []
-            questions.append(list(zip(rest, places, strict=True)))
-        stored = self.stored(key for question in questions for _, key in question)
-        for (task, response, _), question, results in zip(
-            rows, questions, out, strict=True
-        ):
-            for c, key in question:
-                if key in stored:
-                    results[c.id] = _readdress(stored[key], task, response, c, **FREE)
+            questions += [(made, response, *x) for x in zip(rest, places, strict=True)]
+        stored = self.stored(key for *_, key in questions)
+        for made, response, c, key in questions:
+            if key in stored:
+                made[c.id] = _readdress(stored[key], response, c)
         return out
 
     async def _safely(
@@ -383,9 +343,13 @@ class Run:
             except Exception as e:
                 log.exception("judge %s raised an error", self.judge.name)
                 failure, reason = "error", f"{type(e).__name__}: {e}"[:300]
-        return lost(
-            task, response, criteria, failure, judge=self.judge.name, reason=reason
-        )
+        return self._lost(self.judge, response, criteria, failure, reason)
+
+    def _lost(
+        self, judge: Any, response: Response, criteria: Any, failure: str, reason: str
+    ) -> list[Verdict]:
+        more = {"failure": failure, "judge": judge.name, "reason": reason}
+        return [unknown(*response.ids, c.id, **more) for c in criteria]
 
     # -- one question ----------------------------------------------------------
     def keys(
@@ -397,78 +361,45 @@ class Run:
 
     def stored(self, places: Iterable[str]) -> dict[str, Verdict]:
         """Verdicts of the ledger by key, without the unknown ones in a retry."""
-        rows = self.ledger.get(key for key in places if key) if self.ledger else {}
+        rows = self.ledger.get(key for key in places if key)
         return {key: v for key, v in rows.items() if v.is_known or not self.retry}
 
     async def ask(
         self, judge: Any, task: Task, response: Response, criteria: Sequence[Criterion]
     ) -> list[Verdict]:
-        """Verdicts of one judge on one answer, in the order of the criteria. Nothing is paid twice.
+        """Verdicts of one judge on one answer, in order. Nothing is paid twice.
 
-        Whoever asks the same question now, in this process (a flight) or in another (a lease),
-        is waited for.
+        Whoever asks the same now, in this process or another, is waited for (a lease).
         """
         places = self.keys(judge, task, response, criteria)
-        question = Question(
-            self, judge, {c.id: k for c, k in zip(criteria, places, strict=True)}
-        )
-        # A judge without keys (code, a replay, a user's own) costs nothing or is its owner's affair.
-        if not all(places):
+        names = [c.id for c in criteria]
+        question = Question(self, judge, dict(zip(names, places, strict=True)))
+        # An estimate runs the way of a question up to the call; other judges would work.
+        if self.dry and not (hasattr(judge, "reply") or hasattr(judge, "judges")):
+            return self._lost(judge, response, criteria, "budget", "not asked")
+        # A judge without keys (code, a replay, a user's own) costs nothing.
+        if self.dry or not all(places):
             return await judge.verdicts(task, response, list(criteria), question)
-        by_key = dict(zip(places, criteria, strict=True))
-        results = _free(self.stored(places))
-        while left := [key for key in by_key if key not in results]:
-            # Flights end with an empty result when their asker fails: then the loop asks itself.
-            flights = [f for key in left if (f := loop.flights.get((self.place, key)))]
-            if flights:
-                await asyncio.wait(flights[:1])
-                new = _free(flights[0].result())
-                results |= {key: v for key, v in new.items() if key in left}
-                continue
-            flight = asyncio.get_running_loop().create_future()
-            loop.flights |= {(self.place, key): flight for key in left}
-            new = {}
-            try:
-                new = await self._fly(
-                    judge, task, response, {k: by_key[k] for k in left}, question
-                )
-            finally:
-                for key in left:
-                    del loop.flights[self.place, key]
-                flight.set_result(new)
-            results |= new
-        return [
-            _readdress(results[key], task, response, c)
-            for c, key in zip(criteria, places, strict=True)
-        ]
-
-    async def _fly(
-        self,
-        judge: Any,
-        task: Task,
-        response: Response,
-        left: dict[str, Criterion],
-        question: Any,
-    ) -> dict[str, Verdict]:
-        """Ask the judge, under a lease where there is a ledger."""
-        # The lease outlives the slowest call; a killed owner is noticed earlier (ledger._alive).
-        limit = getattr(judge, "limit", 600.0)
-        while self.ledger and not self.ledger.lease([*left], self.owner, limit):
-            await asyncio.sleep(0.2)
-        results: dict[str, Verdict] = {}
+        # The lease outlives the slowest call; who holds it longer was killed.
+        owner, limit = f"{os.getpid()} {id(question)}", getattr(judge, "limit", 600.0)
+        while not self.ledger.lease(places, owner, limit):
+            await asyncio.sleep(0.05)
         try:
-            # Another process may have answered between the look-up and the lease.
-            results = _free(self.stored(left))
-            todo = {key: c for key, c in left.items() if key not in results}
+            # Looked up under the lease: nobody else can pay between this and the call.
+            stored = self.stored(places)
+            pairs = zip(criteria, places, strict=True)
+            made = {
+                c.id: _readdress(stored[key], response, c)
+                for c, key in pairs
+                if key in stored
+            }
+            todo = [c for c in criteria if c.id not in made]
             if todo:
-                new = await judge.verdicts(task, response, [*todo.values()], question)
-                results |= dict(zip(todo, new, strict=True))
-            return results
+                new = await judge.verdicts(task, response, todo, question)
+                made |= dict(zip([c.id for c in todo], new, strict=True))
+            return [made[c.id] for c in criteria]
         finally:
-            # What was stored has no lease any more.
-            if self.ledger:
-                rest = [k for k in left if k not in results or not _lasts(results[k])]
-                self.ledger.release(rest, self.owner)
+            self.ledger.release(places, owner)
 
     async def complete(self, chat: list[Any], schema: Mapping[str, Any] | None) -> str:
         """A plain completion of the judge's model, or of the first member that has one."""
@@ -476,47 +407,43 @@ class Run:
         while not hasattr(writer, "complete") and hasattr(writer, "judges"):
             writer = writer.judges[0]
         if not hasattr(writer, "complete"):
-            fix = "use an endpoint or a local server"
             raise DataError(
-                f"the judge {writer.name!r} cannot write text",
+                f"{writer.name!r} cannot write text",
                 where="complete",
-                fix=fix,
+                fix="use an endpoint or a server",
             )
         settings = getattr(writer, "settings", writer.name)
-        key = keys.short(["completion", settings, chat, schema])
+        key = prompt.short(["completion", settings, chat, schema])
         try:
-            text = self.ledger.reply(key) if self.ledger else None
-            question = Question(self, writer, {})
-            return (
-                await writer.complete(chat, schema, question, key)
-                if text is None
-                else text
-            )
+            text = self.ledger.reply(key)
+            if text is None:
+                question = Question(self, writer, {})
+                text = await writer.complete(chat, schema, question, key)
+            return text
         finally:
             self.close()
 
+    def close(self) -> None:
+        """Close a ledger that this run opened."""
+        if self.closes:
+            self.ledger.close()
+
     def down(self, name: str) -> JudgeDownError:
         """The error of a judge that does not answer."""
-        fix = "check the base URL, the model's name and the key; stored verdicts are not paid again"
+        fix = "check base URL, model and key; stored verdicts are not paid again"
         what = f"the judge does not answer: {self.why}"
         return JudgeDownError(what, where=f"judge {name!r}", fix=fix)
 
 
 class Question:
-    """What a judge receives as `run`:
-
-    the budget before a call, the ledger after it, other judges.
-    """
+    """What a judge receives as `run`: budget, ledger, other judges."""
 
     def __init__(self, run: Run, judge: Any, keys: dict[str, str]):
-        self.run, self.judge, self.keys = run, judge, keys
+        self.run, self.judge, self.keys, self.dry = run, judge, keys, run.dry
         self.ask = run.ask  # for judges that are made of judges
 
     async def before_call(self, judge: Any, most: float | None = 0.0) -> None:
-        """Count a call that costs at most so many dollars (None:
-
-        not known); raises after a stop.
-        """
+        """Reserve at most so many dollars (None: not known); raises after a stop."""
         run = self.run
         if run.fault is None and run.budget is not None:
             await run.budget.reserve(most)
@@ -524,74 +451,50 @@ class Question:
                 run.budget.settle(most, 0.0)
         if run.fault is not None:
             raise run.fault
-        run.spent.calls += 1
 
     def after_call(
-        self, judge: Any, most: float | None, call: Mapping[str, Any] | None
+        self, judge: Any, most: float | None, call: Any, why: str = ""
     ) -> None:
-        """Book what a call took. call : its row for the ledger, None where it was not answered."""
-        run, spent = self.run, self.run.spent
-        if run.budget is not None:
-            run.budget.settle(most, call["cost"] if call else 0.0)
-        if call:
-            run.live.add(judge.name)
-            run.failures[judge.name] = 0
-            for name in ("cost", "tokens_in", "tokens_out"):
-                setattr(spent, name, getattr(spent, name) + call[name])
+        """Book what a call took; JudgeDownError after many in a row without an answer.
 
-    def lost(self, judge: Any, why: str, *, final: bool = False) -> None:
-        """Count a call without an answer; JudgeDownError after many in a row.
-
-        final : the endpoint refuses as such (key, model or URL), so the first one is enough.
+        call : its row for the ledger, None without an answer. why : the reason then.
         """
-        run = self.run
-        run.why = why
-        run.failures[judge.name] += 1
-        if (final and judge.name not in run.live) or run.failures[judge.name] >= DOWN:
-            raise run.down(judge.name)
+        run, name = self.run, judge.name
+        row = call or {"cost": 0.0, "tokens_in": 0, "tokens_out": 0}
+        took = {key: row[key] for key in ("cost", "tokens_in", "tokens_out")}
+        run.spent += Spent(calls=1, **took)
+        if run.budget is not None:
+            run.budget.settle(most, row["cost"])
+        if call:
+            run.live.add(name)
+            run.failures[name] = 0
+        elif why:
+            run.why, run.failures[name] = why, run.failures[name] + 1
+            # Without a key, a model or a path the next call fails as well.
+            hopeless = why in HOPELESS and name not in run.live
+            if hopeless or run.failures[name] >= DOWN:
+                raise run.down(name)
 
     async def record(
         self, verdicts: Sequence[Verdict], call: dict[str, Any] | None = None
     ) -> list[Verdict]:
-        """Store a call and its verdicts, and return them with their keys.
-
-        What passes is not stored.
-        """
-        places = self.keys
+        """Store a call and its verdicts; the verdicts with their keys."""
         replace = msgspec.structs.replace
         rows = [
-            v if v.key else replace(v, key=places.get(v.criterion_id)) for v in verdicts
+            v if v.key else replace(v, key=self.keys.get(v.criterion_id))
+            for v in verdicts
         ]
-        lasting = [v for v in rows if _lasts(v)]
-        if self.run.ledger is not None and (lasting or call):
+        # A panel that lacked a vote must not be stored as if it had been cast.
+        lasting = [
+            v for v in rows if v.failure not in PASSING and not v.meta.get("passing")
+        ]
+        if (lasting or call) and not self.dry:
             self.run.ledger.put(lasting, call)
         return rows
 
 
-def lost(
-    task: Task,
-    response: Response,
-    criteria: Iterable[Criterion],
-    failure: str,
-    **more: Any,
-) -> list[Verdict]:
-    """An unknown verdict for each criterion."""
-    return [unknown(task.id, response.id, c.id, failure, **more) for c in criteria]
-
-
-def _lasts(v: Verdict) -> bool:
-    """False for what says nothing about the answer, or was made without a vote that is missing now."""
-    return v.failure not in PASSING and not v.meta.get("passing")
-
-
-def _free(verdicts: Mapping[str, Verdict]) -> dict[str, Verdict]:
-    """Verdicts that somebody else paid for."""
-    return {key: msgspec.structs.replace(v, **FREE) for key, v in verdicts.items()}
-
-
-def _readdress(
-    v: Verdict, task: Task, response: Response, c: Criterion, **more: Any
-) -> Verdict:
-    """A verdict under the ids of whoever asks now."""
-    ids = {"task_id": task.id, "response_id": response.id, "criterion_id": c.id}
-    return msgspec.structs.replace(v, **ids, **more)
+def _readdress(v: Verdict, response: Response, c: Criterion) -> Verdict:
+    """A verdict that was paid before, under the ids of whoever asks now."""
+    task_id, response_id = response.ids
+    ids = {"task_id": task_id, "response_id": response_id, "criterion_id": c.id}
+    return msgspec.structs.replace(v, **ids, **FREE)

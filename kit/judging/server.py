@@ -3,8 +3,9 @@
     with LocalServer("model.gguf") as server:
         verdicts = kit.judge(tasks, answers, judge=server.judge())
 
-One word a criterion (`how="word"`, the default) is fast and gives P(met); `how="all"` gives reasons.
-Ledger keys name the model's file and not the port, so stored verdicts are found again.
+One word a criterion (`how="word"`, the default) is fast and gives P(met); `how="all"`
+gives reasons. Ledger keys name the model's file and not the port, so stored verdicts are
+found again.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ _lock = threading.Lock()
 class LocalServer:
     """Serve a GGUF file on 127.0.0.1, with a random key. A context manager; `start` and `stop`.
 
-    n_parallel : requests at once. With 1 the criteria of an answer share one prefix, which is the
-        fastest for one-word replies. n_ctx : tokens of one request. n_threads : default cores - 1.
-    gpu_layers : layers on a GPU, -1 = all that fit.
+    n_parallel : requests at once. With 1 the criteria of an answer share one prefix, which
+        is the fastest for one-word replies. n_ctx : tokens of one request.
+    n_threads : default cores - 1. gpu_layers : layers on a GPU, -1 = all that fit.
 
     >>> LocalServer("judge.gguf").model
     'judge'
@@ -49,11 +50,8 @@ class LocalServer:
         n_threads: int | None = None,
         gpu_layers: int = 0,
     ):
-        self.path, self.n_parallel, self.n_ctx = (
-            Path(path).expanduser(),
-            n_parallel,
-            n_ctx,
-        )
+        self.path = Path(path).expanduser()
+        self.n_parallel, self.n_ctx = n_parallel, n_ctx
         self.n_threads = n_threads or max(1, (os.cpu_count() or 2) - 1)
         self.gpu_layers, self.model = gpu_layers, self.path.stem
         self.key, self.base_url = secrets.token_urlsafe(24), ""
@@ -76,14 +74,12 @@ class LocalServer:
                 "the local server needs xllamacpp", fix="pip install xllamacpp"
             ) from None
         p = xllamacpp.CommonParams()
-        p.model.path, p.model_alias, p.n_gpu_layers = (
-            str(self.path),
-            {self.model},
-            self.gpu_layers,
-        )
+        p.model.path, p.model_alias = str(self.path), {self.model}
+        p.n_gpu_layers = self.gpu_layers
+        # llama.cpp divides its context among the slots.
         p.n_parallel, p.n_ctx = self.n_parallel, self.n_ctx * self.n_parallel
         p.cpuparams.n_threads = p.cpuparams_batch.n_threads = self.n_threads
-        # Only this process may use it: loopback, any free port, a key, no web page, no other site.
+        # Only this process may use it: loopback, any free port, a key, no page.
         p.hostnames, p.port, p.api_keys, p.ui = ["127.0.0.1"], 0, [self.key], False
         p.cors_origins, p.cors_origins_explicit = "null", True
         p.endpoint_slots = p.endpoint_props = p.warmup = False
@@ -115,6 +111,7 @@ class LocalServer:
         """The file's name, size and a digest of its ends; its name alone while it is absent."""
         if not self.path.is_file():
             return self.path.name
+        # A digest of gigabytes takes seconds; both ends tell models apart.
         size = self.path.stat().st_size
         with self.path.open("rb") as f:
             ends = f.read(ENDS)
@@ -137,13 +134,8 @@ class ServedJudge(EndpointJudge):
 
     def __init__(self, server: LocalServer, **options: Any):
         # A busy laptop may take minutes for an answer. Waiting costs nothing.
-        ours = {
-            "how": "word",
-            "timeout": 900.0,
-            "concurrency": server.n_parallel,
-            "price": (0.0, 0.0),
-        }
-        options = ours | options
+        ours = {"how": "word", "timeout": 900.0, "price": (0.0, 0.0)}
+        options = {**ours, "concurrency": server.n_parallel, **options}
         if options["how"] == "word" and not options.keys() & {"system", "prompt"}:
             options["system"] = prompt.wording("yes_no")
         super().__init__(server.model, base_url="http://127.0.0.1", **options)
@@ -166,6 +158,7 @@ class ServedJudge(EndpointJudge):
 def served(path: str | Path, **options: Any) -> ServedJudge:
     """The judge `server:FILE`: one server per file and process, started at the first question."""
     names = ("n_parallel", "n_ctx", "n_threads", "gpu_layers")
+    # Other options make another judge on the same server.
     sizes = {name: options.pop(name) for name in names if name in options}
     place = (str(Path(path).expanduser().absolute()), *sorted(sizes.items()))
     server = _servers.setdefault(place, LocalServer(path, **sizes))

@@ -7,9 +7,9 @@ import json
 import logging
 
 import pytest
-from conftest import KEY, TASK
 from fake_server import FakeServer
 from hostile import SCENARIOS
+from judged_words import KEY, TASK
 
 import kit
 

@@ -6,8 +6,8 @@ import datetime
 import json
 
 import pytest
-from conftest import TASK, answers, are_true, endpoint
 from fake_server import FakeServer, obj
+from judged_words import TASK, answers, are_true, endpoint
 
 import kit
 from kit.judging import catalog, price, shutdown_warning

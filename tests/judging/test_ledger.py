@@ -10,10 +10,14 @@ import stat
 import time
 
 import pytest
-from conftest import TASK, answers, are_true, endpoint
 from fake_server import FakeServer
+from judged_words import TASK, answers, are_true, endpoint
+from msgspec.structs import replace
 
 import kit
+from kit.data import TaskSet
+from kit.judging import complete
+from kit.system.paths import data
 
 IDS = {"task_id": "t", "response_id": "r", "criterion_id": "c", "judge": "m"}
 
@@ -157,9 +161,7 @@ def test_explain_shows_why_a_call_was_made_twice(ledger):
 
 
 def test_leases_keep_two_askers_apart(ledger):
-    me, other = f"{os.uname().nodename} {os.getpid()} 1", f"{os.uname().nodename} {os.getpid()} 2"
-    ended = f"{os.uname().nodename} 4194304 3"  # no process has this number
-    far = "elsewhere 1 4"
+    me, other = f"{os.getpid()} 1", f"{os.getpid()} 2"
     with kit.Ledger(ledger) as a, kit.Ledger(ledger) as b:
         assert a.lease(["x", "y"], me, 60)
         assert not b.lease(["y", "z"], other, 60)
@@ -170,8 +172,10 @@ def test_leases_keep_two_askers_apart(ledger):
         assert b.lease(["y"], other, 0.05)
         time.sleep(0.06)
         assert a.lease(["y"], me, 60)  # it ran out
-        assert a.lease(["k"], ended, 60) and b.lease(["k"], other, 60)  # its process was killed
-        assert a.lease(["l"], far, 60) and not b.lease(["l"], other, 60)
+        assert a.lease(["k"], "4194304 3", 60)  # no process has this number: it was killed
+        assert not b.lease(["k"], other, 60)
+    with kit.Ledger(ledger) as b:
+        assert b.lease(["k"], other, 60) and not b.lease(["y"], other, 60)
 
 
 def test_a_ledger_is_a_recording(ledger, tmp_path):
@@ -217,3 +221,38 @@ def test_replay_of_a_verdict_file(case, tmp_path):
     if case == "two judges":
         judge = {"replay": str(path), "judge": "n"}
         assert kit.judge(task, [answer], judge=judge, progress=False)[0].judge == "n"
+
+
+def test_completions_are_replayed_by_their_chat(ledger, tmp_path):
+    with FakeServer() as server:
+        run = {"judge": endpoint(server), "ledger": ledger}
+        kit.judge(TASK, answers(1), progress=False, **run)
+        text = complete(run["judge"], "hello", ledger=ledger)
+    with kit.Ledger(ledger) as book, kit.Ledger(tmp_path / "again.sqlite") as other:
+        book.export(tmp_path / "book.jsonl.gz")
+        other.load(tmp_path / "book.jsonl.gz")
+        assert complete(run["judge"], "hello", ledger=other) == text  # nobody serves any more
+    for place in (ledger, tmp_path / "book.jsonl.gz"):
+        assert complete({"replay": str(place)}, "hello") == text
+        with pytest.raises(kit.MissingError, match="no completion"):
+            complete({"replay": str(place)}, "hello!")
+
+
+def test_a_draft_is_replayed_from_its_recording():
+    whole = kit.load(data("rubrics.json")).joined(kit.load(data("answers.jsonl")))
+    names = ("email-01", "summary-01", "explain-01")
+    role = {"good": "chosen", "bad": "rejected"}
+    tasks = [replace(whole.by_id[name], criteria=()) for name in names]
+    pairs = [
+        replace(r, source=role[r.source])
+        for n in names
+        for r in whole.answers(n)
+        if r.source in role
+    ]
+    both = TaskSet(tasks=tasks, responses=pairs)
+    recording = {"replay": str(data("draft_recording.jsonl.gz"))}
+    draft = kit.draft(both, judge=recording, most=4)
+    # The 1.5B judge proposes two criteria a task and sees no difference between the answers.
+    assert [f.code for f in draft.findings] == ["draft-not-separated"] * 6
+    with pytest.raises(kit.MissingError, match="no completion"):
+        kit.draft(both, judge=recording, most=3)

@@ -7,8 +7,8 @@ import signal
 import time
 
 import pytest
-from conftest import TASK, answers, are_true, endpoint, start
 from fake_server import FakeServer
+from judged_words import TASK, answers, are_true, endpoint, start
 
 import kit
 

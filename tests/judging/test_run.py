@@ -7,8 +7,8 @@ import pickle
 import threading
 
 import pytest
-from conftest import KEY, TASK, answers, are_true, endpoint
 from fake_server import FakeServer, chat, http, obj
+from judged_words import KEY, TASK, answers, are_true, endpoint
 
 import kit
 
@@ -25,7 +25,7 @@ def test_verdicts_come_in_order_and_are_paid_once(ledger):
     assert [v.status for v in again] == [v.status for v in first]
     assert all(v.cached and v.cost == 0 and v.tokens_in == 0 for v in again)
     assert again.spent.calls == 0 and again.spent.cached == 36
-    assert (after.calls, after.stored) == (0, 36)
+    assert (after.calls, after.cached) == (0, 36)
 
 
 def test_async_in_any_loop_and_in_many_threads(ledger):
@@ -266,7 +266,7 @@ REQUESTS = {
     "plain": ({}, {"temperature": 0.0, "max_completion_tokens": 680}, ()),
     "GPT-5": ({"endpoint": "gpt-5-mini"}, {"max_completion_tokens": 4680}, ("temperature", "max_tokens")),
     "options": (
-        {"temperature": 0.7, "max_tokens": 99, "effort": "low", "extra": {"top_p": 0.5}},
+        {"temperature": 0.7, "max_tokens": 99, "extra": {"reasoning_effort": "low", "top_p": 0.5}},
         {"temperature": 0.7, "max_completion_tokens": 99, "reasoning_effort": "low", "top_p": 0.5},
         (),
     ),
