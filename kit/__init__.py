@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 from .errors import BudgetError, DataError, JudgeDownError, KitError, MissingError
 
 if TYPE_CHECKING:  # what editors see
-    from .calibration import ece, recalibrate, reliability, risk_coverage, sensitivity
+    from .calibration import (
+        ece,
+        recalibrate,
+        reliability,
+        risk_coverage,
+        sensitivity,
+    )
     from .checks import stated_confidence
     from .data import load, save
     from .judging import Budget, Ledger, ajudge, estimate, judge, judge_of
@@ -54,7 +60,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _ROOM_OF:
-        value = getattr(importlib.import_module(f".{_ROOM_OF[name]}", __name__), name)
+        value = getattr(
+            importlib.import_module(f".{_ROOM_OF[name]}", __name__), name
+        )
     elif name in _ROOMS:
         value = importlib.import_module(f".{name}", __name__)
     else:
@@ -77,6 +85,10 @@ def guide() -> Any:
     for name, room in _ROOM_OF.items():
         doc = __getattr__(name).__doc__ or ""
         rows.append(
-            {"name": f"kit.{name}", "room": room, "what it does": doc.split("\n")[0]}
+            {
+                "name": f"kit.{name}",
+                "room": room,
+                "what it does": doc.split("\n")[0],
+            }
         )
     return show(rows, limit=len(rows))

@@ -32,7 +32,9 @@ def fit(
     from sklearn.linear_model import LogisticRegression
 
     if method not in METHODS:
-        raise DataError(f"method is {method!r}", where="method", fix=", ".join(METHODS))
+        raise DataError(
+            f"method is {method!r}", where="method", fix=", ".join(METHODS)
+        )
     if len(np.unique(correct)) < 2:
         raise DataError("right and wrong rows are needed", where="correct")
     if method == "isotonic":
@@ -106,7 +108,11 @@ class Comparison(Result):
     def __str__(self) -> str:
         rows = [f"{k:<10}{e}" for k, e in self.changes.items()]
         return "\n".join(
-            [self.sentence, *rows, f"Brier less the best constant's {self.constant}"]
+            [
+                self.sentence,
+                *rows,
+                f"Brier less the best constant's {self.constant}",
+            ]
         )
 
     def plot(self, *, title: str = "After less before") -> Any:
@@ -172,15 +178,25 @@ def compare(
     changes = {"ECE": e, "Brier": brier, "accuracy": accuracy}
     # paired areas need one truth: other answers have other right rows
     if np.array_equal(x.correct, y.correct):
-        changes["AUROC"] = auroc(y.conf, y.correct, against=x.conf, cluster=x.cluster)
+        changes["AUROC"] = auroc(
+            y.conf, y.correct, against=x.conf, cluster=x.cluster
+        )
     constant = beyond_constant(y)
-    return Comparison(one, two, changes, constant, _sentence(changes, constant, margin))
+    return Comparison(
+        one, two, changes, constant, _sentence(changes, constant, margin)
+    )
 
 
-def _sentence(changes: dict[str, Estimate], constant: Estimate, margin: float) -> str:
-    e, accuracy, brier, area = map(changes.get, ("ECE", "accuracy", "Brier", "AUROC"))
+def _sentence(
+    changes: dict[str, Estimate], constant: Estimate, margin: float
+) -> str:
+    e, accuracy, brier, area = map(
+        changes.get, ("ECE", "accuracy", "Brier", "AUROC")
+    )
     if not e.excludes(0):
-        return f"No change in calibration is shown: the debiased ECE changed by {e}."
+        return (
+            f"No change in calibration is shown: the debiased ECE changed by {e}."
+        )
     if e.low > 0:
         return f"Worse calibrated: the debiased ECE changed by {e}."
     # an ECE falls as easily by saying less: each of these would show it

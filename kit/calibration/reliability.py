@@ -16,9 +16,7 @@ from .scores import brier, smece
 
 ROUND = 0.005  # a stated 100 % stands for 99.5 % and more
 APART = 0.1  # no line is drawn across so wide a stretch of confidences without rows
-POOL = (
-    2000  # groups into which more clusters than twice this are pooled for random signs
-)
+POOL = 2000  # groups into which more clusters than twice this are pooled for random signs
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,12 +54,17 @@ class ECE(Result):
         """The debiased error with its interval; dashed: what a calibrated model would score."""
         from ..plots import forest
 
-        return forest({"debiased ECE": self.debiased}, **{"zero": self.null, **options})
+        return forest(
+            {"debiased ECE": self.debiased}, **{"zero": self.null, **options}
+        )
 
 
 def _by_cluster(x: Rows, b: Bins, seed: int) -> np.ndarray:
     """Sums (C, k) of outcome less confidence by cluster and bin."""
-    group, k = np.arange(len(x.conf)) if x.cluster is None else x.cluster, len(b.lower)
+    group, k = (
+        np.arange(len(x.conf)) if x.cluster is None else x.cluster,
+        len(b.lower),
+    )
     c = int(group.max()) + 1
     if c > 2 * POOL:
         # 2,000 sums tell the null as well as a million, in a thousandth of the time
@@ -69,7 +72,9 @@ def _by_cluster(x: Rows, b: Bins, seed: int) -> np.ndarray:
     return np.bincount(group * k + b.at, x.gap, c * k).reshape(c, k)
 
 
-def null_sums(x: Rows, b: Bins, by: np.ndarray, draws: int, seed: int) -> np.ndarray:
+def null_sums(
+    x: Rows, b: Bins, by: np.ndarray, draws: int, seed: int
+) -> np.ndarray:
     """Sums (draws, k) of outcome less confidence per bin, had the model been calibrated.
 
     Without clusters they are drawn from the confidences. With clusters the centred sums of each get
@@ -90,7 +95,9 @@ def null_sums(x: Rows, b: Bins, by: np.ndarray, draws: int, seed: int) -> np.nda
 def _errors(x: Rows, b: Bins, by: np.ndarray) -> np.ndarray:
     """The standard error of each bin's sum of gaps (k,), or what confidences imply."""
     clusters = (by != 0).sum(0)
-    between = np.maximum((by**2).sum(0) - by.sum(0) ** 2 / np.maximum(clusters, 1), 0)
+    between = np.maximum(
+        (by**2).sum(0) - by.sum(0) ** 2 / np.maximum(clusters, 1), 0
+    )
     spread = between * clusters / np.maximum(clusters - 1, 1)
     return np.sqrt(np.where(clusters > 1, spread, b.sums(x.conf * (1 - x.conf))))
 
@@ -120,7 +127,11 @@ def ece_of(
     ]
     e = replace(max(both, key=lambda e: np.nan_to_num(e.se)), missing=x.missing)
     # the sign of a gap near 0 is noise, which the influence does not know
-    fold = t_quantile(e.level, math.inf) * math.sqrt(float((size * s) @ (size * s))) / n
+    fold = (
+        t_quantile(e.level, math.inf)
+        * math.sqrt(float((size * s) @ (size * s)))
+        / n
+    )
     low = best - max(best - e.low, fold) - (value - best) / 2
     high = (best + value) / 2 + max(e.high - best, fold)
     sums = null_sums(x, b, by, draws, seed)
@@ -135,7 +146,8 @@ def ece_of(
     doubts = {
         e.note: bool(e.note),
         f"{size.max() / n:.0%} of the rows fall in one bin": size.max() > 0.8 * n,
-        "near what a calibrated model would score: collect more rows": value < 2 * null,
+        "near what a calibrated model would score: collect more rows": value
+        < 2 * null,
     }
     note = "; ".join(text for text, applies in doubts.items() if applies)
     return ECE(value, e.low, e.high, n, e, null, p_value, b.convention, note), sums
@@ -307,7 +319,9 @@ class Reliability(Result):
     def sentence(self) -> str:
         """One conclusion from the logistic test, the gap and the ECE."""
         p, gap = self.test.p_value, self.gap
-        error = f"ECE {number(self.ece.value)}, {number(self.ece.null)} if calibrated"
+        error = (
+            f"ECE {number(self.ece.value)}, {number(self.ece.null)} if calibrated"
+        )
         if math.isnan(p):
             return "Too few clusters to test calibration."
         if p < 0.05:
@@ -318,9 +332,7 @@ class Reliability(Result):
             return f"Miscalibrated (p={number(p)}): {fault}; {error}."
         # a second test, so it must be surer
         if self.ece.p_value < 0.01:
-            return (
-                f"Miscalibrated in some bins (p={number(self.ece.p_value)}): {error}."
-            )
+            return f"Miscalibrated in some bins (p={number(self.ece.p_value)}): {error}."
         return f"No miscalibration is shown (p={number(p)}): {error}, gap {gap}."
 
     def __str__(self) -> str:
@@ -357,7 +369,9 @@ class Reliability(Result):
         """The reliability diagram (plotly)."""
         from ..plots import reliability_figure
 
-        return reliability_figure({"": self}, **{"subtitle": self.sentence, **options})
+        return reliability_figure(
+            {"": self}, **{"subtitle": self.sentence, **options}
+        )
 
 
 @takes_table("conf", "correct", "cluster")
@@ -406,7 +420,12 @@ def _bins(x: Rows, b: Bins, sums: np.ndarray) -> Any:
         rates.append(mean(x.correct[here], cluster=group))
     conf = b.sums(x.conf) / size
     band = np.clip(conf + np.quantile(sums, [0.025, 0.975], axis=0) / size, 0, 1)
-    columns = {"lower": b.lower, "upper": b.upper, "n": size.astype(int), "conf": conf}
+    columns = {
+        "lower": b.lower,
+        "upper": b.upper,
+        "n": size.astype(int),
+        "conf": conf,
+    }
     for name, field in (("accuracy", "value"), ("low", "low"), ("high", "high")):
         columns[name] = [getattr(e, field) for e in rates]
     return pd.DataFrame({**columns, "band_low": band[0], "band_high": band[1]})

@@ -59,7 +59,9 @@ def check(
             else "confidence in [0, 1] (of percents, divide by 100), correct 1 or 0",
         )
     if not len(columns[0]):
-        raise DataError("no row has a confidence and an outcome", where="conf, correct")
+        raise DataError(
+            "no row has a confidence and an outcome", where="conf, correct"
+        )
     return Rows(*columns, group, left_out)
 
 
@@ -105,10 +107,18 @@ def put_in_bins(
         bins = 15 if equal_mass else _automatic(p)
     if edges is not None:
         limits = np.asarray(edges, float)
-        if (np.diff(limits) <= 0).any() or p.min() < limits[0] or p.max() > limits[-1]:
-            raise DataError("edges must rise and hold every confidence", where="edges")
+        if (
+            (np.diff(limits) <= 0).any()
+            or p.min() < limits[0]
+            or p.max() > limits[-1]
+        ):
+            raise DataError(
+                "edges must rise and hold every confidence", where="edges"
+            )
         at = (
-            np.searchsorted(limits, p, side="left" if closed == "right" else "right")
+            np.searchsorted(
+                limits, p, side="left" if closed == "right" else "right"
+            )
             - 1
         )
         words = f"{len(limits) - 1} {closed}-closed bins, edges as given"
@@ -119,7 +129,9 @@ def put_in_bins(
         )
     elif not isinstance(bins, int) or not 1 <= bins <= 10_000:
         raise DataError(
-            f"bins is {bins!r}", where="bins", fix='"auto", "distinct" or 1 to 10000'
+            f"bins is {bins!r}",
+            where="bins",
+            fix='"auto", "distinct" or 1 to 10000',
         )
     elif equal_mass:
         # a confidence goes where the middle of its rows lies, so equal ones stay together
@@ -152,4 +164,6 @@ def _automatic(p: np.ndarray) -> int | str:
     values = len(np.unique(np.round(p[:100_000], 7)))
     if values <= 64 and len(p) >= 15 * values:
         return "distinct"
-    return next(k for k, limit in ((5, 50), (10, 150), (15, np.inf)) if len(p) < limit)
+    return next(
+        k for k, limit in ((5, 50), (10, 150), (15, np.inf)) if len(p) < limit
+    )

@@ -156,7 +156,9 @@ class RiskCoverage(Result):
         return self.aurc
 
     def __str__(self) -> str:
-        order = f"perfect order {number(self.best)}, random order {number(self.random)}"
+        order = (
+            f"perfect order {number(self.best)}, random order {number(self.random)}"
+        )
         return f"AURC {self.aurc}; {order}"
 
     def plot(self, *, title: str = "Risk and coverage") -> Any:
@@ -170,7 +172,11 @@ class RiskCoverage(Result):
         }
         y_title = "errors among them"
         return lines(
-            columns, "share answered", title=title, subtitle=str(self), y_title=y_title
+            columns,
+            "share answered",
+            title=title,
+            subtitle=str(self),
+            y_title=y_title,
         )
 
 
@@ -196,7 +202,9 @@ def risk_coverage(
     value = float(risk.mean())
     # a row adds to the risk at its own rank and at all later ones; of tied rows, the mean counts
     later = [np.cumsum(v[::-1])[::-1] for v in (1 / rank, risk / rank)]
-    risk_of, weight, less = (np.bincount(at[order], v) / count for v in (risk, *later))
+    risk_of, weight, less = (
+        np.bincount(at[order], v) / count for v in (risk, *later)
+    )
     psi = (risk_of[at] - value + (1 - x.correct) * weight[at] - less[at]) / n
     psi -= psi.mean()
     area = interval(
@@ -208,7 +216,9 @@ def risk_coverage(
         {"threshold": -falling, "coverage": rank[last] / n, "risk": risk[last]}
     )
     best = np.cumsum(np.sort(1 - x.correct)) / rank
-    return RiskCoverage(curve, area, float(best.mean()), float(1 - x.correct.mean()))
+    return RiskCoverage(
+        curve, area, float(best.mean()), float(1 - x.correct.mean())
+    )
 
 
 @takes_table("conf", "correct", "cluster")

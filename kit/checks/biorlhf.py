@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 # A gene set's name is its collection and its words: HALLMARK_DNA_REPAIR.
-_COLLECTION = re.compile(r"^(?:HALLMARK|KEGG|REACTOME|MITOCARTA|BIOCARTA|GOBP|GO|WP)_")
+_COLLECTION = re.compile(
+    r"^(?:HALLMARK|KEGG|REACTOME|MITOCARTA|BIOCARTA|GOBP|GO|WP)_"
+)
 # Lists of texts; the last two hold one text each.
 _FACTS = (
     *("key_facts", "ground_truth_key_facts", "expected_reasoning", "correct_steps"),
@@ -26,7 +28,9 @@ VERIFIERS_OF = {
     "V3": ("consistency",),
     "V4": ("uncertainty",),
 }
-DIRECTIONS = {word: way for way, words in WORDS.items() for word in words.split(",")}
+DIRECTIONS = {
+    word: way for way, words in WORDS.items() for word in words.split(",")
+}
 
 
 def direction_of(raw: Any) -> str | None:

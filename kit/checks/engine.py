@@ -10,7 +10,15 @@ from typing import Any, get_type_hints
 import msgspec
 
 from ..errors import DataError
-from ..records import Criterion, Response, Task, Verdict, fingerprint, leaves, unknown
+from ..records import (
+    Criterion,
+    Response,
+    Task,
+    Verdict,
+    fingerprint,
+    leaves,
+    unknown,
+)
 from ..system.settings import nearest
 from . import text as text_of
 from .rules import RULES, Result, Terms, terms_of
@@ -66,10 +74,16 @@ def check(task: Task, response: Response, criterion: Criterion) -> Verdict:
         if criterion.weight >= 0 and _says_nothing(task, answer, criterion):
             met, reason = False, "the answer has no word"
     except Exception as e:  # a user's function, or a pattern that runs too long
-        return unknown(*ids, "error", reason=f"{type(e).__name__}: {e}"[:200], **about)
+        return unknown(
+            *ids, "error", reason=f"{type(e).__name__}: {e}"[:200], **about
+        )
     if met is None:
         return unknown(*ids, "abstain", reason=reason, **about)
-    about |= {"status": "met" if met else "unmet", "p": float(met), "reason": reason}
+    about |= {
+        "status": "met" if met else "unmet",
+        "p": float(met),
+        "reason": reason,
+    }
     return Verdict(task_id=ids[0], response_id=ids[1], criterion_id=ids[2], **about)
 
 
@@ -89,7 +103,9 @@ def _says_nothing(task: Task, answer: str, criterion: Criterion) -> bool:
     """True for an answer without a word, unless its marks ("{}") do what silence does not."""
     if any(char.isalnum() for char in answer):
         return False
-    return not text_of.visible(answer).strip() or bool(measure(task, "", criterion)[0])
+    return not text_of.visible(answer).strip() or bool(
+        measure(task, "", criterion)[0]
+    )
 
 
 def validate(criterion: Criterion, task: Task | None = None) -> None:

@@ -20,7 +20,9 @@ from .biorlhf import direction_of
 
 OPEN = ("unknown", "it depends")  # an answer that says that no answer can be given
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)\s?%\.?")
-CONFIDENCE = re.compile(rf"(?:^|[\s.;,])confidence:\s*{_PERCENT.pattern}\s*\Z", re.I)
+CONFIDENCE = re.compile(
+    rf"(?:^|[\s.;,])confidence:\s*{_PERCENT.pattern}\s*\Z", re.I
+)
 _LABEL = re.compile(r"\bconfidence:", re.I)
 _NUMBER = re.compile(r"([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s*(.*)")
 _INNER_HYPHEN = re.compile(r"(?<=\w)[-_](?=\w)")

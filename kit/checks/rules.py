@@ -47,7 +47,9 @@ def within(n: float, noun: str, low: float | None, high: float | None) -> Result
     return (low or 0) <= n <= high, f"{n:g} {noun}; {' and '.join(words)}"
 
 
-def _count(noun: str, measure: Callable[[str], Sequence[Any]]) -> Callable[..., Result]:
+def _count(
+    noun: str, measure: Callable[[str], Sequence[Any]]
+) -> Callable[..., Result]:
     def rule(
         task: Task, answer: str, *, min: Bound = None, max: Bound = None
     ) -> Result:
@@ -84,7 +86,9 @@ def contains(
     missing = [w for w in terms_of(all) if not has(w)]
     choices = [w for w in terms_of(any) if has(w)]
     hits = [w for w in terms_of(none) if has(w)]
-    what = f"lacks {missing}, has {choices} of the choices and {hits} of the unwanted"
+    what = (
+        f"lacks {missing}, has {choices} of the choices and {hits} of the unwanted"
+    )
     return not missing and not hits and bool(choices or not any), what
 
 
@@ -130,7 +134,9 @@ def no_char(task: Task, answer: str, *, chars: Terms, case: bool = False) -> Res
     return contains(task, answer, none=characters, case=case, whole=False)
 
 
-def json_(task: Task, answer: str, *, schema: dict[str, Any] | None = None) -> Result:
+def json_(
+    task: Task, answer: str, *, schema: dict[str, Any] | None = None
+) -> Result:
     """The answer is JSON (a ``` fence around it is allowed), and fits a JSON schema."""
     text = t.visible(answer).strip()
     fence = _FENCE.fullmatch(text)

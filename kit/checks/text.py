@@ -45,7 +45,9 @@ def visible(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\u2028", "\n")
     # Cf: invisible characters would split words, or hide a term from `contains`.
     return "".join(
-        c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cf", "Cc")
+        c
+        for c in text
+        if c in "\n\t" or unicodedata.category(c) not in ("Cf", "Cc")
     )
 
 
@@ -75,7 +77,9 @@ def sentences(text: str) -> list[str]:
 
 def paragraphs(text: str) -> list[str]:
     """Blocks between blank lines that hold a word."""
-    return [p for p in re.split(r"\n\s*\n", plain(text)) if any(c.isalnum() for c in p)]
+    return [
+        p for p in re.split(r"\n\s*\n", plain(text)) if any(c.isalnum() for c in p)
+    ]
 
 
 def lines(text: str) -> list[str]:

@@ -42,7 +42,12 @@ def applicable(task: Task) -> tuple[str, ...]:
 
 
 def verify(
-    task: Task, text: str, verifier: str, *, mode: str = "brier", form: Form = Form()
+    task: Task,
+    text: str,
+    verifier: str,
+    *,
+    mode: str = "brier",
+    form: Form = Form(),
 ) -> Part:
     """The score of an answer by one verifier.
 
@@ -154,7 +159,9 @@ def _uncertainty(task: Task, stated: Stated, mode: str) -> Score:
         score = 1 - 2.5 * max(low - c, c - high, 0.0)
     elif mode == "behaviour" or (nobody_knows and t):
         # A low confidence goes with "unknown" (in any one figure), so brier would punish it.
-        score = 0.6 * t + 0.4 * max(0.0, 1 - 2 * abs(c - TYPICAL[level])) if t else 0.0
+        score = (
+            0.6 * t + 0.4 * max(0.0, 1 - 2 * abs(c - TYPICAL[level])) if t else 0.0
+        )
     elif mode == "outcome":
         score = 1 - 2 * abs(c - t)
     else:

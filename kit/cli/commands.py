@@ -21,13 +21,16 @@ def check() -> Output:
     lines = [*_packages(), *_machine(), *_judges()]
     width = max(len(name) for name, _, _ in lines)
     rows = [
-        f"{name:{width}}  {state}" + (f"\n{'':{width}}  to do: {remedy}" * bool(remedy))
+        f"{name:{width}}  {state}"
+        + (f"\n{'':{width}}  to do: {remedy}" * bool(remedy))
         for name, state, remedy in lines
     ]
     return Output(
         text="\n".join(rows),
         data=[{"name": n, "state": s, "remedy": r} for n, s, r in lines],
-        next="do what is named above" if any(r for _, _, r in lines) else "kit demo",
+        next="do what is named above"
+        if any(r for _, _, r in lines)
+        else "kit demo",
     )
 
 
@@ -52,7 +55,9 @@ def demo(
     for number, book in enumerate(books, 1):
         _echo(f"[{number} of {len(books)}] {book.stem}")
         # A notebook that compares runs reads those of this demo.
-        here = {"runs_dir": str(base)} if "runs_dir" in parameters.read(book) else {}
+        here = (
+            {"runs_dir": str(base)} if "runs_dir" in parameters.read(book) else {}
+        )
         folder = kit.runs.run(
             book, here, profile=profile, out=base, again=again, echo=_echo
         )
@@ -109,7 +114,9 @@ def inspect(
         proposal = kit.draft(tasks, **asking)
         kit.save(draft, proposal)
         return Output(
-            text=str(proposal), data={"out": str(draft)}, next=f"read and edit {draft}"
+            text=str(proposal),
+            data={"out": str(draft)},
+            next=f"read and edit {draft}",
         )
     findings = kit.lint(tasks, **asking)
     lines = [repr(tasks)]
@@ -288,7 +295,9 @@ def rate(
         other=kit.load(other).verdicts if other else None,
     )
     return Output(
-        text=str(rates), data=rates, next=f"kit label {tasks} for narrower intervals"
+        text=str(rates),
+        data=rates,
+        next=f"kit label {tasks} for narrower intervals",
     )
 
 
@@ -347,7 +356,9 @@ def view(
         labels=kit.load(labels) if labels else None,
         out=out,
     )
-    return Output(text=f"page: {path}", data={"page": str(path)}, next=f"open {path}")
+    return Output(
+        text=f"page: {path}", data={"page": str(path)}, next=f"open {path}"
+    )
 
 
 def calibrate(
@@ -378,7 +389,9 @@ def calibrate(
     curve = kit.reliability(
         frame, confidence, correct, cluster=cluster, missing=missing
     )
-    kit.plots.page(f"Calibration of {file.name}", [str(curve), curve.plot()], path=html)
+    kit.plots.page(
+        f"Calibration of {file.name}", [str(curve), curve.plot()], path=html
+    )
     return Output(text=str(curve), data=curve, next=f"open {html}")
 
 
@@ -524,14 +537,20 @@ def _packages() -> Iterator[tuple[str, str, str]]:
     for name, version in kit.runs.folders.versions().items():
         pin = pins.get(name)
         if version == "not installed":
-            needless = name in ("unsloth", "bitsandbytes") and not device.has_nvidia()
+            needless = (
+                name in ("unsloth", "bitsandbytes") and not device.has_nvidia()
+            )
             yield (
                 name,
                 version,
                 "" if needless else f"make setup, or setup-gpu for {name}",
             )
         elif pin and version.split("+")[0] != pin:
-            yield name, f"{version} (the pin is {pin})", f"pip install {name}=={pin}"
+            yield (
+                name,
+                f"{version} (the pin is {pin})",
+                f"pip install {name}=={pin}",
+            )
         else:
             yield name, version, ""
 

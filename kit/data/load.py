@@ -104,7 +104,9 @@ class TaskSet:
         both = replace(
             self,
             tasks=_merge(self.tasks, other.tasks, lambda t: (t.id,), name),
-            responses=_merge(self.responses, other.responses, lambda r: r.ids, name),
+            responses=_merge(
+                self.responses, other.responses, lambda r: r.ids, name
+            ),
             verdicts=_merge(
                 self.verdicts, other.verdicts, lambda v: (*v.ids, v.judge), name
             ),
@@ -118,7 +120,9 @@ class TaskSet:
         criteria = {(t.id, c.id) for t in self.tasks for c in t.criteria}
         answers = {r.ids for r in self.responses}
         lost: list[tuple[str, ...]] = [
-            ("answer", *r.ids) for r in self.responses if r.task_id not in self.by_id
+            ("answer", *r.ids)
+            for r in self.responses
+            if r.task_id not in self.by_id
         ]
         lost += [
             ("label", *v.ids)
@@ -182,7 +186,9 @@ def load(
     """
     if format not in ("auto", *FORMATS):
         raise DataError(
-            f"there is no form {format!r}", where="format", fix=nearest(format, FORMATS)
+            f"there is no form {format!r}",
+            where="format",
+            fix=nearest(format, FORMATS),
         )
     reader = _Reader(source, format, dict(fields or {}))
     # Nothing that is made here is garbage; looking for it again and again takes a third of the time.
@@ -248,11 +254,15 @@ class _Reader:
         def inner(value: Any) -> Any:
             # Criteria and turns are objects in lists. Deeper ones ("meta") keep their names.
             if isinstance(value, list):
-                return [self._rename(x) if isinstance(x, dict) else x for x in value]
+                return [
+                    self._rename(x) if isinstance(x, dict) else x for x in value
+                ]
             return value
 
         self.renames |= data.keys() & self.fields.keys()
-        out = {self.fields.get(key, key): inner(value) for key, value in data.items()}
+        out = {
+            self.fields.get(key, key): inner(value) for key, value in data.items()
+        }
         if len(out) < len(data):
             raise DataError(
                 f"after renaming, a field is there twice: {', '.join(data)}"
@@ -276,12 +286,16 @@ class _Reader:
         task = row.task
         for name, value in row.items():
             if ID.fullmatch(name):
-                wanted = "task_id" if task and self.format != "table" else "response_id"
+                wanted = (
+                    "task_id" if task and self.format != "table" else "response_id"
+                )
                 raise DataError(
                     f"nothing reads the id field {name!r}",
                     fix=f"rename it: load(..., fields={{{name!r}: {wanted!r}}}), or to 'note'",
                 )
-            row.note("unread-field", f"nothing reads the field {name!r}", field=name)
+            row.note(
+                "unread-field", f"nothing reads the field {name!r}", field=name
+            )
             # Texts in a list may be criteria under another name (InFoBench's are).
             is_list = isinstance(value, list) and task and not task.criteria
             if is_list and {type(x) for x in value} == {str}:
@@ -312,7 +326,9 @@ class _Reader:
             # An equal row of training data counts again, under an id of its own.
             task = msgspec.structs.replace(old, id=f"{old.id}#{self.rows}")
             records = [msgspec.structs.replace(r, task_id=task.id) for r in records]
-            row.note("equal-rows", "the row is equal to an earlier one; both are kept")
+            row.note(
+                "equal-rows", "the row is equal to an earlier one; both are kept"
+            )
         new: dict[tuple[str, ...], Response | Verdict] = {}
         for record in records:
             key = (*record.ids, getattr(record, "judge", ""))
@@ -353,7 +369,9 @@ class _Reader:
         """What a user should know of the rows, although they could be read."""
         for note, n in self.notes.most_common():
             what = f"{note.message}: {n} in {self.rows} rows"
-            yield msgspec.structs.replace(note, message=what, where=self.name, rows=n)
+            yield msgspec.structs.replace(
+                note, message=what, where=self.name, rows=n
+            )
         if self.errors:
             n, first = len(self.errors), self.errors[0]
             yield Finding(
@@ -379,7 +397,9 @@ def _joined(old: Task, part: Task) -> Task:
         raise DataError(
             f"criterion {new.id!r} differs between the rows of task {old.id!r}"
         )
-    return old if same else msgspec.structs.replace(old, criteria=(*old.criteria, new))
+    return (
+        old if same else msgspec.structs.replace(old, criteria=(*old.criteria, new))
+    )
 
 
 def _together(errors: list[DataError]) -> DataError:
@@ -411,5 +431,7 @@ def save(path: str | os.PathLike[str], taskset: TaskSet) -> int:
     records = [*taskset.tasks, *taskset.responses, *taskset.verdicts]
     text = b"".join(msgspec.json.encode(record) + b"\n" for record in records)
     # Without a time in its header, the same records give the same bytes.
-    paths.write(path, gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
+    paths.write(
+        path, gzip.compress(text, mtime=0) if path.suffix == ".gz" else text
+    )
     return len(records)

@@ -64,7 +64,9 @@ class RecordedJudges:
         """The recorded replies, read-only and without a journal: the cache may be on a read-only disk."""
         path = self.folder / "responses.db"
         return sqlite3.connect(
-            f"{path.as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False
+            f"{path.as_uri()}?mode=ro&immutable=1",
+            uri=True,
+            check_same_thread=False,
         )
 
     def judge(self, name: str) -> str:
@@ -116,7 +118,9 @@ class RecordedJudges:
 
 def _task(name: str, item: Mapping[str, Any]) -> Task:
     levels = tuple(
-        line for line in str(item["rubric"]).splitlines() if line.startswith("Score ")
+        line
+        for line in str(item["rubric"]).splitlines()
+        if line.startswith("Score ")
     )
     # FLASK's items have no rubric of levels.
     scale: Any = {"scale": "ordinal", "levels": levels} if len(levels) > 1 else {}
@@ -151,7 +155,9 @@ def _labels(name: str, item: Mapping[str, Any]) -> Iterator[Verdict]:
 
 def _reply(body: str, *numbers: float) -> Reply:
     raw = json.loads(body)
-    usage: Any = dict(zip(("tokens_in", "tokens_out", "cost"), numbers, strict=True))
+    usage: Any = dict(
+        zip(("tokens_in", "tokens_out", "cost"), numbers, strict=True)
+    )
     if "content" in raw:  # Anthropic's form
         text = "".join(
             b.get("text", "") for b in raw["content"] if b.get("type") == "text"

@@ -19,7 +19,9 @@ TEXTS = ("text", "criterion", "description")
 # A field of a criterion in the forms of others -> our field. What changes no score is a note.
 FIELD_OF = {
     **{name: name for name in Criterion.__struct_fields__},
-    **dict.fromkeys(("criterion", "description", "rubric_item", "Ingredient"), "text"),
+    **dict.fromkeys(
+        ("criterion", "description", "rubric_item", "Ingredient"), "text"
+    ),
     # HealthBench's points may be negative; they say how much a criterion counts.
     "points": "weight",
     "criterion_id": "id",
@@ -95,7 +97,9 @@ def verdict_of(
     reading = read_label(label, criterion)
     if reading is None:
         raise DataError(
-            f"the label of {ids[2]!r} is {label!r}", where=where, fix=f"write {FORMS}"
+            f"the label of {ids[2]!r} is {label!r}",
+            where=where,
+            fix=f"write {FORMS}",
         )
     status, value = reading
     return Verdict(
@@ -193,7 +197,9 @@ def missing(wanted: Iterable[str], row: Mapping[str, Any]) -> DataError:
     else:
         names = [k for k in row if isinstance(row[k], str) and k not in FIELD_OF]
     # A cutoff of 0 gives the nearest name, however far it is.
-    matches = difflib.get_close_matches(" ".join(wanted), names or row, n=1, cutoff=0)
+    matches = difflib.get_close_matches(
+        " ".join(wanted), names or row, n=1, cutoff=0
+    )
     near = matches[0] if matches else "YOURS"
     # Of two ids none is nearer: a wrong guess would swap them.
     near = "YOURS" if ID.fullmatch(wanted[0]) and len(names) > 1 else near
@@ -211,13 +217,16 @@ def criterion(item: Any, name: str, sign: float = 1.0) -> Criterion:
     """
     if not isinstance(item, str | dict):
         raise DataError(
-            "the criterion is no text", fix='write "text" or {"text": ..., "weight": 1}'
+            "the criterion is no text",
+            fix='write "text" or {"text": ..., "weight": 1}',
         )
     item = {"text": item} if isinstance(item, str) else item
     fields = {"id": name, "weight": 1.0, **_named(item)}
     text = fields.get("text")
     if not isinstance(text, str) or not text.strip():
-        raise DataError(f"the text of the criterion is {text!r}", fix="write a text")
+        raise DataError(
+            f"the text of the criterion is {text!r}", fix="write a text"
+        )
     # Ids are texts, so that 7 in one file joins "7" in another.
     if type(fields["id"]) is int:
         fields["id"] = str(fields["id"])
@@ -294,7 +303,9 @@ def chat(turns: Any) -> tuple[dict[str, Any], str | None]:
                 fix='write {"role": "user", "content": "..."}; nothing reads other fields of a turn',
             )
     has_system = talk and talk[0]["role"] == "system"
-    fields: dict[str, Any] = {"system": talk.pop(0)["content"]} if has_system else {}
+    fields: dict[str, Any] = (
+        {"system": talk.pop(0)["content"]} if has_system else {}
+    )
     has_answer = talk and talk[-1]["role"] == "assistant"
     answer = talk.pop()["content"] if has_answer else None
     if not talk or talk[-1]["role"] != "user":
@@ -312,7 +323,8 @@ def question(row: Row, *names: str) -> dict[str, Any]:
         fields, text = chat(value)
         if text is not None:
             raise DataError(
-                "the chat of a prompt ends with an answer", fix="end it with the user"
+                "the chat of a prompt ends with an answer",
+                fix="end it with the user",
             )
         return fields
     # BioRLHF's prompts carry the layout of its SFT texts, up to the empty response.

@@ -22,7 +22,9 @@ SIDE = 0.5  # values from here on are on the side of "met"
 def verdicts_of(rows: Iterable[Verdict | Grade]) -> list[Verdict]:
     """The verdicts of grades; verdicts stay what they are."""
     return [
-        v for row in rows for v in (row.verdicts if isinstance(row, Grade) else (row,))
+        v
+        for row in rows
+        for v in (row.verdicts if isinstance(row, Grade) else (row,))
     ]
 
 
@@ -73,7 +75,9 @@ class AgreementReport:
 
     def table(self) -> pd.DataFrame:
         """The criteria with their estimates as text."""
-        texts = {name: self.criteria[name].map(str) for name in ("kappa", "accuracy")}
+        texts = {
+            name: self.criteria[name].map(str) for name in ("kappa", "accuracy")
+        }
         return self.criteria.assign(**texts)
 
     def plot(self, *, most: int = 20) -> Any:
@@ -88,21 +92,20 @@ class AgreementReport:
         )
 
     def __str__(self) -> str:
-        note = (
-            f"{self.unknown} labelled rows are unknown to the judge; they are left out"
-        )
+        note = f"{self.unknown} labelled rows are unknown to the judge; they are left out"
         return f"{self.overall}\n{note}\n\n{self.table().to_string(index=False)}"
 
     def _repr_html_(self) -> str:
         measures = Results(self.overall.measures())
-        note = (
-            f"{self.unknown} labelled rows are unknown to the judge; they are left out."
-        )
+        note = f"{self.unknown} labelled rows are unknown to the judge; they are left out."
         parts = [
             measures._repr_html_(),
             f"<p>{html.escape(note)} {html.escape(self.overall.note)}</p>",
         ]
-        parts += [self.table().to_html(index=False), "<p>The worst disagreements:</p>"]
+        parts += [
+            self.table().to_html(index=False),
+            "<p>The worst disagreements:</p>",
+        ]
         return "".join([*parts, self.worst.to_html(index=False, na_rep="")])
 
 
@@ -130,9 +133,9 @@ def agreement_report(
     order = wrong.assign(
         sure=wrong["confidence"].fillna(1), heavy=wrong["weight"].abs()
     )
-    worst = order.sort_values(["sure", "heavy"], ascending=False, kind="stable").head(
-        WORST
-    )
+    worst = order.sort_values(
+        ["sure", "heavy"], ascending=False, kind="stable"
+    ).head(WORST)
     columns = [
         "task",
         "response",
@@ -150,7 +153,9 @@ def agreement_report(
         stats.agree(
             rows["value"], rows["human"], cluster=rows["group"], threshold=SIDE
         ),
-        criteria.sort_values("n", ascending=False, kind="stable", ignore_index=True),
+        criteria.sort_values(
+            "n", ascending=False, kind="stable", ignore_index=True
+        ),
         worst[columns].reset_index(drop=True),
         int(rows["value"].isna().sum()),
     )
@@ -203,7 +208,8 @@ def rate(
         return out
     second = beside(tasks, labels, other)
     both = pd.concat(
-        [rows.assign(policy="this"), second.assign(policy="other")], ignore_index=True
+        [rows.assign(policy="this"), second.assign(policy="other")],
+        ignore_index=True,
     )
     ids = ["task", "response"]
     if not rows[ids].merge(second[ids]).empty:

@@ -44,7 +44,9 @@ def view(
     return paths.write(out, page.render(title=title, data=text))
 
 
-def _content(rows: list[Verdict | Grade], tasks: Any, labels: Any) -> dict[str, Any]:
+def _content(
+    rows: list[Verdict | Grade], tasks: Any, labels: Any
+) -> dict[str, Any]:
     """Tasks with their criteria, and answers whose verdicts name a criterion by its place."""
     frame = table(verdicts_of(rows), human=labels, tasks=tasks)
     if absent := set(frame.loc[frame["prompt"].isna(), "task"]):
@@ -77,7 +79,10 @@ def _content(rows: list[Verdict | Grade], tasks: Any, labels: Any) -> dict[str, 
             answer["text"] = part[0]["answer"]
             answer["source"] = part[0]["source"]
             answer["verdicts"] = [
-                {"criterion": places[row["criterion"]], **{k: row[k] for k in FIELDS}}
+                {
+                    "criterion": places[row["criterion"]],
+                    **{k: row[k] for k in FIELDS},
+                }
                 for row in part
             ]
             answers.append(answer)

@@ -56,7 +56,9 @@ def _interact(
         elif "interval" in c:
             widgets[name] = w.Play(max=10**6, **c)
         elif isinstance(c["value"], str):
-            widgets[name] = w.Text(description=name[:16], continuous_update=False, **c)
+            widgets[name] = w.Text(
+                description=name[:16], continuous_update=False, **c
+            )
         else:
             widgets[name] = w.FloatSlider(
                 description=name[:16], continuous_update=False, **c
@@ -95,7 +97,9 @@ def _task_html(tasks: Any, place: int) -> str:
     for v in tasks.verdicts:
         if v.task_id == task.id and v.criterion_id in rows:
             rows[v.criterion_id][f"{v.response_id} ({v.judge})"] = v.status
-    table = pd.DataFrame(list(rows.values())).to_html(index=False, na_rep="", border=0)
+    table = pd.DataFrame(list(rows.values())).to_html(
+        index=False, na_rep="", border=0
+    )
     parts = [f"<h4>{html.escape(task.id)}</h4><p>{_lines(task.prompt)}</p>", table]
     for r in tasks.responses:
         if r.task_id == task.id:
@@ -114,7 +118,8 @@ def _bins(report: Any) -> Any:
     """A reliability diagram with another number of bins."""
     numbers = ["auto", 5, 8, 10, 15, 20, 30]
     return _interact(
-        lambda bins: report.in_bins(bins=bins).plot(), {"bins": {"options": numbers}}
+        lambda bins: report.in_bins(bins=bins).plot(),
+        {"bins": {"options": numbers}},
     )
 
 
@@ -128,7 +133,9 @@ def _weights(task: Any, *, verdicts: Sequence[Any]) -> Any:
             # an unknown verdict counts neither way
             usable = [v for v in verdicts if v.response_id == name and v.is_known]
             usable = [
-                v for v in usable if v.task_id == task.id and v.criterion_id in weights
+                v
+                for v in usable
+                if v.task_id == task.id and v.criterion_id in weights
             ]
             top = sum(max(weights[v.criterion_id], 0) for v in usable)
             if top:
@@ -149,7 +156,8 @@ def _weights(task: Any, *, verdicts: Sequence[Any]) -> Any:
 def _views(thing: Any) -> Any:
     """The views that a thing offers."""
     return _interact(
-        lambda view: thing.views()[view](), {"view": {"options": list(thing.views())}}
+        lambda view: thing.views()[view](),
+        {"view": {"options": list(thing.views())}},
     )
 
 
@@ -170,7 +178,9 @@ def _training(folder: Path, *, seconds: float = 5) -> Any:
     columns = [
         k for k, v in (steps() or [{}])[-1].items() if isinstance(v, (int, float))
     ]
-    names = sorted(set(columns) - {"step"}, key=lambda k: k != "reward") or ["reward"]
+    names = sorted(set(columns) - {"step"}, key=lambda k: k != "reward") or [
+        "reward"
+    ]
 
     def draw(column: str, clock: int) -> Any:
         rows = steps()
@@ -184,4 +194,9 @@ def _training(folder: Path, *, seconds: float = 5) -> Any:
     return _interact(draw, {"column": {"options": names}, "clock": clock})
 
 
-EXPLORERS = {"views": _views, "in_bins": _bins, "criteria": _weights, "tasks": _browse}
+EXPLORERS = {
+    "views": _views,
+    "in_bins": _bins,
+    "criteria": _weights,
+    "tasks": _browse,
+}

@@ -11,7 +11,15 @@ from typing import Any
 from ..errors import DataError
 
 # Okabe & Ito's colours, which colour-blind people tell apart
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7a7a7a")
+COLORS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#7a7a7a",
+)
 GREY = "#7a7a7a"  # text and lines that read on white and on black
 GRID = "rgba(128,128,128,.25)"
 
@@ -77,7 +85,9 @@ def theme(
     # last, so that a caller may override the look
     fig.update_layout(**layout)
     grid = {"gridcolor": GRID, "zerolinecolor": GRID, "automargin": True}
-    return fig.update_xaxes(title=safe(x), **grid).update_yaxes(title=safe(y), **grid)
+    return fig.update_xaxes(title=safe(x), **grid).update_yaxes(
+        title=safe(y), **grid
+    )
 
 
 def ends(
@@ -250,7 +260,12 @@ def lines(
         few = "lines+markers" if len(at) < 30 and not stack else "lines"
         label = safe(name, 30)
         fig.add_scatter(
-            x=at, y=list(y), mode=few, name=label, stackgroup=group, line_color=color
+            x=at,
+            y=list(y),
+            mode=few,
+            name=label,
+            stackgroup=group,
+            line_color=color,
         )
     numbers = frame.assign(**{x_title or "x": at}).to_dict("records")
     several = len(frame.columns) > 1
@@ -292,11 +307,14 @@ def heat(
         z=share, x=labels, y=labels, zmax=1, showscale=False, **look
     )
     fig.update_traces(
-        text=counts, texttemplate="%{text:.0f}", textfont={"size": 15, "color": "white"}
+        text=counts,
+        texttemplate="%{text:.0f}",
+        textfont={"size": 15, "color": "white"},
     )
     rows = zip(names, counts, strict=True)
     numbers = [
-        {y or "row": a, **dict(zip(map(str, names), c, strict=True))} for a, c in rows
+        {y or "row": a, **dict(zip(map(str, names), c, strict=True))}
+        for a, c in rows
     ]
     return theme(
         fig,
@@ -375,7 +393,9 @@ def reliability_figure(
             hoverinfo="text",
             name=f"{safe(name, 20)} bins".strip(),
         )
-        numbers += [{"series": name, **row} for row in bins.round(3).to_dict("records")]
+        numbers += [
+            {"series": name, **row} for row in bins.round(3).to_dict("records")
+        ]
     span = [-0.03, 1.03]
     return theme(
         fig,

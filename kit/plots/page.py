@@ -71,17 +71,22 @@ def page(title: str, blocks: Iterable[Any], *, path: str | Path) -> Path:
         script = get_plotlyjs()
     # neighbouring cards share a grid, which is one column on a phone
     groups = [
-        list(g) for _, g in itertools.groupby(items, key=lambda b: b.card is not None)
+        list(g)
+        for _, g in itertools.groupby(items, key=lambda b: b.card is not None)
     ]
     # escaping is on for all that the template prints; only bodies built here are marked safe
     environment = jinja2.Environment(autoescape=True, trim_blocks=True)
     template = environment.from_string(TEMPLATE.read_text("utf-8"))
-    return paths.write(path, template.render(title=title, groups=groups, script=script))
+    return paths.write(
+        path, template.render(title=title, groups=groups, script=script)
+    )
 
 
 def _block(block: Any) -> _Block:
     if isinstance(block, Card):
-        return _Block("" if block.figure is None else _html(block.figure), card=block)
+        return _Block(
+            "" if block.figure is None else _html(block.figure), card=block
+        )
     if isinstance(block, str):
         return _Block(text=block)
     return _Block(_html(block))
@@ -93,12 +98,21 @@ def _html(thing: Any) -> str:
 
     if isinstance(thing, pd.DataFrame):
         return thing.to_html(
-            border=0, na_rep="", float_format="%.3f", index=thing.index.name is not None
+            border=0,
+            na_rep="",
+            float_format="%.3f",
+            index=thing.index.name is not None,
         )
     if hasattr(thing, "to_plotly_json"):
         # a tool bar covers the title on a phone
-        options = {"responsive": True, "displaylogo": False, "displayModeBar": False}
-        figure = thing.to_html(include_plotlyjs=False, full_html=False, config=options)
+        options = {
+            "responsive": True,
+            "displaylogo": False,
+            "displayModeBar": False,
+        }
+        figure = thing.to_html(
+            include_plotlyjs=False, full_html=False, config=options
+        )
         # screen readers and printers get the numbers
         rows = (thing.layout.meta or {}).get("rows")
         if not rows:
@@ -142,13 +156,17 @@ def small_forest(rows: Mapping[str, Any], *, zero: float | None = None) -> Svg:
 def small_lines(series: Mapping[str, Sequence[float]], *, height: int = 90) -> Svg:
     """Series as lines in a static SVG, with first and last values as text; NaN is left out."""
     points = {
-        str(k): [(i, v) for i, v in enumerate(ys) if v == v] for k, ys in series.items()
+        str(k): [(i, v) for i, v in enumerate(ys) if v == v]
+        for k, ys in series.items()
     }
     values = [v for line in points.values() for _, v in line]
     across = _scale(
         0, max((i for line in points.values() for i, _ in line), default=1), 8, 312
     )
-    up, parts = _scale(min(values, default=0), max(values, default=1), height, 24), []
+    up, parts = (
+        _scale(min(values, default=0), max(values, default=1), height, 24),
+        [],
+    )
     for n, (name, line) in enumerate(points.items()):
         color = COLORS[n % len(COLORS)]
         ends = f"{line[0][1]:.3g} to {line[-1][1]:.3g}" if line else "no values"
@@ -170,9 +188,13 @@ def _scale(low: float, high: float, start: float, end: float) -> Any:
 
 def _stroke(points: Sequence[tuple[float, float]], color: str) -> str:
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    return f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>'
+    return (
+        f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>'
+    )
 
 
 def _svg(parts: Sequence[str], height: int) -> Svg:
     body = "".join(parts)
-    return Svg(f'<svg viewBox="0 0 320 {height}" width="320" role="img">{body}</svg>')
+    return Svg(
+        f'<svg viewBox="0 0 320 {height}" width="320" role="img">{body}</svg>'
+    )

@@ -69,7 +69,9 @@ class Criterion(Record, kw_only=True, tag=False):
         # JSON has no NaN, but a DataFrame has: one NaN weight would make every score NaN.
         if not math.isfinite(self.weight):
             raise DataError(
-                f"the weight is {self.weight}", where=where, fix="write a finite number"
+                f"the weight is {self.weight}",
+                where=where,
+                fix="write a finite number",
             )
         is_ordinal, is_points = self.scale == "ordinal", self.scale == "points"
         has_levels, has_points = len(self.levels) > 1, self.points is not None
@@ -192,7 +194,8 @@ class Verdict(Record, kw_only=True, tag="verdict"):
         wanted = {"met": 1.0, "unmet": 0.0}.get(self.status, default)
         if self.value not in (None, wanted) or (is_level and self.value is None):
             raise DataError(
-                f"the status is {self.status!r}, the value {self.value}", where=where
+                f"the status is {self.status!r}, the value {self.value}",
+                where=where,
             )
         # Reports count failures by cause, so each unknown verdict needs one.
         if (self.status == "unknown") != (self.failure in FAILURES):

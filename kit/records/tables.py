@@ -27,7 +27,9 @@ def table(
     tasks : a TaskSet. Adds group, kind, prompt, source, answer, and the criterion's weight and text.
     """
     rows = list(records)
-    frame = _grades(rows) if rows and isinstance(rows[0], Grade) else _verdicts(rows)
+    frame = (
+        _grades(rows) if rows and isinstance(rows[0], Grade) else _verdicts(rows)
+    )
     if human is not None:
         frame = _with_labels(frame, human)
         if tasks is None and hasattr(human, "tasks"):
@@ -58,7 +60,9 @@ def labels_of(human: Any) -> pd.DataFrame:
 
     NaN where every rater chose unknown, or where raters split evenly between met and unmet.
     """
-    rows = [v for v in getattr(human, "verdicts", human) if v.judge.startswith("human")]
+    rows = [
+        v for v in getattr(human, "verdicts", human) if v.judge.startswith("human")
+    ]
     binary = [v.status != "level" for v in rows]
     data = [(*v.ids, v.value, v.meta.get("inclusion")) for v in rows]
     columns = [*IDS, "human", "inclusion"]
@@ -95,7 +99,9 @@ def _with_tasks(frame: pd.DataFrame, tasks: Any) -> pd.DataFrame:
     columns = ["task", "group", "kind", "prompt"]
     about = pd.DataFrame(about, columns=columns)
     frame = frame.merge(about, how="left", on="task")
-    answers = pd.DataFrame(answers, columns=["task", "response", "source", "answer"])
+    answers = pd.DataFrame(
+        answers, columns=["task", "response", "source", "answer"]
+    )
     frame = frame.merge(answers, how="left", on=["task", "response"])
     if "criterion" not in frame:
         return frame
@@ -143,7 +149,9 @@ def per_group(
     out = Results()
     for name, rows in frame.groupby(by, sort=False, dropna=False):
         clusters = {"cluster": rows[cluster]} if cluster else {}
-        out[str(name)] = function(*(rows[c] for c in columns), **clusters, **options)
+        out[str(name)] = function(
+            *(rows[c] for c in columns), **clusters, **options
+        )
     return out
 
 
@@ -160,12 +168,16 @@ def show(rows: Any, *columns: str, caption: str = "", limit: int = 40) -> Any:
     styler = frame.style.set_caption(caption).hide(axis="index")
     # Answers are hostile text: without the escape, a notebook would run their HTML.
     styler = styler.format(precision=3, na_rep="", escape="html")
-    return styler.set_properties(**{"white-space": "pre-wrap", "text-align": "left"})
+    return styler.set_properties(
+        **{"white-space": "pre-wrap", "text-align": "left"}
+    )
 
 
 def _fields(record: Any) -> Any:
     return (
-        msgspec.structs.asdict(record) if isinstance(record, msgspec.Struct) else record
+        msgspec.structs.asdict(record)
+        if isinstance(record, msgspec.Struct)
+        else record
     )
 
 

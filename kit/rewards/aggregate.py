@@ -68,7 +68,9 @@ def aggregate(
         top[c.id] = worst if worst == best else None
     # Every verdict unknown: the ends are those of all answers.
     span = rubric.score({}, None)
-    return Part(name=name, low=low, high=high, range=span, details={"criteria": top})
+    return Part(
+        name=name, low=low, high=high, range=span, details={"criteria": top}
+    )
 
 
 def _interval(verdict: Verdict, use: str) -> Interval:
@@ -79,7 +81,9 @@ def _interval(verdict: Verdict, use: str) -> Interval:
     return (0.0, 1.0) if x is None else (x, x)
 
 
-def _tree(criteria: Sequence[Criterion]) -> Mapping[str | None, Sequence[Criterion]]:
+def _tree(
+    criteria: Sequence[Criterion],
+) -> Mapping[str | None, Sequence[Criterion]]:
     """Children by parent; None holds the top."""
     total = sum(abs(c.weight) for c in criteria)
     if not total < math.inf:

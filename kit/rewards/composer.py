@@ -15,7 +15,14 @@ from msgspec.structs import replace
 from ..checks import VERIFIERS, verify
 from ..errors import DataError
 from ..records import Criterion, Grade, Part, Response, Task, Verdict, leaves
-from ..system.settings import NonNegative, Positive, check_names, load, make, nearest
+from ..system.settings import (
+    NonNegative,
+    Positive,
+    check_names,
+    load,
+    make,
+    nearest,
+)
 from .aggregate import MAX_WIDTH, How, aggregate, pay
 from .citations import citation_part, claim_criteria, parse
 
@@ -93,7 +100,8 @@ class VerifierComponent(Component, frozen=True, kw_only=True):
     def part(self, task: Task, response: Response, verdicts: list[Verdict]) -> Part:
         """The verifier's score."""
         return replace(
-            verify(task, response.text, self.verifier, mode=self.mode), name=self.name
+            verify(task, response.text, self.verifier, mode=self.mode),
+            name=self.name,
         )
 
 
@@ -186,7 +194,9 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         """What must be judged of this answer beside the task's criteria: static rubrics, claims."""
         if self.is_shut(response):
             return ()
-        each = {q.id: q for c in self.components for q in c.questions(task, response)}
+        each = {
+            q.id: q for c in self.components for q in c.questions(task, response)
+        }
         return tuple(each.values())
 
     def criteria(self, task: Task, response: Response) -> tuple[Criterion, ...]:
@@ -241,7 +251,9 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
             "range": span,
             "form_missing": shut,
             "excluded": reason if score is None else None,
-            "intervals": {n: (p.low, p.high) for n, p in parts.items() if p.applies},
+            "intervals": {
+                n: (p.low, p.high) for n, p in parts.items() if p.applies
+            },
             "details": {n: p.details for n, p in parts.items()},
         }
         return Grade(
@@ -262,7 +274,9 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
     ) -> dict[str, Part]:
         return {c.name: c.part(task, response, verdicts) for c in self.components}
 
-    def _total(self, parts: Mapping[str, Part], share: float) -> tuple[float, float]:
+    def _total(
+        self, parts: Mapping[str, Part], share: float
+    ) -> tuple[float, float]:
         """Both ends of the reward; share : of the format's demands that are fulfilled."""
         low = high = total = 0.0
         for c in self.components:
@@ -332,7 +346,9 @@ def _fields(config: Any) -> tuple[dict[str, Any], str]:
         config = load(config) if Path(config).is_file() else {"preset": str(config)}
     if not isinstance(config, Mapping):
         raise DataError(
-            f"{config!r} is no reward", where=where, fix="a preset, a file or a mapping"
+            f"{config!r} is no reward",
+            where=where,
+            fix="a preset, a file or a mapping",
         )
     config = dict(config)
     if (name := config.pop("preset", None)) is not None:
@@ -354,25 +370,33 @@ def _build(config: dict[str, Any], where: str) -> Composer:
         only["instance_rubrics_only"] = True
     if not rows:
         raise DataError(
-            "a reward needs components", where=where, fix="components: [{kind: rubric}]"
+            "a reward needs components",
+            where=where,
+            fix="components: [{kind: rubric}]",
         )
     components = []
     for n, row in enumerate(rows, 1):
         kind = row.get("kind")
         if kind not in KINDS:
             raise DataError(
-                f"there is no kind {kind!r}", where=where, fix=nearest(str(kind), KINDS)
+                f"there is no kind {kind!r}",
+                where=where,
+                fix=nearest(str(kind), KINDS),
             )
         # Names must differ, and a config seldom has two components of one kind.
         name = row.get("name") or row.get("verifier") or kind
         values = {**row, "name": name, **(only if kind == "rubric" else {})}
         if name in weights:
             values["weight"] = weights[name]
-        components.append(make(KINDS[kind], values, where=f"{where}, component {n}"))
+        components.append(
+            make(KINDS[kind], values, where=f"{where}, component {n}")
+        )
     names = [c.name for c in components]
     if len(set(names)) < len(names):
         raise DataError(
-            f"components share a name: {names}", where=where, fix="give each a `name`"
+            f"components share a name: {names}",
+            where=where,
+            fix="give each a `name`",
         )
     # Every name is checked now: a slip in a config must not surface after hours of training.
     check_names(weights, names, where=f"{where}, field weights")

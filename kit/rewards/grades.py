@@ -64,7 +64,9 @@ def grade(
     composer = Composer.from_config(reward)
     by_id = {t.id: t for t in tasks_of(tasks)}
     of = group((v.ids[:2], v) for v in verdicts)
-    answers = list(getattr(tasks, "responses", ()) if responses is None else responses)
+    answers = list(
+        getattr(tasks, "responses", ()) if responses is None else responses
+    )
     if not answers:
         # A rubric's score needs the verdicts alone; every other part reads the text.
         alone = all(isinstance(c, RubricComponent) for c in composer.components)
@@ -118,14 +120,20 @@ def trivial(
             questions.append((msgspec.structs.replace(t, criteria=criteria), a))
     # Texts repeat among tasks and policies; the ledger asks about each of them once.
     verdicts = wait(
-        ajudge_pairs(questions, judge=judge, ledger=ledger, progress=judge != "code")
+        ajudge_pairs(
+            questions, judge=judge, ledger=ledger, progress=judge != "code"
+        )
     )
     of = group((v.ids[:2], v) for v in verdicts)
-    frame = Grades(composer.grade(t, a, of.get(a.ids, ())) for t, a in pairs).table()
+    frame = Grades(
+        composer.grade(t, a, of.get(a.ids, ())) for t, a in pairs
+    ).table()
     frame["policy"] = frame["response"].str.removeprefix("trivial-")
     frame["example"] = [a.text for _, a in pairs]
     rows = frame.groupby("policy", sort=False)
-    table = rows[["score", "low", "high"]].mean().rename(columns={"score": "reward"})
+    table = (
+        rows[["score", "low", "high"]].mean().rename(columns={"score": "reward"})
+    )
     # The mean of the known ones alone would hide the unknown ones, or show them as 0.
     is_wide = table["high"] - table["low"] > composer.max_width * composer.scale
     table.loc[is_wide, "reward"] = None

@@ -38,7 +38,9 @@ def _words(task: Task) -> dict[str, str]:
     # A prompt without names still has long words that a lazy answer would list.
     names = names or re.findall(r"\w{5,}", prompt)
     choices = _CHOICE.findall(prompt) or [("yes", "no")]
-    rubric = [c.text.rstrip(".") for c in task.criteria if c.weight > 0] or [question]
+    rubric = [c.text.rstrip(".") for c in task.criteria if c.weight > 0] or [
+        question
+    ]
     # The form names the subjects in the prompt, so naming them needs no skill.
     subjects = [c["subject"] for c in task.truth.get("claims", ())]
     ways = {}
@@ -61,7 +63,9 @@ def _words(task: Task) -> dict[str, str]:
     }
 
 
-def policies(task: Task, extra: Mapping[str, Policy] | None = None) -> list[Response]:
+def policies(
+    task: Task, extra: Mapping[str, Policy] | None = None
+) -> list[Response]:
     """One answer per trivial policy, with source "trivial:NAME" and id "trivial-NAME".
 
     They keep the form that the task asks for: its last two lines, or one <answer> block.
@@ -83,7 +87,9 @@ def policies(task: Task, extra: Mapping[str, Policy] | None = None) -> list[Resp
     for name, function in (extra or {}).items():
         texts[name] = function(task)
     return [
-        Response(task_id=task.id, id=f"trivial-{n}", text=text, source=f"{TRIVIAL}{n}")
+        Response(
+            task_id=task.id, id=f"trivial-{n}", text=text, source=f"{TRIVIAL}{n}"
+        )
         for n, text in texts.items()
     ]
 
@@ -92,7 +98,9 @@ def _with_citations(task: Task, words: dict[str, str]) -> dict[str, str]:
     """Policies for tasks with sources: ids and copies without a claim of their own."""
     every = ",".join(task.sources)
     claims_of = {
-        "citation_stuffing": [(i, "This is well documented.") for i in task.sources],
+        "citation_stuffing": [
+            (i, "This is well documented.") for i in task.sources
+        ],
         "all_ids_on_one_claim": [(every, words["question"])],
         "sources_copied": list(task.sources.items()),
         "prompt_cited": [(next(iter(task.sources)), words["prompt"])],
@@ -100,6 +108,8 @@ def _with_citations(task: Task, words: dict[str, str]) -> dict[str, str]:
     texts = {}
     for name, claims in claims_of.items():
         # A tag inside a source would break the form, and the gate would hide the policy.
-        tags = [f"<snippet id={i}>{_TAG.sub('', text)}</snippet>" for i, text in claims]
+        tags = [
+            f"<snippet id={i}>{_TAG.sub('', text)}</snippet>" for i, text in claims
+        ]
         texts[name] = f"<answer>{' '.join(tags)}</answer>"
     return texts

@@ -89,12 +89,20 @@ def draft(
             where="draft",
             fix='give answers of the role "chosen" and "rejected", or "reference", or labels',
         )
-    replies = wait(_replies(contrasts, most, judge=judge, ledger=ledger, budget=budget))
-    rows = list(zip(contrasts, [_read(reply, most) for reply in replies], strict=True))
+    replies = wait(
+        _replies(contrasts, most, judge=judge, ledger=ledger, budget=budget)
+    )
+    rows = list(
+        zip(contrasts, [_read(reply, most) for reply in replies], strict=True)
+    )
     verdicts: list[Verdict] = []
     if any(new for _, new in rows):
         verdicts = ask(
-            [msgspec.structs.replace(c.task, criteria=new) for c, new in rows if new],
+            [
+                msgspec.structs.replace(c.task, criteria=new)
+                for c, new in rows
+                if new
+            ],
             [r for c, new in rows if new for r in (c.better, c.worse)],
             judge=judge,
             ledger=ledger,
@@ -131,7 +139,9 @@ def _contrast(task: Task, tasks: TaskSet) -> Contrast | None:
     better = next((roles[name] for name in BETTER if name in roles), None)
     worse = roles.get("rejected")
     if better is None and isinstance(task.truth.get("reference"), str):
-        better = Response(task_id=task.id, id="reference", text=task.truth["reference"])
+        better = Response(
+            task_id=task.id, id="reference", text=task.truth["reference"]
+        )
     if better is None:
         scores = _credits(task, tasks)
         ranks = sorted(
@@ -141,7 +151,9 @@ def _contrast(task: Task, tasks: TaskSet) -> Contrast | None:
             return None
         worse, better = ranks[0], ranks[-1]
     return Contrast(
-        task, better, worse or Response(task_id=task.id, id="no-answer", text=NO_ANSWER)
+        task,
+        better,
+        worse or Response(task_id=task.id, id="no-answer", text=NO_ANSWER),
     )
 
 
@@ -165,7 +177,12 @@ def _credits(task: Task, tasks: TaskSet) -> dict[str, float]:
 
 
 async def _replies(
-    contrasts: Sequence[Contrast], most: int, *, judge: Any, ledger: Any, budget: Any
+    contrasts: Sequence[Contrast],
+    most: int,
+    *,
+    judge: Any,
+    ledger: Any,
+    budget: Any,
 ) -> list[str]:
     """The model's replies; an empty text where a call was lost."""
     from ..judging import acomplete, judge_of
@@ -223,11 +240,15 @@ def _choose(
     """The task with the proposals that stay, and a finding for each that does not."""
     task, drop = contrast.task, []
     for c in new:
-        pair = [values[task.id, r.id, c.id] for r in (contrast.better, contrast.worse)]
+        pair = [
+            values[task.id, r.id, c.id] for r in (contrast.better, contrast.worse)
+        ]
         larger = msgspec.structs.replace(task, criteria=(*task.criteria, c))
         faults = [f for f in lint([larger]).findings if f.criterion_id == c.id]
         if None in pair:
-            drop.append(_finding("draft-unknown", "the judge left it unknown", task, c))
+            drop.append(
+                _finding("draft-unknown", "the judge left it unknown", task, c)
+            )
         elif pair != ([1, 0] if c.weight > 0 else [0, 1]):
             message = f"the answers do not differ on it as they should ({pair[0]:g}, {pair[1]:g})"
             drop.append(_finding("draft-not-separated", message, task, c))

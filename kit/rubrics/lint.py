@@ -14,7 +14,9 @@ from ..errors import DataError
 from ..records import Criterion, Task, canonical, group
 
 SEVERITIES = ("error", "warning", "info")
-TIMES = 20  # a weight this many times the median of its task decides the score alone
+TIMES = (
+    20  # a weight this many times the median of its task decides the score alone
+)
 PROMPT_TOKENS = {"test": 512, "cpu": 512, "t4": 1024, "gpu": 4096, "cluster": 6144}
 
 # code -> severity, what to do
@@ -25,7 +27,10 @@ RULES = {
     "unfinished": ("warning", "write the rest of it"),
     "extreme-weight": ("warning", "check the decimal point"),
     "duplicate-criterion": ("warning", "keep one of the two"),
-    "near-duplicate": ("warning", "keep one of the two, or make the difference plain"),
+    "near-duplicate": (
+        "warning",
+        "keep one of the two, or make the difference plain",
+    ),
     "contradiction": ("warning", "keep one of the two"),
     "impossible-gate": ("error", "make one of the two optional"),
     "no-criteria": ("warning", "write criteria, or a truth for the verifiers"),
@@ -48,7 +53,16 @@ REMARKS = {
         r" (?:three )?(?:responses?|answers?|models?|completions?) "
         r"(?:fail|miss|forg|ignor|struggl|got|are vague)"
     ),
-    ("Gemini", "GPT", "Claude", "Llama", "Qwen", "Mistral", "DeepSeek", "Deepseek"): (
+    (
+        "Gemini",
+        "GPT",
+        "Claude",
+        "Llama",
+        "Qwen",
+        "Mistral",
+        "DeepSeek",
+        "Deepseek",
+    ): (
         r"[\w.-]* (?:missed|misses|failed|fails|got|gave|forgot|ignored|overlooked|hallucinated|didn't)\b"
     ),
     (
@@ -122,7 +136,9 @@ class LintReport:
         """Bars: findings per rule."""
         from .. import plots
 
-        names = {f"{f.code} ({f.severity})": self.counts[f.code] for f in self.findings}
+        names = {
+            f"{f.code} ({f.severity})": self.counts[f.code] for f in self.findings
+        }
         return plots.bars(names, title="Findings per rule")
 
     @property
@@ -171,12 +187,17 @@ def lint(
     """
     if profile not in PROMPT_TOKENS:
         raise DataError(
-            f"there is no profile {profile!r}", fix=f"one of {', '.join(PROMPT_TOKENS)}"
+            f"there is no profile {profile!r}",
+            fix=f"one of {', '.join(PROMPT_TOKENS)}",
         )
     rows = tasks_of(tasks)
     findings = [*getattr(tasks, "findings", ()), *_between(rows)]
     for task in rows:
-        faults = (*_in_task(task, PROMPT_TOKENS[profile]), *_pairs(task), *_gates(task))
+        faults = (
+            *_in_task(task, PROMPT_TOKENS[profile]),
+            *_pairs(task),
+            *_gates(task),
+        )
         findings += [_finding(*fault, task=task) for fault in faults]
     if judge is not None:
         from .opinion import opinions
@@ -188,7 +209,9 @@ def lint(
         for f in findings
         if f.severity != "info" and f.criterion_id
     }
-    return LintReport(tuple(findings), sum(len(t.criteria) for t in rows), len(faulty))
+    return LintReport(
+        tuple(findings), sum(len(t.criteria) for t in rows), len(faulty)
+    )
 
 
 def same(text: str) -> str:
@@ -202,7 +225,9 @@ def stems(text: str) -> frozenset[str]:
     >>> stems("The answer mentions the river.") == stems("The river is mentioned in the answer")
     True
     """
-    return frozenset([w[:5] for w in WORD.findall(text.lower()) if w not in FILLERS])
+    return frozenset(
+        [w[:5] for w in WORD.findall(text.lower()) if w not in FILLERS]
+    )
 
 
 Fault = tuple[str, str, Criterion | None]  # rule, message, criterion
@@ -217,7 +242,12 @@ def _finding(
         if criterion is None
         else {"criterion_id": criterion.id, "text": criterion.text[:200]}
     )
-    about = {"code": code, "severity": severity, "message": message, "suggestion": fix}
+    about = {
+        "code": code,
+        "severity": severity,
+        "message": message,
+        "suggestion": fix,
+    }
     return Finding(**about, task_id=task.id, **place)
 
 
@@ -232,7 +262,11 @@ def _in_task(task: Task, most_tokens: int) -> Iterator[Fault]:
         )
     weights = [c.weight for c in task.criteria]
     if not weights and not task.truth:
-        yield "no-criteria", "no criterion and no truth: its answers get no score", None
+        yield (
+            "no-criteria",
+            "no criterion and no truth: its answers get no score",
+            None,
+        )
     elif weights and not any(weights):
         yield "zero-weights", "every weight is 0", None
     elif weights and max(weights) <= 0:
@@ -266,7 +300,11 @@ def _alone(c: Criterion, task: Task) -> Iterator[Fault]:
         yield "empty-criterion", "it has no words", c
     note = NOTE.search(c.text) or NOTE_AT_START.match(c.text)
     if note and not _is_subject(note[0], c, task):
-        yield "annotator-note", f"{note[0][:40]!r} looks like a note of an annotator", c
+        yield (
+            "annotator-note",
+            f"{note[0][:40]!r} looks like a note of an annotator",
+            c,
+        )
     # A placeholder that the prompt has too is what the task is about.
     blank = UNFINISHED.search(c.text)
     if blank and blank[0] not in task.prompt:
@@ -338,9 +376,9 @@ def _between(tasks: Iterable[Task]) -> Iterator[Finding]:
         if len(rows) == 1:
             continue
         code = (
-            "split-leak" if len({t.held_out for t in rows}) == 2 else "duplicate-prompt"
+            "split-leak"
+            if len({t.held_out for t in rows}) == 2
+            else "duplicate-prompt"
         )
-        message = (
-            f"{len(rows)} tasks have this prompt: {', '.join(t.id for t in rows[:5])}"
-        )
+        message = f"{len(rows)} tasks have this prompt: {', '.join(t.id for t in rows[:5])}"
         yield _finding(code, message, None, task=rows[1])

@@ -43,11 +43,14 @@ def opinions(
     }
     reviews = [_review(name, t, c, words) for name, (t, c) in places.items()]
     texts = [
-        Response(task_id=i, id="criterion", text=c.text) for i, (_, c) in places.items()
+        Response(task_id=i, id="criterion", text=c.text)
+        for i, (_, c) in places.items()
     ]
     # Without a criterion for a judge there is nothing to ask.
     verdicts = (
-        ask(reviews, texts, judge=judge, ledger=ledger, budget=budget) if texts else []
+        ask(reviews, texts, judge=judge, ledger=ledger, budget=budget)
+        if texts
+        else []
     )
     out = []
     for v in verdicts:
@@ -73,7 +76,9 @@ def opinions(
     return out
 
 
-def _review(name: str, task: Task, criterion: Criterion, words: dict[str, Any]) -> Task:
+def _review(
+    name: str, task: Task, criterion: Criterion, words: dict[str, Any]
+) -> Task:
     """The task that asks about one criterion."""
     others = [f"- {c.text}" for c in task.criteria if c.id != criterion.id][:OTHERS]
     prompt = words["task"].format(

@@ -64,7 +64,9 @@ def split(
             f"the share is {share}", where="split(share=)", fix="a number in (0, 1)"
         )
     if absent := set(groups) - {t.group for t in whole}:
-        raise DataError(f"there are no groups {sorted(absent)}", where="split(groups=)")
+        raise DataError(
+            f"there are no groups {sorted(absent)}", where="split(groups=)"
+        )
     units = _units(whole.tasks)
     heldout: set[str] = set()
     for unit in units:
@@ -89,7 +91,11 @@ def split(
         )
     train = _part(whole, [t for t in whole if t.id not in heldout], "train")
     test = _part(whole, [t for t in whole if t.id in heldout], "heldout")
-    manifest: dict[str, Any] = {"share": share, "seed": seed, "groups": list(groups)}
+    manifest: dict[str, Any] = {
+        "share": share,
+        "seed": seed,
+        "groups": list(groups),
+    }
     manifest["train"] = {t.id: _hash(t) for t in train}
     manifest["heldout"] = {t.id: _hash(t) for t in test}
     return Split(train, test, manifest)

@@ -26,12 +26,16 @@ class Summary:
     @property
     def checkable(self) -> float | None:
         """The share of criteria that code decides; None without criteria."""
-        return float(self.criteria["by_code"].mean()) if len(self.criteria) else None
+        return (
+            float(self.criteria["by_code"].mean()) if len(self.criteria) else None
+        )
 
     @property
     def coverage(self) -> float | None:
         """The share of (answer, criterion) pairs with a label; None without answers."""
-        pairs = self.answers["task"].map(self.tasks.set_index("task")["leaves"]).sum()
+        pairs = (
+            self.answers["task"].map(self.tasks.set_index("task")["leaves"]).sum()
+        )
         return float(self.labels["human"].notna().sum() / pairs) if pairs else None
 
     def numbers(self) -> dict[str, Any]:

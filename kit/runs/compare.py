@@ -22,7 +22,9 @@ MAYBE_NAN = ("value", "low", "high", "se", "scale")
 
 def pairs(runs: Runs) -> list[tuple[Path, Run]]:
     """(folder, record) of runs; a folder is searched."""
-    return find(runs) if runs is None or isinstance(runs, (str, Path)) else list(runs)
+    return (
+        find(runs) if runs is None or isinstance(runs, (str, Path)) else list(runs)
+    )
 
 
 def differences(
@@ -99,8 +101,12 @@ def compare(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
         if contains in name and isinstance(m.get("value"), (int, float))
     ]
     columns = "notebook metric setting seedless seed value low high n run".split()
-    frame = pd.DataFrame(rows, columns=columns).astype({"low": float, "high": float})
-    return frame.sort_values(["notebook", "metric"], kind="stable", ignore_index=True)
+    frame = pd.DataFrame(rows, columns=columns).astype(
+        {"low": float, "high": float}
+    )
+    return frame.sort_values(
+        ["notebook", "metric"], kind="stable", ignore_index=True
+    )
 
 
 def over_seeds(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
@@ -117,7 +123,9 @@ def over_seeds(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
         # The same seed twice, under other code say, is no new draw: the later one counts.
         if len(group) < 2:
             continue
-        mean = mean_over_seeds(group["value"].tolist(), seeds=group["seed"].tolist())
+        mean = mean_over_seeds(
+            group["value"].tolist(), seeds=group["seed"].tolist()
+        )
         rows.append(
             {
                 "notebook": notebook,
@@ -132,7 +140,9 @@ def over_seeds(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
                 "estimate": mean,
             }
         )
-    columns = "notebook metric setting mean low high seeds worst best estimate".split()
+    columns = (
+        "notebook metric setting mean low high seeds worst best estimate".split()
+    )
     return pd.DataFrame(rows, columns=columns)
 
 

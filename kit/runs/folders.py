@@ -68,7 +68,9 @@ def find_notebook(name: str | Path) -> Path:
     )
 
 
-def plan(book: Path, values: Mapping[str, Any], *, profile: str | None = None) -> Plan:
+def plan(
+    book: Path, values: Mapping[str, Any], *, profile: str | None = None
+) -> Plan:
     """Check the parameters of a notebook and name its run. Nothing starts with a wrong one."""
     full = parameters.check(book, values)
     if profile and values.get("profile") not in (None, "", profile):
@@ -162,7 +164,9 @@ def load(folder: str | Path) -> Run:
     try:
         row = msgspec.json.decode(path.read_bytes())
     except msgspec.DecodeError as e:
-        raise DataError(f"this is no record of a run: {e}", where=str(path)) from None
+        raise DataError(
+            f"this is no record of a run: {e}", where=str(path)
+        ) from None
     run = from_json(row, Run, where=str(path))
     # Only the machine of a run can tell whether its process still runs.
     here = run.status == "running" and run.meta["host"] == socket.gethostname()

@@ -56,7 +56,9 @@ def run(
     """
     from filelock import FileLock, Timeout
 
-    plan = folders.plan(folders.find_notebook(notebook), values or {}, profile=profile)
+    plan = folders.plan(
+        folders.find_notebook(notebook), values or {}, profile=profile
+    )
     base = Path(out).expanduser().resolve() if out else paths.runs()
     folder = base / plan.name
     # A sweep's cell watches its sweep from the first moment on.
@@ -130,7 +132,9 @@ def _execute(plan: folders.Plan, folder: Path, echo: Echo) -> None:
     )
 
 
-def _close(folder: Path, record: Run, status: str, error: str, seconds: float) -> None:
+def _close(
+    folder: Path, record: Run, status: str, error: str, seconds: float
+) -> None:
     """Complete the record that the notebook wrote, or the runner's own where it wrote none."""
     run = folders.load(folder)
     if (
@@ -165,7 +169,11 @@ def _engine(folder: Path, profile: str, log: Any, echo: Echo) -> str:
         def execute_managed_notebook(
             cls, nb_man: Any, kernel_name: str, **_: Any
         ) -> None:
-            cells, begin, start = nb_man.nb.cells, time.monotonic(), nb_man.cell_start
+            cells, begin, start = (
+                nb_man.nb.cells,
+                time.monotonic(),
+                nb_man.cell_start,
+            )
             # papermill's own cell of parameters is none of the notebook's
             code = [
                 c
@@ -183,7 +191,9 @@ def _engine(folder: Path, profile: str, log: Any, echo: Echo) -> str:
                 if cell in code:
                     number += 1
                     seconds = time.monotonic() - begin
-                    echo(f"  [{seconds:5.0f} s] cell {number} of {len(code)}: {title}")
+                    echo(
+                        f"  [{seconds:5.0f} s] cell {number} of {len(code)}: {title}"
+                    )
                 elif heading := re.search(r"^#+\s*(.+)$", cell.source, re.M):
                     title = heading[1].strip()
                 return start(cell, cell_index, **more)
@@ -206,7 +216,9 @@ def _engine(folder: Path, profile: str, log: Any, echo: Echo) -> str:
                     config=Config({"KernelManager": manager}),
                 )
                 environment = {**os.environ, **variables}
-                client.execute(env=environment, cwd=str(folder), stdout=log, stderr=log)
+                client.execute(
+                    env=environment, cwd=str(folder), stdout=log, stderr=log
+                )
 
     papermill_engines.register("kit", KitEngine)
     return "kit"
@@ -245,7 +257,9 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def cells_of(source: Mapping[str, Sequence[Any]] | str | Path) -> list[dict[str, Any]]:
+def cells_of(
+    source: Mapping[str, Sequence[Any]] | str | Path,
+) -> list[dict[str, Any]]:
     """The cells of a sweep: all combinations of a grid, or the rows of a table (CSV, JSONL, JSON, Parquet).
 
     >>> cells_of({"seed": [0, 1], "steps": [5]})
@@ -274,13 +288,19 @@ def sweep(
     """
     book = folders.find_notebook(notebook)
     base = (
-        Path(out).expanduser().resolve() if out else paths.runs() / f"sweep-{book.stem}"
+        Path(out).expanduser().resolve()
+        if out
+        else paths.runs() / f"sweep-{book.stem}"
     )
     base.mkdir(parents=True, exist_ok=True)
     plans = [folders.plan(book, cell, profile=profile) for cell in cells]
-    waiting = {i: p for i, p in enumerate(plans) if not folders.is_done(base / p.name)}
+    waiting = {
+        i: p for i, p in enumerate(plans) if not folders.is_done(base / p.name)
+    }
     if len(waiting) < len(plans):
-        echo(f"{len(plans) - len(waiting)} of {len(plans)} cells are finished already")
+        echo(
+            f"{len(plans) - len(waiting)} of {len(plans)} cells are finished already"
+        )
     # A process per cell: a crash or a full GPU ends one cell and leaves the others.
     commands = {i: _command(p, base) for i, p in waiting.items()}
     ends = _on_ray(commands, address) if address else _processes(commands, jobs)
@@ -304,7 +324,9 @@ def sweep(
 
 
 def _command(plan: folders.Plan, base: Path) -> list[str]:
-    sets = [f"--set={name}={json.dumps(value)}" for name, value in plan.values.items()]
+    sets = [
+        f"--set={name}={json.dumps(value)}" for name, value in plan.values.items()
+    ]
     head = [
         sys.executable,
         "-m",
@@ -364,7 +386,9 @@ def _on_ray(
 
     def execute(index: int, command: list[str]) -> tuple[int, int]:
         env = {**os.environ, PARENT: str(os.getpid())}
-        return index, subprocess.run(command, capture_output=True, env=env).returncode
+        return index, subprocess.run(
+            command, capture_output=True, env=env
+        ).returncode
 
     ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
     # A worker that died (a lost machine) is tried three times more by Ray itself.

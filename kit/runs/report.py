@@ -54,7 +54,9 @@ def report(folder: str | Path | None = None, out: str | Path | None = None) -> P
 
 def newest(runs: Pairs) -> dict[str, tuple[Path, Run]]:
     """The newest finished run of each notebook, in the order of the notebooks."""
-    done = {run.notebook: (folder, run) for folder, run in runs if run.status == "done"}
+    done = {
+        run.notebook: (folder, run) for folder, run in runs if run.status == "done"
+    }
     return dict(sorted(done.items()))
 
 
@@ -132,7 +134,9 @@ def _comparisons(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
                 ["seedless", "seed"]
             )
             rows = {
-                p.setting or p.run: Estimate(p.value, p.low, p.high, n=int(p.n or 0))
+                p.setting or p.run: Estimate(
+                    p.value, p.low, p.high, n=int(p.n or 0)
+                )
                 for p in points.itertuples()
             }
         # More lines than fit on a screen are read by nobody.
@@ -143,7 +147,9 @@ def _comparisons(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
 
 def _run_table(runs: Pairs, base: Path) -> Any:
     """All runs, with links to the executed notebook and to pages that a run wrote."""
-    frame = overview(runs)[["run", "notebook", "setting", "status", "seconds", "GiB"]]
+    frame = overview(runs)[
+        ["run", "notebook", "setting", "status", "seconds", "GiB"]
+    ]
     frame = frame.fillna("").map(lambda value: html.escape(str(value)))
     # Relative links: the folder can be sent as a whole.
     frame["open"] = [_links(folder, run, base) for folder, run in runs]
@@ -166,7 +172,9 @@ def _details(runs: Pairs) -> Iterator[Any]:
     for folder, run in newest(runs).values():
         title = f"{run.notebook} {setting[folder]}".strip()
         yield plots.Html(f"<h2>{html.escape(title)}</h2>")
-        rows = [{"metric": name, "result": _text(m)} for name, m in run.metrics.items()]
+        rows = [
+            {"metric": name, "result": _text(m)} for name, m in run.metrics.items()
+        ]
         if rows:
             yield pd.DataFrame(rows)
         for result in run.meta.get("results", ()):
@@ -213,7 +221,9 @@ def caveats(runs: Pairs) -> list[str]:
     )
     if looks > 3:
         chance = f"about {0.05 * looks:.1f} of them would exclude 0 by chance"
-        out.append(f"{looks} differences stand here. If nothing differed, {chance}.")
+        out.append(
+            f"{looks} differences stand here. If nothing differed, {chance}."
+        )
     if len(runs) > 5:
         out.append(
             "The best of many runs looks better than it is. Confirm a setting with new seeds."

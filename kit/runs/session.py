@@ -93,7 +93,9 @@ class Session:
         estimate, table = getattr(thing, "estimate", thing), _frame(thing)
         interval = hasattr(estimate, "value") and hasattr(estimate, "low")
         if interval:
-            fields = {f: getattr(estimate, f) for f in FIELDS if hasattr(estimate, f)}
+            fields = {
+                f: getattr(estimate, f) for f in FIELDS if hasattr(estimate, f)
+            }
             self.metrics[name] = {**fields, "caption": caption}
         if table is not None:
             rows = table.to_json(orient="split", default_handler=str, index=False)
@@ -141,7 +143,9 @@ class Session:
         return run
 
     def __repr__(self) -> str:
-        versions = ", ".join(f"{k} {self._record.versions[k]}" for k in folders.SHORT)
+        versions = ", ".join(
+            f"{k} {self._record.versions[k]}" for k in folders.SHORT
+        )
         return (
             f"run {self.folder.name}: profile {self.profile.name} ({self.profile.why})\n"
             f"{device.choose()}\n{versions}"
@@ -191,8 +195,12 @@ def _begin_here(notebook: str, params: Mapping[str, Any]) -> Session:
         names = parameters.read(book)
         plan = folders.plan(book, {k: params[k] for k in names if k in params})
         for k in names:  # YAML 1.1, which papermill reads, takes 1e-5 for a text
-            if isinstance(params.get(k), str) and not isinstance(plan.values[k], str):
-                fix = f"write {plan.values[k]!r}, for a number like 1e-5 also 1.0e-5"
+            if isinstance(params.get(k), str) and not isinstance(
+                plan.values[k], str
+            ):
+                fix = (
+                    f"write {plan.values[k]!r}, for a number like 1e-5 also 1.0e-5"
+                )
                 raise DataError(
                     f"{k} is the text {params[k]!r}", where="parameters", fix=fix
                 )
@@ -200,7 +208,9 @@ def _begin_here(notebook: str, params: Mapping[str, Any]) -> Session:
     # Another kernel, or `kit run`, may be writing this run: then this session takes a folder beside it.
     for number in itertools.count(1):
         folder = paths.runs() / (name if number == 1 else f"{name}-{number}")
-        lock = FileLock(lock_of(folder), is_singleton=True)  # the cell may be run again
+        lock = FileLock(
+            lock_of(folder), is_singleton=True
+        )  # the cell may be run again
         with suppress(Timeout):
             lock.acquire(timeout=0)
             break
@@ -253,4 +263,6 @@ def _memory() -> float | None:
     except ImportError:
         return None
     unit = 1 if sys.platform == "darwin" else 1024
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30, 2)
+    return round(
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30, 2
+    )

@@ -76,7 +76,9 @@ def codes(cluster: Any, n: int) -> np.ndarray | None:
     # by position: a Series keeps its order, whatever its index
     code, _ = pd.factorize(pd.Series(cluster))
     if len(code) != n:
-        raise DataError(f"there are {len(code)} clusters for {n} rows", where="cluster")
+        raise DataError(
+            f"there are {len(code)} clusters for {n} rows", where="cluster"
+        )
     if (code < 0).any():
         row = int(np.argmin(code))
         raise DataError(
@@ -91,7 +93,9 @@ def complete(
     """The rows in which every column (n,) is known, their clusters, and how many are left out."""
     sizes = {name: len(x) for name, x in columns.items()}
     if len(set(sizes.values())) > 1:
-        raise DataError(f"columns differ in length: {sizes}", where=", ".join(sizes))
+        raise DataError(
+            f"columns differ in length: {sizes}", where=", ".join(sizes)
+        )
     n = next(iter(sizes.values()))
     group = codes(cluster, n)
     # the common case without a copy: a million known rows
@@ -113,7 +117,9 @@ def categories(
     """
     import pandas as pd
 
-    as_codes = {k: pd.factorize(pd.Series(x, dtype=object)) for k, x in columns.items()}
+    as_codes = {
+        k: pd.factorize(pd.Series(x, dtype=object)) for k, x in columns.items()
+    }
     names = {k: [_name(v) for v in unique] for k, (_, unique) in as_codes.items()}
     every = set().union(*names.values())
     if levels is None:
@@ -134,11 +140,14 @@ def categories(
     # code -1 (unknown) picks the last entry
     places = [[list(levels).index(v) for v in names[k]] + [np.nan] for k in columns]
     read = [
-        np.array(p, float)[as_codes[k][0]] for k, p in zip(columns, places, strict=True)
+        np.array(p, float)[as_codes[k][0]]
+        for k, p in zip(columns, places, strict=True)
     ]
     return list(levels), read
 
 
 def _name(level: Any) -> Any:
     """True and 1.0 are the level 1."""
-    return int(level) if not isinstance(level, str) and level == int(level) else level
+    return (
+        int(level) if not isinstance(level, str) and level == int(level) else level
+    )

@@ -133,7 +133,9 @@ def t_quantile(level: float, df: float) -> float:
     from scipy import special
 
     tail = (1 + level) / 2
-    return float(special.ndtri(tail) if math.isinf(df) else special.stdtrit(df, tail))
+    return float(
+        special.ndtri(tail) if math.isinf(df) else special.stdtrit(df, tail)
+    )
 
 
 def wilson(share: float, n: float, quantile: float = 1.959964) -> Range:
@@ -145,7 +147,10 @@ def wilson(share: float, n: float, quantile: float = 1.959964) -> Range:
     square = quantile * quantile
     middle = share + square / (2 * n)
     half = quantile * math.sqrt(share * (1 - share) / n + square / (2 * n) ** 2)
-    low, high = (middle - half) / (1 + square / n), (middle + half) / (1 + square / n)
+    low, high = (
+        (middle - half) / (1 + square / n),
+        (middle + half) / (1 + square / n),
+    )
     return (0.0 if share <= 0 else low), (1.0 if share >= 1 else high)
 
 
@@ -187,7 +192,8 @@ def too_rare(outcome: np.ndarray, group: np.ndarray | None) -> str:
     """Why there is no interval: the rarest outcome lies in too few clusters. Else empty."""
     unit = np.arange(len(outcome)) if group is None else group
     clusters_of = [
-        np.count_nonzero(np.bincount(unit[outcome == v])) for v in np.unique(outcome)
+        np.count_nonzero(np.bincount(unit[outcome == v]))
+        for v in np.unique(outcome)
     ]
     # one level only: the other lies in no cluster
     fewest = min(clusters_of) if len(clusters_of) > 1 else 0
@@ -227,7 +233,8 @@ def interval(
     )
     if n == 0 or math.isnan(value):
         return replace(
-            out, note="there are no known rows" if n == 0 else "it is undefined here"
+            out,
+            note="there are no known rows" if n == 0 else "it is undefined here",
         )
     variance, df, worth = spread(psi, group)
     # one large cluster among small ones is one observation, whatever their number
@@ -258,7 +265,9 @@ def _in_range(
     """Wilson's limits on as many rows as would give this standard error."""
     wide = bounds[1] - bounds[0]
     share = min(max((value - bounds[0]) / wide, 0.0), 1.0)
-    rows = worth if se < 1e-12 else max(share * (1 - share), 1e-12) / (se / wide) ** 2
+    rows = (
+        worth if se < 1e-12 else max(share * (1 - share), 1e-12) / (se / wide) ** 2
+    )
     low, high = wilson(share, rows, quantile)
     return bounds[0] + wide * low, bounds[0] + wide * high
 

@@ -51,7 +51,9 @@ def _pairs(
             k: np.where(np.isnan(x), None, x >= threshold) for k, x in read.items()
         }
     names, levels_of = as_codes(columns, levels)
-    rows, group, missing = complete(dict(zip(columns, levels_of, strict=True)), cluster)
+    rows, group, missing = complete(
+        dict(zip(columns, levels_of, strict=True)), cluster
+    )
     return Pairs(names, rows[0].astype(int), rows[1].astype(int), group, missing)
 
 
@@ -61,7 +63,9 @@ def _weights(kind: str | None, levels: list[Any], has_order: bool) -> np.ndarray
         return np.eye(len(levels))
     if kind not in ("linear", "quadratic"):
         raise DataError(
-            f"weights is {kind!r}", where="weights", fix='None, "linear" or "quadratic"'
+            f"weights is {kind!r}",
+            where="weights",
+            fix='None, "linear" or "quadratic"',
         )
     words = any(isinstance(v, str) for v in levels)
     if words and not has_order:
@@ -94,7 +98,11 @@ def _influence(p: Pairs, w: np.ndarray) -> tuple[float, np.ndarray]:
     with np.errstate(invalid="ignore"):
         value = float(_kappa(table, w))
     share = table / n
-    alike, by_judge, by_human = (share * w).sum(), w @ share.sum(0), share.sum(1) @ w
+    alike, by_judge, by_human = (
+        (share * w).sum(),
+        w @ share.sum(0),
+        share.sum(1) @ w,
+    )
     chance = float(share.sum(1) @ by_judge)
     marginal = by_judge[p.judge] + by_human[p.human] - 2 * chance
     row = (w[p.judge, p.human] - alike) * (1 - chance) - marginal * (1 - alike)
@@ -195,7 +203,8 @@ def agreement_difference(
     else:
         w = np.eye(len(levels))
         pairs = [
-            Pairs(levels, x.astype(int), y.astype(int), group, missing) for x in (a, b)
+            Pairs(levels, x.astype(int), y.astype(int), group, missing)
+            for x in (a, b)
         ]
         (value, psi), (second, less) = (_influence(p, w) for p in pairs)
         # a kappa has no range per row, so the rule of three asks for nothing more: scale 0
@@ -209,7 +218,9 @@ def agreement_difference(
             outcome=y,
             scale=0.0,
         )
-    return replace(e, missing=missing, method=f"difference in {measure}", noun=measure)
+    return replace(
+        e, missing=missing, method=f"difference in {measure}", noun=measure
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -236,7 +247,9 @@ class Agreement(Result):
 
     def measures(self) -> dict[str, Estimate]:
         """Each measure by its name."""
-        rates = {f"right where the human gives {k}": e for k, e in self.rates.items()}
+        rates = {
+            f"right where the human gives {k}": e for k, e in self.rates.items()
+        }
         return {"kappa": self.kappa, "raw agreement": self.raw} | rates
 
     def __str__(self) -> str:
@@ -296,7 +309,8 @@ def agree(
     places = {i: np.flatnonzero(p.human == i) for i in np.unique(p.human)}
     rates = {
         p.levels[i]: mean(
-            p.judge[rows] == i, cluster=None if p.cluster is None else p.cluster[rows]
+            p.judge[rows] == i,
+            cluster=None if p.cluster is None else p.cluster[rows],
         )
         for i, rows in places.items()
     }
@@ -344,7 +358,9 @@ def _by_regression(
     """
     has, silent = ~np.isnan(y), np.isnan(f)
     # an unknown verdict is no "unmet": it has a mean label of its own
-    columns = [np.ones(len(f)), np.nan_to_num(f)] + [silent * 1.0] * bool(silent.any())
+    columns = [np.ones(len(f)), np.nan_to_num(f)] + [silent * 1.0] * bool(
+        silent.any()
+    )
     design = np.column_stack(columns)
     fit = w * (design @ np.linalg.lstsq(design[has], y[has], rcond=None)[0])
     m, total = int(has.sum()), share.sum()

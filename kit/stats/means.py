@@ -83,7 +83,9 @@ def worst_and_best(
     worst, best = (np.nan_to_num(x, nan=end) for end in bounds)
     span = OPEN if bounds == UNIT else bounds
     columns = {"worst": worst, "known rows": x, "best": best}
-    return {name: mean(v, cluster=cluster, bounds=span) for name, v in columns.items()}
+    return {
+        name: mean(v, cluster=cluster, bounds=span) for name, v in columns.items()
+    }
 
 
 @takes_table("new", "old", "cluster")
@@ -104,7 +106,10 @@ def difference(
     >>> print(difference([1, 1, 1, 0, 1, 1], [0, 1, 0, 0, 0, 1]))
     .500 [-.13, .83], n=6
     """
-    columns = {"new": numbers(new, "new", *bounds), "old": numbers(old, "old", *bounds)}
+    columns = {
+        "new": numbers(new, "new", *bounds),
+        "old": numbers(old, "old", *bounds),
+    }
     (a, b), group, missing = complete(columns, cluster)
     d, ends, wide = a - b, _extremes(a - b, group), bounds[1] - bounds[0]
     if binary(a) and binary(b):
@@ -136,7 +141,9 @@ def per_cluster(values: Any, cluster: Any) -> Any:
     """
     import pandas as pd
 
-    return pd.Series(numbers(values)).groupby(np.asarray(cluster), sort=False).mean()
+    return (
+        pd.Series(numbers(values)).groupby(np.asarray(cluster), sort=False).mean()
+    )
 
 
 @takes_table("values", "seeds")

@@ -56,7 +56,9 @@ def loaded() -> set[str]:
     """The packages of which the running kernel has loaded a module."""
     owners = metadata.packages_distributions()
     return {
-        _plain(name) for module in list(sys.modules) for name in owners.get(module, ())
+        _plain(name)
+        for module in list(sys.modules)
+        for name in owners.get(module, ())
     }
 
 
@@ -94,7 +96,9 @@ def _pip(needs: list[Any], constraints: Mapping[str, str], *options: str) -> Non
     if not needs:
         return
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        file.writelines(f"{name}=={version}\n" for name, version in constraints.items())
+        file.writelines(
+            f"{name}=={version}\n" for name, version in constraints.items()
+        )
         file.flush()
         command = [sys.executable, "-m", "pip", "install", "-q", "-c", file.name]
         command += options

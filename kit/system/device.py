@@ -25,7 +25,9 @@ def import_torch() -> Any:
 
 def has_nvidia() -> bool:
     """True where an NVIDIA driver is present; imports no torch."""
-    return os.path.exists("/dev/nvidiactl") or shutil.which("nvidia-smi") is not None
+    return (
+        os.path.exists("/dev/nvidiactl") or shutil.which("nvidia-smi") is not None
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +59,9 @@ def choose(dtype: str = "auto") -> Device:
     else:
         kind, name = "cpu", f"CPU with {os.cpu_count()} threads"
         native, fallback = _cpu_has_bf16(), "float32"
-        why = f"this CPU {'multiplies' if native else 'would only emulate'} bfloat16"
+        why = (
+            f"this CPU {'multiplies' if native else 'would only emulate'} bfloat16"
+        )
     best = "bfloat16" if native else fallback
     if dtype not in ("auto", best):
         why = f"{dtype} was requested; auto would choose {best}, because {why}"

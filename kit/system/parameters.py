@@ -82,7 +82,9 @@ def check(notebook: Path, values: Mapping[str, Any]) -> dict[str, Any]:
                 str(value) if mistake else value, kind, strict=False
             )
         except msgspec.ValidationError as e:
-            raise DataError(f"{name} = {value!r}: {e}", where=str(notebook)) from None
+            raise DataError(
+                f"{name} = {value!r}: {e}", where=str(notebook)
+            ) from None
         if kind is float and not math.isfinite(out[name]):
             raise DataError(
                 f"{name} = {value!r} is not a finite number", where=str(notebook)

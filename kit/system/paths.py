@@ -17,7 +17,9 @@ ROOT = PACKAGE.parent
 def home() -> Path:
     """The kit's cache folder, made with mode 0700. Default: ~/.cache/rubric-kit."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    path = Path(os.environ.get("KIT_HOME") or Path(cache) / "rubric-kit").expanduser()
+    path = Path(
+        os.environ.get("KIT_HOME") or Path(cache) / "rubric-kit"
+    ).expanduser()
     # An installed kit writes its runs here: answers that other users may not read.
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     return path

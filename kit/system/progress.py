@@ -15,7 +15,11 @@ def headless() -> bool:
 
 
 def bar(
-    iterable: Any = None, *, total: int | None = None, desc: str = "", **options: Any
+    iterable: Any = None,
+    *,
+    total: int | None = None,
+    desc: str = "",
+    **options: Any,
 ) -> Any:
     """A tqdm bar that appears after two seconds.
 

@@ -44,7 +44,9 @@ def check_names(chosen: Iterable[str], names: Iterable[str], *, where: str) -> N
     wrong = [str(n) for n in chosen if n not in names]
     if wrong:
         hints = "; ".join(f"{n!r}: {nearest(n, names)}" for n in wrong)
-        raise DataError(f"unknown settings: {', '.join(wrong)}", where=where, fix=hints)
+        raise DataError(
+            f"unknown settings: {', '.join(wrong)}", where=where, fix=hints
+        )
 
 
 def parse(text: str, where: str = "config") -> Any:

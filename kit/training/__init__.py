@@ -22,7 +22,9 @@ _HOME = {
     "run": "train forecast",
     "stored_runs": "Stored stored store answers_of",
 }
-_MODULE = {name: module for module, names in _HOME.items() for name in names.split()}
+_MODULE = {
+    name: module for module, names in _HOME.items() for name in names.split()
+}
 __all__ = list(_MODULE)
 
 

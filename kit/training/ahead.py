@@ -22,7 +22,9 @@ from .settings import Settings
 
 logger = logging.getLogger(__name__)
 ANSWERS = 64
-FEW = 0.25  # share of mixed groups below which most of the time is spent for nothing
+FEW = (
+    0.25  # share of mixed groups below which most of the time is spent for nothing
+)
 REMEDIES = {
     "bad": "easier prompts, SFT on good answers first, or a larger group_size: no answer earns anything",
     "good": "harder prompts or another criterion: the model earns everything already",
@@ -66,7 +68,10 @@ class Forecast:
             )
         if self.groups["mixed"] < FEW * total:
             logger.warning(
-                "%d of %d groups teach: %s", self.groups["mixed"], total, self.remedy
+                "%d of %d groups teach: %s",
+                self.groups["mixed"],
+                total,
+                self.remedy,
             )
 
     def as_dict(self) -> dict[str, Any]:
@@ -82,7 +87,9 @@ class Forecast:
             f"the run's {self.answers} answers: about {self.seconds / 60:.0f} minutes and "
             f"${self.cost:.2f} for sampling and judging; updates come on top",
         ]
-        return "\n".join([*lines, *([f"to do: {self.remedy}"] if self.remedy else [])])
+        return "\n".join(
+            [*lines, *([f"to do: {self.remedy}"] if self.remedy else [])]
+        )
 
 
 def look_ahead(
@@ -103,7 +110,9 @@ def look_ahead(
     answers = sample(some, "forecast", size, settings.temperature)
     grades = reward.grade(answers)
     seconds, cost = time.perf_counter() - start, reward.cost - cost
-    look = Evaluation(name="forecast", responses=tuple(answers), grades=tuple(grades))
+    look = Evaluation(
+        name="forecast", responses=tuple(answers), grades=tuple(grades)
+    )
     right = look.strict(some)
     # an unknown answer is no success here: the forecast must not promise
     hits = per_cluster([0.0 if x is None else x for x in right], look.clusters) > 0

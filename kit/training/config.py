@@ -174,7 +174,9 @@ def config_of(source: Any) -> tuple[dict[str, Any], Path | None, str]:
         return {}, path.parent, path.stem
     names = ", ".join(
         sorted(
-            p.stem for p in CONFIGS.glob("*.yaml") if p.stem not in ("names", "presets")
+            p.stem
+            for p in CONFIGS.glob("*.yaml")
+            if p.stem not in ("names", "presets")
         )
     )
     raise MissingError(
@@ -191,8 +193,12 @@ def stage_of(
     names = ["name", "aside", "rows", "preset", *NAMES]
     row = translate(row, names, where=where)
     # what a stage is does not change with the machine
-    over = {k: v for k, v in over.items() if k in (*NAMES, "preset") and k != "stage"}
-    values = join(base, {k: v for k, v in row.items() if k in (*NAMES, "preset")}, over)
+    over = {
+        k: v for k, v in over.items() if k in (*NAMES, "preset") and k != "stage"
+    }
+    values = join(
+        base, {k: v for k, v in row.items() if k in (*NAMES, "preset")}, over
+    )
     settings = build(values, profile=profile, where=where)
     rows = row.get("rows")
     if isinstance(rows, Mapping):
@@ -221,7 +227,9 @@ def find(name: str, beside: Path | None, where: str) -> Path:
     ):
         if path.is_file():
             return path
-    raise MissingError(f"there is no file {name!r}", where=where, fix="write its path")
+    raise MissingError(
+        f"there is no file {name!r}", where=where, fix="write its path"
+    )
 
 
 def read_tasks(name: str, beside: Path | None, where: str) -> Any:
@@ -257,7 +265,10 @@ def with_prompts(tasks: Sequence[Task], keys: Keys, where: str) -> list[Task]:
 
 
 def split(
-    tasks: Sequence[Task], keys: Keys, where: str, other: Sequence[Task] | None = None
+    tasks: Sequence[Task],
+    keys: Keys,
+    where: str,
+    other: Sequence[Task] | None = None,
 ) -> tuple[list[Task], list[Task]]:
     """(tasks to train on, held-out tasks). Rows that are marked as held out are never trained on.
 
@@ -274,7 +285,9 @@ def split(
                 fix="hold out other tasks: a gain on trained prompts shows nothing",
             )
         heldout_tasks = (
-            with_prompts(other, keys, where) if keys.ask or keys.system else list(other)
+            with_prompts(other, keys, where)
+            if keys.ask or keys.system
+            else list(other)
         )
     elif (
         keys.holdout is not None
@@ -290,7 +303,9 @@ def split(
     twins = len(train) - len(rest) - sum(t.id in ids for t in train)
     if twins:
         logger.warning(
-            "%s: %d tasks are left out, since their prompt is held out", where, twins
+            "%s: %d tasks are left out, since their prompt is held out",
+            where,
+            twins,
         )
     return rest, heldout_tasks
 
@@ -337,6 +352,7 @@ def value_of(task: Task, by: str, where: str) -> Any:
     value = fields.get(by) if fields.get(by) is not None else task.meta.get(by)
     if value is None:
         raise DataError(
-            f"the task has no {by!r} to hold out by", where=f"{where}, task {task.id!r}"
+            f"the task has no {by!r} to hold out by",
+            where=f"{where}, task {task.id!r}",
         )
     return value

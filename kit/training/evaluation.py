@@ -52,7 +52,9 @@ def sample(
         **({"temperature": temperature, "top_k": 0} if temperature else {}),
     )
     todo = [
-        (t, prompt_ids(tokenizer, messages(t))) for t in tasks for _ in range(samples)
+        (t, prompt_ids(tokenizer, messages(t)))
+        for t in tasks
+        for _ in range(samples)
     ]
     out: list[Response] = []
     training = model.training
@@ -71,7 +73,9 @@ def sample(
                     Response(
                         task_id=task.id,
                         id=f"{name}-{len(out)}",
-                        text=tokenizer.decode(ids, skip_special_tokens=True).strip(),
+                        text=tokenizer.decode(
+                            ids, skip_special_tokens=True
+                        ).strip(),
                         source=name,
                         truncated=ids[-1] not in config.eos_token_id,
                         confidence=chance,
@@ -122,7 +126,9 @@ def _plain(model: Any, tokenizer: Any) -> Callable[..., list[list[int]]]:
             {"input_ids": [list(p) for p in prompts]}, return_tensors="pt"
         )
         rows = rows.to(model.device)
-        new = model.generate(**rows, generation_config=config, logits_processor=[watch])
+        new = model.generate(
+            **rows, generation_config=config, logits_processor=[watch]
+        )
         new = new[:, rows["input_ids"].shape[1] :]
         return [cut(row, config.eos_token_id) for row in new.tolist()]
 
@@ -307,7 +313,9 @@ def only(e: Evaluation, tasks: Sequence[Task]) -> Evaluation:
     """The part of an evaluation that answers these tasks."""
     ids = {t.id for t in tasks}
     pairs = [
-        (r, g) for r, g in zip(e.responses, e.grades, strict=True) if r.task_id in ids
+        (r, g)
+        for r, g in zip(e.responses, e.grades, strict=True)
+        if r.task_id in ids
     ]
     return replace(
         e, responses=tuple(r for r, _ in pairs), grades=tuple(g for _, g in pairs)
@@ -352,7 +360,9 @@ def comparison(
         out[f"strict_{when}"] = number_of(look.mean(values))
         errors = calibration(look, tasks)
         out[f"calibration_{when}"] = {k: number_of(e) for k, e in errors.items()}
-    out["truncated_after"] = mean([float(r.truncated) for r in after.responses]).value
+    out["truncated_after"] = mean(
+        [float(r.truncated) for r in after.responses]
+    ).value
     out["kinds"] = by_kind(before, after, tasks).to_dict("records")
     return out
 

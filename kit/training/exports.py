@@ -122,7 +122,8 @@ def card(run: str | Path) -> str:
     metrics = json.loads((run / "metrics.json").read_text("utf-8"))
     # a card must not claim what was not measured
     sentence = metrics.get(
-        "sentence", "No held-out evaluation was made: nothing is claimed about quality."
+        "sentence",
+        "No held-out evaluation was made: nothing is claimed about quality.",
     )
     fields = (
         "steps",

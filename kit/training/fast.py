@@ -27,7 +27,9 @@ def applies(policy: Any, settings: Any) -> bool:
         and settings.quantize == "none"
         and settings.fast
     )
-    alone = int(os.environ.get("WORLD_SIZE", 1)) == 1 and policy.device.kind == "cpu"
+    alone = (
+        int(os.environ.get("WORLD_SIZE", 1)) == 1 and policy.device.kind == "cpu"
+    )
     return plain and alone and policy.model.config.model_type in LIKE_LLAMA
 
 
@@ -61,7 +63,9 @@ class Copy:
         torch = import_torch()
         pad, width = config.pad_token_id or 0, max(map(len, prompts))
         ids = torch.tensor([[pad] * (width - len(p)) + list(p) for p in prompts])
-        mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts])
+        mask = torch.tensor(
+            [[0] * (width - len(p)) + [1] * len(p) for p in prompts]
+        )
         first = [
             i
             for i, p in enumerate(prompts)

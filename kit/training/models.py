@@ -138,7 +138,9 @@ def base(source: str, device: Device, *, quantize: str = "none") -> Any:
     if device.kind == "cuda":
         more["device_map"] = {"": int(os.environ.get("LOCAL_RANK", 0))}
     try:
-        return AutoModelForCausalLM.from_pretrained(source, dtype=dtype, **more).eval()
+        return AutoModelForCausalLM.from_pretrained(
+            source, dtype=dtype, **more
+        ).eval()
     except OSError as e:
         raise _missing(source, e) from None
 
@@ -226,7 +228,8 @@ def _unsloth(settings: Settings, source: str, device: Device) -> tuple[Any, Any]
     model, tokenizer = fast.from_pretrained(
         model_name=source,
         max_seq_length=max(
-            settings.max_length, settings.max_prompt_tokens + settings.max_answer_tokens
+            settings.max_length,
+            settings.max_prompt_tokens + settings.max_answer_tokens,
         ),
         dtype=getattr(import_torch(), device.dtype),
         load_in_4bit=settings.quantize == "nf4",

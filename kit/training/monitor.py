@@ -33,7 +33,9 @@ class Log:
     def write(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
         """Append rows to a file."""
         with open(self.out / name, "a", encoding="utf-8") as f:
-            f.writelines(json.dumps(plain(r), ensure_ascii=False) + "\n" for r in rows)
+            f.writelines(
+                json.dumps(plain(r), ensure_ascii=False) + "\n" for r in rows
+            )
 
     def rewind(self, step: int) -> None:
         """Drop what was written after a save point: it is written again."""
@@ -136,15 +138,21 @@ def callback(
     from transformers import TrainerCallback
 
     class Steps(TrainerCallback):
-        def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        def on_train_begin(
+            self, args: Any, state: Any, control: Any, **_: Any
+        ) -> None:
             self.bar = bar(
                 total=args.max_steps, initial=state.global_step, desc=settings.stage
             )
 
-        def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        def on_train_end(
+            self, args: Any, state: Any, control: Any, **_: Any
+        ) -> None:
             self.bar.close()
 
-        def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        def on_step_begin(
+            self, args: Any, state: Any, control: Any, **_: Any
+        ) -> None:
             self.start = time.perf_counter()
 
         def on_log(
@@ -159,7 +167,9 @@ def callback(
             self.bar.update()
             log.on_step(row)
 
-        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        def on_step_end(
+            self, args: Any, state: Any, control: Any, **_: Any
+        ) -> None:
             # after the last step the run evaluates anyway
             every, step = settings.eval_every, state.global_step
             if evaluate and every and step % every == 0 and step < args.max_steps:

@@ -54,9 +54,12 @@ class Result:
         if first.before and last.after:
             change = evaluation.comparison(first.before, last.after, job.heldout)
             change["trivial"] = last.metrics["trivial"]
-        totals = {k: sum(r.metrics[k] for r in results) for k in ("seconds", "steps")}
+        totals = {
+            k: sum(r.metrics[k] for r in results) for k in ("seconds", "steps")
+        }
         costs = {
-            k: last.metrics[k] for k in ("judge", "judge_calls", "judge_cost", "model")
+            k: last.metrics[k]
+            for k in ("judge", "judge_calls", "judge_cost", "model")
         }
         notes = [] if change else [f"{NOTHING[0].upper()}{NOTHING[1:]}."]
         metrics = {"stage": "chain", **totals, **costs, **change, "notes": notes}
@@ -93,7 +96,10 @@ class Result:
         """The gain in answers that are right as a whole (see kit.training.passes)."""
         if self.before is None or self.after is None:
             return Estimate(
-                math.nan, note=NOTHING, noun="strict passes", method="paired difference"
+                math.nan,
+                note=NOTHING,
+                noun="strict passes",
+                method="paired difference",
             )
         values = (self.before.strict(self.heldout), self.after.strict(self.heldout))
         return evaluation.gain(
@@ -111,7 +117,9 @@ class Result:
 
         if self.stages:
             # the steps of each stage begin at 1
-            frames = [r.steps().assign(stage=r.metrics["name"]) for r in self.stages]
+            frames = [
+                r.steps().assign(stage=r.metrics["name"]) for r in self.stages
+            ]
             return pd.concat(frames, ignore_index=True)
         return pd.json_normalize(monitor.read(self.folder / monitor.STEPS))
 
@@ -120,7 +128,9 @@ class Result:
         import pandas as pd
 
         if self.stages:
-            frames = [r.rollouts().assign(stage=r.metrics["name"]) for r in self.stages]
+            frames = [
+                r.rollouts().assign(stage=r.metrics["name"]) for r in self.stages
+            ]
             return pd.concat(frames, ignore_index=True)
         return pd.DataFrame(monitor.read(self.folder / monitor.ROLLOUTS))
 
@@ -194,7 +204,9 @@ class Result:
 
         steps = self.steps()
         name = (
-            "reward" if "reward" in steps and steps["reward"].notna().any() else "loss"
+            "reward"
+            if "reward" in steps and steps["reward"].notna().any()
+            else "loss"
         )
         return lines(
             {name: steps[name].tolist()},
@@ -218,11 +230,17 @@ class Result:
         blocks: list[Any] = [
             Card("Gain on held-out prompts", number(gain.value), gain.sentence),
             Card("Strict passes", number(strict.value), strict.sentence),
-            Card("Time", f"{m['seconds'] / 60:.1f} min", f"{m['steps']} steps; {cost}"),
+            Card(
+                "Time",
+                f"{m['seconds'] / 60:.1f} min",
+                f"{m['steps']} steps; {cost}",
+            ),
         ]
         if best:
             sentence = f"{best} is the best policy without skill; trained: {number(m['reward_after']['value'])}"
-            blocks.insert(2, Card("Best without skill", number(cheap[best]), sentence))
+            blocks.insert(
+                2, Card("Best without skill", number(cheap[best]), sentence)
+            )
         blocks += [*m["notes"], self.plot()]
         if self.stages:
             blocks += ["What each stage brought:", self.table()]
@@ -239,7 +257,9 @@ class Result:
                 pd.DataFrame(errors),
             ]
         if self.trivial:
-            rows = [{"policy": k, "reward": number(v)} for k, v in self.trivial.items()]
+            rows = [
+                {"policy": k, "reward": number(v)} for k, v in self.trivial.items()
+            ]
             blocks += [
                 "Policies without skill on the same prompts:",
                 pd.DataFrame(rows),

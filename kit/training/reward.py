@@ -174,7 +174,10 @@ class RewardFunction:
         ]
 
     def __call__(
-        self, completions: Sequence[Any], task_id: Sequence[str] = (), **columns: Any
+        self,
+        completions: Sequence[Any],
+        task_id: Sequence[str] = (),
+        **columns: Any,
     ) -> list[float | None]:
         """Rewards (n,); None where unknown. Parts go to the tracker where the trainer offers it."""
         if len(task_id) != len(completions):
@@ -220,4 +223,6 @@ def track(grades: Sequence[Grade], columns: dict[str, Any]) -> None:
 
 def parts_of(grades: Sequence[Grade]) -> dict[str, list[float]]:
     """The known values of each part of the reward."""
-    return group((k, x) for g in grades for k, x in g.parts.items() if x is not None)
+    return group(
+        (k, x) for g in grades for k, x in g.parts.items() if x is not None
+    )

@@ -80,7 +80,8 @@ def of_answers(
             # such a pair has no gradient, and is nearly always a mistake
             if of["chosen"] == of["rejected"]:
                 raise DataError(
-                    "chosen and rejected are the same text", where=f"task {task.id!r}"
+                    "chosen and rejected are the same text",
+                    where=f"task {task.id!r}",
                 )
             rows.append(preference(task, of["chosen"], of["rejected"]))
     if not rows:
@@ -158,7 +159,9 @@ def pairs(answers: Sequence[Graded]) -> list[dict[str, Any]]:
     for of in group((t.id, (t, r.text, g)) for t, r, g in answers).values():
         task = of[0][0]
         scores = [
-            (g.score, text) for _, text, g in of if g.score is not None and text.strip()
+            (g.score, text)
+            for _, text, g in of
+            if g.score is not None and text.strip()
         ]
         text = accepted(task)
         # where all own answers are wrong there would be nothing to prefer
@@ -183,7 +186,9 @@ def _decided(answers: Sequence[Graded]) -> list[tuple[Task, str, bool, float]]:
     return out
 
 
-def estimates(answers: Sequence[tuple[Task, str, bool, float]]) -> list[dict[str, Any]]:
+def estimates(
+    answers: Sequence[tuple[Task, str, bool, float]],
+) -> list[dict[str, Any]]:
     """Own answers with the nearest of LEVELS to their chance to be right.
 
     The chance is a logistic regression on the kind of question and the logit of the token probability: the
@@ -196,7 +201,9 @@ def estimates(answers: Sequence[tuple[Task, str, bool, float]]) -> list[dict[str
     kinds = sorted({t.kind or "" for t, *_ in answers})
     # the logit of 0 or 1 is infinite
     token = np.clip([p for *_, p in answers], 0.01, 0.99)
-    kind = np.array([[float((t.kind or "") == k) for k in kinds] for t, *_ in answers])
+    kind = np.array(
+        [[float((t.kind or "") == k) for k in kinds] for t, *_ in answers]
+    )
     design = np.column_stack([kind, np.log(token / (1 - token))])
     chance = 100 * right
     if 0 < right.mean() < 1:

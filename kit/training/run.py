@@ -89,7 +89,9 @@ def forecast(
             where="stages",
             fix="name a config with a stage grpo",
         )
-    reward = Reward(job.tasks, judge=job.judge, reward=job.reward, ledger=job.ledger)
+    reward = Reward(
+        job.tasks, judge=job.judge, reward=job.reward, ledger=job.ledger
+    )
     work = Work(job, grpo[0], grpo[0].settings, job.out, reward, None, ())
     work.policy = policy(work.settings)
     return look_ahead(work.settings, work.training_tasks(), reward, work.sample)
@@ -120,7 +122,9 @@ def alone(out: Path, resume: bool | None = None) -> Iterator[None]:
             fix="choose another out",
         ) from None
     except JudgeDownError as e:
-        raise JudgeDownError(e.what, where=e.where, fix=f"{e.fix}; then {go_on}") from e
+        raise JudgeDownError(
+            e.what, where=e.where, fix=f"{e.fix}; then {go_on}"
+        ) from e
     # torch, SQLite and safetensors each have an error of their own for a full disk
     except Exception as e:
         if isinstance(e, KitError) or shutil.disk_usage(out).free > FULL:
@@ -144,7 +148,9 @@ def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
     demonstrations: list[dict[str, Any]] = []
     for n, stage in enumerate(job.stages, 1):
         folder = (
-            job.out / f"{n}_{stage.name.replace(' ', '_')}" if job.chain else job.out
+            job.out / f"{n}_{stage.name.replace(' ', '_')}"
+            if job.chain
+            else job.out
         )
         settings = msgspec.structs.replace(
             stage.settings, model=model, **({"adapter": None} if n > 1 else {})
@@ -234,7 +240,9 @@ class Work:
             # half a run of one setting and half of another would be neither
             other = [k for k in about if k != "settings" and old[k] != about[k]]
             other += [
-                k for k, v in about["settings"].items() if old["settings"].get(k) != v
+                k
+                for k, v in about["settings"].items()
+                if old["settings"].get(k) != v
             ]
             if other:
                 raise DataError(
@@ -281,7 +289,9 @@ class Work:
                 fix="engine: transformers, or begin again in another folder",
             )
         self.trainer.train(resume_from_checkpoint=str(last) if last else None)
-        save_adapter(self.trainer.model, self.policy.tokenizer, self.out / "adapter")
+        save_adapter(
+            self.trainer.model, self.policy.tokenizer, self.out / "adapter"
+        )
         steps = monitor.read(self.out / monitor.STEPS)
         out: dict[str, Any] = {
             "stage": s.stage,
@@ -423,14 +433,18 @@ class Work:
             temperature=temperature,
             most=self.settings.max_answer_tokens,
             seed=self.settings.seed + 20_000,
-            generate=partial(fast.generate, self.trainer) if copy is not None else None,
+            generate=partial(fast.generate, self.trainer)
+            if copy is not None
+            else None,
         )
 
     def evaluate(self, name: str) -> Evaluation:
         """Answers to the held-out prompts and their grades; what is stored is read."""
         path, s = self.out / f"eval_{name}.json", self.settings
         if not path.exists():
-            heat = s.temperature if s.eval_temperature is None else s.eval_temperature
+            heat = (
+                s.temperature if s.eval_temperature is None else s.eval_temperature
+            )
             # a judge must not see how likely the model found its own answer
             responses = self.sample(self.job.heldout, name, s.eval_samples, heat)
             grades = self.reward.grade(

@@ -33,7 +33,9 @@ CONFIGS = Path(__file__).parent / "configs"
 Stage = Literal["sft", "dpo", "grpo"]
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Settings(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
     """What the kit decides. `options` are further arguments of TRL's config, by TRL's own names.
 
     stage : "sft", "dpo" or "grpo". model : "SmolLM2-135M-Instruct", "tiny-random", a folder or a hub name.
@@ -137,7 +139,10 @@ def renames() -> dict[str, Any]:
 
 
 def build(
-    values: Mapping[str, Any], *, profile: str | None = None, where: str = "settings"
+    values: Mapping[str, Any],
+    *,
+    profile: str | None = None,
+    where: str = "settings",
 ) -> Settings:
     """Settings from a mapping: its `preset`, sizes of the profile, and its own values.
 
@@ -174,7 +179,9 @@ def sizes(preset: str | None, profile: str | None) -> dict[str, Any]:
             fix=nearest(name, presets()),
         )
     values = dict(presets()[name])
-    return values | values.pop("profiles", {}).get(profiles.resolve(profile).name, {})
+    return values | values.pop("profiles", {}).get(
+        profiles.resolve(profile).name, {}
+    )
 
 
 def config_class(stage: Stage) -> Any:
@@ -182,7 +189,9 @@ def config_class(stage: Stage) -> Any:
     import_torch()  # before trl imports it, with OpenMP still spinning
     import trl
 
-    return {"sft": trl.SFTConfig, "dpo": trl.DPOConfig, "grpo": trl.GRPOConfig}[stage]
+    return {"sft": trl.SFTConfig, "dpo": trl.DPOConfig, "grpo": trl.GRPOConfig}[
+        stage
+    ]
 
 
 # TRL's names of what the kit sets itself: two names for one thing would be two masters
@@ -207,7 +216,9 @@ def check_options(settings: Settings, where: str) -> None:
         raise DataError(
             f"options sets {', '.join(both)}, which the kit sets itself",
             where=f"{where}, options",
-            fix="; ".join(f"{n}: use the setting {alias.get(n, n)!r}" for n in both),
+            fix="; ".join(
+                f"{n}: use the setting {alias.get(n, n)!r}" for n in both
+            ),
         )
 
 
@@ -225,7 +236,9 @@ def translate(
     names, table = set(names), renames()
     out: dict[str, Any] = {}
     for name in values.keys() & table["no_use"].keys() - names:
-        logger.warning("%s: %s has no use here: %s", where, name, table["no_use"][name])
+        logger.warning(
+            "%s: %s has no use here: %s", where, name, table["no_use"][name]
+        )
     if hints := [
         f"{n}: {why}"
         for n, why in table["refused"].items()
@@ -271,12 +284,16 @@ def _value(entry: Mapping[str, Any], value: Any, name: str, where: str) -> Any:
     return table[key]
 
 
-def _put(out: dict[str, Any], target: str, value: Any, name: str, where: str) -> None:
+def _put(
+    out: dict[str, Any], target: str, value: Any, name: str, where: str
+) -> None:
     """Set a value at "a" or "a.b"; two names for one setting must agree."""
     head, _, rest = target.partition(".")
     if rest:
         # the flags that change a reward are the refiner's; `reward: refiner` beside them is that preset, changed
-        inner = out.setdefault(head, "refiner" if target.startswith("reward.") else {})
+        inner = out.setdefault(
+            head, "refiner" if target.startswith("reward.") else {}
+        )
         if isinstance(inner, str):
             key = "preset" if head == "reward" else "endpoint"
             inner = out[head] = {key: inner.removeprefix("endpoint:")}
@@ -286,7 +303,9 @@ def _put(out: dict[str, Any], target: str, value: Any, name: str, where: str) ->
         out[head] = {**value, **out[head]}
     elif out.get(head, value) != value:
         raise DataError(
-            f"{name!r} and another name both set {head!r}", where=where, fix="keep one"
+            f"{name!r} and another name both set {head!r}",
+            where=where,
+            fix="keep one",
         )
     else:
         out[head] = value

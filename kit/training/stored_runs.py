@@ -125,7 +125,9 @@ class Stored:
         import pandas as pd
 
         rows = []
-        for run, f in self.frame[self.frame["how"] == how].groupby("run", sort=False):
+        for run, f in self.frame[self.frame["how"] == how].groupby(
+            "run", sort=False
+        ):
             table = f.pivot_table(
                 index="task", columns="stage", values="right", aggfunc="mean"
             )
@@ -164,19 +166,26 @@ def stored(name: str = "instructions", *, path: str | Path | None = None) -> Sto
     file = paths.data(LEARNING if name == "instructions" else LADDER)
     data = json.loads(Path(path or file).read_text("utf-8"))
     tasks = load(
-        paths.data("instructions.jsonl" if name == "instructions" else "ladder.jsonl")
+        paths.data(
+            "instructions.jsonl" if name == "instructions" else "ladder.jsonl"
+        )
     ).tasks
     if name != "instructions":
         looks, seconds = [], {}
         for seed, stages in data[name].items():
             for stage, row in stages.items():
-                looks.append((f"seed {seed}", False, "greedy", stage, row["answers"]))
+                looks.append(
+                    (f"seed {seed}", False, "greedy", stage, row["answers"])
+                )
                 seconds[f"seed {seed}, {stage}"] = row["seconds"]
         return Stored(name=name, frame=_frame(looks, tasks), seconds=seconds)
     looks = []
     for run, row in data["runs"].items():
         for how, answers in row["after"].items():
-            for stage, texts in (("before", data["before"][how]), ("after", answers)):
+            for stage, texts in (
+                ("before", data["before"][how]),
+                ("after", answers),
+            ):
                 looks.append(
                     (
                         run,
@@ -218,7 +227,9 @@ def _frame(looks: Sequence[Any], tasks: Sequence[Task]) -> Any:
             pd.DataFrame(
                 {
                     "run": run,
-                    "seed": int(run.split()[-1]) if run.startswith("seed ") else None,
+                    "seed": int(run.split()[-1])
+                    if run.startswith("seed ")
+                    else None,
                     "control": control,
                     "how": how,
                     "stage": stage,
@@ -286,7 +297,8 @@ def store(
     heat = {"greedy": 0.0, "sampled": 0.8}
     if name != "instructions":
         data[name] = {
-            run.removeprefix("seed "): _stages(Path(f)) for run, f in folders.items()
+            run.removeprefix("seed "): _stages(Path(f))
+            for run, f in folders.items()
         }
         return paths.write(
             file, json.dumps(plain(data), indent=0, ensure_ascii=False) + "\n"
@@ -301,7 +313,9 @@ def store(
             }
             for how, t in heat.items()
         }
-        rewards = [round(r["reward"], 4) for r in read(Path(folder) / "steps.jsonl")]
+        rewards = [
+            round(r["reward"], 4) for r in read(Path(folder) / "steps.jsonl")
+        ]
         runs[run] = {
             "control": run == "control",
             "seconds": round(result.metrics["seconds"]),
@@ -320,12 +334,14 @@ def _stages(folder: Path) -> dict[str, Any]:
 
     def rows(look: Evaluation) -> list[Any]:
         return [
-            [r.task_id, r.text, round(r.confidence or 0.0, 4)] for r in look.responses
+            [r.task_id, r.text, round(r.confidence or 0.0, 4)]
+            for r in look.responses
         ]
 
     out: dict[str, Any] = {}
     for stage in sorted(
-        folder.glob("*_*/metrics.json"), key=lambda p: int(p.parent.name.split("_")[0])
+        folder.glob("*_*/metrics.json"),
+        key=lambda p: int(p.parent.name.split("_")[0]),
     ):
         result = Result.read(stage.parent)
         if result.before is None or result.after is None:

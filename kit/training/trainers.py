@@ -25,7 +25,9 @@ def arguments(settings: Settings, policy: Policy, out: Path) -> dict[str, Any]:
     """What all three of TRL's configs receive."""
     # each process takes its share of a step's rows
     world = int(os.environ.get("WORLD_SIZE", 1))
-    micro = settings.micro if settings.micro_rows else max(settings.micro // world, 1)
+    micro = (
+        settings.micro if settings.micro_rows else max(settings.micro // world, 1)
+    )
     return {
         "output_dir": str(out / "checkpoints"),
         "seed": settings.seed,
@@ -114,7 +116,10 @@ def grpo_trainer(
         reward_funcs=[pay.function(n) for n in names],
         args=trl.GRPOConfig(**{**values, **settings.options}),
         train_dataset=Dataset.from_list(
-            [{"prompt": messages(t), "task_id": t.id} for t in order(tasks, settings)]
+            [
+                {"prompt": messages(t), "task_id": t.id}
+                for t in order(tasks, settings)
+            ]
         ),
         processing_class=policy.tokenizer,
         peft_config=policy.lora,
@@ -129,7 +134,9 @@ def ends_of(policy: Policy) -> set[int]:
     return {*ends(policy.model, policy.tokenizer), policy.tokenizer.pad_token_id}
 
 
-def check_lengths(policy: Policy, settings: Settings, tasks: Sequence[Task]) -> None:
+def check_lengths(
+    policy: Policy, settings: Settings, tasks: Sequence[Task]
+) -> None:
     """DataError for a prompt that is longer than max_prompt_tokens: it would be cut without a word."""
     # TRL has no limit of its own: a long prompt would take all memory
     for t in tasks:
@@ -145,8 +152,15 @@ def check_lengths(policy: Policy, settings: Settings, tasks: Sequence[Task]) -> 
 class Pay:
     """The reward functions of TRL: one, or one for each part of the reward, which share the grades of a batch."""
 
-    def __init__(self, reward: Reward, settings: Settings, log: Log, *, ends: set[int]):
-        self.reward, self.settings, self.log, self.ends = reward, settings, log, ends
+    def __init__(
+        self, reward: Reward, settings: Settings, log: Log, *, ends: set[int]
+    ):
+        self.reward, self.settings, self.log, self.ends = (
+            reward,
+            settings,
+            log,
+            ends,
+        )
         self.grades: tuple[int, list[Grade]] = (-1, [])
         self.unknown = 0
 
@@ -258,7 +272,9 @@ def fitting(
 ) -> list[dict[str, Any]]:
     """The rows whose prompt leaves room for an answer; a warning counts the others."""
     limit = settings.max_length
-    some = [r for r in rows if len(prompt_ids(policy.tokenizer, r["prompt"])) < limit]
+    some = [
+        r for r in rows if len(prompt_ids(policy.tokenizer, r["prompt"])) < limit
+    ]
     if len(some) < len(rows):
         logger.warning(
             "%d of %d rows are left out: the prompt alone fills max_length=%d",

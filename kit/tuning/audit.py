@@ -32,7 +32,9 @@ from ..system import progress as bars
 
 def _changes() -> dict[str, Any]:
     """Name -> change, with the fields that the file explains."""
-    file = tomllib.loads(Path(__file__).with_name("changes.toml").read_text("utf-8"))
+    file = tomllib.loads(
+        Path(__file__).with_name("changes.toml").read_text("utf-8")
+    )
     rows = [SimpleNamespace(**file["default"] | row) for row in file["change"]]
     return {c.name: c for c in rows}
 
@@ -134,7 +136,9 @@ class AuditReport:
                 bound += control.value
             if c.use and self.rates[c.name].low > bound:
                 out.append(c)
-        return sorted(out, key=lambda c: (uses.index(c.use), -self.rates[c.name].low))
+        return sorted(
+            out, key=lambda c: (uses.index(c.use), -self.rates[c.name].low)
+        )
 
     @property
     def line(self) -> str:
@@ -148,9 +152,13 @@ class AuditReport:
             rates[f"{c.name} ({c.what})"] = f"{number(e.value, 2)} {span}"
         if faults:
             worst = "; ".join(" ".join(pair) for pair in rates.items())
-            return f"Use: {faults[0].use}. Worst: {worst}. Remedy: {faults[0].remedy}."
+            return (
+                f"Use: {faults[0].use}. Worst: {worst}. Remedy: {faults[0].remedy}."
+            )
         # No attack is shown to work. How often one might is the widest interval's upper end.
-        controlled = (n for n in self.rates if CHANGES[n].control == "nothing added")
+        controlled = (
+            n for n in self.rates if CHANGES[n].control == "nothing added"
+        )
         highs = [self.rates[n].high for n in controlled]
         most = max((high for high in highs if high == high), default=1.0)
         return (
@@ -189,11 +197,15 @@ def audit(
     answers = tasks.responses if responses is None else responses
     answers = [r for r in answers if by_id[r.task_id].criteria]
     if not answers:
-        raise DataError("there are no answers with criteria for a judge", where="audit")
+        raise DataError(
+            "there are no answers with criteria for a judge", where="audit"
+        )
     # The first answer of each task; the last one written wins.
     texts = {r.task_id: r.text for r in reversed(answers)}
     ids = list(texts)
-    other = dict(zip(ids, [texts[name] for name in [*ids[1:], ids[0]]], strict=True))
+    other = dict(
+        zip(ids, [texts[name] for name in [*ids[1:], ids[0]]], strict=True)
+    )
 
     def ask(c: Any) -> Any:
         """Credit and reasons on all answers under a change, one row a verdict."""
@@ -208,7 +220,9 @@ def audit(
         verdicts = run_judge(new, rows, judge=who, progress=False, **options)
         frame = verdicts.table(tasks=new).set_index(IDS)
         credit = (frame["value"] >= 0.5) != (frame["weight"] < 0)
-        return frame.assign(after=credit.astype(float).where(frame["value"].notna()))
+        return frame.assign(
+            after=credit.astype(float).where(frame["value"].notna())
+        )
 
     plain = ask(CHANGES["plain"])
     task = plain.index.get_level_values("task")
@@ -230,7 +244,9 @@ def audit(
         except MissingError:
             rates[c.name] = Estimate(float("nan"), note="not recorded")
             continue
-        rows, hits = _hits(c, now.assign(before=plain["after"], weight=plain["weight"]))
+        rows, hits = _hits(
+            c, now.assign(before=plain["after"], weight=plain["weight"])
+        )
         rates[c.name] = mean(hits[rows], cluster=task[rows])
         if c.kind == "attack":
             silent.append(mean(hits[rows].isna(), cluster=task[rows]))

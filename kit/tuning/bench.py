@@ -211,7 +211,9 @@ class Workbench:
                 return judge_of({kind: members, **s})
         votes, base = s.pop("votes", None), s.pop("judge", self.judge)
         mapping = with_prompt(base, trial.prompt, **s)
-        return mapping if votes is None else judge_of({"votes": mapping, "n": votes})
+        return (
+            mapping if votes is None else judge_of({"votes": mapping, "n": votes})
+        )
 
     def ask(
         self, judge_: Any, rows: Sequence[Row], settings: Mapping[str, Any] = {}
@@ -238,7 +240,9 @@ class Workbench:
     def doubt(self, row: int, who: str, why: str) -> None:
         """Leave a label of train or dev out of every number. who : whose doubt it is."""
         if self.part[row] == "test":
-            raise DataError("this row belongs to the sealed test", where=f"row {row}")
+            raise DataError(
+                "this row belongs to the sealed test", where=f"row {row}"
+            )
         self.doubts[row] = f"{who}: {why}"
 
     def labels(self) -> np.ndarray:
@@ -287,7 +291,9 @@ class Workbench:
 
     def _share(self, name: str) -> float:
         """The share of dev on which a trial has a known verdict."""
-        return float(np.mean(~np.isnan(self.trials[name].values[self.part == "dev"])))
+        return float(
+            np.mean(~np.isnan(self.trials[name].values[self.part == "dev"]))
+        )
 
     def _paid(self, trial: Trial) -> tuple[float, float]:
         """Mean dollars and tokens of a verdict. Verdicts from the ledger come free; it knows."""
@@ -313,12 +319,18 @@ class Workbench:
         effect : "broken" (right before, wrong now), "mended", "lost" (unknown now), "recovered".
         """
         before, now = self.trial(old), self.trial(new)
-        texts = [(r.criterion.text, r.response.text, WORDS[r.human]) for r in self.rows]
+        texts = [
+            (r.criterion.text, r.response.text, WORDS[r.human]) for r in self.rows
+        ]
         frame = pd.DataFrame(texts, columns=["criterion", "answer", "people"])
         for column, trial in {"before": before, "now": now}.items():
             frame[column] = trial.words
             frame[f"reason {column}"] = trial.reasons
-        frame["effect"], frame["part"], frame["row"] = "broken", self.part, frame.index
+        frame["effect"], frame["part"], frame["row"] = (
+            "broken",
+            self.part,
+            frame.index,
+        )
         frame.loc[frame["now"] == frame["people"], "effect"] = "mended"
         # Unknown is neither right nor wrong, so these are counted apart.
         frame.loc[frame["before"] == "unknown", "effect"] = "recovered"
@@ -367,7 +379,9 @@ class Workbench:
         gain = min(gains, key=lambda e: np.nan_to_num(e.low, nan=-9))
         sentence = claim(gain, new=new.name, old="the baseline")
         if new.name == BASELINE:
-            sentence = "The baseline was the best on dev: there is nothing to claim."
+            sentence = (
+                "The baseline was the best on dev: there is nothing to claim."
+            )
         optimism, n = dev.value - test.value, len(earlier) + 1
         luck = f"{number(optimism)}, from {number(dev.value)} on dev"
         sentence += f" (Optimism, dev less test: {luck}.)"
@@ -430,12 +444,16 @@ class Workbench:
         return {"trials": lambda: Html(self._repr_html_()), **views}
 
     def _change(self, name: str) -> Html:
-        lines = html.escape("\n".join(self.trials[name].diff(self.trials[BASELINE])))
+        lines = html.escape(
+            "\n".join(self.trials[name].diff(self.trials[BASELINE]))
+        )
         flips = self.flips(BASELINE, name)._repr_html_()
         return Html(f"<pre style='white-space:pre-wrap'>{lines}</pre>{flips}")
 
     def _repr_html_(self) -> str:
-        return show(self.table())._repr_html_() if self.trials else f"<p>{self!r}</p>"
+        return (
+            show(self.table())._repr_html_() if self.trials else f"<p>{self!r}</p>"
+        )
 
     def __repr__(self) -> str:
         count = {p: int((self.part == p).sum()) for p in PARTS}

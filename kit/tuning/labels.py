@@ -62,14 +62,18 @@ def rows_of(labels: Any) -> tuple[list[Row], list[str]]:
     """
     frame = labels_of(labels)
     ties = int(frame["human"].isna().sum())
-    ids = frame[["task", "response", "criterion"]].itertuples(index=False, name=None)
+    ids = frame[["task", "response", "criterion"]].itertuples(
+        index=False, name=None
+    )
     pairs = zip(ids, frame["human"], strict=True)
     human = {k: float(v >= 0.5) for k, v in pairs if v == v}
     out, first = [], {}
     for r in labels.responses:
         task = labels.by_id[r.task_id]
         criteria = leaves(task.criteria)
-        mine = tuple(c for c in criteria if (*r.ids, c.id) in human and not c.by_code)
+        mine = tuple(
+            c for c in criteria if (*r.ids, c.id) in human and not c.by_code
+        )
         name = task.group or " ".join(task.conversation.casefold().split())
         # Answers with labels on other criteria become answers to a task of its own: a judge must not
         # be asked what nobody labelled.
@@ -85,7 +89,9 @@ def rows_of(labels: Any) -> tuple[list[Row], list[str]]:
             where="labels",
             fix="give answers with labels of people, some met and some unmet",
         )
-    return out, [f"{ties} labels are unknown, or raters split evenly"] if ties else []
+    return out, [
+        f"{ties} labels are unknown, or raters split evenly"
+    ] if ties else []
 
 
 def split(clusters: Iterable[str]) -> np.ndarray:
@@ -111,7 +117,9 @@ def readings(folder: Path, rows: Sequence[str]) -> list[dict[str, Any]]:
     return sorted(matches, key=lambda reading: reading["at"])
 
 
-def keep_reading(folder: Path, request: str, rows: Sequence[str], result: Any) -> None:
+def keep_reading(
+    folder: Path, request: str, rows: Sequence[str], result: Any
+) -> None:
     """Write a reading down; a file of its own, so that processes do not disturb each other."""
     row = {"at": time.strftime("%FT%TZ", time.gmtime()), "request": request}
     text = json.dumps({**row, "rows": list(rows), "result": result})

@@ -41,7 +41,10 @@ class Adapter:
         self.weight = {label: most / k for label, k in n.items()}
 
     def evaluate(
-        self, batch: list[Row], candidate: dict[str, str], capture_traces: bool = False
+        self,
+        batch: list[Row],
+        candidate: dict[str, str],
+        capture_traces: bool = False,
     ) -> Any:
         """Each row's weight where judge and people agree, else 0; an unknown verdict is 0, too."""
         from gepa.core.adapter import EvaluationBatch
@@ -92,7 +95,9 @@ def search(
     try:
         import gepa
     except ImportError:
-        raise MissingError("the search needs gepa", fix="pip install gepa") from None
+        raise MissingError(
+            "the search needs gepa", fix="pip install gepa"
+        ) from None
     bench.need_parts("search")
     train = _train(bench)
     # GEPA follows its candidates on half of the prompts; the other half feeds the rewriter
@@ -106,7 +111,9 @@ def search(
     if rows < len(track) + once:
         least = len(track) + once
         raise DataError(
-            f"{rows} rows are too few for a round", where="search", fix=f"rows={least}"
+            f"{rows} rows are too few for a round",
+            where="search",
+            fix=f"rows={least}",
         )
     if dry:
         return _forecast(bench, train, rows, (rows - len(track)) // once)
@@ -187,7 +194,9 @@ def examples(bench: Any, k: int = 4) -> str:
         verdict = "met" if r.human else "unmet"
         texts = f"Criterion: {r.criterion.text}\nAnswer: {r.response.text[:400]}"
         lines.append(f"{texts}\nVerdict: {verdict}")
-    return "\n\n".join([bench.prompt, "Examples of verdicts on other tasks:", *lines])
+    return "\n\n".join(
+        [bench.prompt, "Examples of verdicts on other tasks:", *lines]
+    )
 
 
 def first_prompt(judge_: Any) -> str:
