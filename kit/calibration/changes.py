@@ -38,6 +38,7 @@ def fit(
     if len(np.unique(correct)) < 2:
         raise DataError("right and wrong rows are needed", where="correct")
     if method == "isotonic":
+        # By default sklearn gives NaN beyond the confidences that it was fitted on.
         return (
             IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
             .fit(conf, correct)
@@ -85,6 +86,7 @@ def recalibrate(
         np.empty(len(x.conf)),
         GroupKFold(folds, shuffle=True, random_state=seed),
     )
+    # A map that has seen other answers to a prompt would flatter itself on it.
     for train, test in splits.split(x.conf, groups=group):
         out[test] = fit(x.conf[train], x.correct[train], method)(x.conf[test])
     return np.clip(out, 0, 1)
@@ -168,6 +170,7 @@ def compare(
             where="before, after",
             fix="pass the same prompts in the same order",
         )
+    # Fixed bins: automatic ones could differ, and change the ECE by themselves.
     one, two = (
         ece_of(v, put_in_bins(v.conf, **{"bins": 15, **binning}), seed=seed)[0]
         for v in (x, y)

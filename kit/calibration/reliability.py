@@ -99,6 +99,7 @@ def _errors(x: Rows, b: Bins, by: np.ndarray) -> np.ndarray:
         (by**2).sum(0) - by.sum(0) ** 2 / np.maximum(clusters, 1), 0
     )
     spread = between * clusters / np.maximum(clusters - 1, 1)
+    # A bin of one cluster has no spread to read, so its confidences tell it.
     return np.sqrt(np.where(clusters > 1, spread, b.sums(x.conf * (1 - x.conf))))
 
 
@@ -135,6 +136,7 @@ def ece_of(
     low = best - max(best - e.low, fold) - (value - best) / 2
     high = (best + value) / 2 + max(e.high - best, fold)
     sums = null_sums(x, b, by, draws, seed)
+    # One more on both sides: a finite number of draws never gives p = 0.
     p_value = float(
         (1 + (np.abs(sums).sum(1) / n >= value - 1e-12).sum()) / (draws + 1)
     )
@@ -261,6 +263,7 @@ def logistic_test(
         c, left = len(by), len(x.conf) ** 2 / float(size @ size) - k
         inner = np.linalg.pinv((by - mid).T @ (by - mid) / max(c - 1, 1))
         distance = c * float(mid @ inner @ mid) * left / (k * (left + k - 1))
+        # Clusters may make the test only more cautious, so the larger p counts.
         p_value = (
             max(float(special.fdtrc(k, left, distance)), p_value)
             if left >= 2

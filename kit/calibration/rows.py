@@ -46,6 +46,7 @@ def check(
     p, y = numbers(conf, "conf"), numbers(correct, "correct")
     columns, group, left_out = complete({"conf": p, "correct": y}, cluster)
     unknown = np.isnan(p) | np.isnan(y)
+    # NaN fails every comparison, so what is allowed is listed, not what is bad.
     bad = ~((p >= 0) & (p <= 1) & ((y == 0) | (y == 1))) & ~(
         unknown & (missing == "count")
     )
@@ -123,6 +124,7 @@ def put_in_bins(
         )
         words = f"{len(limits) - 1} {closed}-closed bins, edges as given"
     elif bins == "distinct":
+        # Rounded, because 0.1 * 3 and 0.3 are one stated confidence.
         values, at = np.unique(np.round(p, 7), return_inverse=True)
         return Bins(
             at, values, values, f"one bin per distinct confidence ({len(values)})"
@@ -164,6 +166,7 @@ def _automatic(p: np.ndarray) -> int | str:
     values = len(np.unique(np.round(p[:100_000], 7)))
     if values <= 64 and len(p) >= 15 * values:
         return "distinct"
+    # With fewer than about ten rows in a bin, its gap is mostly noise.
     return next(
         k for k, limit in ((5, 50), (10, 150), (15, np.inf)) if len(p) < limit
     )

@@ -69,6 +69,7 @@ def beyond_constant(
     value = float(loss.mean() - base * (1 - base))
     # the best constant moves with the rows too, so it is in the influence
     psi = (loss - loss.mean() - (1 - 2 * base) * (x.correct - base)) / len(loss)
+    # A loss lies in [0, 1], and that of the best constant in [0, 1/4].
     span = (-0.25, 1.0)
     return interval(
         value,
@@ -119,11 +120,13 @@ def smece(conf: Any, correct: Any = None, *, missing: str = "raise") -> float:
     at = x.conf * NODES
     left = np.minimum(at.astype(int), NODES - 1)
     right = at - left
+    # A row is shared by its two nearest nodes, which keeps the mean gap exact.
     gap = np.bincount(left, x.gap * (1 - right), NODES + 1)
     gap += np.bincount(left + 1, x.gap * right, NODES + 1)
     gap[[0, -1]] *= (
         2  # half of a kernel at the border lies outside and is mirrored back
     )
+    # The cosine transform mirrors at both ends, and turns smoothing into a product.
     waves = fft.dct(gap / len(at), type=1)
     k = np.arange(NODES + 1)
 
@@ -196,6 +199,7 @@ def risk_coverage(
     x = check(conf, correct, cluster=cluster, missing=missing)
     falling, at, count = np.unique(-x.conf, return_inverse=True, return_counts=True)
     order, n = np.argsort(at, kind="stable"), len(x.conf)
+    # Tied rows take their mean: the order in the file must not matter.
     wrong = (np.bincount(at, 1 - x.correct) / count)[at][order]
     rank = np.arange(1, n + 1)
     risk = np.cumsum(wrong) / rank
@@ -241,5 +245,6 @@ def abstain_below(
     loss = np.cumsum(((1 - x.correct) / size[group])[order])
     p = x.conf[order]
     last_of_value = np.append(p[1:] != p[:-1], True)
+    # The added 1 is the worst that one new cluster can do.
     good = np.flatnonzero(((loss + 1) / (len(size) + 1) <= risk) & last_of_value)
     return float(p[good[-1]]) if len(good) else np.inf

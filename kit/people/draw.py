@@ -69,6 +69,7 @@ def label(
         )
     rng = random.Random(seed)
     if whole:
+        # A set has another order in each process: the seed would draw other rows.
         prompts = list(dict.fromkeys(row["task_id"] for row in rows))
         size = max(LEAST_PROMPTS, math.ceil(n * len(prompts) / len(rows)))
         sample = set(rng.sample(prompts, min(size, len(prompts))))
@@ -77,6 +78,7 @@ def label(
     else:
         inclusion = min(n, len(rows)) / len(rows)
         rows = [
+            # In the file's order, so that answers to one prompt are read together.
             rows[i] for i in sorted(rng.sample(range(len(rows)), min(n, len(rows))))
         ]
     frame = pd.DataFrame(rows).assign(inclusion=inclusion, rater="", label="")
@@ -99,6 +101,7 @@ def save_labels(frame: pd.DataFrame, path: str | Path) -> Path:
             where=str(path),
             fix="give another name",
         )
+    # An answer such as =HYPERLINK(...) would run when a rater opens the file.
     safe = frame.map(
         lambda x: f"'{x}" if isinstance(x, str) and x.startswith(FORMULA) else x
     )

@@ -40,6 +40,7 @@ def view(
     # In a script element only "<" can end the data.
     text = msgspec.json.encode(data).decode().replace("<", "\\u003c")
     template = Path(__file__).with_name("view.html").read_text(encoding="utf-8")
+    # Jinja escapes nothing by default, and a title may hold markup.
     page = jinja2.Environment(autoescape=True).from_string(template)
     return paths.write(out, page.render(title=title, data=text))
 
@@ -55,6 +56,7 @@ def _content(
             where="view(tasks=)",
             fix="give the judged tasks",
         )
+    # Verdicts do not hold the score of their answer; only grades do.
     scores = {g.ids: g.score for g in rows if isinstance(g, Grade)}
     contents: list[dict[str, Any]] = []
     answers: list[dict[str, Any]] = []

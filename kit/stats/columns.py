@@ -20,6 +20,7 @@ def takes_table(*arguments: str) -> Callable[[Any], Any]:
 
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
+            # A check of the class would have to import pandas first.
             if not args or not hasattr(args[0], "columns"):
                 return function(*args, **kwargs)
             table, bound = args[0], signature.bind_partial(*args[1:], **kwargs)
@@ -57,7 +58,9 @@ def numbers(
                 where=f"{name}, row {row}",
                 fix="write None for unknown",
             )
+    # Nullable columns hold pd.NA, which numpy cannot turn into a float.
     x = pd.to_numeric(column).to_numpy(float, na_value=np.nan)
+    # An infinity would spoil every mean; NaN passes, because it is unknown.
     bad = np.flatnonzero((x < low) | (x > high) | np.isinf(x))
     if len(bad):
         raise DataError(
@@ -79,6 +82,7 @@ def codes(cluster: Any, n: int) -> np.ndarray | None:
         raise DataError(
             f"there are {len(code)} clusters for {n} rows", where="cluster"
         )
+    # Rows of unknown clusters are neither one cluster nor one each.
     if (code < 0).any():
         row = int(np.argmin(code))
         raise DataError(
@@ -103,6 +107,7 @@ def complete(
     if keep.all():
         return list(columns.values()), group, 0
     if group is not None:
+        # Without gaps: an emptied number would count as a cluster that was drawn.
         group = np.unique(group[keep], return_inverse=True)[1]
     return [x[keep] for x in columns.values()], group, int(n - keep.sum())
 
@@ -125,6 +130,7 @@ def categories(
     if levels is None:
         every |= {0, 1} if every <= {0, 1} else set()
         common = every <= {0, 1} or any(every == set(v) for v in names.values())
+        # The text "1" beside the number 1 is a slip in one of the files.
         if not common or len({isinstance(v, str) for v in every}) > 1:
             text = "; ".join(f"{k}: {v[:8]}" for k, v in names.items())
             raise DataError(

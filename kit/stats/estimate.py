@@ -35,6 +35,7 @@ def number(value: float | None, digits: int = 3) -> str:
     """
     if value is None or math.isnan(value):
         return "unknown"
+    # The option z prints -0.0001 as 0, not as -0.
     text = f"{value:z.{digits}f}"
     return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
@@ -65,6 +66,7 @@ class Result:
         return str(self)
 
     def _repr_html_(self) -> str:
+        # Names of levels come from files: a notebook would run markup in them.
         return f"<pre>{html.escape(str(self))}</pre>"
 
     def as_dict(self) -> dict[str, Any]:
@@ -118,6 +120,7 @@ class Estimate(Result):
 
     def excludes(self, value: float) -> bool:
         """True when there is an interval and `value` lies outside it."""
+        # NaN fails both tests: where there is no interval, nothing is excluded.
         return self.low > value or self.high < value
 
     def plot(self, **options: Any) -> Any:
@@ -151,6 +154,7 @@ def wilson(share: float, n: float, quantile: float = 1.959964) -> Range:
         (middle - half) / (1 + square / n),
         (middle + half) / (1 + square / n),
     )
+    # The formula gives exactly 0 and 1 here, but for rounding.
     return (0.0 if share <= 0 else low), (1.0 if share >= 1 else high)
 
 
@@ -166,6 +170,7 @@ def spread(psi: np.ndarray, group: np.ndarray | None) -> tuple[float, float, flo
         return square * n / max(n - 1, 1), math.inf, float(n)
     size, total = np.bincount(group).astype(float), np.bincount(group, psi)
     c, worth = len(size), float(n**2 / (size @ size))
+    # A few clusters lie nearer to their own mean than to the true one.
     robust = float(total @ total) * c / max(c - 1, 1)
     pairs = float(size @ (size - 1))
     # clusters of one row, or rows without spread, say nothing of likeness
@@ -244,6 +249,7 @@ def interval(
     if outcome is not None and (note := too_rare(outcome, group)):
         return replace(out, note=note)
     se = math.sqrt(variance)
+    # Symmetric limits would leave the range, and cover too little near its ends.
     if not math.isinf(bounds[1] - bounds[0]):
         low, high = _in_range(value, se, t_quantile(level, df), worth, bounds)
     elif se < 1e-12:
@@ -256,6 +262,7 @@ def interval(
         down, up = (UNSEEN / (worth + UNSEEN) * (end - value) for end in ends)
         low = value - math.hypot(value - low, min(down, 0.0))
         high = value + math.hypot(high - value, max(up, 0.0))
+    # The allowance for undrawn clusters may have passed the end of the range.
     return replace(out, low=max(low, bounds[0]), high=min(high, bounds[1]), se=se)
 
 
@@ -265,6 +272,7 @@ def _in_range(
     """Wilson's limits on as many rows as would give this standard error."""
     wide = bounds[1] - bounds[0]
     share = min(max((value - bounds[0]) / wide, 0.0), 1.0)
+    # Rows that are all equal show no error: their worth in clusters stands in.
     rows = (
         worth if se < 1e-12 else max(share * (1 - share), 1e-12) / (se / wide) ** 2
     )

@@ -48,6 +48,7 @@ def _pairs(
     if threshold is not None:
         read = {k: numbers(v, k) for k, v in columns.items()}
         columns = {
+            # NaN >= threshold is False, which would turn unknown into unmet.
             k: np.where(np.isnan(x), None, x >= threshold) for k, x in read.items()
         }
     names, levels_of = as_codes(columns, levels)
@@ -68,6 +69,7 @@ def _weights(kind: str | None, levels: list[Any], has_order: bool) -> np.ndarray
             fix='None, "linear" or "quadratic"',
         )
     words = any(isinstance(v, str) for v in levels)
+    # The alphabet puts "good" between "bad" and "poor".
     if words and not has_order:
         raise DataError(
             "the order of the levels is unknown",
@@ -85,6 +87,7 @@ def _kappa(table: np.ndarray, w: np.ndarray) -> np.ndarray:
     chance = np.einsum("...i,ij,...j->...", p.sum(-1), w, p.sum(-2))
     with np.errstate(all="ignore"):
         value = ((p * w).sum((-1, -2)) - chance) / (1 - chance)
+    # One level on both sides makes 0/0: no agreement beyond chance is shown.
     return np.where(chance < 1 - 1e-12, value, math.nan)
 
 
@@ -206,6 +209,7 @@ def agreement_difference(
             Pairs(levels, x.astype(int), y.astype(int), group, missing)
             for x in (a, b)
         ]
+        # On the same rows, what moves both kappas cancels (Miller 2024).
         (value, psi), (second, less) = (_influence(p, w) for p in pairs)
         # a kappa has no range per row, so the rule of three asks for nothing more: scale 0
         e = interval(
@@ -387,6 +391,7 @@ def _rogan_gladen(f: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
         - value * np.where(one, f - q1, 0) / one.sum()
     )
     psi += (1 - value) * np.where(two, 1 - f - q0, 0) / two.sum()
+    # Sampling errors can carry the corrected rate past 0 or 1.
     return float(np.clip(value, 0, 1)), psi / gain
 
 
@@ -461,6 +466,7 @@ def corrected(
         value, psi = _rogan_gladen(f, y)
     else:
         value, psi = _by_regression(f, y, *_shares(len(f), group, weights, answer))
+    # Negative criteria can carry a rubric score below 0, so it has no range.
     bounds, ends = (UNIT, UNIT) if plain else (OPEN, None)
     return interval(
         value, psi, group, method=method, bounds=bounds, ends=ends, missing=missing
@@ -493,6 +499,7 @@ def policy_difference(
                 f"policy {name!r} has fewer than {RARE} labels", where="human"
             )
         row = np.ones(int(here.sum()))
+        # Each policy by its own labels: a judge may be kinder to one of them.
         rate, moves = _by_regression(f[here], y[here], row, row)
         value, psi[here] = value + sign * rate, sign * moves
     rows = (names == new) | (names == old)

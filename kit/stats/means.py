@@ -51,6 +51,7 @@ def mean(
     x = numbers(values, "values", *bounds)
     w = np.ones(len(x)) if weights is None else numbers(weights, "weights", 0.0)
     (x, w), group, missing = complete({"values": x, "weights": w}, cluster)
+    # Weights that are all 0 leave no mean: unknown, not 0.
     w = w / w.sum() if w.any() else w * math.nan
     value, ends = float(w @ x) if len(x) else math.nan, _extremes(x, group)
     if bounds == OPEN and binary(x):
@@ -111,6 +112,7 @@ def difference(
         "old": numbers(old, "old", *bounds),
     }
     (a, b), group, missing = complete(columns, cluster)
+    # Paired, so that what makes a prompt easy for both cancels (Miller 2024).
     d, ends, wide = a - b, _extremes(a - b, group), bounds[1] - bounds[0]
     if binary(a) and binary(b):
         wide, ends = 1.0, BOTH
@@ -142,6 +144,7 @@ def per_cluster(values: Any, cluster: Any) -> Any:
     import pandas as pd
 
     return (
+        # A Series would be aligned by its index labels, not by position.
         pd.Series(numbers(values)).groupby(np.asarray(cluster), sort=False).mean()
     )
 
@@ -169,6 +172,7 @@ def over_seeds(values: Any, *, seeds: Any = None, bounds: Range = OPEN) -> Estim
     value = float(x.mean()) if len(x) else math.nan
     psi = (x - value) / max(len(x), 1)
     e = interval(value, psi, None, method="t over seeds", missing=missing)
+    # The limits of t know no range, and three seeds may put one beyond it.
     return replace(e, low=max(e.low, bounds[0]), high=min(e.high, bounds[1]))
 
 
@@ -222,6 +226,7 @@ def auroc(
             value, psi, group, method="AUROC", bounds=UNIT, ends=UNIT, **more
         )
     second, less = _area(other[0], y)
+    # An area has no range per row, so scale 0: the interval alone decides.
     more |= {"method": "change in AUROC", "bounds": BOTH, "scale": 0.0}
     return interval(value - second, psi - less, group, **more)
 
@@ -323,7 +328,9 @@ def prompts_for(
         z = [t_quantile(p, math.inf) for p in (level, 2 * power - 1)]
         sides = z[0] * math.sqrt(flips) + z[1] * math.sqrt(flips - gain**2)
         return math.ceil((sides / gain) ** 2)
+    # Both sides are sampled, so the noise of an answer enters twice.
     sd = math.sqrt(deviation**2 + 2 * noise**2 / samples)
+    # No formula gives n: the quantiles and the clearance both depend on it.
     n = 4
     while True:
         reach = t_quantile(level, n - 1) + t_quantile(2 * power - 1, n - 1)
@@ -353,6 +360,7 @@ def labels_needed(
     right = np.array(
         [rate * q1 / max(met, 1e-12), rate * (1 - q1) / max(1 - met, 1e-12)]
     )
+    # Beside a judge, labels pay only for what its verdict leaves open.
     left = float(np.array([met, 1 - met]) @ (right * (1 - right)))
     alone = math.ceil(scale * rate * (1 - rate))
     return {"labels alone": alone, "with the judge": math.ceil(scale * left)}
