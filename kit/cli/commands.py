@@ -184,6 +184,7 @@ def judge(
         )
     budget = kit.Budget(calls=budget_calls, usd=budget_usd)
     verdicts = kit.judge(both, **asking, budget=budget, retry=retry)
+    # Before the scores: a wrong --reward must not cost the verdicts.
     paths.write(out, "".join(f"{kit.records.canonical(v)}\n" for v in verdicts))
     score = kit.grade(both, verdicts, reward=reward).estimate
     lines = [repr(verdicts), f"mean score {score}"]
@@ -382,6 +383,7 @@ def calibrate(
     import pandas as pd
 
     frame = (
+        # The kit's reader leaves CSV as texts, which no statistic takes.
         pd.read_csv(file)
         if file.suffix == ".csv"
         else pd.DataFrame(kit.runs.cells_of(file))
@@ -489,6 +491,7 @@ def sweep(
     # Each row of the file is run with each combination of the grid.
     cells = [
         {**row, **cell}
+        # Where one side is absent it gives one empty cell, which changes nothing.
         for row in kit.runs.cells_of(file or {})
         for cell in kit.runs.cells_of(grid or {})
     ]
@@ -545,6 +548,7 @@ def _packages() -> Iterator[tuple[str, str, str]]:
                 version,
                 "" if needless else f"make setup, or setup-gpu for {name}",
             )
+        # Builds of torch such as 2.4.0+cu121 meet the pin 2.4.0.
         elif pin and version.split("+")[0] != pin:
             yield (
                 name,
@@ -599,6 +603,7 @@ def _line_of(finding: Any) -> str:
 
 
 def _echo(line: str) -> None:
+    # On stderr, so that --json leaves nothing but JSON on stdout.
     print(line, file=sys.stderr, flush=True)
 
 

@@ -78,6 +78,7 @@ def _add_options(
         kind = hints[name]
         if type(None) in get_args(kind):  # X | None
             kind = get_args(kind)[0]
+        # argparse formats help texts with %, so a bare one would fail.
         options: dict[str, Any] = {"help": texts.get(name, "").replace("%", "%%")}
         if get_origin(kind) is Literal:
             options["choices"] = get_args(kind)
@@ -145,6 +146,7 @@ def main(
     # Ledgers and run folders are written as the work goes on, so nothing is lost.
     except KeyboardInterrupt:
         print("stopped; the same command goes on", file=sys.stderr)
+        # 128 and the number of SIGINT, as shells report it.
         return 130
     except Exception as e:
         if os.environ.get("KIT_DEBUG"):
@@ -170,6 +172,7 @@ def _print(output: Output, as_json: bool) -> None:
 def _fail(error: Exception) -> int:
     """Print what is wrong and what to do; returns the exit code. What is no user's error is raised."""
     if isinstance(error, BrokenPipeError):  # `kit ... | head`
+        # The interpreter flushes stdout at its end, and would fail once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     if isinstance(error, ModuleNotFoundError):

@@ -79,7 +79,8 @@ def label(
         inclusion = min(n, len(rows)) / len(rows)
         rows = [
             # In the file's order, so that answers to one prompt are read together.
-            rows[i] for i in sorted(rng.sample(range(len(rows)), min(n, len(rows))))
+            rows[i]
+            for i in sorted(rng.sample(range(len(rows)), min(n, len(rows))))
         ]
     frame = pd.DataFrame(rows).assign(inclusion=inclusion, rater="", label="")
     # Most sets have criteria that are met or unmet only: then these columns are empty.

@@ -54,12 +54,14 @@ def _interact(
         if "options" in c:
             widgets[name] = w.Dropdown(description=name[:16], **c)
         elif "interval" in c:
+            # Play stops at its maximum; a million ticks outlast a training.
             widgets[name] = w.Play(max=10**6, **c)
         elif isinstance(c["value"], str):
             widgets[name] = w.Text(
                 description=name[:16], continuous_update=False, **c
             )
         else:
+            # Only on release: a drag would draw a figure for each step on its way.
             widgets[name] = w.FloatSlider(
                 description=name[:16], continuous_update=False, **c
             )
@@ -182,6 +184,7 @@ def _training(folder: Path, *, seconds: float = 5) -> Any:
         "reward"
     ]
 
+    # The clock's value is not used: its tick alone asks for a new drawing.
     def draw(column: str, clock: int) -> Any:
         rows = steps()
         series = {

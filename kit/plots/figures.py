@@ -31,6 +31,7 @@ def safe(text: Any, limit: int = 120) -> str:
     '&lt;b&gt;bold…'
     """
     text = str(text)
+    # Cut before it is escaped: half an entity would be printed as it is.
     short = text if len(text) <= limit else f"{text[: limit - 1]}…"
     return html.escape(short, quote=False)
 
@@ -141,7 +142,9 @@ def forest(
         x=x,
         height=90 + 30 * len(items),
         rows=numbers,
+        # plotly counts upwards, and the first row belongs on top.
         yaxis_autorange="reversed",
+        # As names: plotly would place a name such as "2024" on a scale of numbers.
         yaxis_type="category",
         showlegend=False,
     )
@@ -188,6 +191,7 @@ def bars(
     more = {
         "yaxis_autorange": "reversed",
         "yaxis_type": "category",
+        # The mode "stack" would draw negative parts over the positive ones.
         "barmode": "relative",
     }
     more["showlegend"] = len(parts) > 1
@@ -396,6 +400,7 @@ def reliability_figure(
         numbers += [
             {"series": name, **row} for row in bins.round(3).to_dict("records")
         ]
+    # Wider than [0, 1], so that markers at its ends are not cut.
     span = [-0.03, 1.03]
     return theme(
         fig,
@@ -423,6 +428,7 @@ def plot(result: Any, **options: Any) -> Any:
     """
     if isinstance(result, Mapping):
         values = list(result.values())
+        # The most telling first: a reliability report has an estimate, too.
         if all(hasattr(v, "bins") and hasattr(v, "curve") for v in values):
             return reliability_figure(result, **options)
         if all(hasattr(getattr(v, "estimate", v), "low") for v in values):

@@ -97,6 +97,7 @@ def _html(thing: Any) -> str:
     import pandas as pd
 
     if isinstance(thing, pd.DataFrame):
+        # pandas escapes every cell by default, so a model's text stays text.
         return thing.to_html(
             border=0,
             na_rep="",
@@ -118,6 +119,7 @@ def _html(thing: Any) -> str:
         if not rows:
             return figure
         return f"{figure}<details><summary>Numbers</summary>{_html(pd.DataFrame(rows))}</details>"
+    # Results escape their own texts; whatever has no HTML is escaped here.
     markup = getattr(thing, "_repr_html_", lambda: None)()
     return f"<pre>{html.escape(str(thing))}</pre>" if markup is None else markup
 
@@ -128,6 +130,7 @@ def small_forest(rows: Mapping[str, Any], *, zero: float | None = None) -> Svg:
     rows : name -> estimate (value, low, high), or something with `.estimate`.
     """
     items = [(str(name), getattr(e, "estimate", e)) for name, e in rows.items()]
+    # With NaN among them, min and max would depend on the order of the rows.
     points = [
         v for _, e in items for v in (e.value, e.low, e.high) if not math.isnan(v)
     ]

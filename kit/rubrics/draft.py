@@ -126,6 +126,7 @@ def draft(
     return replace(
         tasks,
         tasks=[drafts.get(t.id, t) for t in tasks],
+        # No answer of the set has the verdicts on a stand-in answer.
         verdicts=tasks.verdicts
         + [v for v in verdicts if v.ids[::2] in ids and v.ids[:2] in answers],
         findings=[*tasks.findings, *findings],
@@ -170,6 +171,7 @@ def _credits(task: Task, tasks: TaskSet) -> dict[str, float]:
         ):
             continue
         weight = weights[v.criterion_id]
+        # To be without a fault earns credit, so that the share stays in [0, 1].
         share = v.value if weight > 0 else 1 - v.value
         credit[v.response_id] = credit.get(v.response_id, 0) + abs(weight) * share
         total[v.response_id] = total.get(v.response_id, 0) + abs(weight)
@@ -206,6 +208,7 @@ async def _replies(
                 writer, chat, schema=schema, ledger=ledger, budget=budget
             )
         except JudgeDownError as e:
+            # Returned: gather would lose the other replies at the first error.
             return e
 
     replies = await asyncio.gather(*map(reply, contrasts))
@@ -243,6 +246,7 @@ def _choose(
         pair = [
             values[task.id, r.id, c.id] for r in (contrast.better, contrast.worse)
         ]
+        # Linted beside those that stay: two proposals may repeat each other.
         larger = msgspec.structs.replace(task, criteria=(*task.criteria, c))
         faults = [f for f in lint([larger]).findings if f.criterion_id == c.id]
         if None in pair:

@@ -203,6 +203,7 @@ def lint(
         from .opinion import opinions
 
         findings += opinions(rows, judge=judge, ledger=ledger, budget=budget)
+    # The sort is stable: within a severity, the order of the tasks stays.
     findings.sort(key=lambda f: SEVERITIES.index(f.severity))
     faulty = {
         (f.task_id, f.criterion_id)
@@ -226,6 +227,7 @@ def stems(text: str) -> frozenset[str]:
     True
     """
     return frozenset(
+        # Five letters as a stem: "mentions" and "mentioned" count as one word.
         [w[:5] for w in WORD.findall(text.lower()) if w not in FILLERS]
     )
 
@@ -327,6 +329,7 @@ def _pairs(task: Task) -> Iterator[Fault]:
         # A coded criterion repeats another when the checks are equal, whatever the texts.
         place = (c.parent, canonical(c.check) if c.check else key)
         other = earlier.setdefault(place, c)
+        # A text of fillers alone has no words by which to compare it.
         if other is c or not (key or c.check):
             continue
         if c.weight * other.weight < 0:

@@ -54,6 +54,7 @@ def opinions(
     )
     out = []
     for v in verdicts:
+        # Questions ask for faults: met is a finding, unknown is counted below.
         if v.status != "met":
             continue
         task, criterion = places[v.task_id]

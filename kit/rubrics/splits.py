@@ -73,6 +73,7 @@ def split(
         if any(t.held_out or t.group in groups for t in unit):
             heldout |= {t.id for t in unit}
     target = 0 if groups else max(1, round(share * len(whole)))
+    # Its own generator: the global one depends on what ran before.
     random.Random(seed).shuffle(units)
     for unit in units:
         # A unit that is larger than what is missing is taken only where nothing is held out yet.
@@ -119,6 +120,7 @@ def verify(manifest: Mapping[str, Any], tasks: Any) -> list[str]:
             elif _hash(now[name]) != value:
                 out.append(f"task {name!r} ({side}) was changed")
     out += [f"task {name!r} is new" for name in now if name not in side_of]
+    # Equal hashes do not show that a new task ties the two sides together.
     for unit in _units(rows):
         sides = set().union(*(side_of.get(t.id, ()) for t in unit))
         if len(sides) > 1:
@@ -157,5 +159,6 @@ def _part(whole: TaskSet, tasks: list[Task], name: str) -> TaskSet:
         tasks=[msgspec.structs.replace(t, split=name) for t in tasks],
         responses=[r for r in whole.responses if r.task_id in ids],
         verdicts=[v for v in whole.verdicts if v.task_id in ids],
+        # A finding about the whole set, such as a leak, need not hold of a part.
         findings=[],
     )

@@ -61,7 +61,10 @@ class Summary:
     def table(self) -> pd.DataFrame:
         """The numbers as a table with the columns `name` and `value`."""
         return pd.DataFrame(
-            self.numbers().items(), columns=["name", "value"], dtype=object
+            # As objects, because a column of floats would print 3 tasks as 3.0.
+            self.numbers().items(),
+            columns=["name", "value"],
+            dtype=object,
         )
 
     def plot(self, what: str = "criteria") -> Any:
@@ -76,6 +79,7 @@ class Summary:
                 self.tasks["length"] // 200 * 200,
                 "Tasks by prompt length in characters",
             ),
+            # value_counts leaves NaN out, so tasks would be missing from the bars.
             "kinds": (self.tasks["kind"].fillna("none"), "Tasks by kind"),
             "checks": (
                 self.criteria["check"].fillna("a judge"),
@@ -157,5 +161,6 @@ def discrimination(tasks: TaskSet, verdicts: Any = None) -> pd.DataFrame:
     by = rows.groupby(["task", "criterion", "text", "weight"], sort=False)["value"]
     out = by.agg(answers="count", unknown=lambda x: x.isna().sum(), met="mean")
     spread = (by.max() - by.min()).rename("spread")
+    # NaN > 0 is False: without a known verdict a criterion tells nothing apart.
     out = out.assign(spread=spread, apart=spread > 0).reset_index()
     return out.sort_values("spread", ascending=False, ignore_index=True)

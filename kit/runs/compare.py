@@ -38,6 +38,7 @@ def differences(
     values: dict[tuple[str, str], set[str]] = defaultdict(set)
     for _, run in runs:
         for name, value in run.params.items():
+            # By repr: a list has no hash, and 1 and True would count as one value.
             values[run.notebook, name].add(repr(value))
     return {
         folder: ", ".join(
@@ -96,6 +97,7 @@ def compare(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
             "run": folder.name,
         }
         for folder, run in runs
+        # What an unfinished run kept may come from half of its work.
         if run.status == "done"
         for name, m in run.metrics.items()
         if contains in name and isinstance(m.get("value"), (int, float))
@@ -104,6 +106,7 @@ def compare(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=columns).astype(
         {"low": float, "high": float}
     )
+    # Stable, so that of equal settings the newest run stays last.
     return frame.sort_values(
         ["notebook", "metric"], kind="stable", ignore_index=True
     )
@@ -151,6 +154,7 @@ def estimate_of(metric: Mapping[str, Any]) -> Estimate:
     # An older kit may have stored fewer fields.
     stored = {f.name: metric[f.name] for f in fields(Estimate) if f.name in metric}
     for name in MAYBE_NAN:
+        # JSON has no NaN; None would fail in every comparison with a number.
         if stored.get(name, 0.0) is None:
             stored[name] = math.nan
     return Estimate(**stored)

@@ -104,6 +104,7 @@ def _digest(value: Any) -> str:
 
 def code_fingerprint() -> str:
     """A fingerprint of the kit's code and shipped data. The cells of a sweep take that of its start."""
+    # Code that is edited during a sweep must not rename the cells to come.
     if os.environ.get(CODE):
         return os.environ[CODE]
     files = [
@@ -131,6 +132,7 @@ def versions() -> dict[str, str]:
 
 def commit() -> str | None:
     """The git commit of the checkout, with "+changes" where files differ from it."""
+    # Without tags, because the name of a tag would hide the commit.
     git = [
         "git",
         "-C",
@@ -150,6 +152,7 @@ def commit() -> str | None:
 
 def save(folder: Path, run: Run) -> None:
     """Write the record of a run, whole or not at all."""
+    # A field per line, so that two records can be compared with diff.
     text = msgspec.json.format(msgspec.json.encode(plain(to_json(run))), indent=1)
     paths.write(folder / RECORD, text)
 
@@ -209,4 +212,5 @@ def find(folder: str | Path | None = None) -> list[tuple[Path, Run]]:
                 meta={"error": e.what},
             )
         out.append((record.parent, run))
+    # Names end in fingerprints: only the time of start tells what is newest.
     return sorted(out, key=lambda pair: (pair[1].started or "", pair[0].name))

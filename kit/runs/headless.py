@@ -71,6 +71,7 @@ def run(
         echo(f"another process runs {folder.name}; waiting for it")
         lock.acquire()
     try:
+        # Asked under the lock: whoever was waited for may have finished the run.
         if is_done(folder) and not again:
             echo(f"finished before: {folder}")
         else:
@@ -101,6 +102,7 @@ def _execute(plan: folders.Plan, folder: Path, echo: Echo) -> None:
     record = new_record(folder, plan.book.stem, plan.profile.name, plan.values)
     folders.save(folder, record)
     begin, error, status = time.monotonic(), "", "done"
+    # Appended, because the lines of an earlier attempt may say why it ended.
     with open(folder / "run.log", "a", encoding="utf-8") as log:
         try:
             papermill.execute_notebook(
@@ -108,6 +110,7 @@ def _execute(plan: folders.Plan, folder: Path, echo: Echo) -> None:
                 str(folder / plan.book.name),
                 parameters=plan.values,
                 engine_name=_engine(folder, plan.profile.name, log, echo),
+                # A notebook may name a kernel of the machine on which it was saved.
                 kernel_name="python3",
                 language="python",
                 progress_bar=False,
@@ -160,6 +163,7 @@ def _engine(folder: Path, profile: str, log: Any, echo: Echo) -> str:
         "KIT_RUN_DIR": str(folder),
         "KIT_HEADLESS": "1",
         "KIT_PROFILE": profile,
+        # The default renderer would store plotly.js, megabytes, in the notebook.
         "PLOTLY_RENDERER": "plotly_mimetype",
         "PYTHONUNBUFFERED": "1",
     }
@@ -210,6 +214,7 @@ def _engine(folder: Path, profile: str, log: Any, echo: Echo) -> str:
                     nb_man,
                     kernel_name=kernel_name,
                     startup_timeout=600,  # a busy machine; a kernel that died is noticed at once
+                    # A cell that trains may take days.
                     timeout=None,
                     stdout_file=log,
                     stderr_file=_Progress(log, echo),
@@ -243,6 +248,7 @@ class _Progress:
 
 def _end_with_parent() -> None:
     """Stop this process when the sweep that started it is gone. A sweep killed with -9 tells nobody."""
+    # Taken out: what this process starts has another parent to watch.
     parent = int(os.environ.pop(PARENT, "0"))
     if not parent:
         return
@@ -250,6 +256,7 @@ def _end_with_parent() -> None:
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(0.5)
+        # An interrupt first, so that the record says how the run ended.
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(GRACE)
         os._exit(130)  # the kernel notices within a second and ends as well
@@ -325,7 +332,9 @@ def sweep(
 
 def _command(plan: folders.Plan, base: Path) -> list[str]:
     sets = [
-        f"--set={name}={json.dumps(value)}" for name, value in plan.values.items()
+        # JSON keeps the text "1" and the number 1 apart on a command line.
+        f"--set={name}={json.dumps(value)}"
+        for name, value in plan.values.items()
     ]
     head = [
         sys.executable,
@@ -346,6 +355,7 @@ def _processes(
     # Cells share the cores: more threads than cores make all of them slow.
     env = {
         "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // max(jobs, 1))),
+        # After the default above, so that a user's own number of threads wins.
         **os.environ,
         PARENT: str(os.getpid()),
         folders.CODE: folders.code_fingerprint(),
@@ -357,6 +367,7 @@ def _processes(
                 index = next(iter(waiting))
                 running[index] = subprocess.Popen(
                     waiting.pop(index),
+                    # A pipe that nobody reads would fill up and block the run.
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     env=env,
@@ -368,6 +379,7 @@ def _processes(
             time.sleep(0.1)
     finally:  # the sweep was stopped: its cells stop readably
         for process in running.values():
+            # All are told before one is waited for, so that they stop at once.
             process.terminate()
         for process in running.values():
             process.wait()

@@ -55,7 +55,10 @@ def report(folder: str | Path | None = None, out: str | Path | None = None) -> P
 def newest(runs: Pairs) -> dict[str, tuple[Path, Run]]:
     """The newest finished run of each notebook, in the order of the notebooks."""
     done = {
-        run.notebook: (folder, run) for folder, run in runs if run.status == "done"
+        # Runs come oldest first, so a later one takes an earlier one's place.
+        run.notebook: (folder, run)
+        for folder, run in runs
+        if run.status == "done"
     }
     return dict(sorted(done.items()))
 
@@ -110,6 +113,7 @@ def _text(metric: dict[str, Any]) -> str:
 def _figure(folder: Path, result: dict[str, Any]) -> Any:
     import plotly.io
 
+    # Another version of plotly may have written it: what is unknown is skipped.
     return plotly.io.from_json(
         (folder / result["file"]).read_text("utf-8"), skip_invalid=True
     )
@@ -117,6 +121,7 @@ def _figure(folder: Path, result: dict[str, Any]) -> Any:
 
 def _comparisons(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
     """Metrics of notebooks that ran with several settings: over seeds where possible, else run by run."""
+    # Without its limits a value would look certain in a forest.
     metrics = compare(runs).dropna(subset=["low"])
     several = metrics.groupby("notebook")["run"].nunique() > 1
     metrics = metrics[metrics["notebook"].isin(several.index[several])]
@@ -150,6 +155,7 @@ def _run_table(runs: Pairs, base: Path) -> Any:
     frame = overview(runs)[
         ["run", "notebook", "setting", "status", "seconds", "GiB"]
     ]
+    # Escaped here, because the links need a table that is not escaped.
     frame = frame.fillna("").map(lambda value: html.escape(str(value)))
     # Relative links: the folder can be sent as a whole.
     frame["open"] = [_links(folder, run, base) for folder, run in runs]
@@ -185,6 +191,7 @@ def _details(runs: Pairs) -> Iterator[Any]:
             if result["kind"] == "figure":
                 yield _figure(folder, result)
             else:
+                # pandas reads JSON from a file; it would take a text for a path.
                 text = io.StringIO((folder / result["file"]).read_text("utf-8"))
                 yield pd.read_json(text, orient="split").head(ROWS)
 

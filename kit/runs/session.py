@@ -113,6 +113,7 @@ class Session:
         return interval or table is not None or picture
 
     def _store(self, name: str, kind: str, text: str, caption: str) -> None:
+        # A result's name may hold a slash, or be too long for a file.
         file = f"kept/{kind}-{fingerprint(name)[:8]}.json"
         paths.write(self.folder / file, text)
         self._results[f"{name} ({kind})"] = {
@@ -233,6 +234,7 @@ def _frame(thing: Any) -> Any:
 
 def lock_of(folder: Path) -> Path:
     """The lock of a run's folder."""
+    # Not in the folder itself, which `again` clears while the lock is held.
     path = folder.parent / ".locks" / folder.name
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
@@ -262,6 +264,7 @@ def _memory() -> float | None:
         import resource
     except ImportError:
         return None
+    # macOS counts bytes, Linux kilobytes.
     unit = 1 if sys.platform == "darwin" else 1024
     return round(
         resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30, 2

@@ -49,7 +49,8 @@ def _pairs(
         read = {k: numbers(v, k) for k, v in columns.items()}
         columns = {
             # NaN >= threshold is False, which would turn unknown into unmet.
-            k: np.where(np.isnan(x), None, x >= threshold) for k, x in read.items()
+            k: np.where(np.isnan(x), None, x >= threshold)
+            for k, x in read.items()
         }
     names, levels_of = as_codes(columns, levels)
     rows, group, missing = complete(
