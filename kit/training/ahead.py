@@ -26,7 +26,7 @@ FEW = (
     0.25  # share of mixed groups below which most of the time is spent for nothing
 )
 REMEDIES = {
-    "bad": "easier prompts, SFT on good answers first, or a larger group_size: no answer earns anything",
+    "bad": "easier prompts, SFT on good answers first, or a larger group_size: in most groups no answer earns anything",
     "good": "harder prompts or another criterion: the model earns everything already",
     "unknown": "a judge that decides: no reward is known",
 }
