@@ -37,13 +37,14 @@ OPTIONAL = (
 PLAIN: Any = {"headers": {"Content-Type": "application/json"}}
 BODY_LIMIT = 8 * 2**20  # bytes of a reply
 THINKING = 4000  # more tokens for a model that thinks before it replies
-PATIENCE = 5  # timeouts that a call with its repetitions may take
 FILL = 3  # a reply takes about a third of the room that it has
 _clients: dict[tuple[Any, ...], tuple[Any, asyncio.Semaphore]] = {}
 LOCAL = re.compile(r"https?://(127\.|localhost|\[::1\])")
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Options(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
     """Options of an endpoint judge.
 
     base_url : an OpenAI-compatible server; None is OpenAI's. key_env : the variable with
@@ -55,7 +56,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         system : the text itself.
     confidence : ask for a confidence, which becomes P(met).
     concurrency : calls in flight (default 64, on this machine 8). timeout : seconds of
-        one request. tries : repetitions after 429, 5xx, lost connections.
+        one request; patience : of a call with its repetitions (default: five timeouts).
+        tries : repetitions after 429, 5xx, lost connections.
     price : [input, output] in US dollars per million tokens.
     extra : more fields of the request, such as {"reasoning_effort": "low"}.
     """
@@ -70,6 +72,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     confidence: bool = False
     concurrency: Count | None = None
     timeout: Positive = 120.0
+    patience: Positive | None = None
     tries: int = 10
     price: tuple[float, float] | None = None
     extra: dict[str, Any] = {}
@@ -100,7 +103,10 @@ class EndpointJudge:
     def __init__(self, model: str | None = None, **options: Any):
         model = model or prices.catalog()["default"]
         where = f"judge endpoint:{model}"
-        self.model, self.options = model, settings.make(Options, options, where=where)
+        self.model, self.options = (
+            model,
+            settings.make(Options, options, where=where),
+        )
         o = self.options
         # A URL is stored with each call, so it must not hold a secret.
         if o.base_url and "@" in o.base_url:
@@ -113,7 +119,7 @@ class EndpointJudge:
         local = bool(o.base_url and LOCAL.match(o.base_url))
         # Local servers queue what they cannot do at once, and never send 429.
         self.concurrency = o.concurrency or (8 if local else 64)
-        self.patience = PATIENCE * o.timeout
+        self.patience = o.patience or 5 * o.timeout
         # A question may take two calls: the second asks what the first left unreadable.
         self.limit = 2 * self.patience
         self.price = o.price or ((0.0, 0.0) if local else prices.price(model))
@@ -145,14 +151,22 @@ class EndpointJudge:
         made = []
         for part in self.parts(criteria):
             together = [prompt.texts(c) for c in part] if len(part) > 1 else None
-            made += prompt.keys(self.settings, task, response, part, together=together)
+            made += prompt.keys(
+                self.settings, task, response, part, together=together
+            )
         return made
 
     async def verdicts(
-        self, task: Task, response: Response, criteria: Sequence[Criterion], run: Any
+        self,
+        task: Task,
+        response: Response,
+        criteria: Sequence[Criterion],
+        run: Any,
     ) -> list[Verdict]:
         """One verdict per criterion, in order; stored as soon as its reply comes."""
-        calls = (self._part(task, response, part, run) for part in self.parts(criteria))
+        calls = (
+            self._part(task, response, part, run) for part in self.parts(criteria)
+        )
         rows = await asyncio.gather(*calls)
         return [v for row in rows for v in row]
 
@@ -172,7 +186,11 @@ class EndpointJudge:
         return list(made.values())
 
     async def _ask(
-        self, task: Task, response: Response, criteria: dict[str, Criterion], run: Any
+        self,
+        task: Task,
+        response: Response,
+        criteria: dict[str, Criterion],
+        run: Any,
     ) -> dict[str, Verdict]:
         """The verdicts of one call by id. Its reply and what is certain are stored."""
         o, call, word = self.options, prompt.mark(), self.options.how == "word"
@@ -239,7 +257,9 @@ class EndpointJudge:
         reply = await self._call(body | {"max_completion_tokens": room}, run)
         if reply.cut and not word:
             await run.record([], reply.call)
-            reply = await self._call(body | {"max_completion_tokens": 4 * room}, run)
+            reply = await self._call(
+                body | {"max_completion_tokens": 4 * room}, run
+            )
         return reply
 
     async def complete(
@@ -252,7 +272,9 @@ class EndpointJudge:
         """A plain completion: the text of the reply. Stored under `key`."""
         reply = await self.reply(messages, run, schema=schema)
         if reply.call:
-            await run.record([], {**reply.call, "key": None if reply.failure else key})
+            await run.record(
+                [], {**reply.call, "key": None if reply.failure else key}
+            )
         if reply.failure:
             raise JudgeDownError(
                 f"there is no usable reply: {reply.reason}",
@@ -285,7 +307,9 @@ class EndpointJudge:
                 reply = self._envelope(data, body)
             except openai.APIStatusError as e:
                 reply = Reply(failure="transport", reason=f"HTTP {e.status_code}")
-            except Exception as e:  # whatever a server makes the libraries stumble over
+            except (
+                Exception
+            ) as e:  # whatever a server makes the libraries stumble over
                 log.info("judge %s: %s", self.name, type(e).__name__)
                 reply = Reply(failure="transport", reason=type(e).__name__)
             finally:
@@ -364,7 +388,9 @@ class EndpointJudge:
         data = _mapping(data)
         choices = data.get("choices")
         if data.get("error") or not isinstance(choices, list):
-            return Reply(failure="transport", reason="the reply is no chat completion")
+            return Reply(
+                failure="transport", reason="the reply is no chat completion"
+            )
         # Of two choices nobody knows which one the judge means.
         choice = _mapping(choices[0]) if len(choices) == 1 else {}
         message = _mapping(choice.get("message"))
@@ -377,7 +403,9 @@ class EndpointJudge:
         whole = isinstance(content, str) and message.get("role") == "assistant"
         if end != "stop" or not whole:
             reason = self.clean(f"the reply is not finished: {end!a:.60}")
-            return Reply(failure="parse", reason=reason, call=call, cut=end == "length")
+            return Reply(
+                failure="parse", reason=reason, call=call, cut=end == "length"
+            )
         return Reply(text=text, call=call, logprobs=choice.get("logprobs"))
 
     def _row(
@@ -386,7 +414,9 @@ class EndpointJudge:
         """The row of a call for the ledger."""
         usage = _mapping(data.get("usage"))
         details = _mapping(usage.get("prompt_tokens_details"))
-        chat = [{**m, "content": self.clean(m["content"])} for m in body["messages"]]
+        chat = [
+            {**m, "content": self.clean(m["content"])} for m in body["messages"]
+        ]
         size = sum(len(m["content"]) for m in chat)
         # Impossible counts could empty a budget or fill it, so they are estimated.
         n_in = _count(usage.get("prompt_tokens"), 2 * size + 10_000)

@@ -35,7 +35,11 @@ class CodeJudge:
     name, concurrency = "code", 1
 
     async def verdicts(
-        self, task: Task, response: Response, criteria: Sequence[Criterion], run: Any
+        self,
+        task: Task,
+        response: Response,
+        criteria: Sequence[Criterion],
+        run: Any,
     ) -> list[Verdict]:
         """Unknown, all of them."""
         reason = "no check decides this criterion, and there is no judge"

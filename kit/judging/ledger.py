@@ -66,7 +66,11 @@ class Ledger(contextlib.AbstractContextManager):
         if not self.path.parent.exists():
             self.path.parent.mkdir(parents=True, mode=0o700)
         # Judging happens on another thread than the one that opens the file.
-        options = {"timeout": 60, "isolation_level": None, "check_same_thread": False}
+        options = {
+            "timeout": 60,
+            "isolation_level": None,
+            "check_same_thread": False,
+        }
         try:
             self._db = sqlite3.connect(self.path, **options)
             self._prepare(self._db)
@@ -78,7 +82,10 @@ class Ledger(contextlib.AbstractContextManager):
 
         db.row_factory = sqlite3.Row
         version = db.execute("PRAGMA user_version").fetchone()[0]
-        if version != VERSION and db.execute("SELECT 1 FROM sqlite_master").fetchone():
+        if (
+            version != VERSION
+            and db.execute("SELECT 1 FROM sqlite_master").fetchone()
+        ):
             what = f"its form is {version}, this kit reads form {VERSION}"
             raise sqlite3.DatabaseError(what)
         # The switch to WAL ignores the time limit above, so processes that start
@@ -100,7 +107,10 @@ class Ledger(contextlib.AbstractContextManager):
         db.execute("DELETE FROM leases WHERE NOT here(owner)")
 
     def _fault(self, error: Exception) -> DataError:
-        what, fix = "this is no usable ledger", "give another path, or restore a copy"
+        what, fix = (
+            "this is no usable ledger",
+            "give another path, or restore a copy",
+        )
         return DataError(f"{what}: {error}", where=str(self.path), fix=fix)
 
     def _read(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
@@ -202,7 +212,9 @@ class Ledger(contextlib.AbstractContextManager):
         for other, v in self._read(same, (whole[ABOUT], whole)):
             theirs = dict(zip(PARTS, other.split("-"), strict=False))
             changes = [name for name in theirs if theirs[name] != parts.get(name)]
-            others.append({"key": other, "verdict": _decode(v), "differs in": changes})
+            others.append(
+                {"key": other, "verdict": _decode(v), "differs in": changes}
+            )
         return {"verdict": verdict, "parts": parts, **about, "others": others}
 
     def export(self, path: str | Path) -> int:

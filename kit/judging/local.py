@@ -23,7 +23,9 @@ from ..system.device import choose, import_torch
 from . import prompt as prompts
 from .reader import Reading
 
-BATCH = 8  # criteria that go through the model together: their logits fill the memory
+BATCH = (
+    8  # criteria that go through the model together: their logits fill the memory
+)
 # Holds the criterion's place while the chat template is filled in. A judged text may
 # contain it, so the last one counts: the criterion comes after the answer.
 PLACE = "[[criterion]]"
@@ -66,7 +68,9 @@ class LocalJudge:
         text = prompts.from_file(prompt) if prompt else system
         self.system = (text or prompts.wording("yes_no")).strip()
         path = getattr(getattr(model, "config", None), "_name_or_path", model)
-        self.name = name or f"local:{Path(str(path or 'SmolLM2-135M-Instruct')).name}"
+        self.name = (
+            name or f"local:{Path(str(path or 'SmolLM2-135M-Instruct')).name}"
+        )
         self._lock = threading.Lock()
 
     @cached_property
@@ -90,7 +94,9 @@ class LocalJudge:
         digest = hashlib.sha256()
         for name, weight in sorted(self._network[0].named_parameters()):
             sample = weight.detach().reshape(-1)[:16].float().cpu().numpy()
-            digest.update(f"{name}{tuple(weight.shape)}".encode() + sample.tobytes())
+            digest.update(
+                f"{name}{tuple(weight.shape)}".encode() + sample.tobytes()
+            )
         return {
             "local": digest.hexdigest(),
             "system": self.system,
@@ -105,7 +111,11 @@ class LocalJudge:
         return prompts.keys(self.settings, task, response, criteria)
 
     async def verdicts(
-        self, task: Task, response: Response, criteria: Sequence[Criterion], run: Any
+        self,
+        task: Task,
+        response: Response,
+        criteria: Sequence[Criterion],
+        run: Any,
     ) -> list[Verdict]:
         """One verdict per criterion, in order. The model works in a thread."""
         binary = [c for c in criteria if c.scale == "binary"]
@@ -145,7 +155,9 @@ class LocalJudge:
         room = getattr(model.config, "max_position_embeddings", None)
         longest = len(prefix) + max(map(len, tails))
         if room and longest > room:
-            raise DataError(f"the prompt has {longest} tokens, the model reads {room}")
+            raise DataError(
+                f"the prompt has {longest} tokens, the model reads {room}"
+            )
         # Two runs may share the judge, and each forward pass wants all cores.
         with self._lock, torch.inference_mode():
             chances = self._chances(prefix, tails)
@@ -162,12 +174,16 @@ class LocalJudge:
         tokenizer = self._network[1]
         place = {"c1": Criterion(id="c1", text=PLACE)}
         answer = prompts.answer_of(response)
-        chat = prompts.messages(self.system, task, answer, place, form="word", call="")
+        chat = prompts.messages(
+            self.system, task, answer, place, form="word", call=""
+        )
         fill = {"add_generation_prompt": True, "enable_thinking": False}
         text = tokenizer.apply_chat_template(chat, tokenize=False, **fill)
         head, _, end = text.rpartition(PLACE)
         texts = [head, *(prompts.neutral(c.text) + end + CUE for c in criteria)]
-        prefix, *tails = (tokenizer.encode(t, add_special_tokens=False) for t in texts)
+        prefix, *tails = (
+            tokenizer.encode(t, add_special_tokens=False) for t in texts
+        )
         return prefix, tails
 
     def _chances(self, prefix: list[int], tails: Sequence[list[int]]) -> Any:
@@ -175,7 +191,9 @@ class LocalJudge:
         torch = import_torch()
         model = self._network[0]
         start = torch.tensor([prefix], device=model.device)
-        cache = model(input_ids=start, use_cache=True, logits_to_keep=1).past_key_values
+        cache = model(
+            input_ids=start, use_cache=True, logits_to_keep=1
+        ).past_key_values
         rows = []
         for first in range(0, len(tails), BATCH):
             part = tails[first : first + BATCH]
@@ -186,9 +204,13 @@ class LocalJudge:
             branch = copy.deepcopy(cache)
             branch.batch_repeat_interleave(len(part))
             ids = torch.tensor(ids, device=model.device)
-            logits = model(input_ids=ids, past_key_values=branch, use_cache=True).logits
+            logits = model(
+                input_ids=ids, past_key_values=branch, use_cache=True
+            ).logits
             ends = torch.tensor([len(t) - 1 for t in part])
-            rows.append(logits[torch.arange(len(part)), ends].float().softmax(-1).cpu())
+            rows.append(
+                logits[torch.arange(len(part)), ends].float().softmax(-1).cpu()
+            )
         return torch.cat(rows)
 
 

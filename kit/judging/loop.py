@@ -44,7 +44,9 @@ def wait(
     # On its own thread the loop would wait for itself for ever.
     if threading.current_thread().name == "kit-loop":
         coroutine.close()
-        raise RuntimeError("code on the kit's loop needs the async form (kit.ajudge)")
+        raise RuntimeError(
+            "code on the kit's loop needs the async form (kit.ajudge)"
+        )
     future = asyncio.run_coroutine_threadsafe(coroutine, get())
     try:
         return future.result()

@@ -36,7 +36,9 @@ class Joined:
         """Tell members that look at several answers at once which answers there are."""
         bound = copy.copy(self)  # other runs may use this judge
         rows = self.judges
-        bound.judges = tuple(j.bind(pairs) if hasattr(j, "bind") else j for j in rows)
+        bound.judges = tuple(
+            j.bind(pairs) if hasattr(j, "bind") else j for j in rows
+        )
         return bound
 
     def keys(
@@ -82,7 +84,11 @@ class Panel(Joined):
         super().__init__(judges, name, ["panel", rule, self.quorum, share])
 
     async def verdicts(
-        self, task: Task, response: Response, criteria: Sequence[Criterion], run: Any
+        self,
+        task: Task,
+        response: Response,
+        criteria: Sequence[Criterion],
+        run: Any,
     ) -> list[Verdict]:
         """One verdict per criterion. A member that is down is a vote less."""
         calls = (run.ask(j, task, response, criteria) for j in self.judges)
@@ -90,11 +96,14 @@ class Panel(Joined):
         votes = [row for row in rows if isinstance(row, list)]
         faults = [row for row in rows if isinstance(row, BaseException)]
         # A budget or a missing recording stops the run, and so do members all down.
-        fatal = [e for e in faults if not votes or not isinstance(e, JudgeDownError)]
+        fatal = [
+            e for e in faults if not votes or not isinstance(e, JudgeDownError)
+        ]
         if fatal:
             raise fatal[0]
         made = [
-            self.combine(list(row), bool(faults)) for row in zip(*votes, strict=True)
+            self.combine(list(row), bool(faults))
+            for row in zip(*votes, strict=True)
         ]
         return await run.record(made)
 
@@ -154,7 +163,11 @@ class Escalate(Joined):
         super().__init__((cheap, strong), name, ["escalate", low, high])
 
     async def verdicts(
-        self, task: Task, response: Response, criteria: Sequence[Criterion], run: Any
+        self,
+        task: Task,
+        response: Response,
+        criteria: Sequence[Criterion],
+        run: Any,
     ) -> list[Verdict]:
         """One verdict per criterion, in order."""
         cheap, strong = self.judges
@@ -169,14 +182,20 @@ class Escalate(Joined):
         made = []
         for v in first:
             last = later.get(v.criterion_id, v)
-            both = _sums([v, last] if last is not v else [v], last.judge, last.reason)
+            both = _sums(
+                [v, last] if last is not v else [v], last.judge, last.reason
+            )
             early = {name: getattr(v, name) for name in columns}
             both["meta"] = {**last.meta, "escalated": last is not v, "first": early}
-            made.append(msgspec.structs.replace(last, key=None, cached=False, **both))
+            made.append(
+                msgspec.structs.replace(last, key=None, cached=False, **both)
+            )
         return await run.record(made)
 
 
-def _sums(votes: Sequence[Verdict], judge: str, reason: str | None) -> dict[str, Any]:
+def _sums(
+    votes: Sequence[Verdict], judge: str, reason: str | None
+) -> dict[str, Any]:
     """Tokens and cost of all votes, beside who judged and why."""
     fields = {name: sum(getattr(v, name) for v in votes) for name in COSTS}
     return {**fields, "judge": judge, "reason": reason}
@@ -231,7 +250,11 @@ class GroupJudge:
         return prompt.keys(settings, task, response, criteria, together=together)
 
     async def verdicts(
-        self, task: Task, response: Response, criteria: Sequence[Criterion], run: Any
+        self,
+        task: Task,
+        response: Response,
+        criteria: Sequence[Criterion],
+        run: Any,
     ) -> list[Verdict]:
         """The verdicts on this answer. The first of a group calls, the others wait."""
         whole = self.criteria[response.ids]
@@ -245,10 +268,17 @@ class GroupJudge:
         return [by_id[c.id] for c in criteria]
 
     async def _ask(
-        self, task: Task, response: Response, criteria: Sequence[Criterion], run: Any
+        self,
+        task: Task,
+        response: Response,
+        criteria: Sequence[Criterion],
+        run: Any,
     ) -> dict[str, list[Verdict]]:
         """One call for the group, and once more where its reply could not be read."""
-        rows, numbered = self.groups.get(task.id) or [response], prompt.number(criteria)
+        rows, numbered = (
+            self.groups.get(task.id) or [response],
+            prompt.number(criteria),
+        )
         named = {f"a{n}": r for n, r in enumerate(rows, 1)}
         fences = [prompt.fence(a, prompt.judged(r.text)) for a, r in named.items()]
         form = prompt.schema(numbered, answers=list(named))

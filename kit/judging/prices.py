@@ -58,7 +58,9 @@ def reasons_first(model: str) -> bool:
     """
     # A model that is newer than the data file is taken for one of its family.
     row = entry(model)
-    return bool(row.get("reasoning") if row else re.match(r"(gpt-[5-9]|o\d)", model))
+    return bool(
+        row.get("reasoning") if row else re.match(r"(gpt-[5-9]|o\d)", model)
+    )
 
 
 def shutdown_warning(
@@ -130,7 +132,9 @@ class Spent(msgspec.Struct, kw_only=True, frozen=True):
         money = "price not known" if self.cost is None else f"${self.cost:.4f}"
         volume = f"{self.tokens_in} + {self.tokens_out} tokens"
         source = f"{self.cached} verdicts from the ledger"
-        return f"{self.calls} calls, {volume}, {money}, {self.seconds:.1f} s, {source}"
+        return (
+            f"{self.calls} calls, {volume}, {money}, {self.seconds:.1f} s, {source}"
+        )
 
 
 @dataclass(kw_only=True)
@@ -154,7 +158,9 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name, cap in (("calls", self.calls), ("usd", self.usd)):
-            valid = cap is None or (type(cap) in (int, float) and 0 <= cap < math.inf)
+            valid = cap is None or (
+                type(cap) in (int, float) and 0 <= cap < math.inf
+            )
             if not valid:
                 raise DataError(
                     f"{name} is {cap!r}",

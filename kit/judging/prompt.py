@@ -121,7 +121,9 @@ def messages(
         text = c.text if form == "word" else json.dumps(row, ensure_ascii=False)
         rows.append(neutral(text))
     # Sources are material too: a snippet may carry instructions.
-    sources = "\n\n".join(f"[{name}]\n{text}" for name, text in task.sources.items())
+    sources = "\n\n".join(
+        f"[{name}]\n{text}" for name, text in task.sources.items()
+    )
     question = task.conversation
     if task.system:
         question = f"{task.system}\n\n{question}"
@@ -130,14 +132,19 @@ def messages(
         fields = '"reason", "verdict" and "confidence" (0 to 100 percent)'
     places |= {
         "prompt": fence("TASK", question),
-        "sources": f"\nThe sources:\n{fence('SOURCES', sources)}\n" if sources else "",
+        "sources": f"\nThe sources:\n{fence('SOURCES', sources)}\n"
+        if sources
+        else "",
         "criteria": "\n".join(rows),
         "answer": answer,
         "fields": fields,
     }
     # One pass: a place that stands in a judged text is not filled again.
     user = re.sub(r"\{(\w+)\}", lambda m: places[m[1]], wording(form))
-    return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+    return [
+        {"role": "system", "content": system},
+        {"role": "user", "content": user},
+    ]
 
 
 def answer_of(response: Response) -> str:
@@ -161,7 +168,9 @@ def schema(
 def _fields(c: Criterion, confidence: bool) -> dict[str, Any]:
     verdict: dict[str, Any] = {"type": "string", "enum": allowed(c)}
     if c.scale == "points":
-        verdict = {"anyOf": [{"type": "number"}, {"type": "string", "enum": [CANNOT]}]}
+        verdict = {
+            "anyOf": [{"type": "number"}, {"type": "string", "enum": [CANNOT]}]
+        }
     # The reason comes first: a verdict that is written first decides its own reason.
     fields = {"reason": {"type": "string"}, "verdict": verdict}
     if confidence:

@@ -30,7 +30,11 @@ def allowed(criterion: Criterion) -> list[str]:
 
 
 def read(
-    text: str, criteria: Mapping[str, Criterion], *, call: str, confidence: bool = False
+    text: str,
+    criteria: Mapping[str, Criterion],
+    *,
+    call: str,
+    confidence: bool = False,
 ) -> list[Reading]:
     """One reading per criterion, in their order.
 
@@ -69,7 +73,9 @@ def parse(text: str, names: Iterable[str], *, call: str) -> dict[str, Any]:
     if fenced := _FENCE.fullmatch(body):
         body = fenced[1]
     try:
-        rows = json.loads(body, object_pairs_hook=_unique, parse_constant=_no_constant)
+        rows = json.loads(
+            body, object_pairs_hook=_unique, parse_constant=_no_constant
+        )
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if not isinstance(rows, dict):
@@ -144,7 +150,9 @@ def _meaning(verdict: Any, c: Criterion) -> Reading:
         valid = is_number(verdict) and 0 <= verdict <= c.top
         return {"status": "level", "value": verdict / c.top} if valid else {}
     # No synonyms, no other case: what is nearly a verdict may mean the opposite.
-    if not isinstance(verdict, str) or verdict not in (c.levels or ("met", "unmet")):
+    if not isinstance(verdict, str) or verdict not in (
+        c.levels or ("met", "unmet")
+    ):
         return {}
     if c.scale == "ordinal":
         return {"status": "level", "value": c.levels.index(verdict) / c.top}

@@ -40,7 +40,11 @@ class ReplayJudge:
         self.name, self.look, self.texts = name, look, texts
 
     async def verdicts(
-        self, task: Task, response: Response, criteria: Sequence[Criterion], run: Any
+        self,
+        task: Task,
+        response: Response,
+        criteria: Sequence[Criterion],
+        run: Any,
     ) -> list[Verdict]:
         """One recorded verdict per criterion, in order; MissingError without one."""
         return [self._one(task, response, c) for c in criteria]
@@ -56,7 +60,9 @@ class ReplayJudge:
         return msgspec.structs.replace(v, **ids, cached=True, cost=0.0)
 
     def _miss(self, what: str, where: str) -> MissingError:
-        fix = "replay what was judged, or ask a live judge (endpoint, server, small)"
+        fix = (
+            "replay what was judged, or ask a live judge (endpoint, server, small)"
+        )
         return MissingError(f"{self.name} recorded {what}", where=where, fix=fix)
 
     async def complete(self, messages: Any, schema: Any, run: Any, key: str) -> str:
@@ -114,7 +120,11 @@ def _from_verdicts(
         names.add(v.judge)
         # A key names the texts; ids alone would also match an answer that was edited.
         old = rows.setdefault((v.key or "")[ABOUT] or v.ids, v)
-        if len(names) > 1 or (old.status, old.value, old.p) != (v.status, v.value, v.p):
+        if len(names) > 1 or (old.status, old.value, old.p) != (
+            v.status,
+            v.value,
+            v.p,
+        ):
             who = ", ".join(sorted(names))
             raise DataError(
                 f"there are several verdicts on {' / '.join(v.ids)}, by {who}",
@@ -144,7 +154,9 @@ def real_judge(name: str, *, threshold: float | None = 3.0) -> ReplayJudge:
     form = form or "bare"
     if form not in ("bare", "parity"):
         raise DataError(
-            f"there is no prompt {form!r}", where=f"replay:{name}", fix="bare or parity"
+            f"there is no prompt {form!r}",
+            where=f"replay:{name}",
+            fix="bare or parity",
         )
     judges = recorded_judges()
     who = judges.judge(who)
@@ -152,15 +164,22 @@ def real_judge(name: str, *, threshold: float | None = 3.0) -> ReplayJudge:
     def look(task: Task, response: Response, c: Criterion) -> Verdict | None:
         reply = judges.reply(who, question(task, response, c, form))
         ids = {"task_id": task.id, "response_id": response.id, "criterion_id": c.id}
-        return reply and _scored(reply, {**ids, "judge": f"{who}/{form}"}, threshold)
+        return reply and _scored(
+            reply, {**ids, "judge": f"{who}/{form}"}, threshold
+        )
 
     return ReplayJudge(f"replay:{who}/{form}", look)
 
 
 def question(task: Task, response: Response, c: Criterion, form: str) -> str:
     """The user message that the recorded judges read."""
-    text = f"Query: {task.prompt}\n\nResponse: {response.text}\n\nUnit Test: {c.text}"
-    rubric, reference = c.meta.get("rubric", ""), task.truth.get("reference_answer", "")
+    text = (
+        f"Query: {task.prompt}\n\nResponse: {response.text}\n\nUnit Test: {c.text}"
+    )
+    rubric, reference = (
+        c.meta.get("rubric", ""),
+        task.truth.get("reference_answer", ""),
+    )
     end = f"\n\nRubric: {rubric}\n\nReference Answer: {reference}"
     return text + end if form == "parity" else text
 
@@ -212,7 +231,11 @@ class RecordedJudge(ReplayJudge):
     """
 
     def __init__(
-        self, *, system: str | None = None, how: str = "all", name: str | None = None
+        self,
+        *,
+        system: str | None = None,
+        how: str = "all",
+        name: str | None = None,
     ):
         if how not in ("all", "one"):
             raise DataError(

@@ -31,7 +31,12 @@ PASSING = (
     "budget",
     "error",
 )  # never stored: they say nothing of the answer
-FREE: dict[str, Any] = {"cached": True, "cost": 0.0, "tokens_in": 0, "tokens_out": 0}
+FREE: dict[str, Any] = {
+    "cached": True,
+    "cost": 0.0,
+    "tokens_in": 0,
+    "tokens_out": 0,
+}
 TOGETHER = 64  # answers that are looked up at once
 DOWN = 8  # calls in a row that fail
 HOPELESS = ("HTTP 401", "HTTP 403", "HTTP 404")
@@ -45,15 +50,30 @@ CAUSES = {
         "the reply was not in the requested form, twice",
         "retry=True, or another model",
     ),
-    "refusal": ("the model refused, or its provider filtered it", "use another model"),
-    "abstain": ("the judge said that it cannot tell", "make the criterion decidable"),
-    "contradiction": ("votes or verdicts disagree evenly", "add a judge to the panel"),
-    "missing": ("the reply left this criterion out, twice", "retry=True, or how='one'"),
+    "refusal": (
+        "the model refused, or its provider filtered it",
+        "use another model",
+    ),
+    "abstain": (
+        "the judge said that it cannot tell",
+        "make the criterion decidable",
+    ),
+    "contradiction": (
+        "votes or verdicts disagree evenly",
+        "add a judge to the panel",
+    ),
+    "missing": (
+        "the reply left this criterion out, twice",
+        "retry=True, or how='one'",
+    ),
     "budget": (
         "the run was stopped before this question",
         "raise the budget and run again",
     ),
-    "error": ("the judge or the check raised an error", "read the reason and the log"),
+    "error": (
+        "the judge or the check raised an error",
+        "read the reason and the log",
+    ),
 }
 
 
@@ -86,7 +106,15 @@ class Verdicts(list[Verdict]):
         return f"{len(self)} verdicts ({self.spent}); unknown: {causes or 'none'}"
 
     def _repr_html_(self) -> str:
-        columns = ["task", "response", "criterion", "status", "p", "failure", "reason"]
+        columns = [
+            "task",
+            "response",
+            "criterion",
+            "status",
+            "p",
+            "failure",
+            "reason",
+        ]
         rows = self.table()[columns].head(20).to_html()
         return f"{rows}<p>{html.escape(repr(self))}</p>"
 
@@ -251,7 +279,9 @@ class Run:
         # Without a file, equal questions of this run still share a call in memory.
         self.ledger = Ledger(ledger) if self.closes else ledger
         self.spent, self.start = Spent(), time.monotonic()
-        self.failures: Counter[str] = Counter()  # calls in a row that failed, by judge
+        self.failures: Counter[str] = (
+            Counter()
+        )  # calls in a row that failed, by judge
         self.live: set[str] = set()  # judges that answered in this run
         self.why = ""  # the last call that failed
         self.fault: KitError | None = None  # why nothing more is asked
@@ -322,7 +352,9 @@ class Run:
             out.append(made)
             rest = [c for c in criteria if not c.by_code]
             places = self.keys(self.judge, task, response, rest) if rest else []
-            questions += [(made, response, *x) for x in zip(rest, places, strict=True)]
+            questions += [
+                (made, response, *x) for x in zip(rest, places, strict=True)
+            ]
         stored = self.stored(key for *_, key in questions)
         for made, response, c, key in questions:
             if key in stored:
@@ -346,17 +378,28 @@ class Run:
         return self._lost(self.judge, response, criteria, failure, reason)
 
     def _lost(
-        self, judge: Any, response: Response, criteria: Any, failure: str, reason: str
+        self,
+        judge: Any,
+        response: Response,
+        criteria: Any,
+        failure: str,
+        reason: str,
     ) -> list[Verdict]:
         more = {"failure": failure, "judge": judge.name, "reason": reason}
         return [unknown(*response.ids, c.id, **more) for c in criteria]
 
     # -- one question ----------------------------------------------------------
     def keys(
-        self, judge: Any, task: Task, response: Response, criteria: Sequence[Criterion]
+        self,
+        judge: Any,
+        task: Task,
+        response: Response,
+        criteria: Sequence[Criterion],
     ) -> list[str]:
         """The judge's keys; empty texts for a judge without: it is asked each time."""
-        made = judge.keys(task, response, criteria) if hasattr(judge, "keys") else None
+        made = (
+            judge.keys(task, response, criteria) if hasattr(judge, "keys") else None
+        )
         return [""] * len(criteria) if made is None else made
 
     def stored(self, places: Iterable[str]) -> dict[str, Verdict]:
@@ -365,7 +408,11 @@ class Run:
         return {key: v for key, v in rows.items() if v.is_known or not self.retry}
 
     async def ask(
-        self, judge: Any, task: Task, response: Response, criteria: Sequence[Criterion]
+        self,
+        judge: Any,
+        task: Task,
+        response: Response,
+        criteria: Sequence[Criterion],
     ) -> list[Verdict]:
         """Verdicts of one judge on one answer, in order. Nothing is paid twice.
 
@@ -381,7 +428,10 @@ class Run:
         if self.dry or not all(places):
             return await judge.verdicts(task, response, list(criteria), question)
         # The lease outlives the slowest call; who holds it longer was killed.
-        owner, limit = f"{os.getpid()} {id(question)}", getattr(judge, "limit", 600.0)
+        owner, limit = (
+            f"{os.getpid()} {id(question)}",
+            getattr(judge, "limit", 600.0),
+        )
         while not self.ledger.lease(places, owner, limit):
             await asyncio.sleep(0.05)
         try:
@@ -401,7 +451,9 @@ class Run:
         finally:
             self.ledger.release(places, owner)
 
-    async def complete(self, chat: list[Any], schema: Mapping[str, Any] | None) -> str:
+    async def complete(
+        self, chat: list[Any], schema: Mapping[str, Any] | None
+    ) -> str:
         """A plain completion of the judge's model, or of the first member that has one."""
         writer = self.judge
         while not hasattr(writer, "complete") and hasattr(writer, "judges"):
@@ -486,7 +538,9 @@ class Question:
         ]
         # A panel that lacked a vote must not be stored as if it had been cast.
         lasting = [
-            v for v in rows if v.failure not in PASSING and not v.meta.get("passing")
+            v
+            for v in rows
+            if v.failure not in PASSING and not v.meta.get("passing")
         ]
         if (lasting or call) and not self.dry:
             self.run.ledger.put(lasting, call)

@@ -58,20 +58,11 @@ def answer(body: bytes) -> bytes:
     reply = {"call": call[1].decode() if call else "", **{i.decode(): verdict for i in ids}}
     message = {"role": "assistant", "content": json.dumps(reply)}
     usage = {"prompt_tokens": 700, "completion_tokens": 40, "total_tokens": 740}
-    out = json.dumps(
-        {
-            "id": "1",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "stub",
-            "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-            "usage": usage,
-        }
-    ).encode()
-    head = (
-        f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(out)}\r\n\r\n"
-    )
-    return head.encode() + out
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    form = {"id": "1", "object": "chat.completion", "created": 1, "model": "stub"}
+    out = json.dumps({**form, "choices": [choice], "usage": usage}).encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(out)}"
+    return head.encode() + b"\r\n\r\n" + out
 
 
 async def stub() -> None:
@@ -151,10 +142,8 @@ async def peer(name: str, url: str, n: int, concurrency: int) -> Figures:
     else:
         from autorubric.llm import LLMClient, LLMConfig
 
-        settings = LLMConfig(
-            model="openai/stub", api_base=url, api_key="none", max_parallel_requests=concurrency
-        )
-        client = LLMClient(settings)
+        more = {"api_key": "none", "max_parallel_requests": concurrency}
+        client = LLMClient(LLMConfig(model="openai/stub", api_base=url, **more))
 
         async def call(text: str) -> Any:
             return await client.generate("judge", text)
@@ -176,18 +165,15 @@ def cached(n: int) -> float:
 
     criteria = tuple(kit.Criterion(id=f"k{i}", text=f"says w{i}") for i in range(20))
     task = kit.Task(id="t", prompt="p", criteria=criteria)
-    answers = [
-        kit.Response(task_id="t", id=f"r{i}", text=f"answer {i} " + "text " * 300)
-        for i in range(n // 20)
-    ]
+    texts = [f"answer {i} {'text ' * 300}" for i in range(n // 20)]
+    answers = [kit.Response(task_id="t", id=f"r{i}", text=x) for i, x in enumerate(texts)]
     judge = kit.judge_of({"endpoint": "stub", "base_url": "http://127.0.0.1:1/v1"})
     ids = {"task_id": "t", "status": "met", "reason": "because " * 8}
     with kit.Ledger(Path(tempfile.mkdtemp()) / "ledger.sqlite") as book:
         for r in answers:
-            keys = zip(criteria, judge.keys(task, r, criteria), strict=True)
-            book.put(
-                [kit.Verdict(**ids, response_id=r.id, criterion_id=c.id, key=k) for c, k in keys]
-            )
+            keys = judge.keys(task, r, criteria)
+            rows = [{"criterion_id": c.id, "key": k} for c, k in zip(criteria, keys, strict=True)]
+            book.put([kit.Verdict(**ids, response_id=r.id, **row) for row in rows])
         start = time.perf_counter()
         verdicts = kit.judge(task, answers, judge=judge, ledger=book, progress=False)
         return verdicts.spent.cached / (time.perf_counter() - start)
@@ -232,11 +218,9 @@ def compare(names: list[str], n: int, concurrency: int, rounds: int) -> None:
         pairs = zip(rows, figures[FLOOR], strict=True)
         ratio = statistics.median(a[0] / b[0] for a, b in pairs if b[0])
         wall, cpu = (statistics.median(row[k] for row in rows) for k in (0, 1))
-        print(
-            f"{name:18} {wall:6.2f} s, {ratio:5.2f} x aiohttp, {1000 * cpu / n:5.2f} ms CPU a call, "
-            f"{min(row[2] for row in rows)} of {n} answered",
-            flush=True,
-        )
+        good = f"{min(row[2] for row in rows)} of {n} answered"
+        took = f"{ratio:5.2f} x aiohttp, {1000 * cpu / n:5.2f} ms CPU a call"
+        print(f"{name:18} {wall:6.2f} s, {took}, {good}", flush=True)
 
 
 def main() -> None:
