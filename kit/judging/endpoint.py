@@ -253,6 +253,7 @@ class EndpointJudge:
             form = {"name": "reply", "strict": True, "schema": schema}
             body["response_format"] = {"type": "json_schema", "json_schema": form}
         if word:
+            # 20 is the most that OpenAI gives; fewer may miss "no" beside six "yes".
             body |= {"logprobs": True, "top_logprobs": 20}
         reply = await self._call(body | {"max_completion_tokens": room}, run)
         if reply.cut and not word:

@@ -123,6 +123,7 @@ def _samples(subject: Any, n: Any) -> list[Any]:
             where="judge votes",
             fix="write {votes: {endpoint: MODEL}, n: 5} with n from 2 on",
         )
+    # At temperature 0 all votes would be one vote.
     options = {"endpoint": model, "temperature": 1.0, **options}
     judges = [judge_of(options) for _ in range(n)]
     # Equal keys would make one stored sample serve for all.

@@ -79,6 +79,7 @@ class Panel(Joined):
                 where="judge panel",
                 fix="rule is majority or mean",
             )
+        # Fewer known votes than half would let one member speak for the panel.
         self.rule, self.share, self.quorum = rule, share, len(judges) // 2 + 1
         name = name or f"panel({', '.join(j.name for j in judges)})"
         super().__init__(judges, name, ["panel", rule, self.quorum, share])

@@ -67,6 +67,7 @@ class ReplayJudge:
 
     async def complete(self, messages: Any, schema: Any, run: Any, key: str) -> str:
         """The recorded completion of a chat; MissingError without one."""
+        # As the endpoint writes a request, so that equal chats have equal texts.
         chat = json.dumps(messages, ensure_ascii=False)
         if chat not in self.texts:
             raise self._miss("no completion of this chat", f"chat {chat[-80:]}")
