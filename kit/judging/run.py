@@ -524,7 +524,7 @@ class Question:
             run.why, run.failures[name] = why, run.failures[name] + 1
             # Without a key, a model or a path the next call fails as well.
             # After a first answer they may pass: a proxy that restarts sends 404, too.
-        hopeless = why in HOPELESS and name not in run.live
+            hopeless = why in HOPELESS and name not in run.live
             if hopeless or run.failures[name] >= DOWN:
                 raise run.down(name)
 
