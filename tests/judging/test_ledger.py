@@ -17,7 +17,7 @@ from msgspec.structs import replace
 import kit
 from kit.data import TaskSet
 from kit.judging import complete
-from kit.system.paths import data
+from kit.system import paths
 
 IDS = {"task_id": "t", "response_id": "r", "criterion_id": "c", "judge": "m"}
 
@@ -239,7 +239,7 @@ def test_completions_are_replayed_by_their_chat(ledger, tmp_path):
 
 
 def test_a_draft_is_replayed_from_its_recording():
-    whole = kit.load(data("rubrics.json")).joined(kit.load(data("answers.jsonl")))
+    whole = kit.load(paths.data("rubrics.json")).joined(kit.load(paths.data("answers.jsonl")))
     names = ("email-01", "summary-01", "explain-01")
     role = {"good": "chosen", "bad": "rejected"}
     tasks = [replace(whole.by_id[name], criteria=()) for name in names]
@@ -250,7 +250,7 @@ def test_a_draft_is_replayed_from_its_recording():
         if r.source in role
     ]
     both = TaskSet(tasks=tasks, responses=pairs)
-    recording = {"replay": str(data("draft_recording.jsonl.gz"))}
+    recording = {"replay": str(paths.data("draft_recording.jsonl.gz"))}
     draft = kit.draft(both, judge=recording, most=4)
     # The 1.5B judge proposes two criteria a task and sees no difference between the answers.
     assert [f.code for f in draft.findings] == ["draft-not-separated"] * 6
