@@ -76,11 +76,11 @@ def recalibrate(
 
     x = check(conf, correct, cluster=cluster)
     group = np.arange(len(x.conf)) if x.cluster is None else x.cluster
-    if int(group.max()) + 1 < folds:
+    if not 2 <= folds <= int(group.max()) + 1:
         raise DataError(
             f"{int(group.max()) + 1} clusters for {folds} folds",
             where="cluster, folds",
-            fix="fewer folds, or more clusters",
+            fix="two folds or more, and no more than clusters",
         )
     out, splits = (
         np.empty(len(x.conf)),
@@ -176,9 +176,11 @@ def compare(
         for v in (x, y)
     )
     e = _change(one.debiased, two.debiased)
-    brier = difference(y.gap**2, x.gap**2, cluster=x.cluster, bounds=UNIT)
-    accuracy = difference(y.correct, x.correct, cluster=x.cluster)
-    changes = {"ECE": e, "Brier": brier, "accuracy": accuracy}
+    changes = {
+        "ECE": e,
+        "Brier": difference(y.gap**2, x.gap**2, cluster=x.cluster, bounds=UNIT),
+        "accuracy": difference(y.correct, x.correct, cluster=x.cluster),
+    }
     # paired areas need one truth: other answers have other right rows
     if np.array_equal(x.correct, y.correct):
         changes["AUROC"] = auroc(

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from ..stats.columns import takes_table
-from ..stats.estimate import Estimate, Result, interval, number, t_quantile
+from ..stats.estimate import (
+    Estimate,
+    Result,
+    interval,
+    number,
+    t_quantile,
+    too_rare,
+)
 from ..stats.means import UNIT, difference, mean
 from .rows import Bins, Rows, check, put_in_bins
 from .scores import brier, smece
@@ -170,7 +177,7 @@ def ece(
 
     conf : (n,) in [0, 1]. correct : (n,) of 0 and 1. cluster : (n,) labels of rows that belong
     together. missing : "raise", or "count" leaves unknown rows out. binning : bins=, closed=,
-    edges=, equal_mass= (see `kit.calibration.rows.binned`). Source: Naeini et al. 2015; debiased as
+    edges=, equal_mass= (see `kit.calibration.rows.put_in_bins`). Source: Naeini et al. 2015; debiased as
     Kumar et al. 2019.
 
     >>> round(ece([0.95, 1.0], [1, 0], bins=10).value, 3)
@@ -247,6 +254,11 @@ def logistic_test(
     from scipy import special
 
     x = check(conf, correct, cluster=cluster, missing=missing)
+    # clusters of unequal size are worth fewer equal ones (Kish), and so are their degrees
+    size = np.bincount(np.arange(len(x.conf)) if x.cluster is None else x.cluster)
+    worth = len(x.conf) ** 2 / float(size @ size)
+    if worth < 4:
+        return LogisticTest(math.nan, 0.0)
     # a single wrong answer at 100 % would otherwise decide the test alone
     p = np.clip(x.conf, ROUND, 1 - ROUND)
     z = np.column_stack([np.ones(len(p)), np.log(p / (1 - p))])
@@ -258,17 +270,19 @@ def logistic_test(
     p_value = float(special.chdtrc(k, step @ score.sum(0)))
     if x.cluster is not None:
         by = np.column_stack([np.bincount(x.cluster, column) for column in score.T])
-        size, mid = np.bincount(x.cluster), by.mean(0)
-        # clusters of unequal size are worth fewer equal ones (Kish), and so are their degrees
-        c, left = len(by), len(x.conf) ** 2 / float(size @ size) - k
-        inner = np.linalg.pinv((by - mid).T @ (by - mid) / max(c - 1, 1))
-        distance = c * float(mid @ inner @ mid) * left / (k * (left + k - 1))
-        # Clusters may make the test only more cautious, so the larger p counts.
-        p_value = (
-            max(float(special.fdtrc(k, left, distance)), p_value)
-            if left >= 2
-            else math.nan
+        mid, c, left = by.mean(0), len(by), worth - k
+        distance = (
+            c
+            * float(
+                mid
+                @ np.linalg.pinv((by - mid).T @ (by - mid) / max(c - 1, 1))
+                @ mid
+            )
+            * left
+            / (k * (left + k - 1))
         )
+        # Clusters may make the test only more cautious, so the larger p counts.
+        p_value = max(float(special.fdtrc(k, left, distance)), p_value)
     return LogisticTest(p_value, -float(step[1]) if k > 1 else 0.0)
 
 
@@ -278,6 +292,8 @@ def overconfidence(
 ) -> Estimate:
     """Mean confidence less accuracy; above 0 the model claims more than it delivers.
 
+    There is no interval when right or wrong rows lie in fewer than five clusters.
+
     >>> round(overconfidence([0.9] * 4, [1, 0, 1, 0]).value, 3)
     0.4
     """
@@ -286,6 +302,9 @@ def overconfidence(
         difference(x.conf, x.correct, cluster=x.cluster, bounds=UNIT),
         "overconfidence",
     )
+    # rows that are all right say nothing of how often a wrong one comes
+    if note := too_rare(x.correct, x.cluster):
+        e = replace(e, low=math.nan, high=math.nan, se=math.nan, note=note)
     return replace(e, method=method, noun=method, missing=x.missing)
 
 
@@ -330,7 +349,7 @@ class Reliability(Result):
         if p < 0.05:
             side = "too extreme" if self.test.extreme > 0 else "not extreme enough"
             fault = f"confidences are {side}"
-            if gap.excludes(0):
+            if gap.excludes(0) or self.test.extreme == 0:
                 fault = f"{'over' if gap.value > 0 else 'under'}-confident by {gap}"
             return f"Miscalibrated (p={number(p)}): {fault}; {error}."
         # a second test, so it must be surer

@@ -109,12 +109,15 @@ def put_in_bins(
     if edges is not None:
         limits = np.asarray(edges, float)
         if (
-            (np.diff(limits) <= 0).any()
+            limits.ndim != 1
+            or len(limits) < 2
+            or not (np.diff(limits) > 0).all()
             or p.min() < limits[0]
             or p.max() > limits[-1]
         ):
             raise DataError(
-                "edges must rise and hold every confidence", where="edges"
+                "edges must rise, be two or more, and hold every confidence",
+                where="edges",
             )
         at = (
             np.searchsorted(

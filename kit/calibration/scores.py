@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from ..stats.columns import takes_table
+from ..stats.columns import complete, numbers, takes_table
 from ..stats.estimate import Estimate, Result, interval, number
 from ..stats.means import UNIT, difference
 from .rows import check, put_in_bins
@@ -32,17 +32,26 @@ def brier(
     >>> round(brier([0.3] * 10 + [0.6] * 10, [1] * 2 + [0] * 8 + [1] * 7 + [0] * 3).value, 3)
     0.195
     """
+    left_out = 0
+    if against is not None and missing == "count":  # both scores on the same rows
+        (conf, correct, against), cluster, left_out = complete(
+            {
+                "conf": numbers(conf),
+                "correct": numbers(correct),
+                "against": numbers(against),
+            },
+            cluster,
+        )
     x = check(conf, correct, cluster=cluster, missing=missing)
     loss = x.gap**2
     if against is not None:
         less = check(against, correct, cluster=cluster, missing=missing).gap ** 2
         e = difference(loss, less, cluster=x.cluster, bounds=UNIT)
-        return replace(e, method="Brier less the other score's")
+        return replace(e, method="Brier less the other score's", missing=left_out)
     value = float(loss.mean())
-    psi = (loss - value) / len(loss)
     return interval(
         value,
-        psi,
+        (loss - value) / len(loss),
         x.cluster,
         method="Brier",
         bounds=UNIT,
@@ -127,8 +136,7 @@ def smece(conf: Any, correct: Any = None, *, missing: str = "raise") -> float:
         2  # half of a kernel at the border lies outside and is mirrored back
     )
     # The cosine transform mirrors at both ends, and turns smoothing into a product.
-    waves = fft.dct(gap / len(at), type=1)
-    k = np.arange(NODES + 1)
+    waves, k = fft.dct(gap / len(at), type=1), np.arange(NODES + 1)
 
     def excess(width: float) -> float:
         smooth = np.abs(
@@ -173,13 +181,12 @@ class RiskCoverage(Result):
             "by confidence": self.curve["risk"],
             "random order": [self.random] * len(self.curve),
         }
-        y_title = "errors among them"
         return lines(
             columns,
             "share answered",
             title=title,
             subtitle=str(self),
-            y_title=y_title,
+            y_title="errors among them",
         )
 
 
@@ -219,9 +226,11 @@ def risk_coverage(
     curve = pd.DataFrame(
         {"threshold": -falling, "coverage": rank[last] / n, "risk": risk[last]}
     )
-    best = np.cumsum(np.sort(1 - x.correct)) / rank
     return RiskCoverage(
-        curve, area, float(best.mean()), float(1 - x.correct.mean())
+        curve,
+        area,
+        float((np.cumsum(np.sort(1 - x.correct)) / rank).mean()),
+        float(1 - x.correct.mean()),
     )
 
 
@@ -242,8 +251,7 @@ def abstain_below(
     group = np.arange(len(x.conf)) if x.cluster is None else x.cluster
     # a prompt counts once, however many answers it has
     size, order = np.bincount(group), np.argsort(-x.conf, kind="stable")
-    loss = np.cumsum(((1 - x.correct) / size[group])[order])
-    p = x.conf[order]
+    loss, p = np.cumsum(((1 - x.correct) / size[group])[order]), x.conf[order]
     last_of_value = np.append(p[1:] != p[:-1], True)
     # The added 1 is the worst that one new cluster can do.
     good = np.flatnonzero(((loss + 1) / (len(size) + 1) <= risk) & last_of_value)

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import DataError
+
 LEAST = 2.0  # clusters of equal size (Kish) below which there is no interval
 RARE = 5  # clusters that must hold the rarest outcome of a statistic that conditions on outcomes
 NOISE = 0.5  # standard errors by which likeness within clusters is drawn up
@@ -81,7 +83,7 @@ class Estimate(Result):
     n : known rows. n_clusters : their clusters, None when every row is its own. missing : unknown
     rows, left out. level : confidence level. se : standard error. noun : what is measured, for
     sentences. scale : of a difference, how much a single row can change it (1 for rewards in [0,
-    1]); NaN: no difference.
+    1]); NaN: no difference. bounds : the range that the value can have.
 
     >>> print(Estimate(0.107, 0.054, 0.196, n=84))
     .107 [.05, .20], n=84
@@ -99,6 +101,7 @@ class Estimate(Result):
     se: float = math.nan
     noun: str = ""
     scale: float = math.nan
+    bounds: Range = OPEN
 
     def __str__(self) -> str:
         text = f"{number(self.value)} {band(self.low, self.high)}, n={self.n}"
@@ -158,23 +161,29 @@ def wilson(share: float, n: float, quantile: float = 1.959964) -> Range:
     return (0.0 if share <= 0 else low), (1.0 if share >= 1 else high)
 
 
-def spread(psi: np.ndarray, group: np.ndarray | None) -> tuple[float, float, float]:
+def spread(
+    psi: np.ndarray, group: np.ndarray | None, weights: np.ndarray | None = None
+) -> tuple[float, float, float]:
     """Variance of a statistic, its degrees of freedom, and how many clusters the rows are worth.
 
-    psi : (n,) influences.
+    psi : (n,) influences. weights : (n,) above 0; rows then count as many as they are worth.
 
     The worth is the number of clusters of equal size that tell as much (Kish 1965).
     """
-    n, square = len(psi), float(psi @ psi)
+    w = (
+        np.ones(len(psi))
+        if weights is None
+        else weights * weights.sum() / (weights @ weights)
+    )
+    n, square = float(w.sum()), float(psi @ psi)
     if group is None:
-        return square * n / max(n - 1, 1), math.inf, float(n)
-    size, total = np.bincount(group).astype(float), np.bincount(group, psi)
-    c, worth = len(size), float(n**2 / (size @ size))
+        return square * n / max(n - 1, 1), math.inf, n
+    rows, own, total = (np.bincount(group, v) for v in (w, w * w, psi))
+    c, worth, size = len(rows), float(n**2 / (rows @ rows)), rows**2 / own
     # A few clusters lie nearer to their own mean than to the true one.
-    robust = float(total @ total) * c / max(c - 1, 1)
-    pairs = float(size @ (size - 1))
+    robust, pairs = float(total @ total) * c / max(c - 1, 1), float(rows @ rows) - n
     # clusters of one row, or rows without spread, say nothing of likeness
-    if pairs == 0 or square < 1e-24:
+    if pairs < 1e-9 or square < 1e-24:
         return robust, max(worth - 1, 1.0), worth
     alike = min(max((robust - square) / (square / n * pairs), 0.0), 1.0)
     # The moment estimate is noisy: too small a likeness costs coverage, too large a one only width.
@@ -185,10 +194,10 @@ def spread(psi: np.ndarray, group: np.ndarray | None) -> tuple[float, float, flo
     alike = (tell * alike + PULL) / (tell + PULL)
     effect = 1 + alike * (size - 1)
     # the model is steady where clusters are few, the robust one right where the model is wrong
-    model = square / (n - 1) * float(size @ effect)
+    model, part = square / max(n - 1, 1) * float(own @ effect), effect * own / rows
     return (
         max(model, robust),
-        max(effect.sum() ** 2 / float(effect @ effect) - 1, 1.0),
+        max(part.sum() ** 2 / float(part @ part) - 1, 1.0),
         worth,
     )
 
@@ -219,13 +228,17 @@ def interval(
     missing: int = 0,
     level: float = 0.95,
     scale: float = math.nan,
+    weights: np.ndarray | None = None,
 ) -> Estimate:
     """The estimate with its interval, or with a note that says why there is none.
 
     psi : (n,), what each row adds to `value` beyond what was expected; they sum to about 0. group :
     (n,) cluster numbers from 0, or None. bounds : the range that the value can have. ends : what a
     cluster that was not drawn may be worth. outcome : (n,) levels that each need five clusters.
+    weights : (n,) of rows, above 0.
     """
+    if not 0 < level < 1:
+        raise DataError(f"level is {level!r}", where="level", fix="in (0, 1)")
     n, c = len(psi), None if group is None else int(group.max(initial=-1)) + 1
     out = Estimate(
         value,
@@ -235,17 +248,20 @@ def interval(
         missing=missing,
         level=level,
         scale=scale,
+        bounds=bounds,
     )
     if n == 0 or math.isnan(value):
         return replace(
             out,
             note="there are no known rows" if n == 0 else "it is undefined here",
         )
-    variance, df, worth = spread(psi, group)
+    variance, df, worth = spread(psi, group, weights)
     # one large cluster among small ones is one observation, whatever their number
     if worth < LEAST:
-        what = f"too few clusters: the rows are worth {worth:.1f} of equal size"
-        return replace(out, note=f"{what}, {LEAST:g} are needed")
+        return replace(
+            out,
+            note=f"too few clusters: the rows are worth {worth:.1f} of equal size, {LEAST:g} are needed",
+        )
     if outcome is not None and (note := too_rare(outcome, group)):
         return replace(out, note=note)
     se = math.sqrt(variance)

@@ -367,14 +367,16 @@ def _by_regression(
         silent.any()
     )
     design = np.column_stack(columns)
+    # a verdict without labels has no rate: the least squares of least norm would make one up
+    if np.linalg.matrix_rank(design[has]) < np.linalg.matrix_rank(design):
+        return math.nan, np.zeros(len(f))
     fit = w * (design @ np.linalg.lstsq(design[has], y[has], rcond=None)[0])
     m, total = int(has.sum()), share.sum()
     # each labelled row stands for n / m rows; what the fit used up is added to its residuals
     rest = np.where(has, w * np.nan_to_num(y) - fit, 0.0) * len(f) / m
     value = float((fit.sum() + rest.sum()) / total)
     # a fit passes nearer to its own rows than to new ones
-    spent = math.sqrt(m / max(m - design.shape[1], 1))
-    drift = rest.sum() / m
+    spent, drift = math.sqrt(m / max(m - design.shape[1], 1)), rest.sum() / m
     psi = fit - fit.sum() / total * share + spent * np.where(has, rest - drift, 0.0)
     return value, psi / total
 
@@ -469,8 +471,20 @@ def corrected(
         value, psi = _by_regression(f, y, *_shares(len(f), group, weights, answer))
     # Negative criteria can carry a rubric score below 0, so it has no range.
     bounds, ends = (UNIT, UNIT) if plain else (OPEN, None)
-    return interval(
-        value, psi, group, method=method, bounds=bounds, ends=ends, missing=missing
+    bare = (
+        "a verdict (or no verdict) occurs of which no row has a label: label some"
+    )
+    return replace(
+        interval(
+            value,
+            psi,
+            group,
+            method=method,
+            bounds=bounds,
+            ends=ends,
+            missing=missing,
+        ),
+        **({"note": bare} if math.isnan(value) and design == "random" else {}),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,7 @@ from ..errors import DataError
 from .columns import complete, numbers, takes_table
 from .estimate import OPEN, SAME, Estimate, Range, clearance, interval, t_quantile
 
-UNIT = (0.0, 1.0)
-BOTH = (-1.0, 1.0)
+UNIT, BOTH = (0.0, 1.0), (-1.0, 1.0)
 
 
 def binary(x: np.ndarray) -> bool:
@@ -40,9 +40,9 @@ def mean(
     """The mean of a column with its interval. A column of 0 and 1 is a share and stays in [0, 1].
 
     values : (n,) numbers; None and NaN are left out and counted. cluster : (n,) labels of rows that
-    belong together, for example the task. weights : (n,) >= 0. bounds : the range that a value can
-    have, where there is one. A kind of prompt that was not drawn is not covered: where a tenth of
-    the prompts fails, the interval of their mean score holds the truth in .59, .73, .85 and .94 of
+    belong together, for example the task. weights : (n,) >= 0; rows of weight 0 are no rows. bounds :
+    the range that a value can have, where there is one. A kind of prompt that was not drawn is not
+    covered: where a tenth of the prompts fails, the interval of their mean score holds the truth in .59, .73, .85 and .94 of
     samples of 8, 12, 20 and 40 prompts; that of a share in .93 or more.
 
     >>> print(mean([1, 1, 0, 1, None]))
@@ -50,9 +50,10 @@ def mean(
     """
     x = numbers(values, "values", *bounds)
     w = np.ones(len(x)) if weights is None else numbers(weights, "weights", 0.0)
-    (x, w), group, missing = complete({"values": x, "weights": w}, cluster)
-    # Weights that are all 0 leave no mean: unknown, not 0.
-    w = w / w.sum() if w.any() else w * math.nan
+    zero = w == 0
+    columns = {"values": x, "weights": np.where(zero, math.nan, w)}
+    (x, w), group, left_out = complete(columns, cluster)
+    w = w / w.sum()
     value, ends = float(w @ x) if len(x) else math.nan, _extremes(x, group)
     if bounds == OPEN and binary(x):
         # Wilson's form alone is right for independent shares; likeness in clusters calls for more
@@ -64,8 +65,9 @@ def mean(
         bounds=bounds,
         ends=ends,
         method="mean",
-        missing=missing,
+        missing=left_out - int(zero.sum()),
         level=level,
+        weights=w if weights is not None else None,
     )
 
 
@@ -83,9 +85,9 @@ def worst_and_best(
     x = numbers(values, "values", *bounds)
     worst, best = (np.nan_to_num(x, nan=end) for end in bounds)
     span = OPEN if bounds == UNIT else bounds
-    columns = {"worst": worst, "known rows": x, "best": best}
     return {
-        name: mean(v, cluster=cluster, bounds=span) for name, v in columns.items()
+        name: mean(v, cluster=cluster, bounds=span)
+        for name, v in (("worst", worst), ("known rows", x), ("best", best))
     }
 
 
@@ -122,8 +124,8 @@ def difference(
         "method": "paired difference",
         "missing": missing,
         "level": level,
+        "scale": min(wide, 1.0 if in_unit else float(np.ptp(both))),
     }
-    more["scale"] = min(wide, 1.0 if in_unit else float(np.ptp(both)))
     value = float(d.mean()) if len(d) else math.nan
     psi = (d - value) / max(len(d), 1)
     e = interval(value, psi, group, bounds=(-wide, wide), ends=ends, **more)
@@ -170,17 +172,24 @@ def over_seeds(values: Any, *, seeds: Any = None, bounds: Range = OPEN) -> Estim
         )
     x, missing = x[~np.isnan(x)], int(np.isnan(x).sum())
     value = float(x.mean()) if len(x) else math.nan
-    psi = (x - value) / max(len(x), 1)
-    e = interval(value, psi, None, method="t over seeds", missing=missing)
+    e = interval(
+        value,
+        (x - value) / max(len(x), 1),
+        None,
+        method="t over seeds",
+        missing=missing,
+    )
     # The limits of t know no range, and three seeds may put one beyond it.
-    return replace(e, low=max(e.low, bounds[0]), high=min(e.high, bounds[1]))
+    return replace(
+        e, low=max(e.low, bounds[0]), high=min(e.high, bounds[1]), bounds=bounds
+    )
 
 
 def _area(score: np.ndarray, right: np.ndarray) -> tuple[float, np.ndarray]:
     """The area under the ROC curve, and the influence (n,) of each row (DeLong et al. 1988)."""
-    _, at, count = np.unique(score, return_inverse=True, return_counts=True)
+    _, at, ties = np.unique(score, return_inverse=True, return_counts=True)
     hits = np.bincount(at, right)
-    misses = count - hits
+    misses = ties - hits
     # the share of the other kind that scores lower, ties half
     n1, n0 = hits.sum(), misses.sum()
     # from counts per distinct score: one sort, where three rankings would do the same
@@ -242,19 +251,17 @@ def together(
     >>> print(together({"a": one, "b": one})["a"])
     .100 [-.02, .22], n=100
     """
+    if not 0 < level < 1:
+        raise DataError(f"level is {level!r}", where="level", fix="in (0, 1)")
     out, k = {}, max(len(claims), 1)
     for name, e in claims.items():
         df = max((e.n if e.n_clusters is None else e.n_clusters) - 1, 1)
         # the estimate's own half widths are stretched, so its shape stays
         wide = t_quantile(1 - (1 - level) / k, df) / t_quantile(e.level, df)
-        low, high = (
-            e.value - wide * (e.value - e.low),
-            e.value + wide * (e.high - e.value),
-        )
         out[name] = replace(
             e,
-            low=low,
-            high=high,
+            low=max(e.value - wide * (e.value - e.low), e.bounds[0]),
+            high=min(e.value + wide * (e.high - e.value), e.bounds[1]),
             method=f"{e.method}, adjusted for {k} looks",
             level=level,
         )
@@ -282,11 +289,13 @@ def compare(
             f"there is no column {baseline!r}", where="baseline", fix=f"{names}"
         )
     group = scores[cluster] if isinstance(cluster, str) else cluster
-    each = {
-        k: difference(scores[k], scores[baseline], cluster=group, level=level)
-        for k in names
-    }
-    return together(each, level)
+    return together(
+        {
+            k: difference(scores[k], scores[baseline], cluster=group, level=level)
+            for k in names
+        },
+        level,
+    )
 
 
 def prompts_for(
@@ -331,12 +340,14 @@ def prompts_for(
     # Both sides are sampled, so the noise of an answer enters twice.
     sd = math.sqrt(deviation**2 + 2 * noise**2 / samples)
     # No formula gives n: the quantiles and the clearance both depend on it.
-    n = 4
-    while True:
-        reach = t_quantile(level, n - 1) + t_quantile(2 * power - 1, n - 1)
-        if reach * sd / math.sqrt(n) <= abs(gain) - clearance(n):
-            return n
-        n += 1
+    return next(
+        n
+        for n in count(4)
+        if (t_quantile(level, n - 1) + t_quantile(2 * power - 1, n - 1))
+        * sd
+        / math.sqrt(n)
+        <= abs(gain) - clearance(n)
+    )
 
 
 def labels_needed(
@@ -349,7 +360,13 @@ def labels_needed(
     >>> labels_needed(0.05, 0.8, q1=0.9, q0=0.8)
     {'labels alone': 246, 'with the judge': 141}
     """
-    if not (0 < rate < 1 and 0 <= q1 <= 1 and 0 <= q0 <= 1 and half_width > 0):
+    if not (
+        0 < rate < 1
+        and 0 <= q1 <= 1
+        and 0 <= q0 <= 1
+        and half_width > 0
+        and 0 < level < 1
+    ):
         raise DataError(
             "a rate is out of range",
             where="labels_needed",
@@ -362,5 +379,7 @@ def labels_needed(
     )
     # Beside a judge, labels pay only for what its verdict leaves open.
     left = float(np.array([met, 1 - met]) @ (right * (1 - right)))
-    alone = math.ceil(scale * rate * (1 - rate))
-    return {"labels alone": alone, "with the judge": math.ceil(scale * left)}
+    return {
+        "labels alone": math.ceil(scale * rate * (1 - rate)),
+        "with the judge": math.ceil(scale * left),
+    }

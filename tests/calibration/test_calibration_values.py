@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from kit import calibration as c
+from kit.errors import DataError
 
 DATA = Path(__file__).resolve().parents[2] / "../shared/data/biorlhf"
 # rows, ECE on exact edges, ECE on the floating edges i * 0.1
@@ -189,3 +190,33 @@ def test_abstain_below_keeps_its_promise() -> None:
         losses.append(((conf[100:] >= threshold) & ~y[100:]).mean())
     assert 0.05 < np.mean(losses) <= 0.105
     assert c.abstain_below([0.5] * 5, [0] * 5, risk=0.1) == math.inf
+
+
+def test_brier_against_leaves_out_rows_unknown_on_either_side() -> None:
+    e = c.brier([0.9, None, 0.2, 0.4], [1, 1, 0, 1], against=[0.5, 0.5, None, 0.4], missing="count")
+    assert e.value == pytest.approx((0.01 - 0.25) / 2) and (e.n, e.missing) == (2, 2)
+
+
+@pytest.mark.parametrize(("n", "group"), [(40, ["a"] * 40), (1, None), (40, ["a", "b", "c", "d"] * 9 + ["a"] * 4)])
+def test_fewer_than_four_clusters_test_nothing(n: int, group: list[str] | None) -> None:
+    for conf in ([0.7] * n, [0.6 + i % 3 / 10 for i in range(n)]):
+        r = c.reliability(conf, [i % 2 for i in range(n)], cluster=group, draws=20)
+        assert math.isnan(r.test.p_value) and r.sentence == "Too few clusters to test calibration."
+
+
+@pytest.mark.parametrize(("conf", "side"), [(1.0, "over"), (0.0, "under")])
+def test_one_confidence_is_never_not_extreme_enough(conf: float, side: str) -> None:
+    y = [int(conf == 0)] * 3 + [int(conf == 1)] * 57
+    s = c.reliability([conf] * 60, y, draws=20).sentence
+    assert f"{side}-confident by" in s and "extreme" not in s
+
+
+def test_all_right_has_no_gap_interval_and_settings_are_checked() -> None:
+    e = c.overconfidence([0.9] * 50, [1] * 50)
+    assert math.isnan(e.low) and "the rarest outcome lies in 0 clusters" in e.note
+    for edges in ([0, math.nan, 1], [0.5], []):
+        with pytest.raises(DataError, match="edges must"):
+            c.ece([0.5] * 9, [1] * 9, edges=edges)
+    for folds in (0, 1):
+        with pytest.raises(DataError, match="folds"):
+            c.recalibrate([0.5] * 9, [1, 0, 1] * 3, folds=folds)

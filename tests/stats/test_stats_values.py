@@ -201,3 +201,30 @@ def test_planning_agrees_with_the_claim() -> None:
         "labels alone": 246,
         "with the judge": 141,
     }
+
+
+def test_weights_count_rows_by_their_worth() -> None:
+    one = [1] + [0] * 49
+    assert math.isnan(stats.mean(one, weights=one).low) and stats.mean(one, weights=one).n == 1
+    heavy = stats.mean([0.2, 0.4, 0.6, 0.1], weights=[100, 1, 1, 1], cluster=list("abcd"))
+    assert "too few clusters" in heavy.note
+    x, group = np.arange(20) % 3 / 2, np.arange(20) // 4
+    even = stats.mean(x, cluster=group, weights=[2] * 20)
+    assert even.low == pytest.approx(stats.mean(x, cluster=group).low)
+
+
+@pytest.mark.parametrize("judge", [[1] * 40 + [0] * 40, [1] * 20 + [0] * 20 + [None] * 40])
+def test_a_verdict_without_labels_is_refused(judge: list[int | None]) -> None:
+    e = stats.corrected(judge, [1, 0] * 20 + [None] * 40, design="random")
+    assert math.isnan(e.value) and math.isnan(e.low) and "no row has a label" in e.note
+
+
+def test_together_stays_in_range_and_levels_are_shares() -> None:
+    seeds = stats.over_seeds([0.9, 0.95, 1.0], bounds=(0, 1))
+    wide = stats.together({"a": stats.mean([1] * 19 + [0]), "b": seeds})
+    assert all(0 <= e.low <= e.high <= 1 for e in wide.values())
+    for level in (0.0, 1.0, -0.5, math.nan):
+        with pytest.raises(DataError, match="level is"):
+            stats.mean([1, 0, 1], level=level)
+        with pytest.raises(DataError, match="level is"):
+            stats.together({"b": seeds}, level=level)
