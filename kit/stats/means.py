@@ -42,7 +42,8 @@ def mean(
     values : (n,) numbers; None and NaN are left out and counted. cluster : (n,) labels of rows that
     belong together, for example the task. weights : (n,) >= 0; rows of weight 0 are no rows. bounds :
     the range that a value can have, where there is one. A kind of prompt that was not drawn is not
-    covered: where a tenth of the prompts fails, the interval of their mean score holds the truth in .59, .73, .85 and .94 of
+    covered: where a tenth of the prompts fails, the interval of their mean score holds the
+    truth in .59, .73, .85 and .94 of
     samples of 8, 12, 20 and 40 prompts; that of a share in .93 or more.
 
     >>> print(mean([1, 1, 0, 1, None]))

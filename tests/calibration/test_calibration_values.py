@@ -197,7 +197,9 @@ def test_brier_against_leaves_out_rows_unknown_on_either_side() -> None:
     assert e.value == pytest.approx((0.01 - 0.25) / 2) and (e.n, e.missing) == (2, 2)
 
 
-@pytest.mark.parametrize(("n", "group"), [(40, ["a"] * 40), (1, None), (40, ["a", "b", "c", "d"] * 9 + ["a"] * 4)])
+@pytest.mark.parametrize(
+    ("n", "group"), [(40, ["a"] * 40), (1, None), (40, ["a", "b", "c", "d"] * 9 + ["a"] * 4)]
+)
 def test_fewer_than_four_clusters_test_nothing(n: int, group: list[str] | None) -> None:
     for conf in ([0.7] * n, [0.6 + i % 3 / 10 for i in range(n)]):
         r = c.reliability(conf, [i % 2 for i in range(n)], cluster=group, draws=20)
