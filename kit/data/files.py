@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from functools import partial
@@ -147,7 +148,8 @@ def _cells(row: dict[str, Any]) -> dict[str, Any]:
             "the row has another number of cells than the header",
             fix="put texts with commas in quotation marks",
         )
-    return {name: _cell(name, text) for name, text in row.items() if text}
+    # A blank label still says that the row is one of labels.
+    return {k: _cell(k, text) for k, text in row.items() if text or k == "label"}
 
 
 def _cell(name: str, text: str) -> Any:
@@ -173,6 +175,24 @@ def _parquet(path: Path) -> Numbered:
     return enumerate((partial(_plain, row, True) for row in rows), 1)
 
 
+CHATS = ("messages", "chosen", "rejected", "prompt")
+CHAT = re.compile(r"""\s*\[\s*\{\s*["'](?:role|content)["'].*\]\s*""", re.S)
+
+
+def chats(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with its chats parsed, which a table has as JSON text."""
+    # The kit's own records have texts only.
+    return {
+        k: parse(v, f"field {k!r}")
+        if k in CHATS
+        and "record" not in row
+        and isinstance(v, str)
+        and CHAT.fullmatch(v)
+        else v
+        for k, v in row.items()
+    }
+
+
 READERS = {
     ".jsonl": _lines,
     ".ndjson": _lines,
@@ -189,7 +209,13 @@ def _plain(row: Any, has_gaps: bool) -> Any:
     values = msgspec.to_builtins(row, enc_hook=hook)
     # NaN is the one value that differs from itself.
     gaps = [k for k, v in values.items() if v is None or v != v] if has_gaps else []
-    return {k: v for k, v in values.items() if k not in gaps} if gaps else values
+    # A blank label still says that the row is one of labels.
+    label = {"label": None} if "label" in gaps else {}
+    return (
+        {k: v for k, v in values.items() if k not in gaps} | label
+        if gaps
+        else values
+    )
 
 
 def _from_hub(address: str) -> Path:

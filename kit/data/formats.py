@@ -51,13 +51,17 @@ from .rows import (
     label,
     missing,
     question,
+    refuse,
 )
 
-RUBRIC = re.compile(r"rubric - (\d+)\. (\w+)")
+RUBRIC = re.compile(r"rubric - (0|[1-9]\d*)\. (\w+)")
 ANSWER = re.compile(r"response([A-Z])|(\w+)_completion_\d+")
 SNIPPET = re.compile(
     r"<snippet id=(?:\"([^\">]+)\"|([^\s\">]+))>(.*?)</snippet>", re.S
 )
+OPENED = re.compile(r"<snippet\s")
+# An interval such as [0, 1] is an answer.
+JSON_TEXT = re.compile(r"\s*(?:\{|\[\s*[{\"])")
 FORMULA = re.compile(r"'[=+\-@\t\r]")
 # List of criteria -> (what their ids begin with, the sign of their weights).
 LISTS = {
@@ -82,8 +86,7 @@ def rlvr(row: Row) -> None:
     parts: dict[int, dict[str, Any]] = {}
     for key in [k for k in row if k.startswith("rubric - ")]:
         match = RUBRIC.fullmatch(key)
-        if match is None:
-            raise DataError(
+        refuse(match is None, 
                 f"nothing reads the field {key!r}",
                 fix="write 'rubric - N. criterion'",
             )
@@ -130,7 +133,21 @@ def rubric(row: Row) -> None:
         # The tool output stays in meta, because it is a part of what a model reads.
         tool = row.take("tool_output", default="")
         row.extra |= {"tool_output": tool} if tool else {}
-        fields["sources"] = _snippets(f"{tool}\n{fields['prompt']}")
+        refuse(
+            not isinstance(tool, str | dict),
+            "the field 'tool_output' is no text and no object",
+        )
+        fields["sources"] = _snippets(
+            "\n".join(
+                map(
+                    str,
+                    [
+                        *(tool.values() if isinstance(tool, dict) else [tool]),
+                        fields["prompt"],
+                    ],
+                )
+            )
+        )
     # HealthBench's ideal answer lies in an object that stays in meta.
     ideal = (row.get("ideal_completions_data") or {}).get("ideal_completion")
     texts = {"response": row.take("response"), "ideal": ideal}
@@ -152,12 +169,19 @@ def _lists(row: Row) -> list[Criterion]:
 
 
 def _snippets(text: str) -> dict[str, str]:
-    pairs = {(a or b, body.strip()) for a, b, body in SNIPPET.findall(text)}
+    whole = SNIPPET.findall(text)
+    refuse(
+        len(OPENED.findall(text)) != len(whole),
+        "a <snippet> is not closed, nested, or without its id",
+        fix="write <snippet id=ID>text</snippet>, one after another",
+    )
+    pairs = {(a or b, body.strip()) for a, b, body in whole}
     # With one id for two texts, a citation could not be checked.
-    if len(dict(pairs)) < len(pairs):
-        raise DataError(
-            "two snippets have one id", fix="give each snippet an id of its own"
-        )
+    refuse(
+        len(dict(pairs)) < len(pairs),
+        "two snippets have one id",
+        fix="give each snippet an id of its own",
+    )
     return dict(sorted(pairs))
 
 
@@ -165,9 +189,18 @@ def open_instruct(row: Row) -> None:
     """A rubric or an answer in `ground_truth`, or the older rubric forms as a row of their own."""
     fields, raw = question(row), row.take("ground_truth")
     # The dataset is mixed: for one verifier the truth is a text, for another JSON.
-    if isinstance(raw, str) and raw.lstrip().startswith("{"):
+    if isinstance(raw, str) and JSON_TEXT.match(raw):
         raw = parse(raw, "field 'ground_truth'")
     truth = Row(raw if isinstance(raw, dict) else {"answer": raw})
+    refuse(
+        isinstance(raw, list)
+        or (
+            isinstance(raw, dict)
+            and truth.keys().isdisjoint((*LISTS, *OLDER, "rubric"))
+        ),
+        f"the field 'ground_truth' holds a {type(raw).__name__} without a rubric",
+        fix='write an answer as a text, or {"rubrics": [...]}',
+    )
     source = row if raw is None else truth
     items = _older(source)
     if items:
@@ -177,15 +210,30 @@ def open_instruct(row: Row) -> None:
     finish(row, made, {**fields, "truth": dict(truth)})
 
 
+OLDER = ("Answer Critical", "Valuable", "Context")
+
+
 def _older(row: Row) -> list[dict[str, Any]]:
     items = []
-    for name in ("Answer Critical", "Valuable", "Context"):
+    for name in OLDER:
         items += [{**item, "tags": [name]} for item in row.json(name, kind=list)]
     for item in row.json("rubric", kind=list):
-        # The type is a tag, and says the sign where it is "negative".
-        kind = item.pop("type", None)
-        sign = {"weight": -1.0} if kind == "negative" else {}
-        items.append({**item, **sign, "tags": [kind] if kind else []})
+        # The type is a tag, and says the sign of the weight, which is a size.
+        kind, size = (
+            item.pop("type", None),
+            ({"weight": 1.0} | {k: v for k, v in item.items() if v is not None})[
+                "weight"
+            ],
+        )
+            refuse(
+            kind not in (None, "positive", "negative")
+            or (kind == "negative" and size < 0),
+            f"the type of a rubric is {kind!r}, its weight {size!r}",
+            where="field 'rubric'",
+            fix="write positive or negative; the weight of a negative one is its size",
+        )
+        weight = -size if kind == "negative" and size is not True else size
+        items.append({**item, "weight": weight, "tags": [kind] if kind else []})
     return items
 
 
@@ -209,10 +257,10 @@ def ifeval(row: Row) -> None:
     """Instruction ids with arguments: each becomes a check by the data table, or is left to a judge."""
     names = row.json("instruction_id_list", kind=list)
     arguments = row.json("kwargs", kind=list)
-    if len(arguments) != len(names):
-        raise DataError(
-            f"kwargs has {len(arguments)} entries, instruction_id_list {len(names)}"
-        )
+    refuse(
+        len(arguments) != len(names),
+        f"kwargs has {len(arguments)} entries, instruction_id_list {len(names)}",
+    )
     if "key" in row:
         row["task_id"] = row.pop("key")
     pairs = enumerate(zip(names, arguments, strict=True), 1)
@@ -275,13 +323,13 @@ def table(row: Row) -> None:
     }
     fields |= {"id": row.id("task_id", is_needed=True), "criteria": [made]}
     row.task = task = from_json(fields, Task, where="")
-    text = row.take("response")
-    if text is None and not row.keys().isdisjoint(("label", "response_id")):
+    text, value = row.take("response"), row.take("label")
+    if text is None and ("response_id" in row or not is_blank(value)):
         raise missing(("response",), row)
     if text is not None:
         name = row.id("response_id") or "r-" + fingerprint([task.id, text])[:12]
         response = answer(row, name, text, source=row.take("source"))
-        by_rater = {row.take("rater"): row.take("label")}
+        by_rater = {row.take("rater"): value}
         label(row, (*response.ids, made.id), by_rater, **row)
 
 
@@ -331,11 +379,17 @@ def pair(row: Row) -> None:
     starts = [start for start, _ in sides.values() if start is not None]
     is_apart = "prompt" in row or "question" in row or not starts
     fields = question(row, "prompt", "question") if is_apart else starts[0]
-    for start in starts:
-        history = fields.get("history", [])
-        if (start["prompt"], start["history"]) != (fields["prompt"], history):
-            raise DataError("chosen and rejected answer different prompts")
-    finish(row, [], dict(fields))
+    fields = {
+        "history": [],
+        "system": next((x.get("system") for x in starts), None),
+        **fields,
+    }
+    refuse(
+        any({"system": None, **start} != fields for start in starts),
+        "chosen and rejected answer different prompts",
+        fix="make their system and all turns before the answer equal",
+    )
+    finish(row, [], fields)
     for name, (_, text) in sides.items():
         answer(row, name, text, meta={"role": name})
 
@@ -348,8 +402,7 @@ def _side(value: Any) -> tuple[dict[str, Any] | None, Any]:
     is_turn = len(value) == 1
     start = [{"role": "user", "content": "-"}] if is_turn else []
     fields, text = chat([*start, *value])
-    if text is None:
-        raise DataError(
+    refuse(text is None, 
             "a chat does not end with an answer", fix="end it with the assistant"
         )
     return None if is_turn else fields, text
@@ -362,15 +415,13 @@ def sft(row: Row) -> None:
         fields = fields or question(row, "prompt", "instruction", "question")
     else:
         layout = LAYOUT.fullmatch(row["text"])
-        if layout is None:
-            raise DataError(
+        refuse(layout is None, 
                 "the field 'text' has no '### Instruction:' and '### Response:'"
             )
         row.extra["layout"], text = row.pop("text"), layout[2].strip()
         # The input of an instruction is a part of the prompt, without its heading.
         fields = {"prompt": layout[1].strip().replace("### Input:\n", "", 1)}
-    if is_blank(text):
-        raise DataError("there is no answer to learn from", fix="remove the row")
+    refuse(is_blank(text), "there is no answer to learn from", fix="remove the row")
     finish(row, [], fields)
     answer(
         row, "demonstration", text, source="data", meta={"role": "demonstration"}

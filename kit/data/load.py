@@ -16,12 +16,12 @@ import msgspec
 
 from .. import checks
 from ..errors import DataError
-from ..records import Response, Task, Verdict, group
+from ..records import Response, Task, Verdict, fingerprint, group
 from ..system import paths
 from ..system.settings import nearest
-from .files import rows_of
+from .files import chats, rows_of
 from .formats import FORMATS, format_of
-from .rows import ID, Finding, Row
+from .rows import ID, Finding, Row, refuse
 
 MOST = 20  # faults in one message
 
@@ -116,15 +116,14 @@ class TaskSet:
         return both
 
     def check(self, where: str = "") -> None:
-        """DataError for an answer without its task, and a label without its answer or criterion."""
-        criteria = {(t.id, c.id) for t in self.tasks for c in t.criteria}
+        """DataError for an answer or label without its task, answer or criterion, and a binary label on a scale."""
+        criteria = {(t.id, c.id): c.scale for t in self.tasks for c in t.criteria}
         answers = {r.ids for r in self.responses}
         lost: list[tuple[str, ...]] = [
             ("answer", *r.ids)
             for r in self.responses
             if r.task_id not in self.by_id
-        ]
-        lost += [
+        ] + [
             ("label", *v.ids)
             for v in self.verdicts
             if v.ids[:2] not in answers or v.ids[::2] not in criteria
@@ -136,6 +135,19 @@ class TaskSet:
                 where=where,
                 fix="make the ids equal: task_id, response_id, criterion_id",
             )
+        wrong = [
+            " / ".join(v.ids)
+            for v in self.verdicts
+            if v.status in ("met", "unmet")
+            and v.judge.startswith("human")
+            and criteria[v.ids[::2]] in ("ordinal", "points")
+        ]
+        refuse(
+            bool(wrong),
+            f"{''.join(wrong[:1])} is met or unmet, but its criterion has levels or points",
+            where=where,
+            fix="write a level's text or points as 3/5, with levels or points beside the label",
+        )
 
     def __repr__(self) -> str:
         counts = f"{len(self.tasks)} tasks, {len(self.responses)} answers"
@@ -153,12 +165,12 @@ def _merge(
 ) -> list[Any]:
     merged = {key(x): x for x in mine}
     for x in theirs:
-        if merged.setdefault(key(x), x) != x:
-            raise DataError(
-                f"{' / '.join(key(x))} differs between the two sets",
-                where=name,
-                fix="correct one of them, or rename its id",
-            )
+        refuse(
+            merged.setdefault(key(x), x) != x,
+            f"{' / '.join(key(x))} differs between the two sets",
+            where=name,
+            fix="correct one of them, or rename its id",
+        )
     return list(merged.values())
 
 
@@ -184,12 +196,12 @@ def load(
     >>> tasks, tasks[0].criteria[0].weight
     (TaskSet(rubric: 1 tasks, 0 answers, 0 verdicts, 0 findings), 2.0)
     """
-    if format not in ("auto", *FORMATS):
-        raise DataError(
-            f"there is no form {format!r}",
-            where="format",
-            fix=nearest(format, FORMATS),
-        )
+    refuse(
+        format not in ("auto", *FORMATS),
+        f"there is no form {format!r}",
+        where="format",
+        fix=nearest(format, FORMATS),
+    )
     reader = _Reader(source, format, dict(fields or {}))
     # Nothing that is made here is garbage; looking for it again and again takes a third of the time.
     gc.disable()
@@ -217,6 +229,7 @@ class _Reader:
         self.notes: Counter[Finding] = Counter()
         self.tasks: dict[str, Task] = {}
         self.records: dict[tuple[str, ...], Response | Verdict] = {}
+        self.made: set[str] = set()  # rows whose ids are made of their content
 
     def read(self, where: str, data: Any) -> None:
         """Read one row; what is wrong with it is collected."""
@@ -228,6 +241,7 @@ class _Reader:
                     f"the row is a {type(data).__name__}, not an object with fields"
                 )
             data = self._rename(data) if self.fields else data
+            data = chats(data)
             self._check_form(data)
             row = Row(data, where)
             FORMATS[self.format][1](row)
@@ -263,16 +277,16 @@ class _Reader:
         out = {
             self.fields.get(key, key): inner(value) for key, value in data.items()
         }
-        if len(out) < len(data):
-            raise DataError(
-                f"after renaming, a field is there twice: {', '.join(data)}"
-            )
+        refuse(
+            len(out) < len(data),
+            f"after renaming, a field is there twice: {', '.join(data)}",
+        )
         return out
 
     def _check_form(self, data: Mapping[str, Any]) -> None:
         """Take the form of the first row; DataError where a later row does not fit it."""
         # Parquet gives every row every field, so null says nothing about the form.
-        names = {k: v for k, v in data.items() if v is not None}
+        names = {k: v for k, v in data.items() if v is not None or k == "label"}
         if self.format == "auto":
             self.format, self.first = format_of(names), set(names)
         elif self.is_auto and not FORMATS[self.format][0](names):
@@ -329,6 +343,21 @@ class _Reader:
             row.note(
                 "equal-rows", "the row is equal to an earlier one; both are kept"
             )
+        # An id made of the content is the same for an equal answer or criterion, which would be lost.
+        ids = {
+            "table": ("criterion_id", "response_id"),
+            "answers": ("response_id",),
+        }
+        if any(row.data.get(k) is None for k in ids.get(self.format, ())):
+            same = fingerprint(
+                records[0].ids if self.format == "answers" else row.data
+            )
+            refuse(
+                same in self.made,
+                "the row is equal to an earlier one, and its ids are made of its content",
+                fix="remove it, or give it an id: response_id, criterion_id",
+            )
+            self.made.add(same)
         new: dict[tuple[str, ...], Response | Verdict] = {}
         for record in records:
             key = (*record.ids, getattr(record, "judge", ""))
@@ -345,8 +374,7 @@ class _Reader:
         """The rubric set; DataError with what was collected."""
         if self.errors and (on_error != "skip" or len(self.errors) == self.rows):
             raise _together(self.errors)
-        if not self.rows:
-            raise DataError("there are no rows", where=self.name)
+        refuse(not self.rows, "there are no rows", where=self.name)
         if lost := self.fields.keys() - self.renames:
             # A slip in fields= would leave the criteria of every row unread.
             raise DataError(

@@ -46,6 +46,12 @@ NUMBERS = {"1": ("met", None), "0": ("unmet", None)}
 FORMS = "met, unmet, partly, unknown, yes, no, true, false, 1, 0, a level's text, or points as 3/5"
 
 
+def refuse(is_wrong: bool, what: str, **place: str) -> None:
+    """DataError where a condition holds. place : where and fix."""
+    if is_wrong:
+        raise DataError(what, **place)
+
+
 def is_blank(label: Any) -> bool:
     """True for a label that is not filled in."""
     return label is None or (isinstance(label, str) and not label.strip())
@@ -182,10 +188,11 @@ class Row(dict[str, Any]):
         value = self.need(name) if is_needed else self.take(name)
         # True is an int in Python, and no id.
         is_id = isinstance(value, str | int | None) and not isinstance(value, bool)
-        if not is_id or value == "":
-            raise DataError(
-                f"the id {name!r} is {value!r}", fix="write a text or whole number"
-            )
+        refuse(
+            not is_id or value == "",
+            f"the id {name!r} is {value!r}",
+            fix="write a text or whole number",
+        )
         return None if value is None else str(value)
 
 
@@ -215,18 +222,19 @@ def criterion(item: Any, name: str, sign: float = 1.0) -> Criterion:
 
     name : its id where it has none. sign : -1 in a list of negative rubrics, whose weights are sizes.
     """
-    if not isinstance(item, str | dict):
-        raise DataError(
-            "the criterion is no text",
-            fix='write "text" or {"text": ..., "weight": 1}',
-        )
+    refuse(
+        not isinstance(item, str | dict),
+        "the criterion is no text",
+        fix='write "text" or {"text": ..., "weight": 1}',
+    )
     item = {"text": item} if isinstance(item, str) else item
     fields = {"id": name, "weight": 1.0, **_named(item)}
     text = fields.get("text")
-    if not isinstance(text, str) or not text.strip():
-        raise DataError(
-            f"the text of the criterion is {text!r}", fix="write a text"
-        )
+    refuse(
+        not isinstance(text, str) or not text.strip(),
+        f"the text of the criterion is {text!r}",
+        fix="write a text",
+    )
     # Ids are texts, so that 7 in one file joins "7" in another.
     if type(fields["id"]) is int:
         fields["id"] = str(fields["id"])
@@ -277,11 +285,11 @@ def criteria(
     items: Any, name: str, prefix: str = "c", sign: float = 1.0
 ) -> list[Criterion]:
     """The criteria of the list `name`; `prefix` with their number is the id of those without one."""
-    if not isinstance(items, list):
-        raise DataError(
-            f"the field {name!r} is no list",
-            fix='write ["text", ...] or [{"text": ...}]',
-        )
+    refuse(
+        not isinstance(items, list),
+        f"the field {name!r} is no list",
+        fix='write ["text", ...] or [{"text": ...}]',
+    )
     out = []
     for n, item in enumerate(items, 1):
         try:
@@ -297,21 +305,21 @@ def chat(turns: Any) -> tuple[dict[str, Any], str | None]:
     talk = [{k: v for k, v in turn.items() if v is not None} for turn in turns]
     for n, turn in enumerate(talk, 1):
         is_text = all(isinstance(x, str) for x in turn.values())
-        if turn.keys() != {"role", "content"} or not is_text:
-            raise DataError(
-                f"turn {n} of the chat is not a role and a content, both texts",
-                fix='write {"role": "user", "content": "..."}; nothing reads other fields of a turn',
-            )
+        refuse(
+            turn.keys() != {"role", "content"} or not is_text,
+            f"turn {n} of the chat is not a role and a content, both texts",
+            fix='write {"role": "user", "content": "..."}; nothing reads other fields of a turn',
+        )
     has_system = talk and talk[0]["role"] == "system"
     fields: dict[str, Any] = (
         {"system": talk.pop(0)["content"]} if has_system else {}
     )
     has_answer = talk and talk[-1]["role"] == "assistant"
     answer = talk.pop()["content"] if has_answer else None
-    if not talk or talk[-1]["role"] != "user":
-        raise DataError(
-            "the chat ends neither with the user nor with an answer to the user"
-        )
+    refuse(
+        not talk or talk[-1]["role"] != "user",
+        "the chat ends neither with the user nor with an answer to the user",
+    )
     fields |= {"history": talk[:-1], "prompt": talk[-1]["content"]}
     return fields, answer
 
@@ -321,11 +329,11 @@ def question(row: Row, *names: str) -> dict[str, Any]:
     value = row.need(*(names or QUESTION))
     if isinstance(value, list):
         fields, text = chat(value)
-        if text is not None:
-            raise DataError(
-                "the chat of a prompt ends with an answer",
-                fix="end it with the user",
-            )
+        refuse(
+            text is not None,
+            "the chat of a prompt ends with an answer",
+            fix="end it with the user",
+        )
         return fields
     # BioRLHF's prompts carry the layout of its SFT texts, up to the empty response.
     layout = LAYOUT.fullmatch(value) if isinstance(value, str) else None

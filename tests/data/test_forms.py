@@ -98,7 +98,7 @@ FORMS = {
         {
             "query": "q",
             "rubric": [
-                {"type": "hard", "rubric_item": "r"},
+                {"type": "positive", "rubric_item": "r"},
                 {"type": "negative", "rubric_item": "n"},
             ],
         },
@@ -361,3 +361,21 @@ def test_an_instruction_without_a_check_is_left_to_a_judge():
     s = load([{"prompt": "p", "instruction_id_list": ["new:thing"], "kwargs": [{"n": 3}]}])
     assert s[0].criteria[0].text == "Follows the instruction 'new:thing' (n: 3)."
     assert not s.findings and not s[0].criteria[0].by_code
+
+
+def test_the_weight_of_an_older_negative_rubric_is_a_size():
+    s = load([{"query": "q", "rubric": [{"type": "negative", "rubric_item": "x", "weight": 3}]}])
+    assert s[0].criteria[0].weight == -3
+
+
+def test_a_chat_in_a_cell_and_a_shared_system_are_read(tmp_path):
+    talk = [{"role": r, "content": r} for r in ("system", "user", "assistant")]
+    s = load([{"prompt": "user", "chosen": json.dumps(talk), "rejected": talk}])
+    assert (s[0].system, [r.text for r in s.responses]) == ("system", ["assistant"] * 2)
+
+
+def test_rows_with_blank_labels_are_skipped():
+    row = {"task_id": "t", "response_id": "r", "criterion_id": "k"}
+    labels = [None, "", "met"]
+    s = load([{**row, "criterion_id": str(n), "label": x} for n, x in enumerate(labels)])
+    assert [v.criterion_id for v in s.verdicts] == ["2"]

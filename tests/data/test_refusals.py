@@ -69,6 +69,20 @@ FORMS = {  # the same for rows of other forms: the whole row
     "demonstration": ({"prompt": "p", "completion": " "}, ["learn"]),
     "kit": ({"record": "task", "id": "t", "prompt": "p", "wrong": 1}, ["wrong"]),
     "kit kind": ({"record": "grade", "task_id": "t"}, ["grade"]),
+    "legacy type": ({"query": "q", "rubric": [{"type": "Negative", "rubric_item": "x"}]}, ["'rubric'", "'Negative'"]),
+    "rlvr 01": ({**RLVR, "rubric - 01. criterion": "y"}, ["rubric - 01. criterion"]),
+    "truth object": ({"messages": [USER], "ground_truth": '{"rubriks": ["x"]}'}, ["ground_truth", "dict"]),
+    "truth list": ({"messages": [USER], "ground_truth": '[{"description": "x"}]'}, ["ground_truth", "list"]),
+    "open snippet": (
+        {"prompt": "p", "positive_rubrics": ["x"], "tool_output": "<snippet id=a>1 <snippet id=b>2</snippet>"},
+        ["<snippet>"],
+    ),
+    "tool list": ({"prompt": "p", "positive_rubrics": ["x"], "tool_output": ["a"]}, ["'tool_output'"]),
+    "pair systems": (
+        {"chosen": [{"role": "system", "content": "s"}, USER, REPLY], "rejected": [USER, REPLY]},
+        ["chosen", "system"],
+    ),
+    "chat in Python's form": ({"messages": "[{'role': 'user', 'content': 'u'}]"}, ["'messages'", "JSON"]),
     "no form": ({"a": 1}, ["'a'", "form"]),
     "no object": (["a"], ["list", "object"]),
 }  # fmt: skip
@@ -202,6 +216,22 @@ def test_equal_rows_are_kept_and_different_tasks_of_one_id_are_refused():
 )
 def test_rows_of_a_table_that_disagree_are_refused(rows):
     assert "row 2" in message(rows)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [{"task_id": "t", "response": "r"}, {k: v for k, v in TABLE.items() if k != "criterion_id"}],
+)
+def test_an_equal_row_whose_ids_are_made_is_refused(row):
+    assert "row 2" in message([row, row])
+
+
+def test_a_binary_label_does_not_join_an_ordinal_criterion():
+    scale = {"id": "k", "text": "x", "levels": ["0", "1", "2"]}
+    tasks = load([{"id": "t", "prompt": "p", "rubrics": [scale]}])
+    labels = load([{"task_id": "t", "response_id": "r", "response": "a", "labels": {"k": "1"}}])
+    with pytest.raises(DataError, match="t / r / k is met or unmet"):
+        tasks.joined(labels)
 
 
 def test_a_form_must_exist():
