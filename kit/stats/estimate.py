@@ -178,8 +178,8 @@ def spread(
     n, square = float(w.sum()), float(psi @ psi)
     if group is None:
         return square * n / max(n - 1, 1), math.inf, n
-    rows, own, total = (np.bincount(group, v) for v in (w, w * w, psi))
-    c, worth, size = len(rows), float(n**2 / (rows @ rows)), rows**2 / own
+    rows, squares, total = (np.bincount(group, v) for v in (w, w * w, psi))
+    c, worth, size = len(rows), float(n**2 / (rows @ rows)), rows**2 / squares
     # A few clusters lie nearer to their own mean than to the true one.
     robust, pairs = float(total @ total) * c / max(c - 1, 1), float(rows @ rows) - n
     # clusters of one row, or rows without spread, say nothing of likeness
@@ -194,7 +194,10 @@ def spread(
     alike = (tell * alike + PULL) / (tell + PULL)
     effect = 1 + alike * (size - 1)
     # the model is steady where clusters are few, the robust one right where the model is wrong
-    model, part = square / max(n - 1, 1) * float(own @ effect), effect * own / rows
+    model, part = (
+        square / max(n - 1, 1) * float(squares @ effect),
+        effect * squares / rows,
+    )
     return (
         max(model, robust),
         max(part.sum() ** 2 / float(part @ part) - 1, 1.0),
