@@ -86,10 +86,11 @@ def rlvr(row: Row) -> None:
     parts: dict[int, dict[str, Any]] = {}
     for key in [k for k in row if k.startswith("rubric - ")]:
         match = RUBRIC.fullmatch(key)
-        refuse(match is None, 
-                f"nothing reads the field {key!r}",
-                fix="write 'rubric - N. criterion'",
-            )
+        refuse(
+            match is None,
+            f"nothing reads the field {key!r}",
+            fix="write 'rubric - N. criterion'",
+        )
         value, part = row.pop(key), parts.setdefault(int(match[1]), {})
         if not is_blank(value):
             part[match[2]] = value
@@ -225,7 +226,7 @@ def _older(row: Row) -> list[dict[str, Any]]:
                 "weight"
             ],
         )
-            refuse(
+        refuse(
             kind not in (None, "positive", "negative")
             or (kind == "negative" and size < 0),
             f"the type of a rubric is {kind!r}, its weight {size!r}",
@@ -402,9 +403,11 @@ def _side(value: Any) -> tuple[dict[str, Any] | None, Any]:
     is_turn = len(value) == 1
     start = [{"role": "user", "content": "-"}] if is_turn else []
     fields, text = chat([*start, *value])
-    refuse(text is None, 
-            "a chat does not end with an answer", fix="end it with the assistant"
-        )
+    refuse(
+        text is None,
+        "a chat does not end with an answer",
+        fix="end it with the assistant",
+    )
     return None if is_turn else fields, text
 
 
@@ -415,9 +418,10 @@ def sft(row: Row) -> None:
         fields = fields or question(row, "prompt", "instruction", "question")
     else:
         layout = LAYOUT.fullmatch(row["text"])
-        refuse(layout is None, 
-                "the field 'text' has no '### Instruction:' and '### Response:'"
-            )
+        refuse(
+            layout is None,
+            "the field 'text' has no '### Instruction:' and '### Response:'",
+        )
         row.extra["layout"], text = row.pop("text"), layout[2].strip()
         # The input of an instruction is a part of the prompt, without its heading.
         fields = {"prompt": layout[1].strip().replace("### Input:\n", "", 1)}
