@@ -176,8 +176,11 @@ def recordings() -> Path:
             shutil.copyfileobj(source, target, 1 << 20)
         packed.unlink()
 
-    folder = paths.home() / "recorded" / f"flakyjudge-{RECORDED_SHA256[:12]}"
-    return build(folder, ("complete", RECORDED_SHA256), make)
+    return build(
+        paths.home() / "recorded" / f"flakyjudge-{RECORDED_SHA256[:12]}",
+        ("complete", RECORDED_SHA256),
+        make,
+    )
 
 
 def _model(

@@ -58,9 +58,8 @@ def _read(path: Path) -> Iterator[tuple[str, Any]]:
 
 def _text(path: Path) -> str:
     try:
-        raw = path.read_bytes()
-        raw = gzip.decompress(raw) if path.suffix.lower() == ".gz" else raw
-        return raw.decode("utf-8-sig")
+        raw, is_packed = path.read_bytes(), path.suffix.lower() == ".gz"
+        return (gzip.decompress(raw) if is_packed else raw).decode("utf-8-sig")
     except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as e:
         raise DataError(
             f"the file is broken, cut, or not UTF-8: {e}",

@@ -220,12 +220,8 @@ def _older(row: Row) -> list[dict[str, Any]]:
         items += [{**item, "tags": [name]} for item in row.json(name, kind=list)]
     for item in row.json("rubric", kind=list):
         # The type is a tag, and says the sign of the weight, which is a size.
-        kind, size = (
-            item.pop("type", None),
-            ({"weight": 1.0} | {k: v for k, v in item.items() if v is not None})[
-                "weight"
-            ],
-        )
+        kind, size = item.pop("type", None), item.pop("weight", None)
+        size = 1.0 if size is None else size
         refuse(
             kind not in (None, "positive", "negative")
             or (kind == "negative" and size < 0),
@@ -275,11 +271,8 @@ def _instruction(criterion_id: str, name: Any, values: dict[str, Any]) -> Criter
     entry = INSTRUCTIONS.get(name)
     if entry is None:
         # A new instruction is no fault of the file: a judge decides it.
-        about = ", ".join(f"{k}: {v}" for k, v in values.items())
-        return criterion(
-            {"text": f"Follows the instruction {name!r} ({about}).", "meta": meta},
-            criterion_id,
-        )
+        text = f"Follows the instruction {name!r} ({', '.join(f'{k}: {v}' for k, v in values.items())})."
+        return criterion({"text": text, "meta": meta}, criterion_id)
     # A template may name an argument, the number 1, or a difference of two ("@num_paragraphs-1@"):
     # counts of a regular expression are one less than counts of what it parts.
     numbers = {k: v for k, v in values.items() if isinstance(v, int | float)} | {

@@ -150,10 +150,9 @@ class TaskSet:
         )
 
     def __repr__(self) -> str:
-        counts = f"{len(self.tasks)} tasks, {len(self.responses)} answers"
         return (
-            f"TaskSet({self.format}: {counts}, {len(self.verdicts)} verdicts, "
-            f"{len(self.findings)} findings)"
+            f"TaskSet({self.format}: {len(self.tasks)} tasks, {len(self.responses)} answers, "
+            f"{len(self.verdicts)} verdicts, {len(self.findings)} findings)"
         )
 
 

@@ -56,15 +56,14 @@ class RecordedJudges:
     @cached_property
     def items(self) -> dict[str, dict[str, Any]]:
         """Item id -> query, response, criterion, rubric, human scores."""
-        lines = (self.folder / "items_e1.jsonl").read_text("utf-8").splitlines()
-        return {row["item_id"]: row for row in [json.loads(line) for line in lines]}
+        text = (self.folder / "items_e1.jsonl").read_text("utf-8")
+        return {row["item_id"]: row for row in map(json.loads, text.splitlines())}
 
     @cached_property
     def database(self) -> sqlite3.Connection:
         """The recorded replies, read-only and without a journal: the cache may be on a read-only disk."""
-        path = self.folder / "responses.db"
         return sqlite3.connect(
-            f"{path.as_uri()}?mode=ro&immutable=1",
+            f"{(self.folder / 'responses.db').as_uri()}?mode=ro&immutable=1",
             uri=True,
             check_same_thread=False,
         )
@@ -159,10 +158,12 @@ def _reply(body: str, *numbers: float) -> Reply:
         zip(("tokens_in", "tokens_out", "cost"), numbers, strict=True)
     )
     if "content" in raw:  # Anthropic's form
-        text = "".join(
-            b.get("text", "") for b in raw["content"] if b.get("type") == "text"
+        return Reply(
+            text="".join(
+                b["text"] for b in raw["content"] if b.get("type") == "text"
+            ),
+            **usage,
         )
-        return Reply(text=text, **usage)
     choice = raw["choices"][0]
     steps = (choice.get("logprobs") or {}).get("content") or []
     return Reply(

@@ -207,12 +207,12 @@ def missing(wanted: Iterable[str], row: Mapping[str, Any]) -> DataError:
     matches = difflib.get_close_matches(
         " ".join(wanted), names or row, n=1, cutoff=0
     )
-    near = matches[0] if matches else "YOURS"
     # Of two ids none is nearer: a wrong guess would swap them.
-    near = "YOURS" if ID.fullmatch(wanted[0]) and len(names) > 1 else near
+    is_clear = matches and not (ID.fullmatch(wanted[0]) and len(names) > 1)
     return DataError(
         f"there is no field {' or '.join(map(repr, wanted))}",
-        fix=f"rename yours, for example load(..., fields={{{near!r}: {wanted[0]!r}}}); "
+        fix="rename yours, for example load(..., fields="
+        f"{ {matches[0] if is_clear else 'YOURS': wanted[0]} }); "
         f"the row has {', '.join(map(repr, list(row)[:12])) or 'no fields'}",
     )
 
