@@ -1,13 +1,14 @@
-"""People and judges: agreement, corrected rates, rows to label, a page of judgments."""
+"""People and judges: agreement, corrected rates, rows to label and labels, a page of judgments."""
 
 from .agreement import AgreementReport, agreement_report, rate
-from .draw import label, save_labels
+from .draw import label, label_rows, save_labels
 from .view import view
 
 __all__ = [
     "AgreementReport",
     "agreement_report",
     "label",
+    "label_rows",
     "rate",
     "save_labels",
     "view",

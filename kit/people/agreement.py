@@ -12,7 +12,7 @@ import pandas as pd
 from .. import stats
 from ..errors import DataError
 from ..records import Grade, Verdict
-from ..records.tables import Results, table
+from ..records.tables import Results, met_of, table
 from ..stats import Agreement, Estimate
 
 WORST = 10  # disagreements that a report lists
@@ -47,8 +47,7 @@ def beside(
         )
     turn = frame["weight"] < 0
     for column, source in (("credit", "value"), ("due", "human")):
-        # NaN >= SIDE is False: what is unknown must stay unknown.
-        side = (frame[source] >= SIDE).astype(float).where(frame[source].notna())
+        side = met_of(frame[source])
         frame[column] = side.where(~turn, 1 - side)
     return frame
 

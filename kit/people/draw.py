@@ -1,24 +1,47 @@
-"""Draw what people should label next, as a table for a spreadsheet."""
+"""Draw what people should label next, as a table for a spreadsheet, and read what they labelled."""
 
 from __future__ import annotations
 
 import json
 import math
 import random
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from msgspec.structs import replace
 
-from ..data import TaskSet
+from ..data import TaskSet, load
 from ..errors import DataError
 from ..records import leaves
+from ..records.tables import IDS, labels_of, met_of
 from ..system import paths
 from .agreement import verdicts_of
 
 # What a spreadsheet takes for a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 LEAST_PROMPTS = 5  # a corrected rate needs labels on five prompts
+
+
+def questions(tasks: TaskSet) -> list[dict[str, Any]]:
+    """Each answer with each criterion that a judge decides: a row of ids and texts."""
+    return [
+        {
+            "task_id": t.id,
+            "response_id": r.id,
+            "criterion_id": c.id,
+            "criterion": c.text,
+            "levels": json.dumps(c.levels) if c.levels else "",
+            "points": c.points or "",
+            "prompt": t.conversation,
+            "response": r.text,
+        }
+        for t in tasks
+        for r in tasks.answers(t.id)
+        for c in leaves(t.criteria)
+        if not c.by_code
+    ]
 
 
 def label(
@@ -42,25 +65,11 @@ def label(
     `kit.rate(design="random")` holds. `save_labels` writes the table, and `kit.load` reads it when
     it is filled in.
     """
-    decisions = None
+    rows = questions(tasks)
     if verdicts is not None:
         decisions = {v.ids for v in verdicts_of(verdicts) if v.judge != "code"}
-    rows = [
-        {
-            "task_id": t.id,
-            "response_id": r.id,
-            "criterion_id": c.id,
-            "criterion": c.text,
-            "levels": json.dumps(c.levels) if c.levels else "",
-            "points": c.points or "",
-            "prompt": t.conversation,
-            "response": r.text,
-        }
-        for t in tasks
-        for r in tasks.answers(t.id)
-        for c in leaves(t.criteria)
-        if not c.by_code and (decisions is None or (t.id, r.id, c.id) in decisions)
-    ]
+        ids = ("task_id", "response_id", "criterion_id")
+        rows = [row for row in rows if tuple(map(row.get, ids)) in decisions]
     if not rows or n < 1:
         raise DataError(
             "there is nothing to label",
@@ -107,3 +116,35 @@ def save_labels(frame: pd.DataFrame, path: str | Path) -> Path:
         lambda x: f"'{x}" if isinstance(x, str) and x.startswith(FORMULA) else x
     )
     return paths.write(path, safe.to_csv(index=False))
+
+
+def label_rows(source: Any) -> tuple[TaskSet, pd.DataFrame]:
+    """Labelled answers, to tasks with the labelled criteria only, and a row for each label.
+
+    source : a file or TaskSet, or several that are joined by their ids: [tasks, answers, labels].
+    Columns: task, response, criterion (their ids); prompt, answer, text (of the criterion);
+    cluster (the task's group, or its prompt); human: 1 met, 0 unmet, NaN where raters do not know
+    or split evenly. Raters are averaged; .5 and more is met.
+    """
+    sources = source if isinstance(source, list | tuple) else [source]
+    sets = [s if isinstance(s, TaskSet) else load(s) for s in sources]
+    data = reduce(TaskSet.joined, sets)
+    names = dict(zip(("task_id", "response_id", "criterion_id"), IDS, strict=True))
+    names |= {"criterion": "text", "response": "answer"}
+    frame = pd.DataFrame(questions(data)).rename(columns=names)
+    frame = frame.merge(labels_of(data), on=IDS)
+    met = met_of(frame["human"])
+    if met.nunique() < 2:
+        raise DataError(
+            f"{len(frame)} labels, all alike or none",
+            where="labels",
+            fix="give answers with labels of people, some met and some unmet",
+        )
+    groups = {t.id: t.group or t.conversation for t in data}
+    # Nobody is asked about a criterion without a label.
+    pairs, tasks = set(zip(frame["task"], frame["criterion"], strict=True)), []
+    for t in data:
+        criteria = [c for c in t.criteria if (t.id, c.id) in pairs]
+        tasks.append(replace(t, criteria=tuple(criteria)))
+    rows = frame.assign(human=met, cluster=frame["task"].map(groups))
+    return TaskSet(tasks=tasks, responses=data.responses), rows

@@ -80,6 +80,12 @@ def labels_of(human: Any) -> pd.DataFrame:
     return labels.drop(columns=["sides", "binary"])
 
 
+def met_of(values: pd.Series) -> pd.Series:
+    """1 where a value is on the side of "met" (from .5 on), 0 where it is not, NaN where unknown."""
+    # NaN >= .5 is False, which would turn unknown into unmet.
+    return values.ge(0.5).astype(float).where(values.notna())
+
+
 def _with_labels(frame: pd.DataFrame, human: Any) -> pd.DataFrame:
     frame = frame.merge(labels_of(human), how="left", on=IDS)
     # Unknown on either side is no disagreement: it is left out, and counted elsewhere.

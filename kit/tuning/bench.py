@@ -8,41 +8,42 @@ try, the likelier one looks better by luck.
 from __future__ import annotations
 
 import difflib
+import hashlib
 import html
+import json
 import re
-import tempfile
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 import pandas as pd
+from msgspec.structs import replace
 
 from ..errors import DataError
-from ..judging import Budget, Ledger, judge, judge_of
-from ..plots import Html, forest
-from ..records import Verdict, fingerprint
-from ..records.tables import Results, plain, show
+from ..judging import Budget, Ledger, judge_of
+from ..judging import judge as run_judge
+from ..judging.factory import parts
+from ..people import label_rows
+from ..plots import forest
+from ..records import Response, fingerprint
+from ..records.tables import IDS, Results, met_of, plain, show, table
 from ..stats import Estimate, agreement_difference, claim, kappa, number, together
 from ..system import paths
 from ..system.settings import check_names
 from .audit import CHANGES, AuditReport, audit
-from .labels import (
-    LEAST,
-    PARTS,
-    Row,
-    keep_reading,
-    load_labels,
-    readings,
-    rows_of,
-    split,
-)
-from .search import examples, first_prompt, search, with_prompt
+from .search import examples, search
 
 BASELINE = "baseline"
+PARTS, EDGES = (
+    ("train", "dev", "test"),
+    (0.4, 0.7),
+)  # 40, 30 and 30 % of the prompts
+LEAST = 3  # prompts that each part needs
 ENOUGH = 0.8  # share of rows that a trial must judge to be chosen
 EFFECTS = ("broken", "mended", "lost", "recovered")
 WORDS = {1.0: "met", 0.0: "unmet"}
@@ -55,36 +56,12 @@ ADVICE = (
 
 @dataclass(frozen=True)
 class Trial:
-    """A prompt with the judge's settings.
-
-    verdicts : (n,) one for each labelled row, None where it was not judged.
-    """
+    """A prompt with the judge's settings, and the rows of train and dev with its verdicts."""
 
     name: str
     prompt: str
     settings: Mapping[str, Any]
-    verdicts: tuple[Verdict | None, ...] = ()
-
-    @property
-    def values(self) -> np.ndarray:
-        """(n,) 1 met, 0 unmet, NaN unknown or not judged. A level counts as met from .5 on."""
-        # pandas reads None as NaN.
-        numbers = pd.Series([v and v.value for v in self.verdicts], dtype=float)
-        return (numbers >= 0.5).astype(float).where(numbers.notna()).to_numpy()
-
-    @property
-    def words(self) -> list[str]:
-        """(n,) met, unmet or unknown."""
-        return [WORDS.get(x, "unknown") for x in self.values]
-
-    @property
-    def reasons(self) -> list[str]:
-        """(n,) what the judge wrote; empty where there is none."""
-        return ["" if v is None else v.reason or "" for v in self.verdicts]
-
-    def _lines(self) -> list[str]:
-        settings = [f"{name} = {value}" for name, value in self.settings.items()]
-        return re.split(r"(?<=[.!?:])\s+|\n+", self.prompt.strip()) + settings
+    verdicts: pd.DataFrame | None = None
 
     def diff(self, other: Trial) -> list[str]:
         """What this prompt has less ("- ") and more ("+ ") than another one, by sentence.
@@ -92,35 +69,45 @@ class Trial:
         >>> Trial("b", "Be strict. Read all.", {}).diff(Trial("a", "Be kind. Read all.", {}))
         ['- Be kind.', '+ Be strict.']
         """
-        lines = difflib.ndiff(other._lines(), self._lines())
-        return [line for line in lines if line[0] in "+-"]
+        lines = []
+        for t in (other, self):
+            settings = [f"{name} = {value}" for name, value in t.settings.items()]
+            lines.append(
+                re.split(r"(?<=[.!?:])\s+|\n+", t.prompt.strip()) + settings
+            )
+        return [line for line in difflib.ndiff(*lines) if line[0] in "+-"]
 
 
 class Flips(list[dict[str, Any]]):
-    """Verdicts that two trials do not share, broken ones first. A notebook shows them as a table."""
+    """Verdicts that two trials do not share, broken ones first. A notebook shows them as a table.
+
+    diff : what the prompt of the new trial has less and more.
+    """
+
+    diff: Sequence[str] = ()
 
     def __repr__(self) -> str:
-        count = Counter(f["effect"] for f in self)
-        words = ", ".join(f"{count[e]} {e}" for e in EFFECTS)
+        effects = [flip["effect"] for flip in self]
+        words = ", ".join(f"{effects.count(e)} {e}" for e in EFFECTS)
         return f"{len(self)} verdicts changed: {words}"
 
     def _repr_html_(self) -> str:
-        return show(self, caption=repr(self))._repr_html_()
+        lines = html.escape("\n".join(self.diff))
+        table = show(self, caption=repr(self))._repr_html_()
+        return f"<pre style='white-space:pre-wrap'>{lines}</pre>{table}"
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What the sealed test says. optimism : dev less test of the winner; it was chosen for its dev.
+    """What the sealed test says.
 
-    gain : of the winner over the baseline on test; `sentence` says what may be claimed.
+    dev, test : kappa of the winner. Dev less test is its optimism: it was chosen for its dev.
+    gain : of the winner over the baseline on test. sentence : what may be claimed.
     """
 
-    winner: str
     dev: Estimate
     test: Estimate
     gain: Estimate
-    optimism: float
-    readings: int
     sentence: str
 
     def __repr__(self) -> str:
@@ -128,9 +115,20 @@ class Reading:
 
 
 class Workbench:
-    """Labelled answers, a judge whose prompt is changed, and the trials. See `workbench`.
+    """A workbench on labelled answers, to change a judge's prompt and see what that changed.
 
-    rows, part (n,) and human (n,) are the labels; trials is name -> Trial; doubts row -> reason.
+    labels : a file or TaskSet with labels of people (met or unmet), or several sources that are
+        joined by their ids: [tasks, answers, labels].
+    judge : "endpoint:MODEL", "small", "replay:small", a mapping with options, or a function
+        prompt, **settings -> judge.
+    ledger : a file or Ledger in which verdicts are stored. prompt : where to begin (the judge's
+        own). seals : the folder of test readings (beside the runs).
+    rows is a DataFrame with a label each, trials name -> Trial, doubts row -> reason.
+
+    >>> bench = Workbench(paths.data("judge_labels.jsonl"), judge="replay:small")
+    >>> _ = bench.try_("strict", paths.data("judge_prompts", "strict.txt").read_text("utf-8"))
+    >>> bench.flips("baseline", "strict")
+    31 verdicts changed: 10 broken, 17 mended, 0 lost, 4 recovered
     """
 
     def __init__(
@@ -143,28 +141,37 @@ class Workbench:
         seals: str | Path | None = None,
         budget: Budget | None = None,
     ):
-        if ledger is None:
-            # without one a search would pay for the same question again and again
-            ledger = Path(tempfile.mkdtemp(prefix="kit-")) / "ledger.sqlite"
-        self.judge, self.budget = judge, budget
+        # In memory where there is no file: a search asks the same question again and again.
         self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
-        self.prompt = prompt if prompt is not None else first_prompt(judge)
-        self.seals = Path(seals) if seals else paths.runs() / "seals"
-        self.rows, self.notes = rows_of(load_labels(labels))
-        self.cluster = np.array([r.cluster for r in self.rows], dtype=object)
-        # Doubts are kept beside the labels, so that one can see and undo them.
-        self.human = np.array([r.human for r in self.rows])
-        self.part = split(self.cluster)
-        few = [p for p in PARTS if len(set(self.cluster[self.part == p])) < LEAST]
-        self.small = ""
+        # A name or a mapping: each prompt makes another judge of it.
+        if prompt is None and isinstance(judge, str | Mapping):
+            prompt = getattr(judge_of(judge), "system", None)
+        if prompt is None:
+            raise DataError(
+                "this judge has no prompt to begin with",
+                where="workbench(judge=...)",
+                fix="name an endpoint, small, server or local judge; or give a function and prompt=",
+            )
+        self.judge, self.prompt, self.budget = judge, prompt, budget
+        self.seals = Path(seals or paths.runs() / "seals")
+        self.trials: dict[str, Trial] = {}
+        self.data, rows = label_rows(labels)
+        texts = rows[["prompt", "answer", "text"]].to_numpy().tolist()
+        # A sealed row is known by its texts, whatever its ids are.
+        self.rows = rows.assign(
+            part=split(rows["cluster"]), id=[fingerprint(t) for t in texts]
+        )
+        lost = self.rows.index[self.rows["human"].isna()]
+        self.doubts = dict.fromkeys(lost, "the raters: unknown, or evenly split")
+        prompts = self.rows.groupby("part")["cluster"].nunique()
+        few = [part for part in PARTS if prompts.get(part, 0) < LEAST]
+        self.small = (
+            f"fewer than {LEAST} prompts fall into {', '.join(few)}" if few else ""
+        )
         if few:
             # Too few to choose on one part and to test on another: a comparison is all they carry.
-            self.small = f"fewer than {LEAST} prompts fall into {', '.join(few)}"
-            self.part[:] = "dev"
-            rule = "all rows are compared, there is no search and no sealed test"
-            self.notes.append(f"{self.small}: {rule}")
-        self.trials: dict[str, Trial] = {}
-        self.doubts: dict[int, str] = {}
+            self.rows["part"] = "dev"
+        self.part = self.rows["part"]
 
     # -- trials
     def try_(self, name: str, prompt: str | None = None, **settings: Any) -> Trial:
@@ -178,10 +185,10 @@ class Workbench:
         if name != BASELINE:
             self.trial(BASELINE)
         prompt = self.prompt if prompt is None else prompt
-        trial = Trial(name, prompt, settings, (None,) * len(self.rows))
         old = self.trials.get(name)
         if old is None:
-            self.trials[name] = self._judged(trial, self.part != "test")
+            verdicts = self.ask(self.rows[self.part != "test"], prompt, **settings)
+            self.trials[name] = Trial(name, prompt, settings, verdicts)
         elif (old.prompt, old.settings) != (prompt, settings):
             message = "there is another trial of this name"
             raise DataError(message, where=name, fix="give it a name of its own")
@@ -189,53 +196,74 @@ class Workbench:
 
     def trial(self, name: str) -> Trial:
         """A trial by its name; the baseline is judged at its first use."""
-        if name == BASELINE and name not in self.trials:
+        if name == BASELINE:
             return self.try_(BASELINE)
         check_names([name], self.trials, where="trials of the workbench")
         return self.trials[name]
 
-    def _judged(self, trial: Trial, pick: np.ndarray) -> Trial:
-        places = np.flatnonzero(pick)
-        rows, verdicts = [self.rows[i] for i in places], list(trial.verdicts)
-        new = self.ask(self.judge_of(trial), rows, trial.settings)
-        for i, verdict in zip(places, new, strict=True):
-            verdicts[i] = verdict
-        return replace(trial, verdicts=tuple(verdicts))
+    def judge_of(
+        self,
+        prompt: str,
+        *,
+        panel: Sequence[str] = (),
+        escalate: Sequence[str] = (),
+        votes: int = 0,
+        judge: Any = None,
+        **options: Any,
+    ) -> Any:
+        """The judge of a trial with this prompt and these settings."""
+        if panel or escalate:
+            trials = [self.trial(name) for name in panel or escalate]
+            members = [self.judge_of(t.prompt, **t.settings) for t in trials]
+            return judge_of({"panel" if panel else "escalate": members, **options})
+        base = self.judge if judge is None else judge
+        if callable(base):
+            return base(prompt, **options)
+        kind, subject, more = parts(base)
+        # Whatever prompt the mapping brought is replaced: a trial has one prompt.
+        more.pop("prompt", None)
+        made = {kind: subject, **more, **options, "system": prompt}
+        return judge_of({"votes": made, "n": votes} if votes else made)
 
-    def judge_of(self, trial: Trial) -> Any:
-        """The judge of a trial."""
-        s = {k: v for k, v in trial.settings.items() if k != "reword"}
-        for kind in ("panel", "escalate"):
-            if kind in s:
-                members = [self.judge_of(self.trial(name)) for name in s.pop(kind)]
-                return judge_of({kind: members, **s})
-        votes, base = s.pop("votes", None), s.pop("judge", self.judge)
-        mapping = with_prompt(base, trial.prompt, **s)
-        return (
-            mapping if votes is None else judge_of({"votes": mapping, "n": votes})
-        )
+    def answers(self, rows: pd.DataFrame) -> list[Response]:
+        """The answers to which these rows belong."""
+        ids = set(zip(rows["task"], rows["response"], strict=True))
+        return [r for r in self.data.responses if r.ids in ids]
 
     def ask(
-        self, judge_: Any, rows: Sequence[Row], settings: Mapping[str, Any] = {}
-    ) -> list[Verdict]:
-        """The verdict on each row. All criteria of an answer go out together, whoever asks."""
-        new = settings.get("reword", {})
-        texts = {c.text for r in self.rows for c in r.task.criteria}
-        check_names(new, texts, where="reword")
-        tasks = {row.task.id: row.task for row in rows}
-        for name, task in tasks.items():
-            criteria = [
-                msgspec.structs.replace(c, text=new.get(c.text, c.text))
-                for c in task.criteria
-            ]
-            tasks[name] = msgspec.structs.replace(task, criteria=tuple(criteria))
-        # Whole answers, not single rows: the criteria of a call shape each other's verdicts, so the
-        # search must find in the ledger what a trial was told, and the other way round.
-        answers = {row.response.ids: row.response for row in rows}
-        options = {"judge": judge_, "ledger": self.ledger, "budget": self.budget}
-        verdicts = judge(list(tasks.values()), list(answers.values()), **options)
-        by_ids = {v.ids: v for v in verdicts}
-        return [by_ids[(*row.response.ids, row.criterion.id)] for row in rows]
+        self,
+        rows: pd.DataFrame,
+        prompt: str,
+        *,
+        reword: Mapping[str, str] = {},
+        **settings: Any,
+    ) -> pd.DataFrame:
+        """These rows with the columns of `Verdicts.table`, and `met`: 1, 0, or NaN where unknown.
+
+        All criteria of an answer go out together, whoever asks. They shape each other's verdicts,
+        so the search finds in the ledger what a trial asked, and the other way round.
+        """
+        check_names(reword, set(self.rows["text"]), where="reword")
+        tasks = []
+        for t in self.data:
+            new = [replace(c, text=reword.get(c.text, c.text)) for c in t.criteria]
+            tasks.append(replace(t, criteria=tuple(new)))
+        verdicts = run_judge(
+            tasks,
+            self.answers(rows),
+            judge=self.judge_of(prompt, **settings),
+            ledger=self.ledger,
+            budget=self.budget,
+        )
+        # A verdict from the ledger comes free; the ledger knows what it took.
+        stored = self.ledger.get(v.key for v in verdicts if v.key)
+        frame = table([stored.get(v.key or "", v) for v in verdicts])
+        frame[IDS] = [v.ids for v in verdicts]
+        frame["tokens"] = frame["tokens_in"] + frame["tokens_out"]
+        # A level counts as met from .5 on.
+        frame["met"] = met_of(frame["value"])
+        frame["reason"] = frame["reason"].fillna("")
+        return rows.merge(frame, how="left", on=IDS).set_index(rows.index)
 
     def doubt(self, row: int, who: str, why: str) -> None:
         """Leave a label of train or dev out of every number. who : whose doubt it is."""
@@ -245,63 +273,44 @@ class Workbench:
             )
         self.doubts[row] = f"{who}: {why}"
 
-    def labels(self) -> np.ndarray:
-        """(n,) labels, NaN where somebody doubts one."""
-        labels = self.human.copy()
-        labels[list(self.doubts)] = np.nan
-        return labels
+    def usable(self, rows: pd.DataFrame, part: str) -> pd.DataFrame:
+        """The rows of a part whose labels nobody doubts."""
+        return rows[(rows["part"] == part) & ~rows.index.isin(list(self.doubts))]
 
     search, examples = search, examples
 
     # -- what came of them
-    def agreement(self, trial: str | Trial, part: str = "dev") -> Estimate:
-        """The measure of a trial on a part, with its interval over prompts."""
-        trial = self.trial(trial) if isinstance(trial, str) else trial
-        pick = self.part == part
-        columns = (trial.values[pick], self.labels()[pick])
-        return kappa(*columns, cluster=self.cluster[pick])
+    def verdicts(self, name: str, part: str = "dev") -> pd.DataFrame:
+        """The rows of a part with a trial's verdicts."""
+        return self.usable(self.trial(name).verdicts, part)
 
-    def _gain(self, new: np.ndarray, old: np.ndarray, part: str) -> Estimate:
-        pick = self.part == part
-        columns = (x[pick] for x in (new, old, self.labels()))
-        return agreement_difference(*columns, cluster=self.cluster[pick])
+    def agreement(self, name: str, part: str = "dev") -> Estimate:
+        """Kappa of a trial with people, with its interval over prompts."""
+        return kappa(self.verdicts(name, part), "met", "human", cluster="cluster")
 
-    def table(self) -> Any:
-        """One row a trial, the best on dev first; a DataFrame.
+    def table(self) -> pd.DataFrame:
+        """One row a trial, the best on dev first.
 
         The difference to the baseline is paired by row, and its intervals hold for all trials at
         once. judged : share of dev with a known verdict. $ and tokens : what judging took, also
         where the verdicts came from the ledger.
         """
-        base, rows = self.trial(BASELINE).values, []
-        others = [t for name, t in self.trials.items() if name != BASELINE]
-        gains = {t.name: self._gain(t.values, base, "dev") for t in others}
+        base = self.verdicts(BASELINE)
+        others = [name for name in self.trials if name != BASELINE]
         # Of many looks one succeeds by luck, so the intervals hold for all of them.
-        gains = together(gains)
+        gains = together({n: _gain(self.verdicts(n), base) for n in others})
+        rows = []
         for name in self.ranked():
-            cost, tokens = self._paid(self.trials[name])
-            row = {"trial": name, "kappa on dev": str(self.agreement(name))}
-            if not self.small:
-                row["kappa on train"] = str(self.agreement(name, "train"))
+            verdicts = self.trials[name].verdicts
+            row = {"trial": name}
+            for part in ("dev",) if self.small else ("dev", "train"):
+                row[f"kappa on {part}"] = str(self.agreement(name, part))
             row["more than the baseline"] = str(gains.get(name, ""))
-            row["judged"] = f"{self._share(name):.0%}"
-            row["$ per 1000"], row["tokens"] = f"{1000 * cost:.3f}", round(tokens)
+            row["judged"] = f"{self.verdicts(name)['met'].notna().mean():.0%}"
+            row["$ per 1000"] = f"{1000 * verdicts['cost'].mean():.3f}"
+            row["tokens"] = round(verdicts["tokens"].mean())
             rows.append(row)
         return pd.DataFrame(rows)
-
-    def _share(self, name: str) -> float:
-        """The share of dev on which a trial has a known verdict."""
-        return float(
-            np.mean(~np.isnan(self.trials[name].values[self.part == "dev"]))
-        )
-
-    def _paid(self, trial: Trial) -> tuple[float, float]:
-        """Mean dollars and tokens of a verdict. Verdicts from the ledger come free; it knows."""
-        verdicts = [v for v in trial.verdicts if v is not None]
-        originals = self.ledger.get([v.key for v in verdicts if v.key])
-        rows = [originals.get(v.key or "", v) for v in verdicts]
-        tokens = np.mean([v.tokens_in + v.tokens_out for v in rows])
-        return float(np.mean([v.cost for v in rows])), float(tokens)
 
     def ranked(self) -> list[str]:
         """The trials, the best on dev first; of equal ones the earlier."""
@@ -310,42 +319,47 @@ class Workbench:
 
     def choose(self) -> str:
         """The best trial on dev among those that judge at least 80 % of it."""
-        able = [n for n in self.ranked() if self._share(n) >= ENOUGH]
-        return next(iter(able), BASELINE)
+        for name in self.ranked():
+            if self.verdicts(name)["met"].notna().mean() >= ENOUGH:
+                return name
+        return BASELINE
 
     def flips(self, old: str, new: str) -> Flips:
         """Verdicts on train and dev that changed from one trial to another, with both reasons.
 
         effect : "broken" (right before, wrong now), "mended", "lost" (unknown now), "recovered".
         """
-        before, now = self.trial(old), self.trial(new)
-        texts = [
-            (r.criterion.text, r.response.text, WORDS[r.human]) for r in self.rows
-        ]
-        frame = pd.DataFrame(texts, columns=["criterion", "answer", "people"])
-        for column, trial in {"before": before, "now": now}.items():
-            frame[column] = trial.words
-            frame[f"reason {column}"] = trial.reasons
-        frame["effect"], frame["part"], frame["row"] = (
-            "broken",
-            self.part,
-            frame.index,
-        )
-        frame.loc[frame["now"] == frame["people"], "effect"] = "mended"
+        trials = {"before": self.trial(old), "now": self.trial(new)}
+        rows = trials["now"].verdicts
+        frame = pd.DataFrame({"criterion": rows["text"], "answer": rows["answer"]})
+        frame["people"] = rows["human"].map(WORDS)
+        for column, trial in trials.items():
+            frame[column] = trial.verdicts["met"].map(WORDS).fillna("unknown")
+            frame[f"reason {column}"] = trial.verdicts["reason"]
         # Unknown is neither right nor wrong, so these are counted apart.
-        frame.loc[frame["before"] == "unknown", "effect"] = "recovered"
-        frame.loc[frame["now"] == "unknown", "effect"] = "lost"
-        changed = frame["now"] != frame["before"]
-        rows = frame[changed & (frame["part"] != "test")].to_dict("records")
-        return Flips(sorted(rows, key=lambda row: EFFECTS.index(row["effect"])))
+        cases = {
+            "lost": frame["now"] == "unknown",
+            "recovered": frame["before"] == "unknown",
+            "mended": frame["now"] == frame["people"],
+        }
+        frame["effect"] = np.select(list(cases.values()), list(cases), "broken")
+        frame = frame.assign(part=rows["part"], row=rows.index)
+        changes = frame[frame["now"] != frame["before"]].to_dict("records")
+        changes.sort(key=lambda row: EFFECTS.index(row["effect"]))
+        flips = Flips(changes)
+        flips.diff = trials["now"].diff(trials["before"])
+        return flips
 
     # -- the sealed test
     def need_parts(self, what: str) -> None:
         """DataError where there are too few prompts for train, dev and test."""
         if self.small:
-            n = len(set(self.cluster))
-            message = f"{self.small}; there are {n} prompts with labels"
-            raise DataError(message, where=what, fix=ADVICE)
+            n = self.rows["cluster"].nunique()
+            raise DataError(
+                f"{self.small}; there are {n} prompts with labels",
+                where=what,
+                fix=ADVICE,
+            )
 
     def test(self, name: str | None = None, *, unseal: bool = False) -> Reading:
         """Judge the sealed test with a trial (default: the chosen one) and the baseline, once.
@@ -354,41 +368,45 @@ class Workbench:
         is refused; unseal=True reads it all the same, and the sentence says how often.
         """
         self.need_parts("test")
-        new, old = self.trial(name or self.choose()), self.trial(BASELINE)
-        ids = sorted(self.rows[i].id for i in np.flatnonzero(self.part == "test"))
-        who = "" if callable(self.judge) else str(self.judge)
-        request = fingerprint([ids, who, self._about(new), self._about(old)])
-        earlier = readings(self.seals, ids)
-        for reading in earlier:
-            # Rerunning a notebook is the same question; it is no second look.
-            if reading["request"] == request:
-                return msgspec.convert(reading["result"], Reading)
+        trials = [self.trial(name or self.choose()), self.trial(BASELINE)]
+        rows = self.usable(self.rows, "test")
+        ids = sorted(rows["id"])
+        who = "a function" if callable(self.judge) else str(self.judge)
+        request = fingerprint([ids, who, *map(self._about, trials)])
+        earlier = _readings(self.seals, ids)
+        # Rerunning a notebook is the same question; it is no second look.
+        if request in earlier:
+            return msgspec.convert(earlier[request]["result"], Reading)
         if earlier and not unseal:
-            when = earlier[-1]["at"]
+            when = ", ".join(reading["at"] for reading in earlier.values())
             raise DataError(
-                f"this test was read before, on {when}, for another question",
+                f"this test was read before ({when}) for another question",
                 where=str(self.seals),
                 fix="report the first reading, label new rows, or pass unseal=True and say so",
             )
-        new, old = (self._judged(t, self.part == "test") for t in (new, old))
-        dev, test = self.agreement(new, "dev"), self.agreement(new, "test")
+        new, old = (self.ask(rows, t.prompt, **t.settings) for t in trials)
         # Who is silent where it would be wrong gains nothing: unknown as disagreement, too.
-        answers = [t.values for t in (new, old)]
-        guesses = [np.where(np.isnan(x), 1 - self.human, x) for x in answers]
-        gains = [self._gain(*x, "test") for x in (answers, guesses)]
+        guesses = [
+            f.assign(met=f["met"].fillna(1 - f["human"])) for f in (new, old)
+        ]
+        gains = (_gain(new, old), _gain(*guesses))
         gain = min(gains, key=lambda e: np.nan_to_num(e.low, nan=-9))
-        sentence = claim(gain, new=new.name, old="the baseline")
-        if new.name == BASELINE:
-            sentence = (
-                "The baseline was the best on dev: there is nothing to claim."
-            )
-        optimism, n = dev.value - test.value, len(earlier) + 1
-        luck = f"{number(optimism)}, from {number(dev.value)} on dev"
-        sentence += f" (Optimism, dev less test: {luck}.)"
-        if n > 1:
+        dev = self.agreement(trials[0].name)
+        test = kappa(new, "met", "human", cluster="cluster")
+        sentence = claim(gain, new=trials[0].name, old="the baseline")
+        sentence += f" (Optimism, dev less test: {number(dev.value - test.value)}, from {number(dev.value)} on dev.)"
+        if earlier:
+            n = len(earlier) + 1
             sentence += f" The test was read {n} times: this is no sealed result."
-        reading = Reading(new.name, dev, test, gain, optimism, n, sentence)
-        keep_reading(self.seals, request, ids, asdict(reading))
+        reading = Reading(dev, test, gain, sentence)
+        row = {
+            "request": request,
+            "rows": ids,
+            "result": msgspec.to_builtins(reading),
+        }
+        row["at"] = time.strftime("%FT%TZ", time.gmtime())
+        # A file of its own, so that processes do not disturb each other.
+        paths.write(self.seals / f"{request}.json", json.dumps(row))
         return reading
 
     def _about(self, t: Trial) -> list[Any]:
@@ -406,18 +424,20 @@ class Workbench:
         changes : names of attacks (default: all attacks and steps).
         """
         part = "dev" if self.small else "train"
-        places = np.flatnonzero((self.part == part) & (self.human == 0))
-        rows = {self.rows[i].response.ids: self.rows[i] for i in places}
-        rows = list(rows.values())[:answers]
-        tasks = {r.task.id: r.task for r in rows}.values()
-        texts = [r.response for r in rows]
+        rows = self.rows[(self.part == part) & (self.rows["human"] == 0)]
         kinds = [n for n, c in CHANGES.items() if c.kind in ("attack", "step")]
-        options = {"ledger": self.ledger, "budget": self.budget, "progress": False}
-        options["changes"] = changes or kinds
-        judges = {name: self.judge_of(self.trial(name)) for name in names}
-        return Results(
-            {n: audit(j, tasks, texts, **options) for n, j in judges.items()}
-        )
+        out = Results()
+        for t in map(self.trial, names):
+            out[t.name] = audit(
+                self.judge_of(t.prompt, **t.settings),
+                self.data,
+                self.answers(rows)[:answers],
+                changes=changes or kinds,
+                ledger=self.ledger,
+                budget=self.budget,
+                progress=False,
+            )
+        return out
 
     # -- to keep and to look at
     def export(self, path: str | Path, name: str | None = None) -> Path:
@@ -437,18 +457,13 @@ class Workbench:
         rows = {n: self.agreement(n) for n in self.ranked()}
         return forest(rows, **{"title": "Trials on dev", "x": "kappa", **options})
 
-    def views(self) -> dict[str, Callable[[], Html]]:
+    def views(self) -> dict[str, Callable[[], Any]]:
         """What `kit.plots.explore` offers: the trials, and what each of them changed."""
-        names = [name for name in self.trials if name != BASELINE]
-        views = {f"{BASELINE} to {n}": lambda n=n: self._change(n) for n in names}
-        return {"trials": lambda: Html(self._repr_html_()), **views}
-
-    def _change(self, name: str) -> Html:
-        lines = html.escape(
-            "\n".join(self.trials[name].diff(self.trials[BASELINE]))
-        )
-        flips = self.flips(BASELINE, name)._repr_html_()
-        return Html(f"<pre style='white-space:pre-wrap'>{lines}</pre>{flips}")
+        views = {"trials": lambda: show(self.table())}
+        # The first is the baseline.
+        for name in list(self.trials)[1:]:
+            views[f"{BASELINE} to {name}"] = partial(self.flips, BASELINE, name)
+        return views
 
     def _repr_html_(self) -> str:
         return (
@@ -456,6 +471,35 @@ class Workbench:
         )
 
     def __repr__(self) -> str:
-        count = {p: int((self.part == p).sum()) for p in PARTS}
-        notes = "".join(f"; {note}" for note in self.notes)
+        count = {part: int((self.part == part).sum()) for part in PARTS}
+        rule = "all rows are compared, there is no search and no sealed test"
+        notes = f"; {self.small}: {rule}" if self.small else ""
+        if self.doubts:
+            notes += f"; {len(self.doubts)} labels are in doubt"
         return f"Workbench: {len(self.rows)} labels, {count}, {len(self.trials)} trials{notes}"
+
+
+def _gain(new: pd.DataFrame, old: pd.DataFrame) -> Estimate:
+    return agreement_difference(
+        new["met"], old["met"], new["human"], cluster=new["cluster"]
+    )
+
+
+def split(clusters: Iterable[str]) -> np.ndarray:
+    """The part (n,) of each row, by a hash of its cluster: it stays when rows are added.
+
+    >>> split(["a", "b", "a"])[0] == split(["b", "a"])[1]
+    True
+    """
+    # A hash, not a draw: a prompt keeps its part when others are added, so a sealed test stays sealed.
+    digests = [hashlib.sha256(f"0|{c}".encode()).hexdigest() for c in clusters]
+    places = [int(d[:16], 16) / 2**64 for d in digests]
+    return np.array(PARTS)[np.searchsorted(EDGES, places, "right")]
+
+
+def _readings(folder: Path, rows: Iterable[str]) -> dict[str, Any]:
+    """Earlier readings of a test that share a row with these, oldest first, by their request."""
+    every = [json.loads(path.read_text("utf-8")) for path in folder.glob("*.json")]
+    every.sort(key=lambda reading: reading["at"])
+    # One row in common is enough: whoever saw a part of the test has seen it.
+    return {r["request"]: r for r in every if set(rows) & set(r["rows"])}

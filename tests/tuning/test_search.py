@@ -26,11 +26,7 @@ def test_the_search_finds_the_better_prompt():
     assert b.search(rows=200, reflect=writer) == ["searched 1"]
     assert b.trials["searched 1"].prompt == STRICT and b.choose() == "searched 1"
     assert "Wrong: people say not met." in writer.prompts[0] and "Be kind." in writer.prompts[0]
-    assert all(
-        v is None
-        for v, p in zip(b.trials["searched 1"].verdicts, b.part, strict=True)
-        if p == "test"
-    )
+    assert "test" not in set(b.trials["searched 1"].verdicts["part"])
 
 
 def test_what_the_rewriter_raises_ends_the_search():
