@@ -53,12 +53,12 @@ def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(ways, Mapping):
         pathway = _COLLECTION.sub("", str(raw.get("pathway") or ""))
         ways = {pathway.casefold(): raw.get("direction")}
-    # A direction that is no word of the table ("mixed") is left out: it claims nothing.
-    claims = [
-        {"subject": name.replace("_", " "), "direction": way}
-        for name, word in ways.items()
-        if name and (way := direction_of(word))
-    ]
+    claims = []
+    for name, word in ways.items():
+        way = direction_of(word)
+        # A direction that is no word of the table ("mixed") is left out: it claims nothing.
+        if name and way:
+            claims.append({"subject": name.replace("_", " "), "direction": way})
     values = [raw.get(key) or [] for key in _FACTS]
     texts = [str(x) for v in values for x in (v if isinstance(v, list) else [v])]
     if claims:
@@ -74,9 +74,11 @@ def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fact(text: str) -> dict[str, Any]:
+    fact: dict[str, Any] = {"text": text}
     quantity = _QUANTITY.fullmatch(text)
-    number = {"number": float(quantity[1].replace(",", ""))} if quantity else {}
-    return {"text": text, **number}
+    if quantity:
+        fact["number"] = float(quantity[1].replace(",", ""))
+    return fact
 
 
 def verifiers_of(names: Sequence[str]) -> list[str]:

@@ -79,12 +79,15 @@ def check(task: Task, response: Response, criterion: Criterion) -> Verdict:
         )
     if met is None:
         return unknown(*ids, "abstain", reason=reason, **about)
-    about |= {
-        "status": "met" if met else "unmet",
-        "p": float(met),
-        "reason": reason,
-    }
-    return Verdict(task_id=ids[0], response_id=ids[1], criterion_id=ids[2], **about)
+    return Verdict(
+        task_id=task.id,
+        response_id=response.id,
+        criterion_id=criterion.id,
+        status="met" if met else "unmet",
+        p=float(met),
+        reason=reason,
+        **about,
+    )
 
 
 def measure(task: Task, answer: str, criterion: Criterion) -> Result:
@@ -101,7 +104,7 @@ def measure(task: Task, answer: str, criterion: Criterion) -> Result:
 
 def _says_nothing(task: Task, answer: str, criterion: Criterion) -> bool:
     """True for an answer without a word, unless its marks ("{}") do what silence does not."""
-    if any(char.isalnum() for char in answer):
+    if text_of.has_word(answer):
         return False
     return not text_of.visible(answer).strip() or bool(
         measure(task, "", criterion)[0]
@@ -150,8 +153,12 @@ def _call(criterion: Criterion) -> tuple[Rule, dict[str, Any]]:
         raise DataError(
             f"check {name!r}: {e}", fix=f"its arguments are {names}"
         ) from None
-    if fault := _fault(name, arguments):
-        raise DataError(f"check {name!r}: {fault}")
+    if name in BUILT_IN:
+        # A probe: bounds out of order, a pattern or a schema that is not sound.
+        try:
+            RULES[name](Task(id="probe", prompt="probe"), "{}", **arguments)
+        except Exception as e:  # each library has an error class of its own
+            raise DataError(f"check {name!r}: {str(e)[:200]}") from None
     return RULES[name], arguments
 
 
@@ -167,28 +174,6 @@ def _form(rule: Rule) -> type[msgspec.Struct]:
     # A slip in an argument's name would make a check that always holds.
     options = {"kw_only": True, "forbid_unknown_fields": True}
     return msgspec.defstruct("Arguments", fields, **options)
-
-
-def _fault(name: str, arguments: dict[str, Any]) -> str:
-    """What types cannot say: bounds in order, a pattern and a schema that are sound."""
-    low, high = arguments.get("min"), arguments.get("max")
-    if None not in (low, high) and low > high:
-        return f"min {low} is above max {high}"
-    if name == "contains" and not any(map(arguments.get, ("any", "all", "none"))):
-        return "none of any, all and none is there"
-    try:
-        # The engine that runs the pattern must be the one that checks it.
-        if name == "regex":
-            import regex
-
-            regex.compile(arguments["pattern"])
-        elif name == "json":
-            import jsonschema
-
-            jsonschema.Draft202012Validator.check_schema(arguments["schema"] or {})
-    except Exception as e:  # each library has an error class of its own
-        return str(e)[:200]
-    return ""
 
 
 def all_met(task: Task, answer: str, *, of: Terms | None = None) -> Result:

@@ -19,11 +19,8 @@ from . import text as text_of
 from .biorlhf import direction_of
 
 OPEN = ("unknown", "it depends")  # an answer that says that no answer can be given
-_PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)\s?%\.?")
-CONFIDENCE = re.compile(
-    rf"(?:^|[\s.;,])confidence:\s*{_PERCENT.pattern}\s*\Z", re.I
-)
-_LABEL = re.compile(r"\bconfidence:", re.I)
+# A last line, or the last words of one.
+CONFIDENCE = r"(?:^|[\s.;,]){}:\s*(\d{{1,3}}(?:\.\d+)?)\s?%\.?\s*\Z"
 _NUMBER = re.compile(r"([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s*(.*)")
 _INNER_HYPHEN = re.compile(r"(?<=\w)[-_](?=\w)")
 
@@ -74,8 +71,7 @@ class Form:
         text = text_of.without_thought(text).replace("*", "")
         lines = [line.strip() for line in text_of.lines(text)]
         answer = _alone(lines, self.answer, -2 if self.confidence else -1)
-        level = _alone(lines, self.confidence, -1) if self.confidence else None
-        confidence = _share(level or "")
+        confidence = _confidence(text, self.confidence) if self.confidence else None
         problem = ""
         if answer is None:
             problem = f'no single line "{self.answer}:" at the end'
@@ -93,10 +89,14 @@ def _alone(lines: list[str], label: str, place: int) -> str | None:
     return line[1] if line and sum(map(bool, hits)) == 1 else None
 
 
-def _share(text: str) -> float | None:
-    """80% is .8; anything else (250%, 7/10, "high") is None."""
-    percent = _PERCENT.fullmatch(text)
-    share = float(percent[1]) / 100 if percent else 2.0
+def _confidence(text: str, label: str = "Confidence") -> float | None:
+    """The percentage that a text ends with, as a share. Anything else (250%, 7/10, "high") is None."""
+    text, label = text.replace("*", ""), re.escape(label)
+    # Who states two confidences states none: else the last one could undo the first.
+    if len(re.findall(rf"\b{label}:", text, re.I)) != 1:
+        return None
+    match = re.search(CONFIDENCE.format(label), text, re.I)
+    share = float(match[1]) / 100 if match else 2.0
     return share if share <= 1 else None
 
 
@@ -132,13 +132,6 @@ def stated_confidence(texts: Sequence[str], *, cluster: Any = None) -> Confidenc
 
     values = np.array([_confidence(text) for text in texts], dtype=float)
     return Confidences(values, mean(~np.isnan(values), cluster=cluster))
-
-
-def _confidence(text: str) -> float | None:
-    text = text.replace("*", "")
-    # Who states two confidences states none: else the last one could undo the first.
-    match = CONFIDENCE.search(text) if len(_LABEL.findall(text)) == 1 else None
-    return _share(f"{match[1]}%") if match else None
 
 
 def plain_name(text: Any) -> str:

@@ -30,21 +30,27 @@ _QUANTITY = re.compile(rf"({_NUMBER})\s?([^\s\d.,;:!?)]*)")
 # Whoever lists six numbers or more states none of them.
 _LIST = re.compile(rf"{_NUMBER}(?:[\s,;]+{_NUMBER}){{5,}}")
 _FENCE = re.compile(r"```(?:json)?\n(.*)\n```", re.S)
+# Ids in <snippet id=A,B> and <cite id="A">.
+_CITATION = re.compile(
+    r"<\s*(?:snippet|cite)\s[^<>]*?ids?\s*=\s*[\"']?([^<>\"']+)", re.I
+)
 _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.S)
 
 
 def within(n: float, noun: str, low: float | None, high: float | None) -> Result:
-    """Is n in [low, high]? With neither bound, one is enough.
+    """Is n in [low, high]? With neither bound, one is enough. ValueError where none can be.
 
     >>> within(3, "words", None, 2)
     (False, '3 words; at most 2')
     """
     if low is None and high is None:
         low = 1
+    if None not in (low, high) and low > high:
+        raise ValueError(f"min {low} is above max {high}")
     bounds = {"at least": low, "at most": high}
     words = [f"{word} {x:g}" for word, x in bounds.items() if x is not None]
-    high = math.inf if high is None else high
-    return (low or 0) <= n <= high, f"{n:g} {noun}; {' and '.join(words)}"
+    top = math.inf if high is None else high
+    return (low or 0) <= n <= top, f"{n:g} {noun}; {' and '.join(words)}"
 
 
 def _count(
@@ -74,14 +80,16 @@ def contains(
     whole: bool = True,
 ) -> Result:
     """All, one or none of these terms stand in the answer; whole words, unless `whole: false`."""
-    normal = (lambda s: s) if case else t.fold
-    text, raw = normal(t.plain(answer)), normal(answer)
+    if not (any or all or none):
+        raise ValueError("none of any, all and none is there")
+    text, raw = t.norm(t.plain(answer), case), t.norm(answer, case)
     edge = r"(?<!\w){}(?!\w)" if whole else "{}"
 
     def has(term: str) -> bool:
         # Marks ("**", "_id") are no longer in the plain text: they are looked for in the raw one.
-        here = re.search(edge.format(re.escape(normal(term))), text)
-        return bool(here) or (not term.isalnum() and normal(term) in raw)
+        word = t.norm(term, case)
+        here = re.search(edge.format(re.escape(word)), text)
+        return bool(here) or (not term.isalnum() and word in raw)
 
     missing = [w for w in terms_of(all) if not has(w)]
     choices = [w for w in terms_of(any) if has(w)]
@@ -119,10 +127,9 @@ def regex(
 
 def _edge(method: str) -> Callable[..., Result]:
     def rule(task: Task, answer: str, *, text: Terms, case: bool = False) -> Result:
-        same = (lambda s: t.visible(s).strip()) if case else t.fold
-        edges = tuple(map(same, terms_of(text)))
+        edges = tuple(t.norm(x, case) for x in terms_of(text))
         # With its markdown, too: "**" may be what the answer must start with.
-        sides = same(answer), same(t.plain(answer))
+        sides = t.norm(answer, case), t.norm(t.plain(answer), case)
         return any(getattr(s, method)(edges) for s in sides), f"{method} {edges}"
 
     return rule
@@ -138,28 +145,19 @@ def json_(
     task: Task, answer: str, *, schema: dict[str, Any] | None = None
 ) -> Result:
     """The answer is JSON (a ``` fence around it is allowed), and fits a JSON schema."""
-    text = t.visible(answer).strip()
-    fence = _FENCE.fullmatch(text)
-    # msgspec refuses what `json` reads although it is no JSON, such as NaN.
-    try:
-        value = msgspec.json.decode(fence[1] if fence else text)
-    except msgspec.DecodeError as e:
-        return False, f"not valid JSON: {e}"
     import jsonschema
     from referencing import Registry
 
-    # The empty registry keeps a "$ref" to a web address from being fetched.
-    kind = jsonschema.validators.validator_for(schema or {})
-    faults = kind(schema or {}, registry=Registry()).iter_errors(value)
-    what = [f"at {fault.json_path}: {fault.message[:120]}" for fault in faults]
-    return not what, what[0] if what else "valid JSON"
-
-
-def _letters(kind: str) -> Callable[..., Result]:
-    def rule(task: Task, answer: str) -> Result:
-        return getattr(answer, kind)(), f"{kind} of all its letters"
-
-    return rule
+    text = t.visible(answer).strip()
+    fence = _FENCE.fullmatch(text)
+    try:
+        # msgspec refuses what `json` reads although it is no JSON, such as NaN.
+        value = msgspec.json.decode(fence[1] if fence else text)
+        # The empty registry keeps a "$ref" to a web address from being fetched.
+        jsonschema.validate(value, schema or {}, registry=Registry())
+    except (msgspec.DecodeError, jsonschema.ValidationError) as e:
+        return False, f"no JSON that fits: {getattr(e, 'message', e)}"[:160]
+    return True, "valid JSON"
 
 
 def exact(task: Task, answer: str, *, answers: Terms, case: bool = False) -> Result:
@@ -168,15 +166,15 @@ def exact(task: Task, answer: str, *, answers: Terms, case: bool = False) -> Res
     A last line "Confidence: 80%", end marks and markdown are no part of it.
     """
 
-    def same(text: str) -> str:
-        return (t.visible(text).strip() if case else t.fold(text)).strip(" .!?\n")
-
     blocks = _ANSWER.findall(answer)
     # The last block counts: a model may repeat the question's form before it answers.
     # A model that is trained to state its confidence still answers the question.
-    body = CONFIDENCE.sub("", blocks[-1] if blocks else answer)
-    met = same(t.plain(body)) in [same(x) for x in terms_of(answers)]
-    return met, f"the answer is {body[:60]!r}"
+    body = re.sub(
+        CONFIDENCE.format("confidence"), "", [answer, *blocks][-1], flags=re.I
+    )
+    texts = [t.plain(body), *terms_of(answers)]
+    first, *others = [t.norm(x, case).strip(" .!?\n") for x in texts]
+    return first in others, f"the answer is {body[:60]!r}"
 
 
 def number(
@@ -202,7 +200,8 @@ def cites(
     task: Task, answer: str, *, min: Whole = 1, only_known: bool = True
 ) -> Result:
     """At least `min` source ids are cited; with `only_known`, none that the task does not have."""
-    ids = set(t.citation_ids(answer))
+    names = ",".join(_CITATION.findall(answer)).split(",")
+    ids = {name.strip() for name in names} - {""}
     strange = ids - set(task.sources) if only_known else set()
     met = len(ids) >= min and not strange
     return met, f"cites {sorted(ids)}; unknown are {sorted(strange)}"
@@ -244,8 +243,8 @@ RULES: dict[str, Callable[..., Any]] = {
     "ends": _edge("endswith"),
     "no_char": no_char,
     "json": json_,
-    "lowercase": _letters("islower"),
-    "uppercase": _letters("isupper"),
+    "lowercase": lambda task, answer: (answer.islower(), "small letters only"),
+    "uppercase": lambda task, answer: (answer.isupper(), "capital letters only"),
     "exact": exact,
     "number": number,
     "cites": cites,

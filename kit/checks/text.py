@@ -25,9 +25,6 @@ _END = re.compile(
 )
 ITEM = re.compile(r"^\s*[-*+•]\s+\S", re.M)
 NUMBERED_ITEM = re.compile(r"^\s*\d{1,3}[.)]\s+\S", re.M)
-_CITATION = re.compile(
-    r"<\s*(?:snippet|cite)\s[^<>]*?ids?\s*=\s*[\"']?([^<>\"']+)", re.I
-)
 _PLAIN_MARKS = str.maketrans("’‘`“”„‐‑–—−", "'''\"\"\"-----")
 
 
@@ -56,6 +53,11 @@ def plain(text: str) -> str:
     return _MARKS.sub("", _LINK.sub(r"\1", visible(text)))
 
 
+def has_word(text: str) -> bool:
+    """True for a text with a letter or a digit."""
+    return any(map(str.isalnum, text))
+
+
 def words(text: str) -> list[str]:
     """The words of a text.
 
@@ -72,14 +74,12 @@ def sentences(text: str) -> list[str]:
     ['Dr. Lee paid $3.50.', 'Was it tea?', 'Yes!']
     """
     parts = [part.strip() for part in _END.split(plain(text))]
-    return [part for part in parts if any(c.isalnum() for c in part)]
+    return list(filter(has_word, parts))
 
 
 def paragraphs(text: str) -> list[str]:
     """Blocks between blank lines that hold a word."""
-    return [
-        p for p in re.split(r"\n\s*\n", plain(text)) if any(c.isalnum() for c in p)
-    ]
+    return list(filter(has_word, re.split(r"\n\s*\n", plain(text))))
 
 
 def lines(text: str) -> list[str]:
@@ -93,6 +93,11 @@ def fold(text: str) -> str:
     return " ".join(text.translate(_PLAIN_MARKS).split())
 
 
+def norm(text: str, case: bool) -> str:
+    """For comparing, with or without the difference of small and capital letters."""
+    return visible(text).strip() if case else fold(text)
+
+
 def parts(text: str) -> list[str]:
     """The words cut at hyphens, in small letters."""
     return [p for w in words(text) for p in w.casefold().split("-") if p]
@@ -101,9 +106,3 @@ def parts(text: str) -> list[str]:
 def runs(items: list[str], n: int) -> list[tuple[str, ...]]:
     """Each n neighbours."""
     return list(zip(*(items[i:] for i in range(n)), strict=False))
-
-
-def citation_ids(text: str) -> list[str]:
-    """Ids in <snippet id=A,B> and <cite id="A">."""
-    ids = ",".join(_CITATION.findall(text)).split(",")
-    return [i.strip() for i in ids if i.strip()]

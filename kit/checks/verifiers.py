@@ -87,9 +87,11 @@ def outcome(task: Task, stated: Stated) -> float | None:
     if task.truth.get("answerable") is False:
         return float(is_open(stated.answer))
     # Confidence plays no part: an outcome that holds it would make calibration circular.
-    truth, answer = task.truth, stated.answer
-    scores = [_directions(task, answer)["share"]] if truth.get("claims") else []
-    scores += [_factual(task, answer)[0]] if truth.get("facts") else []
+    scores = []
+    if task.truth.get("claims"):
+        scores.append(_directions(task, stated.answer)["share"])
+    if task.truth.get("facts"):
+        scores.append(_factual(task, stated.answer)[0])
     return sum(scores) / len(scores) if scores else None
 
 
