@@ -1,8 +1,7 @@
 """`python -m kit`: see kit.cli."""
 
-import sys
-
 from .cli import main
 
+# A process that a sweep starts may import this module once more.
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -18,20 +18,16 @@ from .dispatch import Output
 
 def check() -> Output:
     """Versions, device, dtype and why; what will not work and the remedy."""
-    lines = [*_packages(), *_machine(), *_judges()]
-    width = max(len(name) for name, _, _ in lines)
-    rows = [
-        f"{name:{width}}  {state}"
-        + (f"\n{'':{width}}  to do: {remedy}" * bool(remedy))
-        for name, state, remedy in lines
+    rows = [*_packages(), *_machine(), *_judges()]
+    lines = []
+    for name, state, remedy in rows:
+        lines.append(f"{name:18}  {state}")
+        if remedy:
+            lines.append(f"{'':18}  to do: {remedy}")
+    data = [
+        dict(zip(("name", "state", "remedy"), row, strict=True)) for row in rows
     ]
-    return Output(
-        text="\n".join(rows),
-        data=[{"name": n, "state": s, "remedy": r} for n, s, r in lines],
-        next="do what is named above"
-        if any(r for _, _, r in lines)
-        else "kit demo",
-    )
+    return Output(text="\n".join(lines), data=data, next="kit demo")
 
 
 def demo(
@@ -48,7 +44,6 @@ def demo(
     """
     # A folder of its own: the report then shows these runs only.
     base = (out or paths.runs() / "demo").resolve()
-    base.mkdir(parents=True, exist_ok=True)
     books = [kit.runs.find_notebook(name) for name in only] or sorted(
         paths.notebooks().glob("[0-9]*")
     )
@@ -88,7 +83,6 @@ def inspect(
     format: str = "auto",
     lint: bool = False,
     out: Path | None = None,
-    draft: Path | None = None,
     judge: str | None = None,
     model: str | None = None,
     base_url: str | None = None,
@@ -101,32 +95,21 @@ def inspect(
     format : the format's name where detection is wrong
     lint : list all findings; exit code 1 if one is an error
     out : write the rubrics in the kit's own form, to read and edit
-    draft : propose criteria with --judge from reference or paired answers, and write them to this file
-    judge, model, base_url : a judge that answers eight questions about each criterion, or drafts
+    judge, model, base_url : a judge that answers eight questions about each criterion
     ledger : stored verdicts (default: in the kit's cache)
     """
     tasks = kit.load(file, format=format, fields=map)
-    asking = (
-        _asking(judge, model, base_url, ledger=ledger) if judge else {"judge": None}
-    )
-    # A draft begins with answers and has no criteria to lint yet.
-    if draft:
-        proposal = kit.draft(tasks, **asking)
-        kit.save(draft, proposal)
-        return Output(
-            text=str(proposal),
-            data={"out": str(draft)},
-            next=f"read and edit {draft}",
-        )
-    findings = kit.lint(tasks, **asking)
+    findings = kit.lint(tasks, **_asking(judge, model, base_url, ledger=ledger))
     lines = [repr(tasks)]
     # A file of answers or labels alone has no rubrics to sum up.
     if tasks.tasks:
         lines += [str(kit.summarize(tasks)), str(findings)]
-    lines += [_line_of(f) for f in findings.findings if lint]
+    if lint:
+        rows = (((f.severity, f.message), f) for f in findings.findings)
+        lines += [_line_of(*equal) for equal in kit.records.group(rows).values()]
     if out:
         kit.save(out, tasks)
-    errors = sum(f.severity == "error" for f in findings.findings)
+    errors = findings.severities["error"]
     files = f"{out or file} ANSWERS" if tasks.tasks else f"TASKS {out or file}"
     return Output(
         text="\n\n".join(lines),
@@ -156,6 +139,7 @@ def judge(
     budget_calls: int | None = None,
     retry: bool = False,
     reward: str = "rubric",
+    audit: bool = False,
 ) -> Output:
     """Judge answers against the criteria of their tasks, and write the verdicts as JSONL.
 
@@ -172,14 +156,13 @@ def judge(
     budget_usd, budget_calls : stop before more is spent (exit code 4)
     retry : judge again what is unknown
     reward : how verdicts become scores: rubric, a preset or a YAML file
+    audit : judge the answers again under each attack and bias (about twenty times)
     """
     both = _joined(tasks, answers)
     asking = _asking(judge, model, base_url, prompt, set, ledger)
     if estimate:
-        forecast = kit.estimate(both, **asking)
         return Output(
-            text=str(forecast),
-            data=forecast,
+            data=kit.estimate(both, **asking),
             next="the same command without --estimate",
         )
     budget = kit.Budget(calls=budget_calls, usd=budget_usd)
@@ -187,17 +170,18 @@ def judge(
     # Before the scores: a wrong --reward must not cost the verdicts.
     paths.write(out, "".join(f"{kit.records.canonical(v)}\n" for v in verdicts))
     score = kit.grade(both, verdicts, reward=reward).estimate
-    lines = [repr(verdicts), f"mean score {score}"]
-    lines += [verdicts.causes().to_string(index=False)] * any(
-        not v.is_known for v in verdicts
-    )
+    causes, text = verdicts.causes(), f"{verdicts!r}\nmean score {score}"
+    if len(causes):
+        text += f"\n{causes.to_string(index=False)}"
+    if audit:
+        text += f"\n{kit.audit(tasks=both, **asking, budget=budget)}"
     # A run without a single known verdict is no result, however many answers it read.
-    lost = not any(v.is_known for v in verdicts)
+    lost = sum(causes["verdicts"]) == len(verdicts)
     view = f"kit view {out} --tasks {tasks}" + (
         f" --answers {answers}" if answers else ""
     )
     return Output(
-        text="\n".join(lines),
+        text=text,
         data={"verdicts": len(verdicts), "out": str(out), "score": score},
         next="read the causes above" if lost else view,
         code=5 if lost else 0,
@@ -217,7 +201,6 @@ def tune(
     try_: dict[str, str] | None = None,
     search: bool = False,
     test: bool = False,
-    attack: bool = False,
     keep: str | None = None,
     out: Path = Path("prompt.txt"),
     ledger: Path | None = None,
@@ -230,7 +213,6 @@ def tune(
     try_ : a prompt to compare, --try strict=strict.txt; may be repeated
     search : let a model rewrite the prompt (GEPA) on the training part
     test : read the sealed test for --keep, once
-    attack : what attacks earn from the judge with --keep
     keep : the trial whose prompt is written (default: the best one)
     out : file of that prompt
     ledger : stored verdicts (default: in the kit's cache)
@@ -250,11 +232,12 @@ def tune(
     lines = [repr(bench), table.to_string(index=False)]
     if test:
         lines.append(f"sealed test: {bench.test(keep).sentence}")
-    if attack:
-        lines.append(str(bench.attack(keep)))
     lines.append(f"prompt of the trial {keep!r}: {bench.export(out, keep)}")
-    following = f"kit judge {tasks} ANSWERS --judge {judge} --prompt {out}"
-    return Output(text="\n".join(lines), data=table, next=following)
+    return Output(
+        text="\n".join(lines),
+        data=table,
+        next=f"kit judge {tasks} ANSWERS --judge {judge} --prompt {out}",
+    )
 
 
 def agree(
@@ -265,11 +248,12 @@ def agree(
     tasks, labels, verdicts : files; verdicts are what `kit judge` wrote
     answers : file of answers, where the labels do not hold them
     """
-    report = kit.agreement_report(
-        _joined(tasks, answers), kit.load(labels), kit.load(verdicts).verdicts
-    )
+    both = _joined(tasks, answers)
     return Output(
-        text=str(report), data=report, next=f"kit rate {tasks} {labels} {verdicts}"
+        data=kit.agreement_report(
+            both, kit.load(labels), kit.load(verdicts).verdicts
+        ),
+        next=f"kit rate {tasks} {labels} {verdicts}",
     )
 
 
@@ -295,11 +279,7 @@ def rate(
         design=design,
         other=kit.load(other).verdicts if other else None,
     )
-    return Output(
-        text=str(rates),
-        data=rates,
-        next=f"kit label {tasks} for narrower intervals",
-    )
+    return Output(data=rates, next=f"kit label {tasks} for narrower intervals")
 
 
 def label(
@@ -394,7 +374,7 @@ def calibrate(
     kit.plots.page(
         f"Calibration of {file.name}", [str(curve), curve.plot()], path=html
     )
-    return Output(text=str(curve), data=curve, next=f"open {html}")
+    return Output(data=curve, next=f"open {html}")
 
 
 def train(
@@ -419,8 +399,10 @@ def train(
         lines = [f"settings: {ours}", "names of other systems, and ours:", *others]
         return Output(text="\n".join(lines), data=table, code=0 if names else 2)
     if forecast:
-        prospect = kit.training.forecast(config, **(set or {}))
-        return Output(text=str(prospect), data=prospect, next=f"kit train {config}")
+        return Output(
+            data=kit.training.forecast(config, **(set or {})),
+            next=f"kit train {config}",
+        )
     result = kit.training.train(config, resume=resume or None, **(set or {}))
     return Output(
         text=f"{result.gain.sentence}\nrun: {result.folder}",
@@ -538,25 +520,14 @@ def _packages() -> Iterator[tuple[str, str, str]]:
     text = file.read_text("utf-8") if file.is_file() else ""
     pins = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.M))
     for name, version in kit.runs.folders.versions().items():
-        pin = pins.get(name)
-        if version == "not installed":
-            needless = (
-                name in ("unsloth", "bitsandbytes") and not device.has_nvidia()
-            )
-            yield (
-                name,
-                version,
-                "" if needless else f"make setup, or setup-gpu for {name}",
-            )
+        pin, remedy = pins.get(name), ""
+        is_needed = name not in ("unsloth", "bitsandbytes") or device.has_nvidia()
+        if version == "not installed" and is_needed:
+            remedy = f"make setup, or setup-gpu for {name}"
         # Builds of torch such as 2.4.0+cu121 meet the pin 2.4.0.
-        elif pin and version.split("+")[0] != pin:
-            yield (
-                name,
-                f"{version} (the pin is {pin})",
-                f"pip install {name}=={pin}",
-            )
-        else:
-            yield name, version, ""
+        elif pin and version.split("+")[0] not in (pin, "not installed"):
+            remedy = f"pip install {name}=={pin}"
+        yield name, version, remedy
 
 
 def _machine() -> Iterator[tuple[str, str, str]]:
@@ -590,16 +561,20 @@ def _judges() -> Iterator[tuple[str, str, str]]:
         warning or model,
         "name another one with --model" if warning else "",
     )
-    key = os.environ.get("OPENAI_API_KEY")
-    yield "OPENAI_API_KEY", "set" if key else "not set; endpoint judges need it", ""
+    key = "OPENAI_API_KEY"
+    yield (
+        key,
+        "set" if key in os.environ else "not set; endpoint judges need it",
+        "",
+    )
 
 
-def _line_of(finding: Any) -> str:
-    """A finding: how bad, where, what is wrong, what to do."""
-    ids = filter(None, (finding.task_id, finding.criterion_id))
-    place = finding.where or " / ".join(ids)
+def _line_of(finding: Any, *others: Any) -> str:
+    """A finding: how bad, where, what is wrong, what to do. others : equal ones in other places."""
+    place = finding.where or f"{finding.task_id} / {finding.criterion_id}"
+    more = f" and {len(others)} more" * bool(others)
     remedy = f"; {finding.suggestion}" if finding.suggestion else ""
-    return f"{finding.severity}: {place}: {finding.message}{remedy}"
+    return f"{finding.severity}: {place}{more}: {finding.message}{remedy}"
 
 
 def _echo(line: str) -> None:
@@ -613,7 +588,7 @@ def _joined(tasks: str, answers: str | None) -> Any:
 
 
 def _asking(
-    judge: str,
+    judge: str | None,
     model: str | None = None,
     base_url: str | None = None,
     prompt: Path | None = None,
@@ -623,10 +598,10 @@ def _asking(
     """Who judges, and where verdicts are stored: a judge's name, or its mapping where options say more."""
     # The default ledger is shared by all commands: what one paid for, the others find.
     asking = {"judge": judge, "ledger": ledger or paths.home() / "ledger.db"}
-    kind, _, subject = judge.partition(":")
+    kind, _, subject = (judge or "").partition(":")
     more = {"base_url": base_url, "prompt": prompt and str(prompt)}
     more = {name: value for name, value in more.items() if value} | (options or {})
-    if judge.startswith("{"):
+    if kind.startswith("{"):
         asking["judge"] = settings.parse(judge, "--judge")
     elif more or model:
         # "small" names no subject, and "" would be taken for one

@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,8 @@ RENAME = re.compile(r"(?:load\(\.\.\., )?fields=\{'(\w+)': '(\w+)'\}\)?")
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """What a command gives: text for people, data for --json, what to open or run next, and the exit code."""
+    """What a command gives: text for people (default: the data), data for --json, what to open or run
+    next, and the exit code."""
 
     text: str = ""
     data: Any = None
@@ -46,12 +48,11 @@ def parser(commands: Sequence[Callable[..., Output]]) -> argparse.ArgumentParser
     subcommands = top.add_subparsers(required=True, metavar="COMMAND")
     for function in commands:
         doc = inspect.getdoc(function) or ""
-        # What stands under "name : text" is the help of an option.
-        description = ARGUMENT.sub("", doc).strip()
         sub = subcommands.add_parser(
             function.__name__,
             help=doc.split("\n")[0],
-            description=description,
+            # What stands under "name : text" is the help of an option.
+            description=ARGUMENT.sub("", doc).strip(),
             epilog=EPILOG,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
@@ -104,8 +105,8 @@ def _add_options(
             options["required"] = p.default is p.empty
             if p.default and kind is not bool and not options["required"]:
                 options["help"] += f" (default: {p.default})"
-            flag = f"--{name.strip('_').replace('_', '-')}"  # try_ is --try
-            sub.add_argument(flag, dest=name, default=p.default, **options)
+            flag = name.strip("_").replace("_", "-")  # try_ is --try
+            sub.add_argument(f"--{flag}", dest=name, default=p.default, **options)
 
 
 class _Pairs(argparse.Action):
@@ -137,11 +138,21 @@ def main(
     commands: Sequence[Callable[..., Output]], argv: Sequence[str] | None = None
 ) -> int:
     """Run one of the commands; returns its exit code. Errors come without a traceback."""
+    # SIGTERM ends a command as Ctrl-C does: children are stopped, what was done is saved.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         options = vars(parser(commands).parse_args(argv))
         function, as_json = options.pop("function"), options.pop("json")
         output = function(*options.pop("several", ()), **options)
-        _print(output, as_json)
+        if as_json:
+            from ..records.tables import plain
+
+            text = json.dumps(plain(output.data), indent=1, ensure_ascii=False)
+        else:
+            following = f"\nnext: {output.next}" if output.next else ""
+            text = f"{output.text or output.data}{following}"
+        # A closed pipe shows here, where it can still be handled, and not at the interpreter's end.
+        print(text, flush=True)
         return output.code
     # Ledgers and run folders are written as the work goes on, so nothing is lost.
     except KeyboardInterrupt:
@@ -152,21 +163,6 @@ def main(
         if os.environ.get("KIT_DEBUG"):
             raise
         return _fail(e)
-
-
-def _print(output: Output, as_json: bool) -> None:
-    if as_json:
-        from ..records.tables import plain
-
-        print(json.dumps(plain(output.data), indent=1, ensure_ascii=False))
-    else:
-        print(
-            "\n".join(
-                filter(None, [output.text, output.next and f"next: {output.next}"])
-            )
-        )
-    # A closed pipe shows here, where it can still be handled, and not at the interpreter's end.
-    sys.stdout.flush()
 
 
 def _fail(error: Exception) -> int:

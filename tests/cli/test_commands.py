@@ -283,6 +283,13 @@ def test_tune_compares_prompts_and_writes_the_best(own, capsys):
     assert "next: kit judge" in out
 
 
+def test_judge_can_be_followed_by_an_audit(own, capsys):
+    words = ["judge", DATA / "judge_labels.jsonl", "--judge", "replay:small", "--audit"]
+    code, out, err = run(capsys, *words)
+    # The recording holds the plain answers; of the attacks it holds a few answers only.
+    assert code == 0 and "self-praise" in out and "\nUse: " in out, err
+
+
 def test_calibrate(own, capsys):
     rows = [(0.9, 1), (0.8, 1), (0.7, 0), (0.6, 1), (0.9, 1), (0.8, 0), (0.7, 1), (0.6, 0)] * 6
     Path("c.csv").write_text(
