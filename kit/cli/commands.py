@@ -400,6 +400,7 @@ def calibrate(
 def train(
     config: str = "",
     *,
+    profile: str | None = None,
     set: dict[str, Any] | None = None,
     resume: bool = False,
     forecast: bool = False,
@@ -408,6 +409,7 @@ def train(
     """Train a policy from a config: SFT, DPO, GRPO or a chain, evaluated before and after.
 
     config : a YAML file, or instructions, rlvr, refiner, biorlhf, ladder_chain, ladder_confidence
+    profile : test, cpu, t4, gpu or cluster
     set : replaces a value of the config, for example --set steps=10
     resume : go on from the last checkpoint
     forecast : what can be learned and how long it takes, without training
@@ -418,10 +420,12 @@ def train(
         others = [f"  {old}: {new}" for old, new in table["renames"].items()]
         lines = [f"settings: {ours}", "names of other systems, and ours:", *others]
         return Output(text="\n".join(lines), data=table, code=0 if names else 2)
+    # one name for the machine's sizes, in all commands
+    changes = {"profile": profile, **(set or {})}
     if forecast:
-        prospect = kit.training.forecast(config, **(set or {}))
+        prospect = kit.training.forecast(config, **changes)
         return Output(text=str(prospect), data=prospect, next=f"kit train {config}")
-    result = kit.training.train(config, resume=resume or None, **(set or {}))
+    result = kit.training.train(config, resume=resume or None, **changes)
     return Output(
         text=f"{result.gain.sentence}\nrun: {result.folder}",
         data={"folder": str(result.folder), "gain": result.gain},
