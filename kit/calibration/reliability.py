@@ -415,7 +415,7 @@ def reliability(
     Arguments as in `ece`.
 
     >>> print(reliability([0.9] * 50, [1] * 25 + [0] * 25).sentence)
-    Miscalibrated (p=.000): over-confident by .400 [.25, .54], n=50; ECE .400, .034 if calibrated.
+    Miscalibrated (p<.001): over-confident by .400 [.25, .54], n=50; ECE .400, .034 if calibrated.
     """
     x = check(conf, correct, cluster=cluster, missing=missing)
     b = put_in_bins(x.conf, **binning)
