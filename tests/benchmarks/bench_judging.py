@@ -14,24 +14,25 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import functools
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 FLOOR, KIT, LEDGER = "aiohttp", "kit", "kit+ledger"
-PEERS = {"autorubric": "autorubric", "verifiers": "verifiers.v1", "inspect-ai": "inspect_ai"}
+PEERS = {"autorubric": "autorubric", "verifiers": "verifiers", "inspect-ai": "inspect_ai"}
 TARGETS = {64: 1.12, 256: 1.6}  # in flight -> wall of the kit over that of bare aiohttp
 CACHED = 20_000  # verdicts a second
 LATENCY, CALLS = 0.5, 256
-ROUNDS, PEER_ROUNDS = 7, 3
+ROUNDS, PEER_ROUNDS = 7, 2
 
 QUESTION = "Say three words."
 CRITERION = "The answer begins with a word and a number."
@@ -62,7 +63,9 @@ def reply_to(name: str) -> bytes:
     choice = {"index": 0, "finish_reason": "stop", "message": message}
     form = {"id": "1", "object": "chat.completion", "created": 1, "model": "stub"}
     body = json.dumps({**form, "choices": [choice], "usage": usage}).encode()
-    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = (
+        f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
     return head.encode() + body
 
 
@@ -201,23 +204,24 @@ def kit_judge(url: str, concurrency: int, ledger: bool) -> Callable[[list[str]],
     return judge_all
 
 
-def contend(name: str, url: str) -> None:
-    """Run the rounds that the standard input asks for; print seconds of wall and CPU, and errors."""
+def contend(name: str, url: str, concurrency: int) -> None:
+    """Run a round for each number on the standard input; print seconds of wall and CPU, and errors."""
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what libraries print is no figure
-    ready: dict[int, Callable[[list[str]], list[Any]]] = {}
     with asyncio.Runner() as runner:
+        if name in (KIT, LEDGER):
+            judge_all = kit_judge(url, concurrency, name == LEDGER)
+        else:
+            one = runner.run(ASYNC[name](url, concurrency))
+
+            def judge_all(texts: list[str]) -> list[Any]:
+                return runner.run(gathered(one, texts, concurrency))
+
         for line in sys.stdin:
-            concurrency, first = json.loads(line)
-            if concurrency not in ready and name in (KIT, LEDGER):
-                ready[concurrency] = kit_judge(url, concurrency, name == LEDGER)
-            elif concurrency not in ready:
-                one = runner.run(ASYNC[name](url, concurrency))
-                ready[concurrency] = lambda x, one=one, c=concurrency: runner.run(gathered(one, x, c))
-            texts = [text_of(first + i) for i in range(concurrency + CALLS)]
-            results = ready[concurrency](texts[:concurrency])
+            texts = [text_of(int(line) + i) for i in range(concurrency + CALLS)]
+            results = judge_all(texts[:concurrency])
             wall, cpu = time.perf_counter(), time.process_time()
-            results += ready[concurrency](texts[concurrency:])
+            results += judge_all(texts[concurrency:])
             took = time.perf_counter() - wall, time.process_time() - cpu
             errors = [f"{r!r:.200}" for r in results if r is not True]
             print(json.dumps([*took, len(errors), *errors[:1]]), file=out)
@@ -244,13 +248,14 @@ def cached(n: int) -> float:
 
 
 # -- the run ----------------------------------------------------------------------------------------
+@functools.cache
 def python_of(name: str) -> str:
-    """The interpreter of a contender; empty where it cannot run."""
+    """The interpreter of a contender; empty where it is not installed."""
     if name not in PEERS:
         return sys.executable
     python = ROOT / "build" / f"bench-{name}" / "bin" / "python"
-    test = [str(python), "-c", f"import {PEERS[name]}"]
-    works = python.exists() and subprocess.run(test, capture_output=True).returncode == 0
+    find = f"import importlib.util as u; raise SystemExit(not u.find_spec({PEERS[name]!r}))"
+    works = python.exists() and subprocess.run([str(python), "-c", find]).returncode == 0
     return str(python) if works else ""
 
 
@@ -258,93 +263,120 @@ def start(stack: contextlib.ExitStack, python: str, *arguments: str) -> Any:
     """A process of this file that ends with the benchmark."""
     name = arguments[1] if len(arguments) > 1 else ""
     env = {**os.environ, "OPENAI_API_KEY": "none", "NO_PROXY": "127.0.0.1", "OMP_NUM_THREADS": "1"}
-    env |= {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "PYTHONPATH": "" if name in PEERS else str(ROOT)}
+    env |= {
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        "PYTHONPATH": "" if name in PEERS else str(ROOT),
+    }
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     command = [python, __file__, *arguments]
-    process = stack.enter_context(subprocess.Popen(command, env=env, text=True, **pipes))
-    stack.callback(process.stdin.close)
+    process = subprocess.Popen(command, env=env, text=True, **pipes)
+    stack.callback(process.wait)
+    stack.callback(process.kill)  # callbacks run last to first
     return process
 
 
 class Rounds:
-    """The stub and the contenders, and one row of figures for each round of a contender."""
+    """The stub and the contenders at one number of calls in flight."""
 
-    def __init__(self, names: list[str], stack: contextlib.ExitStack):
+    def __init__(self, names: list[str], concurrency: int, stack: contextlib.ExitStack):
         import psutil
 
-        self.stub, self.first = start(stack, sys.executable, "--stub"), 0
-        self.clock = psutil.Process(self.stub.pid).cpu_times
-        url = f"http://127.0.0.1:{int(self.stub.stdout.readline())}"
-        self.workers = {}
+        self.concurrency, self.first = concurrency, 0
+        stub = start(stack, sys.executable, "--stub")
+        self.clock = psutil.Process(stub.pid).cpu_times
+        url, self.workers = f"http://127.0.0.1:{int(stub.stdout.readline())}", {}
         for name in names:
             place = f"{url}/{KIT if name == LEDGER else name}/v1"
-            self.workers[name] = start(stack, python_of(name), "--contend", name, "--url", place)
+            more = ["--url", place, "--concurrency", str(concurrency)]
+            self.workers[name] = start(stack, python_of(name), "--contend", name, *more)
 
-    def one(self, name: str, concurrency: int) -> dict[str, Any]:
-        """Ask a contender for a round."""
+    def one(self, name: str) -> dict[str, Any]:
+        """The figures of a contender in one round."""
         worker, self.first = self.workers[name], self.first + 10_000
-        before = sum(self.clock()[:2])
-        line = ""
+        before, line = sum(self.clock()[:2]), ""
         with contextlib.suppress(OSError):
-            print(json.dumps([concurrency, self.first]), file=worker.stdin, flush=True)
+            print(self.first, file=worker.stdin, flush=True)
             line = worker.stdout.readline()
-        wall, cpu, errors, *why = json.loads(line or "[0, 0, 1, \"the process ended\"]")
-        server = (sum(self.clock()[:2]) - before) / (CALLS + concurrency)
-        row = {"wall": wall, "cpu": 1000 * cpu / CALLS, "server": 1000 * server}
+        wall, cpu, errors, *why = json.loads(line or '[0, 0, 1, "the process ended"]')
+        server = (sum(self.clock()[:2]) - before) / (CALLS + self.concurrency)
+        row = {"wall": wall, "cpu": 1000 * cpu / CALLS, "stub": 1000 * server}
         return {**row, "errors": errors, "why": "".join(why)}
 
-    def compare(self, concurrency: int, rounds: int) -> None:
-        """A table of medians, then whether the targets are met."""
-        rows: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in self.workers}
+    def run(self, rounds: int) -> dict[str, dict[str, Any]]:
+        """Name -> medians over the rounds, ratios to bare aiohttp within a round, and errors."""
+        rows: dict[str, dict[int, Any]] = {name: {} for name in self.workers}
+        for name in self.workers:  # imports and first calls
+            self.one(name)
         for k in range(rounds):
             names = [name for name in rows if name not in PEERS or k < PEER_ROUNDS]
             for name in names[:: -1 if k % 2 else 1]:
-                rows[name][k] = self.one(name, concurrency)
-        load = os.getloadavg()[0]
-        print(f"\n{CALLS} calls of {LATENCY * 1000:.0f} ms, {concurrency} in flight; load {load:.1f}")
-        print(f"{'':12} {'wall s':>7} {'x aiohttp':>10} {'(range)':>12} {'CPU ms':>7} {'stub ms':>8}")
-        ratios, cpu = {}, {}
+                rows[name][k] = self.one(name)
+        out = {}
         for name, made in rows.items():
-            wall, cpu[name], server = (
-                statistics.median(row[key] for row in made.values()) for key in ("wall", "cpu", "server")
+            row = {key: median(r[key] for r in made.values()) for key in ("wall", "cpu", "stub")}
+            row["ratios"] = sorted(r["wall"] / rows[FLOOR][k]["wall"] for k, r in made.items())
+            row["errors"] = sum(r["errors"] for r in made.values())
+            out[name] = row | {
+                "ratio": median(row["ratios"]),
+                "why": max(r["why"] for r in made.values()),
+            }
+        return out
+
+
+def show(concurrency: int, rows: dict[str, dict[str, Any]]) -> None:
+    """A table, then whether the targets are met."""
+    load = os.getloadavg()[0]
+    print(f"\n{CALLS} calls of {LATENCY * 1000:.0f} ms, {concurrency} in flight; load {load:.1f}")
+    print(f"{'':12} {'wall s':>7} {'x aiohttp':>10} {'(range)':>12} {'CPU ms':>7} {'stub ms':>8}")
+    for name, row in rows.items():
+        span = f"{row['ratios'][0]:.2f}-{row['ratios'][-1]:.2f}"
+        figures = f"{row['wall']:7.2f} {row['ratio']:10.2f} {span:>12} {row['cpu']:7.2f} {row['stub']:8.2f}"
+        lost = f"  {row['errors']} LOST: {row['why']}" if row["errors"] else ""
+        print(f"{name:12} {figures}{lost}")
+    ours = [rows[name] for name in (KIT, LEDGER)]
+    for name, row in zip((KIT, LEDGER), ours, strict=True):
+        met = "met" if row["ratio"] <= TARGETS[concurrency] else "MISSED"
+        print(f"{name}: {row['ratio']:.2f} x aiohttp, target {TARGETS[concurrency]}: {met}")
+    for name in PEERS:
+        if name in rows:
+            row = rows[name]
+            worse = all(row[key] > max(our[key] for our in ours) for key in ("ratio", "cpu"))
+            times = f"{row['wall'] / ours[0]['wall']:.1f} x the kit's wall, {row['cpu'] / ours[0]['cpu']:.1f} x its CPU"
+            print(
+                f"{name}: {times}: {'slower and dearer' if worse else 'NOT slower and dearer'}",
+                flush=True,
             )
-            each = sorted(row["wall"] / rows[FLOOR][k]["wall"] for k, row in made.items())
-            ratios[name], span = statistics.median(each), f"{each[0]:.2f}-{each[-1]:.2f}"
-            figures = f"{wall:7.2f} {ratios[name]:10.2f} {span:>12} {cpu[name]:7.2f} {server:8.2f}"
-            lost, why = sum(row["errors"] for row in made.values()), [r["why"] for r in made.values()]
-            print(f"{name:12} {figures}" + (f"  {lost} LOST: {max(why)}" if lost else ""), flush=True)
-        for name in (KIT, LEDGER):
-            met = "met" if ratios[name] <= TARGETS[concurrency] else "MISSED"
-            print(f"{name}: {ratios[name]:.2f} x aiohttp, target {TARGETS[concurrency]}: {met}")
-        most = max(ratios[KIT], ratios[LEDGER]), max(cpu[KIT], cpu[LEDGER])
-        for name in (name for name in rows if name in PEERS):
-            worse = "slower and dearer" if ratios[name] > most[0] and cpu[name] > most[1] else "NOT WORSE"
-            wall, more = ratios[name] / ratios[KIT], cpu[name] / cpu[KIT]
-            print(f"{name}: {wall:.1f} x the kit's wall, {more:.1f} x its CPU: {worse}")
 
 
 def main() -> None:
     """Print the tables."""
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--quick", action="store_true", help="three rounds, no peers")
-    p.add_argument("--rounds", type=int, help=f"{ROUNDS} by default, of which peers do {PEER_ROUNDS}")
-    p.add_argument("--only", nargs="*", help="these peers")
+    p.add_argument(
+        "--rounds", type=int, help=f"{ROUNDS} by default, of which peers do {PEER_ROUNDS}"
+    )
     p.add_argument("--stub", action="store_true", help=argparse.SUPPRESS)
     p.add_argument("--contend", help=argparse.SUPPRESS)
     p.add_argument("--url", help=argparse.SUPPRESS)
+    p.add_argument("--concurrency", type=int, help=argparse.SUPPRESS)
     a = p.parse_args()
     if a.stub:
-        return asyncio.run(stub())
-    if a.contend:
-        return contend(a.contend, a.url)
-    wanted = [] if a.quick else PEERS if a.only is None else a.only
-    peers = [name for name in wanted if python_of(name)]
-    print("not installed:", ", ".join(name for name in PEERS if not python_of(name)) or "none")
-    with contextlib.ExitStack() as stack:
-        rounds = Rounds([FLOOR, KIT, LEDGER, *peers], stack)
-        for concurrency in TARGETS:
-            rounds.compare(concurrency, a.rounds or (3 if a.quick else ROUNDS))
-    rate = statistics.median(cached(20_000) for _ in range(3))
+        asyncio.run(stub())
+    elif a.contend:
+        contend(a.contend, a.url, a.concurrency)
+    else:
+        compare([] if a.quick else list(PEERS), a.rounds or (3 if a.quick else ROUNDS))
+
+
+def compare(peers: list[str], rounds: int) -> None:
+    """All tables."""
+    there = [name for name in peers if python_of(name)]
+    print("not installed:", ", ".join(name for name in peers if name not in there) or "none")
+    for concurrency in TARGETS:
+        with contextlib.ExitStack() as stack:
+            names = [FLOOR, KIT, LEDGER, *there]
+            show(concurrency, Rounds(names, concurrency, stack).run(rounds))
+    rate = median(cached(20_000) for _ in range(3))
     met = "met" if rate >= CACHED else "MISSED"
     print(f"\nfrom the ledger: {rate:,.0f} verdicts a second, target {CACHED:,}: {met}")
 
