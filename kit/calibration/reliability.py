@@ -12,6 +12,7 @@ from ..stats.columns import takes_table
 from ..stats.estimate import (
     Estimate,
     Result,
+    chance,
     interval,
     number,
     t_quantile,
@@ -54,7 +55,7 @@ class ECE(Result):
         return self.value
 
     def __str__(self) -> str:
-        calm = f"a calibrated model would score {number(self.null)} (p={number(self.p_value)})"
+        calm = f"a calibrated model would score {number(self.null)} ({chance(self.p_value)})"
         return f"ECE {number(self.value)}; debiased {self.debiased}; {calm} | {self.convention}"
 
     def plot(self, **options: Any) -> Any:
@@ -237,7 +238,7 @@ class LogisticTest(Result):
     extreme: float
 
     def __str__(self) -> str:
-        return f"logistic recalibration: p={number(self.p_value)}"
+        return f"logistic recalibration: {chance(self.p_value)}"
 
 
 @takes_table("conf", "correct", "cluster")
@@ -351,11 +352,13 @@ class Reliability(Result):
             fault = f"confidences are {side}"
             if gap.excludes(0) or self.test.extreme == 0:
                 fault = f"{'over' if gap.value > 0 else 'under'}-confident by {gap}"
-            return f"Miscalibrated (p={number(p)}): {fault}; {error}."
+            return f"Miscalibrated ({chance(p)}): {fault}; {error}."
         # a second test, so it must be surer
         if self.ece.p_value < 0.01:
-            return f"Miscalibrated in some bins (p={number(self.ece.p_value)}): {error}."
-        return f"No miscalibration is shown (p={number(p)}): {error}, gap {gap}."
+            return (
+                f"Miscalibrated in some bins ({chance(self.ece.p_value)}): {error}."
+            )
+        return f"No miscalibration is shown ({chance(p)}): {error}, gap {gap}."
 
     def __str__(self) -> str:
         rows = [
@@ -412,7 +415,7 @@ def reliability(
     Arguments as in `ece`.
 
     >>> print(reliability([0.9] * 50, [1] * 25 + [0] * 25).sentence)
-    Miscalibrated (p=.000): over-confident by .400 [.25, .54], n=50; ECE .400, .034 if calibrated.
+    Miscalibrated (p<.001): over-confident by .400 [.25, .54], n=50; ECE .400, .034 if calibrated.
     """
     x = check(conf, correct, cluster=cluster, missing=missing)
     b = put_in_bins(x.conf, **binning)

@@ -271,15 +271,17 @@ def rate(
     other : verdicts on another policy's answers, for the corrected difference
     design : random, if the labelled rows are a random sample; shifted, if they come from elsewhere
     """
-    # The judge's own rate is biased by its errors; labels say by how much.
-    rates = kit.rate(
-        kit.load(tasks),
-        kit.load(labels),
-        kit.load(verdicts).verdicts,
-        design=design,
-        other=kit.load(other).verdicts if other else None,
+    return Output(
+        # The judge's own rate is biased by its errors; labels say by how much.
+        data=kit.rate(
+            kit.load(tasks),
+            kit.load(labels),
+            kit.load(verdicts).verdicts,
+            design=design,
+            other=kit.load(other).verdicts if other else None,
+        ),
+        next=f"kit label {tasks} for narrower intervals",
     )
-    return Output(data=rates, next=f"kit label {tasks} for narrower intervals")
 
 
 def label(
@@ -380,6 +382,7 @@ def calibrate(
 def train(
     config: str = "",
     *,
+    profile: str | None = None,
     set: dict[str, Any] | None = None,
     resume: bool = False,
     forecast: bool = False,
@@ -388,6 +391,7 @@ def train(
     """Train a policy from a config: SFT, DPO, GRPO or a chain, evaluated before and after.
 
     config : a YAML file, or instructions, rlvr, refiner, biorlhf, ladder_chain, ladder_confidence
+    profile : test, cpu, t4, gpu or cluster
     set : replaces a value of the config, for example --set steps=10
     resume : go on from the last checkpoint
     forecast : what can be learned and how long it takes, without training
@@ -398,12 +402,14 @@ def train(
         others = [f"  {old}: {new}" for old, new in table["renames"].items()]
         lines = [f"settings: {ours}", "names of other systems, and ours:", *others]
         return Output(text="\n".join(lines), data=table, code=0 if names else 2)
+    # one name for the machine's sizes, in all commands
+    changes = {"profile": profile, **(set or {})}
     if forecast:
         return Output(
-            data=kit.training.forecast(config, **(set or {})),
+            data=kit.training.forecast(config, **changes),
             next=f"kit train {config}",
         )
-    result = kit.training.train(config, resume=resume or None, **(set or {}))
+    result = kit.training.train(config, resume=resume or None, **changes)
     return Output(
         text=f"{result.gain.sentence}\nrun: {result.folder}",
         data={"folder": str(result.folder), "gain": result.gain},

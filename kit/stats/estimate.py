@@ -23,7 +23,7 @@ RARE = 5  # clusters that must hold the rarest outcome of a statistic that condi
 NOISE = 0.5  # standard errors by which likeness within clusters is drawn up
 PULL = 0.25  # clusters' worth of likeness 1 that is mixed in, for where few clusters tell it
 UNSEEN = 2.0  # clusters that may not have been drawn
-FEW = 100  # prompts below which a rare collapse may have gone undrawn
+FEW = 300  # prompts below which a rare collapse may have gone undrawn: simulated, see `claim`
 SAME = "the same by construction: every row is equal"
 Range = tuple[float, float]
 OPEN = (-math.inf, math.inf)
@@ -40,6 +40,15 @@ def number(value: float | None, digits: int = 3) -> str:
     # The option z prints -0.0001 as 0, not as -0.
     text = f"{value:z.{digits}f}"
     return text.replace("0.", ".", 1) if abs(value) < 1 else text
+
+
+def chance(p: float) -> str:
+    """A p-value as all reports print it; it is never printed as 0.
+
+    >>> chance(0.0421), chance(1e-9)
+    ('p=.042', 'p<.001')
+    """
+    return "p<.001" if p < 0.0005 else f"p={number(p)}"
 
 
 def band(low: float, high: float, digits: int = 2) -> str:
@@ -302,9 +311,10 @@ def _in_range(
 def claim(e: Estimate, noun: str = "", *, new: str = "", old: str = "") -> str:
     """One sentence. Of a difference it says "gain" or "loss" only where the data show one.
 
-    The interval must exclude 0. Below 100 prompts it must also clear 3 / prompts of the range: a
-    collapse in that share of the prompts may not have been drawn (rule of three). noun : what is
-    measured (default: `e.noun`). new, old : names of the two sides, both or neither.
+    The interval must exclude 0. Below 300 prompts it must also clear 3 / prompts of the range: a
+    collapse in that share of the prompts may not have been drawn (rule of three). In simulations a
+    collapse in 1 to 8 % of the prompts then gives at most 6 % false gains. noun : what is measured
+    (default: `e.noun`). new, old : names of the two sides, both or neither.
 
     >>> claim(Estimate(0.107, 0.054, 0.196, n=184, scale=1.0), "held-out reward")
     'A gain in held-out reward: +.107 [.05, .20], n=184.'
@@ -328,5 +338,5 @@ def claim(e: Estimate, noun: str = "", *, new: str = "", old: str = "") -> str:
 
 
 def clearance(units: int) -> float:
-    """The share of prompts that may collapse undrawn: 3 in n below 100 prompts, then 0."""
+    """The share of prompts that may collapse undrawn: 3 in n below 300 prompts, then 0."""
     return 3 / units if units < FEW else 0.0

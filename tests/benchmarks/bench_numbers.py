@@ -1,13 +1,17 @@
 """Speed of statistics and calibration at a million rows, beside other packages where they are installed.
 
-python -m tests.benchmarks.bench_numbers [ROWS]
+    tests/benchmarks/run.sh numbers      (one thread; it makes build/bench-numbers, where all peers are)
+
+The peers give one number of the same rows, without an interval; ours come with one over the tasks (smece is
+a number alone). `x peer` is our wall time over the peer's. The figures are the best of three calls.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,29 +47,32 @@ def ours(n: int) -> dict[str, Callable[[], Any]]:
     }
 
 
-def others(n: int) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The plug-in ECE (netcal, torchmetrics) and smECE (relplot) of the same rows, without intervals."""
-    conf, _, right, _, _ = columns(n)
-    try:
-        from netcal.metrics import ECE
+def netcal_ece(conf: Any, right: Any) -> Callable[[], Any]:
+    from netcal.metrics import ECE
 
-        yield "netcal ece", lambda: ECE(15).measure(conf, right)
-    except ImportError:
-        pass
-    try:
-        import torch
-        from torchmetrics.functional.classification import binary_calibration_error
+    return lambda: ECE(15).measure(conf, right)
 
-        pair = torch.tensor(conf), torch.tensor(right)
-        yield "torchmetrics ece", lambda: binary_calibration_error(*pair, n_bins=15)
-    except ImportError:
-        pass
-    try:
-        import relplot
 
-        yield "relplot smece", lambda: relplot.smECE(conf, right)
-    except ImportError:
-        pass
+def torchmetrics_ece(conf: Any, right: Any) -> Callable[[], Any]:
+    import torch
+    from torchmetrics.functional.classification import binary_calibration_error
+
+    pair = torch.tensor(conf), torch.tensor(right)
+    return lambda: binary_calibration_error(*pair, n_bins=15)
+
+
+def relplot_smece(conf: Any, right: Any) -> Callable[[], Any]:
+    import relplot
+
+    return lambda: relplot.smECE(conf, right)
+
+
+# peer -> its call, and ours that is set beside it
+PEERS = {
+    "netcal ece": (netcal_ece, "ece"),
+    "torchmetrics ece": (torchmetrics_ece, "ece"),
+    "relplot smece": (relplot_smece, "smece"),
+}
 
 
 def seconds(call: Callable[[], Any]) -> tuple[float, float]:
@@ -82,10 +89,22 @@ def main() -> None:
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     for call in ours(1000).values():  # imports
         call()
-    print(f"{n:,} rows, {'seconds':>10} {'processor':>10} {'limit':>6}")
-    for name, call in [*ours(n).items(), *others(n)]:
-        wall, cpu = seconds(call)
-        print(f"{name:<18} {wall:>6.2f} {cpu:>10.2f} {LIMITS.get(name, ''):>6}")
+    print(f"{n:,} rows, load {os.getloadavg()[0]:.1f}; seconds: wall, processor")
+    walls = {}
+    for name, call in ours(n).items():
+        walls[name], cpu = seconds(call)
+        limit = LIMITS.get(name) if n == 1_000_000 else None
+        met = "met" if limit and walls[name] <= limit else "MISSED"
+        print(
+            f"{name:<18}{walls[name]:>6.2f}{cpu:>6.2f}", f" limit {limit}: {met}" if limit else ""
+        )
+    conf, _, right, *_ = columns(n)
+    for name, (make, our) in PEERS.items():
+        try:
+            wall, cpu = seconds(make(conf, right))
+            print(f"{name:<18}{wall:>6.2f}{cpu:>6.2f}  {our} takes {walls[our] / wall:.2f} x this")
+        except ImportError as e:
+            print(f"{name:<18} not installed ({e.name})")
 
 
 if __name__ == "__main__":

@@ -177,7 +177,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     server = subprocess.Popen(
         command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    for _ in range(120):
+    for _ in range(360):
         try:
             urllib.request.urlopen(f"{address}/api/status?token={token}", timeout=5)
             break
@@ -217,5 +217,37 @@ def test_notebooks_run_in_jupyterlab(tab, lab, book):
         raise AssertionError(f"not done after 600 s: {prompts}")
     t.page.wait_for_timeout(1500)
     t.shot(f"lab-{book.stem}")
-    for widget in t.page.query_selector_all(".jupyter-widgets.widget-dropdown select"):
-        assert widget.query_selector_all("option"), "a widget has nothing to choose"
+    used = [
+        _use_widgets(t.page, cell)
+        for cell in t.page.query_selector_all(".jp-CodeCell:has(.widget-dropdown, .widget-slider)")
+    ]
+    assert all(used), f"widgets that change nothing: {used}"
+    assert not t.page.query_selector_all("[data-mime-type='application/vnd.jupyter.error']")
+    t.shot(f"lab-{book.stem}-used")
+
+
+def _use_widgets(page: Any, cell: Any) -> bool:
+    """Chooses the last option of each dropdown, moves each slider by one step; True when the page follows each time."""
+    areas = ".jupyter-widgets-output-area"
+    cell.scroll_into_view_if_needed()
+    for control in cell.query_selector_all(".widget-dropdown select, .widget-slider .noUi-handle"):
+        before = page.evaluate(
+            "([c, a]) => [...c.querySelectorAll(a)].map(e => e.innerHTML).join()", [cell, areas]
+        )
+        options = control.query_selector_all("option")
+        if options:
+            # the option that is not chosen yet
+            chosen = control.evaluate("e => e.selectedIndex")
+            control.select_option(index=len(options) - 1 if chosen < len(options) - 1 else 0)
+        else:
+            control.focus()
+            page.keyboard.press("ArrowRight")
+        try:
+            page.wait_for_function(
+                "([c, a, b]) => [...c.querySelectorAll(a)].map(e => e.innerHTML).join() !== b",
+                arg=[cell, areas, before],
+                timeout=30_000,
+            )
+        except Exception:
+            return False
+    return True

@@ -35,17 +35,21 @@ def test_coverage_whole(name: str, clusters: int) -> None:
         assert share >= 0.88 or refusals > 0.9, f"likeness {likeness}: {share:.2f}"
 
 
-@pytest.mark.parametrize("prompts", [20, 40, 60])
-def test_a_rare_collapse_is_no_gain(prompts: int) -> None:
-    """One prompt in twenty collapses and eats the gain of the others; mostly few are drawn."""
+# (share of prompts that collapse, prompts): the gain of the others is worth just the collapse
+@pytest.mark.parametrize(
+    ("rare", "prompts"),
+    [(0.05, 20), (0.05, 40), (0.05, 60), (0.01, 100), (0.06, 120), (0.01, 200), (0.02, 250)],
+)
+def test_a_rare_collapse_is_no_gain(rare: float, prompts: int) -> None:
     claims = naive = 0
     for i in range(200):
         rng = np.random.default_rng([i, prompts])
-        collapse = rng.random(prompts) < 0.05
-        gain = np.where(collapse, -0.95, 0.05) + rng.normal(0, 0.02, prompts)
+        collapse = rng.random(prompts) < rare
+        gain = np.where(collapse, rare - 1, rare) + rng.normal(0, 0.02, prompts)
         e = dataclasses.replace(stats.mean(gain), scale=1.0)
         claims, naive = claims + e.sentence.startswith("A gain"), naive + (e.low > 0)
-    assert claims <= 0.05 * 200 and (naive > 30 or prompts > 20)
+    assert claims <= 0.05 * 200
+    assert naive > 30 or (rare, prompts) not in [(0.05, 20), (0.01, 100)]
 
 
 def test_family_wise_error() -> None:
