@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from .dispatch import Output
 
 def check() -> Output:
     """Versions, device, dtype and why; what will not work and the remedy."""
-    rows = [*_packages(), *_machine(), *_judges()]
+    rows = [*_packages(), *profiles.machine(), *_judges()]
     lines = []
     for name, state, remedy in rows:
         lines.append(f"{name:18}  {state}")
@@ -83,6 +82,7 @@ def inspect(
     format: str = "auto",
     lint: bool = False,
     out: Path | None = None,
+    draft: Path | None = None,
     judge: str | None = None,
     model: str | None = None,
     base_url: str | None = None,
@@ -95,11 +95,18 @@ def inspect(
     format : the format's name where detection is wrong
     lint : list all findings; exit code 1 if one is an error
     out : write the rubrics in the kit's own form, to read and edit
-    judge, model, base_url : a judge that answers eight questions about each criterion
+    draft : propose criteria with --judge from reference or paired answers, and write them to this file
+    judge, model, base_url : a judge that answers eight questions about each criterion, or drafts
     ledger : stored verdicts (default: in the kit's cache)
     """
     tasks = kit.load(file, format=format, fields=map)
-    findings = kit.lint(tasks, **_asking(judge, model, base_url, ledger=ledger))
+    asking = _asking(judge, model, base_url, ledger=ledger)
+    if draft:
+        # A draft begins with answers and has no criteria to lint yet.
+        proposal = kit.draft(tasks, **asking)
+        kit.save(draft, proposal)
+        return Output(data=proposal, next=f"read and edit {draft}")
+    findings = kit.lint(tasks, **asking)
     lines = [repr(tasks)]
     # A file of answers or labels alone has no rubrics to sum up.
     if tasks.tasks:
@@ -534,26 +541,6 @@ def _packages() -> Iterator[tuple[str, str, str]]:
         elif pin and version.split("+")[0] not in (pin, "not installed"):
             remedy = f"pip install {name}=={pin}"
         yield name, version, remedy
-
-
-def _machine() -> Iterator[tuple[str, str, str]]:
-    profile = profiles.resolve()
-    yield "profile", f"{profile.name}: {profile.why}", ""
-    yield "device", str(device.choose()), ""
-    # a training writes checkpoints, and the downloads take 1.3 GB with the judge
-    free = shutil.disk_usage(paths.home()).free / 2**30
-    yield (
-        "disk",
-        f"{free:.0f} GiB free",
-        "" if free > 3 else "free 3 GiB, or set KIT_HOME",
-    )
-    for name in ("recorded", "models"):
-        cached = any((paths.home() / name).glob("*"))
-        yield (
-            f"download {name}",
-            "cached" if cached else "missing",
-            "" if cached else "kit fetch",
-        )
 
 
 def _judges() -> Iterator[tuple[str, str, str]]:

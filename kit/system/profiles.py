@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..errors import DataError
-from .device import has_nvidia, import_torch
+from .device import choose, has_nvidia, import_torch
+from .paths import home
 from .settings import nearest
 
 NAMES = ("test", "cpu", "t4", "gpu", "cluster")
@@ -51,3 +54,24 @@ def _detect() -> Profile:
             # 22 GiB parts an L4 or A10 (24) from a T4 (16).
             return Profile("gpu" if memory >= 22 else "t4", why)
     return Profile("cpu", "no CUDA device was detected")
+
+
+def machine() -> Iterator[tuple[str, str, str]]:
+    """What `kit check` says of this machine: (name, state, what to do)."""
+    profile = resolve()
+    yield "profile", f"{profile.name}: {profile.why}", ""
+    yield "device", str(choose()), ""
+    # a training writes checkpoints, and the downloads take 1.3 GB with the judge
+    free = shutil.disk_usage(home()).free / 2**30
+    yield (
+        "disk",
+        f"{free:.0f} GiB free",
+        "" if free > 3 else "free 3 GiB, or set KIT_HOME",
+    )
+    for name in ("recorded", "models"):
+        cached = any((home() / name).glob("*"))
+        yield (
+            f"download {name}",
+            "cached" if cached else "missing",
+            "" if cached else "kit fetch",
+        )
