@@ -1,7 +1,8 @@
 """Judging: from a task, an answer and its criteria to verdicts that are never paid twice.
 
-A question goes `kit.judge` (run.py) -> `Run.ask` (a lease, the ledger) ->
-`EndpointJudge.verdicts` (endpoint.py) -> `reader.read` -> `Question.record` (ledger.py).
+A question goes `kit.judge` -> `Run.all` -> `Run.one` -> `Question.safely` -> `answer` ->
+`pay` (run.py) -> `EndpointJudge.verdicts` -> `ask` (endpoint.py) -> `messages` (prompt.py),
+`read` (reader.py) and `Ledger.put` (ledger.py).
 
 Why was a call made twice? A verdict's key names everything that shaped it, in five parts:
 settings of the judge, task, answer, criterion, and the criteria beside it.
@@ -14,8 +15,6 @@ from .ledger import Ledger
 from .local import LocalJudge
 from .prices import Budget, Spent, catalog, price, shutdown_warning
 from .prices import Spent as Forecast
-from .prompt import about, from_file
-from .reader import Reading, read
 from .run import (
     Verdicts,
     acomplete,
@@ -28,7 +27,7 @@ from .run import (
 from .server import LocalServer
 
 __all__ = [
-    "Budget", "Forecast", "Ledger", "LocalJudge", "LocalServer", "Reading", "Spent", "Verdicts",
-    "about", "acomplete", "ajudge", "ajudge_pairs", "catalog", "complete", "estimate", "from_file",
-    "judge", "judge_of", "price", "read", "shutdown_warning",
+    "Budget", "Forecast", "Ledger", "LocalJudge", "LocalServer", "Spent", "Verdicts",
+    "acomplete", "ajudge", "ajudge_pairs", "catalog", "complete", "estimate", "judge",
+    "judge_of", "price", "shutdown_warning",
 ]  # fmt: skip

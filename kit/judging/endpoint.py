@@ -6,14 +6,13 @@ of the time, and the reply is checked here anyway.
 
 import asyncio
 import atexit
+import functools
 import json
-import logging
 import math
 import os
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
@@ -23,9 +22,8 @@ from ..records import Criterion, Response, Task, Verdict, canonical
 from ..system import settings
 from ..system.settings import Count, NonNegative, Positive
 from . import loop, prices, prompt
-from .reader import Reading, is_number, read, refuse
+from .reader import ALONE, Reading, is_number, read, refuse
 
-log = logging.getLogger(__name__)
 AGAIN = ("parse", "missing")  # asked once more, alone
 # What some servers refuse; the kit goes on without it.
 OPTIONAL = (
@@ -38,7 +36,7 @@ PLAIN: Any = {"headers": {"Content-Type": "application/json"}}
 BODY_LIMIT = 8 * 2**20  # bytes of a reply
 THINKING = 4000  # more tokens for a model that thinks before it replies
 FILL = 3  # a reply takes about a third of the room that it has
-_clients: dict[tuple[Any, ...], tuple[Any, asyncio.Semaphore]] = {}
+MOST_TOKENS = 10**6  # of one call; a larger count is no count
 LOCAL = re.compile(r"https?://(127\.|localhost|\[::1\])")
 
 
@@ -55,9 +53,9 @@ class Options(
     prompt : a text file with the judge's system message, as `kit tune` writes it;
         system : the text itself.
     confidence : ask for a confidence, which becomes P(met).
-    concurrency : calls in flight (default 64, on this machine 8). timeout : seconds of
-        one request; patience : of a call with its repetitions (default: five timeouts).
-        tries : repetitions after 429, 5xx, lost connections.
+    concurrency : calls in flight; timeout : seconds of one request. Defaults 64 and 120,
+        on 127.0.0.1 and localhost 2 and 600: raise `concurrency` to the server's slots.
+    tries : repetitions after 429, 5xx, lost connections.
     price : [input, output] in US dollars per million tokens.
     extra : more fields of the request, such as {"reasoning_effort": "low"}.
     """
@@ -71,16 +69,14 @@ class Options(
     max_tokens: Count | None = None
     confidence: bool = False
     concurrency: Count | None = None
-    timeout: Positive = 120.0
-    patience: Positive | None = None
+    timeout: Positive | None = None
     tries: int = 10
     price: tuple[float, float] | None = None
     extra: dict[str, Any] = {}
     name: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reply:
+class Reply(msgspec.Struct, kw_only=True):
     """text : of a finished reply. failure, reason : why there is none.
 
     call : its row for the ledger. cut : the reply was longer than its room.
@@ -88,8 +84,8 @@ class Reply:
 
     text: str = ""
     failure: str | None = None
-    reason: str | None = None
-    call: dict[str, Any] | None = None
+    reason: str = ""
+    call: dict[str, Any] = {}
     cut: bool = False
     logprobs: Any = None
 
@@ -100,26 +96,24 @@ class EndpointJudge:
     model : its name at the server (default: that of models.json). options : see `Options`.
     """
 
+    sends = True
+
     def __init__(self, model: str | None = None, **options: Any):
         model = model or prices.catalog()["default"]
         where = f"judge endpoint:{model}"
-        self.model, self.options = (
-            model,
-            settings.make(Options, options, where=where),
-        )
-        o = self.options
+        o = settings.make(Options, options, where=where)
         # A URL is stored with each call, so it must not hold a secret.
         if o.base_url and "@" in o.base_url:
             raise DataError(
                 "the base URL holds a password", where=where, fix="use key_env"
             )
-        text = prompt.from_file(o.prompt) if o.prompt else o.system
-        self.system = (text or prompt.wording("system")).strip()
-        self.name = o.name or model
-        local = bool(o.base_url and LOCAL.match(o.base_url))
+        self.model, self.options, self.name = model, o, o.name or model
+        self.system = prompt.system(o.prompt, o.system, "system")
+        self.base_url, local = o.base_url, bool(LOCAL.match(o.base_url or ""))
         # Local servers queue what they cannot do at once, and never send 429.
-        self.concurrency = o.concurrency or (8 if local else 64)
-        self.patience = o.patience or 5 * o.timeout
+        self.concurrency = o.concurrency or (2 if local else 64)
+        self.timeout = o.timeout or (600.0 if local else 120.0)
+        self.patience = 5 * self.timeout  # of a call with its repetitions
         # A question may take two calls: the second asks what the first left unreadable.
         self.limit = 2 * self.patience
         self.price = o.price or ((0.0, 0.0) if local else prices.price(model))
@@ -137,24 +131,23 @@ class EndpointJudge:
         self.refused: set[str] = set()
 
     # -- what to ask -----------------------------------------------------------
-    def parts(self, criteria: Sequence[Criterion]) -> list[list[Criterion]]:
+    def parts(self, criteria: Sequence[Criterion]) -> list[Sequence[Criterion]]:
         """The criteria of each call."""
         sizes = {"all": len(criteria) or 1, "one": 1, "word": 1}
         size = sizes.get(self.options.how, self.options.how)
-        starts = range(0, len(criteria), size)
-        return [list(criteria[i : i + size]) for i in starts]
+        return [criteria[i : i + size] for i in range(0, len(criteria), size)]
 
     def keys(
         self, task: Task, response: Response, criteria: Sequence[Criterion]
     ) -> list[str]:
         """Ledger keys. The criteria of one call shape each other's verdicts."""
-        made = []
+        rows = []
         for part in self.parts(criteria):
             together = [prompt.texts(c) for c in part] if len(part) > 1 else None
-            made += prompt.keys(
+            rows += prompt.keys(
                 self.settings, task, response, part, together=together
             )
-        return made
+        return rows
 
     async def verdicts(
         self,
@@ -164,77 +157,100 @@ class EndpointJudge:
         run: Any,
     ) -> list[Verdict]:
         """One verdict per criterion, in order; stored as soon as its reply comes."""
+        answers, keys = {"": response}, {"": run.keys}
         calls = (
-            self._part(task, response, part, run) for part in self.parts(criteria)
+            self.ask(task, answers, part, run, keys)
+            for part in self.parts(criteria)
         )
-        rows = await asyncio.gather(*calls)
+        rows = await loop.every(calls)
         return [v for row in rows for v in row]
 
-    async def _part(
-        self, task: Task, response: Response, criteria: list[Criterion], run: Any
-    ) -> list[Verdict]:
-        """One call; what its reply leaves unreadable is asked once more, alone."""
-        numbered = prompt.number(criteria)
-        made = await self._ask(task, response, numbered, run)
-        # Under the same ids: a late reply to the first call must not fit other criteria.
-        again = {n: c for n, c in numbered.items() if made[n].failure in AGAIN}
-        if again:
-            second = await self._ask(task, response, again, run)
-            # Stored only now, so that a killed run asks them again.
-            rows = await run.record(list(second.values()))
-            made |= dict(zip(second, rows, strict=True))
-        return list(made.values())
-
-    async def _ask(
+    async def ask(
         self,
         task: Task,
-        response: Response,
-        criteria: dict[str, Criterion],
+        answers: Mapping[str, Response],
+        criteria: Sequence[Criterion],
         run: Any,
-    ) -> dict[str, Verdict]:
-        """The verdicts of one call by id. Its reply and what is certain are stored."""
-        o, call, word = self.options, prompt.mark(), self.options.how == "word"
+        keys: Mapping[str, Mapping[str, str]],
+    ) -> list[Verdict]:
+        """The verdicts of one call, answers x criteria, stored when its reply comes.
+
+        answers : by their ids in the call. keys : of the ledger, by these ids and the
+        criterion's. What the reply leaves unreadable is asked once more, alone.
+        """
+        # Under the same ids: a late reply to the first call must not fit other criteria.
+        left, verdicts = prompt.number(criteria), {}
+        for last in (False, True):
+            reply, readings = await self._read(task, answers, left, run)
+            new = {}
+            for place, reading in readings.items():
+                if place in verdicts and verdicts[place].failure not in AGAIN:
+                    continue
+                a, c = place[0], left[place[1]]
+                reading["key"] = keys[a].get(c.id)
+                new[place] = self._verdict(
+                    answers[a], c, reading, reply.call, len(readings), run
+                )
+            verdicts |= new
+            # A refusal or an abstention is certain; what is unreadable is stored only
+            # in the end, so that a killed run asks it again.
+            sure = [v for v in new.values() if last or v.failure not in AGAIN]
+            await run.record(sure, reply.call)
+            names = {n for (_, n), v in verdicts.items() if v.failure in AGAIN}
+            left = {name: c for name, c in left.items() if name in names}
+            if not left:
+                break
+        return list(verdicts.values())
+
+    async def _read(
+        self,
+        task: Task,
+        answers: Mapping[str, Response],
+        criteria: Mapping[str, Criterion],
+        run: Any,
+    ) -> tuple[Reply, dict[tuple[str, str], Reading]]:
+        """The reply of one call, and its readings by the ids of answer and criterion."""
+        more = {"confidence": self.options.confidence}
+        form = "user" if tuple(answers) == ALONE else "group"
+        if form == "user" and self.options.how == "word":
+            form = "word"
+        mark, n = prompt.mark(), len(answers) * len(criteria)
         chat = prompt.messages(
-            self.system, task, prompt.answer_of(response), criteria,
-            form="word" if word else "user", confidence=o.confidence, call=call,
-        )  # fmt: skip
-        if word:
+            self.system, task, answers, criteria, call=mark, form=form, **more
+        )
+        if form == "word":
             reply = await self.reply(chat, run, room=2, word=True)
         else:
-            form = prompt.schema(criteria, confidence=o.confidence)
-            room = 200 + 160 * len(criteria)
-            reply = await self.reply(chat, run, schema=form, room=room)
+            schema = prompt.schema(criteria, answers=answers, **more)
+            reply = await self.reply(chat, run, schema=schema, room=200 + 160 * n)
+        places = [(a, name) for a in answers for name in criteria]
         if reply.failure:
-            rows = refuse(criteria, str(reply.reason), reply.failure)
-        elif word:
-            rows = [_word(reply)]
-        else:
-            rows = read(reply.text, criteria, call=call, confidence=o.confidence)
-        made = {}
-        for (name, c), reading in zip(criteria.items(), rows, strict=True):
-            made[name] = self.verdict(response, c, reading, reply, len(criteria))
-        # A refusal or an abstention is certain: asking again would pay for the same.
-        certain = [v for v in made.values() if v.failure not in AGAIN]
-        by_id = {v.criterion_id: v for v in await run.record(certain, reply.call)}
-        return {name: by_id.get(v.criterion_id, v) for name, v in made.items()}
+            return reply, {p: refuse(reply.reason, reply.failure) for p in places}
+        if form == "word":
+            return reply, {places[0]: _word(reply)}
+        return reply, read(reply.text, criteria, call=mark, answers=answers, **more)
 
-    def verdict(
+    def _verdict(
         self,
         response: Response,
         c: Criterion,
         reading: Reading,
-        reply: Reply,
+        call: Mapping[str, Any],
         n: int,
-        **more: Any,
+        run: Any,
     ) -> Verdict:
         """A verdict with its share (one of n) of the call's tokens and cost."""
-        fields = {**reading, "criterion_id": c.id, "judge": self.name}
-        fields["task_id"], fields["response_id"] = response.ids
-        if reply.call:
-            fields["cost"] = reply.call["cost"] / n
-            for name in ("tokens_in", "tokens_out"):
-                fields[name] = reply.call[name] // n
-        return Verdict(**{**fields, **more})
+        task_id, response_id = response.ids
+        return Verdict(
+            task_id=task_id,
+            response_id=response_id,
+            criterion_id=c.id,
+            judge=run.judge.name,
+            tokens_in=call.get("tokens_in", 0) // n,
+            tokens_out=call.get("tokens_out", 0) // n,
+            cost=call.get("cost", 0.0) / n,
+            **reading,
+        )
 
     # -- one call --------------------------------------------------------------
     async def reply(
@@ -255,12 +271,10 @@ class EndpointJudge:
         if word:
             # 20 is the most that OpenAI gives; fewer may miss "no" beside six "yes".
             body |= {"logprobs": True, "top_logprobs": 20}
-        reply = await self._call(body | {"max_completion_tokens": room}, run)
+        reply = await self._send(body, room, run)
         if reply.cut and not word:
             await run.record([], reply.call)
-            reply = await self._call(
-                body | {"max_completion_tokens": 4 * room}, run
-            )
+            reply = await self._send(body, 4 * room, run)
         return reply
 
     async def complete(
@@ -272,49 +286,42 @@ class EndpointJudge:
     ) -> str:
         """A plain completion: the text of the reply. Stored under `key`."""
         reply = await self.reply(messages, run, schema=schema)
-        if reply.call:
-            await run.record(
-                [], {**reply.call, "key": None if reply.failure else key}
-            )
         if reply.failure:
+            await run.record([], reply.call)
             raise JudgeDownError(
                 f"there is no usable reply: {reply.reason}",
                 where=f"judge {self.name!r}",
                 fix="try again",
             )
+        await run.record([], {**reply.call, "key": key})
         return reply.text
 
-    async def _call(self, body: dict[str, Any], run: Any) -> Reply:
+    async def _send(self, body: dict[str, Any], room: int, run: Any) -> Reply:
         """Send a request when a slot and the budget allow it; read the envelope."""
-        import openai
-
-        room = body["max_completion_tokens"]
+        body = body | {"max_completion_tokens": room}
         n_in = sum(prices.tokens(m["content"]) + 4 for m in body["messages"])
         if run.dry:
             n_out = max(1, room // FILL)
-            cost = prices.dollars(self.price, n_in, n_out) if self.price else None
-            took = {"tokens_in": n_in, "tokens_out": n_out, "cost": cost}
-            run.after_call(self, None, took)
+            cost = prices.dollars(self.price, n_in, n_out)
+            run.spend({"tokens_in": n_in, "tokens_out": n_out, "cost": cost})
             return Reply(failure="budget", reason="an estimate sends nothing")
         # The most that the call can cost is reserved until the true cost is there.
-        most = prices.dollars(self.price, n_in, room) if self.price else None
+        most = prices.dollars(self.price, n_in, room)
         client, slots = self._client()
         async with slots:
-            await run.before_call(self, most)
-            reply = Reply(reason="")  # of a call that is cancelled
+            await run.before_call(most)
+            reply = Reply()  # of a call that is cancelled
             try:
                 async with asyncio.timeout(self.patience):
                     data = await self._post(client, body)
                 reply = self._envelope(data, body)
-            except openai.APIStatusError as e:
-                reply = Reply(failure="transport", reason=f"HTTP {e.status_code}")
-            except (
-                Exception
-            ) as e:  # whatever a server makes the libraries stumble over
-                log.info("judge %s: %s", self.name, type(e).__name__)
-                reply = Reply(failure="transport", reason=type(e).__name__)
+            # Whatever a server makes the libraries stumble over.
+            except Exception as e:
+                status = getattr(e, "status_code", None)
+                reason = f"HTTP {status}" if status else type(e).__name__
+                reply = Reply(failure="transport", reason=reason)
             finally:
-                run.after_call(self, most, reply.call, reply.reason)
+                run.after_call(most, reply.call, reply.reason)
         return reply
 
     async def _post(self, client: Any, body: dict[str, Any]) -> Any:
@@ -331,38 +338,19 @@ class EndpointJudge:
                     url, content=raw, cast_to=object, options=PLAIN
                 )
             except (openai.BadRequestError, openai.UnprocessableEntityError) as e:
-                error = e.body if isinstance(e.body, dict) else {}
+                error = _mapping(e.body)
                 message = str(error.get("param") or error.get("message") or e.body)
-                names = [n for n in OPTIONAL if n in rest and n in message[:10_000]]
+                names = [n for n in OPTIONAL if n in rest and n in message[:400]]
                 # An echo of the whole request names every parameter; it is no refusal.
                 if not names or len(message) > 400:
                     raise
                 self.refused.add(names[0])
-                log.warning("judge %s refuses %s: left out", self.name, names[0])
 
     def _client(self) -> tuple[Any, asyncio.Semaphore]:
         """The client and the slots of this server; equal settings share them."""
-        import openai
-
-        o, here = self.options, loop.get()
+        where, o = (self.base_url, self.key), self.options
         # A client belongs to its loop: after a fork there is another one.
-        where = (o.base_url, self.key, o.tries, o.timeout, self.concurrency)
-        place = (id(here), *where)
-        if place not in _clients:
-            transport = openai.DefaultAioHttpClient(
-                follow_redirects=False,  # a redirect would carry the key elsewhere
-                trust_env=not LOCAL.match(o.base_url or ""),
-                event_hooks={"response": [_limited]},
-            )
-            client = openai.AsyncOpenAI(
-                api_key=self.key or "none",
-                base_url=o.base_url,
-                max_retries=o.tries,
-                timeout=o.timeout,
-                http_client=transport,
-            )
-            _clients[place] = client, asyncio.Semaphore(self.concurrency)
-        return _clients[place]
+        return _connect(loop.get(), *where, o.tries, self.timeout, self.concurrency)
 
     @property
     def key(self) -> str:
@@ -370,7 +358,7 @@ class EndpointJudge:
         default = "KIT_JUDGE_KEY" if self.options.base_url else "OPENAI_API_KEY"
         name = self.options.key_env or default
         value = os.environ.get(name, "")
-        if not value and (self.options.key_env or not self.options.base_url):
+        if not value and name != "KIT_JUDGE_KEY":
             raise MissingError(
                 "there is no key for the judge",
                 where=f"judge {self.name!r}, environment variable {name}",
@@ -384,14 +372,13 @@ class EndpointJudge:
         return text.replace(self.key, "[key]") if len(self.key) > 4 else text
 
     # -- the envelope ----------------------------------------------------------
-    def _envelope(self, data: Any, body: dict[str, Any]) -> Reply:
+    def _envelope(self, data: Any, body: Mapping[str, Any]) -> Reply:
         """Exactly one finished choice of the assistant with a text, or why not."""
         data = _mapping(data)
         choices = data.get("choices")
         if data.get("error") or not isinstance(choices, list):
-            return Reply(
-                failure="transport", reason="the reply is no chat completion"
-            )
+            reason = "the reply is no chat completion"
+            return Reply(failure="transport", reason=reason)
         # Of two choices nobody knows which one the judge means.
         choice = _mapping(choices[0]) if len(choices) == 1 else {}
         message = _mapping(choice.get("message"))
@@ -404,27 +391,24 @@ class EndpointJudge:
         whole = isinstance(content, str) and message.get("role") == "assistant"
         if end != "stop" or not whole:
             reason = self.clean(f"the reply is not finished: {end!a:.60}")
-            return Reply(
-                failure="parse", reason=reason, call=call, cut=end == "length"
-            )
+            cut = end == "length"
+            return Reply(failure="parse", reason=reason, call=call, cut=cut)
         return Reply(text=text, call=call, logprobs=choice.get("logprobs"))
 
     def _row(
         self, data: Mapping[str, Any], body: Mapping[str, Any], text: str
     ) -> dict[str, Any]:
         """The row of a call for the ledger."""
-        usage = _mapping(data.get("usage"))
-        details = _mapping(usage.get("prompt_tokens_details"))
         chat = [
             {**m, "content": self.clean(m["content"])} for m in body["messages"]
         ]
-        size = sum(len(m["content"]) for m in chat)
-        # Impossible counts could empty a budget or fill it, so they are estimated.
-        n_in = _count(usage.get("prompt_tokens"), 2 * size + 10_000)
-        n_in = n_in or math.ceil(size / prices.CHARACTERS_PER_TOKEN)
-        most = 2 * body["max_completion_tokens"] + 10_000
-        n_out = _count(usage.get("completion_tokens"), most) or prices.tokens(text)
-        n_cached = _count(details.get("cached_tokens"), n_in)
+        usage = _mapping(data.get("usage"))
+        details = _mapping(usage.get("prompt_tokens_details"))
+        n_in = _count(usage.get("prompt_tokens"))
+        n_in = n_in or sum(prices.tokens(m["content"]) for m in chat)
+        n_out = _count(usage.get("completion_tokens")) or prices.tokens(text)
+        n_cached = min(_count(details.get("cached_tokens")), n_in)
+        cost = prices.dollars(self.price, n_in, n_out, n_cached)
         chosen = {**self.settings, "left out": sorted(self.refused)}
         return {
             "call": f"{time.time_ns():016x}{os.urandom(4).hex()}",
@@ -433,31 +417,55 @@ class EndpointJudge:
             "created": time.time(),
             "tokens_in": n_in,
             "tokens_out": n_out,
-            "cost": prices.dollars(self.price, n_in, n_out, n_cached),
+            "cost": cost or 0.0,
             "settings": self.clean(canonical(chosen)),
             "request": json.dumps(chat, ensure_ascii=False),
             "reply": text,
         }
 
 
-@atexit.register
-def _close() -> None:
+@functools.cache
+def _connect(
+    here: Any,
+    base_url: str | None,
+    key: str,
+    tries: int,
+    timeout: float,
+    concurrency: int,
+) -> tuple[Any, asyncio.Semaphore]:
+    """A client of a server, and its slots."""
+    import openai
+
+    client = openai.AsyncOpenAI(
+        api_key=key or "none",
+        base_url=base_url,
+        max_retries=tries,
+        timeout=timeout,
+        http_client=openai.DefaultAioHttpClient(
+            follow_redirects=False,  # a redirect would carry the key elsewhere
+            trust_env=not LOCAL.match(base_url or ""),
+            event_hooks={"response": [_limited]},
+        ),
+    )
+    atexit.register(_close, client, here)
+    return client, asyncio.Semaphore(concurrency)
+
+
+def _close(client: Any, here: Any) -> None:
     """Close connections before the interpreter does, which would complain."""
-    here = loop.get()
-    for place, (client, _) in _clients.items():
-        if place[0] == id(here):
-            asyncio.run_coroutine_threadsafe(client.close(), here).result(2)
+    # A forked child has another loop, and no connections to close.
+    if here is loop.get():
+        asyncio.run_coroutine_threadsafe(client.close(), here).result(2)
 
 
 async def _limited(response: Any) -> None:
     """Read a body, and stop at the limit: a reply must not fill the memory."""
-    parts, size = [], 0
+    body = bytearray()
     async for part in response.aiter_bytes():
-        size += len(part)
-        if size > BODY_LIMIT:
+        body += part
+        if len(body) > BODY_LIMIT:
             raise ValueError("the reply is too large")
-        parts.append(part)
-    response._content = b"".join(parts)  # what `aread` would set
+    response._content = bytes(body)  # what `aread` would set
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -465,15 +473,16 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _count(n: Any, most: int) -> int:
-    return n if type(n) is int and 0 <= n <= most else 0
+def _count(n: Any) -> int:
+    # An impossible count could empty a budget or fill it; 0 is estimated instead.
+    return n if type(n) is int and 0 <= n <= MOST_TOKENS else 0
 
 
 def _word(reply: Reply) -> Reading:
     """yes or no, with P(met) from the candidates of the first token."""
     word = reply.text.strip().strip(".").lower()
     if word not in ("yes", "no"):
-        return refuse([""], f"neither yes nor no: {reply.text!a:.60}")[0]
+        return refuse(f"neither yes nor no: {reply.text!a:.60}")
     mass = {"yes": 0.0, "no": 0.0}
     try:
         for row in reply.logprobs["content"][0]["top_logprobs"]:

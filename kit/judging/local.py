@@ -12,7 +12,7 @@ import asyncio
 import copy
 import hashlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,8 @@ from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict
 from ..system.device import choose, import_torch
 from . import prompt as prompts
-from .reader import Reading
+from .reader import Reading, refuse
 
-BATCH = (
-    8  # criteria that go through the model together: their logits fill the memory
-)
 # Holds the criterion's place while the chat template is filled in. A judged text may
 # contain it, so the last one counts: the criterion comes after the answer.
 PLACE = "[[criterion]]"
@@ -65,12 +62,10 @@ class LocalJudge:
                 f"least_mass is {least_mass}", where="judge local", fix="0 to 1"
             )
         self.model, self.tokenizer, self.least_mass = model, tokenizer, least_mass
-        text = prompts.from_file(prompt) if prompt else system
-        self.system = (text or prompts.wording("yes_no")).strip()
+        self.system = prompts.system(prompt, system, "yes_no")
         path = getattr(getattr(model, "config", None), "_name_or_path", model)
-        self.name = (
-            name or f"local:{Path(str(path or 'SmolLM2-135M-Instruct')).name}"
-        )
+        path = Path(path or "SmolLM2-135M-Instruct")
+        self.name = name or f"local:{path.name}"
         self._lock = threading.Lock()
 
     @cached_property
@@ -118,29 +113,28 @@ class LocalJudge:
         run: Any,
     ) -> list[Verdict]:
         """One verdict per criterion, in order. The model works in a thread."""
-        binary = [c for c in criteria if c.scale == "binary"]
-        readings: dict[str, Any] = {}
-        why = "a local judge reads criteria that are met or unmet"
-        try:
-            if binary:
-                rows = await asyncio.to_thread(self.score, task, response, binary)
-                pairs = zip(binary, rows, strict=True)
-                readings = {c.id: self._reading(*row) for c, row in pairs}
-        except (DataError, RuntimeError) as e:  # too long, or out of memory
-            why = str(e)[:300]
-        other = {"status": "unknown", "failure": "error", "reason": why}
         ids = {"task_id": task.id, "response_id": response.id, "judge": self.name}
-        made = [
+        binary = [c for c in criteria if c.scale == "binary"]
+        why, readings = "a local judge reads criteria that are met or unmet", {}
+        try:
+            rows = await asyncio.to_thread(self.score, task, response, binary)
+            readings = {
+                c.id: self._reading(*row)
+                for c, row in zip(binary, rows, strict=True)
+            }
+        except (DataError, RuntimeError) as e:  # too long, or out of memory
+            why = str(e)
+        other = refuse(why, "error")
+        return [
             Verdict(criterion_id=c.id, **ids, **readings.get(c.id, other))
             for c in criteria
         ]
-        return await run.record(made)
 
     def _reading(self, p: float, mass: float) -> Reading:
         # A model that would write something else did not judge.
         if not mass >= self.least_mass:
             reason = f"yes and no have {mass:.2f} of the next token's probability"
-            return {"status": "unknown", "failure": "abstain", "reason": reason}
+            return refuse(reason, "abstain")
         status = "met" if p >= 0.5 else "unmet"
         meta = {"mass": round(mass, 6)}
         return {"status": status, "p": p, "reason": f"P(met) {p:.3f}", "meta": meta}
@@ -153,19 +147,21 @@ class LocalJudge:
         model, tokenizer = self._network
         prefix, tails = self._tokens(task, response, criteria)
         room = getattr(model.config, "max_position_embeddings", None)
-        longest = len(prefix) + max(map(len, tails))
+        longest = len(prefix) + max(map(len, tails), default=0)
         if room and longest > room:
             raise DataError(
                 f"the prompt has {longest} tokens, the model reads {room}"
             )
         # Two runs may share the judge, and each forward pass wants all cores.
         with self._lock, torch.inference_mode():
-            chances = self._chances(prefix, tails)
-        yes, no = (chances[:, _spellings(tokenizer, w)].sum(1) for w in WORDS)
-        mass = yes + no
+            rows = list(self._chances(prefix, tails))
+        words = [_spellings(tokenizer, w) for w in WORDS]
+        pairs = [[float(row[ids].sum()) for ids in words] for row in rows]
         # 0 / 0 where the model gives neither word any chance; least_mass refuses it.
-        p = torch.where(mass > 0, yes / mass, 0.5)
-        return list(zip(p.tolist(), mass.clamp(max=1.0).tolist(), strict=True))
+        return [
+            (yes / (yes + no) if yes + no else 0.5, min(1.0, yes + no))
+            for yes, no in pairs
+        ]
 
     def _tokens(
         self, task: Task, response: Response, criteria: Sequence[Criterion]
@@ -173,9 +169,8 @@ class LocalJudge:
         """Token ids of the shared beginning, and of each criterion with what follows it."""
         tokenizer = self._network[1]
         place = {"c1": Criterion(id="c1", text=PLACE)}
-        answer = prompts.answer_of(response)
         chat = prompts.messages(
-            self.system, task, answer, place, form="word", call=""
+            self.system, task, {"": response}, place, form="word", call=""
         )
         fill = {"add_generation_prompt": True, "enable_thinking": False}
         text = tokenizer.apply_chat_template(chat, tokenize=False, **fill)
@@ -186,32 +181,26 @@ class LocalJudge:
         )
         return prefix, tails
 
-    def _chances(self, prefix: list[int], tails: Sequence[list[int]]) -> Any:
-        """Next-token probabilities (n_tails, vocabulary), float32."""
-        torch = import_torch()
-        model = self._network[0]
-        start = torch.tensor([prefix], device=model.device)
-        cache = model(
-            input_ids=start, use_cache=True, logits_to_keep=1
-        ).past_key_values
-        rows = []
-        for first in range(0, len(tails), BATCH):
-            part = tails[first : first + BATCH]
-            widest = max(map(len, part))
-            # Padding stands on the right, after the last token that is read: no mask is needed.
-            ids = [t + [t[-1]] * (widest - len(t)) for t in part]
-            # The model writes into the cache that it is handed.
-            branch = copy.deepcopy(cache)
-            branch.batch_repeat_interleave(len(part))
-            ids = torch.tensor(ids, device=model.device)
-            logits = model(
-                input_ids=ids, past_key_values=branch, use_cache=True
-            ).logits
-            ends = torch.tensor([len(t) - 1 for t in part])
-            rows.append(
-                logits[torch.arange(len(part)), ends].float().softmax(-1).cpu()
+    def _chances(
+        self, prefix: list[int], tails: Sequence[list[int]]
+    ) -> Iterator[Any]:
+        """Next-token probabilities (vocabulary,) after each tail, float32."""
+        torch, model = import_torch(), self._network[0]
+
+        def read(ids: list[int], cache: Any) -> Any:
+            tokens = torch.tensor([ids], device=model.device)
+            return model(
+                input_ids=tokens,
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=1,
             )
-        return torch.cat(rows)
+
+        cache = read(prefix, None).past_key_values
+        for tail in tails:
+            # The model writes into the cache that it is handed.
+            out = read(tail, copy.deepcopy(cache))
+            yield out.logits[0, -1].float().softmax(-1)
 
 
 def _spellings(tokenizer: Any, word: str) -> list[int]:

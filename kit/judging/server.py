@@ -11,26 +11,23 @@ found again.
 from __future__ import annotations
 
 import atexit
+import contextlib
+import functools
 import hashlib
 import os
 import secrets
-import threading
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from ..errors import JudgeDownError, MissingError
+from ..errors import DataError, JudgeDownError, MissingError
 from . import prompt
 from .endpoint import EndpointJudge
 
 ENDS = 1 << 20  # bytes at either end of the file that tell one model from another
-_servers: dict[tuple[Any, ...], LocalServer] = {}
-_lock = threading.Lock()
 
 
-class LocalServer:
+class LocalServer(contextlib.AbstractContextManager):
     """Serve a GGUF file on 127.0.0.1, with a random key. A context manager; `start` and `stop`.
 
     n_parallel : requests at once. With 1 the criteria of an answer share one prefix, which
@@ -69,23 +66,14 @@ class LocalServer:
             )
         try:
             import xllamacpp
+
+            self._server = xllamacpp.Server(
+                self._parameters(xllamacpp.CommonParams())
+            )
         except ImportError:
             raise MissingError(
                 "the local server needs xllamacpp", fix="pip install xllamacpp"
             ) from None
-        p = xllamacpp.CommonParams()
-        p.model.path, p.model_alias = str(self.path), {self.model}
-        p.n_gpu_layers = self.gpu_layers
-        # llama.cpp divides its context among the slots.
-        p.n_parallel, p.n_ctx = self.n_parallel, self.n_ctx * self.n_parallel
-        p.cpuparams.n_threads = p.cpuparams_batch.n_threads = self.n_threads
-        # Only this process may use it: loopback, any free port, a key, no page.
-        p.hostnames, p.port, p.api_keys, p.ui = ["127.0.0.1"], 0, [self.key], False
-        p.cors_origins, p.cors_origins_explicit = "null", True
-        p.endpoint_slots = p.endpoint_props = p.warmup = False
-        p.verbosity = 1  # errors only: its log goes to the terminal past Python
-        try:
-            self._server = xllamacpp.Server(p)
         except RuntimeError as e:
             raise JudgeDownError(
                 f"the local server did not start: {e}",
@@ -97,10 +85,22 @@ class LocalServer:
         atexit.register(self.stop)
         return self
 
+    def _parameters(self, p: Any) -> Any:
+        p.model.path, p.model_alias = str(self.path), {self.model}
+        p.n_gpu_layers = self.gpu_layers
+        # llama.cpp divides its context among the slots.
+        p.n_parallel, p.n_ctx = self.n_parallel, self.n_ctx * self.n_parallel
+        p.cpuparams.n_threads = p.cpuparams_batch.n_threads = self.n_threads
+        # Only this process may use it: loopback, any free port, a key, no page.
+        p.hostnames, p.port, p.api_keys, p.ui = ["127.0.0.1"], 0, [self.key], False
+        p.cors_origins, p.cors_origins_explicit = "null", True
+        p.endpoint_slots = p.endpoint_props = p.warmup = False
+        p.verbosity = 1  # errors only: its log goes to the terminal past Python
+        return p
+
     def stop(self) -> None:
         """Stop it. Nothing happens when it does not run."""
         self._server, self.base_url = None, ""
-        atexit.unregister(self.stop)
 
     def judge(self, **options: Any) -> ServedJudge:
         """A judge on this server; options as an endpoint judge takes them."""
@@ -149,20 +149,25 @@ class ServedJudge(EndpointJudge):
         return self.server.key
 
     def _client(self) -> Any:
-        with _lock:
-            address = self.server.start().base_url
-        self.options = msgspec.structs.replace(self.options, base_url=address)
+        self.base_url = self.server.start().base_url
         return super()._client()
 
 
-def served(path: str | Path, **options: Any) -> ServedJudge:
+def served(path: str | Path | None = None, **options: Any) -> ServedJudge:
     """The judge `server:FILE`: one server per file and process, started at the first question."""
+    if not path:
+        raise DataError(
+            "server needs a model file",
+            where="judge server",
+            fix="write server:FILE.gguf",
+        )
     names = ("n_parallel", "n_ctx", "n_threads", "gpu_layers")
     # Other options make another judge on the same server.
     sizes = {name: options.pop(name) for name in names if name in options}
-    place = (str(Path(path).expanduser().absolute()), *sorted(sizes.items()))
-    server = _servers.setdefault(place, LocalServer(path, **sizes))
-    return server.judge(**options)
+    return _server(Path(path).expanduser().absolute(), **sizes).judge(**options)
+
+
+_server = functools.cache(LocalServer)
 
 
 def small(**options: Any) -> ServedJudge:
