@@ -22,7 +22,7 @@ from ..records import Criterion, Response, Task, Verdict, canonical
 from ..system import settings
 from ..system.settings import Count, NonNegative, Positive
 from . import loop, prices, prompt
-from .reader import ALONE, Reading, is_number, read, refuse
+from .reader import Reading, is_number, read, refuse
 
 AGAIN = ("parse", "missing")  # asked once more, alone
 # What some servers refuse; the kit goes on without it.
@@ -88,6 +88,12 @@ class Reply(msgspec.Struct, kw_only=True):
     call: dict[str, Any] = {}
     cut: bool = False
     logprobs: Any = None
+
+    def share(self, n: int) -> dict[str, Any]:
+        """The tokens and cost of one of n verdicts."""
+        names = ("tokens_in", "tokens_out")
+        tokens = {name: self.call.get(name, 0) // n for name in names}
+        return {**tokens, "cost": self.call.get("cost", 0.0) / n}
 
 
 class EndpointJudge:
@@ -157,11 +163,8 @@ class EndpointJudge:
         run: Any,
     ) -> list[Verdict]:
         """One verdict per criterion, in order; stored as soon as its reply comes."""
-        answers, keys = {"": response}, {"": run.keys}
-        calls = (
-            self.ask(task, answers, part, run, keys)
-            for part in self.parts(criteria)
-        )
+        parts, answers = self.parts(criteria), {"": response}
+        calls = (self.ask(task, answers, part, run) for part in parts)
         rows = await loop.every(calls)
         return [v for row in rows for v in row]
 
@@ -171,33 +174,36 @@ class EndpointJudge:
         answers: Mapping[str, Response],
         criteria: Sequence[Criterion],
         run: Any,
-        keys: Mapping[str, Mapping[str, str]],
     ) -> list[Verdict]:
         """The verdicts of one call, answers x criteria, stored when its reply comes.
 
-        answers : by their ids in the call. keys : of the ledger, by these ids and the
-        criterion's. What the reply leaves unreadable is asked once more, alone.
+        answers : by their ids in the call. What the reply leaves unreadable is asked
+        once more, alone.
         """
         # Under the same ids: a late reply to the first call must not fit other criteria.
-        left, verdicts = prompt.number(criteria), {}
+        numbered, verdicts = prompt.number(criteria), {}
+        left = [(a, n) for a in answers for n in numbered]
         for last in (False, True):
-            reply, readings = await self._read(task, answers, left, run)
-            new = {}
-            for place, reading in readings.items():
-                if place in verdicts and verdicts[place].failure not in AGAIN:
-                    continue
-                a, c = place[0], left[place[1]]
-                reading["key"] = keys[a].get(c.id)
-                new[place] = self._verdict(
-                    answers[a], c, reading, reply.call, len(readings), run
+            again = {n: numbered[n] for _, n in left}
+            reply, readings = await self._read(task, answers, again, run)
+            share = reply.share(len(readings))
+            for a, n in left:
+                r, c = answers[a], numbered[n]
+                share["key"] = run.keys.get((r.id, c.id))
+                verdicts[a, n] = Verdict(
+                    task_id=r.task_id,
+                    response_id=r.id,
+                    criterion_id=c.id,
+                    judge=run.judge.name,
+                    **share,
+                    **readings[a, n],
                 )
-            verdicts |= new
             # A refusal or an abstention is certain; what is unreadable is stored only
             # in the end, so that a killed run asks it again.
-            sure = [v for v in new.values() if last or v.failure not in AGAIN]
+            new = [verdicts[place] for place in left]
+            sure = [v for v in new if last or v.failure not in AGAIN]
             await run.record(sure, reply.call)
-            names = {n for (_, n), v in verdicts.items() if v.failure in AGAIN}
-            left = {name: c for name, c in left.items() if name in names}
+            left = [p for p in left if verdicts[p].failure in AGAIN]
             if not left:
                 break
         return list(verdicts.values())
@@ -210,47 +216,29 @@ class EndpointJudge:
         run: Any,
     ) -> tuple[Reply, dict[tuple[str, str], Reading]]:
         """The reply of one call, and its readings by the ids of answer and criterion."""
-        more = {"confidence": self.options.confidence}
-        form = "user" if tuple(answers) == ALONE else "group"
+        more, mark = {"confidence": self.options.confidence}, prompt.mark()
+        form = "user" if "" in answers else "group"
         if form == "user" and self.options.how == "word":
             form = "word"
-        mark, n = prompt.mark(), len(answers) * len(criteria)
         chat = prompt.messages(
             self.system, task, answers, criteria, call=mark, form=form, **more
         )
+        places = [(a, name) for a in answers for name in criteria]
         if form == "word":
             reply = await self.reply(chat, run, room=2, word=True)
         else:
             schema = prompt.schema(criteria, answers=answers, **more)
-            reply = await self.reply(chat, run, schema=schema, room=200 + 160 * n)
-        places = [(a, name) for a in answers for name in criteria]
+            room = 200 + 160 * len(places)
+            reply = await self.reply(chat, run, schema=schema, room=room)
         if reply.failure:
-            return reply, {p: refuse(reply.reason, reply.failure) for p in places}
-        if form == "word":
-            return reply, {places[0]: _word(reply)}
-        return reply, read(reply.text, criteria, call=mark, answers=answers, **more)
-
-    def _verdict(
-        self,
-        response: Response,
-        c: Criterion,
-        reading: Reading,
-        call: Mapping[str, Any],
-        n: int,
-        run: Any,
-    ) -> Verdict:
-        """A verdict with its share (one of n) of the call's tokens and cost."""
-        task_id, response_id = response.ids
-        return Verdict(
-            task_id=task_id,
-            response_id=response_id,
-            criterion_id=c.id,
-            judge=run.judge.name,
-            tokens_in=call.get("tokens_in", 0) // n,
-            tokens_out=call.get("tokens_out", 0) // n,
-            cost=call.get("cost", 0.0) / n,
-            **reading,
-        )
+            readings = dict.fromkeys(places, refuse(reply.reason, reply.failure))
+        elif form == "word":
+            readings = {places[0]: _word(reply)}
+        else:
+            readings = read(
+                reply.text, criteria, call=mark, answers=answers, **more
+            )
+        return reply, readings
 
     # -- one call --------------------------------------------------------------
     async def reply(
@@ -286,14 +274,14 @@ class EndpointJudge:
     ) -> str:
         """A plain completion: the text of the reply. Stored under `key`."""
         reply = await self.reply(messages, run, schema=schema)
+        key_of = {} if reply.failure else {"key": key}
+        await run.record([], {**reply.call, **key_of})
         if reply.failure:
-            await run.record([], reply.call)
             raise JudgeDownError(
                 f"there is no usable reply: {reply.reason}",
                 where=f"judge {self.name!r}",
                 fix="try again",
             )
-        await run.record([], {**reply.call, "key": key})
         return reply.text
 
     async def _send(self, body: dict[str, Any], room: int, run: Any) -> Reply:
@@ -303,7 +291,9 @@ class EndpointJudge:
         if run.dry:
             n_out = max(1, room // FILL)
             cost = prices.dollars(self.price, n_in, n_out)
-            run.spend({"tokens_in": n_in, "tokens_out": n_out, "cost": cost})
+            await run.before_call()
+            row = {"tokens_in": n_in, "tokens_out": n_out, "cost": cost}
+            run.after_call(0.0, row)
             return Reply(failure="budget", reason="an estimate sends nothing")
         # The most that the call can cost is reserved until the true cost is there.
         most = prices.dollars(self.price, n_in, room)
@@ -403,12 +393,9 @@ class EndpointJudge:
             {**m, "content": self.clean(m["content"])} for m in body["messages"]
         ]
         usage = _mapping(data.get("usage"))
-        details = _mapping(usage.get("prompt_tokens_details"))
         n_in = _count(usage.get("prompt_tokens"))
         n_in = n_in or sum(prices.tokens(m["content"]) for m in chat)
         n_out = _count(usage.get("completion_tokens")) or prices.tokens(text)
-        n_cached = min(_count(details.get("cached_tokens")), n_in)
-        cost = prices.dollars(self.price, n_in, n_out, n_cached)
         chosen = {**self.settings, "left out": sorted(self.refused)}
         return {
             "call": f"{time.time_ns():016x}{os.urandom(4).hex()}",
@@ -417,7 +404,7 @@ class EndpointJudge:
             "created": time.time(),
             "tokens_in": n_in,
             "tokens_out": n_out,
-            "cost": cost or 0.0,
+            "cost": prices.dollars(self.price, n_in, n_out) or 0.0,
             "settings": self.clean(canonical(chosen)),
             "request": json.dumps(chat, ensure_ascii=False),
             "reply": text,

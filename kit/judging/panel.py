@@ -291,18 +291,17 @@ class GroupJudge:
     ) -> list[Verdict]:
         """The verdicts on this answer. The first of a group calls, the others wait."""
         # Only some criteria may be left, but all of them shape the verdicts.
-        place = f"{task.id} {list(run.criteria)}"
+        place = f"{task.id} {[c.id for c in run.criteria]}"
         if place not in self.calls:
             self.calls[place] = asyncio.ensure_future(self._call(task, run))
         by_ids = {v.ids[1:]: v for v in await self.calls[place]}
         return [by_ids[response.id, c.id] for c in criteria]
 
     async def _call(self, task: Task, run: Any) -> list[Verdict]:
-        """The verdicts on all answers of the group."""
-        criteria = list(run.criteria.values())
+        """The verdicts on all answers of the group, each under its own key."""
         answers = {f"a{n}": r for n, r in enumerate(self.groups[task.id], 1)}
-        keys = {}
-        for a, r in answers.items():
-            rows = self.keys(task, r, criteria)
-            keys[a] = dict(zip(run.criteria, rows, strict=True))
-        return await self.judge.ask(task, answers, criteria, run, keys)
+        for r in answers.values():
+            keys = self.keys(task, r, run.criteria)
+            for c, key in zip(run.criteria, keys, strict=True):
+                run.keys[r.id, c.id] = key
+        return await self.judge.ask(task, answers, run.criteria, run)

@@ -8,7 +8,6 @@ import functools
 import json
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,14 +38,14 @@ def entry(model: str) -> dict[str, Any]:
     return models.get(model) or models.get(family) or {}
 
 
-def price(model: str) -> tuple[float, float, float] | None:
-    """US dollars per million tokens: (input, output, cached input). None: not known.
+def price(model: str) -> tuple[float, float] | None:
+    """US dollars per million tokens: (input, output). None: not known.
 
     >>> price("gpt-4o-mini")
-    (0.15, 0.6, 0.075)
+    (0.15, 0.6)
     """
     row = entry(model)
-    return (row["input"], row["output"], row["cached"]) if "input" in row else None
+    return (row["input"], row["output"]) if "input" in row else None
 
 
 def reasons_first(model: str) -> bool:
@@ -86,18 +85,14 @@ def tokens(text: str) -> int:
 
 
 def dollars(
-    rates: Sequence[float] | None, n_in: int, n_out: int, n_cached: int = 0
+    rates: tuple[float, float] | None, n_in: int, n_out: int
 ) -> float | None:
-    """US dollars of one call; None without rates. `n_in` includes the cached ones.
+    """US dollars of one call, None without rates. Cached input counts in full.
 
-    >>> dollars((1.0, 2.0, 0.1), 1_000_000, 500_000, 500_000)
-    1.55
+    >>> dollars((1.0, 2.0), 1_000_000, 500_000)
+    2.0
     """
-    if rates is None:
-        return None
-    fresh, output, *cached = rates
-    again = cached[0] if cached else fresh
-    return (fresh * (n_in - n_cached) + again * n_cached + output * n_out) / 1e6
+    return rates and (n_in * rates[0] + n_out * rates[1]) / 1e6
 
 
 class Spent(msgspec.Struct, kw_only=True, frozen=True):

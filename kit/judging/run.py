@@ -12,6 +12,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -216,15 +217,14 @@ def pairs_of(tasks: Any, responses: Any = None) -> list[tuple[Task, Response]]:
             where="judge(responses=...)",
             fix="give responses=, or join a file of answers: tasks.joined(kit.load(FILE))",
         )
+    fix = f"give Responses to the tasks {', '.join([*by_id][:5])}"
     texts: dict[Any, str] = {}
     for n, r in enumerate(responses, 1):
-        wrong = ""
         if getattr(r, "task_id", None) not in by_id:
             wrong = f"there is no task of {r!r:.60}"
-        elif texts.setdefault(r.ids, r.text) != r.text:
+            raise DataError(wrong, where=f"answer {n}", fix=fix)
+        if texts.setdefault(r.ids, r.text) != r.text:
             wrong = f"two answers have the id {r.id!r}"
-        if wrong:
-            fix = f"give Responses to the tasks {', '.join([*by_id][:5])}"
             raise DataError(wrong, where=f"answer {n}", fix=fix)
     return [(by_id[r.task_id], r) for r in responses]
 
@@ -249,9 +249,10 @@ class Run:
         self.progress, self.dry, self.start = progress, dry, time.time()
         # Stored unknown verdicts that are older are asked again.
         self.since = self.start if retry else 0.0
-        self.closes = not isinstance(ledger, Ledger)
         # Without a file, equal questions of this run still share a call in memory.
-        self.ledger: Any = Ledger(ledger) if self.closes else ledger
+        self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+        # A ledger that this run opened is closed at its end.
+        self.open: Any = nullcontext() if ledger is self.ledger else self.ledger
         self.spent = Spent()
         # Calls in a row that failed, by judge; why the last one failed; was one answered?
         self.failures: Counter[str] = Counter()
@@ -269,12 +270,6 @@ class Run:
             self.judge = self.judge.bind(pairs)
         rows: list[list[Verdict]] = [[] for _ in pairs]
         queue = zip(rows, pairs, strict=True)
-        bar = bars.bar(
-            total=len(pairs),
-            desc="judging",
-            unit="answer",
-            disable=not self.progress,
-        )
 
         async def worker() -> None:
             for row, (task, answer) in queue:  # the workers share this iterator
@@ -284,15 +279,13 @@ class Run:
                 await asyncio.sleep(0)
 
         n = min(len(pairs), getattr(self.judge, "concurrency", 1))
-        try:
+        options = {"unit": "answer", "disable": not self.progress}
+        with (
+            self.open,
+            bars.bar(total=len(pairs), desc="judging", **options) as bar,
+        ):
             await loop.every(worker() for _ in range(n))
-        finally:
-            bar.close()
-            self.close()
-        return self.result(Verdicts(v for row in rows for v in row))
-
-    def result(self, verdicts: Verdicts) -> Verdicts:
-        """The verdicts with what they took; raises what stopped the run."""
+        verdicts = Verdicts(v for row in rows for v in row)
         n = sum(v.cached for v in verdicts)
         self.spent += Spent(seconds=time.time() - self.start, cached=n)
         verdicts.spent = self.spent
@@ -331,19 +324,12 @@ class Run:
             )
         settings = getattr(writer, "settings", writer.name)
         key = prompt.short(["completion", settings, chat, schema])
-        try:
+        with self.open:
             text = self.ledger.reply(key)
             if text is None:
                 question = Question(self, writer)
                 text = await writer.complete(chat, schema, question, key)
             return text
-        finally:
-            self.close()
-
-    def close(self) -> None:
-        """Close a ledger that this run opened."""
-        if self.closes:
-            self.ledger.close()
 
     def down(self, name: str) -> JudgeDownError:
         """The error of a judge that does not answer."""
@@ -355,7 +341,7 @@ class Run:
 class Question:
     """One answer and its criteria for one judge, which receives it as `run`.
 
-    keys : of the ledger by criterion id, {} for a judge that costs nothing.
+    keys : of the ledger, by the ids of answer and criterion; {} for a judge without.
     """
 
     def __init__(
@@ -367,12 +353,12 @@ class Question:
         criteria: Sequence[Criterion] = (),
     ):
         self.run, self.judge, self.dry = run, judge, run.dry
-        self.task, self.response = task, response
-        self.criteria = {c.id: c for c in criteria}
+        self.task, self.response, self.criteria = task, response, criteria
         keys = None
         if criteria and hasattr(judge, "keys"):
             keys = judge.keys(task, response, criteria)
-        self.keys = dict(zip(self.criteria, keys or (), strict=False))
+        places = [(response.id, c.id) for c in criteria]
+        self.keys = dict(zip(places, keys or (), strict=False))
 
     async def safely(self) -> dict[str, Verdict]:
         """Verdicts by criterion id; unknown what was not answered before an error."""
@@ -388,7 +374,7 @@ class Question:
         return self.lost(failure, reason) | self.stored()
 
     async def answer(self) -> dict[str, Verdict]:
-        """Verdicts by criterion id, in order. Nothing is paid twice.
+        """Verdicts by criterion id. Nothing is paid twice.
 
         Whoever asks the same now, in this process or another, is waited for (a lease).
         """
@@ -397,43 +383,43 @@ class Question:
             return verdicts
         if self.run.fault is not None:
             raise self.run.fault
-        todo = [c for name, c in self.criteria.items() if name not in verdicts]
         # An estimate goes the way of a question up to the call; other judges would work.
         if self.dry:
             if hasattr(self.judge, "sends"):
-                await self.judge.verdicts(self.task, self.response, todo, self)
+                await self.pay(verdicts)
             return self.lost("budget", "an estimate sends nothing") | verdicts
         # The lease outlives the slowest call; who holds it longer was killed.
         lease = list(self.keys.values()), f"{os.getpid()} {id(self)}"
-        ledger, limit = self.run.ledger, getattr(self.judge, "limit", 600.0)
-        while not ledger.lease(*lease, limit):
+        limit = getattr(self.judge, "limit", 600.0)
+        while not self.run.ledger.lease(*lease, limit):
             await asyncio.sleep(0.05)
         try:
             # Looked up under the lease: nobody else can pay between this and the call.
-            verdicts = self.stored()
-            todo = [c for name, c in self.criteria.items() if name not in verdicts]
-            return await self.pay(todo) | verdicts
+            return await self.pay(self.stored())
         finally:
-            ledger.release(*lease)
+            self.run.ledger.release(*lease)
 
-    async def pay(self, criteria: Sequence[Criterion]) -> dict[str, Verdict]:
-        """What the judge says now, by criterion id."""
-        if not criteria:
-            return {}
-        rows = await self.judge.verdicts(self.task, self.response, criteria, self)
-        # An endpoint has stored each call at once; what other judges say is stored here.
-        if self.keys and not all(v.key for v in rows):
-            rows = await self.record(rows)
-        return dict(zip([c.id for c in criteria], rows, strict=True))
+    async def pay(self, verdicts: dict[str, Verdict]) -> dict[str, Verdict]:
+        """These verdicts, and what the judge says of the other criteria."""
+        left = [c for c in self.criteria if c.id not in verdicts]
+        if left:
+            rows = await self.judge.verdicts(self.task, self.response, left, self)
+            # An endpoint has stored each call at once; other judges store nothing.
+            if self.keys and not all(v.key for v in rows):
+                rows = await self.record(rows)
+            verdicts |= dict(zip([c.id for c in left], rows, strict=True))
+        return verdicts
 
     def stored(self) -> dict[str, Verdict]:
         """The verdicts of the ledger, under the ids of whoever asks now."""
-        rows = self.run.ledger.get(self.keys.values(), self.run.since)
+        places = [(self.response.id, c.id) for c in self.criteria]
+        keys = {place[1]: self.keys.get(place) for place in places}
+        rows = self.run.ledger.get(keys.values(), self.run.since)
         task_id, response_id = self.response.ids
-        ids = {"task_id": task_id, "response_id": response_id}
+        ids = {"task_id": task_id, "response_id": response_id, **FREE}
         return {
-            name: replace(rows[key], criterion_id=name, **ids, **FREE)
-            for name, key in self.keys.items()
+            name: replace(rows[key], criterion_id=name, **ids)
+            for name, key in keys.items()
             if key in rows
         }
 
@@ -441,7 +427,7 @@ class Question:
         """Unknown verdicts on all criteria."""
         more = {"failure": failure, "judge": self.judge.name, "reason": reason}
         ids = self.response.ids
-        return {name: unknown(*ids, name, **more) for name in self.criteria}
+        return {c.id: unknown(*ids, c.id, **more) for c in self.criteria}
 
     # -- what judges call --------------------------------------------------------
     async def ask(
@@ -473,8 +459,9 @@ class Question:
         call : its row for the ledger, {} without an answer. why : the reason then.
         """
         run, name = self.run, self.judge.name
-        self.spend(call)
-        run.budget.settle(most, call.get("cost", 0.0))
+        took = {name: call[name] for name in COSTS if name in call}
+        run.spent += Spent(calls=1, **took)
+        run.budget.settle(most, call.get("cost") or 0.0)
         if call:
             run.live, run.failures[name] = True, 0
         elif why:
@@ -485,17 +472,12 @@ class Question:
             if hopeless or run.failures[name] >= DOWN:
                 raise run.down(name)
 
-    def spend(self, call: Mapping[str, Any]) -> None:
-        """Count a call with its tokens and cost."""
-        took = {name: call[name] for name in COSTS if name in call}
-        self.run.spent += Spent(calls=1, **took)
-
     async def record(
         self, verdicts: Sequence[Verdict], call: Mapping[str, Any] = {}
     ) -> list[Verdict]:
         """Store a call and its verdicts; the verdicts with their keys."""
         rows = [
-            v if v.key else replace(v, key=self.keys.get(v.criterion_id))
+            v if v.key else replace(v, key=self.keys.get(v.ids[1:]))
             for v in verdicts
         ]
         # A panel that lacked a vote must not be stored as if it had been cast.

@@ -257,7 +257,7 @@ def test_groups_tell_what_they_cost_and_stop_at_a_budget(ledger):
 
 # -- prices, prompts --------------------------------------------------------------------------------
 def test_prices_and_shutdowns():
-    assert price("gpt-4o-mini") == (0.15, 0.6, 0.075) and price("my-model") is None
+    assert price("gpt-4o-mini") == (0.15, 0.6) and price("my-model") is None
     assert price("gpt-4o-2024-08-06") == price("gpt-4o")
     day = datetime.date(2026, 11, 24)
     dying = {name for name in catalog()["models"] if shutdown_warning(name, day)}
