@@ -12,7 +12,7 @@ stored verdict on the same task, answer and criterion with the parts that differ
 
 from .factory import judge_of
 from .ledger import Ledger
-from .local import LocalJudge
+from .local import LocalJudge, LocalServer
 from .prices import Budget, Spent, catalog, price, shutdown_warning
 from .prices import Spent as Forecast
 from .run import (
@@ -24,7 +24,6 @@ from .run import (
     estimate,
     judge,
 )
-from .server import LocalServer
 
 __all__ = [
     "Budget", "Forecast", "Ledger", "LocalJudge", "LocalServer", "Spent", "Verdicts",

@@ -12,7 +12,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -22,7 +22,7 @@ from ..records import Criterion, Response, Task, Verdict, canonical
 from ..system import settings
 from ..system.settings import Count, NonNegative, Positive
 from . import loop, prices, prompt
-from .reader import Reading, is_number, read, refuse
+from .reader import Criteria, Reading, is_number, read, refuse
 
 AGAIN = ("parse", "missing")  # asked once more, alone
 # What some servers refuse; the kit goes on without it.
@@ -33,6 +33,8 @@ OPTIONAL = (
 # A body of bytes and few headers: the client would walk through the body and write a
 # dozen headers about itself.
 PLAIN: Any = {"headers": {"Content-Type": "application/json"}}
+# 20 is the most that OpenAI gives; fewer may miss "no" beside six "yes".
+WORD: Any = {"logprobs": True, "top_logprobs": 20}
 BODY_LIMIT = 8 * 2**20  # bytes of a reply
 THINKING = 4000  # more tokens for a model that thinks before it replies
 FILL = 3  # a reply takes about a third of the room that it has
@@ -76,17 +78,22 @@ class Options(
     name: str | None = None
 
 
+def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The field of a request that asks for JSON of this schema."""
+    form = {"name": "reply", "strict": True, "schema": schema}
+    return {"response_format": {"type": "json_schema", "json_schema": form}}
+
+
 class Reply(msgspec.Struct, kw_only=True):
     """text : of a finished reply. failure, reason : why there is none.
 
-    call : its row for the ledger. cut : the reply was longer than its room.
+    call : its row for the ledger.
     """
 
     text: str = ""
     failure: str | None = None
     reason: str = ""
     call: dict[str, Any] = {}
-    cut: bool = False
     logprobs: Any = None
 
     def share(self, n: int) -> dict[str, Any]:
@@ -123,10 +130,10 @@ class EndpointJudge:
         # A question may take two calls: the second asks what the first left unreadable.
         self.limit = 2 * self.patience
         self.price = o.price or ((0.0, 0.0) if local else prices.price(model))
-        self.thinks = prices.reasons_first(model)
+        self.thinking = THINKING if prices.reasons_first(model) else 0
         self.parameters = dict(o.extra)
         # Models that think take no other temperature than their default.
-        if o.temperature is not None and not self.thinks:
+        if o.temperature is not None and not self.thinking:
             self.parameters["temperature"] = o.temperature
         # All that shapes a verdict is part of each key. Price and limits do not.
         self.settings = {
@@ -137,15 +144,13 @@ class EndpointJudge:
         self.refused: set[str] = set()
 
     # -- what to ask -----------------------------------------------------------
-    def parts(self, criteria: Sequence[Criterion]) -> list[Sequence[Criterion]]:
+    def parts(self, criteria: Criteria) -> list[Criteria]:
         """The criteria of each call."""
         sizes = {"all": len(criteria) or 1, "one": 1, "word": 1}
         size = sizes.get(self.options.how, self.options.how)
         return [criteria[i : i + size] for i in range(0, len(criteria), size)]
 
-    def keys(
-        self, task: Task, response: Response, criteria: Sequence[Criterion]
-    ) -> list[str]:
+    def keys(self, task: Task, response: Response, criteria: Criteria) -> list[str]:
         """Ledger keys. The criteria of one call shape each other's verdicts."""
         rows = []
         for part in self.parts(criteria):
@@ -159,7 +164,7 @@ class EndpointJudge:
         self,
         task: Task,
         response: Response,
-        criteria: Sequence[Criterion],
+        criteria: Criteria,
         run: Any,
     ) -> list[Verdict]:
         """One verdict per criterion, in order; stored as soon as its reply comes."""
@@ -172,7 +177,7 @@ class EndpointJudge:
         self,
         task: Task,
         answers: Mapping[str, Response],
-        criteria: Sequence[Criterion],
+        criteria: Criteria,
         run: Any,
     ) -> list[Verdict]:
         """The verdicts of one call, answers x criteria, stored when its reply comes.
@@ -183,9 +188,10 @@ class EndpointJudge:
         # Under the same ids: a late reply to the first call must not fit other criteria.
         numbered, verdicts = prompt.number(criteria), {}
         left = [(a, n) for a in answers for n in numbered]
-        for last in (False, True):
+        # A reply that was cut needs more room the second time.
+        for last, more_room in ((False, 1), (True, 4)):
             again = {n: numbered[n] for _, n in left}
-            reply, readings = await self._read(task, answers, again, run)
+            reply, readings = await self._read(task, answers, again, more_room, run)
             share = reply.share(len(readings))
             for a, n in left:
                 r, c = answers[a], numbered[n]
@@ -213,6 +219,7 @@ class EndpointJudge:
         task: Task,
         answers: Mapping[str, Response],
         criteria: Mapping[str, Criterion],
+        more_room: int,
         run: Any,
     ) -> tuple[Reply, dict[tuple[str, str], Reading]]:
         """The reply of one call, and its readings by the ids of answer and criterion."""
@@ -224,12 +231,13 @@ class EndpointJudge:
             self.system, task, answers, criteria, call=mark, form=form, **more
         )
         places = [(a, name) for a in answers for name in criteria]
-        if form == "word":
-            reply = await self.reply(chat, run, room=2, word=True)
-        else:
+        fields, room = WORD, 2
+        if form != "word":
             schema = prompt.schema(criteria, answers=answers, **more)
-            room = 200 + 160 * len(places)
-            reply = await self.reply(chat, run, schema=schema, room=room)
+            fields = response_format(schema)
+            room = 200 + 160 * len(places) + self.thinking
+        room = more_room * (self.options.max_tokens or room)
+        reply = await self.reply(chat, run, fields, room)
         if reply.failure:
             readings = dict.fromkeys(places, refuse(reply.reason, reply.failure))
         elif form == "word":
@@ -242,52 +250,13 @@ class EndpointJudge:
 
     # -- one call --------------------------------------------------------------
     async def reply(
-        self,
-        messages: list[dict[str, str]],
-        run: Any,
-        *,
-        schema: Mapping[str, Any] | None = None,
-        room: int = 2000,
-        word: bool = False,
+        self, messages: list[dict[str, str]], run: Any, form: Any, room: int
     ) -> Reply:
-        """One finished reply. A reply that was cut gets four times the room, once."""
-        room = self.options.max_tokens or room + THINKING * self.thinks
-        body = {"model": self.model, "messages": messages, **self.parameters}
-        if schema:
-            form = {"name": "reply", "strict": True, "schema": schema}
-            body["response_format"] = {"type": "json_schema", "json_schema": form}
-        if word:
-            # 20 is the most that OpenAI gives; fewer may miss "no" beside six "yes".
-            body |= {"logprobs": True, "top_logprobs": 20}
-        reply = await self._send(body, room, run)
-        if reply.cut and not word:
-            await run.record([], reply.call)
-            reply = await self._send(body, 4 * room, run)
-        return reply
+        """One finished reply, when a slot and the budget allow the call.
 
-    async def complete(
-        self,
-        messages: list[dict[str, str]],
-        schema: Mapping[str, Any] | None,
-        run: Any,
-        key: str,
-    ) -> str:
-        """A plain completion: the text of the reply. Stored under `key`."""
-        reply = await self.reply(messages, run, schema=schema)
-        key_of = {} if reply.failure else {"key": key}
-        await run.record([], {**reply.call, **key_of})
-        if reply.failure:
-            raise JudgeDownError(
-                f"there is no usable reply: {reply.reason}",
-                where=f"judge {self.name!r}",
-                fix="try again",
-            )
-        return reply.text
-
-    async def _send(self, body: dict[str, Any], room: int, run: Any) -> Reply:
-        """Send a request when a slot and the budget allow it; read the envelope."""
-        body = body | {"max_completion_tokens": room}
-        n_in = sum(prices.tokens(m["content"]) + 4 for m in body["messages"])
+        form : fields of the request that ask for a form. room : tokens of the reply.
+        """
+        n_in = sum(prices.tokens(m["content"]) + 4 for m in messages)
         if run.dry:
             n_out = max(1, room // FILL)
             cost = prices.dollars(self.price, n_in, n_out)
@@ -295,6 +264,13 @@ class EndpointJudge:
             row = {"tokens_in": n_in, "tokens_out": n_out, "cost": cost}
             run.after_call(0.0, row)
             return Reply(failure="budget", reason="an estimate sends nothing")
+        body = {
+            "model": self.model,
+            "messages": messages,
+            "max_completion_tokens": room,
+            **self.parameters,
+            **form,
+        }
         # The most that the call can cost is reserved until the true cost is there.
         most = prices.dollars(self.price, n_in, room)
         client, slots = self._client()
@@ -313,6 +289,27 @@ class EndpointJudge:
             finally:
                 run.after_call(most, reply.call, reply.reason)
         return reply
+
+    async def complete(
+        self,
+        messages: list[dict[str, str]],
+        schema: Mapping[str, Any] | None,
+        run: Any,
+        key: str,
+    ) -> str:
+        """A plain completion: the text of the reply. Stored under `key`."""
+        form = response_format(schema) if schema else {}
+        room = self.options.max_tokens or 4000 + self.thinking
+        reply = await self.reply(messages, run, form, room)
+        if reply.failure:
+            await run.record([], reply.call)
+            raise JudgeDownError(
+                f"there is no usable reply: {reply.reason}",
+                where=f"judge {self.name!r}",
+                fix="try again",
+            )
+        await run.record([], {**reply.call, "key": key})
+        return reply.text
 
     async def _post(self, client: Any, body: dict[str, Any]) -> Any:
         """The decoded reply. What a server refuses by name is left out from then on."""
@@ -367,8 +364,9 @@ class EndpointJudge:
         data = _mapping(data)
         choices = data.get("choices")
         if data.get("error") or not isinstance(choices, list):
-            reason = "the reply is no chat completion"
-            return Reply(failure="transport", reason=reason)
+            return Reply(
+                failure="transport", reason="the reply is no chat completion"
+            )
         # Of two choices nobody knows which one the judge means.
         choice = _mapping(choices[0]) if len(choices) == 1 else {}
         message = _mapping(choice.get("message"))
@@ -376,13 +374,15 @@ class EndpointJudge:
         text = self.clean(content) if isinstance(content, str) else ""
         call = self._row(data, body, text)
         if message.get("refusal") or end == "content_filter":
-            reason = "the model or its provider refused"
-            return Reply(failure="refusal", reason=reason, call=call)
+            return Reply(
+                failure="refusal",
+                reason="the model or its provider refused",
+                call=call,
+            )
         whole = isinstance(content, str) and message.get("role") == "assistant"
         if end != "stop" or not whole:
             reason = self.clean(f"the reply is not finished: {end!a:.60}")
-            cut = end == "length"
-            return Reply(failure="parse", reason=reason, call=call, cut=cut)
+            return Reply(failure="parse", reason=reason, call=call)
         return Reply(text=text, call=call, logprobs=choice.get("logprobs"))
 
     def _row(

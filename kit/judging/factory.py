@@ -13,17 +13,18 @@
 
 import importlib
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ..errors import DataError
-from ..records import Criterion, Response, Task, Verdict, unknown
+from ..records import Response, Task, Verdict, unknown
 from ..system.settings import check_names, nearest
+from .reader import Criteria
 
 # kind -> the module that makes it, and its name there; imported at its first use
 KINDS = {
     "code": "factory CodeJudge", "replay": "replay replay", "local": "local LocalJudge",
-    "small": "server small", "server": "server served", "endpoint": "endpoint EndpointJudge",
+    "small": "local small", "server": "local served", "endpoint": "endpoint EndpointJudge",
     "panel": "panel Panel", "votes": "panel votes", "escalate": "panel Escalate",
     "group": "panel GroupJudge",
 }  # fmt: skip
@@ -38,7 +39,7 @@ class CodeJudge:
         self,
         task: Task,
         response: Response,
-        criteria: Sequence[Criterion],
+        criteria: Criteria,
         run: Any,
     ) -> list[Verdict]:
         """Unknown, all of them."""

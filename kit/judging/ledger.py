@@ -45,7 +45,7 @@ INSERT_CALL = (
     f"INSERT OR IGNORE INTO calls({', '.join(CALL)}) "
     f"VALUES({', '.join('?' * len(CALL))})"
 )
-_decode = msgspec.json.Decoder(Verdict).decode
+_decode, _encode = msgspec.json.Decoder(Verdict).decode, msgspec.json.encode
 
 
 class Ledger(contextlib.AbstractContextManager):
@@ -72,6 +72,8 @@ class Ledger(contextlib.AbstractContextManager):
             self._prepare(self._db)
 
     def _prepare(self, db: sqlite3.Connection) -> None:
+        import psutil
+
         db.row_factory = sqlite3.Row
         version = db.execute("PRAGMA user_version").fetchone()[0]
         tables = db.execute("SELECT 1 FROM sqlite_master").fetchall()
@@ -91,7 +93,9 @@ class Ledger(contextlib.AbstractContextManager):
             db.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
         # Nobody waits for a process that was killed. WAL works on one machine only, so
         # the number of a process says whether it is there.
-        db.create_function("here", 1, _is_here)
+        db.create_function(
+            "here", 1, lambda who: psutil.pid_exists(int(who.split()[0]))
+        )
         db.execute("DELETE FROM leases WHERE NOT here(owner)")
 
     @contextlib.contextmanager
@@ -138,7 +142,12 @@ class Ledger(contextlib.AbstractContextManager):
 
         A known verdict under a key stays for ever; an unknown one gives way to a later one.
         """
-        rows = [_row(v, call.get("call")) for v in verdicts if v.key]
+        now, number = time.time(), call.get("call")
+        rows = [
+            (v.key, v.key[ABOUT], v.is_known, v.judge, now, _encode(v), number)
+            for v in verdicts
+            if v.key
+        ]
         ends = [row[:1] for row in rows]
         steps = [(INSERT, rows), ("DELETE FROM leases WHERE key = ?", ends)]
         if call:
@@ -150,10 +159,10 @@ class Ledger(contextlib.AbstractContextManager):
         rows = self._read("SELECT reply FROM calls WHERE key = ? LIMIT 1", key)
         return rows[0][0] if rows else None
 
-    def verdicts(self, judge: str | None = None) -> Iterator[Verdict]:
-        """The stored verdicts, oldest first. judge : only those of this judge."""
-        sql = "SELECT row FROM verdicts WHERE ? IN (judge, '') ORDER BY id"
-        return (_decode(row) for (row,) in self._read(sql, judge or ""))
+    def verdicts(self) -> Iterator[Verdict]:
+        """The stored verdicts, oldest first."""
+        rows = self._read("SELECT row FROM verdicts ORDER BY id")
+        return (_decode(row) for (row,) in rows)
 
     def calls(self) -> list[dict[str, Any]]:
         """The stored calls with request and reply, oldest first."""
@@ -192,20 +201,15 @@ class Ledger(contextlib.AbstractContextManager):
         why = {name: call[name] for name in ("reply", "model", "created")}
         for name in ("request", "settings"):
             why[name] = json.loads(call[name] or "null")
-        why |= {"verdict": _decode(call["row"]), "parts": _parts(whole)}
+        why["verdict"] = _decode(call["row"])
+        why["parts"] = dict(zip(PARTS, whole.split("-"), strict=True))
         same = "SELECT key, row FROM verdicts WHERE about = ? AND key <> ?"
-        why["others"] = [
-            {
-                "key": other,
-                "verdict": _decode(row),
-                "differs in": [
-                    name
-                    for name, part in _parts(other).items()
-                    if part != why["parts"].get(name)
-                ],
-            }
-            for other, row in self._read(same, whole[ABOUT], whole)
-        ]
+        why["others"] = others = []
+        for other, row in self._read(same, whole[ABOUT], whole):
+            parts = zip(PARTS, other.split("-"), whole.split("-"), strict=True)
+            changes = [name for name, theirs, ours in parts if theirs != ours]
+            verdict = _decode(row)
+            others.append({"key": other, "verdict": verdict, "differs in": changes})
         return why
 
     def export(self, path: str | Path) -> int:
@@ -245,9 +249,11 @@ class Ledger(contextlib.AbstractContextManager):
                 where="Ledger.prune",
                 fix="give judge, days or unknown",
             )
+        delete = (
+            "DELETE FROM verdicts WHERE created <= ? AND ? IN (judge, '') "
+            "AND NOT (? AND known)"
+        )
         before = time.time() - 86400 * (days or 0)
-        where = "created <= ? AND ? IN (judge, '') AND NOT (? AND known)"
-        delete = f"DELETE FROM verdicts WHERE {where}"  # noqa: S608
         n = self._write((delete, [(before, judge or "", unknown)]))
         # A completion has a key of its own and no verdict.
         orphans = (
@@ -291,22 +297,6 @@ class Ledger(contextlib.AbstractContextManager):
         """Close the file."""
         with self._lock:
             self._db.close()
-
-
-def _row(v: Verdict, call: str | None) -> tuple[Any, ...]:
-    """A row of the table of verdicts."""
-    data, now = msgspec.json.encode(v), time.time()
-    return v.key, v.key[ABOUT], v.is_known, v.judge, now, data, call
-
-
-def _parts(key: str) -> dict[str, str]:
-    return dict(zip(PARTS, key.split("-"), strict=False))
-
-
-def _is_here(owner: str) -> bool:
-    import psutil
-
-    return psutil.pid_exists(int(owner.split()[0]))
 
 
 def recording(path: str | Path) -> tuple[list[tuple[Any, Verdict]], list[Any]]:

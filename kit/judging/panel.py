@@ -17,24 +17,27 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from ..errors import DataError, JudgeDownError
-from ..records import Criterion, Response, Task, Verdict, group
+from ..records import Response, Task, Verdict, group
 from . import prompt
 from .factory import judge_of, parts
 from .prices import COSTS
+from .reader import Criteria
 
-IDS = ("task_id", "response_id", "criterion_id")
+# What a vote says, and what its panel says anew.
 VOTE = ("judge", "status", "value", "p", "reason", "failure", "key")
 
 
 class Joined:
-    """What a panel and an escalation share: the keys of their members."""
+    """A judge that is made of judges.
+
+    It has no keys: what its members said is in the ledger, and joining it costs nothing.
+    """
 
     sends = True
 
-    def __init__(self, judges: Sequence[Any], name: str, settings: list[Any]):
-        self.judges, self.name, self.settings = judges, name, settings
+    def __init__(self, judges: Any, name: str):
+        self.judges, self.name = judges, name
         self.concurrency = max(getattr(j, "concurrency", 1) for j in judges)
-        self.limit = sum(getattr(j, "limit", 0.0) for j in judges)
 
     def bind(self, pairs: Any) -> Joined:
         """Tell members that look at several answers at once which answers there are."""
@@ -44,18 +47,6 @@ class Joined:
         ]
         return bound
 
-    def keys(
-        self, task: Task, response: Response, criteria: Sequence[Criterion]
-    ) -> list[str] | None:
-        """Keys that depend on the members' keys; None where a member has none."""
-        if not all(hasattr(j, "keys") for j in self.judges):
-            return None
-        rows = [j.keys(task, response, criteria) for j in self.judges]
-        keys = []
-        for c, *row in zip(criteria, *rows, strict=True):
-            keys += prompt.keys(self.settings, task, response, [c], together=row)
-        return keys
-
 
 class Panel(Joined):
     """Several judges that vote.
@@ -63,17 +54,15 @@ class Panel(Joined):
     rule : "majority" of the known votes (a tie goes by the mean P; a dead tie is unknown
         "contradiction"), or "mean": mean P(met) against one half. More than half of the
         members must have a known vote.
-    The verdict's p is the mean of the members' P(met) (1 or 0 for a member without); with
-    share=True it is the share of met votes. meta["votes"] keeps the members' verdicts,
-    meta["disagreement"] the smaller side's share.
+    The verdict's p is the mean of the members' P(met), 1 or 0 for a member without.
+    meta["votes"] keeps the members' verdicts, meta["disagreement"] the smaller side's share.
     """
 
     def __init__(
         self,
-        judges: Sequence[Any] = (),
+        judges: Any = (),
         *,
         rule: Literal["majority", "mean"] = "majority",
-        share: bool = False,
         name: str | None = None,
     ):
         if rule not in ("majority", "mean"):
@@ -84,15 +73,15 @@ class Panel(Joined):
             )
         judges = members(judges, "panel")
         # Fewer known votes than half would let one member speak for the panel.
-        self.rule, self.share, self.quorum = rule, share, len(judges) // 2 + 1
-        name = name or f"panel({', '.join(j.name for j in judges)})"
-        super().__init__(judges, name, ["panel", rule, self.quorum, share])
+        self.rule, self.quorum = rule, len(judges) // 2 + 1
+        names = ", ".join(j.name for j in judges)
+        super().__init__(judges, name or f"panel({names})")
 
     async def verdicts(
         self,
         task: Task,
         response: Response,
-        criteria: Sequence[Criterion],
+        criteria: Criteria,
         run: Any,
     ) -> list[Verdict]:
         """One verdict per criterion. A member that is down is a vote less."""
@@ -104,42 +93,37 @@ class Panel(Joined):
             is_down = isinstance(e, JudgeDownError) and votes
             if isinstance(e, BaseException) and not is_down:
                 raise e
-        return [self.combine(list(row)) for row in zip(*votes, strict=True)]
+        return [self.combine(row) for row in zip(*votes, strict=True)]
 
-    def combine(self, votes: list[Verdict]) -> Verdict:
+    def combine(self, votes: Sequence[Verdict]) -> Verdict:
         """One verdict out of those of the members that are not down."""
         valid = [v for v in votes if v.is_known]
         met, n = sum(v.value >= 0.5 for v in valid), len(valid)
-        lost = [str(v.failure) for v in votes if not v.is_known]
-        lost += ["transport"] * (len(self.judges) - len(votes))
-        meta = {
-            "votes": [{name: getattr(v, name) for name in VOTE} for v in votes],
-            "disagreement": min(met, n - met) / n if n else None,
-            # A vote that is missing for a while must not be stored as if it was cast.
-            "passing": "transport" in lost,
-        }
-        if n < self.quorum:
-            failure = Counter(lost).most_common(1)[0][0]
-            fields = {"status": "unknown", "failure": failure}
-        else:
-            fields = self._decide(valid)
+        fields = {"judge": self.name, **dict.fromkeys(VOTE[1:])}
         fields["reason"] = f"{met} of {n} known votes met, quorum {self.quorum}"
-        ids = dict(zip(IDS, votes[0].ids, strict=True))
-        return Verdict(**ids, judge=self.name, meta=meta, **_sums(votes), **fields)
+        if n < self.quorum:
+            failures = Counter(v.failure for v in votes if not v.is_known)
+            failures["transport"] += len(self.judges) - len(votes)
+            failure = failures.most_common(1)[0][0]
+            fields |= {"status": "unknown", "failure": failure}
+        else:
+            fields |= self._decide(valid)
+        rows = [{name: getattr(v, name) for name in VOTE} for v in votes]
+        smaller = min(met, n - met) / n if n else None
+        fields["meta"] = {"votes": rows, "disagreement": smaller}
+        return replace(votes[0], **fields, **_sums(votes))
 
-    def _decide(self, votes: list[Verdict]) -> dict[str, Any]:
+    def _decide(self, votes: Sequence[Verdict]) -> dict[str, Any]:
         """Status and P(met) out of enough known votes."""
-        values = [v.value for v in votes]
-        share = statistics.fmean(x >= 0.5 for x in values)
+        share = statistics.fmean(v.value >= 0.5 for v in votes)
         p = statistics.fmean(v.value if v.p is None else v.p for v in votes)
-        p = share if self.share else p
         # A majority decides by heads; P(met) decides only where heads are even.
         by_heads = self.rule == "majority" and share != 0.5
         side = share if by_heads else p
         if side == 0.5:
             return {"status": "unknown", "failure": "contradiction", "p": p}
         if any(v.status == "level" for v in votes):
-            value = statistics.fmean(values)
+            value = statistics.fmean(v.value for v in votes)
             return {"status": "level", "value": value, "p": p}
         return {"status": "met" if side > 0.5 else "unmet", "p": p}
 
@@ -159,8 +143,7 @@ def votes(subject: Any = None, *, n: int = 5, **options: Any) -> Panel:
     # Equal keys would make one stored sample serve for all.
     for i, judge in enumerate(judges):
         judge.settings["sample"] = i
-    name = f"{judges[0].name} x{n}"
-    return Panel(judges, **{"share": True, "name": name, **options})
+    return Panel(judges, **{"name": f"{judges[0].name} x{n}", **options})
 
 
 class Escalate(Joined):
@@ -184,13 +167,13 @@ class Escalate(Joined):
         cheap, strong = judges = members(judges, "escalate", most=2)
         self.low, self.high = low, high
         name = name or f"{cheap.name} -> {strong.name}"
-        super().__init__(judges, name, ["escalate", low, high])
+        super().__init__(judges, name)
 
     async def verdicts(
         self,
         task: Task,
         response: Response,
-        criteria: Sequence[Criterion],
+        criteria: Criteria,
         run: Any,
     ) -> list[Verdict]:
         """One verdict per criterion, in order."""
@@ -207,11 +190,11 @@ class Escalate(Joined):
         return not v.is_known or v.p is None or self.low < v.p < self.high
 
     def _last(self, first: Verdict, second: Verdict | None) -> Verdict:
-        verdicts = [first, second] if second else [first]
-        last = verdicts[-1]
+        last = second or first
         early = {name: getattr(first, name) for name in VOTE}
-        meta = {**last.meta, "escalated": last is not first, "first": early}
-        return replace(last, key=None, cached=False, meta=meta, **_sums(verdicts))
+        meta = {**last.meta, "escalated": last is second, "first": early}
+        sums = _sums([first, second] if second else [first])
+        return replace(last, key=None, meta=meta, **sums)
 
 
 def members(judges: Any, kind: str, most: int | None = None) -> list[Any]:
@@ -228,8 +211,9 @@ def members(judges: Any, kind: str, most: int | None = None) -> list[Any]:
 
 
 def _sums(verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """Tokens and cost of several verdicts."""
-    return {name: sum(getattr(v, name) for v in verdicts) for name in COSTS}
+    """Tokens and cost of several verdicts; cached where all are."""
+    sums = {name: sum(getattr(v, name) for v in verdicts) for name in COSTS}
+    return {**sums, "cached": all(v.cached for v in verdicts)}
 
 
 class GroupJudge:
@@ -252,7 +236,7 @@ class GroupJudge:
                 where="judge group",
                 fix="use an endpoint",
             )
-        self.judge, self.judges, self.seed = judge, (judge,), seed
+        self.judge, self.seed = judge, seed
         self.name = name or f"group({judge.name})"
         self.concurrency, self.limit = judge.concurrency, judge.limit
         self.groups: dict[str, list[Response]] = {}
@@ -271,9 +255,7 @@ class GroupJudge:
             bound.groups[task_id] = rows
         return bound
 
-    def keys(
-        self, task: Task, response: Response, criteria: Sequence[Criterion]
-    ) -> list[str]:
+    def keys(self, task: Task, response: Response, criteria: Criteria) -> list[str]:
         """Keys that depend on all answers, their order, and the place of this one."""
         rows = self.groups[task.id]
         answers = [prompt.short(prompt.judged(r.text)) for r in rows]
@@ -286,7 +268,7 @@ class GroupJudge:
         self,
         task: Task,
         response: Response,
-        criteria: Sequence[Criterion],
+        criteria: Criteria,
         run: Any,
     ) -> list[Verdict]:
         """The verdicts on this answer. The first of a group calls, the others wait."""

@@ -12,13 +12,13 @@ import hmac
 import json
 import re
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import MissingError
 from ..records import Criterion, Response, Task, canonical
-from .reader import ALONE, CANNOT, allowed
+from .reader import ALONE, CANNOT, Criteria, allowed
 
 FOLDER = Path(__file__).with_name("prompts")
 # Part of every ledger key. Raise it when the wording of the user message or the schema changes.
@@ -95,7 +95,7 @@ def mark() -> str:
     return str(1000 + secrets.randbelow(9000))
 
 
-def number(criteria: Sequence[Criterion]) -> dict[str, Criterion]:
+def number(criteria: Criteria) -> dict[str, Criterion]:
     """The criteria by the short ids of one call: c1, c2, ..."""
     return {f"c{n}": c for n, c in enumerate(criteria, 1)}
 
@@ -198,7 +198,7 @@ def keys(
     settings: Any,
     task: Task,
     response: Response,
-    criteria: Sequence[Criterion],
+    criteria: Criteria,
     *,
     together: Any = None,
 ) -> list[str]:
@@ -212,9 +212,7 @@ def keys(
     return [f"{first}-{middle}-{last}" for middle in middles]
 
 
-def about(
-    task: Task, response: Response, criteria: Sequence[Criterion]
-) -> list[str]:
+def about(task: Task, response: Response, criteria: Criteria) -> list[str]:
     """The middle of each key: task, answer and criterion, whoever the judge is."""
     # A lone surrogate is no text that JSON can carry.
     answer = judged(response.text).encode("utf-8", "replace").decode()

@@ -10,7 +10,7 @@ into the opposite verdict.
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..records import Criterion
@@ -19,6 +19,7 @@ CANNOT = "cannot_tell"
 ALONE = ("",)  # the id of an answer that is alone in its call
 _THOUGHT = re.compile(r"<think>.*?</think>", re.S)
 _FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*)\n```", re.S)
+Criteria = Sequence[Criterion]
 Reading = dict[str, Any]  # fields of a Verdict: status, value, p, reason, failure
 
 
@@ -133,7 +134,7 @@ def _reading(
         raise ValueError("the fields of a verdict are not the requested ones")
     verdict, reason = row["verdict"], row["reason"]
     if not isinstance(reason, str):
-        return refuse("the reason is no text")
+        raise ValueError("a reason is no text")
     # Half of a surrogate pair is valid JSON, but no text that can be stored.
     reason = reason.encode("utf-8", "replace").decode()
     if verdict == CANNOT:

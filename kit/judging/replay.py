@@ -8,7 +8,7 @@ import functools
 import gzip
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from ..system import paths
 from .factory import call
 from .ledger import Ledger, recording
 from .prompt import ABOUT, about
-from .reader import Reading, refuse
+from .reader import Criteria, Reading, refuse
 
 LEDGERS = (".sqlite", ".db")
 SCORES = ("1", "2", "3", "4", "5")
@@ -47,7 +47,7 @@ class ReplayJudge:
         self,
         task: Task,
         response: Response,
-        criteria: Sequence[Criterion],
+        criteria: Criteria,
         run: Any,
     ) -> list[Verdict]:
         """One recorded verdict per criterion, in order; MissingError without one."""
@@ -135,41 +135,23 @@ def recorded_file(path: str, *, judge: str | None = None) -> ReplayJudge:
 
 
 def real_judge(name: str, *, threshold: float = 3.0) -> ReplayJudge:
-    """A recorded real judge by its name and prompt, "gpt-4o/bare" or "gpt-4o/parity".
+    """A recorded real judge by its name and prompt, "gpt-4o/bare".
 
     Verdicts are found by their texts. threshold : the score of 1 to 5 from which a
     verdict is "met". P(met) is the probability of these scores.
     """
     from ..data import recorded_judges
 
-    who, _, form = name.partition("/")
-    form = form or "bare"
-    if form not in ("bare", "parity"):
-        raise DataError(
-            f"there is no prompt {form!r}",
-            where=f"replay:{name}",
-            fix="bare or parity",
-        )
     judges = recorded_judges()
-    who = judges.judge(who)
+    who = judges.judge(name.removesuffix("/bare"))
 
     def look(task: Task, response: Response, c: Criterion) -> Reading | None:
-        reply = judges.reply(who, question(task, response, c, form))
-        return reply and {**_scored(reply, threshold), "judge": f"{who}/{form}"}
+        # The user message that these judges read.
+        answer = f"Response: {response.text}\n\nUnit Test: {c.text}"
+        reply = judges.reply(who, f"Query: {task.prompt}\n\n{answer}")
+        return reply and {**_scored(reply, threshold), "judge": f"{who}/bare"}
 
-    return ReplayJudge(f"replay:{who}/{form}", look)
-
-
-def question(task: Task, response: Response, c: Criterion, form: str) -> str:
-    """The user message that the recorded judges read."""
-    text = (
-        f"Query: {task.prompt}\n\nResponse: {response.text}\n\nUnit Test: {c.text}"
-    )
-    if form == "parity":
-        text += f"\n\nRubric: {c.meta.get('rubric', '')}"
-        reference = task.truth.get("reference_answer", "")
-        text += f"\n\nReference Answer: {reference}"
-    return text
+    return ReplayJudge(f"replay:{who}/bare", look)
 
 
 def _scored(reply: Any, threshold: float) -> Reading:
@@ -227,10 +209,9 @@ class RecordedJudge(ReplayJudge):
         super().__init__(name, self._row)
         kinds, self.rows = _recorded()
         self.system = (system or kinds["prompt"][0]["system"]).strip()
-        self.prompt = "a prompt of your own"
-        for row in kinds["prompt"]:
-            if (row["system"].strip(), row["how"]) == (self.system, how):
-                self.prompt = row["name"]
+        rows = kinds["prompt"]
+        names = {(row["system"].strip(), row["how"]): row["name"] for row in rows}
+        self.prompt = names.get((self.system, how), "a prompt of your own")
         self.rewrites = [row["reply"] for row in kinds["rewrite"]]
 
     def _row(self, task: Task, response: Response, c: Criterion) -> Reading | None:

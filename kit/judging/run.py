@@ -19,12 +19,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..errors import BudgetError, DataError, JudgeDownError, KitError
-from ..records import Criterion, Response, Task, Verdict, leaves, unknown
+from ..records import Response, Task, Verdict, leaves, unknown
 from ..system import progress as bars
 from . import loop, prompt
 from .factory import judge_of
 from .ledger import Ledger
 from .prices import COSTS, Budget, Spent
+from .reader import Criteria
 
 log = logging.getLogger(__name__)
 # Never stored: they say nothing of the answer.
@@ -32,7 +33,6 @@ PASSING = ("transport", "budget", "error")
 FREE: dict[str, Any] = {"cached": True, **dict.fromkeys(COSTS, 0)}
 COLUMNS = ["task", "response", "criterion", "status", "p", "failure", "reason"]
 DOWN = 8  # calls in a row that fail
-HOPELESS = ("HTTP 401", "HTTP 403", "HTTP 404")
 # failure -> (what it means, what to do)
 CAUSES = {
     "transport": (
@@ -193,8 +193,8 @@ async def acomplete(
 ) -> str:
     """The text that a judge's model writes; a stored reply is not paid again.
 
-    judge : a judge with a model (an endpoint, a server) or a recording of one; of a panel
-        the first member. messages : a text, or chat messages with role and content.
+    judge : a judge with a model (an endpoint, a server) or a recording of one.
+    messages : a text, or chat messages with role and content.
     schema : a JSON schema of the reply. options : ledger, budget.
     JudgeDownError where there is no usable reply.
     """
@@ -254,9 +254,9 @@ class Run:
         # A ledger that this run opened is closed at its end.
         self.open: Any = nullcontext() if ledger is self.ledger else self.ledger
         self.spent = Spent()
-        # Calls in a row that failed, by judge; why the last one failed; was one answered?
+        # Calls in a row that failed, by judge, and why the last one failed.
         self.failures: Counter[str] = Counter()
-        self.why, self.live = "", False
+        self.why = ""
         self.fault: KitError | None = None  # why nothing more is asked
 
     def stop(self) -> None:
@@ -290,7 +290,7 @@ class Run:
         self.spent += Spent(seconds=time.time() - self.start, cached=n)
         verdicts.spent = self.spent
         # A run in which no call was answered is an outage, however few calls it had.
-        if self.why and not self.live and not n:
+        if self.why and not self.spent.tokens_in and not n:
             self.fault = self.fault or self.down(self.judge.name)
         if self.fault is not None:
             self.fault.verdicts = verdicts  # type: ignore[attr-defined]
@@ -312,10 +312,8 @@ class Run:
     async def complete(
         self, chat: list[Any], schema: Mapping[str, Any] | None
     ) -> str:
-        """A plain completion of the judge's model, or of the first member that has one."""
+        """A plain completion of the judge's model."""
         writer = self.judge
-        while not hasattr(writer, "complete") and hasattr(writer, "judges"):
-            writer = writer.judges[0]
         if not hasattr(writer, "complete"):
             raise DataError(
                 f"{writer.name!r} cannot write text",
@@ -350,15 +348,15 @@ class Question:
         judge: Any,
         task: Any = None,
         response: Any = None,
-        criteria: Sequence[Criterion] = (),
+        criteria: Criteria = (),
     ):
         self.run, self.judge, self.dry = run, judge, run.dry
         self.task, self.response, self.criteria = task, response, criteria
-        keys = None
-        if criteria and hasattr(judge, "keys"):
+        self.keys: dict[tuple[str, str], str] = {}
+        if hasattr(judge, "keys"):
             keys = judge.keys(task, response, criteria)
-        places = [(response.id, c.id) for c in criteria]
-        self.keys = dict(zip(places, keys or (), strict=False))
+            places = [(response.id, c.id) for c in criteria]
+            self.keys = dict(zip(places, keys, strict=True))
 
     async def safely(self) -> dict[str, Verdict]:
         """Verdicts by criterion id; unknown what was not answered before an error."""
@@ -384,12 +382,11 @@ class Question:
         if self.run.fault is not None:
             raise self.run.fault
         # An estimate goes the way of a question up to the call; other judges would work.
-        if self.dry:
-            if hasattr(self.judge, "sends"):
-                await self.pay(verdicts)
+        if self.dry and not hasattr(self.judge, "sends"):
             return self.lost("budget", "an estimate sends nothing") | verdicts
         # The lease outlives the slowest call; who holds it longer was killed.
-        lease = list(self.keys.values()), f"{os.getpid()} {id(self)}"
+        names = [] if self.dry else list(self.keys.values())
+        lease = names, f"{os.getpid()} {id(self)}"
         limit = getattr(self.judge, "limit", 600.0)
         while not self.run.ledger.lease(*lease, limit):
             await asyncio.sleep(0.05)
@@ -412,15 +409,13 @@ class Question:
 
     def stored(self) -> dict[str, Verdict]:
         """The verdicts of the ledger, under the ids of whoever asks now."""
-        places = [(self.response.id, c.id) for c in self.criteria]
-        keys = {place[1]: self.keys.get(place) for place in places}
-        rows = self.run.ledger.get(keys.values(), self.run.since)
+        rows = self.run.ledger.get(self.keys.values(), self.run.since)
         task_id, response_id = self.response.ids
         ids = {"task_id": task_id, "response_id": response_id, **FREE}
         return {
             name: replace(rows[key], criterion_id=name, **ids)
-            for name, key in keys.items()
-            if key in rows
+            for (answer, name), key in self.keys.items()
+            if key in rows and answer == response_id
         }
 
     def lost(self, failure: str, reason: str) -> dict[str, Verdict]:
@@ -435,7 +430,7 @@ class Question:
         judge: Any,
         task: Task,
         response: Response,
-        criteria: Sequence[Criterion],
+        criteria: Criteria,
     ) -> list[Verdict]:
         """The verdicts of another judge, for judges that are made of judges."""
         rows = await Question(self.run, judge, task, response, criteria).answer()
@@ -463,13 +458,10 @@ class Question:
         run.spent += Spent(calls=1, **took)
         run.budget.settle(most, call.get("cost") or 0.0)
         if call:
-            run.live, run.failures[name] = True, 0
+            run.failures[name] = 0
         elif why:
             run.why, run.failures[name] = why, run.failures[name] + 1
-            # Without a key, a model or a path the next call fails as well.
-            # After a first answer they may pass: a proxy that restarts sends 404, too.
-            hopeless = why in HOPELESS and not run.live
-            if hopeless or run.failures[name] >= DOWN:
+            if run.failures[name] >= DOWN:
                 raise run.down(name)
 
     async def record(
@@ -480,12 +472,7 @@ class Question:
             v if v.key else replace(v, key=self.keys.get(v.ids[1:]))
             for v in verdicts
         ]
-        # A panel that lacked a vote must not be stored as if it had been cast.
-        lasting = [
-            v
-            for v in rows
-            if v.failure not in PASSING and not v.meta.get("passing")
-        ]
+        lasting = [v for v in rows if v.failure not in PASSING]
         if lasting or call:
             self.run.ledger.put(lasting, call)
         return rows
