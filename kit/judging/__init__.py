@@ -1,8 +1,9 @@
 """Judging: from a task, an answer and its criteria to verdicts that are never paid twice.
 
-A question goes `kit.judge` -> `Run.all` -> `Run.one` -> `Question.safely` -> `answer` ->
-`pay` (run.py) -> `EndpointJudge.verdicts` -> `ask` (endpoint.py) -> `messages` (prompt.py),
-`read` (reader.py) and `Ledger.put` (ledger.py).
+A question takes ten calls in five modules: `kit.judge` -> `Run.all` -> `Run.one` ->
+`Question.answer` (run.py) -> `EndpointJudge.verdicts` -> `ask` -> `_read` (endpoint.py) ->
+`messages` (prompt.py), then `reply`, and `read` (reader.py). `Question.record` puts what
+comes out into the ledger (ledger.py).
 
 Why was a call made twice? A verdict's key names everything that shaped it, in five parts:
 settings of the judge, task, answer, criterion, and the criteria beside it.

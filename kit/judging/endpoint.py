@@ -96,12 +96,6 @@ class Reply(msgspec.Struct, kw_only=True):
     call: dict[str, Any] = {}
     logprobs: Any = None
 
-    def share(self, n: int) -> dict[str, Any]:
-        """The tokens and cost of one of n verdicts."""
-        names = ("tokens_in", "tokens_out")
-        tokens = {name: self.call.get(name, 0) // n for name in names}
-        return {**tokens, "cost": self.call.get("cost", 0.0) / n}
-
 
 class EndpointJudge:
     """A judge that asks a model over HTTP.
@@ -168,9 +162,10 @@ class EndpointJudge:
         run: Any,
     ) -> list[Verdict]:
         """One verdict per criterion, in order; stored as soon as its reply comes."""
-        parts, answers = self.parts(criteria), {"": response}
-        calls = (self.ask(task, answers, part, run) for part in parts)
-        rows = await loop.every(calls)
+        rows = await loop.every(
+            self.ask(task, {"": response}, part, run)
+            for part in self.parts(criteria)
+        )
         return [v for row in rows for v in row]
 
     async def ask(
@@ -192,16 +187,18 @@ class EndpointJudge:
         for last, more_room in ((False, 1), (True, 4)):
             again = {n: numbered[n] for _, n in left}
             reply, readings = await self._read(task, answers, again, more_room, run)
-            share = reply.share(len(readings))
+            call, size = reply.call, len(readings)
             for a, n in left:
                 r, c = answers[a], numbered[n]
-                share["key"] = run.keys.get((r.id, c.id))
                 verdicts[a, n] = Verdict(
                     task_id=r.task_id,
                     response_id=r.id,
                     criterion_id=c.id,
                     judge=run.judge.name,
-                    **share,
+                    key=run.keys.get((r.id, c.id)),
+                    tokens_in=call.get("tokens_in", 0) // size,
+                    tokens_out=call.get("tokens_out", 0) // size,
+                    cost=call.get("cost", 0.0) / size,
                     **readings[a, n],
                 )
             # A refusal or an abstention is certain; what is unreadable is stored only

@@ -229,8 +229,7 @@ class LocalJudge:
         self.model, self.tokenizer, self.least_mass = model, tokenizer, least_mass
         self.system = prompts.system(prompt, system, "yes_no")
         path = getattr(getattr(model, "config", None), "_name_or_path", model)
-        path = Path(path or "SmolLM2-135M-Instruct")
-        self.name = name or f"local:{path.name}"
+        self.name = name or f"local:{Path(path or 'SmolLM2-135M-Instruct').name}"
         self._lock = threading.Lock()
 
     @cached_property

@@ -304,9 +304,18 @@ class Run:
         criteria = leaves(task.criteria)
         verdicts = {c.id: check(task, response, c) for c in criteria if c.by_code}
         rest = [c for c in criteria if not c.by_code]
-        if rest:
-            question = Question(self, self.judge, task, response, rest)
-            verdicts |= await question.safely()
+        if not rest:
+            return [verdicts[c.id] for c in criteria]
+        question = Question(self, self.judge, task, response, rest)
+        try:
+            verdicts |= await question.answer()
+        except KitError as e:
+            self.fault = self.fault or e
+            failure = "transport" if isinstance(e, JudgeDownError) else "budget"
+            verdicts |= question.lost(failure, e.what)
+        except Exception as e:
+            log.exception("judge %s raised an error", self.judge.name)
+            verdicts |= question.lost("error", f"{type(e).__name__}: {e}")
         return [verdicts[c.id] for c in criteria]
 
     async def complete(
@@ -358,19 +367,6 @@ class Question:
             places = [(response.id, c.id) for c in criteria]
             self.keys = dict(zip(places, keys, strict=True))
 
-    async def safely(self) -> dict[str, Verdict]:
-        """Verdicts by criterion id; unknown what was not answered before an error."""
-        run = self.run
-        try:
-            return await self.answer()
-        except KitError as e:
-            run.fault, reason = run.fault or e, e.what
-            failure = "transport" if isinstance(e, JudgeDownError) else "budget"
-        except Exception as e:
-            log.exception("judge %s raised an error", self.judge.name)
-            failure, reason = "error", f"{type(e).__name__}: {e}"[:300]
-        return self.lost(failure, reason) | self.stored()
-
     async def answer(self) -> dict[str, Verdict]:
         """Verdicts by criterion id. Nothing is paid twice.
 
@@ -383,7 +379,7 @@ class Question:
             raise self.run.fault
         # An estimate goes the way of a question up to the call; other judges would work.
         if self.dry and not hasattr(self.judge, "sends"):
-            return self.lost("budget", "an estimate sends nothing") | verdicts
+            return self.lost("budget", "an estimate sends nothing")
         # The lease outlives the slowest call; who holds it longer was killed.
         names = [] if self.dry else list(self.keys.values())
         lease = names, f"{os.getpid()} {id(self)}"
@@ -392,20 +388,18 @@ class Question:
             await asyncio.sleep(0.05)
         try:
             # Looked up under the lease: nobody else can pay between this and the call.
-            return await self.pay(self.stored())
+            verdicts = self.stored()
+            left = [c for c in self.criteria if c.id not in verdicts]
+            if left:
+                ask = self.judge.verdicts
+                rows = await ask(self.task, self.response, left, self)
+                # An endpoint has stored each call at once, other judges have not.
+                if self.keys and not all(v.key for v in rows):
+                    rows = await self.record(rows)
+                verdicts |= dict(zip([c.id for c in left], rows, strict=True))
+            return verdicts
         finally:
             self.run.ledger.release(*lease)
-
-    async def pay(self, verdicts: dict[str, Verdict]) -> dict[str, Verdict]:
-        """These verdicts, and what the judge says of the other criteria."""
-        left = [c for c in self.criteria if c.id not in verdicts]
-        if left:
-            rows = await self.judge.verdicts(self.task, self.response, left, self)
-            # An endpoint has stored each call at once; other judges store nothing.
-            if self.keys and not all(v.key for v in rows):
-                rows = await self.record(rows)
-            verdicts |= dict(zip([c.id for c in left], rows, strict=True))
-        return verdicts
 
     def stored(self) -> dict[str, Verdict]:
         """The verdicts of the ledger, under the ids of whoever asks now."""
@@ -419,10 +413,11 @@ class Question:
         }
 
     def lost(self, failure: str, reason: str) -> dict[str, Verdict]:
-        """Unknown verdicts on all criteria."""
-        more = {"failure": failure, "judge": self.judge.name, "reason": reason}
-        ids = self.response.ids
-        return {c.id: unknown(*ids, c.id, **more) for c in self.criteria}
+        """Unknown verdicts on all criteria but those that are stored."""
+        more = {"judge": self.judge.name, "reason": reason[:300]}
+        place = self.response.ids
+        rows = [unknown(*place, c.id, failure, **more) for c in self.criteria]
+        return {v.criterion_id: v for v in rows} | self.stored()
 
     # -- what judges call --------------------------------------------------------
     async def ask(
