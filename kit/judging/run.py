@@ -126,6 +126,7 @@ def judge(
         unknown.
     Ctrl-C stops new calls and waits for those in flight.
 
+    >>> from kit.records import Criterion
     >>> c = Criterion(id="c", text="greets")
     >>> task = Task(id="t", prompt="Say hello.", criteria=(c,))
     >>> answers = [Response(task_id="t", id="r", text="Hello!")]
@@ -167,6 +168,7 @@ def estimate(
     `cost` is None where the price of the model is not known; `cached` counts the verdicts
     that the ledger has.
 
+    >>> from kit.records import Criterion
     >>> c = Criterion(id="c", text="greets")
     >>> task = Task(id="t", prompt="Say hello.", criteria=(c,))
     >>> answers = [Response(task_id="t", id="r", text="Hello!")]
