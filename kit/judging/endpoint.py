@@ -231,10 +231,9 @@ class EndpointJudge:
         fields, room = WORD, 2
         if form != "word":
             schema = prompt.schema(criteria, answers=answers, **more)
-            fields = response_format(schema)
-            room = 200 + 160 * len(places) + self.thinking
-        room = more_room * (self.options.max_tokens or room)
-        reply = await self.reply(chat, run, fields, room)
+            fields, room = response_format(schema), 200 + 160 * len(places)
+        room = self.options.max_tokens or room + self.thinking
+        reply = await self.reply(chat, run, fields, more_room * room)
         if reply.failure:
             readings = dict.fromkeys(places, refuse(reply.reason, reply.failure))
         elif form == "word":
