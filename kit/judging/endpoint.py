@@ -57,6 +57,7 @@ class Options(
     confidence : ask for a confidence, which becomes P(met).
     concurrency : calls in flight; timeout : seconds of one request. Defaults 64 and 120,
         on 127.0.0.1 and localhost 2 and 600: raise `concurrency` to the server's slots.
+    patience : seconds of a call with its repetitions (default: five timeouts).
     tries : repetitions after 429, 5xx, lost connections.
     price : [input, output] in US dollars per million tokens.
     extra : more fields of the request, such as {"reasoning_effort": "low"}.
@@ -72,6 +73,7 @@ class Options(
     confidence: bool = False
     concurrency: Count | None = None
     timeout: Positive | None = None
+    patience: Positive | None = None
     tries: int = 10
     price: tuple[float, float] | None = None
     extra: dict[str, Any] = {}
@@ -120,7 +122,7 @@ class EndpointJudge:
         # Local servers queue what they cannot do at once, and never send 429.
         self.concurrency = o.concurrency or (2 if local else 64)
         self.timeout = o.timeout or (600.0 if local else 120.0)
-        self.patience = 5 * self.timeout  # of a call with its repetitions
+        self.patience = o.patience or 5 * self.timeout
         # A question may take two calls: the second asks what the first left unreadable.
         self.limit = 2 * self.patience
         self.price = o.price or ((0.0, 0.0) if local else prices.price(model))
