@@ -1,7 +1,9 @@
 """Judging: from a task, an answer and its criteria to verdicts that are never paid twice.
 
-A question goes `kit.judge` (run.py) -> `Run.ask` (a lease, the ledger) ->
-`EndpointJudge.verdicts` (endpoint.py) -> `reader.read` -> `Question.record` (ledger.py).
+A question takes ten calls in five modules: `kit.judge` -> `Run.all` -> `Run.one` ->
+`Question.answer` (run.py) -> `EndpointJudge.verdicts` -> `ask` -> `_read` (endpoint.py) ->
+`messages` (prompt.py), then `reply`, and `read` (reader.py). `Question.record` puts what
+comes out into the ledger (ledger.py).
 
 Why was a call made twice? A verdict's key names everything that shaped it, in five parts:
 settings of the judge, task, answer, criterion, and the criteria beside it.
@@ -11,11 +13,9 @@ stored verdict on the same task, answer and criterion with the parts that differ
 
 from .factory import judge_of
 from .ledger import Ledger
-from .local import LocalJudge
+from .local import LocalJudge, LocalServer
 from .prices import Budget, Spent, catalog, price, shutdown_warning
 from .prices import Spent as Forecast
-from .prompt import about, from_file
-from .reader import Reading, read
 from .run import (
     Verdicts,
     acomplete,
@@ -25,10 +25,9 @@ from .run import (
     estimate,
     judge,
 )
-from .server import LocalServer
 
 __all__ = [
-    "Budget", "Forecast", "Ledger", "LocalJudge", "LocalServer", "Reading", "Spent", "Verdicts",
-    "about", "acomplete", "ajudge", "ajudge_pairs", "catalog", "complete", "estimate", "from_file",
-    "judge", "judge_of", "price", "read", "shutdown_warning",
+    "Budget", "Forecast", "Ledger", "LocalJudge", "LocalServer", "Spent", "Verdicts",
+    "acomplete", "ajudge", "ajudge_pairs", "catalog", "complete", "estimate", "judge",
+    "judge_of", "price", "shutdown_warning",
 ]  # fmt: skip

@@ -6,14 +6,13 @@ of the time, and the reply is checked here anyway.
 
 import asyncio
 import atexit
+import functools
 import json
-import logging
 import math
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -23,9 +22,8 @@ from ..records import Criterion, Response, Task, Verdict, canonical
 from ..system import settings
 from ..system.settings import Count, NonNegative, Positive
 from . import loop, prices, prompt
-from .reader import Reading, is_number, read, refuse
+from .reader import Criteria, Reading, is_number, read, refuse
 
-log = logging.getLogger(__name__)
 AGAIN = ("parse", "missing")  # asked once more, alone
 # What some servers refuse; the kit goes on without it.
 OPTIONAL = (
@@ -35,10 +33,12 @@ OPTIONAL = (
 # A body of bytes and few headers: the client would walk through the body and write a
 # dozen headers about itself.
 PLAIN: Any = {"headers": {"Content-Type": "application/json"}}
+# 20 is the most that OpenAI gives; fewer may miss "no" beside six "yes".
+WORD: Any = {"logprobs": True, "top_logprobs": 20}
 BODY_LIMIT = 8 * 2**20  # bytes of a reply
 THINKING = 4000  # more tokens for a model that thinks before it replies
 FILL = 3  # a reply takes about a third of the room that it has
-_clients: dict[tuple[Any, ...], tuple[Any, asyncio.Semaphore]] = {}
+MOST_TOKENS = 10**6  # of one call; a larger count is no count
 LOCAL = re.compile(r"https?://(127\.|localhost|\[::1\])")
 
 
@@ -55,9 +55,10 @@ class Options(
     prompt : a text file with the judge's system message, as `kit tune` writes it;
         system : the text itself.
     confidence : ask for a confidence, which becomes P(met).
-    concurrency : calls in flight (default 64, on this machine 8). timeout : seconds of
-        one request; patience : of a call with its repetitions (default: five timeouts).
-        tries : repetitions after 429, 5xx, lost connections.
+    concurrency : calls in flight; timeout : seconds of one request. Defaults 64 and 120,
+        on 127.0.0.1 and localhost 2 and 600: raise `concurrency` to the server's slots.
+    patience : seconds of a call with its repetitions (default: five timeouts).
+    tries : repetitions after 429, 5xx, lost connections.
     price : [input, output] in US dollars per million tokens.
     extra : more fields of the request, such as {"reasoning_effort": "low"}.
     """
@@ -71,7 +72,7 @@ class Options(
     max_tokens: Count | None = None
     confidence: bool = False
     concurrency: Count | None = None
-    timeout: Positive = 120.0
+    timeout: Positive | None = None
     patience: Positive | None = None
     tries: int = 10
     price: tuple[float, float] | None = None
@@ -79,18 +80,22 @@ class Options(
     name: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reply:
+def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The field of a request that asks for JSON of this schema."""
+    form = {"name": "reply", "strict": True, "schema": schema}
+    return {"response_format": {"type": "json_schema", "json_schema": form}}
+
+
+class Reply(msgspec.Struct, kw_only=True):
     """text : of a finished reply. failure, reason : why there is none.
 
-    call : its row for the ledger. cut : the reply was longer than its room.
+    call : its row for the ledger.
     """
 
     text: str = ""
     failure: str | None = None
-    reason: str | None = None
-    call: dict[str, Any] | None = None
-    cut: bool = False
+    reason: str = ""
+    call: dict[str, Any] = {}
     logprobs: Any = None
 
 
@@ -100,33 +105,31 @@ class EndpointJudge:
     model : its name at the server (default: that of models.json). options : see `Options`.
     """
 
+    sends = True
+
     def __init__(self, model: str | None = None, **options: Any):
         model = model or prices.catalog()["default"]
         where = f"judge endpoint:{model}"
-        self.model, self.options = (
-            model,
-            settings.make(Options, options, where=where),
-        )
-        o = self.options
+        o = settings.make(Options, options, where=where)
         # A URL is stored with each call, so it must not hold a secret.
         if o.base_url and "@" in o.base_url:
             raise DataError(
                 "the base URL holds a password", where=where, fix="use key_env"
             )
-        text = prompt.from_file(o.prompt) if o.prompt else o.system
-        self.system = (text or prompt.wording("system")).strip()
-        self.name = o.name or model
-        local = bool(o.base_url and LOCAL.match(o.base_url))
+        self.model, self.options, self.name = model, o, o.name or model
+        self.system = prompt.system(o.prompt, o.system, "system")
+        self.base_url, local = o.base_url, bool(LOCAL.match(o.base_url or ""))
         # Local servers queue what they cannot do at once, and never send 429.
-        self.concurrency = o.concurrency or (8 if local else 64)
-        self.patience = o.patience or 5 * o.timeout
+        self.concurrency = o.concurrency or (2 if local else 64)
+        self.timeout = o.timeout or (600.0 if local else 120.0)
+        self.patience = o.patience or 5 * self.timeout
         # A question may take two calls: the second asks what the first left unreadable.
         self.limit = 2 * self.patience
         self.price = o.price or ((0.0, 0.0) if local else prices.price(model))
-        self.thinks = prices.reasons_first(model)
+        self.thinking = THINKING if prices.reasons_first(model) else 0
         self.parameters = dict(o.extra)
         # Models that think take no other temperature than their default.
-        if o.temperature is not None and not self.thinks:
+        if o.temperature is not None and not self.thinking:
             self.parameters["temperature"] = o.temperature
         # All that shapes a verdict is part of each key. Price and limits do not.
         self.settings = {
@@ -137,130 +140,152 @@ class EndpointJudge:
         self.refused: set[str] = set()
 
     # -- what to ask -----------------------------------------------------------
-    def parts(self, criteria: Sequence[Criterion]) -> list[list[Criterion]]:
+    def parts(self, criteria: Criteria) -> list[Criteria]:
         """The criteria of each call."""
         sizes = {"all": len(criteria) or 1, "one": 1, "word": 1}
         size = sizes.get(self.options.how, self.options.how)
-        starts = range(0, len(criteria), size)
-        return [list(criteria[i : i + size]) for i in starts]
+        return [criteria[i : i + size] for i in range(0, len(criteria), size)]
 
-    def keys(
-        self, task: Task, response: Response, criteria: Sequence[Criterion]
-    ) -> list[str]:
+    def keys(self, task: Task, response: Response, criteria: Criteria) -> list[str]:
         """Ledger keys. The criteria of one call shape each other's verdicts."""
-        made = []
+        rows = []
         for part in self.parts(criteria):
             together = [prompt.texts(c) for c in part] if len(part) > 1 else None
-            made += prompt.keys(
+            rows += prompt.keys(
                 self.settings, task, response, part, together=together
             )
-        return made
+        return rows
 
     async def verdicts(
         self,
         task: Task,
         response: Response,
-        criteria: Sequence[Criterion],
+        criteria: Criteria,
         run: Any,
     ) -> list[Verdict]:
         """One verdict per criterion, in order; stored as soon as its reply comes."""
-        calls = (
-            self._part(task, response, part, run) for part in self.parts(criteria)
+        rows = await loop.every(
+            self.ask(task, {"": response}, part, run)
+            for part in self.parts(criteria)
         )
-        rows = await asyncio.gather(*calls)
         return [v for row in rows for v in row]
 
-    async def _part(
-        self, task: Task, response: Response, criteria: list[Criterion], run: Any
-    ) -> list[Verdict]:
-        """One call; what its reply leaves unreadable is asked once more, alone."""
-        numbered = prompt.number(criteria)
-        made = await self._ask(task, response, numbered, run)
-        # Under the same ids: a late reply to the first call must not fit other criteria.
-        again = {n: c for n, c in numbered.items() if made[n].failure in AGAIN}
-        if again:
-            second = await self._ask(task, response, again, run)
-            # Stored only now, so that a killed run asks them again.
-            rows = await run.record(list(second.values()))
-            made |= dict(zip(second, rows, strict=True))
-        return list(made.values())
-
-    async def _ask(
+    async def ask(
         self,
         task: Task,
-        response: Response,
-        criteria: dict[str, Criterion],
+        answers: Mapping[str, Response],
+        criteria: Criteria,
         run: Any,
-    ) -> dict[str, Verdict]:
-        """The verdicts of one call by id. Its reply and what is certain are stored."""
-        o, call, word = self.options, prompt.mark(), self.options.how == "word"
-        chat = prompt.messages(
-            self.system, task, prompt.answer_of(response), criteria,
-            form="word" if word else "user", confidence=o.confidence, call=call,
-        )  # fmt: skip
-        if word:
-            reply = await self.reply(chat, run, room=2, word=True)
-        else:
-            form = prompt.schema(criteria, confidence=o.confidence)
-            room = 200 + 160 * len(criteria)
-            reply = await self.reply(chat, run, schema=form, room=room)
-        if reply.failure:
-            rows = refuse(criteria, str(reply.reason), reply.failure)
-        elif word:
-            rows = [_word(reply)]
-        else:
-            rows = read(reply.text, criteria, call=call, confidence=o.confidence)
-        made = {}
-        for (name, c), reading in zip(criteria.items(), rows, strict=True):
-            made[name] = self.verdict(response, c, reading, reply, len(criteria))
-        # A refusal or an abstention is certain: asking again would pay for the same.
-        certain = [v for v in made.values() if v.failure not in AGAIN]
-        by_id = {v.criterion_id: v for v in await run.record(certain, reply.call)}
-        return {name: by_id.get(v.criterion_id, v) for name, v in made.items()}
+    ) -> list[Verdict]:
+        """The verdicts of one call, answers x criteria, stored when its reply comes.
 
-    def verdict(
+        answers : by their ids in the call. What the reply leaves unreadable is asked
+        once more, alone.
+        """
+        # Under the same ids: a late reply to the first call must not fit other criteria.
+        numbered, verdicts = prompt.number(criteria), {}
+        left = [(a, n) for a in answers for n in numbered]
+        # A reply that was cut needs more room the second time.
+        for last, more_room in ((False, 1), (True, 4)):
+            again = {n: numbered[n] for _, n in left}
+            reply, readings = await self._read(task, answers, again, more_room, run)
+            call, size = reply.call, len(readings)
+            for a, n in left:
+                r, c = answers[a], numbered[n]
+                verdicts[a, n] = Verdict(
+                    task_id=r.task_id,
+                    response_id=r.id,
+                    criterion_id=c.id,
+                    judge=run.judge.name,
+                    key=run.keys.get((r.id, c.id)),
+                    tokens_in=call.get("tokens_in", 0) // size,
+                    tokens_out=call.get("tokens_out", 0) // size,
+                    cost=call.get("cost", 0.0) / size,
+                    **readings[a, n],
+                )
+            # A refusal or an abstention is certain; what is unreadable is stored only
+            # in the end, so that a killed run asks it again.
+            new = [verdicts[place] for place in left]
+            sure = [v for v in new if last or v.failure not in AGAIN]
+            await run.record(sure, reply.call)
+            left = [p for p in left if verdicts[p].failure in AGAIN]
+            if not left:
+                break
+        return list(verdicts.values())
+
+    async def _read(
         self,
-        response: Response,
-        c: Criterion,
-        reading: Reading,
-        reply: Reply,
-        n: int,
-        **more: Any,
-    ) -> Verdict:
-        """A verdict with its share (one of n) of the call's tokens and cost."""
-        fields = {**reading, "criterion_id": c.id, "judge": self.name}
-        fields["task_id"], fields["response_id"] = response.ids
-        if reply.call:
-            fields["cost"] = reply.call["cost"] / n
-            for name in ("tokens_in", "tokens_out"):
-                fields[name] = reply.call[name] // n
-        return Verdict(**{**fields, **more})
+        task: Task,
+        answers: Mapping[str, Response],
+        criteria: Mapping[str, Criterion],
+        more_room: int,
+        run: Any,
+    ) -> tuple[Reply, dict[tuple[str, str], Reading]]:
+        """The reply of one call, and its readings by the ids of answer and criterion."""
+        more, mark = {"confidence": self.options.confidence}, prompt.mark()
+        form = "user" if "" in answers else "group"
+        if form == "user" and self.options.how == "word":
+            form = "word"
+        chat = prompt.messages(
+            self.system, task, answers, criteria, call=mark, form=form, **more
+        )
+        places = [(a, name) for a in answers for name in criteria]
+        fields, room = WORD, 2
+        if form != "word":
+            schema = prompt.schema(criteria, answers=answers, **more)
+            fields, room = response_format(schema), 200 + 160 * len(places)
+        room = self.options.max_tokens or room + self.thinking
+        reply = await self.reply(chat, run, fields, more_room * room)
+        if reply.failure:
+            readings = dict.fromkeys(places, refuse(reply.reason, reply.failure))
+        elif form == "word":
+            readings = {places[0]: _word(reply)}
+        else:
+            readings = read(
+                reply.text, criteria, call=mark, answers=answers, **more
+            )
+        return reply, readings
 
     # -- one call --------------------------------------------------------------
     async def reply(
-        self,
-        messages: list[dict[str, str]],
-        run: Any,
-        *,
-        schema: Mapping[str, Any] | None = None,
-        room: int = 2000,
-        word: bool = False,
+        self, messages: list[dict[str, str]], run: Any, form: Any, room: int
     ) -> Reply:
-        """One finished reply. A reply that was cut gets four times the room, once."""
-        room = self.options.max_tokens or room + THINKING * self.thinks
-        body = {"model": self.model, "messages": messages, **self.parameters}
-        if schema:
-            form = {"name": "reply", "strict": True, "schema": schema}
-            body["response_format"] = {"type": "json_schema", "json_schema": form}
-        if word:
-            # 20 is the most that OpenAI gives; fewer may miss "no" beside six "yes".
-            body |= {"logprobs": True, "top_logprobs": 20}
-        reply = await self._call(body | {"max_completion_tokens": room}, run)
-        if reply.cut and not word:
-            await run.record([], reply.call)
-            reply = await self._call(
-                body | {"max_completion_tokens": 4 * room}, run
-            )
+        """One finished reply, when a slot and the budget allow the call.
+
+        form : fields of the request that ask for a form. room : tokens of the reply.
+        """
+        n_in = sum(prices.tokens(m["content"]) + 4 for m in messages)
+        if run.dry:
+            n_out = max(1, room // FILL)
+            cost = prices.dollars(self.price, n_in, n_out)
+            await run.before_call()
+            row = {"tokens_in": n_in, "tokens_out": n_out, "cost": cost}
+            run.after_call(0.0, row)
+            return Reply(failure="budget", reason="an estimate sends nothing")
+        body = {
+            "model": self.model,
+            "messages": messages,
+            "max_completion_tokens": room,
+            **self.parameters,
+            **form,
+        }
+        # The most that the call can cost is reserved until the true cost is there.
+        most = prices.dollars(self.price, n_in, room)
+        client, slots = self._client()
+        async with slots:
+            await run.before_call(most)
+            reply = Reply()  # of a call that is cancelled
+            try:
+                async with asyncio.timeout(self.patience):
+                    data = await self._post(client, body)
+                reply = self._envelope(data, body)
+            # Whatever a server makes the libraries stumble over.
+            except Exception as e:
+                status = getattr(e, "status_code", None)
+                reason = f"HTTP {status}" if status else type(e).__name__
+                reply = Reply(failure="transport", reason=reason)
+            finally:
+                run.after_call(most, reply.call, reply.reason)
         return reply
 
     async def complete(
@@ -271,51 +296,18 @@ class EndpointJudge:
         key: str,
     ) -> str:
         """A plain completion: the text of the reply. Stored under `key`."""
-        reply = await self.reply(messages, run, schema=schema)
-        if reply.call:
-            await run.record(
-                [], {**reply.call, "key": None if reply.failure else key}
-            )
+        form = response_format(schema) if schema else {}
+        room = self.options.max_tokens or 4000 + self.thinking
+        reply = await self.reply(messages, run, form, room)
         if reply.failure:
+            await run.record([], reply.call)
             raise JudgeDownError(
                 f"there is no usable reply: {reply.reason}",
                 where=f"judge {self.name!r}",
                 fix="try again",
             )
+        await run.record([], {**reply.call, "key": key})
         return reply.text
-
-    async def _call(self, body: dict[str, Any], run: Any) -> Reply:
-        """Send a request when a slot and the budget allow it; read the envelope."""
-        import openai
-
-        room = body["max_completion_tokens"]
-        n_in = sum(prices.tokens(m["content"]) + 4 for m in body["messages"])
-        if run.dry:
-            n_out = max(1, room // FILL)
-            cost = prices.dollars(self.price, n_in, n_out) if self.price else None
-            took = {"tokens_in": n_in, "tokens_out": n_out, "cost": cost}
-            run.after_call(self, None, took)
-            return Reply(failure="budget", reason="an estimate sends nothing")
-        # The most that the call can cost is reserved until the true cost is there.
-        most = prices.dollars(self.price, n_in, room) if self.price else None
-        client, slots = self._client()
-        async with slots:
-            await run.before_call(self, most)
-            reply = Reply(reason="")  # of a call that is cancelled
-            try:
-                async with asyncio.timeout(self.patience):
-                    data = await self._post(client, body)
-                reply = self._envelope(data, body)
-            except openai.APIStatusError as e:
-                reply = Reply(failure="transport", reason=f"HTTP {e.status_code}")
-            except (
-                Exception
-            ) as e:  # whatever a server makes the libraries stumble over
-                log.info("judge %s: %s", self.name, type(e).__name__)
-                reply = Reply(failure="transport", reason=type(e).__name__)
-            finally:
-                run.after_call(self, most, reply.call, reply.reason)
-        return reply
 
     async def _post(self, client: Any, body: dict[str, Any]) -> Any:
         """The decoded reply. What a server refuses by name is left out from then on."""
@@ -331,38 +323,19 @@ class EndpointJudge:
                     url, content=raw, cast_to=object, options=PLAIN
                 )
             except (openai.BadRequestError, openai.UnprocessableEntityError) as e:
-                error = e.body if isinstance(e.body, dict) else {}
+                error = _mapping(e.body)
                 message = str(error.get("param") or error.get("message") or e.body)
-                names = [n for n in OPTIONAL if n in rest and n in message[:10_000]]
+                names = [n for n in OPTIONAL if n in rest and n in message[:400]]
                 # An echo of the whole request names every parameter; it is no refusal.
                 if not names or len(message) > 400:
                     raise
                 self.refused.add(names[0])
-                log.warning("judge %s refuses %s: left out", self.name, names[0])
 
     def _client(self) -> tuple[Any, asyncio.Semaphore]:
         """The client and the slots of this server; equal settings share them."""
-        import openai
-
-        o, here = self.options, loop.get()
+        where, o = (self.base_url, self.key), self.options
         # A client belongs to its loop: after a fork there is another one.
-        where = (o.base_url, self.key, o.tries, o.timeout, self.concurrency)
-        place = (id(here), *where)
-        if place not in _clients:
-            transport = openai.DefaultAioHttpClient(
-                follow_redirects=False,  # a redirect would carry the key elsewhere
-                trust_env=not LOCAL.match(o.base_url or ""),
-                event_hooks={"response": [_limited]},
-            )
-            client = openai.AsyncOpenAI(
-                api_key=self.key or "none",
-                base_url=o.base_url,
-                max_retries=o.tries,
-                timeout=o.timeout,
-                http_client=transport,
-            )
-            _clients[place] = client, asyncio.Semaphore(self.concurrency)
-        return _clients[place]
+        return _connect(loop.get(), *where, o.tries, self.timeout, self.concurrency)
 
     @property
     def key(self) -> str:
@@ -370,7 +343,7 @@ class EndpointJudge:
         default = "KIT_JUDGE_KEY" if self.options.base_url else "OPENAI_API_KEY"
         name = self.options.key_env or default
         value = os.environ.get(name, "")
-        if not value and (self.options.key_env or not self.options.base_url):
+        if not value and name != "KIT_JUDGE_KEY":
             raise MissingError(
                 "there is no key for the judge",
                 where=f"judge {self.name!r}, environment variable {name}",
@@ -384,7 +357,7 @@ class EndpointJudge:
         return text.replace(self.key, "[key]") if len(self.key) > 4 else text
 
     # -- the envelope ----------------------------------------------------------
-    def _envelope(self, data: Any, body: dict[str, Any]) -> Reply:
+    def _envelope(self, data: Any, body: Mapping[str, Any]) -> Reply:
         """Exactly one finished choice of the assistant with a text, or why not."""
         data = _mapping(data)
         choices = data.get("choices")
@@ -399,32 +372,28 @@ class EndpointJudge:
         text = self.clean(content) if isinstance(content, str) else ""
         call = self._row(data, body, text)
         if message.get("refusal") or end == "content_filter":
-            reason = "the model or its provider refused"
-            return Reply(failure="refusal", reason=reason, call=call)
+            return Reply(
+                failure="refusal",
+                reason="the model or its provider refused",
+                call=call,
+            )
         whole = isinstance(content, str) and message.get("role") == "assistant"
         if end != "stop" or not whole:
             reason = self.clean(f"the reply is not finished: {end!a:.60}")
-            return Reply(
-                failure="parse", reason=reason, call=call, cut=end == "length"
-            )
+            return Reply(failure="parse", reason=reason, call=call)
         return Reply(text=text, call=call, logprobs=choice.get("logprobs"))
 
     def _row(
         self, data: Mapping[str, Any], body: Mapping[str, Any], text: str
     ) -> dict[str, Any]:
         """The row of a call for the ledger."""
-        usage = _mapping(data.get("usage"))
-        details = _mapping(usage.get("prompt_tokens_details"))
         chat = [
             {**m, "content": self.clean(m["content"])} for m in body["messages"]
         ]
-        size = sum(len(m["content"]) for m in chat)
-        # Impossible counts could empty a budget or fill it, so they are estimated.
-        n_in = _count(usage.get("prompt_tokens"), 2 * size + 10_000)
-        n_in = n_in or math.ceil(size / prices.CHARACTERS_PER_TOKEN)
-        most = 2 * body["max_completion_tokens"] + 10_000
-        n_out = _count(usage.get("completion_tokens"), most) or prices.tokens(text)
-        n_cached = _count(details.get("cached_tokens"), n_in)
+        usage = _mapping(data.get("usage"))
+        n_in = _count(usage.get("prompt_tokens"))
+        n_in = n_in or sum(prices.tokens(m["content"]) for m in chat)
+        n_out = _count(usage.get("completion_tokens")) or prices.tokens(text)
         chosen = {**self.settings, "left out": sorted(self.refused)}
         return {
             "call": f"{time.time_ns():016x}{os.urandom(4).hex()}",
@@ -433,31 +402,55 @@ class EndpointJudge:
             "created": time.time(),
             "tokens_in": n_in,
             "tokens_out": n_out,
-            "cost": prices.dollars(self.price, n_in, n_out, n_cached),
+            "cost": prices.dollars(self.price, n_in, n_out) or 0.0,
             "settings": self.clean(canonical(chosen)),
             "request": json.dumps(chat, ensure_ascii=False),
             "reply": text,
         }
 
 
-@atexit.register
-def _close() -> None:
+@functools.cache
+def _connect(
+    here: Any,
+    base_url: str | None,
+    key: str,
+    tries: int,
+    timeout: float,
+    concurrency: int,
+) -> tuple[Any, asyncio.Semaphore]:
+    """A client of a server, and its slots."""
+    import openai
+
+    client = openai.AsyncOpenAI(
+        api_key=key or "none",
+        base_url=base_url,
+        max_retries=tries,
+        timeout=timeout,
+        http_client=openai.DefaultAioHttpClient(
+            follow_redirects=False,  # a redirect would carry the key elsewhere
+            trust_env=not LOCAL.match(base_url or ""),
+            event_hooks={"response": [_limited]},
+        ),
+    )
+    atexit.register(_close, client, here)
+    return client, asyncio.Semaphore(concurrency)
+
+
+def _close(client: Any, here: Any) -> None:
     """Close connections before the interpreter does, which would complain."""
-    here = loop.get()
-    for place, (client, _) in _clients.items():
-        if place[0] == id(here):
-            asyncio.run_coroutine_threadsafe(client.close(), here).result(2)
+    # A forked child has another loop, and no connections to close.
+    if here is loop.get():
+        asyncio.run_coroutine_threadsafe(client.close(), here).result(2)
 
 
 async def _limited(response: Any) -> None:
     """Read a body, and stop at the limit: a reply must not fill the memory."""
-    parts, size = [], 0
+    body = bytearray()
     async for part in response.aiter_bytes():
-        size += len(part)
-        if size > BODY_LIMIT:
+        body += part
+        if len(body) > BODY_LIMIT:
             raise ValueError("the reply is too large")
-        parts.append(part)
-    response._content = b"".join(parts)  # what `aread` would set
+    response._content = bytes(body)  # what `aread` would set
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -465,15 +458,16 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _count(n: Any, most: int) -> int:
-    return n if type(n) is int and 0 <= n <= most else 0
+def _count(n: Any) -> int:
+    # An impossible count could empty a budget or fill it; 0 is estimated instead.
+    return n if type(n) is int and 0 <= n <= MOST_TOKENS else 0
 
 
 def _word(reply: Reply) -> Reading:
     """yes or no, with P(met) from the candidates of the first token."""
     word = reply.text.strip().strip(".").lower()
     if word not in ("yes", "no"):
-        return refuse([""], f"neither yes nor no: {reply.text!a:.60}")[0]
+        return refuse(f"neither yes nor no: {reply.text!a:.60}")
     mass = {"yes": 0.0, "no": 0.0}
     try:
         for row in reply.logprobs["content"][0]["top_logprobs"]:

@@ -13,18 +13,19 @@
 
 import importlib
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ..errors import DataError
-from ..records import Criterion, Response, Task, Verdict, unknown
+from ..records import Response, Task, Verdict, unknown
 from ..system.settings import check_names, nearest
+from .reader import Criteria
 
 # kind -> the module that makes it, and its name there; imported at its first use
 KINDS = {
     "code": "factory CodeJudge", "replay": "replay replay", "local": "local LocalJudge",
-    "small": "server small", "server": "server served", "endpoint": "endpoint EndpointJudge",
-    "panel": "panel Panel", "votes": "panel Panel", "escalate": "panel Escalate",
+    "small": "local small", "server": "local served", "endpoint": "endpoint EndpointJudge",
+    "panel": "panel Panel", "votes": "panel votes", "escalate": "panel Escalate",
     "group": "panel GroupJudge",
 }  # fmt: skip
 
@@ -38,7 +39,7 @@ class CodeJudge:
         self,
         task: Task,
         response: Response,
-        criteria: Sequence[Criterion],
+        criteria: Criteria,
         run: Any,
     ) -> list[Verdict]:
         """Unknown, all of them."""
@@ -54,7 +55,7 @@ def judge_of(value: Any, *, where: str = "judge") -> Any:
     'code'
     >>> url = "http://127.0.0.1:8000/v1"
     >>> judge_of({"endpoint": "my-model", "base_url": url}).concurrency
-    8
+    2
     >>> judge_of("endpiont:gpt")
     Traceback (most recent call last):
     ...
@@ -65,24 +66,19 @@ def judge_of(value: Any, *, where: str = "judge") -> Any:
     if hasattr(value, "verdicts") and not isinstance(value, type):
         return value
     kind, subject, options = parts(value, where=where)
-    subjects = [] if subject is None else [subject]
-    if kind == "votes":
-        samples = _samples(subject, options.pop("n", 5))
-        name = f"{samples[0].name} x{len(samples)}"
-        subjects, options = [samples], {"share": True, "name": name, **options}
-    elif kind == "group":
-        subjects = [judge_of(subject, where="judge group")]
-    elif kind in ("panel", "escalate"):
-        members = _members(subject, kind)
-        subjects = [members] if kind == "panel" else members
     module, name = KINDS[kind].split()
     make = getattr(importlib.import_module(f".{module}", __package__), name)
+    return call(make, subject, options, where=f"{where} {kind}")
+
+
+def call(make: Any, subject: Any, options: Mapping[str, Any], *, where: str) -> Any:
+    """What a maker of judges returns; DataError for an option that it does not have."""
     # A wrong option is the user's slip; a TypeError from inside a judge is not.
     parameters = inspect.signature(make).parameters.values()
     if not any(p.kind is p.VAR_KEYWORD for p in parameters):
         names = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
-        check_names(options, names, where=f"{where} {kind}")
-    return make(*subjects, **options)
+        check_names(options, names, where=where)
+    return make(**options) if subject is None else make(subject, **options)
 
 
 def parts(value: Any, *, where: str = "judge") -> tuple[str, Any, dict[str, Any]]:
@@ -107,39 +103,4 @@ def parts(value: Any, *, where: str = "judge") -> tuple[str, Any, dict[str, Any]
         raise DataError(
             f"there is no judge {kind!r}", where=where, fix=nearest(kind, KINDS)
         )
-    if kind == "server" and not subject:
-        raise DataError(
-            "server needs a model file", where=where, fix="write server:FILE.gguf"
-        )
     return kind, subject or None, {}
-
-
-def _samples(subject: Any, n: Any) -> list[Any]:
-    """n judges that differ by their sample, at temperature 1 where no other is set."""
-    kind, model, options = parts(subject, where="judge votes")
-    if kind != "endpoint" or not isinstance(n, int) or n < 2:
-        raise DataError(
-            f"{n!r} votes of {kind}",
-            where="judge votes",
-            fix="write {votes: {endpoint: MODEL}, n: 5} with n from 2 on",
-        )
-    # At temperature 0 all votes would be one vote.
-    options = {"endpoint": model, "temperature": 1.0, **options}
-    judges = [judge_of(options) for _ in range(n)]
-    # Equal keys would make one stored sample serve for all.
-    for i, judge in enumerate(judges):
-        judge.settings["sample"] = i
-    return judges
-
-
-def _members(subject: Any, kind: str) -> list[Any]:
-    """The judges of a judge that is made of judges."""
-    rows = subject if isinstance(subject, list | tuple) else []
-    if len(rows) < 2 or (kind == "escalate" and len(rows) > 2):
-        raise DataError(
-            f"{kind} needs two judges",
-            where=f"judge {kind}",
-            fix=f"write {{{kind}: [JUDGE, JUDGE]}}, each a name or a mapping",
-        )
-    pairs = enumerate(rows, 1)
-    return [judge_of(row, where=f"judge {i} of {kind}") for i, row in pairs]

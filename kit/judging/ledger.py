@@ -10,7 +10,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import msgspec
 
 from ..errors import DataError
 from ..records import Verdict, from_json, group, to_json
+from .prices import COSTS
 from .prompt import ABOUT, PARTS
 
 VERSION = 2
@@ -44,7 +45,7 @@ INSERT_CALL = (
     f"INSERT OR IGNORE INTO calls({', '.join(CALL)}) "
     f"VALUES({', '.join('?' * len(CALL))})"
 )
-_decode = msgspec.json.Decoder(Verdict).decode
+_decode, _encode = msgspec.json.Decoder(Verdict).decode, msgspec.json.encode
 
 
 class Ledger(contextlib.AbstractContextManager):
@@ -63,29 +64,20 @@ class Ledger(contextlib.AbstractContextManager):
         self.path, self._lock = Path(path or ":memory:"), threading.RLock()
         if path is not None:
             self.path = self.path.expanduser().absolute()
-        if not self.path.parent.exists():
-            self.path.parent.mkdir(parents=True, mode=0o700)
+            self.path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
         # Judging happens on another thread than the one that opens the file.
-        options = {
-            "timeout": 60,
-            "isolation_level": None,
-            "check_same_thread": False,
-        }
-        try:
-            self._db = sqlite3.connect(self.path, **options)
+        options = {"isolation_level": None, "check_same_thread": False}
+        with self._guard():
+            self._db = sqlite3.connect(self.path, timeout=60, **options)
             self._prepare(self._db)
-        except sqlite3.Error as e:
-            raise self._fault(e) from None
 
     def _prepare(self, db: sqlite3.Connection) -> None:
         import psutil
 
         db.row_factory = sqlite3.Row
         version = db.execute("PRAGMA user_version").fetchone()[0]
-        if (
-            version != VERSION
-            and db.execute("SELECT 1 FROM sqlite_master").fetchone()
-        ):
+        tables = db.execute("SELECT 1 FROM sqlite_master").fetchall()
+        if tables and version != VERSION:
             what = f"its form is {version}, this kit reads form {VERSION}"
             raise sqlite3.DatabaseError(what)
         # The switch to WAL ignores the time limit above, so processes that start
@@ -97,77 +89,80 @@ class Ledger(contextlib.AbstractContextManager):
             time.sleep(0.05)
         # A killed process loses nothing under NORMAL; only a power cut might.
         db.execute("PRAGMA synchronous=NORMAL")
-        if version != VERSION:
+        if not tables:
             db.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
         # Nobody waits for a process that was killed. WAL works on one machine only, so
         # the number of a process says whether it is there.
         db.create_function(
-            "here", 1, lambda owner: psutil.pid_exists(int(owner.split()[0]))
+            "here", 1, lambda who: psutil.pid_exists(int(who.split()[0]))
         )
         db.execute("DELETE FROM leases WHERE NOT here(owner)")
 
-    def _fault(self, error: Exception) -> DataError:
-        what, fix = (
-            "this is no usable ledger",
-            "give another path, or restore a copy",
-        )
-        return DataError(f"{what}: {error}", where=str(self.path), fix=fix)
-
-    def _read(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+    @contextlib.contextmanager
+    def _guard(self) -> Iterator[None]:
+        """One thread at a time; a broken file is a DataError."""
         with self._lock:
             try:
-                return self._db.execute(sql, values).fetchall()
+                yield
             except sqlite3.Error as e:
-                raise self._fault(e) from None
+                raise DataError(
+                    f"this is no usable ledger: {e}",
+                    where=str(self.path),
+                    fix="give another path, or restore a copy",
+                ) from None
+
+    def _read(self, sql: str, *values: Any) -> list[Any]:
+        with self._guard():
+            return self._db.execute(sql, values).fetchall()
 
     def _write(self, *steps: tuple[str, list[Any]]) -> int:
         """Run statements in one transaction; the number of rows that changed."""
-        with self._lock:
+        with self._guard():
             before = self._db.total_changes
-            try:
-                self._db.execute("BEGIN IMMEDIATE")
-                with self._db:  # commits, or rolls back
-                    for sql, rows in steps:
-                        self._db.executemany(sql, rows)
-            except sqlite3.Error as e:
-                raise self._fault(e) from None
+            self._db.execute("BEGIN IMMEDIATE")
+            with self._db:  # commits, or rolls back
+                for sql, rows in steps:
+                    self._db.executemany(sql, rows)
             return self._db.total_changes - before
 
     # -- verdicts and calls ----------------------------------------------------
-    def get(self, keys: Iterable[str]) -> dict[str, Verdict]:
-        """Stored verdicts by key."""
-        names = json.dumps(list(keys))
-        sql = "SELECT key, row FROM verdicts WHERE key IN (SELECT value FROM json_each(?))"
-        return {key: _decode(row) for key, row in self._read(sql, (names,))}
+    def get(self, keys: Iterable[str], since: float = 0.0) -> dict[str, Verdict]:
+        """Stored verdicts by key. since : leave unknown ones out that are older."""
+        sql = (
+            "SELECT key, row FROM verdicts WHERE (known OR created >= ?) "
+            "AND key IN (SELECT value FROM json_each(?))"
+        )
+        rows = self._read(sql, since, json.dumps(list(keys)))
+        return {key: _decode(row) for key, row in rows}
 
     def put(
-        self, verdicts: Iterable[Verdict], call: dict[str, Any] | None = None
+        self, verdicts: Iterable[Verdict], call: Mapping[str, Any] = {}
     ) -> None:
         """Store a call and its verdicts in one transaction, and end their leases.
 
         A known verdict under a key stays for ever; an unknown one gives way to a later one.
         """
-        now, number, rows = time.time(), call and call["call"], []
-        for v in verdicts:
-            if v.key:
-                data = msgspec.json.encode(v)
-                about = v.key[ABOUT]
-                rows.append((v.key, about, v.is_known, v.judge, now, data, number))
+        now, number = time.time(), call.get("call")
+        rows = [
+            (v.key, v.key[ABOUT], v.is_known, v.judge, now, _encode(v), number)
+            for v in verdicts
+            if v.key
+        ]
         ends = [row[:1] for row in rows]
         steps = [(INSERT, rows), ("DELETE FROM leases WHERE key = ?", ends)]
         if call:
-            steps.append((INSERT_CALL, [[call.get(name) for name in CALL]]))
+            steps.append((INSERT_CALL, [tuple(call.get(name) for name in CALL)]))
         self._write(*steps)
 
     def reply(self, key: str) -> str | None:
         """The stored text of a completion, None when there is none."""
-        sql = "SELECT reply FROM calls WHERE key = ? ORDER BY id LIMIT 1"
-        return next((row[0] for row in self._read(sql, (key,))), None)
+        rows = self._read("SELECT reply FROM calls WHERE key = ? LIMIT 1", key)
+        return rows[0][0] if rows else None
 
-    def verdicts(self, judge: str | None = None) -> Iterator[Verdict]:
-        """The stored verdicts, oldest first. judge : only those of this judge."""
-        sql = "SELECT row FROM verdicts WHERE ? IS NULL OR judge = ? ORDER BY id"
-        return (_decode(row) for (row,) in self._read(sql, (judge, judge)))
+    def verdicts(self) -> Iterator[Verdict]:
+        """The stored verdicts, oldest first."""
+        rows = self._read("SELECT row FROM verdicts ORDER BY id")
+        return (_decode(row) for (row,) in rows)
 
     def calls(self) -> list[dict[str, Any]]:
         """The stored calls with request and reply, oldest first."""
@@ -178,10 +173,9 @@ class Ledger(contextlib.AbstractContextManager):
         """A DataFrame: calls, tokens and US dollars per judge and model."""
         import pandas as pd
 
-        names = ["tokens_in", "tokens_out", "cost"]
-        frame = pd.DataFrame(self.calls(), columns=CALL)
+        frame = pd.DataFrame(self.calls(), columns=CALL).assign(calls=1)
         by = frame.groupby(["judge", "model"], as_index=False)
-        return by.agg(calls=("call", "size"), **{n: (n, "sum") for n in names})
+        return by[["calls", *COSTS]].sum()
 
     def explain(self, key: str) -> dict[str, Any]:
         """Why a verdict is what it is, and why its call was made.
@@ -195,7 +189,7 @@ class Ledger(contextlib.AbstractContextManager):
             "SELECT v.key AS verdict_key, row, c.* FROM verdicts v LEFT JOIN calls c "
             "ON v.call = c.call WHERE substr(v.key, 1, ?) = ? LIMIT 2"
         )
-        rows = self._read(sql, (len(key), key))
+        rows = self._read(sql, len(key), key)
         if len(rows) != 1:
             raise DataError(
                 f"{'several' if rows else 'no'} verdicts' key begins with {key!r}",
@@ -203,37 +197,38 @@ class Ledger(contextlib.AbstractContextManager):
                 fix="give the whole key of a verdict (verdict.key)",
             )
         call = dict(rows[0])
-        whole, verdict = call["verdict_key"], _decode(call["row"])
-        about = {name: call[name] for name in ("reply", "model", "created")}
+        whole = call["verdict_key"]
+        why = {name: call[name] for name in ("reply", "model", "created")}
         for name in ("request", "settings"):
-            about[name] = json.loads(call[name] or "null")
-        parts, others = dict(zip(PARTS, whole.split("-"), strict=False)), []
+            why[name] = json.loads(call[name] or "null")
+        why["verdict"] = _decode(call["row"])
+        why["parts"] = dict(zip(PARTS, whole.split("-"), strict=True))
         same = "SELECT key, row FROM verdicts WHERE about = ? AND key <> ?"
-        for other, v in self._read(same, (whole[ABOUT], whole)):
-            theirs = dict(zip(PARTS, other.split("-"), strict=False))
-            changes = [name for name in theirs if theirs[name] != parts.get(name)]
-            others.append(
-                {"key": other, "verdict": _decode(v), "differs in": changes}
-            )
-        return {"verdict": verdict, "parts": parts, **about, "others": others}
+        why["others"] = others = []
+        for other, row in self._read(same, whole[ABOUT], whole):
+            parts = zip(PARTS, other.split("-"), whole.split("-"), strict=True)
+            changes = [name for name, theirs, ours in parts if theirs != ours]
+            verdict = _decode(row)
+            others.append({"key": other, "verdict": verdict, "differs in": changes})
+        return why
 
     def export(self, path: str | Path) -> int:
         """Write all as JSON lines (.jsonl or .jsonl.gz); the number of verdicts."""
         # One row a verdict, in the records' own form, so that other tools read it.
-        made = dict(self._read("SELECT key, call FROM verdicts"))
-        rows = [{**to_json(v), "call": made.get(v.key)} for v in self.verdicts()]
+        calls = dict(self._read("SELECT key, call FROM verdicts"))
+        rows = [{**to_json(v), "call": calls.get(v.key)} for v in self.verdicts()]
         rows += [{"record": "call", **call} for call in self.calls()]
         open_ = gzip.open if str(path).endswith(".gz") else open
         with open_(path, "wt", encoding="utf-8") as f:
             f.writelines(json.dumps(row) + "\n" for row in rows)
-        return len(made)
+        return len(calls)
 
     def load(self, path: str | Path) -> int:
         """Add the verdicts and calls of an exported file; the number of its verdicts."""
         pairs, rows = recording(path)
-        made, calls = group(pairs), {row["call"]: row for row in rows}
-        for number in {**made, **calls}:
-            self.put(made.get(number, []), calls.get(number))
+        verdicts, calls = group(pairs), {row["call"]: row for row in rows}
+        for number in {**verdicts, **calls}:
+            self.put(verdicts.get(number, []), calls.get(number, {}))
         return len(pairs)
 
     def prune(
@@ -254,10 +249,12 @@ class Ledger(contextlib.AbstractContextManager):
                 where="Ledger.prune",
                 fix="give judge, days or unknown",
             )
-        before = time.time() + 1 if days is None else time.time() - days * 86400
-        where = "created < ? AND (? IS NULL OR judge = ?) AND NOT (? AND known)"
-        values = (before, judge, judge, unknown)
-        n = self._write((f"DELETE FROM verdicts WHERE {where}", [values]))  # noqa: S608
+        delete = (
+            "DELETE FROM verdicts WHERE created <= ? AND ? IN (judge, '') "
+            "AND NOT (? AND known)"
+        )
+        before = time.time() - 86400 * (days or 0)
+        n = self._write((delete, [(before, judge or "", unknown)]))
         # A completion has a key of its own and no verdict.
         orphans = (
             "DELETE FROM calls WHERE key IS NULL AND call NOT IN "

@@ -1,31 +1,43 @@
-"""A small language model as a judge: P(met) from the scores of its next token.
+"""Judges on this machine: a GGUF model behind a server, and P(met) from next-token scores.
 
-For each criterion the model reads the same beginning (instructions, task, answer) and
-then the criterion. P(met) is the probability of "yes" among "yes" and "no" (Kadavath et
-al. 2022, P(true)). The beginning goes through the model once; its keys and values serve
-all criteria.
+    with LocalServer("model.gguf") as server:
+        verdicts = kit.judge(tasks, answers, judge=server.judge())
+
+The server is llama.cpp's, through xllamacpp. One word a criterion (`how="word"`, the
+default) is fast and gives P(met); `how="all"` gives reasons. Ledger keys name the model's
+file and not the port, so stored verdicts are found again.
+
+`LocalJudge` needs no server. For each criterion the model reads the same beginning
+(instructions, task, answer) and then the criterion. P(met) is the probability of "yes"
+among "yes" and "no" (Kadavath et al. 2022, P(true)). The beginning goes through the model
+once; its keys and values serve all criteria.
 
 A small model is a poor judge. Measure it against labels before you use it.
 """
 
+from __future__ import annotations
+
 import asyncio
+import atexit
+import contextlib
 import copy
+import functools
 import hashlib
+import os
+import secrets
 import threading
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError
+from ..errors import DataError, JudgeDownError, MissingError
 from ..records import Criterion, Response, Task, Verdict
 from ..system.device import choose, import_torch
 from . import prompt as prompts
-from .reader import Reading
+from .endpoint import EndpointJudge
+from .reader import Criteria, Reading, refuse
 
-BATCH = (
-    8  # criteria that go through the model together: their logits fill the memory
-)
+ENDS = 1 << 20  # bytes at either end of the file that tell one model from another
 # Holds the criterion's place while the chat template is filled in. A judged text may
 # contain it, so the last one counts: the criterion comes after the answer.
 PLACE = "[[criterion]]"
@@ -33,6 +45,156 @@ PLACE = "[[criterion]]"
 # .39).
 CUE = "Reply (yes or no):"
 WORDS = {"yes": ("yes", "Yes", "YES"), "no": ("no", "No", "NO")}
+
+
+class LocalServer(contextlib.AbstractContextManager):
+    """Serve a GGUF file on 127.0.0.1, with a random key. A context manager; `start` and `stop`.
+
+    n_parallel : requests at once. With 1 the criteria of an answer share one prefix, which
+        is the fastest for one-word replies. n_ctx : tokens of one request.
+    n_threads : default cores - 1. gpu_layers : layers on a GPU, -1 = all that fit.
+
+    >>> LocalServer("judge.gguf").model
+    'judge'
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        n_parallel: int = 1,
+        n_ctx: int = 8192,
+        n_threads: int | None = None,
+        gpu_layers: int = 0,
+    ):
+        self.path = Path(path).expanduser()
+        self.n_parallel, self.n_ctx = n_parallel, n_ctx
+        self.n_threads = n_threads or max(1, (os.cpu_count() or 2) - 1)
+        self.gpu_layers, self.model = gpu_layers, self.path.stem
+        self.key, self.base_url = secrets.token_urlsafe(24), ""
+        self._server: Any = None
+
+    def start(self) -> LocalServer:
+        """Load the model and serve it. MissingError without the file or xllamacpp."""
+        if self._server is not None:
+            return self
+        if not self.path.is_file():
+            raise MissingError(
+                "there is no such model file",
+                where=str(self.path),
+                fix="give a .gguf file",
+            )
+        try:
+            import xllamacpp
+
+            self._server = xllamacpp.Server(
+                self._parameters(xllamacpp.CommonParams())
+            )
+        except ImportError:
+            raise MissingError(
+                "the local server needs xllamacpp", fix="pip install xllamacpp"
+            ) from None
+        except RuntimeError as e:
+            raise JudgeDownError(
+                f"the local server did not start: {e}",
+                where=str(self.path),
+                fix="is it a GGUF model, and is there memory for it?",
+            ) from None
+        self.base_url = f"{self._server.listening_address}/v1"
+        # llama.cpp complains when the interpreter ends before its threads.
+        atexit.register(self.stop)
+        return self
+
+    def _parameters(self, p: Any) -> Any:
+        p.model.path, p.model_alias = str(self.path), {self.model}
+        p.n_gpu_layers = self.gpu_layers
+        # llama.cpp divides its context among the slots.
+        p.n_parallel, p.n_ctx = self.n_parallel, self.n_ctx * self.n_parallel
+        p.cpuparams.n_threads = p.cpuparams_batch.n_threads = self.n_threads
+        # Only this process may use it: loopback, any free port, a key, no page.
+        p.hostnames, p.port, p.api_keys, p.ui = ["127.0.0.1"], 0, [self.key], False
+        p.cors_origins, p.cors_origins_explicit = "null", True
+        p.endpoint_slots = p.endpoint_props = p.warmup = False
+        p.verbosity = 1  # errors only: its log goes to the terminal past Python
+        return p
+
+    def stop(self) -> None:
+        """Stop it. Nothing happens when it does not run."""
+        self._server, self.base_url = None, ""
+
+    def judge(self, **options: Any) -> ServedJudge:
+        """A judge on this server; options as an endpoint judge takes them."""
+        return ServedJudge(self, **options)
+
+    @cached_property
+    def identity(self) -> str:
+        """The file's name, size and a digest of its ends; its name alone while it is absent."""
+        if not self.path.is_file():
+            return self.path.name
+        # A digest of gigabytes takes seconds; both ends tell models apart.
+        size = self.path.stat().st_size
+        with self.path.open("rb") as f:
+            ends = f.read(ENDS)
+            f.seek(max(0, size - ENDS))
+            ends += f.read(ENDS)
+        return f"{self.path.name} {size} {hashlib.sha256(ends).hexdigest()[:16]}"
+
+    def __enter__(self) -> LocalServer:
+        return self.start()
+
+    def __exit__(self, *_: Any) -> None:
+        self.stop()
+
+
+class ServedJudge(EndpointJudge):
+    """An endpoint judge whose server starts at the first question.
+
+    how : "word" (the default: yes or no, with P(met)), or "all", "one", k as of an endpoint.
+    """
+
+    def __init__(self, server: LocalServer, **options: Any):
+        # A busy laptop may take minutes for an answer. Waiting costs nothing.
+        ours = {"how": "word", "timeout": 900.0, "price": (0.0, 0.0)}
+        options = {**ours, "concurrency": server.n_parallel, **options}
+        if options["how"] == "word" and not options.keys() & {"system", "prompt"}:
+            options["system"] = prompts.wording("yes_no")
+        super().__init__(server.model, base_url="http://127.0.0.1", **options)
+        self.server = server
+        # The port is another one each time; the verdicts must be found again.
+        self.settings["base_url"] = server.identity
+
+    @property
+    def key(self) -> str:
+        """The server's own key."""
+        return self.server.key
+
+    def _client(self) -> Any:
+        self.base_url = self.server.start().base_url
+        return super()._client()
+
+
+def served(path: str | Path | None = None, **options: Any) -> ServedJudge:
+    """The judge `server:FILE`: one server per file and process, started at the first question."""
+    if not path:
+        raise DataError(
+            "server needs a model file",
+            where="judge server",
+            fix="write server:FILE.gguf",
+        )
+    names = ("n_parallel", "n_ctx", "n_threads", "gpu_layers")
+    # Other options make another judge on the same server.
+    sizes = {name: options.pop(name) for name in names if name in options}
+    return _server(Path(path).expanduser().absolute(), **sizes).judge(**options)
+
+
+_server = functools.cache(LocalServer)
+
+
+def small(**options: Any) -> ServedJudge:
+    """The judge `small`: the pinned 1.5B model. MissingError says how to fetch it."""
+    from ..data import judge_model
+
+    return served(judge_model(), **options)
 
 
 class LocalJudge:
@@ -65,12 +227,9 @@ class LocalJudge:
                 f"least_mass is {least_mass}", where="judge local", fix="0 to 1"
             )
         self.model, self.tokenizer, self.least_mass = model, tokenizer, least_mass
-        text = prompts.from_file(prompt) if prompt else system
-        self.system = (text or prompts.wording("yes_no")).strip()
+        self.system = prompts.system(prompt, system, "yes_no")
         path = getattr(getattr(model, "config", None), "_name_or_path", model)
-        self.name = (
-            name or f"local:{Path(str(path or 'SmolLM2-135M-Instruct')).name}"
-        )
+        self.name = name or f"local:{Path(path or 'SmolLM2-135M-Instruct').name}"
         self._lock = threading.Lock()
 
     @cached_property
@@ -104,9 +263,7 @@ class LocalJudge:
             "version": prompts.VERSION,
         }
 
-    def keys(
-        self, task: Task, response: Response, criteria: Sequence[Criterion]
-    ) -> list[str]:
+    def keys(self, task: Task, response: Response, criteria: Criteria) -> list[str]:
         """Ledger keys, one per criterion."""
         return prompts.keys(self.settings, task, response, criteria)
 
@@ -114,68 +271,81 @@ class LocalJudge:
         self,
         task: Task,
         response: Response,
-        criteria: Sequence[Criterion],
+        criteria: Criteria,
         run: Any,
     ) -> list[Verdict]:
         """One verdict per criterion, in order. The model works in a thread."""
-        binary = [c for c in criteria if c.scale == "binary"]
-        readings: dict[str, Any] = {}
-        why = "a local judge reads criteria that are met or unmet"
-        try:
-            if binary:
-                rows = await asyncio.to_thread(self.score, task, response, binary)
-                pairs = zip(binary, rows, strict=True)
-                readings = {c.id: self._reading(*row) for c, row in pairs}
-        except (DataError, RuntimeError) as e:  # too long, or out of memory
-            why = str(e)[:300]
-        other = {"status": "unknown", "failure": "error", "reason": why}
         ids = {"task_id": task.id, "response_id": response.id, "judge": self.name}
-        made = [
+        binary = [c for c in criteria if c.scale == "binary"]
+        why, readings = "a local judge reads criteria that are met or unmet", {}
+        try:
+            rows = await asyncio.to_thread(self.score, task, response, binary)
+            readings = {
+                c.id: self._reading(*row)
+                for c, row in zip(binary, rows, strict=True)
+            }
+        except (DataError, RuntimeError) as e:  # too long, or out of memory
+            why = str(e)
+        other = refuse(why, "error")
+        return [
             Verdict(criterion_id=c.id, **ids, **readings.get(c.id, other))
             for c in criteria
         ]
-        return await run.record(made)
 
     def _reading(self, p: float, mass: float) -> Reading:
         # A model that would write something else did not judge.
         if not mass >= self.least_mass:
             reason = f"yes and no have {mass:.2f} of the next token's probability"
-            return {"status": "unknown", "failure": "abstain", "reason": reason}
+            return refuse(reason, "abstain")
         status = "met" if p >= 0.5 else "unmet"
         meta = {"mass": round(mass, 6)}
         return {"status": status, "p": p, "reason": f"P(met) {p:.3f}", "meta": meta}
 
     def score(
-        self, task: Task, response: Response, criteria: Sequence[Criterion]
+        self, task: Task, response: Response, criteria: Criteria
     ) -> list[tuple[float, float]]:
         """(P(met), mass of yes and no) of each criterion, both in [0, 1]."""
-        torch = import_torch()
         model, tokenizer = self._network
         prefix, tails = self._tokens(task, response, criteria)
         room = getattr(model.config, "max_position_embeddings", None)
-        longest = len(prefix) + max(map(len, tails))
+        longest = len(prefix) + max(map(len, tails), default=0)
         if room and longest > room:
             raise DataError(
                 f"the prompt has {longest} tokens, the model reads {room}"
             )
+        words = [_spellings(tokenizer, word) for word in WORDS]
+        scores = []
         # Two runs may share the judge, and each forward pass wants all cores.
-        with self._lock, torch.inference_mode():
-            chances = self._chances(prefix, tails)
-        yes, no = (chances[:, _spellings(tokenizer, w)].sum(1) for w in WORDS)
-        mass = yes + no
-        # 0 / 0 where the model gives neither word any chance; least_mass refuses it.
-        p = torch.where(mass > 0, yes / mass, 0.5)
-        return list(zip(p.tolist(), mass.clamp(max=1.0).tolist(), strict=True))
+        with self._lock, import_torch().inference_mode():
+            cache = self._read(prefix).past_key_values
+            for tail in tails:
+                # The model writes into the cache that it is handed.
+                logits = self._read(tail, copy.deepcopy(cache)).logits[0, -1]
+                chances = logits.float().softmax(-1)
+                yes, no = (float(chances[ids].sum()) for ids in words)
+                mass = yes + no
+                # 0 / 0 where neither word has any chance; least_mass refuses it.
+                scores.append((yes / mass if mass else 0.5, min(mass, 1.0)))
+        return scores
+
+    def _read(self, ids: list[int], cache: Any = None) -> Any:
+        model = self._network[0]
+        tokens = import_torch().tensor([ids], device=model.device)
+        return model(
+            input_ids=tokens,
+            past_key_values=cache,
+            use_cache=True,
+            logits_to_keep=1,
+        )
 
     def _tokens(
-        self, task: Task, response: Response, criteria: Sequence[Criterion]
-    ) -> tuple[list[int], list[list[int]]]:
+        self, task: Task, response: Response, criteria: Criteria
+    ) -> tuple[Any, Any]:
         """Token ids of the shared beginning, and of each criterion with what follows it."""
         tokenizer = self._network[1]
         place = {"c1": Criterion(id="c1", text=PLACE)}
-        answer = prompts.answer_of(response)
         chat = prompts.messages(
-            self.system, task, answer, place, form="word", call=""
+            self.system, task, {"": response}, place, form="word", call=""
         )
         fill = {"add_generation_prompt": True, "enable_thinking": False}
         text = tokenizer.apply_chat_template(chat, tokenize=False, **fill)
@@ -185,33 +355,6 @@ class LocalJudge:
             tokenizer.encode(t, add_special_tokens=False) for t in texts
         )
         return prefix, tails
-
-    def _chances(self, prefix: list[int], tails: Sequence[list[int]]) -> Any:
-        """Next-token probabilities (n_tails, vocabulary), float32."""
-        torch = import_torch()
-        model = self._network[0]
-        start = torch.tensor([prefix], device=model.device)
-        cache = model(
-            input_ids=start, use_cache=True, logits_to_keep=1
-        ).past_key_values
-        rows = []
-        for first in range(0, len(tails), BATCH):
-            part = tails[first : first + BATCH]
-            widest = max(map(len, part))
-            # Padding stands on the right, after the last token that is read: no mask is needed.
-            ids = [t + [t[-1]] * (widest - len(t)) for t in part]
-            # The model writes into the cache that it is handed.
-            branch = copy.deepcopy(cache)
-            branch.batch_repeat_interleave(len(part))
-            ids = torch.tensor(ids, device=model.device)
-            logits = model(
-                input_ids=ids, past_key_values=branch, use_cache=True
-            ).logits
-            ends = torch.tensor([len(t) - 1 for t in part])
-            rows.append(
-                logits[torch.arange(len(part)), ends].float().softmax(-1).cpu()
-            )
-        return torch.cat(rows)
 
 
 def _spellings(tokenizer: Any, word: str) -> list[int]:

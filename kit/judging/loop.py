@@ -4,33 +4,34 @@ One loop, because an HTTP client that two loops share fails every call.
 """
 
 import asyncio
+import functools
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
+THREAD = "kit-loop"
 _lock = threading.Lock()
-_loop: asyncio.AbstractEventLoop | None = None
+# A fork while another thread starts the loop would leave the child a lock that is taken.
+os.register_at_fork(
+    before=_lock.acquire,
+    after_in_parent=_lock.release,
+    after_in_child=_lock.release,
+)
 
 
 def get() -> asyncio.AbstractEventLoop:
     """The loop; it starts at the first use."""
-    global _loop
     with _lock:
-        if _loop is None:
-            _loop = asyncio.new_event_loop()
-            run = _loop.run_forever
-            threading.Thread(target=run, daemon=True, name="kit-loop").start()
-        return _loop
+        return _start(os.getpid())
 
 
-def _forget() -> None:
-    # The thread does not exist in a forked child.
-    global _loop, _lock
-    _loop, _lock = None, threading.Lock()
-
-
-os.register_at_fork(after_in_child=_forget)
+@functools.cache
+def _start(process: int) -> asyncio.AbstractEventLoop:
+    # The thread of a parent does not exist in a forked child, so each process has its own.
+    made = asyncio.new_event_loop()
+    threading.Thread(target=made.run_forever, daemon=True, name=THREAD).start()
+    return made
 
 
 def wait(
@@ -42,7 +43,7 @@ def wait(
     are paid. A second Ctrl-C cancels them.
     """
     # On its own thread the loop would wait for itself for ever.
-    if threading.current_thread().name == "kit-loop":
+    if threading.current_thread().name == THREAD:
         coroutine.close()
         raise RuntimeError(
             "code on the kit's loop needs the async form (kit.ajudge)"
@@ -67,3 +68,12 @@ async def hop(coroutine: Coroutine[Any, Any, Any], stop: Callable[[], None]) -> 
     except asyncio.CancelledError:
         get().call_soon_threadsafe(stop)
         raise
+
+
+async def every(coroutines: Iterable[Any]) -> list[Any]:
+    """All results. The first error is raised when all have ended: each may be paid."""
+    rows = await asyncio.gather(*coroutines, return_exceptions=True)
+    for row in rows:
+        if isinstance(row, BaseException):
+            raise row
+    return rows

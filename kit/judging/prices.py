@@ -8,7 +8,6 @@ import functools
 import json
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,9 @@ from typing import Any
 import msgspec
 
 from ..errors import BudgetError, DataError
+from .reader import is_number
 
-CHARACTERS_PER_TOKEN = 4
+COSTS = ("tokens_in", "tokens_out", "cost")  # what a call takes
 
 
 @functools.cache
@@ -38,16 +38,14 @@ def entry(model: str) -> dict[str, Any]:
     return models.get(model) or models.get(family) or {}
 
 
-def price(model: str) -> tuple[float, float, float] | None:
-    """US dollars per million tokens: (input, output, cached input). None: not known.
+def price(model: str) -> tuple[float, float] | None:
+    """US dollars per million tokens: (input, output). None: not known.
 
     >>> price("gpt-4o-mini")
-    (0.15, 0.6, 0.075)
+    (0.15, 0.6)
     """
     row = entry(model)
-    if "input" not in row:
-        return None
-    return row["input"], row["output"], row.get("cached", row["input"])
+    return (row["input"], row["output"]) if "input" in row else None
 
 
 def reasons_first(model: str) -> bool:
@@ -63,17 +61,15 @@ def reasons_first(model: str) -> bool:
     )
 
 
-def shutdown_warning(
-    model: str, today: datetime.date | None = None, days: int = 120
-) -> str | None:
-    """A sentence when the provider turns a model off within so many days, else None.
+def shutdown_warning(model: str, today: datetime.date | None = None) -> str | None:
+    """A sentence when the provider turns a model off within 120 days, else None.
 
     >>> shutdown_warning("gpt-5-mini", datetime.date(2026, 11, 21))
     'gpt-5-mini is shut down on 2026-12-11; use gpt-6-luna'
     """
     day = entry(model).get("shutdown")
     today = today or datetime.date.today()
-    if day is None or (datetime.date.fromisoformat(day) - today).days > days:
+    if day is None or (datetime.date.fromisoformat(day) - today).days > 120:
         return None
     verb = "is" if day > today.isoformat() else "was"
     return f"{model} {verb} shut down on {day}; use {catalog()['default']}"
@@ -85,22 +81,18 @@ def tokens(text: str) -> int:
     >>> tokens("four tokens or so")
     5
     """
-    return math.ceil(len(text) / CHARACTERS_PER_TOKEN)
+    return math.ceil(len(text) / 4)
 
 
 def dollars(
-    rates: Sequence[float] | None, n_in: int, n_out: int, n_cached: int = 0
-) -> float:
-    """US dollars of one call; 0 without rates. `n_in` includes the cached ones.
+    rates: tuple[float, float] | None, n_in: int, n_out: int
+) -> float | None:
+    """US dollars of one call, None without rates. Cached input counts in full.
 
-    >>> dollars((1.0, 2.0, 0.1), 1_000_000, 500_000, 500_000)
-    1.55
+    >>> dollars((1.0, 2.0), 1_000_000, 500_000)
+    2.0
     """
-    if rates is None:
-        return 0.0
-    fresh = max(n_in - n_cached, 0)
-    cached = rates[2] if len(rates) > 2 else rates[0]
-    return (fresh * rates[0] + (n_in - fresh) * cached + n_out * rates[1]) / 1e6
+    return rates and (n_in * rates[0] + n_out * rates[1]) / 1e6
 
 
 class Spent(msgspec.Struct, kw_only=True, frozen=True):
@@ -121,12 +113,12 @@ class Spent(msgspec.Struct, kw_only=True, frozen=True):
     cached: int = 0
 
     def __add__(self, other: Spent) -> Spent:
-        fields = {}
-        for name in self.__struct_fields__:
-            pair = (getattr(self, name), getattr(other, name))
-            # A sum with an unknown price is unknown, not cheaper.
-            fields[name] = None if None in pair else sum(pair)
-        return Spent(**fields)
+        both = (msgspec.structs.astuple(x) for x in (self, other))
+        # A sum with an unknown price is unknown, not cheaper.
+        rows = [
+            None if None in pair else sum(pair) for pair in zip(*both, strict=True)
+        ]
+        return Spent(**dict(zip(self.__struct_fields__, rows, strict=True)))
 
     def __str__(self) -> str:
         money = "price not known" if self.cost is None else f"${self.cost:.4f}"
@@ -154,14 +146,13 @@ class Budget:
     usd: float | None = None
     calls_made: int = field(default=0, init=False)
     usd_spent: float = field(default=0.0, init=False)
-    reserved: float = field(default=0.0, init=False, repr=False)
+    # A list, because a sum of floats does not come back to 0.
+    reserved: list[float] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name, cap in (("calls", self.calls), ("usd", self.usd)):
-            valid = cap is None or (
-                type(cap) in (int, float) and 0 <= cap < math.inf
-            )
-            if not valid:
+        for name in ("calls", "usd"):
+            cap = getattr(self, name)
+            if cap is not None and not (is_number(cap) and cap >= 0):
                 raise DataError(
                     f"{name} is {cap!r}",
                     where=f"Budget({name}=...)",
@@ -176,12 +167,11 @@ class Budget:
                 where="Budget(usd=...)",
                 fix="give the judge price=[input, output] (dollars a million tokens)",
             )
-        most = most or 0.0
         # What is in flight may turn out cheaper than its reservation.
-        while self.reserved and not self._fits(most):
+        while self.reserved and not self._fits(most or 0.0):
             await asyncio.sleep(0.02)
         no_call = self.calls is not None and self.calls_made >= self.calls
-        if no_call or not self._fits(most):
+        if no_call or not self._fits(most or 0.0):
             used = f"{self.calls_made} calls, ${self.usd_spent:.4f}"
             raise BudgetError(
                 f"the budget is used up ({used})",
@@ -189,14 +179,13 @@ class Budget:
                 fix="raise the cap; stored verdicts are not paid again",
             )
         self.calls_made += 1
-        self.reserved += most
+        self.reserved.append(most or 0.0)
 
     def settle(self, most: float | None, cost: float) -> None:
         """Replace a reservation by the true cost."""
-        rest = self.reserved - (most or 0.0)
-        self.reserved = rest if rest > 1e-12 else 0.0  # what sums of floats leave
+        self.reserved.remove(most or 0.0)
         self.usd_spent += cost
 
     def _fits(self, most: float) -> bool:
-        total = self.usd_spent + self.reserved + most
-        return self.usd is None or total <= self.usd + 1e-12
+        total = self.usd_spent + sum(self.reserved) + most
+        return self.usd is None or total <= self.usd

@@ -12,13 +12,13 @@ import hmac
 import json
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import MissingError
 from ..records import Criterion, Response, Task, canonical
-from .reader import CANNOT, allowed
+from .reader import ALONE, CANNOT, Criteria, allowed
 
 FOLDER = Path(__file__).with_name("prompts")
 # Part of every ledger key. Raise it when the wording of the user message or the schema changes.
@@ -49,15 +49,16 @@ def wording(name: str) -> str:
     return FOLDER.joinpath(f"{name}.txt").read_text("utf-8").rstrip("\n")
 
 
-def from_file(path: str | Path) -> str:
-    """A judge's system message from a text file, as `kit tune` writes it."""
-    if not Path(path).is_file():
+def system(file: str | None, text: str | None, default: str) -> str:
+    """A judge's system message: a file as `kit tune` writes it, a text, or a wording."""
+    if file and not Path(file).is_file():
         raise MissingError(
             "there is no such prompt file",
-            where=str(path),
+            where=file,
             fix="give a text file that holds the judge's system message",
         )
-    return Path(path).read_text("utf-8").strip()
+    text = Path(file).read_text("utf-8") if file else text
+    return (text or wording(default)).strip()
 
 
 def judged(text: str) -> str:
@@ -94,7 +95,7 @@ def mark() -> str:
     return str(1000 + secrets.randbelow(9000))
 
 
-def number(criteria: Sequence[Criterion]) -> dict[str, Criterion]:
+def number(criteria: Criteria) -> dict[str, Criterion]:
     """The criteria by the short ids of one call: c1, c2, ..."""
     return {f"c{n}": c for n, c in enumerate(criteria, 1)}
 
@@ -102,42 +103,37 @@ def number(criteria: Sequence[Criterion]) -> dict[str, Criterion]:
 def messages(
     system: str,
     task: Task,
-    answer: str,
+    answers: Mapping[str, Response],
     criteria: Mapping[str, Criterion],
     *,
+    call: str,
     form: str = "user",
     confidence: bool = False,
-    **places: str,
 ) -> list[dict[str, str]]:
     """The chat of one call.
 
-    answer : fenced text. form : the file in `prompts/` with the user message. places :
-    more texts for it.
+    answers, criteria : by their ids in the call; a lone answer has the id "".
+    form : the file in `prompts/` with the user message.
     """
-    rows = []
-    for name, c in criteria.items():
-        row = {"id": name, "criterion": c.text, "verdicts": allowed(c)}
-        # A criterion may be written by somebody else as well, so it is made harmless.
-        text = c.text if form == "word" else json.dumps(row, ensure_ascii=False)
-        rows.append(neutral(text))
-    # Sources are material too: a snippet may carry instructions.
-    sources = "\n\n".join(
-        f"[{name}]\n{text}" for name, text in task.sources.items()
-    )
     question = task.conversation
     if task.system:
         question = f"{task.system}\n\n{question}"
+    # Sources are material too: a snippet may carry instructions.
+    sources = "\n\n".join(f"[{n}]\n{text}" for n, text in task.sources.items())
+    if sources:
+        sources = f"\nThe sources:\n{fence('SOURCES', sources)}\n"
     fields = '"reason" and "verdict"'
     if confidence:
         fields = '"reason", "verdict" and "confidence" (0 to 100 percent)'
-    places |= {
+    fences = [fence(n or "ANSWER", judged(r.text)) for n, r in answers.items()]
+    places = {
         "prompt": fence("TASK", question),
-        "sources": f"\nThe sources:\n{fence('SOURCES', sources)}\n"
-        if sources
-        else "",
-        "criteria": "\n".join(rows),
-        "answer": answer,
+        "sources": sources,
+        "criteria": "\n".join(_line(n, c, form) for n, c in criteria.items()),
+        "answer": "\n\n".join(fences),
+        "ids": ", ".join(answers),
         "fields": fields,
+        "call": call,
     }
     # One pass: a place that stands in a judged text is not filled again.
     user = re.sub(r"\{(\w+)\}", lambda m: places[m[1]], wording(form))
@@ -147,20 +143,24 @@ def messages(
     ]
 
 
-def answer_of(response: Response) -> str:
-    """The judged part of an answer between its marks."""
-    return fence("ANSWER", judged(response.text))
+def _line(name: str, c: Criterion, form: str) -> str:
+    text = c.text
+    if form != "word":
+        row = {"id": name, "criterion": text, "verdicts": allowed(c)}
+        text = json.dumps(row, ensure_ascii=False)
+    # A criterion may be written by somebody else as well, so it is made harmless.
+    return neutral(text)
 
 
 def schema(
     criteria: Mapping[str, Criterion],
     *,
+    answers: Iterable[str] = ALONE,
     confidence: bool = False,
-    answers: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The JSON schema of a reply. answers : the ids of a group."""
     rows = {name: _fields(c, confidence) for name, c in criteria.items()}
-    if answers:
+    if tuple(answers) != ALONE:
         rows = dict.fromkeys(answers, closed(rows))
     return closed({"call": {"type": "string"}, **rows})
 
@@ -168,9 +168,8 @@ def schema(
 def _fields(c: Criterion, confidence: bool) -> dict[str, Any]:
     verdict: dict[str, Any] = {"type": "string", "enum": allowed(c)}
     if c.scale == "points":
-        verdict = {
-            "anyOf": [{"type": "number"}, {"type": "string", "enum": [CANNOT]}]
-        }
+        number, word = {"type": "number"}, {"type": "string", "enum": [CANNOT]}
+        verdict = {"anyOf": [number, word]}
     # The reason comes first: a verdict that is written first decides its own reason.
     fields = {"reason": {"type": "string"}, "verdict": verdict}
     if confidence:
@@ -199,7 +198,7 @@ def keys(
     settings: Any,
     task: Task,
     response: Response,
-    criteria: Sequence[Criterion],
+    criteria: Criteria,
     *,
     together: Any = None,
 ) -> list[str]:
@@ -209,20 +208,17 @@ def keys(
     as the other criteria.
     """
     first, last = short(settings), short(together)
-    middle = _subject(task, response)
-    return [f"{first}-{middle}-{short(texts(c))}-{last}" for c in criteria]
+    middles = about(task, response, criteria)
+    return [f"{first}-{middle}-{last}" for middle in middles]
 
 
-def about(task: Task, response: Response, criterion: Criterion) -> str:
-    """The middle of a key: task, answer and criterion, whoever the judge is."""
-    return f"{_subject(task, response)}-{short(texts(criterion))}"
-
-
-def _subject(task: Task, response: Response) -> str:
+def about(task: Task, response: Response, criteria: Criteria) -> list[str]:
+    """The middle of each key: task, answer and criterion, whoever the judge is."""
     # A lone surrogate is no text that JSON can carry.
     answer = judged(response.text).encode("utf-8", "replace").decode()
     question = [task.conversation, task.system, task.sources]
-    return f"{short(question)}-{short(answer)}"
+    subject = f"{short(question)}-{short(answer)}"
+    return [f"{subject}-{short(texts(c))}" for c in criteria]
 
 
 def texts(c: Criterion) -> list[Any]:

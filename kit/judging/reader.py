@@ -10,14 +10,16 @@ into the opposite verdict.
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..records import Criterion
 
 CANNOT = "cannot_tell"
+ALONE = ("",)  # the id of an answer that is alone in its call
 _THOUGHT = re.compile(r"<think>.*?</think>", re.S)
 _FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*)\n```", re.S)
+Criteria = Sequence[Criterion]
 Reading = dict[str, Any]  # fields of a Verdict: status, value, p, reason, failure
 
 
@@ -25,8 +27,7 @@ def allowed(criterion: Criterion) -> list[str]:
     """The verdicts that a reply may give for a criterion."""
     if criterion.scale == "points":
         return [f"a number from 0 to {criterion.points:g}", CANNOT]
-    words = criterion.levels if criterion.scale == "ordinal" else ("met", "unmet")
-    return [*words, CANNOT]
+    return [*(criterion.levels or ("met", "unmet")), CANNOT]
 
 
 def read(
@@ -34,37 +35,56 @@ def read(
     criteria: Mapping[str, Criterion],
     *,
     call: str,
+    answers: Iterable[str] = ALONE,
     confidence: bool = False,
-) -> list[Reading]:
-    """One reading per criterion, in their order.
+) -> dict[tuple[str, str], Reading]:
+    """The readings by the ids of answer and criterion.
 
     criteria : by the ids of this call. call : the mark that the reply must repeat.
+    answers : the ids of a group, whose reply has one object for each.
     confidence : a confidence in percent was requested; it may be absent.
 
     >>> criteria = {"c1": Criterion(id="a", text=""), "c2": Criterion(id="b", text="")}
     >>> met, unmet = [f'{{"reason": "x", "verdict": "{v}"}}' for v in ("met", "unmet")]
     >>> reply = '{"call": "4821", "c2": ' + unmet + ', "c1": ' + met + "}"
-    >>> [r["status"] for r in read(reply, criteria, call="4821")]
+    >>> [r["status"] for r in read(reply, criteria, call="4821").values()]
     ['met', 'unmet']
-    >>> [r["failure"] for r in read(reply, criteria, call="1111")]
+    >>> [r["failure"] for r in read(reply, criteria, call="1111").values()]
     ['parse', 'parse']
     """
+    names = tuple(answers)
+    readings = {}
     try:
-        rows = parse(text, criteria, call=call)
-        return readings(rows, criteria, confidence=confidence)
+        rows = _parse(text, call)
+        if names == ALONE:
+            rows = {"": rows}
+        _only(names, rows)
+        for answer in names:
+            row = rows.get(answer, {})
+            _only(criteria, row)
+            for name, c in criteria.items():
+                readings[answer, name] = _reading(row, name, c, confidence)
     except ValueError as e:
-        return refuse(criteria, f"the reply is not in the requested form: {e}")
+        reading = refuse(f"the reply is not in the requested form: {e}")
+        return {(answer, name): reading for answer in names for name in criteria}
+    return readings
 
 
-def refuse(
-    criteria: Iterable[str], reason: str, failure: str = "parse"
-) -> list[Reading]:
-    """An unknown reading for each criterion."""
-    reading = {"status": "unknown", "failure": failure, "reason": reason[:200]}
-    return [dict(reading) for _ in criteria]
+def refuse(reason: str, failure: str = "parse") -> Reading:
+    """An unknown reading."""
+    return {"status": "unknown", "failure": failure, "reason": reason[:200]}
 
 
-def parse(text: str, names: Iterable[str], *, call: str) -> dict[str, Any]:
+def is_number(x: Any) -> bool:
+    """True for a finite int or float; False for a bool.
+
+    >>> is_number(2), is_number(True), is_number(float("inf"))
+    (True, False, False)
+    """
+    return type(x) in (int, float) and abs(x) < float("inf")
+
+
+def _parse(text: str, call: str) -> dict[str, Any]:
     """The JSON object of a reply without its mark; ValueError for another form."""
     body = text.strip()
     # Only a closed thought in front: an open one may hold a draft with other verdicts.
@@ -78,28 +98,15 @@ def parse(text: str, names: Iterable[str], *, call: str) -> dict[str, Any]:
         )
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    if not isinstance(rows, dict):
-        raise ValueError("it is no object")
     # Another mark answers another question: a late reply on a kept connection.
-    if rows.pop("call", None) != call:
-        raise ValueError("its mark is not that of this call")
-    if not set(rows) <= set(names):
-        raise ValueError("it has an id that was not requested")
+    if not isinstance(rows, dict) or rows.pop("call", None) != call:
+        raise ValueError("it is no object with the mark of this call")
     return rows
 
 
-def readings(
-    rows: Any, criteria: Mapping[str, Criterion], *, confidence: bool = False
-) -> list[Reading]:
-    """The readings of an object keyed by criterion id; ValueError for another form."""
-    if not isinstance(rows, dict) or not set(rows) <= set(criteria):
+def _only(names: Iterable[str], rows: Any) -> None:
+    if not isinstance(rows, dict) or not set(rows) <= set(names):
         raise ValueError("it has an id that was not requested")
-    fields = {"reason", "verdict"}
-    optional = {"confidence"} if confidence else set()
-    for row in rows.values():
-        if not isinstance(row, dict) or not fields <= set(row) <= fields | optional:
-            raise ValueError("the fields of a verdict are not the requested ones")
-    return [_reading(rows.get(name), c) for name, c in criteria.items()]
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -115,28 +122,26 @@ def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
 
 
-def is_number(x: Any) -> bool:
-    """True for a finite int or float; False for a bool.
-
-    >>> is_number(2), is_number(True), is_number(float("inf"))
-    (True, False, False)
-    """
-    return type(x) in (int, float) and abs(x) < float("inf")
-
-
-def _reading(row: Mapping[str, Any] | None, c: Criterion) -> Reading:
-    if row is None:
-        return refuse([c.id], "the reply leaves this criterion out", "missing")[0]
+def _reading(
+    rows: Mapping[str, Any], name: str, c: Criterion, confidence: bool
+) -> Reading:
+    if name not in rows:
+        return refuse("the reply leaves this criterion out", "missing")
+    row = rows[name]
+    least = {"reason", "verdict"}
+    most = least | {"confidence"} if confidence else least
+    if not isinstance(row, dict) or not least <= set(row) <= most:
+        raise ValueError("the fields of a verdict are not the requested ones")
     verdict, reason = row["verdict"], row["reason"]
     if not isinstance(reason, str):
-        return refuse([c.id], "the reason is no text")[0]
+        raise ValueError("a reason is no text")
     # Half of a surrogate pair is valid JSON, but no text that can be stored.
     reason = reason.encode("utf-8", "replace").decode()
     if verdict == CANNOT:
-        return refuse([c.id], reason, "abstain")[0]
+        return refuse(reason, "abstain")
     reading = _meaning(verdict, c)
     if not reading:
-        return refuse([c.id], f"not an allowed verdict: {verdict!a:.60}")[0]
+        return refuse(f"not an allowed verdict: {verdict!a:.60}")
     percent = row.get("confidence")
     # A confidence belongs to the verdict, P(met) to the criterion.
     if is_number(percent) and 0 <= percent <= 100 and verdict in ("met", "unmet"):
@@ -150,10 +155,8 @@ def _meaning(verdict: Any, c: Criterion) -> Reading:
         valid = is_number(verdict) and 0 <= verdict <= c.top
         return {"status": "level", "value": verdict / c.top} if valid else {}
     # No synonyms, no other case: what is nearly a verdict may mean the opposite.
-    if not isinstance(verdict, str) or verdict not in (
-        c.levels or ("met", "unmet")
-    ):
+    if verdict not in (c.levels or ("met", "unmet")):
         return {}
-    if c.scale == "ordinal":
+    if c.levels:
         return {"status": "level", "value": c.levels.index(verdict) / c.top}
     return {"status": verdict}

@@ -8,31 +8,35 @@ import functools
 import gzip
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
+from msgspec.structs import asdict
 
 from ..errors import DataError, MissingError
-from ..records import Criterion, Response, Task, Verdict, group, unknown
+from ..records import Criterion, Response, Task, Verdict, group
 from ..system import paths
-from ..system.settings import check_names
+from .factory import call
 from .ledger import Ledger, recording
 from .prompt import ABOUT, about
+from .reader import Criteria, Reading, refuse
 
+LEDGERS = (".sqlite", ".db")
 SCORES = ("1", "2", "3", "4", "5")
+FREE = {"cached": True, "cost": 0.0}
 FIELDS = ("status", "p", "reason", "failure", "tokens_in", "tokens_out")
 
 
 class ReplayJudge:
     """A judge that looks its verdicts up.
 
-    look : function of task, answer and criterion -> the recorded verdict, None without
-    one. texts : the recorded completions by the JSON of their chat.
+    look : function of task, answer and criterion -> the fields of the recorded verdict,
+    None without one. texts : the recorded completions by the JSON of their chat.
     """
 
     concurrency = 1
+    fix = "replay what was judged, or ask a live judge (endpoint, server, small)"
 
     def __init__(
         self, name: str, look: Callable[..., Any], texts: Mapping[str, str] = {}
@@ -43,170 +47,132 @@ class ReplayJudge:
         self,
         task: Task,
         response: Response,
-        criteria: Sequence[Criterion],
+        criteria: Criteria,
         run: Any,
     ) -> list[Verdict]:
         """One recorded verdict per criterion, in order; MissingError without one."""
-        return [self._one(task, response, c) for c in criteria]
-
-    def _one(self, task: Task, response: Response, c: Criterion) -> Verdict:
-        v = self.look(task, response, c)
-        if v is None:
-            raise self._miss(
-                "no verdict on this text",
-                f"task {task.id!r}, answer {response.id!r}, criterion {c.id!r}",
-            )
-        ids = {"task_id": task.id, "response_id": response.id, "criterion_id": c.id}
-        return msgspec.structs.replace(v, **ids, cached=True, cost=0.0)
-
-    def _miss(self, what: str, where: str) -> MissingError:
-        fix = (
-            "replay what was judged, or ask a live judge (endpoint, server, small)"
-        )
-        return MissingError(f"{self.name} recorded {what}", where=where, fix=fix)
+        rows = []
+        for c in criteria:
+            fields = self.look(task, response, c)
+            if fields is None:
+                place = (
+                    f"task {task.id!r}, answer {response.id!r}, criterion {c.id!r}"
+                )
+                raise self._miss("verdict on this text", place)
+            # The ids are those of whoever asks.
+            ids = {"task_id": task.id, "response_id": response.id, **FREE}
+            rows.append(Verdict(**{**fields, **ids, "criterion_id": c.id}))
+        return rows
 
     async def complete(self, messages: Any, schema: Any, run: Any, key: str) -> str:
         """The recorded completion of a chat; MissingError without one."""
         # As the endpoint writes a request, so that equal chats have equal texts.
         chat = json.dumps(messages, ensure_ascii=False)
         if chat not in self.texts:
-            raise self._miss("no completion of this chat", f"chat {chat[-80:]}")
+            raise self._miss("completion of this chat", f"chat {chat[-80:]}")
         return self.texts[chat]
 
+    def _miss(self, what: str, where: str) -> MissingError:
+        what = f"{self.name} recorded no {what}"
+        return MissingError(what, where=where, fix=self.fix)
 
-def replay(
-    subject: str | Path = "gpt-4o/bare",
-    *,
-    judge: str | None = None,
-    threshold: float | None = 3.0,
-    **options: Any,
-) -> ReplayJudge:
+
+def replay(subject: str | Path = "gpt-4o/bare", **options: Any) -> ReplayJudge:
     """A replay judge.
 
-    subject : a ledger, a JSONL file of verdicts, "small", or a recorded real judge as
-    "gpt-4o/bare". judge : whose verdicts, where a file holds those of several.
-    threshold : see `real_judge`. options : see `RecordedJudge`.
+    subject : a ledger or a JSONL file of verdicts (see `recorded_file`), "small" (see
+    `RecordedJudge`), or a recorded real judge as "gpt-4o/bare" (see `real_judge`).
     """
-    path = Path(subject)
-    names = ["system", "how", "name"] if str(subject) == "small" else []
-    check_names(
-        options, [*names, "judge", "threshold"], where=f"judge replay:{subject}"
-    )
-    if names:
-        return RecordedJudge(**options)
-    if path.suffix not in (".sqlite", ".db", ".jsonl", ".gz"):
-        return real_judge(str(subject), threshold=threshold)
-    if not path.is_file():
+    make: Any = real_judge
+    if str(subject) == "small":
+        make, subject = RecordedJudge, None  # type: ignore[assignment]
+    elif Path(subject).suffix in (*LEDGERS, ".jsonl", ".gz"):
+        make = recorded_file
+    return call(make, subject, options, where=f"judge replay:{subject or 'small'}")
+
+
+def recorded_file(path: str, *, judge: str | None = None) -> ReplayJudge:
+    """A ledger or a JSONL file: by texts where verdicts have a ledger's key, else by ids.
+
+    judge : whose verdicts, where the file holds those of several.
+    """
+    if not Path(path).is_file():
         raise MissingError(
             "there is no such recording", where=str(path), fix="give its path"
         )
-    if path.suffix in (".sqlite", ".db"):
+    if Path(path).suffix in LEDGERS:
         with Ledger(path) as book:
-            verdicts, calls = list(book.verdicts(judge)), book.calls()
+            verdicts, calls = list(book.verdicts()), book.calls()
     else:
         pairs, calls = recording(path)
-        verdicts = [v for _, v in pairs if judge in (None, v.judge)]
-    # Only completions have a key of their own; chats of judge calls never come again.
-    texts = {row["request"]: row["reply"] for row in calls if row.get("key")}
-    return _from_verdicts(verdicts, texts, str(path))
-
-
-def _from_verdicts(
-    verdicts: Iterable[Verdict], texts: Mapping[str, str], where: str
-) -> ReplayJudge:
-    """Replay one judge: by texts where verdicts have a ledger's key, else by ids."""
-    rows: dict[Any, Verdict] = {}
-    names: set[str] = set()
-    for v in verdicts:
-        names.add(v.judge)
-        # A key names the texts; ids alone would also match an answer that was edited.
-        old = rows.setdefault((v.key or "")[ABOUT] or v.ids, v)
-        if len(names) > 1 or (old.status, old.value, old.p) != (
-            v.status,
-            v.value,
-            v.p,
-        ):
-            who = ", ".join(sorted(names))
+        verdicts = [v for _, v in pairs]
+    verdicts = [v for v in verdicts if judge in (None, v.judge)]
+    names = {v.judge for v in verdicts}
+    # A key names the texts; ids alone would also match an answer that was edited.
+    rows = group(((v.key or "")[ABOUT] or v.ids, v) for v in verdicts)
+    for same in rows.values():
+        if len(names) > 1 or len({(v.status, v.value, v.p) for v in same}) > 1:
             raise DataError(
-                f"there are several verdicts on {' / '.join(v.ids)}, by {who}",
-                where=where,
+                f"there are several verdicts on {' / '.join(same[0].ids)}, by {names}",
+                where=str(path),
                 fix="name one judge: {'replay': FILE, 'judge': NAME}",
             )
     if not rows:
         raise MissingError(
-            "no verdict of that judge is recorded", where=where, fix="name another"
+            "no verdict of that judge is recorded",
+            where=str(path),
+            fix="name another",
         )
 
-    def look(task: Task, response: Response, c: Criterion) -> Verdict | None:
-        return rows.get(about(task, response, c)) or rows.get((*response.ids, c.id))
+    def look(task: Task, response: Response, c: Criterion) -> Reading | None:
+        by_text = rows.get(about(task, response, [c])[0])
+        same = by_text or rows.get((*response.ids, c.id))
+        return asdict(same[0]) if same else None
 
+    # Only completions have a key of their own; chats of judge calls never come again.
+    texts = {row["request"]: row["reply"] for row in calls if row.get("key")}
     return ReplayJudge(f"replay:{names.pop()}", look, texts)
 
 
-def real_judge(name: str, *, threshold: float | None = 3.0) -> ReplayJudge:
-    """A recorded real judge by its name and prompt, "gpt-4o/bare" or "gpt-4o/parity".
+def real_judge(name: str, *, threshold: float = 3.0) -> ReplayJudge:
+    """A recorded real judge by its name and prompt, "gpt-4o/bare".
 
     Verdicts are found by their texts. threshold : the score of 1 to 5 from which a
-    verdict is "met"; None gives levels. P(met) is the probability of these scores.
+    verdict is "met". P(met) is the probability of these scores.
     """
     from ..data import recorded_judges
 
-    who, _, form = name.partition("/")
-    form = form or "bare"
-    if form not in ("bare", "parity"):
-        raise DataError(
-            f"there is no prompt {form!r}",
-            where=f"replay:{name}",
-            fix="bare or parity",
-        )
     judges = recorded_judges()
-    who = judges.judge(who)
+    who = judges.judge(name.removesuffix("/bare"))
 
-    def look(task: Task, response: Response, c: Criterion) -> Verdict | None:
-        reply = judges.reply(who, question(task, response, c, form))
-        ids = {"task_id": task.id, "response_id": response.id, "criterion_id": c.id}
-        return reply and _scored(
-            reply, {**ids, "judge": f"{who}/{form}"}, threshold
-        )
+    def look(task: Task, response: Response, c: Criterion) -> Reading | None:
+        # The user message that these judges read.
+        answer = f"Response: {response.text}\n\nUnit Test: {c.text}"
+        reply = judges.reply(who, f"Query: {task.prompt}\n\n{answer}")
+        return reply and {**_scored(reply, threshold), "judge": f"{who}/bare"}
 
-    return ReplayJudge(f"replay:{who}/{form}", look)
-
-
-def question(task: Task, response: Response, c: Criterion, form: str) -> str:
-    """The user message that the recorded judges read."""
-    text = (
-        f"Query: {task.prompt}\n\nResponse: {response.text}\n\nUnit Test: {c.text}"
-    )
-    rubric, reference = (
-        c.meta.get("rubric", ""),
-        task.truth.get("reference_answer", ""),
-    )
-    end = f"\n\nRubric: {rubric}\n\nReference Answer: {reference}"
-    return text + end if form == "parity" else text
+    return ReplayJudge(f"replay:{who}/bare", look)
 
 
-def _scored(reply: Any, fields: dict[str, Any], threshold: float | None) -> Verdict:
+def _scored(reply: Any, threshold: float) -> Reading:
     """A verdict from a score of 1 to 5: the first such digit, as published."""
     digit = next((c for c in reply.text if c in SCORES), None)
     if digit is None:
-        reason = f"no score in {reply.text[:60]!r}"
-        return unknown(failure="parse", reason=reason, **fields)
-    score, mass = int(digit), dict.fromkeys(range(1, 6), 0.0)
+        return refuse(f"no score in {reply.text[:60]!r}")
     # The candidates at the token that wrote the score.
     pairs = zip(reply.tokens, reply.top, strict=False)
     tops = [top for token, top in pairs if token.strip() == digit]
+    met = total = 0.0
     for token, x in tops[0].items() if tops else ():
         if token.strip() in SCORES:
-            mass[int(token)] += math.exp(x)
-    total = sum(mass.values()) or math.nan
-    fields |= {"reason": f"score {score} of 5", "meta": {"score": score}}
-    if threshold is None:
-        p = sum((k - 1) / 4 * m for k, m in mass.items()) / total
-        fields |= {"status": "level", "value": (score - 1) / 4}
-    else:
-        p = sum(m for k, m in mass.items() if k >= threshold) / total
-        fields["status"] = "met" if score >= threshold else "unmet"
-    return Verdict(p=None if math.isnan(p) else p, **fields)
+            total += math.exp(x)
+            met += math.exp(x) * (int(token) >= threshold)
+    return {
+        "status": "met" if int(digit) >= threshold else "unmet",
+        "p": met / total if total else None,
+        "reason": f"score {digit} of 5",
+        "meta": {"score": int(digit)},
+    }
 
 
 @functools.cache
@@ -231,37 +197,27 @@ class RecordedJudge(ReplayJudge):
     ('replay:small', 'You check an answer against cr')
     """
 
+    fix = 'run `kit fetch judge` once (1.1 GB), then judge="small"; or an endpoint'
+
     def __init__(
         self,
         *,
         system: str | None = None,
         how: str = "all",
-        name: str | None = None,
+        name: str = "replay:small",
     ):
-        if how not in ("all", "one"):
-            raise DataError(
-                f"how is {how!r}", where="judge replay:small", fix='"all" or "one"'
-            )
-        super().__init__(name or "replay:small", self._row)
-        prompts = _recorded()[0]["prompt"]
-        self.system = (prompts[0]["system"] if system is None else system).strip()
-        self.how = how
-        names = {(p["system"].strip(), p["how"]): p["name"] for p in prompts}
+        super().__init__(name, self._row)
+        kinds, self.rows = _recorded()
+        self.system = (system or kinds["prompt"][0]["system"]).strip()
+        rows = kinds["prompt"]
+        names = {(row["system"].strip(), row["how"]): row["name"] for row in rows}
         self.prompt = names.get((self.system, how), "a prompt of your own")
-        self.rewrites = [row["reply"] for row in _recorded()[0]["rewrite"]]
+        self.rewrites = [row["reply"] for row in kinds["rewrite"]]
 
-    def _row(self, task: Task, response: Response, c: Criterion) -> Verdict | None:
-        texts = (self.prompt, task.prompt, response.text, c.text)
-        row = _recorded()[1].get(texts)
+    def _row(self, task: Task, response: Response, c: Criterion) -> Reading | None:
+        row = self.rows.get((self.prompt, task.prompt, response.text, c.text))
         fields = {name: row[name] for name in FIELDS if name in row} if row else {}
-        # The ids are those of whoever asks; the recording has none.
-        ids = {"task_id": task.id, "response_id": response.id, "criterion_id": c.id}
-        return Verdict(**ids, **fields, judge=self.name) if row else None
-
-    def _miss(self, what: str, where: str) -> MissingError:
-        what = f"the recorded judge was never asked this, under {self.prompt}"
-        fix = 'run `kit fetch judge` once (1.1 GB), then judge="small"; or an endpoint'
-        return MissingError(what, where=where, fix=fix)
+        return {**fields, "judge": self.name} if row else None
 
     async def complete(self, messages: Any, schema: Any, run: Any, key: str) -> str:
         """The recorded rewrites of a search, one after the other."""

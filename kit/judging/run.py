@@ -1,8 +1,8 @@
 """`judge(tasks, responses, judge=...)`: verdicts on every answer and criterion.
 
-The way of a question: `judge` -> `Run.all` (code and ledger first) -> `Run.ask` (a lease,
-then the judge) -> the judge's `verdicts` -> `Question.record` (on disk before it is
-handed on).
+The way of a question: `judge` -> `Run.all` -> `Run.one` (what code decides) ->
+`Question.answer` (ledger and lease) -> the judge's `verdicts` -> `Question.record` (on
+disk before it is handed on).
 """
 
 import asyncio
@@ -12,34 +12,27 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from ..errors import BudgetError, DataError, JudgeDownError, KitError
-from ..records import Criterion, Response, Task, Verdict, leaves, unknown
+from ..records import Response, Task, Verdict, leaves, unknown
 from ..system import progress as bars
 from . import loop, prompt
 from .factory import judge_of
 from .ledger import Ledger
-from .prices import Budget, Spent
+from .prices import COSTS, Budget, Spent
+from .reader import Criteria
 
 log = logging.getLogger(__name__)
-PASSING = (
-    "transport",
-    "budget",
-    "error",
-)  # never stored: they say nothing of the answer
-FREE: dict[str, Any] = {
-    "cached": True,
-    "cost": 0.0,
-    "tokens_in": 0,
-    "tokens_out": 0,
-}
-TOGETHER = 64  # answers that are looked up at once
+# Never stored: they say nothing of the answer.
+PASSING = ("transport", "budget", "error")
+FREE: dict[str, Any] = {"cached": True, **dict.fromkeys(COSTS, 0)}
+COLUMNS = ["task", "response", "criterion", "status", "p", "failure", "reason"]
 DOWN = 8  # calls in a row that fail
-HOPELESS = ("HTTP 401", "HTTP 403", "HTTP 404")
 # failure -> (what it means, what to do)
 CAUSES = {
     "transport": (
@@ -106,16 +99,7 @@ class Verdicts(list[Verdict]):
         return f"{len(self)} verdicts ({self.spent}); unknown: {causes or 'none'}"
 
     def _repr_html_(self) -> str:
-        columns = [
-            "task",
-            "response",
-            "criterion",
-            "status",
-            "p",
-            "failure",
-            "reason",
-        ]
-        rows = self.table()[columns].head(20).to_html()
+        rows = self.table()[COLUMNS].head(20).to_html()
         return f"{rows}<p>{html.escape(repr(self))}</p>"
 
 
@@ -142,15 +126,15 @@ def judge(
         unknown.
     Ctrl-C stops new calls and waits for those in flight.
 
+    >>> from kit.records import Criterion
     >>> c = Criterion(id="c", text="greets")
     >>> task = Task(id="t", prompt="Say hello.", criteria=(c,))
     >>> answers = [Response(task_id="t", id="r", text="Hello!")]
     >>> judge(task, answers, judge="code", progress=False)[0].failure
     'abstain'
     """
-    pairs = pairs_of(tasks, responses)
-    run = Run(judge_of(judge), ledger, budget, retry=retry, progress=progress)
-    return loop.wait(run.all(pairs), run.stop)
+    run = Run(judge, ledger, budget, retry=retry, progress=progress)
+    return loop.wait(run.all(pairs_of(tasks, responses)), run.stop)
 
 
 async def ajudge(
@@ -165,16 +149,10 @@ async def ajudge(
 
 
 async def ajudge_pairs(
-    pairs: Sequence[tuple[Task, Response]],
-    *,
-    judge: Any = "code",
-    ledger: Ledger | str | Path | None = None,
-    budget: Budget | None = None,
-    progress: bool = False,
-    retry: bool = False,
+    pairs: Iterable[tuple[Task, Response]], *, judge: Any = "code", **options: Any
 ) -> Verdicts:
     """`ajudge` for (task, answer) pairs. A task may have other criteria in each pair."""
-    run = Run(judge_of(judge), ledger, budget, retry=retry, progress=progress)
+    run = Run(judge, **options)
     return await loop.hop(run.all(list(pairs)), run.stop)
 
 
@@ -190,13 +168,14 @@ def estimate(
     `cost` is None where the price of the model is not known; `cached` counts the verdicts
     that the ledger has.
 
+    >>> from kit.records import Criterion
     >>> c = Criterion(id="c", text="greets")
     >>> task = Task(id="t", prompt="Say hello.", criteria=(c,))
     >>> answers = [Response(task_id="t", id="r", text="Hello!")]
     >>> estimate(task, answers, judge="endpoint:gpt-4o-mini").calls
     1
     """
-    run = Run(judge_of(judge), ledger, dry=True)
+    run = Run(judge, ledger, dry=True)
     return loop.wait(run.all(pairs_of(tasks, responses))).spent
 
 
@@ -212,17 +191,16 @@ async def acomplete(
     messages: str | Sequence[Mapping[str, str]],
     *,
     schema: Mapping[str, Any] | None = None,
-    ledger: Ledger | str | Path | None = None,
-    budget: Budget | None = None,
+    **options: Any,
 ) -> str:
     """The text that a judge's model writes; a stored reply is not paid again.
 
-    judge : a judge with a model (an endpoint, a server) or a recording of one; of a panel
-        the first member. messages : a text, or chat messages with role and content.
-    schema : a JSON schema of the reply.
+    judge : a judge with a model (an endpoint, a server) or a recording of one.
+    messages : a text, or chat messages with role and content.
+    schema : a JSON schema of the reply. options : ledger, budget.
     JudgeDownError where there is no usable reply.
     """
-    run = Run(judge_of(judge), ledger, budget)
+    run = Run(judge, **options)
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
     return await loop.hop(run.complete(list(messages), schema), run.stop)
@@ -241,19 +219,15 @@ def pairs_of(tasks: Any, responses: Any = None) -> list[tuple[Task, Response]]:
             where="judge(responses=...)",
             fix="give responses=, or join a file of answers: tasks.joined(kit.load(FILE))",
         )
+    fix = f"give Responses to the tasks {', '.join([*by_id][:5])}"
     texts: dict[Any, str] = {}
     for n, r in enumerate(responses, 1):
-        wrong = ""
         if getattr(r, "task_id", None) not in by_id:
             wrong = f"there is no task of {r!r:.60}"
-        elif texts.setdefault(r.ids, r.text) != r.text:
+            raise DataError(wrong, where=f"answer {n}", fix=fix)
+        if texts.setdefault(r.ids, r.text) != r.text:
             wrong = f"two answers have the id {r.id!r}"
-        if wrong:
-            raise DataError(
-                wrong,
-                where=f"answer {n}",
-                fix=f"give Responses with own ids, to the tasks {', '.join([*by_id][:5])}",
-            )
+            raise DataError(wrong, where=f"answer {n}", fix=fix)
     return [(by_id[r.task_id], r) for r in responses]
 
 
@@ -273,17 +247,18 @@ class Run:
         progress: bool = False,
         dry: bool = False,
     ):
-        self.judge, self.budget, self.retry = judge, budget, retry
-        self.progress, self.dry = progress, dry
-        self.closes = not isinstance(ledger, Ledger)
+        self.judge, self.budget = judge_of(judge), budget or Budget()
+        self.progress, self.dry, self.start = progress, dry, time.time()
+        # Stored unknown verdicts that are older are asked again.
+        self.since = self.start if retry else 0.0
         # Without a file, equal questions of this run still share a call in memory.
-        self.ledger = Ledger(ledger) if self.closes else ledger
-        self.spent, self.start = Spent(), time.monotonic()
-        self.failures: Counter[str] = (
-            Counter()
-        )  # calls in a row that failed, by judge
-        self.live: set[str] = set()  # judges that answered in this run
-        self.why = ""  # the last call that failed
+        self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+        # A ledger that this run opened is closed at its end.
+        self.open: Any = nullcontext() if ledger is self.ledger else self.ledger
+        self.spent = Spent()
+        # Calls in a row that failed, by judge, and why the last one failed.
+        self.failures: Counter[str] = Counter()
+        self.why = ""
         self.fault: KitError | None = None  # why nothing more is asked
 
     def stop(self) -> None:
@@ -292,172 +267,64 @@ class Run:
         self.fault = self.fault or fault
 
     async def all(self, pairs: Sequence[tuple[Task, Response]]) -> Verdicts:
-        """Every pair: first code and ledger, then workers that ask about the rest."""
+        """Verdicts on every pair, in order; as many at once as the judge allows."""
         if hasattr(self.judge, "bind"):
             self.judge = self.judge.bind(pairs)
-        rows = [(task, answer, leaves(task.criteria)) for task, answer in pairs]
-        results: list[dict[str, Verdict]] = []
-        total = sum(len(criteria) for _, _, criteria in rows)
-        off = not self.progress
-        bar = bars.bar(total=total, desc="judging", unit="verdict", disable=off)
-        # Looked up in blocks: one query a block, and the loop stays free between them.
-        for first in range(0, len(rows), TOGETHER):
-            results += self.look_up(rows[first : first + TOGETHER])
-            bar.update(sum(map(len, results[first:])))
-            await asyncio.sleep(0)
-        pieces = zip(rows, results, strict=True)
-        left = [(*row, made) for row, made in pieces if len(made) < len(row[2])]
-        queue = iter(left)
+        rows: list[list[Verdict]] = [[] for _ in pairs]
+        queue = zip(rows, pairs, strict=True)
 
         async def worker() -> None:
-            for (
-                task,
-                answer,
-                criteria,
-                made,
-            ) in queue:  # the workers share this iterator
-                # All go on, because a key may depend on the criteria beside its own.
-                rest = [c for c in criteria if not c.by_code]
-                new = await self._safely(task, answer, rest)
-                bar.update(len(criteria) - len(made))
-                made |= {v.criterion_id: v for v in new}
+            for row, (task, answer) in queue:  # the workers share this iterator
+                row += await self.one(task, answer)
+                bar.update()
+                # What the ledger answers waits for nothing, but others use this loop.
+                await asyncio.sleep(0)
 
-        workers = min(len(left), getattr(self.judge, "concurrency", 1))
-        try:
-            await asyncio.gather(*(worker() for _ in range(workers)))
-        finally:
-            bar.close()
-            self.close()
-        verdicts = Verdicts()
-        for (_, _, criteria), made in zip(rows, results, strict=True):
-            verdicts += [made[c.id] for c in criteria]
+        n = min(len(pairs), getattr(self.judge, "concurrency", 1))
+        options = {"unit": "answer", "disable": not self.progress}
+        with (
+            self.open,
+            bars.bar(total=len(pairs), desc="judging", **options) as bar,
+        ):
+            await loop.every(worker() for _ in range(n))
+        verdicts = Verdicts(v for row in rows for v in row)
         n = sum(v.cached for v in verdicts)
-        self.spent += Spent(seconds=time.monotonic() - self.start, cached=n)
+        self.spent += Spent(seconds=time.time() - self.start, cached=n)
         verdicts.spent = self.spent
         # A run in which no call was answered is an outage, however few calls it had.
-        if self.why and not self.live and not n:
+        if self.why and not self.spent.tokens_in and not n:
             self.fault = self.fault or self.down(self.judge.name)
         if self.fault is not None:
             self.fault.verdicts = verdicts  # type: ignore[attr-defined]
             raise self.fault
         return verdicts
 
-    def look_up(self, rows: Sequence[tuple[Task, Response, Any]]) -> list[Any]:
-        """What code and ledger decide of some answers, each by criterion id."""
+    async def one(self, task: Task, response: Response) -> list[Verdict]:
+        """Verdicts on one answer; unknown where the run stopped or the judge broke."""
         from ..checks import check
 
-        out, questions = [], []
-        for task, response, criteria in rows:
-            made = {c.id: check(task, response, c) for c in criteria if c.by_code}
-            out.append(made)
-            rest = [c for c in criteria if not c.by_code]
-            places = self.keys(self.judge, task, response, rest) if rest else []
-            questions += [
-                (made, response, *x) for x in zip(rest, places, strict=True)
-            ]
-        stored = self.stored(key for *_, key in questions)
-        for made, response, c, key in questions:
-            if key in stored:
-                made[c.id] = _readdress(stored[key], response, c)
-        return out
-
-    async def _safely(
-        self, task: Task, response: Response, criteria: Sequence[Criterion]
-    ) -> list[Verdict]:
-        """Verdicts on one answer; unknown where the run stopped or the judge broke."""
-        failure, reason = "budget", "the run stopped before this question"
-        if self.fault is None:
-            try:
-                return await self.ask(self.judge, task, response, criteria)
-            except KitError as e:
-                self.fault, reason = self.fault or e, e.what
-                failure = "transport" if isinstance(e, JudgeDownError) else failure
-            except Exception as e:
-                log.exception("judge %s raised an error", self.judge.name)
-                failure, reason = "error", f"{type(e).__name__}: {e}"[:300]
-        return self._lost(self.judge, response, criteria, failure, reason)
-
-    def _lost(
-        self,
-        judge: Any,
-        response: Response,
-        criteria: Any,
-        failure: str,
-        reason: str,
-    ) -> list[Verdict]:
-        more = {"failure": failure, "judge": judge.name, "reason": reason}
-        return [unknown(*response.ids, c.id, **more) for c in criteria]
-
-    # -- one question ----------------------------------------------------------
-    def keys(
-        self,
-        judge: Any,
-        task: Task,
-        response: Response,
-        criteria: Sequence[Criterion],
-    ) -> list[str]:
-        """The judge's keys; empty texts for a judge without: it is asked each time."""
-        made = (
-            judge.keys(task, response, criteria) if hasattr(judge, "keys") else None
-        )
-        return [""] * len(criteria) if made is None else made
-
-    def stored(self, places: Iterable[str]) -> dict[str, Verdict]:
-        """Verdicts of the ledger by key, without the unknown ones in a retry."""
-        rows = self.ledger.get(key for key in places if key)
-        return {key: v for key, v in rows.items() if v.is_known or not self.retry}
-
-    async def ask(
-        self,
-        judge: Any,
-        task: Task,
-        response: Response,
-        criteria: Sequence[Criterion],
-    ) -> list[Verdict]:
-        """Verdicts of one judge on one answer, in order. Nothing is paid twice.
-
-        Whoever asks the same now, in this process or another, is waited for (a lease).
-        """
-        places = self.keys(judge, task, response, criteria)
-        names = [c.id for c in criteria]
-        question = Question(self, judge, dict(zip(names, places, strict=True)))
-        # An estimate runs the way of a question up to the call; other judges would work.
-        if self.dry and not (hasattr(judge, "reply") or hasattr(judge, "judges")):
-            return self._lost(judge, response, criteria, "budget", "not asked")
-        # A judge without keys (code, a replay, a user's own) costs nothing.
-        if self.dry or not all(places):
-            return await judge.verdicts(task, response, list(criteria), question)
-        # The lease outlives the slowest call; who holds it longer was killed.
-        owner, limit = (
-            f"{os.getpid()} {id(question)}",
-            getattr(judge, "limit", 600.0),
-        )
-        while not self.ledger.lease(places, owner, limit):
-            await asyncio.sleep(0.05)
+        criteria = leaves(task.criteria)
+        verdicts = {c.id: check(task, response, c) for c in criteria if c.by_code}
+        rest = [c for c in criteria if not c.by_code]
+        if not rest:
+            return [verdicts[c.id] for c in criteria]
+        question = Question(self, self.judge, task, response, rest)
         try:
-            # Looked up under the lease: nobody else can pay between this and the call.
-            stored = self.stored(places)
-            pairs = zip(criteria, places, strict=True)
-            made = {
-                c.id: _readdress(stored[key], response, c)
-                for c, key in pairs
-                if key in stored
-            }
-            todo = [c for c in criteria if c.id not in made]
-            if todo:
-                new = await judge.verdicts(task, response, todo, question)
-                made |= dict(zip([c.id for c in todo], new, strict=True))
-            return [made[c.id] for c in criteria]
-        finally:
-            self.ledger.release(places, owner)
+            verdicts |= await question.answer()
+        except KitError as e:
+            self.fault = self.fault or e
+            failure = "transport" if isinstance(e, JudgeDownError) else "budget"
+            verdicts |= question.lost(failure, e.what)
+        except Exception as e:
+            log.exception("judge %s raised an error", self.judge.name)
+            verdicts |= question.lost("error", f"{type(e).__name__}: {e}")
+        return [verdicts[c.id] for c in criteria]
 
     async def complete(
         self, chat: list[Any], schema: Mapping[str, Any] | None
     ) -> str:
-        """A plain completion of the judge's model, or of the first member that has one."""
+        """A plain completion of the judge's model."""
         writer = self.judge
-        while not hasattr(writer, "complete") and hasattr(writer, "judges"):
-            writer = writer.judges[0]
         if not hasattr(writer, "complete"):
             raise DataError(
                 f"{writer.name!r} cannot write text",
@@ -466,19 +333,12 @@ class Run:
             )
         settings = getattr(writer, "settings", writer.name)
         key = prompt.short(["completion", settings, chat, schema])
-        try:
+        with self.open:
             text = self.ledger.reply(key)
             if text is None:
-                question = Question(self, writer, {})
+                question = Question(self, writer)
                 text = await writer.complete(chat, schema, question, key)
             return text
-        finally:
-            self.close()
-
-    def close(self) -> None:
-        """Close a ledger that this run opened."""
-        if self.closes:
-            self.ledger.close()
 
     def down(self, name: str) -> JudgeDownError:
         """The error of a judge that does not answer."""
@@ -488,16 +348,95 @@ class Run:
 
 
 class Question:
-    """What a judge receives as `run`: budget, ledger, other judges."""
+    """One answer and its criteria for one judge, which receives it as `run`.
 
-    def __init__(self, run: Run, judge: Any, keys: dict[str, str]):
-        self.run, self.judge, self.keys, self.dry = run, judge, keys, run.dry
-        self.ask = run.ask  # for judges that are made of judges
+    keys : of the ledger, by the ids of answer and criterion; {} for a judge without.
+    """
 
-    async def before_call(self, judge: Any, most: float | None = 0.0) -> None:
+    def __init__(
+        self,
+        run: Run,
+        judge: Any,
+        task: Any = None,
+        response: Any = None,
+        criteria: Criteria = (),
+    ):
+        self.run, self.judge, self.dry = run, judge, run.dry
+        self.task, self.response, self.criteria = task, response, criteria
+        self.keys: dict[tuple[str, str], str] = {}
+        if hasattr(judge, "keys"):
+            keys = judge.keys(task, response, criteria)
+            places = [(response.id, c.id) for c in criteria]
+            self.keys = dict(zip(places, keys, strict=True))
+
+    async def answer(self) -> dict[str, Verdict]:
+        """Verdicts by criterion id. Nothing is paid twice.
+
+        Whoever asks the same now, in this process or another, is waited for (a lease).
+        """
+        verdicts = self.stored()
+        if len(verdicts) == len(self.criteria):
+            return verdicts
+        if self.run.fault is not None:
+            raise self.run.fault
+        # An estimate goes the way of a question up to the call; other judges would work.
+        if self.dry and not hasattr(self.judge, "sends"):
+            return self.lost("budget", "an estimate sends nothing")
+        # The lease outlives the slowest call; who holds it longer was killed.
+        names = [] if self.dry else list(self.keys.values())
+        lease = names, f"{os.getpid()} {id(self)}"
+        limit = getattr(self.judge, "limit", 600.0)
+        while not self.run.ledger.lease(*lease, limit):
+            await asyncio.sleep(0.05)
+        try:
+            # Looked up under the lease: nobody else can pay between this and the call.
+            verdicts = self.stored()
+            left = [c for c in self.criteria if c.id not in verdicts]
+            if left:
+                ask = self.judge.verdicts
+                rows = await ask(self.task, self.response, left, self)
+                # An endpoint has stored each call at once, other judges have not.
+                if self.keys and not all(v.key for v in rows):
+                    rows = await self.record(rows)
+                verdicts |= dict(zip([c.id for c in left], rows, strict=True))
+            return verdicts
+        finally:
+            self.run.ledger.release(*lease)
+
+    def stored(self) -> dict[str, Verdict]:
+        """The verdicts of the ledger, under the ids of whoever asks now."""
+        rows = self.run.ledger.get(self.keys.values(), self.run.since)
+        task_id, response_id = self.response.ids
+        ids = {"task_id": task_id, "response_id": response_id, **FREE}
+        return {
+            name: replace(rows[key], criterion_id=name, **ids)
+            for (answer, name), key in self.keys.items()
+            if key in rows and answer == response_id
+        }
+
+    def lost(self, failure: str, reason: str) -> dict[str, Verdict]:
+        """Unknown verdicts on all criteria but those that are stored."""
+        more = {"judge": self.judge.name, "reason": reason[:300]}
+        place = self.response.ids
+        rows = [unknown(*place, c.id, failure, **more) for c in self.criteria]
+        return {v.criterion_id: v for v in rows} | self.stored()
+
+    # -- what judges call --------------------------------------------------------
+    async def ask(
+        self,
+        judge: Any,
+        task: Task,
+        response: Response,
+        criteria: Criteria,
+    ) -> list[Verdict]:
+        """The verdicts of another judge, for judges that are made of judges."""
+        rows = await Question(self.run, judge, task, response, criteria).answer()
+        return [rows[c.id] for c in criteria]
+
+    async def before_call(self, most: float | None = 0.0) -> None:
         """Reserve at most so many dollars (None: not known); raises after a stop."""
         run = self.run
-        if run.fault is None and run.budget is not None:
+        if run.fault is None:
             await run.budget.reserve(most)
             if run.fault is not None:  # the run stopped while this call waited
                 run.budget.settle(most, 0.0)
@@ -505,51 +444,32 @@ class Question:
             raise run.fault
 
     def after_call(
-        self, judge: Any, most: float | None, call: Any, why: str = ""
+        self, most: float | None, call: Mapping[str, Any], why: str = ""
     ) -> None:
         """Book what a call took; JudgeDownError after many in a row without an answer.
 
-        call : its row for the ledger, None without an answer. why : the reason then.
+        call : its row for the ledger, {} without an answer. why : the reason then.
         """
-        run, name = self.run, judge.name
-        row = call or {"cost": 0.0, "tokens_in": 0, "tokens_out": 0}
-        took = {key: row[key] for key in ("cost", "tokens_in", "tokens_out")}
+        run, name = self.run, self.judge.name
+        took = {name: call[name] for name in COSTS if name in call}
         run.spent += Spent(calls=1, **took)
-        if run.budget is not None:
-            run.budget.settle(most, row["cost"])
+        run.budget.settle(most, call.get("cost") or 0.0)
         if call:
-            run.live.add(name)
             run.failures[name] = 0
         elif why:
             run.why, run.failures[name] = why, run.failures[name] + 1
-            # Without a key, a model or a path the next call fails as well.
-            # After a first answer they may pass: a proxy that restarts sends 404, too.
-            hopeless = why in HOPELESS and name not in run.live
-            if hopeless or run.failures[name] >= DOWN:
+            if run.failures[name] >= DOWN:
                 raise run.down(name)
 
     async def record(
-        self, verdicts: Sequence[Verdict], call: dict[str, Any] | None = None
+        self, verdicts: Sequence[Verdict], call: Mapping[str, Any] = {}
     ) -> list[Verdict]:
         """Store a call and its verdicts; the verdicts with their keys."""
-        replace = msgspec.structs.replace
         rows = [
-            v if v.key else replace(v, key=self.keys.get(v.criterion_id))
+            v if v.key else replace(v, key=self.keys.get(v.ids[1:]))
             for v in verdicts
         ]
-        # A panel that lacked a vote must not be stored as if it had been cast.
-        lasting = [
-            v
-            for v in rows
-            if v.failure not in PASSING and not v.meta.get("passing")
-        ]
-        if (lasting or call) and not self.dry:
+        lasting = [v for v in rows if v.failure not in PASSING]
+        if lasting or call:
             self.run.ledger.put(lasting, call)
         return rows
-
-
-def _readdress(v: Verdict, response: Response, c: Criterion) -> Verdict:
-    """A verdict that was paid before, under the ids of whoever asks now."""
-    task_id, response_id = response.ids
-    ids = {"task_id": task_id, "response_id": response_id, "criterion_id": c.id}
-    return msgspec.structs.replace(v, **ids, **FREE)

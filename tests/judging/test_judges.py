@@ -16,8 +16,8 @@ NAMES = [
     ("code", "code", 1),
     ("endpoint:gpt-4o", "gpt-4o", 64),
     ("endpoint", "gpt-6-luna", 64),
-    ({"endpoint": "m", "base_url": "http://127.0.0.1:1/v1"}, "m", 8),
-    ({"endpoint": "m", "base_url": "http://localhost:1/v1"}, "m", 8),
+    ({"endpoint": "m", "base_url": "http://127.0.0.1:1/v1"}, "m", 2),
+    ({"endpoint": "m", "base_url": "http://localhost:1/v1"}, "m", 2),
     ({"endpoint": "m", "base_url": "http://10.0.0.1:1/v1"}, "m", 64),
     ({"endpoint": "m", "concurrency": 5, "name": "n"}, "n", 5),
     ({"panel": ["endpoint:a", "endpoint:b"]}, "panel(a, b)", 64),
@@ -257,7 +257,7 @@ def test_groups_tell_what_they_cost_and_stop_at_a_budget(ledger):
 
 # -- prices, prompts --------------------------------------------------------------------------------
 def test_prices_and_shutdowns():
-    assert price("gpt-4o-mini") == (0.15, 0.6, 0.075) and price("my-model") is None
+    assert price("gpt-4o-mini") == (0.15, 0.6) and price("my-model") is None
     assert price("gpt-4o-2024-08-06") == price("gpt-4o")
     day = datetime.date(2026, 11, 24)
     dying = {name for name in catalog()["models"] if shutdown_warning(name, day)}
