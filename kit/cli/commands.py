@@ -424,6 +424,27 @@ def train(
     )
 
 
+def export(
+    run: Path,
+    *,
+    to: Literal["merged", "adapter"] = "merged",
+    out: Path | None = None,
+    hub: str | None = None,
+) -> Output:
+    """Write the model of a finished training with its card, or upload both to the hub.
+
+    run : the folder of a training, or of one stage of a chain
+    to : merged (a whole model in float32) or adapter
+    out : a new folder (default: RUN/export/TO)
+    hub : OWNER/NAME, a private repository; the token comes from HF_TOKEN
+    """
+    if hub:
+        url = kit.training.push_to_hub(run, hub, to)
+        return Output(text=url, data=url)
+    folder = str(kit.training.export(run, to, out))
+    return Output(text=folder, data=folder)
+
+
 def run(
     notebook: str,
     *,
@@ -522,7 +543,7 @@ def report(folder: Path | None = None, *, out: Path | None = None) -> Output:
 
 
 COMMANDS = (
-    check, demo, fetch, inspect, judge, tune, agree, rate, label, view, calibrate, train, run,
+    check, demo, fetch, inspect, judge, tune, agree, rate, label, view, calibrate, train, export, run,
     sweep, report,
 )  # fmt: skip
 

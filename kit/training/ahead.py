@@ -14,6 +14,7 @@ from typing import Any
 
 from ..errors import DataError
 from ..records import Response, Task
+from ..rewards import policies
 from ..stats import Estimate, mean, per_cluster
 from .evaluation import Evaluation
 from .monitor import health
@@ -36,8 +37,9 @@ REMEDIES = {
 class Forecast:
     """pass_1 : share of answers that are right as a whole. pass_k : share of prompts with one in `size`.
 
-    groups : how many are mixed, good, bad, unknown; only mixed ones teach. seconds, cost : of sampling and
-    judging the whole run, estimated from these answers (cost in US dollars).
+    groups : how many are mixed, good, bad, unknown; only mixed ones teach. answers : to training prompts.
+    others : to held-out prompts, of the model and of the policies without skill.
+    seconds, cost : of sampling and judging all of them, estimated from these answers (cost in US dollars).
     """
 
     size: int
@@ -46,6 +48,7 @@ class Forecast:
     pass_k: Estimate
     groups: dict[str, int]
     answers: int
+    others: int
     seconds: float
     cost: float
 
@@ -84,8 +87,8 @@ class Forecast:
             f"{total} prompts x {self.size} answers before training: reward {self.reward}",
             f"pass@1 {self.pass_1}; pass@{self.size} {self.pass_k}",
             f"groups that teach: {self.groups['mixed']} of {total}",
-            f"the run's {self.answers} answers: about {self.seconds / 60:.0f} minutes and "
-            f"${self.cost:.2f} for sampling and judging; updates come on top",
+            f"the run's {self.answers} answers and {self.others} held-out ones: "
+            f"about {self.seconds / 60:.0f} minutes and ${self.cost:.2f} for sampling and judging; updates come on top",
         ]
         return "\n".join(
             [*lines, *([f"to do: {self.remedy}"] if self.remedy else [])]
@@ -97,6 +100,7 @@ def look_ahead(
     tasks: Sequence[Task],
     reward: Reward,
     sample: Callable[..., list[Response]],
+    heldout: Sequence[Task] = (),
 ) -> Forecast:
     """Answer a few training prompts, spread over the set, and look at the groups.
 
@@ -106,10 +110,11 @@ def look_ahead(
     count = min(max(ANSWERS // size, 1), len(tasks))
     # spread over the set: files are often sorted by kind
     some = [tasks[i * len(tasks) // count] for i in range(count)]
-    start, cost = time.perf_counter(), reward.cost
+    start, judging, cost = time.perf_counter(), reward.seconds, reward.cost
     answers = sample(some, "forecast", size, settings.temperature)
     grades = reward.grade(answers)
     seconds, cost = time.perf_counter() - start, reward.cost - cost
+    judging = reward.seconds - judging
     look = Evaluation(
         name="forecast", responses=tuple(answers), grades=tuple(grades)
     )
@@ -118,6 +123,12 @@ def look_ahead(
     hits = per_cluster([0.0 if x is None else x for x in right], look.clusters) > 0
     batches = math.ceil(settings.steps / (settings.iterations * settings.substeps))
     total = batches * settings.rows
+    # before, after and on the way; the policies without skill are judged once, and cost no sampling
+    looks = 2 + (
+        settings.eval_every and (settings.steps - 1) // settings.eval_every
+    )
+    evaluations = looks * settings.eval_samples * len(heldout)
+    trivial = sum(len(policies(t)) for t in heldout)
     return Forecast(
         size=size,
         reward=look.mean(),
@@ -125,6 +136,8 @@ def look_ahead(
         pass_k=mean([float(x) for x in hits]),
         groups=health((r.task_id, g) for r, g in zip(answers, grades, strict=True)),
         answers=total,
-        seconds=seconds * total / len(answers),
-        cost=cost * total / len(answers),
+        others=evaluations + trivial,
+        seconds=(seconds * (total + evaluations) + judging * trivial)
+        / len(answers),
+        cost=cost * (total + evaluations + trivial) / len(answers),
     )

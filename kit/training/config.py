@@ -349,7 +349,7 @@ def value_of(task: Task, by: str, where: str) -> Any:
         "kind": task.kind,
         "question_type": task.kind,
     }
-    value = fields.get(by) if fields.get(by) is not None else task.meta.get(by)
+    value = fields.get(by) or task.meta.get(by)
     if value is None:
         raise DataError(
             f"the task has no {by!r} to hold out by",

@@ -275,17 +275,6 @@ def gain(
     return replace(out, noun=noun, n_clusters=None)
 
 
-def trivial_rewards(
-    tasks: Sequence[Task], *, judge: Any, reward: Any, ledger: Any
-) -> dict[str, float | None]:
-    """The mean reward of each policy without skill on these tasks; None where it is unknown."""
-    from ..rewards import trivial
-
-    frame = trivial(tasks, judge=judge, reward=reward, ledger=ledger)
-    values = frame.set_index("policy")["reward"].astype(object)
-    return dict(values.where(values.notna(), None))
-
-
 def by_kind(before: Evaluation, after: Evaluation, tasks: Sequence[Task]) -> Any:
     """Strict passes of each kind of prompt: a table with kind, prompts, before, after, difference."""
     import pandas as pd
@@ -349,12 +338,13 @@ def comparison(
 ) -> dict[str, Any]:
     """What metrics.json holds of a before and an after."""
     right = (before.strict(tasks), after.strict(tasks))
-    lengths = (before.words, after.words)
     reward = gain(before, after)
     out: dict[str, Any] = {"prompts": len(tasks), "sentence": reward.sentence}
     out["gain"] = number_of(reward)
     out["strict_gain"] = number_of(gain(before, after, values=right))
-    out["words_gain"] = number_of(gain(before, after, values=lengths))
+    out["words_gain"] = number_of(
+        gain(before, after, values=(before.words, after.words))
+    )
     for when, look, values in zip(WHEN, (before, after), right, strict=True):
         out[f"reward_{when}"] = number_of(look.mean())
         out[f"strict_{when}"] = number_of(look.mean(values))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ..errors import DataError, MissingError
 from ..system.device import choose
-from .models import base, resolve, tokenizer_of, with_adapter
+from .models import SMOL, base, resolve, tokenizer_of, with_adapter
 
 
 def save_adapter(model: Any, tokenizer: Any, folder: Path) -> None:
@@ -94,8 +94,16 @@ def push_to_hub(
     folder = Path(run) / "export" / to
     folder = folder if folder.exists() else export(run, to)
     api = HfApi()
-    api.create_repo(name, private=private, exist_ok=True)
-    return str(api.upload_folder(repo_id=name, folder_path=str(folder)))
+    try:
+        api.create_repo(name, private=private, exist_ok=True)
+        return str(api.upload_folder(repo_id=name, folder_path=str(folder)))
+    # no network, no token, no rights, a card that is refused: each has a class of its own
+    except Exception as e:
+        raise MissingError(
+            f"the hub did not take the files: {type(e).__name__}: {str(e)[:200]}",
+            where=f"{name}, from {folder}",
+            fix="check the network, OWNER/NAME and HF_TOKEN; then the same call goes on",
+        ) from e
 
 
 def _record(run: Path) -> dict[str, Any]:
@@ -125,20 +133,14 @@ def card(run: str | Path) -> str:
         "sentence",
         "No held-out evaluation was made: nothing is claimed about quality.",
     )
-    fields = (
-        "steps",
-        "seconds",
-        "engine",
-        "device",
-        "dtype",
-        "judge",
-        "judge_calls",
-        "judge_cost",
-    )
+    facts = "steps seconds engine device dtype judge judge_calls judge_cost"
+    rows = {k: metrics.get(k) for k in facts.split()} | settings
+    # the hub refuses a card whose base model is no name of its own, such as a folder
+    model = SMOL[1] if settings["model"] in SMOL else settings["model"]
+    is_hub = model.count("/") == 1 and not Path(model).expanduser().exists()
     lines = [
         "---",
-        "library_name: peft",
-        f"base_model: {settings['model']}",
+        *([f"base_model: {model}"] if is_hub else []),
         f"tags: [rubric-rewards, {metrics['stage']}]",
         "---",
         "",
@@ -149,13 +151,8 @@ def card(run: str | Path) -> str:
         "| | |",
         "|---|---|",
         *(
-            f"| {k} | {_cell(metrics[k])} |"
-            for k in fields
-            if metrics.get(k) is not None
-        ),
-        *(
-            f"| {k} | {_cell(v)} |"
-            for k, v in settings.items()
+            f"| {k} | {str(v).replace('|', '/')} |".replace("\n", " ")
+            for k, v in rows.items()
             if v not in (None, [], {}, "")
         ),
     ]
@@ -166,7 +163,3 @@ def card(run: str | Path) -> str:
             for k, v in metrics["trivial"].items()
         ]
     return "\n".join(lines) + "\n"
-
-
-def _cell(value: Any) -> str:
-    return str(value).replace("|", "\\|").replace("\n", " ")

@@ -138,26 +138,18 @@ def callback(
     from transformers import TrainerCallback
 
     class Steps(TrainerCallback):
-        def on_train_begin(
-            self, args: Any, state: Any, control: Any, **_: Any
-        ) -> None:
+        def on_train_begin(self, args, state, control, **_):
             self.bar = bar(
                 total=args.max_steps, initial=state.global_step, desc=settings.stage
             )
 
-        def on_train_end(
-            self, args: Any, state: Any, control: Any, **_: Any
-        ) -> None:
+        def on_train_end(self, args, state, control, **_):
             self.bar.close()
 
-        def on_step_begin(
-            self, args: Any, state: Any, control: Any, **_: Any
-        ) -> None:
+        def on_step_begin(self, args, state, control, **_):
             self.start = time.perf_counter()
 
-        def on_log(
-            self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any
-        ) -> None:
+        def on_log(self, args, state, control, logs=None, **_):
             # the last log of a run has totals and no loss
             if not logs or "loss" not in logs or not state.is_world_process_zero:
                 return
@@ -167,9 +159,7 @@ def callback(
             self.bar.update()
             log.on_step(row)
 
-        def on_step_end(
-            self, args: Any, state: Any, control: Any, **_: Any
-        ) -> None:
+        def on_step_end(self, args, state, control, **_):
             # after the last step the run evaluates anyway
             every, step = settings.eval_every, state.global_step
             if evaluate and every and step % every == 0 and step < args.max_steps:

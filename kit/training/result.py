@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,11 +57,10 @@ class Result:
         totals = {
             k: sum(r.metrics[k] for r in results) for k in ("seconds", "steps")
         }
-        costs = {
-            k: last.metrics[k]
-            for k in ("judge", "judge_calls", "judge_cost", "model")
-        }
-        notes = [] if change else [f"{NOTHING[0].upper()}{NOTHING[1:]}."]
+        costs = {k: last.metrics[k] for k in ("judge", "judge_calls", "judge_cost")}
+        costs["model"] = first.metrics["model"]
+        # what one stage warns of holds for the chain
+        notes = list(dict.fromkeys(n for r in results for n in r.metrics["notes"]))
         metrics = {"stage": "chain", **totals, **costs, **change, "notes": notes}
         out = cls(
             folder=job.out,
@@ -82,29 +81,20 @@ class Result:
     @property
     def gain(self) -> Estimate:
         """Held-out reward after minus before, paired by prompt. `.sentence` claims no more than its interval."""
-        if self.before is None or self.after is None:
-            return Estimate(
-                math.nan,
-                note=NOTHING,
-                noun="held-out reward",
-                method="paired difference",
-            )
-        return evaluation.gain(self.before, self.after)
+        return self._change("held-out reward", lambda look: look.rewards)
 
     @property
     def strict(self) -> Estimate:
         """The gain in answers that are right as a whole (see kit.training.passes)."""
+        return self._change("strict passes", lambda look: look.strict(self.heldout))
+
+    def _change(self, noun: str, of: Callable[[Evaluation], Any]) -> Estimate:
         if self.before is None or self.after is None:
             return Estimate(
-                math.nan,
-                note=NOTHING,
-                noun="strict passes",
-                method="paired difference",
+                math.nan, note=NOTHING, noun=noun, method="paired difference"
             )
-        values = (self.before.strict(self.heldout), self.after.strict(self.heldout))
-        return evaluation.gain(
-            self.before, self.after, values=values, noun="strict passes"
-        )
+        values = (of(self.before), of(self.after))
+        return evaluation.gain(self.before, self.after, values=values, noun=noun)
 
     @property
     def trivial(self) -> dict[str, float | None]:
@@ -113,26 +103,23 @@ class Result:
 
     def steps(self) -> Any:
         """A DataFrame, one row a step: reward, loss, groups, answers that were cut off, seconds."""
-        import pandas as pd
-
-        if self.stages:
-            # the steps of each stage begin at 1
-            frames = [
-                r.steps().assign(stage=r.metrics["name"]) for r in self.stages
-            ]
-            return pd.concat(frames, ignore_index=True)
-        return pd.json_normalize(monitor.read(self.folder / monitor.STEPS))
+        return self._rows(monitor.STEPS, "json_normalize")
 
     def rollouts(self) -> Any:
         """A DataFrame, one row a training answer: step, task_id, text, reward, verdicts."""
+        return self._rows(monitor.ROLLOUTS, "DataFrame")
+
+    def _rows(self, name: str, how: str) -> Any:
+        """The rows of a file, made a table by pandas' function `how`; of a chain, those of its stages."""
         import pandas as pd
 
-        if self.stages:
-            frames = [
-                r.rollouts().assign(stage=r.metrics["name"]) for r in self.stages
-            ]
-            return pd.concat(frames, ignore_index=True)
-        return pd.DataFrame(monitor.read(self.folder / monitor.ROLLOUTS))
+        if not self.stages:
+            return getattr(pd, how)(monitor.read(self.folder / name))
+        # the steps of each stage begin at 1
+        frames = [
+            r._rows(name, how).assign(stage=r.metrics["name"]) for r in self.stages
+        ]
+        return pd.concat(frames, ignore_index=True)
 
     def by_kind(self) -> Any:
         """Strict passes before and after for each kind of prompt, a DataFrame."""
@@ -152,14 +139,11 @@ class Result:
                     for v in g.verdicts
                     if v.value is None or v.value < 0.5
                 ]
-                row = {
-                    "task": r.task_id,
-                    "prompt": texts.get(r.task_id),
-                    "when": look.name,
-                }
                 rows.append(
                     {
-                        **row,
+                        "task": r.task_id,
+                        "prompt": texts.get(r.task_id),
+                        "when": look.name,
                         "answer": r.text,
                         "reward": g.score,
                         "not met": ", ".join(unmet),
@@ -226,14 +210,14 @@ class Result:
         cheap = {k: v for k, v in self.trivial.items() if v is not None}
         # the bar that a trained policy has to clear
         best = max(cheap, key=lambda k: cheap[k], default=None)
-        cost = f"{m['judge_calls']} calls of the judge {m['judge']}, ${m['judge_cost']:.2f}"
         blocks: list[Any] = [
             Card("Gain on held-out prompts", number(gain.value), gain.sentence),
             Card("Strict passes", number(strict.value), strict.sentence),
             Card(
                 "Time",
                 f"{m['seconds'] / 60:.1f} min",
-                f"{m['steps']} steps; {cost}",
+                f"{m['steps']} steps; {m['judge_calls']} calls of the judge {m['judge']}, "
+                f"${m['judge_cost']:.2f}",
             ),
         ]
         if best:
@@ -270,13 +254,13 @@ class Result:
                 self.answers().sort_values("task", kind="stable").head(60),
             ]
         blocks.append(
-            f"Next: {self.folder / 'rollouts.jsonl'} has every training answer with its verdicts."
+            f"Next: {self.adapter.parent / monitor.ROLLOUTS} has every training answer with its verdicts."
         )
         return page(f"Training: {m['model']}", blocks, path=self.folder / PAGE)
 
     def __repr__(self) -> str:
-        notes = " ".join(self.metrics["notes"])
-        return f"{self.gain.sentence} {notes}".strip() + f" ({self.folder})"
+        words = (self.gain.sentence, *self.metrics["notes"], f"({self.folder})")
+        return " ".join(words)
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(self.gain.sentence)}</p>{self.by_kind().to_html(index=False)}"

@@ -183,6 +183,12 @@ def _decided(answers: Sequence[Graded]) -> list[tuple[Task, str, bool, float]]:
         # a cut answer must not be taught as a whole one
         if text and right is not None and not response.truncated:
             out.append((task, text, bool(right), response.confidence or 0.0))
+    if not out:
+        raise DataError(
+            f"none of the model's {len(answers)} answers is whole and decided",
+            where="rows",
+            fix="raise max_answer_tokens, or train the stage before for longer",
+        )
     return out
 
 

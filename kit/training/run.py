@@ -14,9 +14,10 @@ from typing import Any
 
 import msgspec
 
-from ..errors import DataError, JudgeDownError, KitError
+from ..errors import DataError, JudgeDownError, KitError, MissingError
 from ..records import Grade, Response, Task, fingerprint, to_json
 from ..records.tables import plain
+from ..rewards import trivial
 from ..system import paths
 from . import evaluation, fast, monitor, rows, trainers
 from .ahead import Forecast, look_ahead
@@ -94,7 +95,9 @@ def forecast(
     )
     work = Work(job, grpo[0], grpo[0].settings, job.out, reward, None, ())
     work.policy = policy(work.settings)
-    return look_ahead(work.settings, work.training_tasks(), reward, work.sample)
+    return look_ahead(
+        work.settings, work.training_tasks(), reward, work.sample, job.heldout
+    )
 
 
 @contextlib.contextmanager
@@ -110,7 +113,7 @@ def alone(out: Path, resume: bool | None = None) -> Iterator[None]:
             fix="go on with it (--resume), or choose another out",
         )
     out.mkdir(parents=True, exist_ok=True)
-    go_on = f"the same command with --resume goes on in {out}; stored verdicts are not paid again"
+    go_on = f"the same command with --resume goes on in {out}"
     try:
         # two processes in one folder would mix their steps and save points
         with FileLock(out / ".lock", timeout=0):
@@ -129,7 +132,7 @@ def alone(out: Path, resume: bool | None = None) -> Iterator[None]:
     except Exception as e:
         if isinstance(e, KitError) or shutil.disk_usage(out).free > FULL:
             raise
-        raise KitError(
+        raise MissingError(
             "the disk is full", where=str(out), fix=f"make room; then {go_on}"
         ) from e
 
@@ -143,6 +146,14 @@ def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
         ledger=job.ledger or job.out / "ledger.sqlite",
         patience_s=job.stages[0].settings.patience_s,
     )
+    # a chain would write its table over a run of one stage, and that run would read the table as its own
+    marks = job.out.glob(MARK if job.chain else f"[0-9]*_*/{MARK}")
+    if other := next(marks, None):
+        raise DataError(
+            "this folder holds another run",
+            where=str(other),
+            fix="choose another out",
+        )
     before: Evaluation | None = None
     model, results = job.stages[0].settings.model, []
     demonstrations: list[dict[str, Any]] = []
@@ -256,6 +267,8 @@ class Work:
         """Train to the end, from the last save point where there is one; what metrics.json holds."""
         s, notes = self.settings, []
         self.policy = policy(s)
+        from transformers.trainer_callback import PrinterCallback
+
         logger.info(
             "%s (%s); %s", self.policy.engine, self.policy.why, self.policy.device
         )
@@ -277,8 +290,14 @@ class Work:
             self.look_ahead()
         evaluate = self.evaluate if self.job.heldout else None
         self.trainer.add_callback(monitor.callback(self.log, s, evaluate))
+        # transformers would print every log
+        self.trainer.remove_callback(PrinterCallback)
         if evaluate:
             self.evaluate("before")
+        # a run that goes on has paid before
+        for row in monitor.read(self.out / monitor.STEPS)[-1:]:
+            self.reward.calls += row.get("judge_calls", 0)
+            self.reward.cost += row.get("judge_cost", 0.0)
         last = save_point(self.out / "checkpoints")
         self.log.rewind(int(last.name.rsplit("-", 1)[1]) if last else 0)
         # given a model with an adapter, TRL adds a "ref" adapter, and transformers' resume drops the trained one
@@ -423,7 +442,6 @@ class Work:
     ) -> list[Response]:
         """Answers of the model as it is now."""
         assert self.policy is not None
-        copy = getattr(self.trainer, "kit_copy", None)
         return evaluation.sample(
             self.policy.model if self.trainer is None else self.trainer.model,
             self.policy.tokenizer,
@@ -434,7 +452,7 @@ class Work:
             most=self.settings.max_answer_tokens,
             seed=self.settings.seed + 20_000,
             generate=partial(fast.generate, self.trainer)
-            if copy is not None
+            if getattr(self.trainer, "kit_copy", None)
             else None,
         )
 
@@ -460,7 +478,11 @@ class Work:
         path = self.out / "forecast.json"
         if not path.exists():
             ahead = look_ahead(
-                self.settings, self.training_tasks(), self.reward, self.sample
+                self.settings,
+                self.training_tasks(),
+                self.reward,
+                self.sample,
+                self.job.heldout,
             )
             paths.write(path, json.dumps(plain(ahead.as_dict()), indent=1))
             logger.info("%s", ahead)
@@ -471,13 +493,14 @@ class Work:
         tasks, path = self.job.heldout, self.out / "trivial.json"
         if not path.exists():
             # with a judge these answers cost as much as an evaluation, so they are judged once
-            means = evaluation.trivial_rewards(
+            means = trivial(
                 tasks,
                 judge=self.reward.judge,
                 reward=self.reward.composer,
                 ledger=self.reward.ledger,
-            )
-            paths.write(path, json.dumps(means, indent=1))
+            ).set_index("policy")["reward"]
+            # unknown is null, and no 0
+            paths.write(path, json.dumps(plain(means.to_dict()), indent=1))
         old, new = (
             evaluation.read(self.out / f"eval_{name}.json")
             for name in ("before", "after")

@@ -10,12 +10,13 @@ import dataclasses
 import logging
 from collections.abc import Iterable, Mapping
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from ..errors import DataError
+from ..errors import DataError, MissingError
 from ..system import profiles
 from ..system.device import import_torch
 from ..system.settings import (
@@ -31,6 +32,7 @@ from ..system.settings import (
 logger = logging.getLogger(__name__)
 CONFIGS = Path(__file__).parent / "configs"
 Stage = Literal["sft", "dpo", "grpo"]
+Tracker = Literal["wandb", "trackio", "tensorboard", "mlflow"]
 
 
 class Settings(
@@ -85,7 +87,7 @@ class Settings(
     forecast: bool = False
     patience_s: NonNegative = 60.0
     fast: bool = True
-    report_to: tuple[str, ...] = ()
+    report_to: tuple[Tracker, ...] = ()
     options: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
@@ -97,15 +99,15 @@ class Settings(
                 fix="2 or more",
             )
         rows = self.rows // self.substeps
-        for name, parts in (
-            ("substeps", self.substeps),
-            ("micro_rows", self.micro_rows or rows),
+        for name, parts, whole in (
+            ("substeps", self.substeps, self.rows),
+            ("micro_rows", self.micro_rows or rows, rows),
         ):
-            if self.rows % (parts if name == "substeps" else self.substeps * parts):
+            if whole % parts:
                 raise DataError(
                     f"{self.rows} rows a step cannot be split by {name}: {parts}",
                     where=f"setting {name}",
-                    fix=f"a divisor of {self.rows if name == 'substeps' else rows}",
+                    fix=f"a divisor of {whole}",
                 )
 
     @property
@@ -160,11 +162,18 @@ def build(
     options = {**base.pop("options", {}), **values.get("options", {})}
     values = {**base, **values, "options": options}
     values.pop("preset", None)
-    if isinstance(
-        values.get("report_to"), str
-    ):  # `report_to: wandb`, as TRL's own configs write it
-        values["report_to"] = values["report_to"].replace(",", " ").split()
+    # `report_to: wandb` or `none`, as TRL's own configs write it
+    if isinstance(names := values.get("report_to"), str):
+        values["report_to"] = names.replace(",", " ").replace("none", "").split()
     settings = make(Settings, values, where=where)
+    for name in settings.report_to:
+        # a folder that a tracker left here has a spec, too, but no origin
+        if getattr(find_spec(name), "origin", None) is None:
+            raise MissingError(
+                f"the tracker {name} is not installed",
+                where=f"{where}, report_to",
+                fix=f"pip install {name}, or report_to: none",
+            )
     check_options(settings, where)
     return settings
 

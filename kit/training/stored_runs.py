@@ -53,16 +53,19 @@ class Stored:
         how: str = "greedy",
     ) -> Any:
         """Mean over prompts of a column, by run; the control is left out."""
-        f = self.frame
-        # the control is no run: it shows what the procedure makes of nothing
-        some = f[~f["control"] & (f["stage"] == stage) & (f["how"] == how)]
-        some = some if kind is None else some[some["kind"] == kind]
         return (
-            some.groupby(["run", "task"], sort=False)[column]
+            self._rows([stage], kind, how)
+            .groupby(["run", "task"], sort=False)[column]
             .mean()
             .groupby("run", sort=False)
             .mean()
         )
+
+    def _rows(self, stages: Sequence[str], kind: str | None, how: str) -> Any:
+        f = self.frame
+        # the control is no run: it shows what the procedure makes of nothing
+        some = f[~f["control"] & f["stage"].isin(stages) & (f["how"] == how)]
+        return some if kind is None else some[some["kind"] == kind]
 
     def gain(
         self,
@@ -78,11 +81,8 @@ class Stored:
         Its interval is over prompts: would other prompts show it? `over_seeds` is over runs: would another run?
         """
         new, old = new or self.stages[-1], old or self.stages[0]
-        f = self.frame
-        some = f[~f["control"] & f["stage"].isin([new, old]) & (f["how"] == how)]
-        some = some if kind is None else some[some["kind"] == kind]
         # runs are averaged first: one prompt is one unit
-        table = some.pivot_table(
+        table = self._rows([new, old], kind, how).pivot_table(
             index="task", columns="stage", values=column, aggfunc="mean"
         )
         return replace(
@@ -295,16 +295,11 @@ def store(
     data = json.loads(file.read_text("utf-8")) if file.exists() else {}
     # the training's own temperature shows what GRPO itself saw
     heat = {"greedy": 0.0, "sampled": 0.8}
-    if name != "instructions":
-        data[name] = {
-            run.removeprefix("seed "): _stages(Path(f))
-            for run, f in folders.items()
-        }
-        return paths.write(
-            file, json.dumps(plain(data), indent=0, ensure_ascii=False) + "\n"
-        )
     runs: dict[str, Any] = {}
     for run, folder in folders.items():
+        if name != "instructions":
+            runs[run.removeprefix("seed ")] = _stages(Path(folder))
+            continue
         result = Result.read(folder, heldout=tasks)
         after = {
             how: {
@@ -322,7 +317,7 @@ def store(
             "rewards": rewards,
             "after": after,
         }
-    data["runs"] = runs
+    data["runs" if name == "instructions" else name] = runs
     return paths.write(
         file, json.dumps(plain(data), indent=0, ensure_ascii=False) + "\n"
     )

@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import DataError, JudgeDownError
 from ..records import Grade, Response, Task
 from . import fast
+from .evaluation import ends_of
 from .models import Policy, messages, prompt_ids
 from .monitor import Log
 from .reward import Reward, text_of, track
@@ -25,6 +26,7 @@ def arguments(settings: Settings, policy: Policy, out: Path) -> dict[str, Any]:
     """What all three of TRL's configs receive."""
     # each process takes its share of a step's rows
     world = int(os.environ.get("WORLD_SIZE", 1))
+    is_cuda = policy.device.kind == "cuda"
     micro = (
         settings.micro if settings.micro_rows else max(settings.micro // world, 1)
     )
@@ -44,13 +46,13 @@ def arguments(settings: Settings, policy: Policy, out: Path) -> dict[str, Any]:
         "logging_steps": 1,
         "use_cpu": policy.device.kind == "cpu",
         # on a CPU the weights themselves are bfloat16, autocast would only add copies
-        "bf16": policy.device.kind == "cuda" and policy.device.dtype == "bfloat16",
-        "fp16": policy.device.kind == "cuda" and policy.device.dtype == "float16",
+        "bf16": is_cuda and policy.device.dtype == "bfloat16",
+        "fp16": is_cuda and policy.device.dtype == "float16",
         # TRL turns it on; on a CPU it costs a third of the time and saves nothing that is scarce
         "gradient_checkpointing": False,
         "report_to": list(settings.report_to) or "none",
         "disable_tqdm": True,
-        "dataloader_pin_memory": policy.device.kind == "cuda",
+        "dataloader_pin_memory": is_cuda,
     }
 
 
@@ -103,15 +105,19 @@ def grpo_trainer(
         "top_k": 0,
         # `order` has decided, so that a resumed run sees the same prompts
         "shuffle_dataset": False,
+        # a tracker gets the answers with their verdicts, the terminal does not
+        "log_completions": bool(settings.report_to),
+        "num_completions_to_print": 0,
     }
     if settings.gdpo:
         values["reward_weights"] = [float(composer.weights[n]) for n in names]
-    pay = Pay(reward, settings, log, ends=ends_of(policy))
+    ends = ends_of(policy.model, policy.tokenizer)
+    pay = Pay(reward, settings, log, ends={*ends, policy.tokenizer.pad_token_id})
     # the copy is made before TRL puts an adapter into the model
     copy = fast.Copy(policy.model) if fast.applies(policy, settings) else None
     # TRL prints the whole row for each unknown reward; the log counts them instead
-    quiet("trl.trainer.grpo_trainer", "returned None for")
-    trainer = type("GRPOTrainer", (fast.Fast, trl.GRPOTrainer), {"kit_copy": copy})(
+    logging.getLogger("trl.trainer.grpo_trainer").addFilter(is_news)
+    return type("GRPOTrainer", (fast.Fast, trl.GRPOTrainer), {"kit_copy": copy})(
         model=policy.model,
         reward_funcs=[pay.function(n) for n in names],
         args=trl.GRPOConfig(**{**values, **settings.options}),
@@ -124,14 +130,6 @@ def grpo_trainer(
         processing_class=policy.tokenizer,
         peft_config=policy.lora,
     )
-    return bare(trainer)
-
-
-def ends_of(policy: Policy) -> set[int]:
-    """Token ids with which an answer is not cut off."""
-    from .evaluation import ends_of as ends
-
-    return {*ends(policy.model, policy.tokenizer), policy.tokenizer.pad_token_id}
 
 
 def check_lengths(
@@ -167,13 +165,7 @@ class Pay:
     def function(self, name: str) -> Callable[..., list[float | None]]:
         """The reward function of TRL by the name of a part, "rubric" for the whole reward."""
 
-        def pay(
-            completions: Any,
-            completion_ids: Any,
-            task_id: Any,
-            trainer_state: Any,
-            **more: Any,
-        ) -> Any:
+        def pay(completions, completion_ids, task_id, trainer_state, **more):
             step = trainer_state.global_step + 1
             # with GDPO there is a function for each part: the first one judges for all
             if self.grades[0] != step:
@@ -257,14 +249,13 @@ def supervised_trainer(
         # nothing is learned of the question
         values["completion_only_loss"] = True
     kind = {"sft": trl.SFTTrainer, "dpo": trl.DPOTrainer}[settings.stage]
-    trainer = kind(
+    return kind(
         model=policy.model,
         args=config_class(settings.stage)(**{**values, **settings.options}),
         train_dataset=Dataset.from_list(fitting(policy, settings, rows)),
         processing_class=policy.tokenizer,
         peft_config=policy.lora,
     )
-    return bare(trainer)
 
 
 def fitting(
@@ -291,18 +282,6 @@ def fitting(
     return some
 
 
-def bare(trainer: Any) -> Any:
-    """The trainer without transformers' printing of every log."""
-    from transformers.trainer_callback import PrinterCallback
-
-    trainer.remove_callback(PrinterCallback)
-    return trainer
-
-
-def quiet(name: str, words: str) -> None:
-    """Leave out a logger's messages with these words."""
-    log = logging.getLogger(name)
-    if not any(getattr(f, "words", None) == words for f in log.filters):
-        is_other = lambda record: words not in record.getMessage()  # noqa: E731
-        is_other.words = words  # type: ignore[attr-defined]
-        log.addFilter(is_other)
+def is_news(record: logging.LogRecord) -> bool:
+    """False for TRL's message on an unknown reward."""
+    return "returned None for" not in record.getMessage()

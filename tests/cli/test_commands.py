@@ -13,7 +13,7 @@ import pytest
 from kit import cli, runs
 from kit.system import paths
 
-COMMANDS = "check demo fetch inspect judge tune agree rate label view calibrate train run sweep report".split()
+COMMANDS = "check demo fetch inspect judge tune agree rate label view calibrate train export run sweep report".split()
 DATA = Path(paths.data())
 TASKS = [
     {"id": "t1", "prompt": "Name a colour.", "criteria": [{"id": "c1", "text": "Names a colour."}]},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 import os
@@ -10,10 +11,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from training_cases import TINY, Judge, farthest, tasks
 
+import kit
 import kit.training as training
 from kit import Criterion, Response, Task
 from kit.data import TaskSet, load
@@ -133,6 +136,12 @@ def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, stage, values):
 
 def test_a_folder_holds_one_run(tmp_path):
     training.train(tasks(), TINY, steps=1, out=tmp_path / "r")
+    chain = {**TINY, "steps": 1, "stages": [{"stage": "grpo"}]}
+    with pytest.raises(DataError, match="another run"):
+        training.train(tasks(), chain, out=tmp_path / "r")
+    training.train(tasks(), chain, out=tmp_path / "c")
+    with pytest.raises(DataError, match="another run"):
+        training.train(tasks(), TINY, steps=1, out=tmp_path / "c")
     with pytest.raises(DataError, match="other values of lr"):
         training.train(tasks(), TINY, steps=1, lr=0.5, out=tmp_path / "r")
     with pytest.raises(DataError, match="already holds a run"):
@@ -175,6 +184,8 @@ def test_a_dead_judge_is_asked_once_more_then_the_run_stops_and_goes_on(tmp_path
     result = training.train(some, options, judge=Judge(), out=tmp_path / "r")
     whole = training.train(some, options, judge=Judge(), out=tmp_path / "whole")
     assert farthest(whole.adapter, result.adapter) == 0
+    paid = [r.metrics["judge_calls"] for r in (whole, result)]
+    assert 0 < paid[0] <= paid[1]  # what was paid before the stop counts, too
     short = Judge(dead=range(3, 4))  # a short outage costs one wait, not the run
     training.train(some, options, steps=1, judge=short, out=tmp_path / "short")
 
@@ -204,6 +215,10 @@ def test_the_forecast_stops_a_run_that_cannot_learn(tmp_path):
     ahead = training.forecast(tasks(held=0), TINY, profile="test")
     assert sum(ahead.groups.values()) == 6 and ahead.size == 4 and ahead.answers == 32
     assert 0 <= ahead.pass_1.value <= ahead.pass_k.value <= 1
+    assert ahead.others == 0
+    # before and after, and each policy without skill
+    policies = len(kit.rewards.policies(tasks()[0]))
+    assert training.forecast(tasks(), TINY, profile="test").others == 2 * (2 + policies)
 
 
 def test_sft_learns_its_rows_in_the_chat_layout_and_never_a_held_out_one(tmp_path):
@@ -259,7 +274,9 @@ def test_a_chain_builds_each_stage_on_the_one_before(tmp_path):
     assert [Path(m).parent.name for m in read[1:]] == ["1_sft", "1_sft", "3_dpo"]
     assert not (result.folder / "2_dpo_alone" / "merged").exists()
     assert result.before == result.stages[0].before and result.after == result.stages[-1].after
-    assert (result.folder / "training.html").exists()
+    page = (result.folder / "training.html").read_text()
+    assert "Training: tiny-random" in page and "4_grpo/rollouts.jsonl" in page
+    assert set(result.stages[-1].metrics["notes"]) <= set(result.metrics["notes"])
     (result.folder / "4_grpo" / "metrics.json").unlink()  # as if killed in the last stage
     again = training.train(exact(), options, out=tmp_path / "c")
     assert again.after.rewards == result.after.rewards
@@ -273,6 +290,13 @@ def test_a_chain_builds_each_stage_on_the_one_before(tmp_path):
         "dpo",
         "grpo",
     ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("config", ["ladder_chain", "ladder_confidence"])
+def test_the_ladders_run_to_their_end(tmp_path, config):
+    result = training.train(config, profile="test", out=tmp_path / config)
+    assert len(result.table()) == len(result.stages) + 1 and result.page().exists()
 
 
 def test_own_answers_become_pairs_and_confidences():
@@ -292,6 +316,13 @@ def test_own_answers_become_pairs_and_confidences():
     assert levels[0] > levels[1] and all(x.startswith("ab. Confidence: ") for x in levels)
 
 
+def test_answers_that_are_all_cut_off_teach_nothing_and_say_so(tmp_path):
+    stages = [{"stage": "sft", "rows": {"source": "estimates"}}]
+    with pytest.raises(DataError, match="answers is whole") as e:
+        training.train(exact(), {**TINY, "max_answer_tokens": 2, "stages": stages}, out=tmp_path)
+    assert "raise max_answer_tokens" in str(e.value)
+
+
 def verdict_on(task_id, response_id, value):
     from kit import Verdict
 
@@ -305,7 +336,7 @@ def test_the_ledger_pays_nothing_twice_and_a_merged_export_answers_alike(tmp_pat
     result = training.train(tasks(), TINY, steps=2, out=tmp_path / "r")
     merged = training.export(result.folder, "merged")
     card = (merged / "README.md").read_text()
-    assert result.gain.sentence in card and "base_model: tiny-random" in card
+    assert result.gain.sentence in card and "| model | tiny-random |" in card
     direct = [a.text for a in training.answers_of(result.folder, tasks())]
     again = training.train(
         tasks(),
@@ -430,13 +461,92 @@ def test_a_gain_on_other_prompts_is_refused(tmp_path):
         training.gain(result.before, part)
 
 
-def test_trackers_are_passed_on(tmp_path, monkeypatch):
-    pytest.importorskip("wandb")
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    monkeypatch.setenv("WANDB_DIR", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    training.train(tasks(), TINY, steps=1, report_to="wandb", out=tmp_path / "r")
-    assert list(tmp_path.glob("wandb/offline-run-*"))
+TRACKED = """
+import sys; sys.path[:0] = [{tests!r}]
+from training_cases import TINY, tasks
+import kit.training as training
+training.train(tasks(), TINY, steps=1, report_to={name!r}, out={out!r})
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["wandb", "trackio"])
+def test_a_tracker_gets_parts_and_verdicts(tmp_path, name):
+    pytest.importorskip(name)
+    script = TRACKED.format(tests=str(Path(__file__).parent), name=name, out=str(tmp_path / "r"))
+    offline = {"WANDB_MODE": "offline", "HF_HUB_OFFLINE": "1"}
+    folders = dict.fromkeys(("WANDB_DIR", "TRACKIO_DIR"), str(tmp_path / "t"))
+    # trackers read their folders when they are imported, and write the last rows at the end
+    subprocess.run([sys.executable, "-c", script], env=os.environ | offline | folders, check=True)
+    written = b"".join(p.read_bytes() for p in (tmp_path / "t").rglob("*") if p.is_file())
+    assert b"train/part/rubric" in written and b"verdicts" in written
+
+
+def test_extra_columns_and_metrics_reach_the_trainers_table(tmp_path):
+    import pandas as pd
+
+    options = {"log_completions": True}
+    result = training.train(tasks(), TINY, steps=1, options=options, out=tmp_path / "r")
+    table = pd.read_parquet(next(tmp_path.rglob("completions_*.parquet")))
+    assert set(table["verdicts"]) <= {"c: met", "c: unmet"}
+    assert result.steps()[["part/rubric", "unknown_rewards"]].notna().all(axis=None)
+
+
+def test_a_tracker_that_is_missing_is_named_before_the_model_is_loaded():
+    name = next(n for n in ("mlflow", "trackio", "wandb") if importlib.util.find_spec(n) is None)
+    with pytest.raises(MissingError, match=f"pip install {name}"):
+        training.build({"report_to": name}, profile="test")
+    assert training.build({"report_to": "none"}, profile="test").report_to == ()
+    with pytest.raises(DataError, match="wandbb"):
+        training.build({"report_to": "wandbb"}, profile="test")
+
+
+class FakeHub:
+    """huggingface_hub.HfApi as `push_to_hub` uses it; `down` : as without a network."""
+
+    down, repos, files = False, {}, {}
+
+    def create_repo(self, name, **options):
+        if self.down:
+            raise ConnectionError("offline mode is enabled")
+        self.repos[name] = options
+
+    def upload_folder(self, *, repo_id, folder_path):
+        self.files[repo_id] = {p.name: p for p in Path(folder_path).iterdir()}
+        return f"https://hub/{repo_id}"
+
+
+def test_a_push_to_the_hub_brings_files_and_card(tmp_path, monkeypatch):
+    result = training.train(tasks(), TINY, steps=1, out=tmp_path / "r")
+    monkeypatch.setattr("huggingface_hub.HfApi", FakeHub)
+    for to, file in (("adapter", "adapter_model.safetensors"), ("merged", "model.safetensors")):
+        assert training.push_to_hub(result.folder, f"me/{to}", to) == f"https://hub/me/{to}"
+        assert FakeHub.repos[f"me/{to}"]["private"] and file in FakeHub.files[f"me/{to}"]
+        card = FakeHub.files[f"me/{to}"]["README.md"].read_text()
+        # the hub refuses a base model that is no name of its own
+        assert result.gain.sentence in card and "base_model" not in card
+    monkeypatch.setattr(FakeHub, "down", True)
+    with pytest.raises(MissingError, match="HF_TOKEN") as e:
+        training.push_to_hub(result.folder, "me/x")
+    assert "offline mode is enabled" in str(e.value) and "export/adapter" in str(e.value)
+    path = result.folder / "settings.json"
+    path.write_text(path.read_text().replace("tiny-random", "SmolLM2-135M-Instruct"))
+    assert "base_model: HuggingFaceTB/SmolLM2-135M-Instruct" in training.card(result.folder)
+
+
+def test_a_full_disk_ends_with_a_sentence_and_the_run_goes_on(tmp_path, monkeypatch):
+    def full(row):
+        if row["step"] == 3:
+            raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=4096))
+        with pytest.raises(MissingError, match="the disk is full") as e:
+            training.train(tasks(), TINY, out=tmp_path / "r", on_step=full)
+    assert e.value.exit_code == 3 and "--resume goes on" in str(e.value)
+    result = training.train(tasks(), TINY, out=tmp_path / "r")
+    whole = training.train(tasks(), TINY, out=tmp_path / "whole")
+    assert farthest(whole.adapter, result.adapter) == 0
 
 
 def test_a_task_set_without_tasks_says_what_is_missing(tmp_path):

@@ -53,6 +53,7 @@ class Judge:
         self.calls += 1
         if self.calls in self.dead:
             raise JudgeDownError("no answer", where="judge 'test'", fix="start it")
+        run.after_call(self, 0.0, {"cost": 0.0, "tokens_in": 0, "tokens_out": 0})
         said = self.decide(response.text)
         status = "unknown" if said is None else "met" if said else "unmet"
         failure = "abstain" if said is None else None
