@@ -438,11 +438,12 @@ def export(
     out : a new folder (default: RUN/export/TO)
     hub : OWNER/NAME, a private repository; the token comes from HF_TOKEN
     """
-    if hub:
-        url = kit.training.push_to_hub(run, hub, to)
-        return Output(text=url, data=url)
-    folder = str(kit.training.export(run, to, out))
-    return Output(text=folder, data=folder)
+    place = (
+        kit.training.push_to_hub(run, hub, to)
+        if hub
+        else str(kit.training.export(run, to, out))
+    )
+    return Output(text=place, data=place)
 
 
 def run(
