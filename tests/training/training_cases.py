@@ -53,10 +53,11 @@ class Judge:
         self.calls += 1
         if self.calls in self.dead:
             raise JudgeDownError("no answer", where="judge 'test'", fix="start it")
-        run.after_call(self, 0.0, {"cost": 0.0, "tokens_in": 0, "tokens_out": 0})
-        said = self.decide(response.text)
-        status = "unknown" if said is None else "met" if said else "unmet"
-        failure = "abstain" if said is None else None
+        await run.before_call()
+        run.after_call(0.0, {"cost": 0.0, "tokens_in": 0, "tokens_out": 0})
+        decision = self.decide(response.text)
+        status = "unknown" if decision is None else "met" if decision else "unmet"
+        failure = "abstain" if decision is None else None
         ids = {"task_id": task.id, "response_id": response.id}
         return [
             Verdict(**ids, criterion_id=c.id, status=status, failure=failure, judge="test")
