@@ -19,6 +19,7 @@ SHIPPED = {  # file -> form, tasks, criteria, criteria by code, held out, answer
     "fact_answers.jsonl": ("answers", 0, 0, 0, 0, 177, 0),
     "judge_labels.jsonl": ("table", 72, 144, 0, 0, 144, 288),
     "instructions.jsonl": ("rubric", 324, 3011, 3011, 84, 0, 0),
+    "judged_tasks.jsonl": ("rubric", 92, 92, 0, 32, 0, 0),
     "ladder.jsonl": ("rubric", 560, 560, 560, 140, 0, 0),
     "short_answers.json": ("rlvr", 80, 400, 400, 40, 0, 0),
 }
