@@ -6,12 +6,17 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("KIT_HEADLESS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("JUPYTER_PLATFORM_DIRS", "1")
+
+# Deterministic, and a busy machine is no error.
+settings.register_profile("kit", deadline=None, derandomize=True)
+settings.load_profile("kit")
 
 ROOT = Path(__file__).resolve().parents[1]
 
