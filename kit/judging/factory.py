@@ -78,7 +78,15 @@ def call(make: Any, subject: Any, options: Mapping[str, Any], *, where: str) -> 
     if not any(p.kind is p.VAR_KEYWORD for p in parameters):
         names = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
         check_names(options, names, where=where)
-    return make(**options) if subject is None else make(subject, **options)
+    if subject is None:
+        return make(**options)
+    if all(p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in parameters):
+        raise DataError(
+            f"this judge takes no name, and {subject!r} is one",
+            where=where,
+            fix="write the judge's kind alone, or {KIND: null}",
+        )
+    return make(subject, **options)
 
 
 def parts(value: Any, *, where: str = "judge") -> tuple[str, Any, dict[str, Any]]:

@@ -37,6 +37,7 @@ def test_names_and_mappings(value, name, concurrency):
 
 WRONG = [
     ("endpiont:gpt", "endpoint"),
+    ({"small": ""}, "takes no name"),
     ("", "no judge"),
     (None, "no judge"),
     (7, "no judge"),
