@@ -23,7 +23,6 @@ RARE = 5  # clusters that must hold the rarest outcome of a statistic that condi
 NOISE = 0.5  # standard errors by which likeness within clusters is drawn up
 PULL = 0.25  # clusters' worth of likeness 1 that is mixed in, for where few clusters tell it
 UNSEEN = 2.0  # clusters that may not have been drawn
-FEW = 300  # prompts below which a rare collapse may have gone undrawn: simulated, see `claim`
 SAME = "the same by construction: every row is equal"
 Range = tuple[float, float]
 OPEN = (-math.inf, math.inf)
@@ -311,10 +310,10 @@ def _in_range(
 def claim(e: Estimate, noun: str = "", *, new: str = "", old: str = "") -> str:
     """One sentence. Of a difference it says "gain" or "loss" only where the data show one.
 
-    The interval must exclude 0. Below 300 prompts it must also clear 3 / prompts of the range: a
-    collapse in that share of the prompts may not have been drawn (rule of three). In simulations a
-    collapse in 1 to 8 % of the prompts then gives at most 6 % false gains. noun : what is measured
-    (default: `e.noun`). new, old : names of the two sides, both or neither.
+    The interval must exclude 0 and clear 3 / prompts of the range: a collapse in that share of the
+    prompts may not have been drawn (rule of three). In simulations a collapse in 1 to 8 % of the
+    prompts then gives at most 3 % false gains. noun : what is measured (default: `e.noun`).
+    new, old : names of the two sides, both or neither.
 
     >>> claim(Estimate(0.107, 0.054, 0.196, n=184, scale=1.0), "held-out reward")
     'A gain in held-out reward: +.107 [.05, .20], n=184.'
@@ -338,5 +337,5 @@ def claim(e: Estimate, noun: str = "", *, new: str = "", old: str = "") -> str:
 
 
 def clearance(units: int) -> float:
-    """The share of prompts that may collapse undrawn: 3 in n below 300 prompts, then 0."""
-    return 3 / units if units < FEW else 0.0
+    """The share of prompts that may collapse undrawn (rule of three)."""
+    return 3 / units

@@ -314,8 +314,8 @@ def prompts_for(
     gain : the difference to show. spread : standard deviation over prompts of a prompt's true gain.
     samples, noise : answers per prompt, and the standard deviation of one answer's score. The
     result is a number for which `claim` claims the gain. flips : instead of spread, for pass and
-    fail, the share of prompts whose verdict changes (Connor 1987, for McNemar's test; below 300
-    prompts `claim` asks for more).
+    fail, the share of prompts whose verdict changes (Connor 1987, for McNemar's test; `claim` asks
+    for more).
 
     >>> prompts_for(0.4, flips=0.5), prompts_for(0.15, flips=0.45), prompts_for(0.05, spread=0.15)
     (23, 155, 171)

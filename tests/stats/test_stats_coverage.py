@@ -38,7 +38,7 @@ def test_coverage_whole(name: str, clusters: int) -> None:
 # (share of prompts that collapse, prompts): the gain of the others is worth just the collapse
 @pytest.mark.parametrize(
     ("rare", "prompts"),
-    [(0.05, 20), (0.05, 40), (0.05, 60), (0.01, 100), (0.06, 120), (0.01, 200), (0.02, 250)],
+    [(0.05, 20), (0.05, 40), (0.05, 60), (0.01, 100), (0.06, 120), (0.01, 200), (0.05, 500)],
 )
 def test_a_rare_collapse_is_no_gain(rare: float, prompts: int) -> None:
     claims = naive = 0
