@@ -228,7 +228,7 @@ def test_notebooks_run_in_jupyterlab(tab, lab, book):
 
 def _use_widgets(page: Any, cell: Any) -> bool:
     """Chooses the last option of each dropdown, moves each slider by one step; True when the page follows each time."""
-    areas = ".jupyter-widgets-output-area"
+    areas = ".widget-output"
     cell.scroll_into_view_if_needed()
     for control in cell.query_selector_all(".widget-dropdown select, .widget-slider .noUi-handle"):
         before = page.evaluate(
