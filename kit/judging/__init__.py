@@ -11,9 +11,9 @@ settings of the judge, task, answer, criterion, and the criteria beside it.
 stored verdict on the same task, answer and criterion with the parts that differ.
 """
 
-from .factory import judge_of
+from .factory import Judge, judge_of
 from .ledger import Ledger
-from .local import LocalJudge, LocalServer
+from .local import LocalJudge, ServedJudge
 from .prices import Budget, Spent, catalog, price, shutdown_warning
 from .prices import Spent as Forecast
 from .run import (
@@ -27,7 +27,7 @@ from .run import (
 )
 
 __all__ = [
-    "Budget", "Forecast", "Ledger", "LocalJudge", "LocalServer", "Spent", "Verdicts",
+    "Budget", "Forecast", "Judge", "Ledger", "LocalJudge", "ServedJudge", "Spent", "Verdicts",
     "acomplete", "ajudge", "ajudge_pairs", "catalog", "complete", "estimate", "judge",
     "judge_of", "price", "shutdown_warning",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -22,6 +22,8 @@ from ..records import Criterion, Response, Task, Verdict, canonical
 from ..system import settings
 from ..system.settings import Count, NonNegative, Positive
 from . import loop, prices, prompt
+from .factory import Judge
+from .prices import COSTS
 from .reader import Criteria, Reading, is_number, read, refuse
 
 AGAIN = ("parse", "missing")  # asked once more, alone
@@ -57,8 +59,7 @@ class Options(
     confidence : ask for a confidence, which becomes P(met).
     concurrency : calls in flight; timeout : seconds of one request. Defaults 64 and 120,
         on 127.0.0.1 and localhost 2 and 600: raise `concurrency` to the server's slots.
-    patience : seconds of a call with its repetitions (default: five timeouts).
-    tries : repetitions after 429, 5xx, lost connections.
+    tries : repetitions after 429, 5xx, lost connections, in five timeouts at most.
     price : [input, output] in US dollars per million tokens.
     extra : more fields of the request, such as {"reasoning_effort": "low"}.
     """
@@ -73,7 +74,6 @@ class Options(
     confidence: bool = False
     concurrency: Count | None = None
     timeout: Positive | None = None
-    patience: Positive | None = None
     tries: int = 10
     price: tuple[float, float] | None = None
     extra: dict[str, Any] = {}
@@ -99,7 +99,7 @@ class Reply(msgspec.Struct, kw_only=True):
     logprobs: Any = None
 
 
-class EndpointJudge:
+class EndpointJudge(Judge):
     """A judge that asks a model over HTTP.
 
     model : its name at the server (default: that of models.json). options : see `Options`.
@@ -122,7 +122,7 @@ class EndpointJudge:
         # Local servers queue what they cannot do at once, and never send 429.
         self.concurrency = o.concurrency or (2 if local else 64)
         self.timeout = o.timeout or (600.0 if local else 120.0)
-        self.patience = o.patience or 5 * self.timeout
+        self.patience = 5 * self.timeout
         # A question may take two calls: the second asks what the first left unreadable.
         self.limit = 2 * self.patience
         self.price = o.price or ((0.0, 0.0) if local else prices.price(model))
@@ -146,28 +146,25 @@ class EndpointJudge:
         size = sizes.get(self.options.how, self.options.how)
         return [criteria[i : i + size] for i in range(0, len(criteria), size)]
 
-    def keys(self, task: Task, response: Response, criteria: Criteria) -> list[str]:
+    def keys(
+        self, task: Task, answers: Sequence[Response], criteria: Criteria
+    ) -> list[str]:
         """Ledger keys. The criteria of one call shape each other's verdicts."""
         rows = []
-        for part in self.parts(criteria):
-            together = [prompt.texts(c) for c in part] if len(part) > 1 else None
-            rows += prompt.keys(
-                self.settings, task, response, part, together=together
-            )
+        for r in answers:
+            for part in self.parts(criteria):
+                together = (
+                    [prompt.texts(c) for c in part] if len(part) > 1 else None
+                )
+                rows += prompt.keys(self.settings, task, r, part, together=together)
         return rows
 
     async def verdicts(
-        self,
-        task: Task,
-        response: Response,
-        criteria: Criteria,
-        run: Any,
+        self, task: Task, answers: Sequence[Response], criteria: Criteria, run: Any
     ) -> list[Verdict]:
-        """One verdict per criterion, in order; stored as soon as its reply comes."""
-        rows = await loop.every(
-            self.ask(task, {"": response}, part, run)
-            for part in self.parts(criteria)
-        )
+        """Verdicts, answers x criteria, in order; stored as soon as their reply comes."""
+        parts = [({"": r}, part) for r in answers for part in self.parts(criteria)]
+        rows = await loop.every(self.ask(task, *part, run) for part in parts)
         return [v for row in rows for v in row]
 
     async def ask(
@@ -189,25 +186,19 @@ class EndpointJudge:
         for last, more_room in ((False, 1), (True, 4)):
             again = {n: numbered[n] for _, n in left}
             reply, readings = await self._read(task, answers, again, more_room, run)
-            call, size = reply.call, len(readings)
+            # Whole tokens, and fractions of a dollar.
+            amounts = {x: reply.call.get(x, 0) for x in COSTS}
+            shares = {x: n // len(readings) for x, n in amounts.items()}
+            shares["cost"] = amounts["cost"] / len(readings)
             for a, n in left:
-                r, c = answers[a], numbered[n]
-                verdicts[a, n] = Verdict(
-                    task_id=r.task_id,
-                    response_id=r.id,
-                    criterion_id=c.id,
-                    judge=run.judge.name,
-                    key=run.keys.get((r.id, c.id)),
-                    tokens_in=call.get("tokens_in", 0) // size,
-                    tokens_out=call.get("tokens_out", 0) // size,
-                    cost=call.get("cost", 0.0) / size,
-                    **readings[a, n],
-                )
+                fields = {**readings[a, n], **shares}
+                verdicts[a, n] = run.verdict(answers[a], numbered[n], **fields)
             # A refusal or an abstention is certain; what is unreadable is stored only
             # in the end, so that a killed run asks it again.
             new = [verdicts[place] for place in left]
-            sure = [v for v in new if last or v.failure not in AGAIN]
-            await run.record(sure, reply.call)
+            run.record(
+                [v for v in new if last or v.failure not in AGAIN], reply.call
+            )
             left = [p for p in left if verdicts[p].failure in AGAIN]
             if not left:
                 break
@@ -299,14 +290,14 @@ class EndpointJudge:
         form = response_format(schema) if schema else {}
         room = self.options.max_tokens or 4000 + self.thinking
         reply = await self.reply(messages, run, form, room)
+        # Only a finished reply has a key, so another one is not used again.
+        run.record([], reply.call if reply.failure else {**reply.call, "key": key})
         if reply.failure:
-            await run.record([], reply.call)
             raise JudgeDownError(
                 f"there is no usable reply: {reply.reason}",
                 where=f"judge {self.name!r}",
                 fix="try again",
             )
-        await run.record([], {**reply.call, "key": key})
         return reply.text
 
     async def _post(self, client: Any, body: dict[str, Any]) -> Any:

@@ -11,41 +11,78 @@
 {"group": JUDGE}   all answers to a task in one call
 """
 
+import asyncio
 import importlib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import DataError
-from ..records import Response, Task, Verdict, unknown
-from ..system.settings import check_names, nearest
-from .reader import Criteria
+from ..records import Response, Task, Verdict
+from ..system.settings import nearest
+from .reader import Criteria, refuse
 
 # kind -> the module that makes it, and its name there; imported at its first use
 KINDS = {
     "code": "factory CodeJudge", "replay": "replay replay", "local": "local LocalJudge",
-    "small": "local small", "server": "local served", "endpoint": "endpoint EndpointJudge",
+    "small": "local small", "server": "local ServedJudge", "endpoint": "endpoint EndpointJudge",
     "panel": "panel Panel", "votes": "panel votes", "escalate": "panel Escalate",
     "group": "panel GroupJudge",
 }  # fmt: skip
 
 
-class CodeJudge:
-    """No model at all: criteria that code cannot decide stay unknown."""
+class Judge:
+    """What each judge is. A judge of your own derives from it and has `readings`.
 
-    name, concurrency = "code", 1
+    concurrency : questions at once. limit : the most seconds that one takes.
+    groups : a question holds all answers to its task. settings : what shapes a verdict.
+    sends : only a call costs something, so an estimate may go as far as the call.
+    """
+
+    name, settings, system = "judge", None, None
+    concurrency, limit = 1, 600.0
+    groups = sends = False
+
+    def keys(
+        self, task: Task, answers: Sequence[Response], criteria: Criteria
+    ) -> list[str]:
+        """Ledger keys, answers x criteria; none where a verdict costs nothing."""
+        return []
+
+    def readings(self, task: Task, response: Response, criteria: Criteria) -> Any:
+        """The fields of a verdict for each criterion."""
+        raise NotImplementedError
 
     async def verdicts(
-        self,
-        task: Task,
-        response: Response,
-        criteria: Criteria,
-        run: Any,
+        self, task: Task, answers: Sequence[Response], criteria: Criteria, run: Any
     ) -> list[Verdict]:
+        """The verdicts, answers x criteria, in order. The judge works in a thread."""
+        verdicts = []
+        for r in answers:
+            rows = await asyncio.to_thread(self.readings, task, r, criteria)
+            pairs = zip(criteria, rows, strict=True)
+            verdicts += [run.verdict(r, c, **fields) for c, fields in pairs]
+        run.record(verdicts)
+        return verdicts
+
+    async def complete(self, messages: Any, schema: Any, run: Any, key: str) -> str:
+        """What the judge's model writes to a chat."""
+        raise DataError(
+            f"{self.name!r} cannot write text",
+            where="complete",
+            fix="use an endpoint or a server",
+        )
+
+
+class CodeJudge(Judge):
+    """No model at all: criteria that code cannot decide stay unknown."""
+
+    name = "code"
+
+    def readings(self, task: Task, response: Response, criteria: Criteria) -> Any:
         """Unknown, all of them."""
         reason = "no check decides this criterion, and there is no judge"
-        more = {"failure": "abstain", "judge": "code", "reason": reason}
-        return [unknown(task.id, response.id, c.id, **more) for c in criteria]
+        return [refuse(reason, "abstain")] * len(criteria)
 
 
 def judge_of(value: Any, *, where: str = "judge") -> Any:
@@ -63,7 +100,7 @@ def judge_of(value: Any, *, where: str = "judge") -> Any:
       where: judge
       to do: did you mean 'endpoint'?
     """
-    if hasattr(value, "verdicts") and not isinstance(value, type):
+    if isinstance(value, Judge):
         return value
     kind, subject, options = parts(value, where=where)
     module, name = KINDS[kind].split()
@@ -73,20 +110,14 @@ def judge_of(value: Any, *, where: str = "judge") -> Any:
 
 def call(make: Any, subject: Any, options: Mapping[str, Any], *, where: str) -> Any:
     """What a maker of judges returns; DataError for an option that it does not have."""
+    signature, names = inspect.signature(make), [] if subject is None else [subject]
     # A wrong option is the user's slip; a TypeError from inside a judge is not.
-    parameters = inspect.signature(make).parameters.values()
-    if not any(p.kind is p.VAR_KEYWORD for p in parameters):
-        names = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
-        check_names(options, names, where=where)
-    if subject is None:
-        return make(**options)
-    if all(p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in parameters):
-        raise DataError(
-            f"this judge takes no name, and {subject!r} is one",
-            where=where,
-            fix="write the judge's kind alone, or {KIND: null}",
-        )
-    return make(subject, **options)
+    try:
+        signature.bind(*names, **options)
+    except TypeError as e:
+        fix = f"this kind takes: {', '.join(signature.parameters)}"
+        raise DataError(f"{e}", where=where, fix=fix) from None
+    return make(*names, **options)
 
 
 def parts(value: Any, *, where: str = "judge") -> tuple[str, Any, dict[str, Any]]:

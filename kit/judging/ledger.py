@@ -173,22 +173,19 @@ class Ledger(contextlib.AbstractContextManager):
         """A DataFrame: calls, tokens and US dollars per judge and model."""
         import pandas as pd
 
-        frame = pd.DataFrame(self.calls(), columns=CALL).assign(calls=1)
-        by = frame.groupby(["judge", "model"], as_index=False)
-        return by[["calls", *COSTS]].sum()
+        sums = ", ".join(f"sum({name}) AS {name}" for name in COSTS)
+        sql = f"SELECT judge, model, count(*) AS calls, {sums} FROM calls GROUP BY 1, 2"  # noqa: S608
+        return pd.DataFrame([dict(row) for row in self._read(sql)])
 
     def explain(self, key: str) -> dict[str, Any]:
         """Why a verdict is what it is, and why its call was made.
 
-        key : a key or its beginning. The result holds `verdict`, `request` and `reply` of
-        its call, `model`, `created`, `settings` of the judge, `parts` of the key, and
-        `others`: stored verdicts on the same task, answer and criterion, each with the
+        key : a key or its beginning. The result holds `verdict`, the fields of its call
+        (`request` and `settings` of the judge as JSON text, `reply`, `model`, `created`),
+        and `others`: stored verdicts on the same task, answer and criterion, each with the
         parts of its key that differ. They tell why a call was made again.
         """
-        sql = (
-            "SELECT v.key AS verdict_key, row, c.* FROM verdicts v LEFT JOIN calls c "
-            "ON v.call = c.call WHERE substr(v.key, 1, ?) = ? LIMIT 2"
-        )
+        sql = "SELECT key, row, call FROM verdicts WHERE substr(key, 1, ?) = ? LIMIT 2"
         rows = self._read(sql, len(key), key)
         if len(rows) != 1:
             raise DataError(
@@ -196,21 +193,16 @@ class Ledger(contextlib.AbstractContextManager):
                 where=str(self.path),
                 fix="give the whole key of a verdict (verdict.key)",
             )
-        call = dict(rows[0])
-        whole = call["verdict_key"]
-        why = {name: call[name] for name in ("reply", "model", "created")}
-        for name in ("request", "settings"):
-            why[name] = json.loads(call[name] or "null")
-        why["verdict"] = _decode(call["row"])
-        why["parts"] = dict(zip(PARTS, whole.split("-"), strict=True))
+        whole, row, number = rows[0]
+        calls = self._read("SELECT * FROM calls WHERE call = ?", number)
         same = "SELECT key, row FROM verdicts WHERE about = ? AND key <> ?"
-        why["others"] = others = []
-        for other, row in self._read(same, whole[ABOUT], whole):
+        others = []
+        for other, other_row in self._read(same, whole[ABOUT], whole):
             parts = zip(PARTS, other.split("-"), whole.split("-"), strict=True)
             changes = [name for name, theirs, ours in parts if theirs != ours]
-            verdict = _decode(row)
-            others.append({"key": other, "verdict": verdict, "differs in": changes})
-        return why
+            others.append({"verdict": _decode(other_row), "differs in": changes})
+        call = dict(calls[0]) if calls else {}
+        return {**call, "verdict": _decode(row), "others": others}
 
     def export(self, path: str | Path) -> int:
         """Write all as JSON lines (.jsonl or .jsonl.gz); the number of verdicts."""
@@ -230,38 +222,6 @@ class Ledger(contextlib.AbstractContextManager):
         for number in {**verdicts, **calls}:
             self.put(verdicts.get(number, []), calls.get(number, {}))
         return len(pairs)
-
-    def prune(
-        self,
-        *,
-        judge: str | None = None,
-        days: float | None = None,
-        unknown: bool = False,
-    ) -> int:
-        """Delete verdicts that fit all conditions, and calls that have no verdict left.
-
-        judge : of this judge. days : older than so many days. unknown : only unknown ones.
-        Returns the number of verdicts.
-        """
-        if judge is None and days is None and not unknown:
-            raise DataError(
-                "prune needs a condition",
-                where="Ledger.prune",
-                fix="give judge, days or unknown",
-            )
-        delete = (
-            "DELETE FROM verdicts WHERE created <= ? AND ? IN (judge, '') "
-            "AND NOT (? AND known)"
-        )
-        before = time.time() - 86400 * (days or 0)
-        n = self._write((delete, [(before, judge or "", unknown)]))
-        # A completion has a key of its own and no verdict.
-        orphans = (
-            "DELETE FROM calls WHERE key IS NULL AND call NOT IN "
-            "(SELECT call FROM verdicts WHERE call NOTNULL)"
-        )
-        self._write((orphans, [()]))
-        return n
 
     # -- leases: two askers with the same question at the same moment -----------
     def lease(self, keys: Sequence[str], owner: str, seconds: float) -> bool:

@@ -1,7 +1,6 @@
 """Judges on this machine: a GGUF model behind a server, and P(met) from next-token scores.
 
-    with LocalServer("model.gguf") as server:
-        verdicts = kit.judge(tasks, answers, judge=server.judge())
+    verdicts = kit.judge(tasks, answers, judge="server:model.gguf")
 
 The server is llama.cpp's, through xllamacpp. One word a criterion (`how="word"`, the
 default) is fast and gives P(met); `how="all"` gives reasons. Ledger keys name the model's
@@ -17,24 +16,24 @@ A small model is a poor judge. Measure it against labels before you use it.
 
 from __future__ import annotations
 
-import asyncio
 import atexit
-import contextlib
 import copy
 import functools
 import hashlib
 import os
 import secrets
 import threading
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, JudgeDownError, MissingError
-from ..records import Criterion, Response, Task, Verdict
+from ..records import Criterion, Response, Task
 from ..system.device import choose, import_torch
 from . import prompt as prompts
 from .endpoint import EndpointJudge
+from .factory import Judge
 from .reader import Criteria, Reading, refuse
 
 ENDS = 1 << 20  # bytes at either end of the file that tell one model from another
@@ -47,157 +46,111 @@ CUE = "Reply (yes or no):"
 WORDS = {"yes": ("yes", "Yes", "YES"), "no": ("no", "No", "NO")}
 
 
-class LocalServer(contextlib.AbstractContextManager):
-    """Serve a GGUF file on 127.0.0.1, with a random key. A context manager; `start` and `stop`.
+@functools.cache
+def _serve(path: Path, n_parallel: int, n_ctx: int) -> tuple[Any, str]:
+    """The server of a model file, and its key; one per file and process."""
+    if not path.is_file():
+        raise MissingError(
+            "there is no such model file", where=str(path), fix="give a .gguf file"
+        )
+    try:
+        import xllamacpp
+    except ImportError:
+        raise MissingError(
+            "the local server needs xllamacpp", fix="pip install xllamacpp"
+        ) from None
+    p, key = xllamacpp.CommonParams(), secrets.token_urlsafe(24)
+    p.model.path, p.model_alias = str(path), {path.stem}
+    # llama.cpp divides its context among the slots.
+    p.n_parallel, p.n_ctx = n_parallel, n_ctx * n_parallel
+    threads = max(1, (os.cpu_count() or 2) - 1)
+    p.cpuparams.n_threads = p.cpuparams_batch.n_threads = threads
+    # Only this process may use it: loopback, any free port, a key, no page.
+    p.hostnames, p.port, p.api_keys, p.ui = ["127.0.0.1"], 0, [key], False
+    p.cors_origins, p.cors_origins_explicit = "null", True
+    p.endpoint_slots = p.endpoint_props = p.warmup = False
+    p.verbosity = 1  # errors only: its log goes to the terminal past Python
+    try:
+        server = xllamacpp.Server(p)
+    except RuntimeError as e:
+        raise JudgeDownError(
+            f"the local server did not start: {e}",
+            where=str(path),
+            fix="is it a GGUF model, and is there memory for it?",
+        ) from None
+    # llama.cpp complains when the interpreter ends before its threads.
+    atexit.register(_serve.cache_clear)
+    return server, key
 
+
+class ServedJudge(EndpointJudge):
+    """A GGUF file behind a server on 127.0.0.1, with a random key, as an endpoint judge.
+
+    The server starts at the first question; judges of one file share it.
+    how : "word" (the default: yes or no, with P(met)), or "all", "one", k as of an endpoint.
     n_parallel : requests at once. With 1 the criteria of an answer share one prefix, which
         is the fastest for one-word replies. n_ctx : tokens of one request.
-    n_threads : default cores - 1. gpu_layers : layers on a GPU, -1 = all that fit.
 
-    >>> LocalServer("judge.gguf").model
+    >>> ServedJudge("judge.gguf").name
     'judge'
     """
 
     def __init__(
         self,
-        path: str | Path,
+        path: str | Path | None = None,
         *,
         n_parallel: int = 1,
         n_ctx: int = 8192,
-        n_threads: int | None = None,
-        gpu_layers: int = 0,
+        **options: Any,
     ):
-        self.path = Path(path).expanduser()
-        self.n_parallel, self.n_ctx = n_parallel, n_ctx
-        self.n_threads = n_threads or max(1, (os.cpu_count() or 2) - 1)
-        self.gpu_layers, self.model = gpu_layers, self.path.stem
-        self.key, self.base_url = secrets.token_urlsafe(24), ""
-        self._server: Any = None
-
-    def start(self) -> LocalServer:
-        """Load the model and serve it. MissingError without the file or xllamacpp."""
-        if self._server is not None:
-            return self
-        if not self.path.is_file():
-            raise MissingError(
-                "there is no such model file",
-                where=str(self.path),
-                fix="give a .gguf file",
+        if not path:
+            raise DataError(
+                "server needs a model file",
+                where="judge server",
+                fix="write server:FILE.gguf",
             )
-        try:
-            import xllamacpp
-
-            self._server = xllamacpp.Server(
-                self._parameters(xllamacpp.CommonParams())
-            )
-        except ImportError:
-            raise MissingError(
-                "the local server needs xllamacpp", fix="pip install xllamacpp"
-            ) from None
-        except RuntimeError as e:
-            raise JudgeDownError(
-                f"the local server did not start: {e}",
-                where=str(self.path),
-                fix="is it a GGUF model, and is there memory for it?",
-            ) from None
-        self.base_url = f"{self._server.listening_address}/v1"
-        # llama.cpp complains when the interpreter ends before its threads.
-        atexit.register(self.stop)
-        return self
-
-    def _parameters(self, p: Any) -> Any:
-        p.model.path, p.model_alias = str(self.path), {self.model}
-        p.n_gpu_layers = self.gpu_layers
-        # llama.cpp divides its context among the slots.
-        p.n_parallel, p.n_ctx = self.n_parallel, self.n_ctx * self.n_parallel
-        p.cpuparams.n_threads = p.cpuparams_batch.n_threads = self.n_threads
-        # Only this process may use it: loopback, any free port, a key, no page.
-        p.hostnames, p.port, p.api_keys, p.ui = ["127.0.0.1"], 0, [self.key], False
-        p.cors_origins, p.cors_origins_explicit = "null", True
-        p.endpoint_slots = p.endpoint_props = p.warmup = False
-        p.verbosity = 1  # errors only: its log goes to the terminal past Python
-        return p
-
-    def stop(self) -> None:
-        """Stop it. Nothing happens when it does not run."""
-        self._server, self.base_url = None, ""
-
-    def judge(self, **options: Any) -> ServedJudge:
-        """A judge on this server; options as an endpoint judge takes them."""
-        return ServedJudge(self, **options)
-
-    @cached_property
-    def identity(self) -> str:
-        """The file's name, size and a digest of its ends; its name alone while it is absent."""
-        if not self.path.is_file():
-            return self.path.name
-        # A digest of gigabytes takes seconds; both ends tell models apart.
-        size = self.path.stat().st_size
-        with self.path.open("rb") as f:
-            ends = f.read(ENDS)
-            f.seek(max(0, size - ENDS))
-            ends += f.read(ENDS)
-        return f"{self.path.name} {size} {hashlib.sha256(ends).hexdigest()[:16]}"
-
-    def __enter__(self) -> LocalServer:
-        return self.start()
-
-    def __exit__(self, *_: Any) -> None:
-        self.stop()
-
-
-class ServedJudge(EndpointJudge):
-    """An endpoint judge whose server starts at the first question.
-
-    how : "word" (the default: yes or no, with P(met)), or "all", "one", k as of an endpoint.
-    """
-
-    def __init__(self, server: LocalServer, **options: Any):
         # A busy laptop may take minutes for an answer. Waiting costs nothing.
         ours = {"how": "word", "timeout": 900.0, "price": (0.0, 0.0)}
-        options = {**ours, "concurrency": server.n_parallel, **options}
+        options = {**ours, "concurrency": n_parallel, **options}
         if options["how"] == "word" and not options.keys() & {"system", "prompt"}:
             options["system"] = prompts.wording("yes_no")
-        super().__init__(server.model, base_url="http://127.0.0.1", **options)
-        self.server = server
+        file = Path(path).expanduser().absolute()
+        super().__init__(file.stem, base_url="http://127.0.0.1", **options)
+        self.server = file, n_parallel, n_ctx
         # The port is another one each time; the verdicts must be found again.
-        self.settings["base_url"] = server.identity
+        self.settings["base_url"] = _identity(file)
 
     @property
     def key(self) -> str:
         """The server's own key."""
-        return self.server.key
+        return _serve(*self.server)[1]
 
     def _client(self) -> Any:
-        self.base_url = self.server.start().base_url
+        self.base_url = f"{_serve(*self.server)[0].listening_address}/v1"
         return super()._client()
 
 
-def served(path: str | Path | None = None, **options: Any) -> ServedJudge:
-    """The judge `server:FILE`: one server per file and process, started at the first question."""
-    if not path:
-        raise DataError(
-            "server needs a model file",
-            where="judge server",
-            fix="write server:FILE.gguf",
-        )
-    names = ("n_parallel", "n_ctx", "n_threads", "gpu_layers")
-    # Other options make another judge on the same server.
-    sizes = {name: options.pop(name) for name in names if name in options}
-    return _server(Path(path).expanduser().absolute(), **sizes).judge(**options)
-
-
-_server = functools.cache(LocalServer)
+def _identity(file: Path) -> str:
+    """A file's name, size and a digest of its ends; its name alone while it is absent."""
+    if not file.is_file():
+        return file.name
+    # A digest of gigabytes takes seconds; both ends tell models apart.
+    size = file.stat().st_size
+    with file.open("rb") as f:
+        ends = f.read(ENDS)
+        f.seek(max(0, size - ENDS))
+        ends += f.read(ENDS)
+    return f"{file.name} {size} {hashlib.sha256(ends).hexdigest()[:16]}"
 
 
 def small(**options: Any) -> ServedJudge:
     """The judge `small`: the pinned 1.5B model. MissingError says how to fetch it."""
     from ..data import judge_model
 
-    return served(judge_model(), **options)
+    return ServedJudge(judge_model(), **options)
 
 
-class LocalJudge:
+class LocalJudge(Judge):
     """Judge binary criteria with a causal language model on this machine.
 
     model : a folder or hub name (default: SmolLM2-135M-Instruct), or a loaded model with its
@@ -210,8 +163,6 @@ class LocalJudge:
     'local:model'
     """
 
-    concurrency = 1
-
     def __init__(
         self,
         model: Any = None,
@@ -220,7 +171,6 @@ class LocalJudge:
         prompt: str | None = None,
         system: str | None = None,
         least_mass: float = 0.25,
-        name: str | None = None,
     ):
         if not 0 <= least_mass <= 1:
             raise DataError(
@@ -229,7 +179,7 @@ class LocalJudge:
         self.model, self.tokenizer, self.least_mass = model, tokenizer, least_mass
         self.system = prompts.system(prompt, system, "yes_no")
         path = getattr(getattr(model, "config", None), "_name_or_path", model)
-        self.name = name or f"local:{Path(path or 'SmolLM2-135M-Instruct').name}"
+        self.name = f"local:{Path(path or 'SmolLM2-135M-Instruct').name}"
         self._lock = threading.Lock()
 
     @cached_property
@@ -263,34 +213,26 @@ class LocalJudge:
             "version": prompts.VERSION,
         }
 
-    def keys(self, task: Task, response: Response, criteria: Criteria) -> list[str]:
-        """Ledger keys, one per criterion."""
-        return prompts.keys(self.settings, task, response, criteria)
+    def keys(
+        self, task: Task, answers: Sequence[Response], criteria: Criteria
+    ) -> list[str]:
+        """Ledger keys, answers x criteria."""
+        rows = [prompts.keys(self.settings, task, r, criteria) for r in answers]
+        return [key for row in rows for key in row]
 
-    async def verdicts(
-        self,
-        task: Task,
-        response: Response,
-        criteria: Criteria,
-        run: Any,
-    ) -> list[Verdict]:
-        """One verdict per criterion, in order. The model works in a thread."""
-        ids = {"task_id": task.id, "response_id": response.id, "judge": self.name}
+    def readings(
+        self, task: Task, response: Response, criteria: Criteria
+    ) -> list[Reading]:
+        """The fields of a verdict for each criterion."""
         binary = [c for c in criteria if c.scale == "binary"]
         why, readings = "a local judge reads criteria that are met or unmet", {}
         try:
-            rows = await asyncio.to_thread(self.score, task, response, binary)
-            readings = {
-                c.id: self._reading(*row)
-                for c, row in zip(binary, rows, strict=True)
-            }
+            scores = self.score(task, response, binary)
+            for c, score in zip(binary, scores, strict=True):
+                readings[c.id] = self._reading(*score)
         except (DataError, RuntimeError) as e:  # too long, or out of memory
             why = str(e)
-        other = refuse(why, "error")
-        return [
-            Verdict(criterion_id=c.id, **ids, **readings.get(c.id, other))
-            for c in criteria
-        ]
+        return [readings.get(c.id, refuse(why, "error")) for c in criteria]
 
     def _reading(self, p: float, mass: float) -> Reading:
         # A model that would write something else did not judge.
@@ -310,7 +252,7 @@ class LocalJudge:
         room = getattr(model.config, "max_position_embeddings", None)
         longest = len(prefix) + max(map(len, tails), default=0)
         if room and longest > room:
-            raise DataError(
+            raise ValueError(
                 f"the prompt has {longest} tokens, the model reads {room}"
             )
         words = [_spellings(tokenizer, word) for word in WORDS]
@@ -360,7 +302,7 @@ class LocalJudge:
 def _spellings(tokenizer: Any, word: str) -> list[int]:
     """The ids of a word's one-token spellings, with and without a blank before it."""
     forms = [f"{blank}{form}" for form in WORDS[word] for blank in ("", " ")]
-    rows = [tokenizer.encode(form, add_special_tokens=False) for form in forms]
+    rows = (tokenizer.encode(form, add_special_tokens=False) for form in forms)
     ids = sorted({row[0] for row in rows if len(row) == 1})
     if not ids:
         raise DataError(f"no single token of this model spells {word!r}")

@@ -4,10 +4,7 @@ strong one, and a judge that compares all answers to a task in one call.
 Members are asked through the same ledger and budget, each under keys of its own.
 """
 
-from __future__ import annotations
-
 import asyncio
-import copy
 import random
 import statistics
 from collections import Counter
@@ -17,9 +14,10 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from ..errors import DataError, JudgeDownError
-from ..records import Response, Task, Verdict, group
+from ..records import Response, Task, Verdict
 from . import prompt
-from .factory import judge_of, parts
+from .endpoint import EndpointJudge
+from .factory import Judge, judge_of, parts
 from .prices import COSTS
 from .reader import Criteria
 
@@ -27,7 +25,7 @@ from .reader import Criteria
 VOTE = ("judge", "status", "value", "p", "reason", "failure", "key")
 
 
-class Joined:
+class Joined(Judge):
     """A judge that is made of judges.
 
     It has no keys: what its members said is in the ledger, and joining it costs nothing.
@@ -37,15 +35,8 @@ class Joined:
 
     def __init__(self, judges: Any, name: str):
         self.judges, self.name = judges, name
-        self.concurrency = max(getattr(j, "concurrency", 1) for j in judges)
-
-    def bind(self, pairs: Any) -> Joined:
-        """Tell members that look at several answers at once which answers there are."""
-        bound = copy.copy(self)  # other runs may use this judge
-        bound.judges = [
-            j.bind(pairs) if hasattr(j, "bind") else j for j in self.judges
-        ]
-        return bound
+        self.concurrency = max(j.concurrency for j in judges)
+        self.groups = any(j.groups for j in judges)
 
 
 class Panel(Joined):
@@ -78,14 +69,10 @@ class Panel(Joined):
         super().__init__(judges, name or f"panel({names})")
 
     async def verdicts(
-        self,
-        task: Task,
-        response: Response,
-        criteria: Criteria,
-        run: Any,
+        self, task: Task, answers: Sequence[Response], criteria: Criteria, run: Any
     ) -> list[Verdict]:
-        """One verdict per criterion. A member that is down is a vote less."""
-        calls = (run.ask(j, task, response, criteria) for j in self.judges)
+        """The verdicts, answers x criteria. A member that is down is a vote less."""
+        calls = (run.ask(j, task, answers, criteria) for j in self.judges)
         rows = await asyncio.gather(*calls, return_exceptions=True)
         votes = [row for row in rows if isinstance(row, list)]
         for e in rows:
@@ -93,25 +80,30 @@ class Panel(Joined):
             is_down = isinstance(e, JudgeDownError) and votes
             if isinstance(e, BaseException) and not is_down:
                 raise e
-        return [self.combine(row) for row in zip(*votes, strict=True)]
+        places = [(r, c) for r in answers for c in criteria]
+        fields = [self.combine(row) for row in zip(*votes, strict=True)]
+        pairs = zip(places, fields, strict=True)
+        return [run.verdict(*place, **row) for place, row in pairs]
 
-    def combine(self, votes: Sequence[Verdict]) -> Verdict:
-        """One verdict out of those of the members that are not down."""
+    def combine(self, votes: Sequence[Verdict]) -> dict[str, Any]:
+        """The fields of one verdict out of those of the members that are not down."""
         valid = [v for v in votes if v.is_known]
         met, n = sum(v.value >= 0.5 for v in valid), len(valid)
-        fields = {"judge": self.name, **dict.fromkeys(VOTE[1:])}
-        fields["reason"] = f"{met} of {n} known votes met, quorum {self.quorum}"
-        if n < self.quorum:
-            failures = Counter(v.failure for v in votes if not v.is_known)
-            failures["transport"] += len(self.judges) - len(votes)
-            failure = failures.most_common(1)[0][0]
-            fields |= {"status": "unknown", "failure": failure}
-        else:
-            fields |= self._decide(valid)
         rows = [{name: getattr(v, name) for name in VOTE} for v in votes]
-        smaller = min(met, n - met) / n if n else None
-        fields["meta"] = {"votes": rows, "disagreement": smaller}
-        return replace(votes[0], **fields, **_sums(votes))
+        fields = {
+            "reason": f"{met} of {n} known votes met, quorum {self.quorum}",
+            "meta": {
+                "votes": rows,
+                "disagreement": min(met, n - met) / n if n else None,
+            },
+            **_sums(votes),
+        }
+        if n >= self.quorum:
+            return {**fields, **self._decide(valid)}
+        failures = Counter(v.failure for v in votes if not v.is_known)
+        failures["transport"] += len(self.judges) - len(votes)
+        failure = failures.most_common(1)[0][0]
+        return {**fields, "status": "unknown", "failure": failure}
 
     def _decide(self, votes: Sequence[Verdict]) -> dict[str, Any]:
         """Status and P(met) out of enough known votes."""
@@ -170,31 +162,30 @@ class Escalate(Joined):
         super().__init__(judges, name)
 
     async def verdicts(
-        self,
-        task: Task,
-        response: Response,
-        criteria: Criteria,
-        run: Any,
+        self, task: Task, answers: Sequence[Response], criteria: Criteria, run: Any
     ) -> list[Verdict]:
-        """One verdict per criterion, in order."""
+        """The verdicts, answers x criteria, in order."""
         cheap, strong = self.judges
-        rows = await run.ask(cheap, task, response, criteria)
-        pairs = zip(criteria, rows, strict=True)
-        doubts = [c for c, v in pairs if self._doubts(v)]
-        later = await run.ask(strong, task, response, doubts) if doubts else []
-        by_id = {v.criterion_id: v for v in later}
-        return [self._last(v, by_id.get(v.criterion_id)) for v in rows]
+        rows = await run.ask(cheap, task, answers, criteria)
+        doubts = [v for v in rows if self._doubts(v)]
+        names = {v.response_id for v in doubts}, {v.criterion_id for v in doubts}
+        again = [r for r in answers if r.id in names[0]]
+        left = [c for c in criteria if c.id in names[1]]
+        later = await run.ask(strong, task, again, left)
+        by_ids = {v.ids: v for v in later}
+        return [self._last(v, by_ids.get(v.ids)) for v in rows]
 
     def _doubts(self, v: Verdict) -> bool:
         # Without P(met) nobody knows how sure the cheap judge is.
         return not v.is_known or v.p is None or self.low < v.p < self.high
 
     def _last(self, first: Verdict, second: Verdict | None) -> Verdict:
-        last = second or first
+        verdicts = [first, second] if second and self._doubts(first) else [first]
         early = {name: getattr(first, name) for name in VOTE}
-        meta = {**last.meta, "escalated": last is second, "first": early}
-        sums = _sums([first, second] if second else [first])
-        return replace(last, key=None, meta=meta, **sums)
+        more = {"escalated": len(verdicts) == 2, "first": early}
+        last = verdicts[-1]
+        meta = {**last.meta, **more}
+        return replace(last, key=None, meta=meta, **_sums(verdicts))
 
 
 def members(judges: Any, kind: str, most: int | None = None) -> list[Any]:
@@ -216,7 +207,7 @@ def _sums(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     return {**sums, "cached": all(v.cached for v in verdicts)}
 
 
-class GroupJudge:
+class GroupJudge(Judge):
     """A judge that sees the answers to a task together. judge : an endpoint judge.
 
     One call holds all answers in shuffled order under the ids a1..an, and gives each a
@@ -224,13 +215,13 @@ class GroupJudge:
     answers of the group, are part of each key.
     """
 
-    sends = True
+    sends = groups = True
 
     def __init__(
         self, judge: Any = None, *, seed: int = 0, name: str | None = None
     ):
         judge = judge_of(judge, where="judge group")
-        if not hasattr(judge, "reply"):
+        if not isinstance(judge, EndpointJudge):
             raise DataError(
                 f"{judge.name!r} cannot judge groups",
                 where="judge group",
@@ -239,51 +230,32 @@ class GroupJudge:
         self.judge, self.seed = judge, seed
         self.name = name or f"group({judge.name})"
         self.concurrency, self.limit = judge.concurrency, judge.limit
-        self.groups: dict[str, list[Response]] = {}
-        self.calls: dict[str, asyncio.Future[list[Verdict]]] = {}
 
-    def bind(self, pairs: Sequence[tuple[Task, Response]]) -> GroupJudge:
-        """A judge that knows the answers to each task of these pairs."""
-        bound = GroupJudge(self.judge, seed=self.seed, name=self.name)
-        # Siblings wait for one call, so each answer needs a worker.
-        bound.concurrency = max(self.concurrency, len(pairs))
-        for task_id, answers in group((t.id, r) for t, r in pairs).items():
-            rows = list({r.id: r for r in answers}.values())
-            # Sorted first: the order must not depend on how the caller lists them.
-            rows.sort(key=lambda r: prompt.short([self.seed, r.text, r.id]))
-            random.Random(self.seed).shuffle(rows)
-            bound.groups[task_id] = rows
-        return bound
+    def order(self, answers: Sequence[Response]) -> list[Response]:
+        """The answers as the call shows them."""
+        # Sorted first: the order must not depend on how the caller lists them.
+        rows = sorted(
+            answers, key=lambda r: prompt.short([self.seed, r.text, r.id])
+        )
+        random.Random(self.seed).shuffle(rows)
+        return rows
 
-    def keys(self, task: Task, response: Response, criteria: Criteria) -> list[str]:
-        """Keys that depend on all answers, their order, and the place of this one."""
-        rows = self.groups[task.id]
-        answers = [prompt.short(prompt.judged(r.text)) for r in rows]
-        place = [r.id for r in rows].index(response.id)
-        together = [answers, place, [prompt.texts(c) for c in criteria]]
-        settings = ["group", self.judge.settings]
-        return prompt.keys(settings, task, response, criteria, together=together)
+    def keys(
+        self, task: Task, answers: Sequence[Response], criteria: Criteria
+    ) -> list[str]:
+        """Keys that depend on all answers, their order, and the place of each."""
+        order = self.order(answers)
+        texts = [prompt.short(prompt.judged(r.text)) for r in order]
+        rubric = [prompt.texts(c) for c in criteria]
+        settings, keys = ["group", self.judge.settings], []
+        for r in answers:
+            together = [texts, order.index(r), rubric]
+            keys += prompt.keys(settings, task, r, criteria, together=together)
+        return keys
 
     async def verdicts(
-        self,
-        task: Task,
-        response: Response,
-        criteria: Criteria,
-        run: Any,
+        self, task: Task, answers: Sequence[Response], criteria: Criteria, run: Any
     ) -> list[Verdict]:
-        """The verdicts on this answer. The first of a group calls, the others wait."""
-        # Only some criteria may be left, but all of them shape the verdicts.
-        place = f"{task.id} {[c.id for c in run.criteria]}"
-        if place not in self.calls:
-            self.calls[place] = asyncio.ensure_future(self._call(task, run))
-        by_ids = {v.ids[1:]: v for v in await self.calls[place]}
-        return [by_ids[response.id, c.id] for c in criteria]
-
-    async def _call(self, task: Task, run: Any) -> list[Verdict]:
-        """The verdicts on all answers of the group, each under its own key."""
-        answers = {f"a{n}": r for n, r in enumerate(self.groups[task.id], 1)}
-        for r in answers.values():
-            keys = self.keys(task, r, run.criteria)
-            for c, key in zip(run.criteria, keys, strict=True):
-                run.keys[r.id, c.id] = key
-        return await self.judge.ask(task, answers, run.criteria, run)
+        """The verdicts of one call. Also where only some are left, because all shape them."""
+        group = {f"a{n}": r for n, r in enumerate(self.order(answers), 1)}
+        return await self.judge.ask(task, group, run.criteria, run)

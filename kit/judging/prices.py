@@ -167,17 +167,15 @@ class Budget:
                 where="Budget(usd=...)",
                 fix="give the judge price=[input, output] (dollars a million tokens)",
             )
-        # What is in flight may turn out cheaper than its reservation.
-        while self.reserved and not self._fits(most or 0.0):
+        while not self._fits(most or 0.0):
+            if not self.reserved:
+                raise BudgetError(
+                    "the budget is used up",
+                    where=repr(self),
+                    fix="raise the cap; stored verdicts are not paid again",
+                )
+            # What is in flight may turn out cheaper than its reservation.
             await asyncio.sleep(0.02)
-        no_call = self.calls is not None and self.calls_made >= self.calls
-        if no_call or not self._fits(most or 0.0):
-            used = f"{self.calls_made} calls, ${self.usd_spent:.4f}"
-            raise BudgetError(
-                f"the budget is used up ({used})",
-                where=repr(self),
-                fix="raise the cap; stored verdicts are not paid again",
-            )
         self.calls_made += 1
         self.reserved.append(most or 0.0)
 
@@ -187,5 +185,7 @@ class Budget:
         self.usd_spent += cost
 
     def _fits(self, most: float) -> bool:
+        if self.calls is not None and self.calls_made >= self.calls:
+            return False
         total = self.usd_spent + sum(self.reserved) + most
         return self.usd is None or total <= self.usd

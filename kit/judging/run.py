@@ -19,7 +19,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..errors import BudgetError, DataError, JudgeDownError, KitError
-from ..records import Response, Task, Verdict, leaves, unknown
+from ..records import Criterion, Response, Task, Verdict, group, leaves, unknown
 from ..system import progress as bars
 from . import loop, prompt
 from .factory import judge_of
@@ -268,19 +268,26 @@ class Run:
 
     async def all(self, pairs: Sequence[tuple[Task, Response]]) -> Verdicts:
         """Verdicts on every pair, in order; as many at once as the judge allows."""
-        if hasattr(self.judge, "bind"):
-            self.judge = self.judge.bind(pairs)
-        rows: list[list[Verdict]] = [[] for _ in pairs]
-        queue = zip(rows, pairs, strict=True)
+        # A judge that compares answers gets all answers to a task in one question.
+        questions = group(
+            (f"{t.id} {leaves(t.criteria)}" if self.judge.groups else n, (n, t, r))
+            for n, (t, r) in enumerate(pairs)
+        )
+        rows: list[Sequence[Verdict]] = [()] * len(pairs)
+        queue = iter(questions.values())
 
         async def worker() -> None:
-            for row, (task, answer) in queue:  # the workers share this iterator
-                row += await self.one(task, answer)
-                bar.update()
+            for question in queue:  # the workers share this iterator
+                task = question[0][1]
+                answers = {r.id: r for _, _, r in question}
+                verdicts = await self.one(task, list(answers.values()))
+                for n, _, r in question:
+                    rows[n] = verdicts[r.id]
+                bar.update(len(question))
                 # What the ledger answers waits for nothing, but others use this loop.
                 await asyncio.sleep(0)
 
-        n = min(len(pairs), getattr(self.judge, "concurrency", 1))
+        n = min(len(questions), self.judge.concurrency)
         options = {"unit": "answer", "disable": not self.progress}
         with (
             self.open,
@@ -299,16 +306,19 @@ class Run:
             raise self.fault
         return verdicts
 
-    async def one(self, task: Task, response: Response) -> list[Verdict]:
-        """Verdicts on one answer; unknown where the run stopped or the judge broke."""
+    async def one(
+        self, task: Task, answers: Sequence[Response]
+    ) -> dict[str, list[Verdict]]:
+        """Verdicts by answer; unknown where the run stopped or the judge broke."""
         from ..checks import check
 
         criteria = leaves(task.criteria)
-        verdicts = {c.id: check(task, response, c) for c in criteria if c.by_code}
+        by_code = [c for c in criteria if c.by_code]
+        verdicts = {
+            (r.id, c.id): check(task, r, c) for r in answers for c in by_code
+        }
         rest = [c for c in criteria if not c.by_code]
-        if not rest:
-            return [verdicts[c.id] for c in criteria]
-        question = Question(self, self.judge, task, response, rest)
+        question = Question(self, self.judge, task, answers, rest)
         try:
             verdicts |= await question.answer()
         except KitError as e:
@@ -318,20 +328,14 @@ class Run:
         except Exception as e:
             log.exception("judge %s raised an error", self.judge.name)
             verdicts |= question.lost("error", f"{type(e).__name__}: {e}")
-        return [verdicts[c.id] for c in criteria]
+        return {r.id: [verdicts[r.id, c.id] for c in criteria] for r in answers}
 
     async def complete(
         self, chat: list[Any], schema: Mapping[str, Any] | None
     ) -> str:
         """A plain completion of the judge's model."""
         writer = self.judge
-        if not hasattr(writer, "complete"):
-            raise DataError(
-                f"{writer.name!r} cannot write text",
-                where="complete",
-                fix="use an endpoint or a server",
-            )
-        settings = getattr(writer, "settings", writer.name)
+        settings = writer.settings or writer.name
         key = prompt.short(["completion", settings, chat, schema])
         with self.open:
             text = self.ledger.reply(key)
@@ -348,7 +352,7 @@ class Run:
 
 
 class Question:
-    """One answer and its criteria for one judge, which receives it as `run`.
+    """Answers to a task and its criteria for one judge, which receives it as `run`.
 
     keys : of the ledger, by the ids of answer and criterion; {} for a judge without.
     """
@@ -358,80 +362,85 @@ class Question:
         run: Run,
         judge: Any,
         task: Any = None,
-        response: Any = None,
+        answers: Sequence[Response] = (),
         criteria: Criteria = (),
     ):
         self.run, self.judge, self.dry = run, judge, run.dry
-        self.task, self.response, self.criteria = task, response, criteria
-        self.keys: dict[tuple[str, str], str] = {}
-        if hasattr(judge, "keys"):
-            keys = judge.keys(task, response, criteria)
-            places = [(response.id, c.id) for c in criteria]
-            self.keys = dict(zip(places, keys, strict=True))
+        self.task, self.answers, self.criteria = task, answers, criteria
+        self.places = [(r.id, c.id) for r in answers for c in criteria]
+        keys = judge.keys(task, answers, criteria) if self.places else []
+        self.keys = dict(zip(self.places, keys, strict=bool(keys)))
 
-    async def answer(self) -> dict[str, Verdict]:
-        """Verdicts by criterion id. Nothing is paid twice.
+    async def answer(self) -> dict[tuple[str, str], Verdict]:
+        """Verdicts by the ids of answer and criterion. Nothing is paid twice.
 
         Whoever asks the same now, in this process or another, is waited for (a lease).
         """
         verdicts = self.stored()
-        if len(verdicts) == len(self.criteria):
+        if len(verdicts) == len(self.places):
             return verdicts
         if self.run.fault is not None:
             raise self.run.fault
         # An estimate goes the way of a question up to the call; other judges would work.
-        if self.dry and not hasattr(self.judge, "sends"):
+        if self.dry and not self.judge.sends:
             return self.lost("budget", "an estimate sends nothing")
         # The lease outlives the slowest call; who holds it longer was killed.
         names = [] if self.dry else list(self.keys.values())
         lease = names, f"{os.getpid()} {id(self)}"
-        limit = getattr(self.judge, "limit", 600.0)
-        while not self.run.ledger.lease(*lease, limit):
+        while not self.run.ledger.lease(*lease, self.judge.limit):
             await asyncio.sleep(0.05)
         try:
             # Looked up under the lease: nobody else can pay between this and the call.
             verdicts = self.stored()
-            left = [c for c in self.criteria if c.id not in verdicts]
+            ids = {name for _, name in verdicts.keys() ^ set(self.places)}
+            left = [c for c in self.criteria if c.id in ids]
             if left:
-                ask = self.judge.verdicts
-                rows = await ask(self.task, self.response, left, self)
-                # An endpoint has stored each call at once, other judges have not.
-                if self.keys and not all(v.key for v in rows):
-                    rows = await self.record(rows)
-                verdicts |= dict(zip([c.id for c in left], rows, strict=True))
+                rows = await self.judge.verdicts(
+                    self.task, self.answers, left, self
+                )
+                verdicts = {v.ids[1:]: v for v in rows} | verdicts
             return verdicts
         finally:
             self.run.ledger.release(*lease)
 
-    def stored(self) -> dict[str, Verdict]:
+    def stored(self) -> dict[tuple[str, str], Verdict]:
         """The verdicts of the ledger, under the ids of whoever asks now."""
         rows = self.run.ledger.get(self.keys.values(), self.run.since)
-        task_id, response_id = self.response.ids
-        ids = {"task_id": task_id, "response_id": response_id, **FREE}
-        return {
-            name: replace(rows[key], criterion_id=name, **ids)
-            for (answer, name), key in self.keys.items()
-            if key in rows and answer == response_id
-        }
+        names = ("task_id", "response_id", "criterion_id")
+        verdicts = {}
+        for place, key in self.keys.items():
+            if key in rows:
+                ids = dict(zip(names, (self.task.id, *place), strict=True))
+                verdicts[place] = replace(rows[key], **ids, **FREE)
+        return verdicts
 
-    def lost(self, failure: str, reason: str) -> dict[str, Verdict]:
+    def lost(self, failure: str, reason: str) -> dict[tuple[str, str], Verdict]:
         """Unknown verdicts on all criteria but those that are stored."""
         more = {"judge": self.judge.name, "reason": reason[:300]}
-        place = self.response.ids
-        rows = [unknown(*place, c.id, failure, **more) for c in self.criteria]
-        return {v.criterion_id: v for v in rows} | self.stored()
+        rows = {p: unknown(self.task.id, *p, failure, **more) for p in self.places}
+        return rows | self.stored()
 
     # -- what judges call --------------------------------------------------------
     async def ask(
         self,
         judge: Any,
         task: Task,
-        response: Response,
+        answers: Sequence[Response],
         criteria: Criteria,
     ) -> list[Verdict]:
         """The verdicts of another judge, for judges that are made of judges."""
-        rows = await Question(self.run, judge, task, response, criteria).answer()
-        return [rows[c.id] for c in criteria]
+        # Each answer alone, unless that judge compares them.
+        parts = [answers] if judge.groups else [[r] for r in answers]
+        questions = [Question(self.run, judge, task, p, criteria) for p in parts]
+        rows = await loop.every(question.answer() for question in questions)
+        pairs = zip(questions, rows, strict=True)
+        return [row[place] for question, row in pairs for place in question.places]
+
+    def verdict(self, r: Response, c: Criterion, **fields: Any) -> Verdict:
+        """A verdict of this judge under its ledger key."""
+        ids = {"task_id": r.task_id, "response_id": r.id, "criterion_id": c.id}
+        key = self.keys.get((r.id, c.id))
+        return Verdict(**{"judge": self.judge.name, **fields, **ids, "key": key})
 
     async def before_call(self, most: float | None = 0.0) -> None:
         """Reserve at most so many dollars (None: not known); raises after a stop."""
@@ -461,15 +470,10 @@ class Question:
             if run.failures[name] >= DOWN:
                 raise run.down(name)
 
-    async def record(
-        self, verdicts: Sequence[Verdict], call: Mapping[str, Any] = {}
-    ) -> list[Verdict]:
-        """Store a call and its verdicts; the verdicts with their keys."""
-        rows = [
-            v if v.key else replace(v, key=self.keys.get(v.ids[1:]))
-            for v in verdicts
-        ]
-        lasting = [v for v in rows if v.failure not in PASSING]
+    def record(
+        self, verdicts: Iterable[Verdict], call: Mapping[str, Any] = {}
+    ) -> None:
+        """Store a call and its verdicts, before anybody reads them."""
+        lasting = [v for v in verdicts if v.key and v.failure not in PASSING]
         if lasting or call:
             self.run.ledger.put(lasting, call)
-        return rows

@@ -187,7 +187,7 @@ def audit(
     silent = [_mean(plain["credit"].isna())]
     rates: dict[str, Estimate] = {}
     # Only a judge that sees answers together can prefer a place among them.
-    kinds = ["attack", "bias", "step"] + ["group"] * hasattr(judge, "groups")
+    kinds = ["attack", "bias", "step"] + ["group"] * hasattr(judge, "seed")
     picks = [c for n, c in CHANGES.items() if n in changes and c.kind in kinds]
     for c in bars.bar(picks, desc="audit", disable=not progress):
         try:

@@ -20,20 +20,18 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+from kit.judging import Judge
+
 GOAL_RATIO, GOAL_OVERHEAD = 2.0, 0.02
 
 
-class Lengths:
+class Lengths(Judge):
     """A judge without a model: an answer is met when its length is even."""
 
-    name, concurrency = "lengths", 1
+    name = "lengths"
 
-    async def verdicts(self, task: Any, response: Any, criteria: Any, run: Any) -> Any:
-        from kit import Verdict
-
-        ids = {"task_id": task.id, "response_id": response.id}
-        status = ("met", "unmet")[len(response.text) % 2]
-        return [Verdict(**ids, criterion_id=c.id, status=status, judge=self.name) for c in criteria]
+    def readings(self, task: Any, response: Any, criteria: Any) -> Any:
+        return [{"status": ("met", "unmet")[len(response.text) % 2]}] * len(criteria)
 
 
 class Clock:

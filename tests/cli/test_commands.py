@@ -217,7 +217,7 @@ def test_a_judge_that_is_down_exits_with_5(own, capsys):
         "answers.jsonl",
         *words,
         "--set",
-        "patience=1",
+        "timeout=1",
         "--set",
         "tries=1",
     )

@@ -432,5 +432,5 @@ BYTES = {
 }
 for name, (allowed, reply) in BYTES.items():
     add(name, allowed, reply)
-add("drip", GONE, lambda a: http(b"", length=10_000) + b"@DRIP", patience=2.0)
+add("drip", GONE, lambda a: http(b"", length=10_000) + b"@DRIP", timeout=0.4)
 add("hang", GONE, lambda a: b"@HANG", timeout=1.0)

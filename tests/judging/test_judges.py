@@ -37,7 +37,7 @@ def test_names_and_mappings(value, name, concurrency):
 
 WRONG = [
     ("endpiont:gpt", "endpoint"),
-    ({"small": ""}, "takes no name"),
+    ({"small": ""}, "too many"),
     ("", "no judge"),
     (None, "no judge"),
     (7, "no judge"),

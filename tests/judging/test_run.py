@@ -11,6 +11,7 @@ from fake_server import FakeServer, chat, http, obj
 from judged_words import KEY, TASK, answers, are_true, endpoint
 
 import kit
+from kit.judging import Judge
 
 
 def test_verdicts_come_in_order_and_are_paid_once(ledger):
@@ -225,14 +226,13 @@ def test_concurrency_is_a_cap():
 
 
 def test_a_judge_that_raises_loses_only_its_question():
-    class Broken:
-        name, concurrency = "broken", 1
+    class Broken(Judge):
+        name = "broken"
 
-        async def verdicts(self, task, response, criteria, run):
+        def readings(self, task, response, criteria):
             if response.id == "r1":
                 raise ZeroDivisionError("x")
-            ids = {"task_id": task.id, "response_id": response.id, "judge": "broken"}
-            return [kit.Verdict(criterion_id=c.id, status="met", **ids) for c in criteria]
+            return [{"status": "met"}] * len(criteria)
 
     verdicts = kit.judge(TASK, answers(3), judge=Broken(), progress=False)
     assert [v.failure for v in verdicts] == [None] * 3 + ["error"] * 3 + [None] * 3

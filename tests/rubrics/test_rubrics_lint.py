@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import kit
 from kit.errors import DataError
-from kit.records import Criterion, Task, unknown
+from kit.judging import Judge
+from kit.records import Criterion, Task
 from kit.rubrics import lint
 
 PLANTED = Path(__file__).with_name("planted.tsv")
@@ -167,7 +168,7 @@ def test_any_text_is_linted(rows):
     assert report.criteria == len(rows) >= report.faulty
 
 
-class Reviewer:
+class Reviewer(Judge):
     """A judge that says met to one question, and unknown to another."""
 
     name, concurrency = "reviewer", 4
@@ -175,21 +176,10 @@ class Reviewer:
     def __init__(self, fault, lost=None):
         self.fault, self.lost, self.prompts = fault, lost, []
 
-    async def verdicts(self, task, response, criteria, run):
+    def readings(self, task, response, criteria):
         self.prompts.append((task.prompt, response.text, len(criteria)))
-        ids = {"task_id": task.id, "response_id": response.id, "judge": self.name}
-        verdict = kit.Verdict
-        return [
-            unknown(task.id, response.id, c.id, "parse")
-            if c.id == self.lost
-            else verdict(
-                **ids,
-                criterion_id=c.id,
-                status="met" if c.id == self.fault else "unmet",
-                reason="so",
-            )
-            for c in criteria
-        ]
+        rows = {self.fault: {"status": "met"}, self.lost: {"status": "unknown", "failure": "parse"}}
+        return [{"reason": "so", **rows.get(c.id, {"status": "unmet"})} for c in criteria]
 
 
 def test_a_judge_answers_eight_questions_on_each_criterion():

@@ -6,6 +6,7 @@ from typing import Any
 
 from kit import Criterion, Task, Verdict
 from kit.errors import JudgeDownError
+from kit.judging import Judge as BaseJudge
 
 LETTERS = {"name": "regex", "pattern": "[a-m]", "min": 2}
 TINY = {
@@ -41,7 +42,7 @@ def tasks(n: int = 6, held: int = 2, check: dict[str, Any] | None = LETTERS) -> 
     ]
 
 
-class Judge:
+class Judge(BaseJudge):
     """A judge of the tests. `decide` : answer text -> True, False or None; `dead` : calls that fail, from-to."""
 
     concurrency = 4
@@ -49,20 +50,16 @@ class Judge:
     def __init__(self, decide: Any = lambda text: len(text) % 2 == 0, dead: range = range(0)):
         self.name, self.decide, self.dead, self.calls = "test", decide, dead, 0
 
-    async def verdicts(self, task: Any, response: Any, criteria: Any, run: Any) -> list[Verdict]:
+    async def verdicts(self, task: Any, answers: Any, criteria: Any, run: Any) -> list[Verdict]:
         self.calls += 1
         if self.calls in self.dead:
             raise JudgeDownError("no answer", where="judge 'test'", fix="start it")
         await run.before_call()
         run.after_call(0.0, {"cost": 0.0, "tokens_in": 0, "tokens_out": 0})
-        decision = self.decide(response.text)
+        decision = self.decide(answers[0].text)
         status = "unknown" if decision is None else "met" if decision else "unmet"
         failure = "abstain" if decision is None else None
-        ids = {"task_id": task.id, "response_id": response.id}
-        return [
-            Verdict(**ids, criterion_id=c.id, status=status, failure=failure, judge="test")
-            for c in criteria
-        ]
+        return [run.verdict(answers[0], c, status=status, failure=failure) for c in criteria]
 
 
 def weights(folder: Any) -> dict[str, Any]:

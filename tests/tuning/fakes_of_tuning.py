@@ -2,11 +2,12 @@
 
 from kit import Criterion, Response, Task, Verdict
 from kit.data import TaskSet
+from kit.judging import Judge
 
 STRICT = "Read each criterion strictly."
 
 
-class Fake:
+class Fake(Judge):
     """A judge that passes everything; under a prompt with STRICT it reads whether the answer is good."""
 
     concurrency = 4
@@ -20,18 +21,17 @@ class Fake:
             return "good" in response.text
         return self.lenient
 
-    async def verdicts(self, task, response, criteria, run):
+    def readings(self, task, response, criteria):
         Fake.count += len(criteria)
-        ids = {"task_id": task.id, "response_id": response.id, "judge": self.name}
         out = []
         for c in criteria:
             p = float(self.met(task, response, c))
             status, failure = ("met" if p else "unmet"), None
             if any(word in response.text for word in self.silent):
                 status, p, failure = "unknown", None, "parse"
-            more = {"p": p, "failure": failure, "reason": f"because {p}"}
-            out.append(Verdict(**ids, criterion_id=c.id, status=status, **more))
-        return await run.record(out)
+            reason = f"because {p}"
+            out.append({"status": status, "p": p, "failure": failure, "reason": reason})
+        return out
 
 
 def labels(prompts=40, answers=2, text="{} answer <script>alert({})</script>"):

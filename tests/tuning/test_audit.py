@@ -9,27 +9,27 @@ from fake_server import FakeServer
 from fakes_of_tuning import labels
 
 import kit
-from kit import Criterion, Response, Task, Verdict
+from kit import Criterion, Response, Task
 from kit.errors import DataError
+from kit.judging import Judge
 from kit.tuning import CHANGES
 
 
-class Told:
+class Told(Judge):
     """A judge that is a function of (task, answer, criterion, place) -> True, False or None."""
 
-    concurrency, name = 1, "made"
+    name = "made"
 
     def __init__(self, met):
         self.met = met
 
-    async def verdicts(self, task, response, criteria, run):
+    def readings(self, task, response, criteria):
         out = []
         for i, c in enumerate(criteria):
             met = self.met(task, response.text, c, i)
             status = "unknown" if met is None else "met" if met else "unmet"
             failure = "parse" if met is None else None
-            ids = {"task_id": task.id, "response_id": response.id, "criterion_id": c.id}
-            out.append(Verdict(**ids, status=status, failure=failure, reason="because"))
+            out.append({"status": status, "failure": failure, "reason": "because"})
         return out
 
 

@@ -11,7 +11,7 @@ import pytest
 import kit
 from kit import Criterion, Response, Task
 from kit.errors import DataError, MissingError
-from kit.judging import LocalJudge, LocalServer
+from kit.judging import LocalJudge
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -91,10 +91,10 @@ def test_verdicts_p_and_the_ledger(tokenizer, tmp_path):
     assert [v.status for v in first] == ["met" if v.p >= 0.5 else "unmet" for v in first]
     again = kit.judge(TASK, [ANSWER], judge=local, ledger=book, progress=False)
     assert again.spent.cached == 11 and [v.p for v in again] == [v.p for v in first]
-    keys = local.keys(TASK, ANSWER, TASK.criteria)
-    assert len(set(keys)) == 11 and keys == judge(tokenizer).keys(TASK, ANSWER, TASK.criteria)
+    keys = local.keys(TASK, [ANSWER], TASK.criteria)
+    assert len(set(keys)) == 11 and keys == judge(tokenizer).keys(TASK, [ANSWER], TASK.criteria)
     for other in (judge(tokenizer, seed=1), judge(tokenizer, least_mass=0.1)):
-        assert not set(keys) & set(other.keys(TASK, ANSWER, TASK.criteria))
+        assert not set(keys) & set(other.keys(TASK, [ANSWER], TASK.criteria))
 
 
 UNKNOWN = [
@@ -124,7 +124,7 @@ def test_options_are_checked(tokenizer, tmp_path):
     text.write_text("Say yes or no.\n")
     assert LocalJudge(prompt=str(text)).system == "Say yes or no."
     with pytest.raises(MissingError, match="no such model file"):
-        LocalServer(tmp_path / "none.gguf").start()
+        kit.judge(TASK, [ANSWER], judge=f"server:{tmp_path / 'none.gguf'}", progress=False)
     other = kit.judge_of({"server": str(tmp_path / "other.gguf"), "n_parallel": 4, "how": "all"})
     assert other.concurrency == 4 and other.options.how == "all"
 
@@ -138,20 +138,16 @@ def test_a_real_server_answers_in_both_modes_and_is_closed_to_others():
     if not files:
         pytest.skip("no GGUF model in the cache")
     task = Task(id="t", prompt=TASK.prompt, criteria=TASK.criteria[:2])
-    with LocalServer(files[0]) as server:
-        assert server.base_url.startswith("http://127.0.0.1:")
-        words = kit.judge(task, [ANSWER], judge=server.judge(), progress=False)
-        # 135 million weights do not always say yes or no
-        assert all(0 < v.p < 1 if v.is_known else v.failure == "parse" for v in words)
-        assert words.spent.calls >= 2
-        reasons = kit.judge(task, [ANSWER], judge=server.judge(how="all"), progress=False)
-        assert all(v.reason or v.failure for v in reasons)
-        with pytest.raises(urllib.error.HTTPError) as e:
-            urllib.request.urlopen(f"{server.base_url}/chat/completions", json.dumps({}).encode())
-        assert e.value.code == 401
-        key = server.key
-    assert server.base_url == "" and key not in repr(words)
-    served = kit.judge_of({"server": str(files[0])})
-    assert served.keys(task, ANSWER, task.criteria) == server.judge().keys(
-        task, ANSWER, task.criteria
-    )
+    server = kit.judge_of({"server": str(files[0])})
+    words = kit.judge(task, [ANSWER], judge=server, progress=False)
+    assert server.base_url.startswith("http://127.0.0.1:")
+    # 135 million weights do not always say yes or no
+    assert all(0 < v.p < 1 if v.is_known else v.failure == "parse" for v in words)
+    assert words.spent.calls >= 2 and server.key not in repr(words)
+    other = kit.judge_of({"server": str(files[0]), "how": "all"})
+    reasons = kit.judge(task, [ANSWER], judge=other, progress=False)
+    assert all(v.reason or v.failure for v in reasons)
+    assert other.base_url == server.base_url  # one server a file
+    with pytest.raises(urllib.error.HTTPError) as e:
+        urllib.request.urlopen(f"{server.base_url}/chat/completions", json.dumps({}).encode())
+    assert e.value.code == 401
