@@ -13,8 +13,7 @@ stored verdict on the same task, answer and criterion with the parts that differ
 
 from .factory import Judge, judge_of
 from .ledger import Ledger
-from .local import LocalJudge, ServedJudge
-from .prices import Budget, Spent, catalog, price, shutdown_warning
+from .prices import Budget, Spent, catalog, entry, shutdown_warning
 from .prices import Spent as Forecast
 from .run import (
     Verdicts,
@@ -27,7 +26,20 @@ from .run import (
 )
 
 __all__ = [
-    "Budget", "Forecast", "Judge", "Ledger", "LocalJudge", "ServedJudge", "Spent", "Verdicts",
-    "acomplete", "ajudge", "ajudge_pairs", "catalog", "complete", "estimate", "judge",
-    "judge_of", "price", "shutdown_warning",
+    "Budget",
+    "Forecast",
+    "Judge",
+    "Ledger",
+    "Spent",
+    "Verdicts",
+    "acomplete",
+    "ajudge",
+    "ajudge_pairs",
+    "catalog",
+    "complete",
+    "entry",
+    "estimate",
+    "judge",
+    "judge_of",
+    "shutdown_warning",
 ]  # fmt: skip

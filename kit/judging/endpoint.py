@@ -19,9 +19,9 @@ import msgspec
 
 from ..errors import DataError, JudgeDownError, MissingError
 from ..records import Criterion, Response, Task, Verdict, canonical
-from ..system import settings
+from ..system import loop, settings
 from ..system.settings import Count, NonNegative, Positive
-from . import loop, prices, prompt
+from . import prices, prompt
 from .factory import Judge
 from .prices import COSTS
 from .reader import Criteria, Reading, is_number, read, refuse
@@ -39,6 +39,7 @@ PLAIN: Any = {"headers": {"Content-Type": "application/json"}}
 WORD: Any = {"logprobs": True, "top_logprobs": 20}
 BODY_LIMIT = 8 * 2**20  # bytes of a reply
 THINKING = 4000  # more tokens for a model that thinks before it replies
+PATIENCE = 5  # timeouts that a call may take with its repetitions
 FILL = 3  # a reply takes about a third of the room that it has
 MOST_TOKENS = 10**6  # of one call; a larger count is no count
 LOCAL = re.compile(r"https?://(127\.|localhost|\[::1\])")
@@ -122,10 +123,10 @@ class EndpointJudge(Judge):
         # Local servers queue what they cannot do at once, and never send 429.
         self.concurrency = o.concurrency or (2 if local else 64)
         self.timeout = o.timeout or (600.0 if local else 120.0)
-        self.patience = 5 * self.timeout
         # A question may take two calls: the second asks what the first left unreadable.
-        self.limit = 2 * self.patience
-        self.price = o.price or ((0.0, 0.0) if local else prices.price(model))
+        self.limit = 2 * PATIENCE * self.timeout
+        rates = (0.0, 0.0) if local else prices.entry(model).get("price")
+        self.price = o.price or rates
         self.thinking = THINKING if prices.reasons_first(model) else 0
         self.parameters = dict(o.extra)
         # Models that think take no other temperature than their default.
@@ -137,6 +138,7 @@ class EndpointJudge(Judge):
             "parameters": self.parameters, "max_tokens": o.max_tokens,
             "confidence": o.confidence, "sample": 0, "version": prompt.VERSION,
         }  # fmt: skip
+        self.form = "word" if o.how == "word" else "user"
         self.refused: set[str] = set()
 
     # -- what to ask -----------------------------------------------------------
@@ -188,8 +190,7 @@ class EndpointJudge(Judge):
             reply, readings = await self._read(task, answers, again, more_room, run)
             # Whole tokens, and fractions of a dollar.
             amounts = {x: reply.call.get(x, 0) for x in COSTS}
-            shares = {x: n // len(readings) for x, n in amounts.items()}
-            shares["cost"] = amounts["cost"] / len(readings)
+            shares = {x: type(n)(n / len(readings)) for x, n in amounts.items()}
             for a, n in left:
                 fields = {**readings[a, n], **shares}
                 verdicts[a, n] = run.verdict(answers[a], numbered[n], **fields)
@@ -214,9 +215,7 @@ class EndpointJudge(Judge):
     ) -> tuple[Reply, dict[tuple[str, str], Reading]]:
         """The reply of one call, and its readings by the ids of answer and criterion."""
         more, mark = {"confidence": self.options.confidence}, prompt.mark()
-        form = "user" if "" in answers else "group"
-        if form == "user" and self.options.how == "word":
-            form = "word"
+        form = self.form if "" in answers else "group"
         chat = prompt.messages(
             self.system, task, answers, criteria, call=mark, form=form, **more
         )
@@ -245,13 +244,11 @@ class EndpointJudge(Judge):
 
         form : fields of the request that ask for a form. room : tokens of the reply.
         """
-        n_in = sum(prices.tokens(m["content"]) + 4 for m in messages)
+        n_in = prices.volume(messages)
         if run.dry:
             n_out = max(1, room // FILL)
             cost = prices.dollars(self.price, n_in, n_out)
-            await run.before_call()
-            row = {"tokens_in": n_in, "tokens_out": n_out, "cost": cost}
-            run.after_call(0.0, row)
+            run.book(tokens_in=n_in, tokens_out=n_out, cost=cost)
             return Reply(failure="budget", reason="an estimate sends nothing")
         body = {
             "model": self.model,
@@ -267,7 +264,7 @@ class EndpointJudge(Judge):
             await run.before_call(most)
             reply = Reply()  # of a call that is cancelled
             try:
-                async with asyncio.timeout(self.patience):
+                async with asyncio.timeout(PATIENCE * self.timeout):
                     data = await self._post(client, body)
                 reply = self._envelope(data, body)
             # Whatever a server makes the libraries stumble over.
@@ -361,18 +358,19 @@ class EndpointJudge(Judge):
         message = _mapping(choice.get("message"))
         content, end = message.get("content"), choice.get("finish_reason")
         text = self.clean(content) if isinstance(content, str) else ""
-        call = self._row(data, body, text)
-        if message.get("refusal") or end == "content_filter":
-            return Reply(
-                failure="refusal",
-                reason="the model or its provider refused",
-                call=call,
-            )
         whole = isinstance(content, str) and message.get("role") == "assistant"
-        if end != "stop" or not whole:
-            reason = self.clean(f"the reply is not finished: {end!a:.60}")
-            return Reply(failure="parse", reason=reason, call=call)
-        return Reply(text=text, call=call, logprobs=choice.get("logprobs"))
+        failure, reason = None, ""
+        if message.get("refusal") or end == "content_filter":
+            failure, reason = "refusal", "the model or its provider refused"
+        elif end != "stop" or not whole:
+            failure, reason = "parse", f"the reply is not finished: {end!a:.60}"
+        return Reply(
+            text=text,
+            failure=failure,
+            reason=self.clean(reason),
+            call=self._row(data, body, text),
+            logprobs=choice.get("logprobs"),
+        )
 
     def _row(
         self, data: Mapping[str, Any], body: Mapping[str, Any], text: str
@@ -382,8 +380,7 @@ class EndpointJudge(Judge):
             {**m, "content": self.clean(m["content"])} for m in body["messages"]
         ]
         usage = _mapping(data.get("usage"))
-        n_in = _count(usage.get("prompt_tokens"))
-        n_in = n_in or sum(prices.tokens(m["content"]) for m in chat)
+        n_in = _count(usage.get("prompt_tokens")) or prices.volume(chat)
         n_out = _count(usage.get("completion_tokens")) or prices.tokens(text)
         chosen = {**self.settings, "left out": sorted(self.refused)}
         return {

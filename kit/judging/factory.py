@@ -2,8 +2,8 @@
 
 "code"             checks only; criteria without a check stay unknown
 "replay:NAME"      a ledger or JSONL file, "small" (the recorded local judge), "gpt-4o/bare"
-"local", "small"   P(met) of a small local model; a 1.5B model on this machine
-"server:FILE"      a GGUF file, served on this machine
+"local", "small"   a 135M and a 1.5B model, served on this machine, with P(met)
+"server:FILE"      any GGUF file, served on this machine
 "endpoint:MODEL"   an OpenAI-compatible server
 {"endpoint": MODEL, "base_url": URL, "prompt": "prompt.txt", "how": "one", ...}
 {"panel": [JUDGE, JUDGE, JUDGE], "rule": "majority"}
@@ -24,7 +24,7 @@ from .reader import Criteria, refuse
 
 # kind -> the module that makes it, and its name there; imported at its first use
 KINDS = {
-    "code": "factory CodeJudge", "replay": "replay replay", "local": "local LocalJudge",
+    "code": "factory Judge", "replay": "replay replay", "local": "local local",
     "small": "local small", "server": "local ServedJudge", "endpoint": "endpoint EndpointJudge",
     "panel": "panel Panel", "votes": "panel votes", "escalate": "panel Escalate",
     "group": "panel GroupJudge",
@@ -32,14 +32,16 @@ KINDS = {
 
 
 class Judge:
-    """What each judge is. A judge of your own derives from it and has `readings`.
+    """The judge "code", which decides nothing beside the checks, and the base of all.
+
+    A judge of your own derives from it and has `readings`.
 
     concurrency : questions at once. limit : the most seconds that one takes.
     groups : a question holds all answers to its task. settings : what shapes a verdict.
     sends : only a call costs something, so an estimate may go as far as the call.
     """
 
-    name, settings, system = "judge", None, None
+    name, settings, system = "code", None, None
     concurrency, limit = 1, 600.0
     groups = sends = False
 
@@ -50,8 +52,9 @@ class Judge:
         return []
 
     def readings(self, task: Task, response: Response, criteria: Criteria) -> Any:
-        """The fields of a verdict for each criterion."""
-        raise NotImplementedError
+        """The fields of a verdict for each criterion; here unknown, all of them."""
+        reason = "no check decides this criterion, and there is no judge"
+        return [refuse(reason, "abstain")] * len(criteria)
 
     async def verdicts(
         self, task: Task, answers: Sequence[Response], criteria: Criteria, run: Any
@@ -72,17 +75,6 @@ class Judge:
             where="complete",
             fix="use an endpoint or a server",
         )
-
-
-class CodeJudge(Judge):
-    """No model at all: criteria that code cannot decide stay unknown."""
-
-    name = "code"
-
-    def readings(self, task: Task, response: Response, criteria: Criteria) -> Any:
-        """Unknown, all of them."""
-        reason = "no check decides this criterion, and there is no judge"
-        return [refuse(reason, "abstain")] * len(criteria)
 
 
 def judge_of(value: Any, *, where: str = "judge") -> Any:

@@ -8,6 +8,7 @@ import functools
 import json
 import math
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,23 +30,15 @@ def catalog() -> dict[str, Any]:
 def entry(model: str) -> dict[str, Any]:
     """The data on a model, {} when it is not in the file.
 
-    >>> entry("gpt-5-mini-2025-08-07")["shutdown"]
-    '2026-12-11'
+    price : US dollars per million tokens, [input, output].
+
+    >>> entry("gpt-5-mini-2025-08-07")
+    {'price': [0.25, 2.0], 'reasoning': True, 'shutdown': '2026-12-11'}
     """
     # Providers name snapshots by their date; a snapshot costs what its family costs.
     family = re.sub(r"-\d{4}-\d\d-\d\d$", "", model)
     models = catalog()["models"]
     return models.get(model) or models.get(family) or {}
-
-
-def price(model: str) -> tuple[float, float] | None:
-    """US dollars per million tokens: (input, output). None: not known.
-
-    >>> price("gpt-4o-mini")
-    (0.15, 0.6)
-    """
-    row = entry(model)
-    return (row["input"], row["output"]) if "input" in row else None
 
 
 def reasons_first(model: str) -> bool:
@@ -84,9 +77,12 @@ def tokens(text: str) -> int:
     return math.ceil(len(text) / 4)
 
 
-def dollars(
-    rates: tuple[float, float] | None, n_in: int, n_out: int
-) -> float | None:
+def volume(messages: Iterable[Mapping[str, str]]) -> int:
+    """About how many tokens a chat has, with four around each message."""
+    return sum(tokens(m["content"]) + 4 for m in messages)
+
+
+def dollars(rates: Sequence[float] | None, n_in: int, n_out: int) -> float | None:
     """US dollars of one call, None without rates. Cached input counts in full.
 
     >>> dollars((1.0, 2.0), 1_000_000, 500_000)
@@ -159,8 +155,13 @@ class Budget:
                     fix="give a number >= 0",
                 )
 
-    async def reserve(self, most: float | None) -> None:
-        """Count a call of at most so many dollars; BudgetError where a cap would break."""
+    async def reserve(
+        self, most: float | None, go_on: Callable[[], None] = lambda: None
+    ) -> None:
+        """Count a call of at most so many dollars; BudgetError where a cap would break.
+
+        go_on : raises when the run has stopped while this call waited.
+        """
         if self.usd is not None and most is None:
             raise BudgetError(
                 "a cap in dollars needs the price of the model",
@@ -176,6 +177,7 @@ class Budget:
                 )
             # What is in flight may turn out cheaper than its reservation.
             await asyncio.sleep(0.02)
+            go_on()
         self.calls_made += 1
         self.reserved.append(most or 0.0)
 

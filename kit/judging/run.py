@@ -10,7 +10,7 @@ import html
 import logging
 import os
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -20,8 +20,9 @@ from msgspec.structs import replace
 
 from ..errors import BudgetError, DataError, JudgeDownError, KitError
 from ..records import Criterion, Response, Task, Verdict, group, leaves, unknown
+from ..system import loop
 from ..system import progress as bars
-from . import loop, prompt
+from . import prompt
 from .factory import judge_of
 from .ledger import Ledger
 from .prices import COSTS, Budget, Spent
@@ -256,9 +257,8 @@ class Run:
         # A ledger that this run opened is closed at its end.
         self.open: Any = nullcontext() if ledger is self.ledger else self.ledger
         self.spent = Spent()
-        # Calls in a row that failed, by judge, and why the last one failed.
-        self.failures: Counter[str] = Counter()
-        self.why = ""
+        # Why calls in a row failed, by judge.
+        self.failures: defaultdict[str, list[str]] = defaultdict(list)
         self.fault: KitError | None = None  # why nothing more is asked
 
     def stop(self) -> None:
@@ -266,23 +266,28 @@ class Run:
         fault = BudgetError("the run was interrupted", fix="run it again")
         self.fault = self.fault or fault
 
+    def go_on(self) -> None:
+        """Raises after a stop."""
+        if self.fault is not None:
+            raise self.fault
+
     async def all(self, pairs: Sequence[tuple[Task, Response]]) -> Verdicts:
         """Verdicts on every pair, in order; as many at once as the judge allows."""
         # A judge that compares answers gets all answers to a task in one question.
-        questions = group(
-            (f"{t.id} {leaves(t.criteria)}" if self.judge.groups else n, (n, t, r))
-            for n, (t, r) in enumerate(pairs)
-        )
+        places = range(len(pairs))
+        names: Any = places
+        if self.judge.groups:
+            names = [f"{t.id} {t.criteria}" for t, _ in pairs]
+        questions = group(zip(names, places, strict=True))
         rows: list[Sequence[Verdict]] = [()] * len(pairs)
         queue = iter(questions.values())
 
         async def worker() -> None:
             for question in queue:  # the workers share this iterator
-                task = question[0][1]
-                answers = {r.id: r for _, _, r in question}
-                verdicts = await self.one(task, list(answers.values()))
-                for n, _, r in question:
-                    rows[n] = verdicts[r.id]
+                answers = [pairs[n][1] for n in question]
+                verdicts = await self.one(pairs[question[0]][0], answers)
+                for n in question:
+                    rows[n] = verdicts[pairs[n][1].id]
                 bar.update(len(question))
                 # What the ledger answers waits for nothing, but others use this loop.
                 await asyncio.sleep(0)
@@ -299,11 +304,11 @@ class Run:
         self.spent += Spent(seconds=time.time() - self.start, cached=n)
         verdicts.spent = self.spent
         # A run in which no call was answered is an outage, however few calls it had.
-        if self.why and not self.spent.tokens_in and not n:
-            self.fault = self.fault or self.down(self.judge.name)
+        if self.failures and not self.spent.tokens_in and not n:
+            self.fault = self.fault or self.down(*self.failures.popitem())
         if self.fault is not None:
             self.fault.verdicts = verdicts  # type: ignore[attr-defined]
-            raise self.fault
+        self.go_on()
         return verdicts
 
     async def one(
@@ -344,10 +349,10 @@ class Run:
                 text = await writer.complete(chat, schema, question, key)
             return text
 
-    def down(self, name: str) -> JudgeDownError:
+    def down(self, name: str, reasons: Sequence[str]) -> JudgeDownError:
         """The error of a judge that does not answer."""
         fix = "check base URL, model and key; stored verdicts are not paid again"
-        what = f"the judge does not answer: {self.why}"
+        what = f"the judge does not answer: {reasons[-1]}"
         return JudgeDownError(what, where=f"judge {name!r}", fix=fix)
 
 
@@ -379,8 +384,7 @@ class Question:
         verdicts = self.stored()
         if len(verdicts) == len(self.places):
             return verdicts
-        if self.run.fault is not None:
-            raise self.run.fault
+        self.run.go_on()
         # An estimate goes the way of a question up to the call; other judges would work.
         if self.dry and not self.judge.sends:
             return self.lost("budget", "an estimate sends nothing")
@@ -444,13 +448,12 @@ class Question:
 
     async def before_call(self, most: float | None = 0.0) -> None:
         """Reserve at most so many dollars (None: not known); raises after a stop."""
-        run = self.run
-        if run.fault is None:
-            await run.budget.reserve(most)
-            if run.fault is not None:  # the run stopped while this call waited
-                run.budget.settle(most, 0.0)
-        if run.fault is not None:
-            raise run.fault
+        self.run.go_on()
+        await self.run.budget.reserve(most, self.run.go_on)
+
+    def book(self, **costs: Any) -> None:
+        """Count a call and what it took."""
+        self.run.spent += Spent(calls=1, **costs)
 
     def after_call(
         self, most: float | None, call: Mapping[str, Any], why: str = ""
@@ -460,15 +463,14 @@ class Question:
         call : its row for the ledger, {} without an answer. why : the reason then.
         """
         run, name = self.run, self.judge.name
-        took = {name: call[name] for name in COSTS if name in call}
-        run.spent += Spent(calls=1, **took)
+        self.book(**{x: call[x] for x in COSTS if x in call})
         run.budget.settle(most, call.get("cost") or 0.0)
         if call:
-            run.failures[name] = 0
+            run.failures.pop(name, None)
         elif why:
-            run.why, run.failures[name] = why, run.failures[name] + 1
-            if run.failures[name] >= DOWN:
-                raise run.down(name)
+            run.failures[name].append(why)
+            if len(run.failures[name]) >= DOWN:
+                raise run.down(name, run.failures[name])
 
     def record(
         self, verdicts: Iterable[Verdict], call: Mapping[str, Any] = {}

@@ -109,7 +109,7 @@ def trivial(
     np.float64(1.0)
     """
     from ..judging import ajudge_pairs
-    from ..judging.loop import wait
+    from ..system.loop import wait
 
     composer = Composer.from_config(reward)
     pairs = [(t, a) for t in tasks_of(tasks) for a in policies(t, extra)]

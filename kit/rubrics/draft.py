@@ -80,7 +80,7 @@ def draft(
     requested JSON is unknown: a finding counts it, and it gives no criterion.
     """
     from ..judging import judge as ask
-    from ..judging.loop import wait
+    from ..system.loop import wait
 
     contrasts = [c for t in tasks if (c := _contrast(t, tasks))]
     if not contrasts:

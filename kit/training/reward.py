@@ -70,7 +70,7 @@ class Reward:
 
     def grade(self, answers: Sequence[Response]) -> list[Grade]:
         """`agrade` from synchronous code. A judge that is down is asked once more after one wait."""
-        from ..judging.loop import wait
+        from ..system.loop import wait
 
         start = time.perf_counter()
         try:

@@ -10,7 +10,7 @@ from fake_server import FakeServer, obj
 from judged_words import TASK, answers, are_true, endpoint
 
 import kit
-from kit.judging import catalog, price, shutdown_warning
+from kit.judging import catalog, entry, shutdown_warning
 
 NAMES = [
     ("code", "code", 1),
@@ -258,8 +258,8 @@ def test_groups_tell_what_they_cost_and_stop_at_a_budget(ledger):
 
 # -- prices, prompts --------------------------------------------------------------------------------
 def test_prices_and_shutdowns():
-    assert price("gpt-4o-mini") == (0.15, 0.6) and price("my-model") is None
-    assert price("gpt-4o-2024-08-06") == price("gpt-4o")
+    assert entry("gpt-4o-mini")["price"] == [0.15, 0.6] and entry("my-model") == {}
+    assert entry("gpt-4o-2024-08-06") == entry("gpt-4o")
     day = datetime.date(2026, 11, 24)
     dying = {name for name in catalog()["models"] if shutdown_warning(name, day)}
     assert {"gpt-5", "gpt-5-mini", "gpt-4o", "gpt-4.1"} <= dying
