@@ -567,7 +567,7 @@ def _packages() -> Iterator[tuple[str, str, str]]:
 
 def _judges() -> Iterator[tuple[str, str, str]]:
     """The default model of an endpoint, its end of life, and whether a key is set (never the key)."""
-    from ..judging.prices import catalog, shutdown_warning
+    from ..system.models import catalog, shutdown_warning
 
     model = catalog()["default"]
     warning = shutdown_warning(model)

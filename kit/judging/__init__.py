@@ -13,8 +13,7 @@ stored verdict on the same task, answer and criterion with the parts that differ
 
 from .factory import Judge, judge_of
 from .ledger import Ledger
-from .prices import Budget, Spent, catalog, entry, shutdown_warning
-from .prices import Spent as Forecast
+from .prices import Budget, Spent
 from .run import (
     Verdicts,
     acomplete,
@@ -27,7 +26,6 @@ from .run import (
 
 __all__ = [
     "Budget",
-    "Forecast",
     "Judge",
     "Ledger",
     "Spent",
@@ -35,11 +33,8 @@ __all__ = [
     "acomplete",
     "ajudge",
     "ajudge_pairs",
-    "catalog",
     "complete",
-    "entry",
     "estimate",
     "judge",
     "judge_of",
-    "shutdown_warning",
-]  # fmt: skip
+]

@@ -19,12 +19,13 @@ import msgspec
 
 from ..errors import DataError, JudgeDownError, MissingError
 from ..records import Criterion, Response, Task, Verdict, canonical
-from ..system import loop, settings
+from ..system import loop, models, settings
 from ..system.settings import Count, NonNegative, Positive
-from . import prices, prompt
+from . import form as forms
+from . import prices
 from .factory import Judge
+from .form import Criteria, Reading, is_number, read, refuse
 from .prices import COSTS
-from .reader import Criteria, Reading, is_number, read, refuse
 
 AGAIN = ("parse", "missing")  # asked once more, alone
 # What some servers refuse; the kit goes on without it.
@@ -103,13 +104,13 @@ class Reply(msgspec.Struct, kw_only=True):
 class EndpointJudge(Judge):
     """A judge that asks a model over HTTP.
 
-    model : its name at the server (default: that of models.json). options : see `Options`.
+    model : its name at the server (default: that of system/models.json). options : see `Options`.
     """
 
     sends = True
 
     def __init__(self, model: str | None = None, **options: Any):
-        model = model or prices.catalog()["default"]
+        model = model or models.catalog()["default"]
         where = f"judge endpoint:{model}"
         o = settings.make(Options, options, where=where)
         # A URL is stored with each call, so it must not hold a secret.
@@ -118,16 +119,16 @@ class EndpointJudge(Judge):
                 "the base URL holds a password", where=where, fix="use key_env"
             )
         self.model, self.options, self.name = model, o, o.name or model
-        self.system = prompt.system(o.prompt, o.system, "system")
+        self.system = forms.system(o.prompt, o.system, "system")
         self.base_url, local = o.base_url, bool(LOCAL.match(o.base_url or ""))
         # Local servers queue what they cannot do at once, and never send 429.
         self.concurrency = o.concurrency or (2 if local else 64)
         self.timeout = o.timeout or (600.0 if local else 120.0)
         # A question may take two calls: the second asks what the first left unreadable.
         self.limit = 2 * PATIENCE * self.timeout
-        rates = (0.0, 0.0) if local else prices.entry(model).get("price")
+        rates = (0.0, 0.0) if local else models.entry(model).get("price")
         self.price = o.price or rates
-        self.thinking = THINKING if prices.reasons_first(model) else 0
+        self.thinking = THINKING if models.reasons_first(model) else 0
         self.parameters = dict(o.extra)
         # Models that think take no other temperature than their default.
         if o.temperature is not None and not self.thinking:
@@ -136,7 +137,7 @@ class EndpointJudge(Judge):
         self.settings = {
             "model": model, "base_url": o.base_url, "how": o.how, "system": self.system,
             "parameters": self.parameters, "max_tokens": o.max_tokens,
-            "confidence": o.confidence, "sample": 0, "version": prompt.VERSION,
+            "confidence": o.confidence, "sample": 0, "version": forms.VERSION,
         }  # fmt: skip
         self.form = "word" if o.how == "word" else "user"
         self.refused: set[str] = set()
@@ -155,10 +156,8 @@ class EndpointJudge(Judge):
         rows = []
         for r in answers:
             for part in self.parts(criteria):
-                together = (
-                    [prompt.texts(c) for c in part] if len(part) > 1 else None
-                )
-                rows += prompt.keys(self.settings, task, r, part, together=together)
+                together = [forms.texts(c) for c in part] if len(part) > 1 else None
+                rows += forms.keys(self.settings, task, r, part, together=together)
         return rows
 
     async def verdicts(
@@ -182,7 +181,8 @@ class EndpointJudge(Judge):
         once more, alone.
         """
         # Under the same ids: a late reply to the first call must not fit other criteria.
-        numbered, verdicts = prompt.number(criteria), {}
+        numbered = {f"c{n}": c for n, c in enumerate(criteria, 1)}
+        verdicts = {}
         left = [(a, n) for a in answers for n in numbered]
         # A reply that was cut needs more room the second time.
         for last, more_room in ((False, 1), (True, 4)):
@@ -214,15 +214,15 @@ class EndpointJudge(Judge):
         run: Any,
     ) -> tuple[Reply, dict[tuple[str, str], Reading]]:
         """The reply of one call, and its readings by the ids of answer and criterion."""
-        more, mark = {"confidence": self.options.confidence}, prompt.mark()
+        more, mark = {"confidence": self.options.confidence}, forms.mark()
         form = self.form if "" in answers else "group"
-        chat = prompt.messages(
+        chat = forms.messages(
             self.system, task, answers, criteria, call=mark, form=form, **more
         )
         places = [(a, name) for a in answers for name in criteria]
         fields, room = WORD, 2
         if form != "word":
-            schema = prompt.schema(criteria, answers=answers, **more)
+            schema = forms.schema(criteria, answers=answers, **more)
             fields, room = response_format(schema), 200 + 160 * len(places)
         room = self.options.max_tokens or room + self.thinking
         reply = await self.reply(chat, run, fields, more_room * room)
@@ -321,9 +321,15 @@ class EndpointJudge(Judge):
 
     def _client(self) -> tuple[Any, asyncio.Semaphore]:
         """The client and the slots of this server; equal settings share them."""
-        where, o = (self.base_url, self.key), self.options
         # A client belongs to its loop: after a fork there is another one.
-        return _connect(loop.get(), *where, o.tries, self.timeout, self.concurrency)
+        return _connect(
+            loop.get(),
+            self.base_url,
+            self.key,
+            self.options.tries,
+            self.timeout,
+            self.concurrency,
+        )
 
     @property
     def key(self) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 from ..errors import DataError
 from ..records import Response, Task, Verdict
 from ..system.settings import nearest
-from .reader import Criteria, refuse
+from .form import Criteria, refuse
 
 # kind -> the module that makes it, and its name there; imported at its first use
 KINDS = {

@@ -18,8 +18,8 @@ import msgspec
 
 from ..errors import DataError
 from ..records import Verdict, from_json, group, to_json
+from .form import ABOUT, PARTS
 from .prices import COSTS
-from .prompt import ABOUT, PARTS
 
 VERSION = 2
 CALL = (

@@ -22,8 +22,8 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError, JudgeDownError, MissingError
-from . import prompt
+from ..errors import JudgeDownError, MissingError
+from . import form as forms
 from .endpoint import EndpointJudge
 
 ENDS = 1 << 20  # bytes at either end of the file that tell one model from another
@@ -67,7 +67,7 @@ def _serve(path: Path, n_parallel: int, n_ctx: int) -> tuple[Any, str]:
 
 
 class ServedJudge(EndpointJudge):
-    """A GGUF file behind a server on 127.0.0.1, with a random key, as an endpoint judge.
+    """A GGUF file (path) behind a server on 127.0.0.1, with a random key, as an endpoint judge.
 
     The server starts at the first question; judges of one file share it.
     how : "word" (the default: yes or no, with P(met)), or "all", "one", k as of an endpoint.
@@ -80,23 +80,17 @@ class ServedJudge(EndpointJudge):
 
     def __init__(
         self,
-        path: str | Path | None = None,
+        path: str | Path,
         *,
         n_parallel: int = 1,
         n_ctx: int = 8192,
         **options: Any,
     ):
-        if not path:
-            raise DataError(
-                "server needs a model file",
-                where="judge server",
-                fix="write server:FILE.gguf",
-            )
         # A busy laptop may take minutes for an answer. Waiting costs nothing.
         ours = {"how": "word", "timeout": 900.0, "price": (0.0, 0.0)}
         options = {**ours, "concurrency": n_parallel, **options}
         if options["how"] == "word" and not options.keys() & {"system", "prompt"}:
-            options["system"] = prompt.wording("yes_no")
+            options["system"] = forms.wording("yes_no")
         file = Path(path).expanduser().absolute()
         super().__init__(file.stem, base_url="http://127.0.0.1", **options)
         self.server = file, n_parallel, n_ctx

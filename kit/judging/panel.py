@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from ..errors import DataError, JudgeDownError
 from ..records import Response, Task, Verdict
-from . import prompt
+from . import form as forms
 from .endpoint import EndpointJudge
 from .factory import Judge, judge_of, parts
+from .form import Criteria
 from .prices import COSTS
-from .reader import Criteria
 
 # What a vote says, and what its panel says anew.
 VOTE = ("judge", "status", "value", "p", "reason", "failure", "key")
@@ -234,9 +234,7 @@ class GroupJudge(Judge):
     def order(self, answers: Sequence[Response]) -> list[Response]:
         """The answers as the call shows them."""
         # Sorted first: the order must not depend on how the caller lists them.
-        rows = sorted(
-            answers, key=lambda r: prompt.short([self.seed, r.text, r.id])
-        )
+        rows = sorted(answers, key=lambda r: forms.short([self.seed, r.text, r.id]))
         random.Random(self.seed).shuffle(rows)
         return rows
 
@@ -245,12 +243,12 @@ class GroupJudge(Judge):
     ) -> list[str]:
         """Keys that depend on all answers, their order, and the place of each."""
         order = self.order(answers)
-        texts = [prompt.short(prompt.judged(r.text)) for r in order]
-        rubric = [prompt.texts(c) for c in criteria]
+        texts = [forms.short(forms.judged(r.text)) for r in order]
+        rubric = [forms.texts(c) for c in criteria]
         settings, keys = ["group", self.judge.settings], []
         for r in answers:
             together = [texts, order.index(r), rubric]
-            keys += prompt.keys(settings, task, r, criteria, together=together)
+            keys += forms.keys(settings, task, r, criteria, together=together)
         return keys
 
     async def verdicts(

@@ -17,10 +17,9 @@ from ..errors import DataError, MissingError
 from ..records import Criterion, Response, Task, Verdict
 from ..system import paths
 from .factory import Judge, call
+from .form import ABOUT, Criteria, Reading, about, refuse, short
+from .form import system as system_of
 from .ledger import Ledger, recording
-from .prompt import ABOUT, about, short
-from .prompt import system as system_of
-from .reader import Criteria, Reading, refuse
 
 LEDGERS = (".sqlite", ".db")
 SCORES = ("1", "2", "3", "4", "5")

@@ -22,11 +22,11 @@ from ..errors import BudgetError, DataError, JudgeDownError, KitError
 from ..records import Criterion, Response, Task, Verdict, group, leaves, unknown
 from ..system import loop
 from ..system import progress as bars
-from . import prompt
+from . import form as forms
 from .factory import judge_of
+from .form import Criteria
 from .ledger import Ledger
 from .prices import COSTS, Budget, Spent
-from .reader import Criteria
 
 log = logging.getLogger(__name__)
 # Never stored: they say nothing of the answer.
@@ -341,7 +341,7 @@ class Run:
         """A plain completion of the judge's model."""
         writer = self.judge
         settings = writer.settings or writer.name
-        key = prompt.short(["completion", settings, chat, schema])
+        key = forms.short(["completion", settings, chat, schema])
         with self.open:
             text = self.ledger.reply(key)
             if text is None:

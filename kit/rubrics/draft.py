@@ -188,7 +188,7 @@ async def _replies(
 ) -> list[str]:
     """The model's replies; an empty text where a call was lost."""
     from ..judging import acomplete, judge_of
-    from ..judging.prompt import closed
+    from ..judging.form import closed
 
     text = Path(__file__).with_name("draft.txt").read_text(encoding="utf-8")
     system = Template(text).substitute(most=most)

@@ -10,7 +10,7 @@ from fake_server import FakeServer, obj
 from judged_words import TASK, answers, are_true, endpoint
 
 import kit
-from kit.judging import catalog, entry, shutdown_warning
+from kit.system import models
 
 NAMES = [
     ("code", "code", 1),
@@ -51,7 +51,7 @@ WRONG = [
     ({"endpoint": "a", "timeout": -1}, "timeout"),
     ({"endpoint": "a", "concurrency": 0}, "concurrency"),
     ({"endpoint": "a", "price": 3}, "price"),
-    ("server", "server:FILE"),
+    ("server", "path"),
     ({"panel": ["code"]}, "two judges"),
     ({"panel": "code"}, "two judges"),
     ({"panel": ["code", "code"], "rule": "loudest"}, "rule"),
@@ -258,14 +258,14 @@ def test_groups_tell_what_they_cost_and_stop_at_a_budget(ledger):
 
 # -- prices, prompts --------------------------------------------------------------------------------
 def test_prices_and_shutdowns():
-    assert entry("gpt-4o-mini")["price"] == [0.15, 0.6] and entry("my-model") == {}
-    assert entry("gpt-4o-2024-08-06") == entry("gpt-4o")
+    assert models.entry("gpt-4o-mini")["price"] == [0.15, 0.6] and models.entry("my-model") == {}
+    assert models.entry("gpt-4o-2024-08-06") == models.entry("gpt-4o")
     day = datetime.date(2026, 11, 24)
-    dying = {name for name in catalog()["models"] if shutdown_warning(name, day)}
+    dying = {name for name in models.catalog()["models"] if models.shutdown_warning(name, day)}
     assert {"gpt-5", "gpt-5-mini", "gpt-4o", "gpt-4.1"} <= dying
-    assert "was shut down" in shutdown_warning("o4-mini", day)
-    assert shutdown_warning(catalog()["default"], day) is None
-    for name, row in catalog()["models"].items():
+    assert "was shut down" in models.shutdown_warning("o4-mini", day)
+    assert models.shutdown_warning(models.catalog()["default"], day) is None
+    for name, row in models.catalog()["models"].items():
         assert not row.get("shutdown") or datetime.date.fromisoformat(row["shutdown"]), name
 
 

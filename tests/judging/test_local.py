@@ -28,7 +28,7 @@ def test_options_are_checked(tmp_path):
     text.write_text("Say yes or no.\n")
     judge = kit.judge_of({"server": "none.gguf", "prompt": str(text)})
     assert (judge.system, judge.options.how) == ("Say yes or no.", "word")
-    with pytest.raises(DataError, match="server:FILE"):
+    with pytest.raises(DataError, match="path"):
         kit.judge_of("server")
     with pytest.raises(MissingError, match="no such model file"):
         kit.judge(TASK, [ANSWER], judge=f"server:{tmp_path / 'none.gguf'}", progress=False)

@@ -1,9 +1,20 @@
-"""The messages of a judge call and the JSON schema of its reply. The wording stands in `prompts/`.
+"""The form of a judge call: messages, the schema of its reply, its keys, and how it is read.
+
+The wording stands in `prompts/`.
 
 Judged text is hostile. It stands between marks that depend on the text and on a secret
 of this process, so that no answer can close them. Chat markup and invisible characters
 in it are made harmless. The parts that calls share come first, so that a provider's
 prefix cache is used.
+
+A reply is read strictly: one verdict per criterion, or unknown with the cause.
+
+    {"call": "4821", "c1": {"reason": "...", "verdict": "met"}, "c2": {...}}
+
+Verdicts are found by their ids. One closed <think> block in front and one code fence
+around the whole object are taken off. Anything else that was not requested makes the
+whole reply unknown ("parse"). Nothing is repaired, because a repaired reply can turn
+into the opposite verdict.
 """
 
 import functools
@@ -12,14 +23,20 @@ import hmac
 import json
 import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import MissingError
+from ..data.files import parse
+from ..errors import DataError, MissingError
 from ..records import Criterion, Response, Task, canonical
-from .reader import ALONE, CANNOT, Criteria, allowed
 
+CANNOT = "cannot_tell"
+ALONE = ("",)  # the id of an answer that is alone in its call
+_DRAFT = re.compile(r"<think>.*?</think>", re.S)
+_FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*)\n```", re.S)
+Criteria = Sequence[Criterion]
+Reading = dict[str, Any]  # fields of a Verdict: status, value, p, reason, failure
 FOLDER = Path(__file__).with_name("prompts")
 # Part of every ledger key. Raise it when the wording of the user message or the schema changes.
 VERSION = 1
@@ -93,11 +110,6 @@ def fence(kind: str, text: str) -> str:
 def mark() -> str:
     """Four digits that one call carries and its reply must repeat."""
     return str(1000 + secrets.randbelow(9000))
-
-
-def number(criteria: Criteria) -> dict[str, Criterion]:
-    """The criteria by the short ids of one call: c1, c2, ..."""
-    return {f"c{n}": c for n, c in enumerate(criteria, 1)}
 
 
 def messages(
@@ -185,6 +197,126 @@ def closed(fields: Mapping[str, Any]) -> dict[str, Any]:
         "required": list(fields),
         "additionalProperties": False,
     }
+
+
+# -- replies -------------------------------------------------------------------
+def allowed(criterion: Criterion) -> list[str]:
+    """The verdicts that a reply may give for a criterion."""
+    if criterion.scale == "points":
+        return [f"a number from 0 to {criterion.points:g}", CANNOT]
+    return [*(criterion.levels or ("met", "unmet")), CANNOT]
+
+
+def read(
+    text: str,
+    criteria: Mapping[str, Criterion],
+    *,
+    call: str,
+    answers: Iterable[str] = ALONE,
+    confidence: bool = False,
+) -> dict[tuple[str, str], Reading]:
+    """The readings by the ids of answer and criterion.
+
+    criteria : by the ids of this call. call : the mark that the reply must repeat.
+    answers : the ids of a group, whose reply has one object for each.
+    confidence : a confidence in percent was requested; it may be absent.
+
+    >>> criteria = {"c1": Criterion(id="a", text=""), "c2": Criterion(id="b", text="")}
+    >>> met, unmet = [f'{{"reason": "x", "verdict": "{v}"}}' for v in ("met", "unmet")]
+    >>> reply = '{"call": "4821", "c2": ' + unmet + ', "c1": ' + met + "}"
+    >>> [r["status"] for r in read(reply, criteria, call="4821").values()]
+    ['met', 'unmet']
+    >>> [r["failure"] for r in read(reply, criteria, call="1111").values()]
+    ['parse', 'parse']
+    """
+    names = tuple(answers)
+    readings = {}
+    try:
+        rows = _parse(text, call)
+        if names == ALONE:
+            rows = {"": rows}
+        _only(names, rows)
+        for answer in names:
+            row = rows.get(answer, {})
+            _only(criteria, row)
+            for name, c in criteria.items():
+                readings[answer, name] = _reading(row, name, c, confidence)
+    except (DataError, ValueError, RecursionError) as e:
+        reading = refuse(f"the reply is not in the requested form: {e}")
+        return {(answer, name): reading for answer in names for name in criteria}
+    return readings
+
+
+def refuse(reason: str, failure: str = "parse") -> Reading:
+    """An unknown reading."""
+    return {"status": "unknown", "failure": failure, "reason": reason[:200]}
+
+
+def is_number(x: Any) -> bool:
+    """True for a finite int or float; False for a bool.
+
+    >>> is_number(2), is_number(True), is_number(float("inf"))
+    (True, False, False)
+    """
+    return type(x) in (int, float) and abs(x) < float("inf")
+
+
+def _parse(text: str, call: str) -> dict[str, Any]:
+    """The JSON object of a reply without its mark; DataError, ValueError for another form."""
+    body = text.strip()
+    # Only a closed thought in front: an open one may hold a draft with other verdicts.
+    if body.startswith("<think>"):
+        body = _DRAFT.sub("", body, count=1).strip()
+    if fenced := _FENCE.fullmatch(body):
+        body = fenced[1]
+    # No name twice, of which JSON keeps the last, an attacker's choice; no NaN.
+    rows = parse(body)
+    # Another mark answers another question: a late reply on a kept connection.
+    if not isinstance(rows, dict) or rows.pop("call", None) != call:
+        raise ValueError("it is no object with the mark of this call")
+    return rows
+
+
+def _only(names: Iterable[str], rows: Any) -> None:
+    if not isinstance(rows, dict) or not set(rows) <= set(names):
+        raise ValueError("it has an id that was not requested")
+
+
+def _reading(
+    rows: Mapping[str, Any], name: str, c: Criterion, confidence: bool
+) -> Reading:
+    if name not in rows:
+        return refuse("the reply leaves this criterion out", "missing")
+    row = rows[name]
+    least = {"reason", "verdict"}
+    most = least | {"confidence"} if confidence else least
+    in_form = isinstance(row, dict) and least <= set(row) <= most
+    if not in_form or not isinstance(row["reason"], str):
+        raise ValueError("the fields of a verdict are not the requested ones")
+    verdict, reason = row["verdict"], row["reason"]
+    if verdict == CANNOT:
+        return refuse(reason, "abstain")
+    reading = _meaning(verdict, c)
+    if not reading:
+        return refuse(f"not an allowed verdict: {verdict!a:.60}")
+    percent = row.get("confidence")
+    # A confidence belongs to the verdict, P(met) to the criterion.
+    if is_number(percent) and 0 <= percent <= 100 and verdict in ("met", "unmet"):
+        reading["p"] = percent / 100 if verdict == "met" else 1 - percent / 100
+    return {**reading, "reason": reason}
+
+
+def _meaning(verdict: Any, c: Criterion) -> Reading:
+    """status and value, {} for a word or number that the scale does not allow."""
+    if c.scale == "points":
+        valid = is_number(verdict) and 0 <= verdict <= c.top
+        return {"status": "level", "value": verdict / c.top} if valid else {}
+    # No synonyms, no other case: what is nearly a verdict may mean the opposite.
+    if verdict not in (c.levels or ("met", "unmet")):
+        return {}
+    if c.levels:
+        return {"status": "level", "value": c.levels.index(verdict) / c.top}
+    return {"status": verdict}
 
 
 # -- ledger keys ---------------------------------------------------------------
