@@ -45,7 +45,7 @@ def check_names(chosen: Iterable[str], names: Iterable[str], *, where: str) -> N
     if wrong:
         hints = "; ".join(f"{n!r}: {nearest(n, names)}" for n in wrong)
         raise DataError(
-            f"unknown settings: {', '.join(wrong)}", where=where, fix=hints
+            f"unknown names: {', '.join(wrong)}", where=where, fix=hints
         )
 
 
