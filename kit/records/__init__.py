@@ -15,7 +15,6 @@ import msgspec
 
 from ..errors import DataError
 
-STATUSES = ("met", "unmet", "level", "unknown")
 FAILURES = (
     "transport",
     "parse",
@@ -45,7 +44,8 @@ class Record(
 class Criterion(Record, kw_only=True, tag=False):
     """One thing that an answer is judged on.
 
-    weight : signed importance; negative for what an answer must not do; 0 is recorded and not scored.
+    weight : signed importance; negative for what an answer must not do; 0 is recorded and not scored, but a
+        `required` criterion gates with any weight.
     scale : "binary", "ordinal" (one of `levels`, worst first) or "points" (0 to `points`).
     check : a check by code, {"name": ..., **arguments}; None = judged by a model.
     required : a must-have; the composer may gate on it. parent : the criterion above it in a tree.
