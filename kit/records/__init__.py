@@ -191,8 +191,8 @@ class Verdict(Record, kw_only=True, tag="verdict"):
         is_level = self.status == "level"
         # met and unmet say their value; an unknown verdict has none, so nothing can count it as 0.
         default = self.value if is_level else None
-        wanted = {"met": 1.0, "unmet": 0.0}.get(self.status, default)
-        if self.value not in (None, wanted) or (is_level and self.value is None):
+        value = {"met": 1.0, "unmet": 0.0}.get(self.status, default)
+        if self.value not in (None, value) or (is_level and self.value is None):
             raise DataError(
                 f"the status is {self.status!r}, the value {self.value}",
                 where=where,
@@ -204,11 +204,11 @@ class Verdict(Record, kw_only=True, tag="verdict"):
                 where=where,
                 fix=f"an unknown verdict, and no other, has one of {FAILURES}",
             )
-        for name, x in (("value", wanted), ("p", self.p)):
+        for name, x in (("value", value), ("p", self.p)):
             if x is not None and not 0 <= x <= 1:
                 raise DataError(f"{name} is {x}, not in [0, 1]", where=where)
         # The record is frozen for users; here it is still in the making.
-        msgspec.structs.force_setattr(self, "value", wanted)
+        msgspec.structs.force_setattr(self, "value", value)
 
     @property
     def ids(self) -> tuple[str, str, str]:
