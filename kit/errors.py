@@ -33,13 +33,13 @@ class DataError(KitError):
 
 
 class MissingError(KitError):
-    """Something that must be present (a file, a package, a download, a recorded reply) is not."""
+    """Something that must be there is not: a file, a package, a download, a recorded reply, space on a disk."""
 
     exit_code = 3
 
 
 class BudgetError(KitError):
-    """A cap on calls, tokens or money was reached. What was done is saved."""
+    """The work ended early, at a cap on calls or money or by Ctrl-C. What was done is saved."""
 
     exit_code = 4
 

@@ -19,7 +19,6 @@ from .scores import (
     abstain_below,
     beyond_constant,
     brier,
-    murphy,
     risk_coverage,
     smece,
 )
@@ -36,7 +35,6 @@ __all__ = [
     "ece",
     "fit",
     "logistic_test",
-    "murphy",
     "overconfidence",
     "recalibrate",
     "reliability",

@@ -11,7 +11,7 @@ from ..errors import DataError
 from ..stats.columns import complete, numbers, takes_table
 from ..stats.estimate import Estimate, Result, interval, number
 from ..stats.means import UNIT, difference
-from .rows import check, put_in_bins
+from .rows import check
 
 NODES = 4200  # intervals of [0, 1] on which smECE smooths
 
@@ -90,27 +90,6 @@ def beyond_constant(
         outcome=x.correct,
         missing=x.missing,
     )
-
-
-@takes_table("conf", "correct")
-def murphy(conf: Any, correct: Any, **binning: Any) -> dict[str, float]:
-    """The parts of the Brier score: reliability - resolution + uncertainty (Murphy 1973).
-
-    They add up to it when the confidences of a bin are equal.
-
-    >>> parts = murphy([0.3] * 10 + [0.6] * 10, [1] * 2 + [0] * 8 + [1] * 7 + [0] * 3)
-    >>> {k: round(v, 4) for k, v in parts.items()}
-    {'reliability': 0.01, 'resolution': 0.0625, 'uncertainty': 0.2475}
-    """
-    x = check(conf, correct)
-    b = put_in_bins(x.conf, **binning)
-    n, base = len(x.conf), float(x.correct.mean())
-    conf_of, right = b.sums(x.conf) / b.size, b.sums(x.correct) / b.size
-    return {
-        "reliability": float(b.size @ (conf_of - right) ** 2 / n),
-        "resolution": float(b.size @ (right - base) ** 2 / n),
-        "uncertainty": base * (1 - base),
-    }
 
 
 @takes_table("conf", "correct")

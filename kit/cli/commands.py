@@ -328,21 +328,27 @@ def label(
 def view(
     verdicts: str,
     *,
-    tasks: str,
+    tasks: str | None = None,
     answers: str | None = None,
     labels: str | None = None,
     out: Path = Path("verdicts.html"),
 ) -> Output:
     """Write one HTML page with answers, verdicts and reasons, to filter and to search.
 
-    verdicts : what `kit judge` wrote
+    verdicts : what `kit judge` wrote, or the folder of a training (its held-out answers, before and after)
     tasks, answers : files that were judged
     labels : people's labels, shown beside the verdicts
     out : file of the page
     """
+    if Path(verdicts).is_dir():
+        both, rows = kit.training.Result.read(verdicts).judged
+    else:
+        rows = kit.load(verdicts).verdicts
+        # a file without tasks says so itself
+        both = _joined(tasks or verdicts, answers)
     path = kit.view(
-        kit.load(verdicts).verdicts,
-        tasks=_joined(tasks, answers),
+        rows,
+        tasks=both,
         labels=kit.load(labels) if labels else None,
         out=out,
     )
@@ -532,7 +538,7 @@ def sweep(
 
 
 def report(folder: Path | None = None, *, out: Path | None = None) -> Output:
-    """Write one self-contained HTML report over a folder of runs.
+    """Write one self-contained HTML report over a folder of runs, or of trainings.
 
     folder : default: the kit's runs
     out : default: report.html in that folder

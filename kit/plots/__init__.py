@@ -5,7 +5,7 @@ The primitives take plain data, or anything with value, low, high and n.
 
 from .explore import explore
 from .figures import bars, forest, heat, lines, plot, reliability_figure, theme
-from .page import Card, Html, Svg, page, small_forest, small_lines
+from .page import Card, Html, Svg, page, small_forest
 
 __all__ = [
     "Card",
@@ -20,6 +20,5 @@ __all__ = [
     "plot",
     "reliability_figure",
     "small_forest",
-    "small_lines",
     "theme",
 ]

@@ -14,6 +14,7 @@ from ..system import paths
 from .figures import COLORS, safe
 
 TEMPLATE = Path(__file__).with_suffix(".html")
+GRID_LINE = "rgba(128,128,128,.6)"
 
 
 @dataclass(frozen=True)
@@ -154,35 +155,6 @@ def small_forest(rows: Mapping[str, Any], *, zero: float | None = None) -> Svg:
                 f'<circle cx="{place(e.value):.1f}" cy="{y}" r="4" fill="{COLORS[0]}"/>'
             )
     return _svg(parts, 40 * len(items) + 4)
-
-
-def small_lines(series: Mapping[str, Sequence[float]], *, height: int = 90) -> Svg:
-    """Series as lines in a static SVG, with first and last values as text; NaN is left out."""
-    points = {
-        str(k): [(i, v) for i, v in enumerate(ys) if v == v]
-        for k, ys in series.items()
-    }
-    values = [v for line in points.values() for _, v in line]
-    across = _scale(
-        0, max((i for line in points.values() for i, _ in line), default=1), 8, 312
-    )
-    up, parts = (
-        _scale(min(values, default=0), max(values, default=1), height, 24),
-        [],
-    )
-    for n, (name, line) in enumerate(points.items()):
-        color = COLORS[n % len(COLORS)]
-        ends = f"{line[0][1]:.3g} to {line[-1][1]:.3g}" if line else "no values"
-        label = safe(f"{name}: {ends}", 52)
-        y = height + 18 + 16 * n
-        parts.append(_stroke([(across(i), up(v)) for i, v in line], color))
-        parts.append(
-            f'<text x="8" y="{y}" font-size="12" fill="{color}">{label}</text>'
-        )
-    return _svg(parts, height + 24 + 16 * len(points))
-
-
-GRID_LINE = "rgba(128,128,128,.6)"
 
 
 def _scale(low: float, high: float, start: float, end: float) -> Any:

@@ -15,7 +15,6 @@ import msgspec
 
 from ..errors import DataError
 
-STATUSES = ("met", "unmet", "level", "unknown")
 FAILURES = (
     "transport",
     "parse",
@@ -45,7 +44,8 @@ class Record(
 class Criterion(Record, kw_only=True, tag=False):
     """One thing that an answer is judged on.
 
-    weight : signed importance; negative for what an answer must not do; 0 is recorded and not scored.
+    weight : signed importance; negative for what an answer must not do; 0 is recorded and not scored, but a
+        `required` criterion gates with any weight.
     scale : "binary", "ordinal" (one of `levels`, worst first) or "points" (0 to `points`).
     check : a check by code, {"name": ..., **arguments}; None = judged by a model.
     required : a must-have; the composer may gate on it. parent : the criterion above it in a tree.
@@ -191,8 +191,8 @@ class Verdict(Record, kw_only=True, tag="verdict"):
         is_level = self.status == "level"
         # met and unmet say their value; an unknown verdict has none, so nothing can count it as 0.
         default = self.value if is_level else None
-        wanted = {"met": 1.0, "unmet": 0.0}.get(self.status, default)
-        if self.value not in (None, wanted) or (is_level and self.value is None):
+        value = {"met": 1.0, "unmet": 0.0}.get(self.status, default)
+        if self.value not in (None, value) or (is_level and self.value is None):
             raise DataError(
                 f"the status is {self.status!r}, the value {self.value}",
                 where=where,
@@ -204,11 +204,11 @@ class Verdict(Record, kw_only=True, tag="verdict"):
                 where=where,
                 fix=f"an unknown verdict, and no other, has one of {FAILURES}",
             )
-        for name, x in (("value", wanted), ("p", self.p)):
+        for name, x in (("value", value), ("p", self.p)):
             if x is not None and not 0 <= x <= 1:
                 raise DataError(f"{name} is {x}, not in [0, 1]", where=where)
         # The record is frozen for users; here it is still in the making.
-        msgspec.structs.force_setattr(self, "value", wanted)
+        msgspec.structs.force_setattr(self, "value", value)
 
     @property
     def ids(self) -> tuple[str, str, str]:

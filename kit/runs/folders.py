@@ -27,6 +27,8 @@ from ..records.tables import plain
 from ..system import parameters, paths, profiles
 
 RECORD = "run.json"
+# a training has no record: its files say what it was, and one that did not finish has steps only
+MARKS = (RECORD, "training.html", "steps.jsonl")
 CODE = "KIT_CODE_FINGERPRINT"
 PACKAGES = (
     "torch", "transformers", "trl", "peft", "bitsandbytes", "unsloth", "openai", "plotly",
@@ -158,12 +160,12 @@ def save(folder: Path, run: Run) -> None:
 
 
 def load(folder: str | Path) -> Run:
-    """The record of a run. Its status is running, done, failed, or stopped (its process is gone)."""
+    """The record of a run or a training. Its status is running, done, failed, or stopped (its process is gone)."""
     path = Path(folder) / RECORD
     if not path.is_file():
-        raise MissingError(
-            "no run is in this folder", where=str(folder), fix="kit run NOTEBOOK"
-        )
+        from ..training import Result
+
+        return Result.read(folder).record
     try:
         row = msgspec.json.decode(path.read_bytes())
     except msgspec.DecodeError as e:
@@ -183,34 +185,31 @@ def is_done(folder: Path) -> bool:
 
 
 def find(folder: str | Path | None = None) -> list[tuple[Path, Run]]:
-    """All runs in a folder and two levels below it, oldest first, as (folder, record).
+    """All runs and trainings in a folder and two levels below it, oldest first, as (folder, record).
 
-    folder : default: the kit's runs. A record that cannot be read has the status "broken".
+    folder : default: the kit's runs. What cannot be read has the status "broken": a record that was damaged, a
+        training that did not finish.
     """
     base = Path(folder or paths.runs()).expanduser().resolve()
     if not base.is_dir():
         raise MissingError(
             "there is no such folder", where=str(base), fix="kit run NOTEBOOK"
         )
-    out = []
-    for record in {
-        p for pattern in ("", "*/", "*/*/") for p in base.glob(pattern + RECORD)
-    }:
-        if (
-            record.parents[1] / RECORD
-        ).is_file():  # part of a run, for example its training
-            continue
+    depths, out = ("", "*/", "*/*/"), []
+    folders = {p.parent for d in depths for m in MARKS for p in base.glob(d + m)}
+    # below a run lies what is part of it: its training, or a stage of a chain
+    for at in [f for f in folders if not folders.intersection(f.parents)]:
         try:
-            run = load(record.parent)
+            run = load(at)
         except KitError as e:  # one bad record must not hide the others
             run = Run(
-                id=record.parent.name,
-                notebook=record.parent.name,
+                id=at.name,
+                notebook=at.name,
                 profile="",
                 seed=0,
                 status="broken",
                 meta={"error": e.what},
             )
-        out.append((record.parent, run))
+        out.append((at, run))
     # Names end in fingerprints: only the time of start tells what is newest.
     return sorted(out, key=lambda pair: (pair[1].started or "", pair[0].name))

@@ -163,11 +163,11 @@ def _run_table(runs: Pairs, base: Path) -> Any:
 
 
 def _links(folder: Path, run: Run, base: Path) -> str:
-    files = [folder / f"{run.notebook}.ipynb", *sorted(folder.glob("*.html"))]
-    files += sorted(folder.glob("*/*.html"))  # a training's page
+    # a notebook's training has its page one folder below
+    pages = sorted(folder.glob("*.html")) + sorted(folder.glob("*/*.html"))
     return " ".join(
         f'<a href="{html.escape(os.path.relpath(f, base))}">{html.escape(f.name)}</a>'
-        for f in files
+        for f in [folder / f"{run.notebook}.ipynb", *pages]
         if f.is_file() and f.name != "report.html"
     )
 

@@ -24,7 +24,6 @@ from .means import (
     per_cluster,
     prompts_for,
     together,
-    worst_and_best,
 )
 
 __all__ = [
@@ -50,5 +49,4 @@ __all__ = [
     "prompts_for",
     "together",
     "wilson",
-    "worst_and_best",
 ]

@@ -23,7 +23,7 @@ RARE = 5  # clusters that must hold the rarest outcome of a statistic that condi
 NOISE = 0.5  # standard errors by which likeness within clusters is drawn up
 PULL = 0.25  # clusters' worth of likeness 1 that is mixed in, for where few clusters tell it
 UNSEEN = 2.0  # clusters that may not have been drawn
-SAME = "the same by construction: every row is equal"
+SAME = "no row differs"
 Range = tuple[float, float]
 OPEN = (-math.inf, math.inf)
 

@@ -72,26 +72,6 @@ def mean(
     )
 
 
-@takes_table("values", "cluster")
-def worst_and_best(
-    values: Any, *, cluster: Any = None, bounds: Range = UNIT
-) -> dict[str, Estimate]:
-    """The mean of the known rows, and the means if all unknown rows were 0, and were 1.
-
-    bounds : the values to put there instead of 0 and 1.
-
-    >>> {k: e.value for k, e in worst_and_best([1, 1, None, 0]).items()}
-    {'worst': 0.5, 'known rows': 0.6666666666666666, 'best': 0.75}
-    """
-    x = numbers(values, "values", *bounds)
-    worst, best = (np.nan_to_num(x, nan=end) for end in bounds)
-    span = OPEN if bounds == UNIT else bounds
-    return {
-        name: mean(v, cluster=cluster, bounds=span)
-        for name, v in (("worst", worst), ("known rows", x), ("best", best))
-    }
-
-
 @takes_table("new", "old", "cluster")
 def difference(
     new: Any,

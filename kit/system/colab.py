@@ -27,12 +27,14 @@ def requirements(*extras: str) -> list[Any]:
     """What the kit and its extras need, from its own metadata."""
     parse = _packaging("requirements").Requirement
     rows = [parse(text) for text in metadata.requires(NAME) or ()]
-    return [
-        r
-        for r in rows
-        if r.marker is None
-        or any(r.marker.evaluate({"extra": e}) for e in ("", *extras))
-    ]
+
+    def is_needed(requirement: Any) -> bool:
+        marker = requirement.marker
+        # "" is the kit itself, without an extra
+        names = ("", *extras)
+        return marker is None or any(marker.evaluate({"extra": e}) for e in names)
+
+    return [r for r in rows if is_needed(r)]
 
 
 def versions() -> dict[str, str]:
@@ -40,19 +42,17 @@ def versions() -> dict[str, str]:
     return {_plain(d.metadata["Name"]): d.version for d in metadata.distributions()}
 
 
-def missing(needs: Iterable[Any], installed: Mapping[str, str]) -> list[Any]:
-    """The requirements that the installed versions do not meet."""
-    return [
-        r
-        for r in needs
-        if not r.specifier.contains(
-            installed.get(_plain(r.name), "0"), prereleases=True
-        )
-        or _plain(r.name) not in installed
-    ]
+def missing(needs: Iterable[Any], packages: Mapping[str, str]) -> list[Any]:
+    """The requirements that are not met. packages : versions of what is installed, by name."""
+    out = []
+    for r in needs:
+        version = packages.get(_plain(r.name))
+        if version is None or not r.specifier.contains(version, prereleases=True):
+            out.append(r)
+    return out
 
 
-def loaded() -> set[str]:
+def modules_in_use() -> set[str]:
     """The packages of which the running kernel has loaded a module."""
     owners = metadata.packages_distributions()
     return {
@@ -65,7 +65,7 @@ def loaded() -> set[str]:
 def setup(gpu: bool | None = None) -> None:
     """Install what is missing; RuntimeError where pip fails, or where the kernel must restart."""
     gpu = os.path.exists("/dev/nvidiactl") if gpu is None else gpu
-    before, in_use = versions(), loaded()
+    before, in_use = versions(), modules_in_use()
     # What is there stays, so that nothing that the kernel has loaded changes under it.
     needs = missing(requirements("train", *(["gpu"] if gpu else [])), before)
     # unsloth's own pins cannot be met beside the runtime's packages.
@@ -83,10 +83,11 @@ def setup(gpu: bool | None = None) -> None:
     # Python remembers the folders that it looked into before pip ran.
     importlib.invalidate_caches()
     after = versions()
-    changed = sorted(n for n in in_use if n in before and after.get(n) != before[n])
-    if changed:
+    old = {n: before[n] for n in sorted(in_use & before.keys())}
+    conflicts = [n for n, version in old.items() if after.get(n) != version]
+    if conflicts:
         raise RuntimeError(
-            f"Installed. {', '.join(changed)} changed under the running kernel. "
+            f"Installed. {', '.join(conflicts)} changed under the running kernel. "
             "Restart it (Runtime > Restart session), then run from the top."
         )
     print("Ready. No restart is needed.")

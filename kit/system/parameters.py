@@ -17,7 +17,9 @@ from .settings import check_names
 
 # Literals only: a sweep reads the parameters of a notebook without running its code.
 TYPES = (bool, int, float, str, list, dict)
-PATH_NAMES = ("_file", "_dir", "rubrics", "answers")  # how the names of paths end
+# A text parameter is a path where its name is one of PATHS or ends in a suffix.
+PATHS = ("rubrics", "answers")
+SUFFIXES = ("_file", "_dir")
 
 
 def cells(notebook: Path) -> list[dict[str, Any]]:
@@ -89,9 +91,10 @@ def check(notebook: Path, values: Mapping[str, Any]) -> dict[str, Any]:
             raise DataError(
                 f"{name} = {value!r} is not a finite number", where=str(notebook)
             )
-        # A colon: an address such as hf://, which is no path.
-        if name.endswith(PATH_NAMES) and value and ":" not in value:
-            out[name] = str(_existing(name, value))
+        is_path = name in PATHS or name.endswith(SUFFIXES)
+        # A colon: an address such as hf://, which is no path. An empty text stands for nothing.
+        if kind is str and is_path and value and ":" not in out[name]:
+            out[name] = str(_existing(name, out[name]))
     return out
 
 

@@ -27,15 +27,15 @@ def home() -> Path:
 
 def data(*parts: str) -> Path:
     """A path inside the project's data folder."""
-    return _shipped("data", "KIT_DATA").joinpath(*parts)
+    return _project_folder("data", "KIT_DATA").joinpath(*parts)
 
 
 def notebooks(*parts: str) -> Path:
     """A path inside the project's notebooks folder."""
-    return _shipped("notebooks", "").joinpath(*parts)
+    return _project_folder("notebooks", "").joinpath(*parts)
 
 
-def _shipped(name: str, variable: str) -> Path:
+def _project_folder(name: str, variable: str) -> Path:
     if variable and os.environ.get(variable):
         return Path(os.environ[variable]).expanduser()
     # A checkout, then an installed wheel.

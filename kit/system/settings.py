@@ -35,17 +35,17 @@ def nearest(name: str, names: Iterable[str]) -> str:
     )
 
 
-def check_names(chosen: Iterable[str], names: Iterable[str], *, where: str) -> None:
-    """DataError that lists every name that is not valid, each with the nearest valid one.
+def check_names(names: Iterable[str], valid: Iterable[str], *, where: str) -> None:
+    """DataError that lists every name that is not among the valid ones, each with the nearest of them.
 
     >>> check_names(["steps"], ["steps"], where="config")
     """
-    names = list(names)
-    wrong = [str(n) for n in chosen if n not in names]
+    valid = list(valid)
+    wrong = [str(n) for n in names if n not in valid]
     if wrong:
-        hints = "; ".join(f"{n!r}: {nearest(n, names)}" for n in wrong)
+        hints = "; ".join(f"{n!r}: {nearest(n, valid)}" for n in wrong)
         raise DataError(
-            f"unknown settings: {', '.join(wrong)}", where=where, fix=hints
+            f"unknown names: {', '.join(wrong)}", where=where, fix=hints
         )
 
 

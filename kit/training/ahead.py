@@ -9,8 +9,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from ..errors import DataError
 from ..records import Response, Task
@@ -23,6 +22,7 @@ from .settings import Settings
 
 logger = logging.getLogger(__name__)
 ANSWERS = 64
+JUDGED = 4  # prompts
 FEW = (
     0.25  # share of mixed groups below which most of the time is spent for nothing
 )
@@ -77,10 +77,6 @@ class Forecast:
                 self.remedy,
             )
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self) | {"remedy": self.remedy}
-
     def __str__(self) -> str:
         total = sum(self.groups.values())
         lines = [
@@ -95,6 +91,18 @@ class Forecast:
         )
 
 
+def spread(tasks: Sequence[Task], n: int) -> list[Task]:
+    """At most n of the tasks, from all parts of the set: files are often sorted by kind."""
+    n = min(n, len(tasks))
+    return [tasks[i * len(tasks) // n] for i in range(n)]
+
+
+def for_trivial(heldout: Sequence[Task], reward: Reward) -> list[Task]:
+    """The held-out prompts on which policies without skill are tried: all by code, JUDGED by another judge."""
+    # about twenty policies on each prompt would cost more calls than the training
+    return spread(heldout, len(heldout) if reward.name == "code" else JUDGED)
+
+
 def look_ahead(
     settings: Settings,
     tasks: Sequence[Task],
@@ -107,9 +115,7 @@ def look_ahead(
     sample : (tasks, name, samples, temperature) -> answers.
     """
     size = settings.group_size
-    count = min(max(ANSWERS // size, 1), len(tasks))
-    # spread over the set: files are often sorted by kind
-    some = [tasks[i * len(tasks) // count] for i in range(count)]
+    some = spread(tasks, max(ANSWERS // size, 1))
     start, judging, cost = time.perf_counter(), reward.seconds, reward.cost
     answers = sample(some, "forecast", size, settings.temperature)
     grades = reward.grade(answers)
@@ -128,7 +134,7 @@ def look_ahead(
         settings.eval_every and (settings.steps - 1) // settings.eval_every
     )
     evaluations = looks * settings.eval_samples * len(heldout)
-    trivial = sum(len(policies(t)) for t in heldout)
+    trivial = sum(len(policies(t)) for t in for_trivial(heldout, reward))
     return Forecast(
         size=size,
         reward=look.mean(),

@@ -60,8 +60,12 @@ KEYS = Keys.__struct_fields__
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """What a training needs. responses : answers of the tasks' file, which SFT and DPO learn from."""
+    """What a training needs. name : of the config.
 
+    responses : answers of the tasks' file, which SFT and DPO learn from.
+    """
+
+    name: str
     stages: tuple[Stage, ...]
     tasks: tuple[Task, ...]
     heldout: tuple[Task, ...]
@@ -115,8 +119,9 @@ def job_of(
             fix="stages: [{rows: ...}]",
         )
     # a training of one stage is a chain of one, without folders of its own
+    over = {**over, **changes}
     stages = tuple(
-        stage_of(row, values, {**over, **changes}, profile, f"{where}, stage {n}")
+        stage_of(row, values, over, profile, beside, f"{where}, stage {n}")
         for n, row in enumerate(rows, 1)
     )
     # the table of a chain begins with a row of this name
@@ -137,7 +142,8 @@ def job_of(
     )
     folder = Path(out or keys.out or name).expanduser()
     return Job(
-        stages=tuple(with_file(s, beside, where) for s in stages),
+        name=name,
+        stages=stages,
         tasks=tuple(train),
         heldout=tuple(heldout_tasks),
         responses=tuple(getattr(tasks, "responses", ())),
@@ -187,9 +193,14 @@ def config_of(source: Any) -> tuple[dict[str, Any], Path | None, str]:
 
 
 def stage_of(
-    row: Mapping[str, Any], base: Any, over: Any, profile: str, where: str
+    row: Mapping[str, Any],
+    base: Any,
+    over: Any,
+    profile: str,
+    beside: Path | None,
+    where: str,
 ) -> Stage:
-    """A stage from its row in `stages`, the base settings, and what replaces both."""
+    """A stage from its row in `stages`, the base settings, and what replaces both. beside : the config's folder."""
     names = ["name", "aside", "rows", "preset", *NAMES]
     row = translate(row, names, where=where)
     # what a stage is does not change with the machine
@@ -203,19 +214,14 @@ def stage_of(
     rows = row.get("rows")
     if isinstance(rows, Mapping):
         rows = make(Source, rows, where=f"{where}, rows")
+    elif rows:
+        rows = str(find(rows, beside, where))
     return Stage(
         name=str(row.get("name", settings.stage)),
         settings=settings,
         rows=rows,
         aside=bool(row.get("aside", False)),
     )
-
-
-def with_file(stage: Stage, beside: Path | None, where: str) -> Stage:
-    """The stage with the path of its file."""
-    if not isinstance(stage.rows, str):
-        return stage
-    return msgspec.structs.replace(stage, rows=str(find(stage.rows, beside, where)))
 
 
 def find(name: str, beside: Path | None, where: str) -> Path:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ..errors import DataError
-from ..records import Grade, Response, Task, from_json, group, to_json
+from ..records import Grade, Response, Task, group
 from ..stats import Estimate, difference, mean, per_cluster
 from ..system import paths
 from ..system.device import import_torch
@@ -200,24 +200,12 @@ class Evaluation:
 
     def save(self, path: Path) -> None:
         """Write answers and grades as one JSON file."""
-        rows = {
-            "name": self.name,
-            "responses": [to_json(r) for r in self.responses],
-            "grades": [to_json(g) for g in self.grades],
-        }
-        paths.write(path, msgspec.json.encode(rows))
+        paths.write(path, msgspec.json.encode(self))
 
 
 def read(path: Path) -> Evaluation:
     """A stored evaluation."""
-    rows = msgspec.json.decode(path.read_bytes())
-    return Evaluation(
-        name=rows["name"],
-        responses=tuple(
-            from_json(r, Response, where=str(path)) for r in rows["responses"]
-        ),
-        grades=tuple(from_json(g, Grade, where=str(path)) for g in rows["grades"]),
-    )
+    return msgspec.json.decode(path.read_bytes(), type=Evaluation)
 
 
 def passes(task: Task, response: Response, grade: Grade) -> float | None:
@@ -280,35 +268,17 @@ def by_kind(before: Evaluation, after: Evaluation, tasks: Sequence[Task]) -> Any
     import pandas as pd
 
     kinds = {t.id: t.kind or "all" for t in tasks}
+    looks = (before, after)
+    old, new = (per_cluster(look.strict(tasks), look.clusters) for look in looks)
     rows = []
-    for kind in ("all", *dict.fromkeys(k for k in kinds.values() if k != "all")):
-        some = [t for t in tasks if kind in ("all", kinds[t.id])]
-        old, new = (only(e, some) for e in (before, after))
+    for kind in dict.fromkeys(["all", *kinds.values()]):
         # a kind may fall while the mean rises
-        values = (old.strict(some), new.strict(some))
-        rows.append(
-            {
-                "kind": kind,
-                "prompts": len(some),
-                "before": old.mean(values[0]).value,
-                "after": new.mean(values[1]).value,
-                "difference": str(gain(old, new, values=values)),
-            }
-        )
+        ids = [i for i in old.index if kind in ("all", kinds[i])]
+        a, b = old.loc[ids], new.loc[ids]
+        row = {"kind": kind, "prompts": len(ids), "before": mean(a).value}
+        row |= {"after": mean(b).value, "difference": str(difference(b, a))}
+        rows.append(row)
     return pd.DataFrame(rows)
-
-
-def only(e: Evaluation, tasks: Sequence[Task]) -> Evaluation:
-    """The part of an evaluation that answers these tasks."""
-    ids = {t.id for t in tasks}
-    pairs = [
-        (r, g)
-        for r, g in zip(e.responses, e.grades, strict=True)
-        if r.task_id in ids
-    ]
-    return replace(
-        e, responses=tuple(r for r, _ in pairs), grades=tuple(g for _, g in pairs)
-    )
 
 
 def calibration(e: Evaluation, tasks: Sequence[Task]) -> dict[str, Estimate]:

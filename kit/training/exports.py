@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import DataError, MissingError
+from ..stats import number
 from ..system.device import choose
 from .models import SMOL, base, resolve, tokenizer_of, with_adapter
+from .result import Result
 
 
 def save_adapter(model: Any, tokenizer: Any, folder: Path) -> None:
@@ -54,24 +55,18 @@ def export(
     out : default RUN/export/TO. A GGUF file is made of the merged folder by llama.cpp's own converter:
     `python convert_hf_to_gguf.py RUN/export/merged`.
     """
-    run = Path(run)
-    record, adapter = _record(run), run / "adapter"
-    place = Path(out) if out is not None else run / "export" / to
+    stage = _stage(run)
+    place = Path(out) if out is not None else stage.folder / "export" / to
     # an export of another run must not be mixed in
     if place.exists():
         raise DataError(
             "there is something already", where=str(place), fix="write another out"
         )
-    place.parent.mkdir(parents=True, exist_ok=True)
     if to == "merged":
-        merge(
-            record["settings"]["model"],
-            adapter,
-            place,
-            first=record["settings"]["adapter"],
-        )
+        first = stage.settings["adapter"]
+        merge(stage.settings["model"], stage.adapter, place, first=first)
     elif to == "adapter":
-        shutil.copytree(adapter, place)
+        shutil.copytree(stage.adapter, place)
     else:
         raise DataError(
             f"there is no export {to!r}", where="to", fix="adapter or merged"
@@ -106,36 +101,25 @@ def push_to_hub(
         ) from e
 
 
-def _record(run: Path) -> dict[str, Any]:
-    """settings.json of a finished run of one stage."""
-    if (
-        not (run / "settings.json").exists()
-        or not (run / "adapter" / "adapter_config.json").exists()
-    ):
-        stages = sorted(p.parent.name for p in run.glob("*/adapter"))
+def _stage(run: str | Path) -> Result:
+    """A finished training of one stage."""
+    result = Result.read(run)
+    if result.stages:
         raise MissingError(
-            "there is no adapter of a finished stage",
+            "a chain has an adapter for each stage",
             where=str(run),
-            fix=f"name a stage of the chain: {', '.join(stages)}"
-            if stages
-            else "train it to the end first",
+            fix=f"name a stage: {', '.join(r.folder.name for r in result.stages)}",
         )
-    return json.loads((run / "settings.json").read_text("utf-8"))  # type: ignore[no-any-return]
+    return result
 
 
 def card(run: str | Path) -> str:
     """A model card in Markdown; every number is from the run's own files."""
-    run = Path(run)
-    settings = _record(run)["settings"]
-    metrics = json.loads((run / "metrics.json").read_text("utf-8"))
-    # a card must not claim what was not measured
-    sentence = metrics.get(
-        "sentence",
-        "No held-out evaluation was made: nothing is claimed about quality.",
-    )
+    stage = _stage(run)
+    settings, metrics = stage.settings, stage.metrics
     facts = "steps seconds engine device dtype judge judge_calls judge_cost"
     rows = {k: metrics.get(k) for k in facts.split()} | settings
-    # the hub refuses a card whose base model is no name of its own, such as a folder
+    # the hub refuses a base model that is no name of its own, such as the folder of the stage before
     model = SMOL[1] if settings["model"] in SMOL else settings["model"]
     is_hub = model.count("/") == 1 and not Path(model).expanduser().exists()
     lines = [
@@ -144,9 +128,10 @@ def card(run: str | Path) -> str:
         f"tags: [rubric-rewards, {metrics['stage']}]",
         "---",
         "",
-        f"# {Path(settings['model']).name} after {metrics['stage'].upper()}",
+        f"# {Path(metrics['base']).name} after {metrics['config']}, stage {metrics['name']}",
         "",
-        *(sentence, *metrics["notes"]),
+        # a card must not claim what was not measured
+        *(stage.gain.sentence, *metrics["notes"]),
         "",
         "| | |",
         "|---|---|",
@@ -156,10 +141,7 @@ def card(run: str | Path) -> str:
             if v not in (None, [], {}, "")
         ),
     ]
-    if metrics.get("trivial"):
+    if stage.trivial:
         lines += ["", "Held-out reward of policies without skill:", ""]
-        lines += [
-            f"- {k}: {'unknown' if v is None else round(v, 3)}"
-            for k, v in metrics["trivial"].items()
-        ]
+        lines += [f"- {k}: {number(v)}" for k, v in stage.trivial.items()]
     return "\n".join(lines) + "\n"

@@ -6,12 +6,11 @@ import json
 import logging
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError
-from ..records import Grade, Response, group
+from ..records import Grade, Response, Task, group
 from ..records.tables import plain
 from ..system.progress import bar
 from .reward import parts_of
@@ -50,13 +49,16 @@ class Log:
         step: int,
         answers: Sequence[Response],
         grades: Sequence[Grade],
+        *,
+        tasks: Mapping[str, Task],
         **more: Any,
     ) -> None:
-        """Store the answers of a step with their verdicts, and summarise them for its row."""
+        """Store a step's answers with prompts (of `tasks` by id) and verdicts, and summarise them for its row."""
         rows = [
             {
                 "step": step,
                 "task_id": a.task_id,
+                "prompt": tasks[a.task_id].conversation,
                 "text": a.text,
                 "reward": g.score,
                 "low": g.score_low,
@@ -118,17 +120,9 @@ def read(path: Path) -> list[dict[str, Any]]:
     """The rows of one of the files. A last line that a kill cut short is left out."""
     if not path.exists():
         return []
-    # a kill can cut the last line short
-    rows, lines = [], path.read_text("utf-8").split("\n")
-    for n, line in enumerate(lines, 1):
-        try:
-            rows += [json.loads(line)] if line.strip() else []
-        except json.JSONDecodeError:
-            if n < len(lines):  # a whole line ends with a line feed
-                raise DataError(
-                    "this line is no JSON", where=f"{path}, line {n}"
-                ) from None
-    return rows
+    # a whole line ends with a line feed, so what is behind the last one is empty or cut
+    *lines, _ = path.read_text("utf-8").split("\n")
+    return [json.loads(line) for line in lines]
 
 
 def callback(

@@ -5,18 +5,27 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..records import Task
-from ..records.tables import plain
+import msgspec
+
+from ..errors import DataError, MissingError
+from ..records import Grade, Run, Task
+from ..records.tables import plain, table
 from ..stats import Estimate, number
 from . import evaluation, monitor
 from .evaluation import Evaluation
 
-PAGE = "training.html"
+PAGE, HELDOUT, METRICS, MARK = (
+    "training.html",
+    "heldout.jsonl",
+    "metrics.json",
+    "settings.json",
+)
 NOTHING = "nothing is held out, so no gain is measured"
 
 
@@ -24,7 +33,8 @@ NOTHING = "nothing is held out, so no gain is measured"
 class Result:
     """A finished training.
 
-    folder : settings.json, metrics.json, steps.jsonl, rollouts.jsonl, eval_*.json, adapter/, training.html.
+    folder : settings.json, heldout.jsonl, metrics.json, steps.jsonl, rollouts.jsonl, eval_*.json, adapter/,
+        training.html.
     before, after : evaluations on the held-out prompts, None where nothing is held out.
     stages : of a chain, the results of its stages.
     """
@@ -37,41 +47,42 @@ class Result:
     stages: tuple[Result, ...] = ()
 
     @classmethod
-    def read(cls, folder: str | Path, *, heldout: Sequence[Task] = ()) -> Result:
-        """The result of a finished stage in a folder."""
+    def read(cls, folder: str | Path) -> Result:
+        """The finished training in a folder; of a chain, with its stages."""
         folder = Path(folder)
-        paths = {name: folder / f"eval_{name}.json" for name in ("before", "after")}
-        # SFT and DPO without held-out prompts have none
-        looks = {n: evaluation.read(p) for n, p in paths.items() if p.exists()}
-        metrics = json.loads((folder / "metrics.json").read_text("utf-8"))
-        return cls(folder=folder, metrics=metrics, heldout=tuple(heldout), **looks)
-
-    @classmethod
-    def of_chain(cls, job: Any, results: Sequence[Result]) -> Result:
-        """The result of a chain: from before its first stage to after its last."""
-        first, last = results[0], results[-1]
-        change: dict[str, Any] = {}
-        if first.before and last.after:
-            change = evaluation.comparison(first.before, last.after, job.heldout)
-            change["trivial"] = last.metrics["trivial"]
-        totals = {
-            k: sum(r.metrics[k] for r in results) for k in ("seconds", "steps")
-        }
-        costs = {k: last.metrics[k] for k in ("judge", "judge_calls", "judge_cost")}
-        costs["model"] = first.metrics["model"]
-        # what one stage warns of holds for the chain
-        notes = list(dict.fromkeys(n for r in results for n in r.metrics["notes"]))
-        metrics = {"stage": "chain", **totals, **costs, **change, "notes": notes}
-        out = cls(
-            folder=job.out,
-            metrics=metrics,
-            heldout=tuple(job.heldout),
-            before=first.before,
-            after=last.after,
-            stages=tuple(results),
+        if not (folder / METRICS).exists():
+            raise MissingError(
+                "there is no finished run in this folder",
+                where=str(folder),
+                fix="kit run NOTEBOOK, or kit train CONFIG --resume",
+            )
+        metrics = json.loads((folder / METRICS).read_text("utf-8"))
+        # 10_grpo comes after 9_dpo
+        parts = sorted(
+            (p.parent for p in folder.glob(f"[0-9]*_*/{METRICS}")),
+            key=lambda p: int(p.name.split("_")[0]),
         )
-        metrics["table"] = plain(out.table().to_dict("records"))
-        return out
+        ends = parts or [folder]
+        tasks = [msgspec.convert(r, Task) for r in monitor.read(ends[0] / HELDOUT)]
+        paths = [
+            at / f"eval_{when}.json"
+            for at, when in zip((ends[0], ends[-1]), evaluation.WHEN, strict=True)
+        ]
+        # SFT and DPO without held-out prompts have none
+        before, after = (evaluation.read(p) if p.exists() else None for p in paths)
+        return cls(
+            folder=folder,
+            metrics=metrics,
+            heldout=tuple(tasks),
+            before=before,
+            after=after,
+            stages=tuple(map(cls.read, parts)),
+        )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of a training of one stage."""
+        return dict(json.loads((self.folder / MARK).read_text("utf-8"))["settings"])
 
     @property
     def adapter(self) -> Path:
@@ -129,41 +140,30 @@ class Result:
 
     def answers(self) -> Any:
         """A DataFrame of held-out prompts with the answer before and after, reward and unmet criteria."""
-        import pandas as pd
+        tasks, grades = self.judged
+        unmet = [
+            ", ".join(v.criterion_id for v in g.verdicts if (v.value or 0) < 0.5)
+            for g in grades
+        ]
+        frame = table(grades, tasks=tasks).assign(**{"not met": unmet})
+        names = {"source": "when", "score": "reward"}
+        columns = ["task", "prompt", "when", "answer", "reward", "not met"]
+        return frame.rename(columns=names)[columns]
 
-        rows, texts = [], {t.id: t.conversation for t in self.heldout}
-        for look in filter(None, (self.before, self.after)):
-            for r, g in zip(look.responses, look.grades, strict=True):
-                unmet = [
-                    v.criterion_id
-                    for v in g.verdicts
-                    if v.value is None or v.value < 0.5
-                ]
-                rows.append(
-                    {
-                        "task": r.task_id,
-                        "prompt": texts.get(r.task_id),
-                        "when": look.name,
-                        "answer": r.text,
-                        "reward": g.score,
-                        "not met": ", ".join(unmet),
-                    }
-                )
-        return pd.DataFrame(rows)
+    @property
+    def looks(self) -> list[tuple[str, Evaluation, Result | None]]:
+        """Of a chain: "start", and each stage with the evaluation after it; empty where nothing is held out."""
+        ends = [(r.metrics["name"], r.after, r) for r in self.stages]
+        return [row for row in [("start", self.before, None), *ends] if row[1]]  # type: ignore[misc]
 
     def table(self) -> Any:
         """Of a chain, one row a stage: strict passes, the change that the stage made, reward, calibration."""
         import pandas as pd
 
-        start, rows = self.before, []
-        looks = [
-            ("start", self.before, None),
-            *((r.metrics["name"], r.after, r) for r in self.stages),
-        ]
-        for name, look, stage in looks:
-            if look is None or start is None:
-                continue
-            old = stage.before if stage and stage.before else start
+        rows = []
+        for name, look, stage in self.looks:
+            # a stage that others do not build on begins where they do
+            old = stage.before if stage and stage.before else look
             strict = look.strict(self.heldout)
             change = evaluation.gain(
                 old, look, values=(old.strict(self.heldout), strict)
@@ -175,7 +175,9 @@ class Result:
                     "strict passes": str(look.mean(strict)),
                     "change": str(change) if stage else "",
                     "reward": str(look.mean()),
-                    "gain": str(evaluation.gain(start, look)) if stage else "",
+                    "gain": str(evaluation.gain(self.looks[0][1], look))
+                    if stage
+                    else "",
                     "ECE of stated confidence": str(errors.get("stated", "")),
                     "seconds": stage.metrics["seconds"] if stage else None,
                 }
@@ -200,31 +202,85 @@ class Result:
             **options,
         )
 
+    @property
+    def headlines(self) -> dict[str, dict[str, Any]]:
+        """What its page and `kit report` show first, by title: a value, an interval where there is one, a caption."""
+        m, gain, strict = self.metrics, self.gain, self.strict
+        out = {
+            "Gain on held-out prompts": asdict(gain) | {"caption": gain.sentence}
+        }
+        if self.heldout:
+            out["Strict passes"] = asdict(strict) | {"caption": strict.sentence}
+        # the bar that a trained policy has to clear
+        cheap = {v: k for k, v in self.trivial.items() if v is not None}
+        if cheap:
+            sentence = (
+                f"{cheap[max(cheap)]} is the best policy without skill on {m['trivial_prompts']} prompts; "
+                f"trained, on all: {number(m['reward_after']['value'])}."
+            )
+            out["Best without skill"] = {"value": max(cheap), "caption": sentence}
+        out["Minutes"] = {
+            "value": m["seconds"] / 60,
+            "caption": f"{m['steps']} steps; {m['judge_calls']} calls of the judge {m['judge']}, "
+            f"${m['judge_cost']:.2f}.",
+        }
+        return out
+
+    @property
+    def record(self) -> Run:
+        """The training as `kit report` lists it: its settings are the parameters, its headlines the metrics."""
+        parts = self.stages or (self,)
+        params = {
+            f"{p.metrics['name']} {k}": v
+            for p in parts
+            for k, v in p.settings.items()
+            # a later stage's model lies in the folder of the one before
+            if k not in ("seed", "model")
+        }
+        when = datetime.fromtimestamp((self.folder / METRICS).stat().st_mtime, UTC)
+        return Run(
+            id=self.folder.name,
+            notebook=f"train {self.metrics['config']}",
+            profile="",
+            seed=parts[0].settings["seed"],
+            params={"model": parts[0].settings["model"], **params},
+            metrics=plain(self.headlines),
+            started=when.isoformat(timespec="milliseconds"),
+            seconds=self.metrics["seconds"],
+            cost=self.metrics["judge_cost"],
+            meta={
+                "results": [
+                    {"kind": "sentence", "text": n} for n in self.metrics["notes"]
+                ]
+            },
+        )
+
+    @property
+    def judged(self) -> tuple[Any, list[Grade]]:
+        """Held-out tasks with the answers before and after, and their grades: what `kit view` shows."""
+        from ..data import TaskSet
+
+        looks = [look for look in (self.before, self.after) if look]
+        if not looks:
+            raise DataError(
+                f"{NOTHING}; {monitor.ROLLOUTS} has the answers in training",
+                where=str(self.folder),
+            )
+        answers = [r for look in looks for r in look.responses]
+        tasks = TaskSet(tasks=list(self.heldout), responses=answers)
+        return tasks, [g for look in looks for g in look.grades]
+
     def page(self) -> Path:
         """Write the page of the run, training.html in its folder."""
         import pandas as pd
 
         from ..plots import Card, page
 
-        m, gain, strict = self.metrics, self.gain, self.strict
-        cheap = {k: v for k, v in self.trivial.items() if v is not None}
-        # the bar that a trained policy has to clear
-        best = max(cheap, key=lambda k: cheap[k], default=None)
+        m = self.metrics
         blocks: list[Any] = [
-            Card("Gain on held-out prompts", number(gain.value), gain.sentence),
-            Card("Strict passes", number(strict.value), strict.sentence),
-            Card(
-                "Time",
-                f"{m['seconds'] / 60:.1f} min",
-                f"{m['steps']} steps; {m['judge_calls']} calls of the judge {m['judge']}, "
-                f"${m['judge_cost']:.2f}",
-            ),
+            Card(title, number(x["value"]), x["caption"])
+            for title, x in self.headlines.items()
         ]
-        if best:
-            sentence = f"{best} is the best policy without skill; trained: {number(m['reward_after']['value'])}"
-            blocks.insert(
-                2, Card("Best without skill", number(cheap[best]), sentence)
-            )
         blocks += [*m["notes"], self.plot()]
         if self.stages:
             blocks += ["What each stage brought:", self.table()]
@@ -241,12 +297,12 @@ class Result:
                 pd.DataFrame(errors),
             ]
         if self.trivial:
-            rows = [
-                {"policy": k, "reward": number(v)} for k, v in self.trivial.items()
-            ]
             blocks += [
-                "Policies without skill on the same prompts:",
-                pd.DataFrame(rows),
+                f"Policies without skill on {m['trivial_prompts']} held-out prompts:",
+                pd.Series(self.trivial, name="reward")
+                .map(number)
+                .rename_axis("policy")
+                .reset_index(),
             ]
         if self.before:
             blocks += [

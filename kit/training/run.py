@@ -20,17 +20,16 @@ from ..records.tables import plain
 from ..rewards import trivial
 from ..system import paths
 from . import evaluation, fast, monitor, rows, trainers
-from .ahead import Forecast, look_ahead
+from .ahead import Forecast, for_trivial, look_ahead
 from .config import Job, Stage, job_of
 from .evaluation import Evaluation
 from .exports import merge, save_adapter
 from .models import Policy, policy
-from .result import Result
+from .result import HELDOUT, MARK, METRICS, Result
 from .reward import Reward
 from .settings import Settings
 
 logger = logging.getLogger(__name__)
-MARK, METRICS = "settings.json", "metrics.json"
 FULL = 2**26  # bytes; less free space than this is a full disk
 
 
@@ -59,6 +58,8 @@ def train(
 
     A verdict that is unknown is no 0: an answer whose reward cannot be paid has advantage 0, and is left out of its
     group's mean and deviation. With beta > 0 its KL term still counts, and it stays in the mean over tokens.
+    Policies without skill, such as empty answers, are graded beside the model on all held-out prompts, but on 4 where
+    a judge other than code decides: it would be called about twenty times for each prompt.
     JudgeDownError: the judge did not answer after one more try; everything is saved, and the same call goes on.
     """
     job = job_of(
@@ -146,25 +147,24 @@ def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
         ledger=job.ledger or job.out / "ledger.sqlite",
         patience_s=job.stages[0].settings.patience_s,
     )
-    # a chain would write its table over a run of one stage, and that run would read the table as its own
-    marks = job.out.glob(MARK if job.chain else f"[0-9]*_*/{MARK}")
-    if other := next(marks, None):
+    folders = [
+        job.out / f"{n}_{s.name.replace(' ', '_')}" if job.chain else job.out
+        for n, s in enumerate(job.stages, 1)
+    ]
+    # a chain would write its table over a run of one stage, or over that of a longer chain
+    marks = [*job.out.glob(MARK), *job.out.glob(f"[0-9]*_*/{MARK}")]
+    if other := {p.parent for p in marks} - {*folders}:
         raise DataError(
             "this folder holds another run",
-            where=str(other),
-            fix="choose another out",
+            where=str(min(other)),
+            fix="choose another out, or repeat all stages of the run",
         )
     before: Evaluation | None = None
     model, results = job.stages[0].settings.model, []
     demonstrations: list[dict[str, Any]] = []
-    for n, stage in enumerate(job.stages, 1):
-        folder = (
-            job.out / f"{n}_{stage.name.replace(' ', '_')}"
-            if job.chain
-            else job.out
-        )
+    for stage, folder in zip(job.stages, folders, strict=True):
         settings = msgspec.structs.replace(
-            stage.settings, model=model, **({"adapter": None} if n > 1 else {})
+            stage.settings, model=model, **({"adapter": None} if results else {})
         )
         work = Work(job, stage, settings, folder, reward, on_step, demonstrations)
         results.append(work.result(before))
@@ -182,12 +182,27 @@ def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
                 )
             # own answers of a later stage are to other questions than the demonstrations
             demonstrations += work.rows_now()
-    if not job.chain:
-        return results[0]
-    result = Result.of_chain(job, results)
-    paths.write(job.out / METRICS, json.dumps(plain(result.metrics), indent=1))
+    if job.chain:
+        paths.write(job.out / METRICS, json.dumps(chain_metrics(results), indent=1))
+    result = Result.read(job.out)
     result.page()
     return result
+
+
+def chain_metrics(stages: Sequence[Result]) -> dict[str, Any]:
+    """What metrics.json holds of a chain: from before its first stage to after its last."""
+    first, last = stages[0], stages[-1]
+    names = (
+        "config base judge judge_calls judge_cost trivial trivial_prompts".split()
+    )
+    out = {k: last.metrics[k] for k in names if k in last.metrics}
+    out |= {k: sum(r.metrics[k] for r in stages) for k in ("seconds", "steps")}
+    # what one stage warns of holds for the chain
+    notes = dict.fromkeys(n for r in stages for n in r.metrics["notes"])
+    out |= {"stage": "chain", "model": first.metrics["model"], "notes": [*notes]}
+    if first.before and last.after:
+        out |= evaluation.comparison(first.before, last.after, last.heldout)
+    return plain(out)  # type: ignore[no-any-return]
 
 
 class Work:
@@ -214,7 +229,6 @@ class Work:
         self.demonstrations = list(demonstrations)
         self.trainer: Any = None
         self.policy: Policy | None = None
-        self._rows: list[dict[str, Any]] | None = None
 
     def result(self, before: Evaluation | None) -> Result:
         """Run the stage, or read it where it is finished. before : the evaluation of the stage before."""
@@ -226,13 +240,10 @@ class Work:
                 before.save(self.out / "eval_before.json")
             metrics = self.train()
             paths.write(self.out / METRICS, json.dumps(plain(metrics), indent=1))
-        result = Result.read(self.out, heldout=self.job.heldout)
-        if not self.job.chain:
-            result.page()
         # the next stage loads a model of its own
         self.trainer = self.policy = None
         gc.collect()
-        return result
+        return Result.read(self.out)
 
     def mark(self) -> None:
         """Write what this run is; DataError where the folder holds a run of something else."""
@@ -262,6 +273,9 @@ class Work:
                     fix="choose another out, or repeat the values of the run",
                 )
         paths.write(path, json.dumps(about, indent=1))
+        # whoever reads the folder later has the answers' prompts and criteria, too
+        lines = msgspec.json.Encoder().encode_lines(self.job.heldout)
+        paths.write(self.out / HELDOUT, lines)
 
     def train(self) -> dict[str, Any]:
         """Train to the end, from the last save point where there is one; what metrics.json holds."""
@@ -313,6 +327,8 @@ class Work:
         )
         steps = monitor.read(self.out / monitor.STEPS)
         out: dict[str, Any] = {
+            "config": self.job.name,
+            "base": self.job.stages[0].settings.model,
             "stage": s.stage,
             "name": self.stage.name,
             "model": s.model,
@@ -387,26 +403,21 @@ class Work:
         source, stage = self.stage.rows, self.settings.stage
         if stage == "grpo":
             return []
-        if self._rows is None:
-            path = self.out / "rows.json"
-            if path.exists():
-                self._rows = json.loads(path.read_text("utf-8"))
-            elif source is None:
-                self._rows = rows.of_answers(
-                    self.training_tasks(), self.job.responses, stage
-                )
-            elif isinstance(source, str):
-                self._rows = self.of_file(source)
-            elif source.source == "exact":
-                self._rows = rows.exact(
-                    self.training_tasks(), source, self.settings.seed
-                )
-            else:
-                self._rows = rows.from_answers(
-                    source, self.training_tasks(), self.demonstrations, self.answer
-                )
-            paths.write(path, json.dumps(self._rows, ensure_ascii=False))
-        return self._rows
+        path = self.out / "rows.json"
+        if path.exists():
+            return json.loads(path.read_text("utf-8"))  # type: ignore[no-any-return]
+        if isinstance(source, str):
+            out = self.of_file(source)
+        elif source is None:
+            out = rows.of_answers(self.training_tasks(), self.job.responses, stage)
+        elif source.source == "exact":
+            out = rows.exact(self.training_tasks(), source, self.settings.seed)
+        else:
+            out = rows.from_answers(
+                source, self.training_tasks(), self.demonstrations, self.answer
+            )
+        paths.write(path, json.dumps(out, ensure_ascii=False))
+        return out
 
     def of_file(self, path: str) -> list[dict[str, Any]]:
         """Rows of a file, without those whose prompt is held out."""
@@ -484,17 +495,17 @@ class Work:
                 self.sample,
                 self.job.heldout,
             )
-            paths.write(path, json.dumps(plain(ahead.as_dict()), indent=1))
+            paths.write(path, json.dumps(plain(ahead), indent=1))
             logger.info("%s", ahead)
             ahead.check()
 
     def comparison(self) -> dict[str, Any]:
         """Before and after on the held-out prompts, beside the policies without skill."""
         tasks, path = self.job.heldout, self.out / "trivial.json"
+        some = for_trivial(tasks, self.reward)
         if not path.exists():
-            # with a judge these answers cost as much as an evaluation, so they are judged once
             means = trivial(
-                tasks,
+                some,
                 judge=self.reward.judge,
                 reward=self.reward.composer,
                 ledger=self.reward.ledger,
@@ -506,7 +517,8 @@ class Work:
             for name in ("before", "after")
         )
         return evaluation.comparison(old, new, tasks) | {
-            "trivial": json.loads(path.read_text("utf-8"))
+            "trivial": json.loads(path.read_text("utf-8")),
+            "trivial_prompts": len(some),
         }
 
 

@@ -153,7 +153,7 @@ def build(
     >>> build({"group_sise": 4, "stepz": 2}, profile="cpu")
     Traceback (most recent call last):
     ...
-    kit.errors.DataError: unknown settings: group_sise, stepz
+    kit.errors.DataError: unknown names: group_sise, stepz
       where: settings
       to do: 'group_sise': did you mean 'group_size'?; 'stepz': did you mean 'steps'?
     """

@@ -12,14 +12,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ..errors import DataError
 from ..records import Response, Task
 from ..records.tables import plain
 from ..stats import Estimate, difference, mean, over_seeds
 from ..system import paths
 from ..system.settings import nearest
-from .evaluation import Evaluation
+from .evaluation import Evaluation, sample
+from .models import policy, with_adapter
+from .result import Result
 from .reward import Reward
+from .settings import Settings
 
 LEARNING, LADDER = "learning.json", "ladder_runs.json"
 
@@ -257,15 +262,8 @@ def answers_of(
     seed: int = 0,
 ) -> list[Response]:
     """Answers of a finished run's model to tasks, one each. temperature 0 is greedy."""
-    import msgspec
-
-    from .evaluation import sample
-    from .models import policy, with_adapter
-    from .settings import Settings
-
     folder = Path(folder)
-    values = json.loads((folder / "settings.json").read_text("utf-8"))["settings"]
-    settings = msgspec.convert(values, Settings)
+    settings = msgspec.convert(Result.read(folder).settings, Settings)
     ready = policy(settings)
     model = with_adapter(ready.model, folder / "adapter").merge_and_unload()
     return sample(
@@ -288,9 +286,6 @@ def store(
     path: str | Path | None = None,
 ) -> Path:
     """Write finished runs in the form that `stored` reads. folders : "seed 0", ..., "control" -> the run's folder."""
-    from .monitor import read
-    from .result import Result
-
     file = Path(path or paths.data(LEARNING if name == "instructions" else LADDER))
     data = json.loads(file.read_text("utf-8")) if file.exists() else {}
     # the training's own temperature shows what GRPO itself saw
@@ -300,7 +295,7 @@ def store(
         if name != "instructions":
             runs[run.removeprefix("seed ")] = _stages(Path(folder))
             continue
-        result = Result.read(folder, heldout=tasks)
+        result = Result.read(folder)
         after = {
             how: {
                 r.task_id: r.text
@@ -308,13 +303,10 @@ def store(
             }
             for how, t in heat.items()
         }
-        rewards = [
-            round(r["reward"], 4) for r in read(Path(folder) / "steps.jsonl")
-        ]
         runs[run] = {
             "control": run == "control",
             "seconds": round(result.metrics["seconds"]),
-            "rewards": rewards,
+            "rewards": result.steps()["reward"].round(4).tolist(),
             "after": after,
         }
     data["runs" if name == "instructions" else name] = runs
@@ -325,25 +317,15 @@ def store(
 
 def _stages(folder: Path) -> dict[str, Any]:
     """The held-out answers of a chain's stages, as [task, text, token probability]."""
-    from .result import Result
-
-    def rows(look: Evaluation) -> list[Any]:
-        return [
-            [r.task_id, r.text, round(r.confidence or 0.0, 4)]
-            for r in look.responses
-        ]
-
-    out: dict[str, Any] = {}
-    for stage in sorted(
-        folder.glob("*_*/metrics.json"),
-        key=lambda p: int(p.parent.name.split("_")[0]),
-    ):
-        result = Result.read(stage.parent)
-        if result.before is None or result.after is None:
-            raise DataError("the run held nothing out", where=str(stage.parent))
-        out.setdefault("start", {"seconds": None, "answers": rows(result.before)})
-        out[result.metrics["name"]] = {
-            "seconds": result.metrics["seconds"],
-            "answers": rows(result.after),
+    if not (looks := Result.read(folder).looks):
+        raise DataError("the run held nothing out", where=str(folder))
+    return {
+        name: {
+            "seconds": stage and stage.metrics["seconds"],
+            "answers": [
+                [r.task_id, r.text, round(r.confidence or 0.0, 4)]
+                for r in look.responses
+            ],
         }
-    return out
+        for name, look, stage in looks
+    }

@@ -202,7 +202,8 @@ class Pay:
         grades = self.reward.grade(answers)
         seconds = self.reward.seconds - before
         cost = {"judge_calls": self.reward.calls, "judge_cost": self.reward.cost}
-        self.log.batch(step, answers, grades, seconds_judge=seconds, **cost)
+        cost["seconds_judge"] = seconds
+        self.log.batch(step, answers, grades, tasks=self.reward.by_id, **cost)
         self.unknown = (
             0 if any(g.score is not None for g in grades) else self.unknown + 1
         )

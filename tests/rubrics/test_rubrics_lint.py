@@ -14,6 +14,7 @@ from kit.errors import DataError
 from kit.judging import Judge
 from kit.records import Criterion, Task
 from kit.rubrics import lint
+from kit.training import build
 
 PLANTED = Path(__file__).with_name("planted.tsv")
 
@@ -144,6 +145,14 @@ def test_a_prompt_is_too_long_for_a_profile():
     assert lint([long], profile="gpu").findings == ()
     with pytest.raises(DataError, match="no profile"):
         lint([long], profile="huge")
+
+
+@pytest.mark.parametrize("profile", ["test", "cpu", "t4", "gpu", "cluster"])
+def test_the_limit_of_a_prompt_is_that_of_a_training(profile):
+    limit = build({}, profile=profile).max_prompt_tokens
+    prompts = [Task(id=str(n), prompt="a" * 4 * (limit + n)) for n in (0, 1)]
+    counts = [lint([t], profile=profile).counts["long-prompt"] for t in prompts]
+    assert counts == [0, 1]
 
 
 def test_the_report_counts_and_escapes():

@@ -32,7 +32,7 @@ def colab(monkeypatch):
 
     monkeypatch.setattr(module.subprocess, "run", pip)
     monkeypatch.setattr(module, "versions", lambda: dict(state.versions))
-    monkeypatch.setattr(module, "loaded", lambda: {"numpy", "pandas"})
+    monkeypatch.setattr(module, "modules_in_use", lambda: {"numpy", "pandas"})
     needs = [
         module._packaging("requirements").Requirement(t)
         for t in ("numpy>=1.26", "trl==1.14.2", "openai[aiohttp]>=3.50")

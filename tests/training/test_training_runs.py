@@ -80,12 +80,14 @@ def test_a_run_leaves_its_files_and_its_numbers(tmp_path):
         steps["reward"].tolist()
     )
     assert {v["id"] for v in rollouts["verdicts"][0]} == {"c"}
+    prompts = {t.id: t.prompt for t in tasks()}
+    assert rollouts["prompt"].tolist() == [prompts[i] for i in rollouts["task_id"]]
     assert result.gain.n == 2 and "held-out reward" in result.gain.sentence
     assert {r.task_id for r in result.after.responses} == {"t4", "t5"}
     assert result.by_kind()["kind"].tolist() == ["all", "even", "odd"]
     assert "empty" in result.trivial
     page = (result.folder / "training.html").read_text()
-    assert "Held-out answers" in page and "without skill" in page
+    assert "Held-out answers" in page and "without skill on 2 prompts" in page
     again = training.train(tasks(), TINY, eval_every=2, out=tmp_path / "r", on_step=rows.append)
     assert len(rows) == 4 and again.gain == result.gain
 
@@ -280,6 +282,14 @@ def test_a_chain_builds_each_stage_on_the_one_before(tmp_path):
     (result.folder / "4_grpo" / "metrics.json").unlink()  # as if killed in the last stage
     again = training.train(exact(), options, out=tmp_path / "c")
     assert again.after.rewards == result.after.rewards
+    with pytest.raises(
+        DataError, match="another run.*\\n.*4_grpo"
+    ):  # its table would be written over
+        training.train(exact(), {**options, "stages": stages[:3]}, out=tmp_path / "c")
+    card = training.card(result.folder / "4_grpo")
+    assert "# tiny-random after training, stage grpo" in card
+    with pytest.raises(MissingError, match="name a stage: 1_sft, 2_dpo_alone, 3_dpo, 4_grpo"):
+        training.export(result.folder)
     stored = training.store(
         "ladder_chain", {"seed 0": result.folder}, exact(), path=tmp_path / "runs.json"
     )
@@ -290,6 +300,50 @@ def test_a_chain_builds_each_stage_on_the_one_before(tmp_path):
         "dpo",
         "grpo",
     ]
+
+
+def test_a_judge_that_costs_sees_policies_without_skill_on_four_prompts(tmp_path):
+    some, judge = tasks(16, 12, check=None), Judge()
+    policies = len(kit.rewards.policies(some[0]))
+    ahead = training.forecast(some, TINY, judge=judge, profile="test")
+    assert ahead.others == 12 * 2 + 4 * policies
+    result = training.train(some, TINY, steps=1, judge=judge, out=tmp_path / "r")
+    assert result.metrics["trivial_prompts"] == 4 and len(result.trivial) == policies
+    assert "without skill on 4 prompts" in (result.folder / "training.html").read_text()
+    # equal answers are judged once
+    assert result.metrics["judge_calls"] <= 8 + 2 * 12 and judge.calls <= 16 + 8 + 24 + 4 * policies
+
+
+def test_the_report_and_the_view_read_trainings(tmp_path, capsys, monkeypatch):
+    from kit.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    for seed in (0, 1):
+        training.train(tasks(), TINY, steps=2, seed=seed, out=tmp_path / f"all/{seed}")
+    chain = {**TINY, "steps": 1, "stages": [{"stage": "grpo"}, {"stage": "grpo", "name": "b"}]}
+    training.train(tasks(), chain, out=tmp_path / "all/chain")
+    (tmp_path / "all/dead").mkdir()
+    (tmp_path / "all/dead/steps.jsonl").write_text("")
+    titles = ("Gain on held-out prompts", "Strict passes", "Best without skill", "Minutes")
+    for folder in ("all/0", "all/chain", "all/chain/1_grpo", "all"):
+        assert main(["report", folder]) == 0
+        page = (tmp_path / folder / "report.html").read_text()
+        assert all(f">{title}<" in page for title in titles) and "train training" in page
+        assert folder.endswith("1_grpo") or "training.html" in page
+    assert "Mean over 2 seeds" in page and "dead is broken" in page
+    assert [f.name for f, r in kit.runs.find("all") if r.status == "done"] == ["0", "1", "chain"]
+    for folder in ("all/1", "all/chain"):
+        assert main(["view", folder, "--out", "v.html"]) == 0
+        page = (tmp_path / "v.html").read_text().split('id="data">')[1]
+        answers = json.loads(page.split("</script>")[0])["answers"]
+        made = training.Result.read(folder).answers()
+        assert sorted(a["text"] for a in answers) == sorted(made["answer"])
+        assert {a["source"] for a in answers} == {"before", "after"}
+        assert all(v["status"] in ("met", "unmet") for a in answers for v in a["verdicts"])
+    training.train(tasks(held=0), TINY, steps=1, out=tmp_path / "none")
+    assert (
+        main(["view", "none"]) == 2 and "rollouts.jsonl has the answers" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.slow
@@ -350,7 +404,7 @@ def test_the_ledger_pays_nothing_twice_and_a_merged_export_answers_alike(tmp_pat
     assert (
         training.export(result.folder, "adapter", tmp_path / "a") / "adapter_config.json"
     ).exists()
-    with pytest.raises(MissingError, match="no adapter"):
+    with pytest.raises(MissingError, match="no finished run"):
         training.export(tmp_path)
     resumed = training.train(
         tasks(), TINY, steps=1, adapter=str(result.adapter), out=tmp_path / "t", eval_temperature=0
