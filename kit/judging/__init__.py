@@ -15,7 +15,6 @@ from .factory import Judge, judge_of
 from .ledger import Ledger
 from .prices import Budget, Spent
 from .run import (
-    Verdicts,
     acomplete,
     ajudge,
     ajudge_pairs,
@@ -29,7 +28,6 @@ __all__ = [
     "Judge",
     "Ledger",
     "Spent",
-    "Verdicts",
     "acomplete",
     "ajudge",
     "ajudge_pairs",

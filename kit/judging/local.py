@@ -26,7 +26,7 @@ from ..errors import JudgeDownError, MissingError
 from . import form as forms
 from .endpoint import EndpointJudge
 
-ENDS = 1 << 20  # bytes at either end of the file that tell one model from another
+END = 1 << 20  # bytes at the end of the file that tell one model from another
 
 
 @functools.cache
@@ -108,16 +108,15 @@ class ServedJudge(EndpointJudge):
 
 
 def _identity(file: Path) -> str:
-    """A file's name, size and a digest of its ends; its name alone while it is absent."""
+    """A file's name, size and a digest of its end; its name alone while it is absent."""
     if not file.is_file():
         return file.name
-    # A digest of gigabytes takes seconds; both ends tell models apart.
+    # A digest of gigabytes takes seconds; the last weights tell models apart.
     size = file.stat().st_size
     with file.open("rb") as f:
-        ends = f.read(ENDS)
-        f.seek(max(0, size - ENDS))
-        ends += f.read(ENDS)
-    return f"{file.name} {size} {hashlib.sha256(ends).hexdigest()[:16]}"
+        f.seek(max(0, size - END))
+        digest = hashlib.sha256(f.read()).hexdigest()
+    return f"{file.name} {size} {digest[:16]}"
 
 
 def small(**options: Any) -> ServedJudge:

@@ -5,21 +5,30 @@ The way of a question: `judge` -> `Run.all` -> `Run.one` (what code decides) ->
 disk before it is handed on).
 """
 
+from __future__ import annotations
+
 import asyncio
-import html
 import logging
 import os
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from ..errors import BudgetError, DataError, JudgeDownError, KitError
-from ..records import Criterion, Response, Task, Verdict, group, leaves, unknown
+from ..records import (
+    Criterion,
+    Response,
+    Task,
+    Verdict,
+    group,
+    leaves,
+    unknown,
+)
 from ..system import loop
 from ..system import progress as bars
 from . import form as forms
@@ -28,80 +37,14 @@ from .form import Criteria
 from .ledger import Ledger
 from .prices import COSTS, Budget, Spent
 
+if TYPE_CHECKING:
+    from ..records.tables import Verdicts
+
 log = logging.getLogger(__name__)
 # Never stored: they say nothing of the answer.
 PASSING = ("transport", "budget", "error")
 FREE: dict[str, Any] = {"cached": True, **dict.fromkeys(COSTS, 0)}
-COLUMNS = ["task", "response", "criterion", "status", "p", "failure", "reason"]
 DOWN = 8  # calls in a row that fail
-# failure -> (what it means, what to do)
-CAUSES = {
-    "transport": (
-        "the judge could not be reached",
-        "check the endpoint, then run again",
-    ),
-    "parse": (
-        "the reply was not in the requested form, twice",
-        "retry=True, or another model",
-    ),
-    "refusal": (
-        "the model refused, or its provider filtered it",
-        "use another model",
-    ),
-    "abstain": (
-        "the judge said that it cannot tell",
-        "make the criterion decidable",
-    ),
-    "contradiction": (
-        "votes or verdicts disagree evenly",
-        "add a judge to the panel",
-    ),
-    "missing": (
-        "the reply left this criterion out, twice",
-        "retry=True, or how='one'",
-    ),
-    "budget": (
-        "the run was stopped before this question",
-        "raise the budget and run again",
-    ),
-    "error": (
-        "the judge or the check raised an error",
-        "read the reason and the log",
-    ),
-}
-
-
-class Verdicts(list[Verdict]):
-    """A list of verdicts.
-
-    `.spent` is what they took, `.table()` a DataFrame, `.causes()` explains unknown ones.
-    """
-
-    spent = Spent()
-
-    def table(self, *, human: Any = None, tasks: Any = None) -> Any:
-        """One row per verdict, beside people's labels and the tasks' columns."""
-        from ..records.tables import table  # pandas loads slowly
-
-        return table(self, human=human, tasks=tasks)
-
-    def causes(self) -> Any:
-        """A DataFrame of what is unknown: cause, verdicts, meaning, what to do."""
-        import pandas as pd
-
-        counts = Counter(str(v.failure) for v in self if not v.is_known)
-        rows = [(cause, n, *CAUSES[cause]) for cause, n in counts.most_common()]
-        names = ["cause", "verdicts", "meaning", "what to do"]
-        return pd.DataFrame(rows, columns=names)
-
-    def __repr__(self) -> str:
-        counts = Counter(v.failure for v in self if not v.is_known)
-        causes = ", ".join(f"{n} {cause}" for cause, n in counts.most_common())
-        return f"{len(self)} verdicts ({self.spent}); unknown: {causes or 'none'}"
-
-    def _repr_html_(self) -> str:
-        rows = self.table()[COLUMNS].head(20).to_html()
-        return f"{rows}<p>{html.escape(repr(self))}</p>"
 
 
 def judge(
@@ -299,6 +242,8 @@ class Run:
             bars.bar(total=len(pairs), desc="judging", **options) as bar,
         ):
             await loop.every(worker() for _ in range(n))
+        from ..records.tables import Verdicts  # pandas loads slowly
+
         verdicts = Verdicts(v for row in rows for v in row)
         n = sum(v.cached for v in verdicts)
         self.spent += Spent(seconds=time.time() - self.start, cached=n)

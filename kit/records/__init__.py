@@ -15,16 +15,41 @@ import msgspec
 
 from ..errors import DataError
 
-FAILURES = (
-    "transport",
-    "parse",
-    "refusal",
-    "abstain",
-    "contradiction",
-    "missing",
-    "budget",
-    "error",
-)
+# failure -> (what it means, what to do)
+FAILURES = {
+    "transport": (
+        "the judge could not be reached",
+        "check the endpoint, then run again",
+    ),
+    "parse": (
+        "the reply was not in the requested form, twice",
+        "retry=True, or another model",
+    ),
+    "refusal": (
+        "the model refused, or its provider filtered it",
+        "use another model",
+    ),
+    "abstain": (
+        "the judge said that it cannot tell",
+        "make the criterion decidable",
+    ),
+    "contradiction": (
+        "votes or verdicts disagree evenly",
+        "add a judge to the panel",
+    ),
+    "missing": (
+        "the reply left this criterion out, twice",
+        "retry=True, or how='one'",
+    ),
+    "budget": (
+        "the run was stopped before this question",
+        "raise the budget and run again",
+    ),
+    "error": (
+        "the judge or the check raised an error",
+        "read the reason and the log",
+    ),
+}
 TRAIN = (None, "train", "training")
 # Names of splits as published sets write them; another word is an error, so that a slip cannot
 # put test rows into training.
@@ -202,7 +227,7 @@ class Verdict(Record, kw_only=True, tag="verdict"):
             raise DataError(
                 f"the failure is {self.failure!r}",
                 where=where,
-                fix=f"an unknown verdict, and no other, has one of {FAILURES}",
+                fix=f"an unknown verdict, and no other, has one of {tuple(FAILURES)}",
             )
         for name, x in (("value", value), ("p", self.p)):
             if x is not None and not 0 <= x <= 1:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 import numpy as np
 import pandas as pd
+from msgspec.structs import asdict
 
-from . import Grade, Verdict
+from . import FAILURES, Grade, Verdict
 
 IDS = ["task", "response", "criterion"]
 VERDICT_COLUMNS = (
@@ -63,11 +65,12 @@ def labels_of(human: Any) -> pd.DataFrame:
     rows = [
         v for v in getattr(human, "verdicts", human) if v.judge.startswith("human")
     ]
-    binary = [v.status != "level" for v in rows]
-    data = [(*v.ids, v.value, v.meta.get("inclusion")) for v in rows]
-    columns = [*IDS, "human", "inclusion"]
-    frame = pd.DataFrame(data, columns=columns).astype({"human": float})
-    frame["binary"] = binary
+    names = [*IDS, "human", "inclusion", "binary"]
+    data = [
+        (*v.ids, v.value, v.meta.get("inclusion"), v.status != "level")
+        for v in rows
+    ]
+    frame = pd.DataFrame(data, columns=names).astype({"human": float})
     labels = frame.groupby(IDS, as_index=False, sort=False).agg(
         human=("human", "mean"),
         sides=("human", "nunique"),
@@ -102,8 +105,7 @@ def _with_tasks(frame: pd.DataFrame, tasks: Any) -> pd.DataFrame:
     # A task without a group is a cluster of its own.
     about = [(t.id, t.group or t.id, t.kind, t.conversation) for t in rows]
     answers = [(*r.ids, r.source, r.text) for r in getattr(tasks, "responses", ())]
-    columns = ["task", "group", "kind", "prompt"]
-    about = pd.DataFrame(about, columns=columns)
+    about = pd.DataFrame(about, columns=["task", "group", "kind", "prompt"])
     frame = frame.merge(about, how="left", on="task")
     answers = pd.DataFrame(
         answers, columns=["task", "response", "source", "answer"]
@@ -112,9 +114,54 @@ def _with_tasks(frame: pd.DataFrame, tasks: Any) -> pd.DataFrame:
     if "criterion" not in frame:
         return frame
     criteria = [(t.id, c.id, c.weight, c.text) for t in rows for c in t.criteria]
-    columns = ["task", "criterion", "weight", "text"]
-    criteria = pd.DataFrame(criteria, columns=columns)
+    criteria = pd.DataFrame(
+        criteria, columns=["task", "criterion", "weight", "text"]
+    )
     return frame.merge(criteria, how="left", on=["task", "criterion"])
+
+
+class Verdicts(list[Verdict]):
+    """A list of verdicts.
+
+    spent : what they took. `.table()` is a DataFrame, `.causes()` explains unknown ones.
+    """
+
+    spent: Any = None
+
+    @property
+    def failures(self) -> Counter[str]:
+        """The causes of what is unknown, with their numbers."""
+        return Counter(str(v.failure) for v in self if not v.is_known)
+
+    def table(self, *, human: Any = None, tasks: Any = None) -> pd.DataFrame:
+        """One row per verdict, beside people's labels and the tasks' columns."""
+        return table(self, human=human, tasks=tasks)
+
+    def causes(self) -> pd.DataFrame:
+        """A DataFrame of what is unknown: cause, verdicts, meaning, what to do."""
+        counts = self.failures.most_common()
+        rows = [(cause, n, *FAILURES[cause]) for cause, n in counts]
+        return pd.DataFrame(
+            rows, columns=["cause", "verdicts", "meaning", "what to do"]
+        )
+
+    def __repr__(self) -> str:
+        counts = self.failures.most_common()
+        causes = ", ".join(f"{n} {cause}" for cause, n in counts)
+        return f"{len(self)} verdicts ({self.spent}); unknown: {causes or 'none'}"
+
+    def _repr_html_(self) -> str:
+        names = (
+            "task",
+            "response",
+            "criterion",
+            "status",
+            "p",
+            "failure",
+            "reason",
+        )
+        rows = show(self.table(), *names, caption=repr(self), limit=20)
+        return rows._repr_html_()
 
 
 class Results(dict[str, Any]):
@@ -169,21 +216,15 @@ def show(rows: Any, *columns: str, caption: str = "", limit: int = 40) -> Any:
     if isinstance(rows, dict):
         rows = [{"name": name, "result": str(x)} for name, x in rows.items()]
     if not isinstance(rows, pd.DataFrame):
-        rows = pd.DataFrame([_fields(r) for r in rows])
+        rows = pd.DataFrame(
+            asdict(r) if isinstance(r, msgspec.Struct) else r for r in rows
+        )
     frame = rows.reindex(columns=list(columns) or rows.columns).head(limit)
     styler = frame.style.set_caption(caption).hide(axis="index")
     # Answers are hostile text: without the escape, a notebook would run their HTML.
     styler = styler.format(precision=3, na_rep="", escape="html")
     return styler.set_properties(
         **{"white-space": "pre-wrap", "text-align": "left"}
-    )
-
-
-def _fields(record: Any) -> Any:
-    return (
-        msgspec.structs.asdict(record)
-        if isinstance(record, msgspec.Struct)
-        else record
     )
 
 

@@ -189,7 +189,7 @@ def test_a_judge_that_is_down_is_one_clear_stop(status, calls, ledger):
         assert len(server.calls) == calls
     assert len(stop.value.verdicts) == 150 and not any(v.is_known for v in stop.value.verdicts)
     with kit.Ledger(ledger) as book:
-        assert len(book) == 0
+        assert len(list(book.verdicts())) == 0
     with pytest.raises(kit.JudgeDownError):  # nobody listens any more
         kit.judge(TASK, answers(1), judge=judge, progress=False)
 
