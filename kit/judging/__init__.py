@@ -1,9 +1,9 @@
 """Judging: from a task, an answer and its criteria to verdicts that are never paid twice.
 
-A question takes ten calls in five modules: `kit.judge` -> `Run.all` -> `Run.one` ->
+A question takes ten calls in four modules: `kit.judge` -> `Run.all` -> `Run.one` ->
 `Question.answer` (run.py) -> `EndpointJudge.verdicts` -> `ask` -> `_read` (endpoint.py) ->
-`messages` (prompt.py), then `reply`, and `read` (reader.py). `Question.record` puts what
-comes out into the ledger (ledger.py).
+`messages` (form.py), then `reply`, and `read` (form.py). `Question.record` puts what comes
+out into the ledger (ledger.py).
 
 Why was a call made twice? A verdict's key names everything that shaped it, in five parts:
 settings of the judge, task, answer, criterion, and the criteria beside it.
@@ -12,8 +12,7 @@ stored verdict on the same task, answer and criterion with the parts that differ
 """
 
 from .factory import Judge, judge_of
-from .ledger import Ledger
-from .prices import Budget, Spent
+from .ledger import Budget, Ledger, Spent
 from .run import (
     acomplete,
     ajudge,

@@ -22,10 +22,9 @@ from ..records import Criterion, Response, Task, Verdict, canonical
 from ..system import loop, models, settings
 from ..system.settings import Count, NonNegative, Positive
 from . import form as forms
-from . import prices
 from .factory import Judge
 from .form import Criteria, Reading, is_number, read, refuse
-from .prices import COSTS
+from .ledger import COSTS, dollars, tokens, volume
 
 AGAIN = ("parse", "missing")  # asked once more, alone
 # What some servers refuse; the kit goes on without it.
@@ -84,8 +83,12 @@ class Options(
 
 def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The field of a request that asks for JSON of this schema."""
-    form = {"name": "reply", "strict": True, "schema": schema}
-    return {"response_format": {"type": "json_schema", "json_schema": form}}
+    return {
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "reply", "strict": True, "schema": schema},
+        }
+    }
 
 
 class Reply(msgspec.Struct, kw_only=True):
@@ -129,10 +132,11 @@ class EndpointJudge(Judge):
         rates = (0.0, 0.0) if local else models.entry(model).get("price")
         self.price = o.price or rates
         self.thinking = THINKING if models.reasons_first(model) else 0
-        self.parameters = dict(o.extra)
         # Models that think take no other temperature than their default.
-        if o.temperature is not None and not self.thinking:
-            self.parameters["temperature"] = o.temperature
+        default = o.temperature is None or self.thinking
+        self.parameters = (
+            o.extra if default else {**o.extra, "temperature": o.temperature}
+        )
         # All that shapes a verdict is part of each key. Price and limits do not.
         self.settings = {
             "model": model, "base_url": o.base_url, "how": o.how, "system": self.system,
@@ -244,10 +248,10 @@ class EndpointJudge(Judge):
 
         form : fields of the request that ask for a form. room : tokens of the reply.
         """
-        n_in = prices.volume(messages)
+        n_in = volume(messages)
         if run.dry:
             n_out = max(1, room // FILL)
-            cost = prices.dollars(self.price, n_in, n_out)
+            cost = dollars(self.price, n_in, n_out)
             run.book(tokens_in=n_in, tokens_out=n_out, cost=cost)
             return Reply(failure="budget", reason="an estimate sends nothing")
         body = {
@@ -258,7 +262,7 @@ class EndpointJudge(Judge):
             **form,
         }
         # The most that the call can cost is reserved until the true cost is there.
-        most = prices.dollars(self.price, n_in, room)
+        most = dollars(self.price, n_in, room)
         client, slots = self._client()
         async with slots:
             await run.before_call(most)
@@ -386,8 +390,8 @@ class EndpointJudge(Judge):
             {**m, "content": self.clean(m["content"])} for m in body["messages"]
         ]
         usage = _mapping(data.get("usage"))
-        n_in = _count(usage.get("prompt_tokens")) or prices.volume(chat)
-        n_out = _count(usage.get("completion_tokens")) or prices.tokens(text)
+        n_in = _count(usage.get("prompt_tokens")) or volume(chat)
+        n_out = _count(usage.get("completion_tokens")) or tokens(text)
         chosen = {**self.settings, "left out": sorted(self.refused)}
         return {
             "call": f"{time.time_ns():016x}{os.urandom(4).hex()}",
@@ -396,7 +400,7 @@ class EndpointJudge(Judge):
             "created": time.time(),
             "tokens_in": n_in,
             "tokens_out": n_out,
-            "cost": prices.dollars(self.price, n_in, n_out) or 0.0,
+            "cost": dollars(self.price, n_in, n_out) or 0.0,
             "settings": self.clean(canonical(chosen)),
             "request": json.dumps(chat, ensure_ascii=False),
             "reply": text,

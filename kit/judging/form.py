@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.files import parse
-from ..errors import DataError, MissingError
+from ..errors import DataError
 from ..records import Criterion, Response, Task, canonical
 
 CANNOT = "cannot_tell"
@@ -68,12 +68,6 @@ def wording(name: str) -> str:
 
 def system(file: str | None, text: str | None, default: str) -> str:
     """A judge's system message: a file as `kit tune` writes it, a text, or a wording."""
-    if file and not Path(file).is_file():
-        raise MissingError(
-            "there is no such prompt file",
-            where=file,
-            fix="give a text file that holds the judge's system message",
-        )
     text = Path(file).read_text("utf-8") if file else text
     return (text or wording(default)).strip()
 

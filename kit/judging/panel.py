@@ -19,24 +19,35 @@ from . import form as forms
 from .endpoint import EndpointJudge
 from .factory import Judge, judge_of, parts
 from .form import Criteria
-from .prices import COSTS
+from .ledger import COSTS
 
 # What a vote says, and what its panel says anew.
 VOTE = ("judge", "status", "value", "p", "reason", "failure", "key")
 
 
 class Joined(Judge):
-    """A judge that is made of judges.
+    """A judge that is made of judges: kind is its name in a mapping, most how many it takes.
 
     It has no keys: what its members said is in the ledger, and joining it costs nothing.
     """
 
     sends = True
 
-    def __init__(self, judges: Any, name: str):
-        self.judges, self.name = judges, name
-        self.concurrency = max(j.concurrency for j in judges)
-        self.groups = any(j.groups for j in judges)
+    def __init__(self, judges: Any, kind: str, most: int | None = None):
+        n = len(judges) if isinstance(judges, list | tuple) else 0
+        if n < 2 or n > (most or n):
+            raise DataError(
+                f"{kind} needs two judges",
+                where=f"judge {kind}",
+                fix=f"write {{{kind}: [JUDGE, JUDGE]}}, each a name or a mapping",
+            )
+        rows = enumerate(judges, 1)
+        self.judges = [
+            judge_of(row, where=f"judge {i} of {kind}") for i, row in rows
+        ]
+        self.name = f"{kind}({', '.join(j.name for j in self.judges)})"
+        self.concurrency = max(j.concurrency for j in self.judges)
+        self.groups = any(j.groups for j in self.judges)
 
 
 class Panel(Joined):
@@ -62,11 +73,10 @@ class Panel(Joined):
                 where="judge panel",
                 fix="rule is majority or mean",
             )
-        judges = members(judges, "panel")
+        super().__init__(judges, "panel")
         # Fewer known votes than half would let one member speak for the panel.
-        self.rule, self.quorum = rule, len(judges) // 2 + 1
-        names = ", ".join(j.name for j in judges)
-        super().__init__(judges, name or f"panel({names})")
+        self.rule, self.quorum = rule, len(self.judges) // 2 + 1
+        self.name = name or self.name
 
     async def verdicts(
         self, task: Task, answers: Sequence[Response], criteria: Criteria, run: Any
@@ -156,10 +166,8 @@ class Escalate(Joined):
     ):
         if not 0 <= low <= high <= 1:
             raise DataError(f"low {low!r}, high {high!r}", where="judge escalate")
-        cheap, strong = judges = members(judges, "escalate", most=2)
-        self.low, self.high = low, high
-        name = name or f"{cheap.name} -> {strong.name}"
-        super().__init__(judges, name)
+        super().__init__(judges, "escalate", most=2)
+        self.low, self.high, self.name = low, high, name or self.name
 
     async def verdicts(
         self, task: Task, answers: Sequence[Response], criteria: Criteria, run: Any
@@ -186,19 +194,6 @@ class Escalate(Joined):
         last = verdicts[-1]
         meta = {**last.meta, **more}
         return replace(last, key=None, meta=meta, **_sums(verdicts))
-
-
-def members(judges: Any, kind: str, most: int | None = None) -> list[Any]:
-    """The judges of a judge that is made of judges."""
-    n = len(judges) if isinstance(judges, list | tuple) else 0
-    if n < 2 or n > (most or n):
-        raise DataError(
-            f"{kind} needs two judges",
-            where=f"judge {kind}",
-            fix=f"write {{{kind}: [JUDGE, JUDGE]}}, each a name or a mapping",
-        )
-    rows = enumerate(judges, 1)
-    return [judge_of(row, where=f"judge {i} of {kind}") for i, row in rows]
 
 
 def _sums(verdicts: Sequence[Verdict]) -> dict[str, Any]:

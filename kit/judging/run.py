@@ -5,8 +5,6 @@ The way of a question: `judge` -> `Run.all` -> `Run.one` (what code decides) ->
 disk before it is handed on).
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os
@@ -15,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -29,16 +27,13 @@ from ..records import (
     leaves,
     unknown,
 )
+from ..records.tables import Verdicts
 from ..system import loop
 from ..system import progress as bars
 from . import form as forms
 from .factory import judge_of
 from .form import Criteria
-from .ledger import Ledger
-from .prices import COSTS, Budget, Spent
-
-if TYPE_CHECKING:
-    from ..records.tables import Verdicts
+from .ledger import COSTS, Budget, Ledger, Spent
 
 log = logging.getLogger(__name__)
 # Never stored: they say nothing of the answer.
@@ -236,14 +231,16 @@ class Run:
                 await asyncio.sleep(0)
 
         n = min(len(questions), self.judge.concurrency)
-        options = {"unit": "answer", "disable": not self.progress}
         with (
             self.open,
-            bars.bar(total=len(pairs), desc="judging", **options) as bar,
+            bars.bar(
+                total=len(pairs),
+                desc="judging",
+                unit="answer",
+                disable=not self.progress,
+            ) as bar,
         ):
             await loop.every(worker() for _ in range(n))
-        from ..records.tables import Verdicts  # pandas loads slowly
-
         verdicts = Verdicts(v for row in rows for v in row)
         n = sum(v.cached for v in verdicts)
         self.spent += Spent(seconds=time.time() - self.start, cached=n)

@@ -23,7 +23,7 @@ NAMES = [
     ({"panel": ["endpoint:a", "endpoint:b"]}, "panel(a, b)", 64),
     ({"votes": "endpoint:a", "n": 3}, "a x3", 64),
     ({"votes": {"endpoint": "a", "concurrency": 2}}, "a x5", 2),
-    ({"escalate": ["endpoint:a", "endpoint:b"]}, "a -> b", 64),
+    ({"escalate": ["endpoint:a", "endpoint:b"]}, "escalate(a, b)", 64),
     ({"group": "endpoint:a"}, "group(a)", 64),
 ]
 
