@@ -32,6 +32,8 @@ OPTIONAL = (
     "response_format", "temperature", "seed", "reasoning_effort", "logprobs",
     "top_logprobs", "max_completion_tokens",
 )  # fmt: skip
+# The older name of a field that some servers refuse. Without it a reply has no limit.
+OLDER = {"max_completion_tokens": "max_tokens"}
 # A body of bytes and few headers: the client would walk through the body and write a
 # dozen headers about itself.
 PLAIN: Any = {"headers": {"Content-Type": "application/json"}}
@@ -42,6 +44,7 @@ THINKING = 4000  # more tokens for a model that thinks before it replies
 PATIENCE = 5  # timeouts that a call may take with its repetitions
 FILL = 3  # a reply takes about a third of the room that it has
 MOST_TOKENS = 10**6  # of one call; a larger count is no count
+ESCAPE = re.compile(r"\\u00([0-7][0-9a-fA-F])|\\/")
 LOCAL = re.compile(r"https?://(127\.|localhost|\[::1\])")
 
 
@@ -58,7 +61,7 @@ class Options(
     prompt : a text file with the judge's system message, as `kit tune` writes it;
         system : the text itself.
     confidence : ask for a confidence, which becomes P(met).
-    concurrency : calls in flight; timeout : seconds of one request. Defaults 64 and 120,
+    concurrency : calls in flight; timeout : seconds without a byte. Defaults 64 and 120,
         on 127.0.0.1 and localhost 2 and 600: raise `concurrency` to the server's slots.
     tries : repetitions after 429, 5xx, lost connections, in five timeouts at most.
     price : [input, output] in US dollars per million tokens.
@@ -261,8 +264,9 @@ class EndpointJudge(Judge):
             **self.parameters,
             **form,
         }
-        # The most that the call can cost is reserved until the true cost is there.
-        most = dollars(self.price, n_in, room)
+        # The most that the call can cost is reserved until the true cost is there. A
+        # token is at least one byte, of which JSON makes one character or more.
+        most = dollars(self.price, len(json.dumps(messages)), room)
         client, slots = self._client()
         async with slots:
             await run.before_call(most)
@@ -308,7 +312,8 @@ class EndpointJudge(Judge):
         # A whole URL spares the client two merges of it, a tenth of its time.
         url = f"{client.base_url}chat/completions"
         while True:
-            rest = {k: v for k, v in body.items() if k not in self.refused}
+            names = {k: OLDER.get(k) if k in self.refused else k for k in body}
+            rest = {name: body[k] for k, name in names.items() if name}
             raw = json.dumps(rest).encode()
             try:
                 return await client.post(
@@ -317,11 +322,11 @@ class EndpointJudge(Judge):
             except (openai.BadRequestError, openai.UnprocessableEntityError) as e:
                 error = _mapping(e.body)
                 message = str(error.get("param") or error.get("message") or e.body)
-                names = [n for n in OPTIONAL if n in rest and n in message[:400]]
+                new = [n for n in OPTIONAL if n in rest and n in message[:400]]
                 # An echo of the whole request names every parameter; it is no refusal.
-                if not names or len(message) > 400:
+                if not new or len(message) > 400:
                     raise
-                self.refused.add(names[0])
+                self.refused.add(new[0])
 
     def _client(self) -> tuple[Any, asyncio.Semaphore]:
         """The client and the slots of this server; equal settings share them."""
@@ -340,7 +345,7 @@ class EndpointJudge(Judge):
         """The key from the environment. OpenAI's key is never sent to another server."""
         default = "KIT_JUDGE_KEY" if self.options.base_url else "OPENAI_API_KEY"
         name = self.options.key_env or default
-        value = os.environ.get(name, "")
+        value = os.environ.get(name, "").strip()
         if not value and name != "KIT_JUDGE_KEY":
             raise MissingError(
                 "there is no key for the judge",
@@ -352,7 +357,10 @@ class EndpointJudge(Judge):
     def clean(self, text: str) -> str:
         """Text without the key that is in use, and with whole characters only."""
         text = text.encode("utf-8", "replace").decode()
-        return text.replace(self.key, "[key]") if len(self.key) > 4 else text
+        # JSON can write the same key in many ways.
+        plain = ESCAPE.sub(lambda m: chr(int(m[1] or "2f", 16)), text)
+        is_leak = len(self.key) > 4 and self.key in plain
+        return plain.replace(self.key, "[key]") if is_leak else text
 
     # -- the envelope ----------------------------------------------------------
     def _envelope(self, data: Any, body: Mapping[str, Any]) -> Reply:
@@ -373,11 +381,12 @@ class EndpointJudge(Judge):
         if message.get("refusal") or end == "content_filter":
             failure, reason = "refusal", "the model or its provider refused"
         elif end != "stop" or not whole:
-            failure, reason = "parse", f"the reply is not finished: {end!a:.60}"
+            end = self.clean(ascii(end))[:60]
+            failure, reason = "parse", f"the reply is not finished: {end}"
         return Reply(
             text=text,
             failure=failure,
-            reason=self.clean(reason),
+            reason=reason,
             call=self._row(data, body, text),
             logprobs=choice.get("logprobs"),
         )
@@ -468,7 +477,9 @@ def _word(reply: Reply) -> Reading:
         return refuse(f"neither yes nor no: {reply.text!a:.60}")
     mass = {"yes": 0.0, "no": 0.0}
     try:
-        for row in reply.logprobs["content"][0]["top_logprobs"]:
+        # A line break may stand before the word.
+        tokens = (x for x in reply.logprobs["content"] if str(x["token"]).strip())
+        for row in next(tokens, {})["top_logprobs"]:
             # A model spreads a word over several tokens: "Yes", " yes", "YES".
             name, score = str(row["token"]).strip().lower(), row["logprob"]
             if name in mass and is_number(score) and score <= 0:

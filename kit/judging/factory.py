@@ -127,8 +127,8 @@ def parts(value: Any, *, where: str = "judge") -> tuple[str, Any, dict[str, Any]
                 where=where,
                 fix=f"one of {', '.join(KINDS)}",
             )
-        options = {str(k): v for k, v in value.items() if k != kinds[0]}
-        return kinds[0], value[kinds[0]], options
+        kind, options = kinds[0], {str(k): v for k, v in value.items()}
+        return kind, options.pop(kind), options
     kind, _, subject = str(value).partition(":")
     if not isinstance(value, str) or kind not in KINDS:
         raise DataError(

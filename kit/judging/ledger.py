@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import psutil
 
 from ..errors import BudgetError, DataError
 from ..records import Verdict, from_json, group, to_json
@@ -76,11 +77,10 @@ class Ledger(contextlib.AbstractContextManager):
             self._prepare(self._db)
 
     def _prepare(self, db: sqlite3.Connection) -> None:
-        import psutil
-
         db.row_factory = sqlite3.Row
-        version = db.execute("PRAGMA user_version").fetchone()[0]
+        # In this order: another process may be making both at this moment.
         tables = db.execute("SELECT 1 FROM sqlite_master").fetchall()
+        version = db.execute("PRAGMA user_version").fetchone()[0]
         if tables and version != VERSION:
             what = f"its form is {version}, this kit reads form {VERSION}"
             raise sqlite3.DatabaseError(what)
@@ -95,12 +95,8 @@ class Ledger(contextlib.AbstractContextManager):
         db.execute("PRAGMA synchronous=NORMAL")
         if not tables:
             db.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
-        # Nobody waits for a process that was killed. WAL works on one machine only, so
-        # the number of a process says whether it is there.
-        db.create_function(
-            "here", 1, lambda who: psutil.pid_exists(int(who.split()[0]))
-        )
-        db.execute("DELETE FROM leases WHERE NOT here(owner)")
+        # Nobody waits for a process that was killed.
+        db.create_function("here", 1, _is_here)
 
     @contextlib.contextmanager
     def _guard(self) -> Iterator[None]:
@@ -142,7 +138,7 @@ class Ledger(contextlib.AbstractContextManager):
     def put(
         self, verdicts: Iterable[Verdict], call: Mapping[str, Any] = {}
     ) -> None:
-        """Store a call and its verdicts in one transaction, and end their leases.
+        """Store a call and its verdicts in one transaction.
 
         A known verdict under a key stays for ever; an unknown one gives way to a later one.
         """
@@ -152,11 +148,8 @@ class Ledger(contextlib.AbstractContextManager):
             for v in verdicts
             if v.key
         ]
-        ends = [row[:1] for row in rows]
-        steps = [(INSERT, rows), ("DELETE FROM leases WHERE key = ?", ends)]
-        if call:
-            steps.append((INSERT_CALL, [tuple(call.get(name) for name in CALL)]))
-        self._write(*steps)
+        calls = [tuple(call.get(name) for name in CALL)] if call else []
+        self._write((INSERT, rows), (INSERT_CALL, calls))
 
     def reply(self, key: str) -> str | None:
         """The stored text of a completion, None when there is none."""
@@ -198,14 +191,13 @@ class Ledger(contextlib.AbstractContextManager):
                 fix="give the whole key of a verdict (verdict.key)",
             )
         whole, row, number = rows[0]
-        calls = self._read("SELECT * FROM calls WHERE call = ?", number)
+        call = dict(*self._read("SELECT * FROM calls WHERE call = ?", number))
         same = "SELECT key, row FROM verdicts WHERE about = ? AND key <> ?"
         others = []
         for other, other_row in self._read(same, whole[ABOUT], whole):
             parts = zip(PARTS, other.split("-"), whole.split("-"), strict=True)
             changes = [name for name, theirs, ours in parts if theirs != ours]
             others.append({"verdict": _decode(other_row), "differs in": changes})
-        call = dict(calls[0]) if calls else {}
         return {**call, "verdict": _decode(row), "others": others}
 
     def export(self, path: str | Path) -> int:
@@ -230,14 +222,14 @@ class Ledger(contextlib.AbstractContextManager):
     def lease(self, keys: Sequence[str], owner: str, seconds: float) -> bool:
         """Reserve questions for one asker; False where another one has one of them.
 
-        owner : begins with the number of its process. A lease ends with its verdict, by
-        `release`, or after so many seconds: then its process was killed.
+        owner : begins with number and start of its process. A lease ends by `release`, with
+        its process, or after so many seconds.
         """
         now = time.time()
         take = (
             "INSERT INTO leases(key, until, owner) VALUES(?, ?, ?) ON CONFLICT(key) "
             "DO UPDATE SET until = excluded.until, owner = excluded.owner "
-            "WHERE until <= ? OR owner = ?"
+            "WHERE until <= ? OR owner = ? OR NOT here(owner)"
         )
         rows = [(key, now + seconds, owner, now, owner) for key in keys]
         if self._write((take, rows)) == len(keys):
@@ -250,13 +242,21 @@ class Ledger(contextlib.AbstractContextManager):
         rows = [(key, owner) for key in keys]
         self._write(("DELETE FROM leases WHERE key = ? AND owner = ?", rows))
 
-    def __exit__(self, *_: Any) -> None:
-        self.close()
-
-    def close(self) -> None:
+    def close(self, *_: Any) -> None:
         """Close the file."""
         with self._lock:
             self._db.close()
+
+    __exit__ = close
+
+
+def _is_here(owner: str) -> bool:
+    """True while the process of a lease runs. WAL works on one machine only."""
+    # In a container that starts again, the first process has the number of the old one.
+    number, start, *_ = owner.split()
+    with contextlib.suppress(psutil.Error):
+        return psutil.Process(int(number)).create_time() == float(start)
+    return False
 
 
 def recording(path: str | Path) -> tuple[list[tuple[Any, Verdict]], list[Any]]:

@@ -131,5 +131,5 @@ def local(**options: Any) -> ServedJudge:
     from ..data import small_gguf
 
     # Without a grammar this model replies in a sentence; P(met) is read before it acts.
-    extra = {"grammar": 'root ::= "yes" | "no"'}
-    return ServedJudge(small_gguf(), **{"extra": extra, **options})
+    words = {"extra": {"grammar": 'root ::= "yes" | "no"'}}
+    return ServedJudge(small_gguf(), **{**words, **options})

@@ -190,16 +190,15 @@ class Escalate(Joined):
     def _last(self, first: Verdict, second: Verdict | None) -> Verdict:
         verdicts = [first, second] if second and self._doubts(first) else [first]
         early = {name: getattr(first, name) for name in VOTE}
-        more = {"escalated": len(verdicts) == 2, "first": early}
-        last = verdicts[-1]
-        meta = {**last.meta, **more}
+        last, is_late = verdicts[-1], len(verdicts) == 2
+        meta = {**last.meta, "escalated": is_late, "first": early}
         return replace(last, key=None, meta=meta, **_sums(verdicts))
 
 
 def _sums(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     """Tokens and cost of several verdicts; cached where all are."""
-    sums = {name: sum(getattr(v, name) for v in verdicts) for name in COSTS}
-    return {**sums, "cached": all(v.cached for v in verdicts)}
+    costs = {name: sum(getattr(v, name) for v in verdicts) for name in COSTS}
+    return costs | {"cached": all(v.cached for v in verdicts)}
 
 
 class GroupJudge(Judge):

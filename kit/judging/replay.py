@@ -81,8 +81,8 @@ def replay(subject: str | Path = "gpt-4o/bare", **options: Any) -> ReplayJudge:
     """
     if str(subject) == "small":
         return call(recorded_small, None, options, where="judge replay:small")
-    is_file = Path(subject).suffix in (*LEDGERS, ".jsonl", ".gz")
-    make = recorded_file if is_file else real_judge
+    endings = (*LEDGERS, ".jsonl", ".gz")
+    make = recorded_file if Path(subject).suffix in endings else real_judge
     return call(make, subject, options, where=f"judge replay:{subject}")
 
 
@@ -109,10 +109,6 @@ def recorded_file(path: str | Path, *, judge: str | None = None) -> ReplayJudge:
 
     judge : whose verdicts, where the file holds those of several.
     """
-    if not Path(path).is_file():
-        raise MissingError(
-            "there is no such recording", where=str(path), fix="give its path"
-        )
     judges, texts = _recorded(Path(path), Path(path).stat().st_mtime_ns)
     name = judge or ", ".join(judges)
     # Nobody knows which of two verdicts on one text is meant.

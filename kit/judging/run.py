@@ -7,7 +7,6 @@ disk before it is handed on).
 
 import asyncio
 import logging
-import os
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +14,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import psutil
 from msgspec.structs import replace
 
 from ..errors import BudgetError, DataError, JudgeDownError, KitError
@@ -25,7 +25,6 @@ from ..records import (
     Verdict,
     group,
     leaves,
-    unknown,
 )
 from ..records.tables import Verdicts
 from ..system import loop
@@ -201,8 +200,9 @@ class Run:
 
     def stop(self) -> None:
         """Ask nothing more: Ctrl-C, or the caller was cancelled."""
-        fault = BudgetError("the run was interrupted", fix="run it again")
-        self.fault = self.fault or fault
+        self.fault = self.fault or BudgetError(
+            "the run was interrupted", fix="run it again"
+        )
 
     def go_on(self) -> None:
         """Raises after a stop."""
@@ -212,10 +212,11 @@ class Run:
     async def all(self, pairs: Sequence[tuple[Task, Response]]) -> Verdicts:
         """Verdicts on every pair, in order; as many at once as the judge allows."""
         # A judge that compares answers gets all answers to a task in one question.
-        places = range(len(pairs))
-        names: Any = places
-        if self.judge.groups:
-            names = [f"{t.id} {t.criteria}" for t, _ in pairs]
+        places, groups = range(len(pairs)), self.judge.groups
+        names = [
+            f"{t.id} {t.criteria}" if groups else n
+            for n, (t, _) in enumerate(pairs)
+        ]
         questions = group(zip(names, places, strict=True))
         rows: list[Sequence[Verdict]] = [()] * len(pairs)
         queue = iter(questions.values())
@@ -260,9 +261,11 @@ class Run:
         from ..checks import check
 
         criteria = leaves(task.criteria)
-        by_code = [c for c in criteria if c.by_code]
         verdicts = {
-            (r.id, c.id): check(task, r, c) for r in answers for c in by_code
+            (r.id, c.id): check(task, r, c)
+            for r in answers
+            for c in criteria
+            if c.by_code
         }
         rest = [c for c in criteria if not c.by_code]
         question = Question(self, self.judge, task, answers, rest)
@@ -332,9 +335,11 @@ class Question:
             return self.lost("budget", "an estimate sends nothing")
         # The lease outlives the slowest call; who holds it longer was killed.
         names = [] if self.dry else list(self.keys.values())
-        lease = names, f"{os.getpid()} {id(self)}"
+        me = psutil.Process()
+        lease = names, f"{me.pid} {me.create_time()} {id(self)}"
         while not self.run.ledger.lease(*lease, self.judge.limit):
             await asyncio.sleep(0.05)
+            self.run.go_on()
         try:
             # Looked up under the lease: nobody else can pay between this and the call.
             verdicts = self.stored()
@@ -362,8 +367,13 @@ class Question:
 
     def lost(self, failure: str, reason: str) -> dict[tuple[str, str], Verdict]:
         """Unknown verdicts on all criteria but those that are stored."""
-        more = {"judge": self.judge.name, "reason": reason[:300]}
-        rows = {p: unknown(self.task.id, *p, failure, **more) for p in self.places}
+        rows = {
+            (r.id, c.id): self.verdict(
+                r, c, status="unknown", failure=failure, reason=reason[:300]
+            )
+            for r in self.answers
+            for c in self.criteria
+        }
         return rows | self.stored()
 
     # -- what judges call --------------------------------------------------------
@@ -385,8 +395,8 @@ class Question:
     def verdict(self, r: Response, c: Criterion, **fields: Any) -> Verdict:
         """A verdict of this judge under its ledger key."""
         ids = {"task_id": r.task_id, "response_id": r.id, "criterion_id": c.id}
-        key = self.keys.get((r.id, c.id))
-        return Verdict(**{"judge": self.judge.name, **fields, **ids, "key": key})
+        fields = {"judge": self.judge.name, **fields, **ids}
+        return Verdict(**{**fields, "key": self.keys.get((r.id, c.id))})
 
     async def before_call(self, most: float | None = 0.0) -> None:
         """Reserve at most so many dollars (None: not known); raises after a stop."""

@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import time
 
+import psutil
 import pytest
 from fake_server import FakeServer
 from judged_words import TASK, answers, are_true, endpoint
@@ -140,21 +141,21 @@ def test_explain_shows_why_a_call_was_made_twice(ledger):
 
 
 def test_leases_keep_two_askers_apart(ledger):
-    me, other = f"{os.getpid()} 1", f"{os.getpid()} 2"
+    here = f"{os.getpid()} {psutil.Process().create_time()}"
+    me, other = f"{here} 1", f"{here} 2"
     with kit.Ledger(ledger) as a, kit.Ledger(ledger) as b:
         assert a.lease(["x", "y"], me, 60)
         assert not b.lease(["y", "z"], other, 60)
         assert b.lease(["z"], other, 60) and a.lease(["x", "y"], me, 60)
-        a.put([verdict("x")])
+        a.release(["x"], me)
         assert b.lease(["x"], other, 60) and not b.lease(["y"], other, 60)
         a.release(["y"], me)
         assert b.lease(["y"], other, 0.05)
         time.sleep(0.06)
         assert a.lease(["y"], me, 60)  # it ran out
-        assert a.lease(["k"], "4194304 3", 60)  # no process has this number: it was killed
-        assert not b.lease(["k"], other, 60)
-    with kit.Ledger(ledger) as b:
-        assert b.lease(["k"], other, 60) and not b.lease(["y"], other, 60)
+        # A process that was killed, and one with its number that started later.
+        for name, dead in (("k", "4194304 1.0 3"), ("l", f"{os.getpid()} 1.0 3")):
+            assert a.lease([name], dead, 60) and b.lease([name], other, 60)
 
 
 def test_a_ledger_is_a_recording(ledger, tmp_path):
