@@ -57,7 +57,8 @@ class Options(
         its key (default: OPENAI_API_KEY for OpenAI, KIT_JUDGE_KEY for other servers).
     how : "all" criteria in one call, "one" criterion a call, k criteria a call, or
         "word": one yes or no per criterion with P(met) from its log-probabilities and
-        without a reason.
+        without a reason. A word carries no mark of its call, so a server that sends a late
+        second reply on a kept connection could answer the next question with it.
     prompt : a text file with the judge's system message, as `kit tune` writes it;
         system : the text itself.
     confidence : ask for a confidence, which becomes P(met).

@@ -104,7 +104,7 @@ def estimate(
     """Estimate calls, tokens and dollars of a run. Nothing is sent.
 
     `cost` is None where the price of the model is not known; `cached` counts the verdicts
-    that the ledger has.
+    that the ledger has. Equal answers are counted each, though a run asks once.
 
     >>> from kit.records import Criterion
     >>> c = Criterion(id="c", text="greets")
