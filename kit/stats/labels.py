@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import DataError
 from .columns import codes, complete, level_numbers, numbers, takes_table
 from .estimate import RARE, Estimate, Result, interval, number, too_rare
-from .means import BOTH, UNIT, binary, difference, mean
+from .means import BOTH, UNIT, binary, mean
 
 
 @dataclass(frozen=True)
@@ -174,46 +174,34 @@ def agreement_difference(
     human: Any,
     *,
     cluster: Any = None,
-    measure: str = "kappa",
 ) -> Estimate:
-    """By how much `new` agrees better with the human than `old`, on rows where all three are known.
-
-    measure : "kappa" or "accuracy".
+    """The kappa of `new` with the human less that of `old`, on rows where all three are known.
 
     >>> y = [1, 0, 1, 0, 1, 0, 1, 0, 1, 0]
-    >>> agreement_difference(y, [1] * 10, y, measure="accuracy").value
-    0.5
+    >>> agreement_difference(y, [1] * 10, y).value
+    1.0
     """
-    if measure not in ("kappa", "accuracy"):
-        raise DataError(
-            f"measure is {measure!r}", where="measure", fix='"kappa" or "accuracy"'
-        )
     levels, (a, b, y) = level_numbers({"new": new, "old": old, "human": human})
     (a, b, y), group, missing = complete({"new": a, "old": b, "human": y}, cluster)
-    if measure == "accuracy":
-        e = difference(a == y, b == y, cluster=group)
-    else:
-        w = np.eye(len(levels))
-        pairs = [
-            Pairs(levels, x.astype(int), y.astype(int), group, missing)
-            for x in (a, b)
-        ]
-        # On the same rows, what moves both kappas cancels (Miller 2024).
-        (value, psi), (second, less) = (_influence(p, w) for p in pairs)
-        # a kappa has no range per row, so the rule of three asks for nothing more: scale 0
-        e = interval(
-            value - second,
-            psi - less,
-            group,
-            method="difference",
-            bounds=(-2.0, 2.0),
-            ends=BOTH,
-            outcome=y,
-            scale=0.0,
-        )
-    return replace(
-        e, missing=missing, method=f"difference in {measure}", noun=measure
+    w = np.eye(len(levels))
+    pairs = [
+        Pairs(levels, x.astype(int), y.astype(int), group, missing) for x in (a, b)
+    ]
+    # On the same rows, what moves both kappas cancels (Miller 2024).
+    (value, psi), (second, less) = (_influence(p, w) for p in pairs)
+    # a kappa has no range per row, so the rule of three asks for nothing more: scale 0
+    e = interval(
+        value - second,
+        psi - less,
+        group,
+        method="difference in kappa",
+        bounds=(-2.0, 2.0),
+        ends=BOTH,
+        outcome=y,
+        scale=0.0,
+        missing=missing,
     )
+    return replace(e, noun="kappa")
 
 
 @dataclass(frozen=True, repr=False)
@@ -311,10 +299,13 @@ def agree(
     top, note = float(share.max(initial=0.0)), ""
     if raw.n and not raw.low > top:
         # chance agreement is high when one level is common
-        common = f"Always answering {p.levels[int(share.argmax())]!r} would agree in {number(top)}"
-        note = f"{common}: raw agreement is not shown to be better."
-    k = _kappa_of(p, weights, categories is not None)
-    return Agreement(p.levels, p.table, k, raw, rates, top, note)
+        common = p.levels[int(share.argmax())]
+        note = (
+            f"Always answering {common!r} would agree in {number(top)}: "
+            "raw agreement is not shown to be better."
+        )
+    e = _kappa_of(p, weights, categories is not None)
+    return Agreement(p.levels, p.table, e, raw, rates, top, note)
 
 
 def _by_regression(f: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
@@ -415,11 +406,14 @@ def label_mean(
         )
     rate_of = _by_regression if design == "random" else _rogan_gladen
     value, psi = rate_of(f, y)
-    more: dict[str, Any] = {"method": method, "missing": missing}
-    e = interval(value, psi, group, bounds=UNIT, ends=UNIT, **more)
+    e = interval(
+        value, psi, group, method=method, bounds=UNIT, ends=UNIT, missing=missing
+    )
     if math.isnan(value) and design == "random":
-        note = "a verdict (or no verdict) occurs of which no row has a label: label some"
-        return replace(e, note=note)
+        return replace(
+            e,
+            note="a verdict (or no verdict) occurs of which no row has a label: label some",
+        )
     return e
 
 

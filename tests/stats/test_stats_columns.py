@@ -96,7 +96,6 @@ ERRORS = {
     "among the categories": lambda: stats.kappa([1, 2], [1, 3], categories=[1, 2]),
     "order of the levels": lambda: stats.kappa(["a", "b"], ["a", "b"], weights="linear"),
     "weights is 'cubic'": lambda: stats.kappa([1, 2], [1, 2], weights="cubic"),
-    "measure is": lambda: stats.agreement_difference([1], [1], [1], measure="f1"),
     "neither 0 nor 1": lambda: stats.auroc([0.1, 0.2], [0.5, 1]),
     "design 'other'": lambda: stats.label_mean([1], [1], design="other"),
     "shifted design": lambda: stats.label_mean([1, 0], [0.5, None], design="shifted"),
