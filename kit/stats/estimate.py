@@ -26,6 +26,7 @@ RARE = 5  # clusters that must hold the rarest outcome of a statistic that condi
 NOISE = 0.5  # standard errors by which likeness within clusters is drawn up
 PULL = 0.25  # clusters' worth of likeness 1 that is mixed in, for where few clusters tell it
 UNSEEN = 2.0  # clusters that may not have been drawn
+UNDRAWN = 3  # prompts in which a collapse may not have been drawn (rule of three)
 SAME = "no row differs"
 Range = tuple[float, float]
 OPEN = (-math.inf, math.inf)
@@ -242,13 +243,14 @@ def interval(
     level: float = 0.95,
     scale: float = math.nan,
     weights: np.ndarray | None = None,
+    noun: str = "",
 ) -> Estimate:
     """The estimate with its interval, or with a note that says why there is none.
 
     psi : (n,), what each row adds to `value` beyond what was expected; they sum to about 0. group :
     (n,) cluster numbers from 0, or None. bounds : the range that the value can have. ends : what a
     cluster that was not drawn may be worth. outcome : (n,) levels that each need five clusters.
-    weights : (n,) of rows, above 0.
+    weights : (n,) of rows, above 0. The rest is passed on to the estimate.
     """
     if not 0 < level < 1:
         raise DataError(f"level is {level!r}", where="level", fix="in (0, 1)")
@@ -262,6 +264,7 @@ def interval(
         level=level,
         scale=scale,
         bounds=bounds,
+        noun=noun,
     )
     if n == 0 or math.isnan(value):
         return replace(
@@ -292,8 +295,13 @@ def interval(
         low = value - math.hypot(value - low, min(down, 0.0))
         high = value + math.hypot(high - value, max(up, 0.0))
     # The allowance for undrawn clusters may have passed the end of the range.
-    low, high = max(low, bounds[0]), min(high, bounds[1])
-    return replace(out, low=low, high=high, se=se, method=f"{method}, {form}")
+    return replace(
+        out,
+        low=max(low, bounds[0]),
+        high=min(high, bounds[1]),
+        se=se,
+        method=f"{method}, {form}",
+    )
 
 
 def _in_range(
@@ -333,12 +341,7 @@ def claim(e: Estimate, noun: str = "", *, new: str = "", old: str = "") -> str:
         return f"No difference in {noun} is shown{f' between {new} and {old}' if new and old else ''}: {text}."
     side = "gain" if e.value > 0 else "loss"
     # the interval knows nothing of a kind of prompt that was not drawn
-    if min(abs(e.low), abs(e.high)) <= clearance(units) * e.scale:
-        few = f"a collapse in 3 of {units} prompts may not have been drawn"
+    if min(abs(e.low), abs(e.high)) <= UNDRAWN / units * e.scale:
+        few = f"a collapse in {UNDRAWN} of {units} prompts may not have been drawn"
         return f"Too few prompts to show a {side} in {noun}: {text}; {few}."
     return f"A {side} in {noun}{f' of {new} over {old}' if new and old else ''}: {text}."
-
-
-def clearance(units: int) -> float:
-    """The share of prompts that may collapse undrawn (rule of three)."""
-    return 3 / units

@@ -117,17 +117,17 @@ def _influence(p: Pairs, w: np.ndarray) -> tuple[float, np.ndarray]:
 
 def _kappa_of(p: Pairs, weights: str | None, has_order: bool) -> Estimate:
     value, psi = _influence(p, _weights(weights, p.levels, has_order))
-    e = interval(
+    return interval(
         value,
         psi,
         p.cluster,
+        noun="kappa",
         bounds=BOTH,
         ends=BOTH,
         outcome=p.human,
         missing=p.missing,
         method="Cohen's kappa" + (f" ({weights} weights)" if weights else ""),
     )
-    return replace(e, noun="kappa")
 
 
 @takes_table("judge", "human", "cluster")
@@ -190,10 +190,11 @@ def agreement_difference(
     # On the same rows, what moves both kappas cancels (Miller 2024).
     (value, psi), (second, less) = (_influence(p, w) for p in pairs)
     # a kappa has no range per row, so the rule of three asks for nothing more: scale 0
-    e = interval(
+    return interval(
         value - second,
         psi - less,
         group,
+        noun="kappa",
         method="difference in kappa",
         bounds=(-2.0, 2.0),
         ends=BOTH,
@@ -201,7 +202,6 @@ def agreement_difference(
         scale=0.0,
         missing=missing,
     )
-    return replace(e, noun="kappa")
 
 
 @dataclass(frozen=True, repr=False)
@@ -304,8 +304,15 @@ def agree(
             f"Always answering {common!r} would agree in {number(top)}: "
             "raw agreement is not shown to be better."
         )
-    e = _kappa_of(p, weights, categories is not None)
-    return Agreement(p.levels, p.table, e, raw, rates, top, note)
+    return Agreement(
+        p.levels,
+        p.table,
+        _kappa_of(p, weights, categories is not None),
+        raw,
+        rates,
+        top,
+        note,
+    )
 
 
 def _by_regression(f: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:

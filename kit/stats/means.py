@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import DataError
 from .columns import complete, numbers, takes_table
-from .estimate import OPEN, SAME, Estimate, Range, clearance, interval, t_quantile
+from .estimate import OPEN, SAME, UNDRAWN, Estimate, Range, interval, t_quantile
 
 UNIT, BOTH = (0.0, 1.0), (-1.0, 1.0)
 
@@ -100,19 +100,22 @@ def difference(
         wide, ends = 1.0, BOTH
     both = np.append(a, b)
     in_unit = both.min(initial=0) >= 0 and both.max(initial=1) <= 1
-    more: dict[str, Any] = {
-        "method": "paired difference",
-        "missing": missing,
-        "level": level,
-        "scale": min(wide, 1.0 if in_unit else float(np.ptp(both))),
-    }
     value = float(d.mean()) if len(d) else math.nan
-    psi = (d - value) / max(len(d), 1)
-    e = interval(value, psi, group, bounds=(-wide, wide), ends=ends, **more)
+    e = interval(
+        value,
+        (d - value) / max(len(d), 1),
+        group,
+        method="paired difference",
+        bounds=(-wide, wide),
+        ends=ends,
+        missing=missing,
+        level=level,
+        scale=min(wide, 1.0 if in_unit else float(np.ptp(both))),
+    )
     if d.any() or not len(d) or e.note.startswith("too few"):
         return e
     # rows without spread show no error; what 3 in n rows may hide is left (rule of three)
-    room = e.scale * min(3 / e.units, 1.0)
+    room = e.scale * min(UNDRAWN / e.units, 1.0)
     return replace(e, low=-room, high=room, note=SAME)
 
 
@@ -322,10 +325,10 @@ def prompts_for(
     # Both sides are sampled, so the noise of an answer enters twice.
     sd = math.sqrt(deviation**2 + 2 * noise**2 / samples)
 
-    # No formula gives n: the quantiles and the clearance both depend on it.
+    # No formula gives n: the quantiles and the rule of three both depend on it.
     def least_gain(n: int) -> float:
         wide = t_quantile(level, n - 1) + t_quantile(certain, n - 1)
-        return wide * sd / math.sqrt(n) + clearance(n)
+        return wide * sd / math.sqrt(n) + UNDRAWN / n
 
     return next(n for n in count(4) if least_gain(n) <= size)
 
