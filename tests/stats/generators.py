@@ -64,7 +64,9 @@ STATISTICS: dict[str, Callable[[Sample], stats.Estimate]] = {
     ),
     "auroc": lambda s: stats.auroc(s.conf, s.y, cluster=s.cluster),
     "brier": lambda s: calibration.brier(s.bold, s.y, cluster=s.cluster),
-    "brier difference": lambda s: calibration.brier(s.bold, s.y, against=s.conf, cluster=s.cluster),
+    "brier difference": lambda s: stats.difference(
+        (s.bold - s.y) ** 2, (s.conf - s.y) ** 2, cluster=s.cluster, bounds=(0, 1)
+    ),
     "overconfidence": lambda s: calibration.overconfidence(s.bold, s.y, cluster=s.cluster),
     "ece": lambda s: calibration.ece(s.bold, s.y, cluster=s.cluster, bins=10, draws=200).debiased,
     "ece of a calibrated model": lambda s: (
