@@ -76,16 +76,15 @@ def recalibrate(
 
     x = check(conf, correct, cluster=cluster)
     group = np.arange(len(x.conf)) if x.cluster is None else x.cluster
-    if not 2 <= folds <= int(group.max()) + 1:
+    clusters = int(group.max()) + 1
+    if not 2 <= folds <= clusters:
         raise DataError(
-            f"{int(group.max()) + 1} clusters for {folds} folds",
+            f"{clusters} clusters for {folds} folds",
             where="cluster, folds",
             fix="two folds or more, and no more than clusters",
         )
-    out, splits = (
-        np.empty(len(x.conf)),
-        GroupKFold(folds, shuffle=True, random_state=seed),
-    )
+    splits = GroupKFold(folds, shuffle=True, random_state=seed)
+    out = np.empty(len(x.conf))
     # A map that has seen other answers to a prompt would flatter itself on it.
     for train, test in splits.split(x.conf, groups=group):
         out[test] = fit(x.conf[train], x.correct[train], method)(x.conf[test])
@@ -175,9 +174,8 @@ def compare(
         ece_of(v, put_in_bins(v.conf, **{"bins": 15, **binning}), seed=seed)[0]
         for v in (x, y)
     )
-    e = _change(one.debiased, two.debiased)
     changes = {
-        "ECE": e,
+        "ECE": _change(one.debiased, two.debiased),
         "Brier": difference(y.gap**2, x.gap**2, cluster=x.cluster, bounds=UNIT),
         "accuracy": difference(y.correct, x.correct, cluster=x.cluster),
     }
@@ -205,10 +203,10 @@ def _sentence(
     if e.low > 0:
         return f"Worse calibrated: the debiased ECE changed by {e}."
     # an ECE falls as easily by saying less: each of these would show it
+    is_preserved = accuracy.low > -margin or accuracy.note == SAME
+    # NaN fails a comparison, so a doubt is what is not shown
     doubts = {
-        f"accuracy is not shown to be preserved ({accuracy})": not (
-            accuracy.low > -margin or accuracy.note == SAME
-        ),
+        f"accuracy is not shown to be preserved ({accuracy})": not is_preserved,
         f"a constant may do as well (Brier differs by {constant})": not constant.high
         < 0,
         f"the Brier score got worse ({brier})": brier.low > 0,

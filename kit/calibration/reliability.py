@@ -69,11 +69,8 @@ class ECE(Result):
 
 def _by_cluster(x: Rows, b: Bins, seed: int) -> np.ndarray:
     """Sums (C, k) of outcome less confidence by cluster and bin."""
-    group, k = (
-        np.arange(len(x.conf)) if x.cluster is None else x.cluster,
-        len(b.lower),
-    )
-    c = int(group.max()) + 1
+    group = np.arange(len(x.conf)) if x.cluster is None else x.cluster
+    k, c = len(b.lower), int(group.max()) + 1
     if c > 2 * POOL:
         # 2,000 sums tell the null as well as a million, in a thousandth of the time
         group, c = (np.random.default_rng(seed).permutation(c) % POOL)[group], POOL
@@ -89,7 +86,7 @@ def null_sums(
     random signs (wild bootstrap), and are at least as wide as the confidences imply.
     """
     rng = np.random.default_rng(seed)
-    deviation = np.sqrt(b.sums(x.conf * (1 - x.conf)))
+    deviation = np.sqrt(b.sums(x.noise))
     if x.cluster is None:
         return rng.standard_normal((draws, len(deviation))) * deviation
     # centred, so that a real miscalibration does not widen its own null
@@ -108,7 +105,7 @@ def _errors(x: Rows, b: Bins, by: np.ndarray) -> np.ndarray:
     )
     spread = between * clusters / np.maximum(clusters - 1, 1)
     # A bin of one cluster has no spread to read, so its confidences tell it.
-    return np.sqrt(np.where(clusters > 1, spread, b.sums(x.conf * (1 - x.conf))))
+    return np.sqrt(np.where(clusters > 1, spread, b.sums(x.noise)))
 
 
 def ece_of(
@@ -136,23 +133,19 @@ def ece_of(
     ]
     e = replace(max(both, key=lambda e: np.nan_to_num(e.se)), missing=x.missing)
     # the sign of a gap near 0 is noise, which the influence does not know
-    fold = (
-        t_quantile(e.level, math.inf)
-        * math.sqrt(float((size * s) @ (size * s)))
-        / n
-    )
+    fold = t_quantile(e.level, math.inf) * float(np.linalg.norm(size * s)) / n
     low = best - max(best - e.low, fold) - (value - best) / 2
     high = (best + value) / 2 + max(e.high - best, fold)
     sums = null_sums(x, b, by, draws, seed)
     # One more on both sides: a finite number of draws never gives p = 0.
-    p_value = float(
-        (1 + (np.abs(sums).sum(1) / n >= value - 1e-12).sum()) / (draws + 1)
-    )
-    null = float(np.sqrt(2 / math.pi * b.sums(x.conf * (1 - x.conf))).sum() / n)
+    hits = np.count_nonzero(np.abs(sums).sum(1) / n >= value - 1e-12)
+    p_value = (hits + 1) / (draws + 1)
+    null = float(np.sqrt(2 / math.pi * b.sums(x.noise)).sum() / n)
     if not math.isnan(e.low):
         # a test that does not reject and an interval that excludes 0 would contradict each other
-        low = 0.0 if p_value > 0.05 else max(low, 0.0)
-        e = replace(e, low=low, high=min(high, 1.0))
+        e = replace(
+            e, low=max(low, 0.0) if p_value <= 0.05 else 0.0, high=min(high, 1.0)
+        )
     doubts = {
         e.note: bool(e.note),
         f"{size.max() / n:.0%} of the rows fall in one bin": size.max() > 0.8 * n,
@@ -220,9 +213,11 @@ def sensitivity(
     from ..records.tables import Results  # imports pandas, so not above
 
     x = check(conf, correct, cluster=cluster, missing=missing)
-    bins = {name: put_in_bins(x.conf, **how) for name, how in BINNINGS.items()}
     return Results(
-        {name: ece_of(x, b, draws=200, seed=seed)[0] for name, b in bins.items()}
+        {
+            name: ece_of(x, put_in_bins(x.conf, **how), draws=200, seed=seed)[0]
+            for name, how in BINNINGS.items()
+        }
     )
 
 
@@ -267,23 +262,18 @@ def logistic_test(
         z = z[:, :1]
     score, k = z * (x.correct - p)[:, None], z.shape[1]
     # a score test needs no fit: both sums are 0 on average for a calibrated model
-    step = np.linalg.solve((z * (p * (1 - p))[:, None]).T @ z, score.sum(0))
-    p_value = float(special.chdtrc(k, step @ score.sum(0)))
+    total, noise = score.sum(0), (p * (1 - p))[:, None]
+    step = np.linalg.solve((z * noise).T @ z, total)
+    p_value = float(special.chdtrc(k, step @ total))
     if x.cluster is not None:
         by = np.column_stack([np.bincount(x.cluster, column) for column in score.T])
-        mid, c, left = by.mean(0), len(by), worth - k
-        distance = (
-            c
-            * float(
-                mid
-                @ np.linalg.pinv((by - mid).T @ (by - mid) / max(c - 1, 1))
-                @ mid
-            )
-            * left
-            / (k * (left + k - 1))
-        )
+        mid, c, rest = by.mean(0), len(by), worth - k
+        spread = (by - mid).T @ (by - mid) / max(c - 1, 1)
+        # Hotelling's T, and the F that it is worth
+        distance = c * float(mid @ np.linalg.pinv(spread) @ mid)
+        f = distance * rest / (k * (rest + k - 1))
         # Clusters may make the test only more cautious, so the larger p counts.
-        p_value = max(float(special.fdtrc(k, left, distance)), p_value)
+        p_value = max(float(special.fdtrc(k, rest, f)), p_value)
     return LogisticTest(p_value, -float(step[1]) if k > 1 else 0.0)
 
 
@@ -299,14 +289,13 @@ def overconfidence(
     0.4
     """
     x = check(conf, correct, cluster=cluster, missing=missing)
-    e, method = (
-        difference(x.conf, x.correct, cluster=x.cluster, bounds=UNIT),
-        "overconfidence",
-    )
+    e = difference(x.conf, x.correct, cluster=x.cluster, bounds=UNIT)
     # rows that are all right say nothing of how often a wrong one comes
     if note := too_rare(x.correct, x.cluster):
         e = replace(e, low=math.nan, high=math.nan, se=math.nan, note=note)
-    return replace(e, method=method, noun=method, missing=x.missing)
+    return replace(
+        e, method="overconfidence", noun="overconfidence", missing=x.missing
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -480,10 +469,8 @@ def _isotonic(x: Rows) -> Any:
     at = np.rint(x.conf * 1000).astype(int)
     rows, right = np.bincount(at), np.bincount(at, x.correct)
     filled = np.flatnonzero(rows)
-    conf, fit = (
-        filled / 1000,
-        isotonic_regression(right[filled] / rows[filled], weights=rows[filled]).x,
-    )
+    conf, w = filled / 1000, rows[filled]
+    fit = isotonic_regression(right[filled] / w, weights=w).x
     empty = np.flatnonzero(np.diff(conf) > APART) + 1
     conf, fit = np.insert(conf, empty, np.nan), np.insert(fit, empty, np.nan)
     return pd.DataFrame({"conf": conf, "accuracy": fit})

@@ -28,6 +28,11 @@ class Rows:
         """Outcome less confidence (n,)."""
         return self.correct - self.conf
 
+    @property
+    def noise(self) -> np.ndarray:
+        """The variance (n,) of each outcome, if its confidence is right."""
+        return self.conf * (1 - self.conf)
+
 
 def check(
     conf: Any, correct: Any = None, *, cluster: Any = None, missing: str = "raise"
@@ -47,9 +52,8 @@ def check(
     columns, group, left_out = complete({"conf": p, "correct": y}, cluster)
     unknown = np.isnan(p) | np.isnan(y)
     # NaN fails every comparison, so what is allowed is listed, not what is bad.
-    bad = ~((p >= 0) & (p <= 1) & ((y == 0) | (y == 1))) & ~(
-        unknown & (missing == "count")
-    )
+    is_valid = (p >= 0) & (p <= 1) & ((y == 0) | (y == 1))
+    bad = ~is_valid & ~(unknown & (missing == "count"))
     if bad.any():
         row = int(np.argmax(bad))
         raise DataError(
@@ -120,10 +124,7 @@ def put_in_bins(
                 where="edges",
             )
         at = (
-            np.searchsorted(
-                limits, p, side="left" if closed == "right" else "right"
-            )
-            - 1
+            np.searchsorted(limits, p, "left" if closed == "right" else "right") - 1
         )
         words = f"{len(limits) - 1} {closed}-closed bins, edges as given"
     elif bins == "distinct":
@@ -145,22 +146,18 @@ def put_in_bins(
         limits = np.append(
             [values[at >= i].min(initial=1.0) for i in range(bins)], p.max()
         )
-        at, words = (
-            at[same],
-            f"{bins} bins of about equal mass, equal confidences together",
-        )
+        at = at[same]
+        words = f"{bins} bins of about equal mass, equal confidences together"
     else:
         low_side = np.floor(p * bins + NEAR * bins)
         at = low_side if closed == "left" else np.ceil(p * bins - NEAR * bins) - 1
-        limits, words = (
-            np.arange(bins + 1) / bins,
-            f"{bins} equal-width {closed}-closed bins",
-        )
+        limits = np.arange(bins + 1) / bins
+        words = f"{bins} equal-width {closed}-closed bins"
     at = np.clip(at, 0, len(limits) - 2).astype(int)
     # empty bins have no gap, and a model has a gap only where it speaks
-    filled = np.bincount(at, minlength=len(limits) - 1) > 0
+    places = np.flatnonzero(np.bincount(at, minlength=len(limits) - 1))
     return Bins(
-        (np.cumsum(filled) - 1)[at], limits[:-1][filled], limits[1:][filled], words
+        np.searchsorted(places, at), limits[places], limits[places + 1], words
     )
 
 

@@ -2,52 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..errors import DataError
-from ..stats.columns import complete, numbers, takes_table
+from ..stats.columns import takes_table
 from ..stats.estimate import Estimate, Result, interval, number
-from ..stats.means import UNIT, difference
+from ..stats.means import UNIT
 from .rows import check
 
 NODES = 4200  # intervals of [0, 1] on which smECE smooths
 
 
-@takes_table("conf", "correct", "against", "cluster")
+@takes_table("conf", "correct", "cluster")
 def brier(
-    conf: Any,
-    correct: Any = None,
-    *,
-    against: Any = None,
-    cluster: Any = None,
-    missing: str = "raise",
+    conf: Any, correct: Any = None, *, cluster: Any = None, missing: str = "raise"
 ) -> Estimate:
-    """The Brier score; with `against`, a second confidence (n,), the score less the second's.
+    """The Brier score: the mean square of confidence less outcome. `compare` gives its change.
 
     There is no interval when right or wrong rows lie in fewer than five clusters.
 
     >>> round(brier([0.3] * 10 + [0.6] * 10, [1] * 2 + [0] * 8 + [1] * 7 + [0] * 3).value, 3)
     0.195
     """
-    left_out = 0
-    if against is not None and missing == "count":  # both scores on the same rows
-        (conf, correct, against), cluster, left_out = complete(
-            {
-                "conf": numbers(conf),
-                "correct": numbers(correct),
-                "against": numbers(against),
-            },
-            cluster,
-        )
     x = check(conf, correct, cluster=cluster, missing=missing)
     loss = x.gap**2
-    if against is not None:
-        less = check(against, correct, cluster=cluster, missing=missing).gap ** 2
-        e = difference(loss, less, cluster=x.cluster, bounds=UNIT)
-        return replace(e, method="Brier less the other score's", missing=left_out)
     value = float(loss.mean())
     return interval(
         value,
@@ -106,21 +87,19 @@ def smece(conf: Any, correct: Any = None, *, missing: str = "raise") -> float:
 
     x = check(conf, correct, missing=missing)
     at = x.conf * NODES
-    left = np.minimum(at.astype(int), NODES - 1)
-    right = at - left
+    node = np.minimum(at.astype(int), NODES - 1)
+    part = at - node
     # A row is shared by its two nearest nodes, which keeps the mean gap exact.
-    gap = np.bincount(left, x.gap * (1 - right), NODES + 1)
-    gap += np.bincount(left + 1, x.gap * right, NODES + 1)
-    gap[[0, -1]] *= (
-        2  # half of a kernel at the border lies outside and is mirrored back
-    )
+    gap = np.bincount(node, x.gap * (1 - part), NODES + 1)
+    gap += np.bincount(node + 1, x.gap * part, NODES + 1)
+    # half of a kernel at the border lies outside and is mirrored back
+    gap[[0, -1]] *= 2
     # The cosine transform mirrors at both ends, and turns smoothing into a product.
-    waves, k = fft.dct(gap / len(at), type=1), np.arange(NODES + 1)
+    waves = fft.dct(gap / len(at), type=1)
+    fall = -0.5 * (np.pi * np.arange(NODES + 1)) ** 2
 
     def excess(width: float) -> float:
-        smooth = np.abs(
-            fft.idct(waves * np.exp(-0.5 * (np.pi * k * width) ** 2), type=1)
-        )
+        smooth = np.abs(fft.idct(waves * np.exp(fall * width**2), type=1))
         return float(smooth.sum() - (smooth[0] + smooth[-1]) / 2 - width)
 
     # the error falls as the kernel widens, so they meet once
@@ -185,8 +164,9 @@ def risk_coverage(
     x = check(conf, correct, cluster=cluster, missing=missing)
     falling, at, count = np.unique(-x.conf, return_inverse=True, return_counts=True)
     order, n = np.argsort(at, kind="stable"), len(x.conf)
+    errors = 1 - x.correct
     # Tied rows take their mean: the order in the file must not matter.
-    wrong = (np.bincount(at, 1 - x.correct) / count)[at][order]
+    wrong = (np.bincount(at, errors) / count)[at][order]
     rank = np.arange(1, n + 1)
     risk = np.cumsum(wrong) / rank
     value = float(risk.mean())
@@ -195,7 +175,7 @@ def risk_coverage(
     risk_of, weight, less = (
         np.bincount(at[order], v) / count for v in (risk, *later)
     )
-    psi = (risk_of[at] - value + (1 - x.correct) * weight[at] - less[at]) / n
+    psi = (risk_of[at] - value + errors * weight[at] - less[at]) / n
     psi -= psi.mean()
     area = interval(
         value, psi, x.cluster, method="AURC", bounds=UNIT, missing=x.missing
@@ -208,8 +188,8 @@ def risk_coverage(
     return RiskCoverage(
         curve,
         area,
-        float((np.cumsum(np.sort(1 - x.correct)) / rank).mean()),
-        float(1 - x.correct.mean()),
+        best=float((np.cumsum(np.sort(errors)) / rank).mean()),
+        random=float(errors.mean()),
     )
 
 
@@ -230,7 +210,8 @@ def abstain_below(
     group = np.arange(len(x.conf)) if x.cluster is None else x.cluster
     # a prompt counts once, however many answers it has
     size, order = np.bincount(group), np.argsort(-x.conf, kind="stable")
-    loss, p = np.cumsum(((1 - x.correct) / size[group])[order]), x.conf[order]
+    loss = np.cumsum(((1 - x.correct) / size[group])[order])
+    p = x.conf[order]
     last_of_value = np.append(p[1:] != p[:-1], True)
     # The added 1 is the worst that one new cluster can do.
     good = np.flatnonzero(((loss + 1) / (len(size) + 1) <= risk) & last_of_value)

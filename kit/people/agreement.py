@@ -236,7 +236,7 @@ def _rates(rows: pd.DataFrame, design: str) -> Results:
             where="labels, column inclusion",
             fix="use the labels of one draw",
         )
-    fit = stats.corrected(
+    fit = stats.label_mean(
         rows["credit"], rows["due"], design=design, cluster=rows["group"]
     )
     # Labels from elsewhere: the judge is rated on the rows that nobody labelled.

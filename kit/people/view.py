@@ -27,8 +27,8 @@ def view(
 ) -> Path:
     """Write verdicts as one page to read in a browser: answers, reasons, labels, filters, search.
 
-    verdicts : verdicts, or grades (then the page shows scores). tasks : a TaskSet with the answers.
-    labels : of people (default: those of the TaskSet). out : the file to write.
+    verdicts : verdicts, or grades (then the page shows scores and the parts of the reward).
+    tasks : a TaskSet with the answers. labels : of people (default: those of the TaskSet). out : the file to write.
     All texts are escaped. The page is about as large as its texts.
     """
     import jinja2
@@ -57,13 +57,17 @@ def _content(
             fix="give the judged tasks",
         )
     # Verdicts do not hold the score of their answer; only grades do.
-    scores = {g.ids: g.score for g in rows if isinstance(g, Grade)}
+    grades = {g.ids: g for g in rows if isinstance(g, Grade)}
+    # A verifier grades an answer without a verdict on any criterion.
+    bare = [g for g in grades.values() if not g.verdicts]
     contents: list[dict[str, Any]] = []
     answers: list[dict[str, Any]] = []
-    records = plain(frame.to_dict("records"))
+    records = plain(
+        [*frame.to_dict("records"), *table(bare, tasks=tasks).to_dict("records")]
+    )
     for task_id, of_task in group((row["task"], row) for row in records).items():
         criteria: dict[str, dict[str, Any]] = {}
-        for row in of_task:
+        for row in (row for row in of_task if "criterion" in row):
             row["reason"] = row["reason"] or ""
             about = {
                 "id": row["criterion"],
@@ -73,10 +77,12 @@ def _content(
             criteria.setdefault(row["criterion"], about)
         places = {name: n for n, name in enumerate(criteria)}
         for name, part in group((row["response"], row) for row in of_task).items():
+            grade = grades.get((task_id, name))
             answer = {
                 "task": len(contents),
                 "id": name,
-                "score": scores.get((task_id, name)),
+                "score": grade and grade.score,
+                "parts": grade.parts if grade else {},
             }
             answer["text"] = part[0]["answer"]
             answer["source"] = part[0]["source"]
@@ -86,8 +92,9 @@ def _content(
                     **{k: row[k] for k in FIELDS},
                 }
                 for row in part
+                if "criterion" in row
             ]
             answers.append(answer)
         about_task = {"id": task_id, "prompt": of_task[0]["prompt"]}
         contents.append({**about_task, "criteria": list(criteria.values())})
-    return {"tasks": contents, "answers": answers, "graded": bool(scores)}
+    return {"tasks": contents, "answers": answers, "graded": bool(grades)}

@@ -98,7 +98,9 @@ def _task_html(tasks: Any, place: int) -> str:
     rows = {c.id: {"weight": c.weight, "criterion": c.text} for c in task.criteria}
     for v in tasks.verdicts:
         if v.task_id == task.id and v.criterion_id in rows:
-            rows[v.criterion_id][f"{v.response_id} ({v.judge})"] = v.status
+            # "level" alone would not say which one
+            cell = f"{v.value:g}" if v.status == "level" else v.status
+            rows[v.criterion_id][f"{v.response_id} ({v.judge})"] = cell
     table = pd.DataFrame(list(rows.values())).to_html(
         index=False, na_rep="", border=0
     )

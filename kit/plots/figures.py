@@ -67,7 +67,8 @@ def theme(
             "yref": "container",
         },
         title_yanchor="top",
-        title_pad_t=14,
+        # plotly lifts a title of several lines by one
+        title_pad_t=14 * min(len(head), 2),
         # transparent: the page or notebook behind decides on dark or light
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
@@ -334,7 +335,12 @@ def heat(
 
 
 def reliability_figure(
-    series: Mapping[str, Any], *, title: str = "Reliability", subtitle: str = ""
+    series: Mapping[str, Any],
+    *,
+    title: str = "Reliability",
+    subtitle: str = "",
+    x: str = "stated confidence",
+    y: str = "share right",
 ) -> Any:
     """Reliability diagram: accuracy against confidence, a colour for each name.
 
@@ -371,6 +377,15 @@ def reliability_figure(
                 marker={"size": 1, "color": GREY},
                 error_y=band,
                 hoverinfo="skip",
+                showlegend=False,
+            )
+            # the legend would show a band as a dot
+            key = {"size": 12, "color": band["color"], "symbol": "square"}
+            fig.add_scatter(
+                x=[None],
+                y=[None],
+                mode="markers",
+                marker=key,
                 name="if calibrated (95%)",
             )
         fig.add_scatter(
@@ -407,8 +422,8 @@ def reliability_figure(
         title=title,
         subtitle=subtitle,
         height=480,
-        x="stated confidence",
-        y="share right",
+        x=x,
+        y=y,
         xaxis_range=span,
         yaxis_range=span,
         rows=numbers,

@@ -254,7 +254,7 @@ def _choose(
                 _finding("draft-unknown", "the judge left it unknown", task, c)
             )
         elif pair != ([1, 0] if c.weight > 0 else [0, 1]):
-            message = f"the answers do not differ on it as they should ({pair[0]:g}, {pair[1]:g})"
+            message = f"it favours {'neither' if pair[0] == pair[1] else 'the worse'} answer ({pair[0]:g}, {pair[1]:g})"
             drop.append(_finding("draft-not-separated", message, task, c))
         elif faults:
             drop.append(_finding("draft-lint", faults[0].message, task, c))

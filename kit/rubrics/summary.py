@@ -92,7 +92,13 @@ class Summary:
             )
         values, title = columns[what]
         counts = values.value_counts().sort_index()
-        return plots.bars({str(k): int(n) for k, n in counts.items()}, title=title)
+        return plots.bars(
+            {str(k): int(n) for k, n in counts.items()},
+            title=title,
+            x=title.split()[0].lower(),
+            # numbers stay in their own order
+            order=what in ("kinds", "checks"),
+        )
 
     def __repr__(self) -> str:
         return f"Summary({len(self.tasks)} tasks, {len(self.criteria)} criteria)"

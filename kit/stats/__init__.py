@@ -1,4 +1,4 @@
-"""Numbers with intervals: means, differences, agreement, corrected rates, claims.
+"""Numbers with intervals: means, differences, agreement, rates by labels, claims.
 
 Columns are arrays, or a table and names: `mean(table, "correct", cluster="task")`. Unknown values
 (None, NaN) are left out and counted. Rows go by position; index labels of a DataFrame play no part.
@@ -10,8 +10,8 @@ from .labels import (
     accuracy,
     agree,
     agreement_difference,
-    corrected,
     kappa,
+    label_mean,
     policy_difference,
 )
 from .means import (
@@ -36,10 +36,10 @@ __all__ = [
     "band",
     "claim",
     "compare",
-    "corrected",
     "difference",
     "interval",
     "kappa",
+    "label_mean",
     "labels_needed",
     "mean",
     "number",

@@ -112,7 +112,7 @@ def complete(
     return [x[keep] for x in columns.values()], group, int(n - keep.sum())
 
 
-def categories(
+def level_numbers(
     columns: Mapping[str, Any], levels: Sequence[Any] | None = None
 ) -> tuple[list[Any], list[np.ndarray]]:
     """The levels that columns share, and each column as level numbers, NaN where unknown.
@@ -122,10 +122,10 @@ def categories(
     """
     import pandas as pd
 
-    as_codes = {
+    factors = {
         k: pd.factorize(pd.Series(x, dtype=object)) for k, x in columns.items()
     }
-    names = {k: [_name(v) for v in unique] for k, (_, unique) in as_codes.items()}
+    names = {k: [_name(v) for v in unique] for k, (_, unique) in factors.items()}
     every = set().union(*names.values())
     if levels is None:
         every |= {0, 1} if every <= {0, 1} else set()
@@ -143,13 +143,12 @@ def categories(
         raise DataError(
             f"{strange} are not among the categories {list(levels)}", where="values"
         )
-    # code -1 (unknown) picks the last entry
-    places = [[list(levels).index(v) for v in names[k]] + [np.nan] for k in columns]
-    read = [
-        np.array(p, float)[as_codes[k][0]]
-        for k, p in zip(columns, places, strict=True)
-    ]
-    return list(levels), read
+    order, out = list(levels), []
+    for name, (code, _) in factors.items():
+        # code -1 (unknown) picks the last entry
+        places = [order.index(v) for v in names[name]] + [np.nan]
+        out.append(np.array(places, float)[code])
+    return order, out
 
 
 def _name(level: Any) -> Any:

@@ -1,9 +1,12 @@
-"""A number with its interval, and the one way in which all intervals are computed.
+"""A number with its interval, and the way in which nearly all intervals are computed: `interval`.
 
 A statistic is a value and the influence of each row on it. How alike the influences of one cluster
 are gives the design effect, and that the variance and Student's degrees of freedom. In a bounded
 range the limits have Wilson's form. Clusters of a kind that was not drawn are allowed for as
 Agresti & Coull (1998) do: two more at either end.
+
+Some limits come after it: `means.difference` of equal columns (rule of three), `means.together` (wider for
+several looks), and in calibration those of the ECE and of its change.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ RARE = 5  # clusters that must hold the rarest outcome of a statistic that condi
 NOISE = 0.5  # standard errors by which likeness within clusters is drawn up
 PULL = 0.25  # clusters' worth of likeness 1 that is mixed in, for where few clusters tell it
 UNSEEN = 2.0  # clusters that may not have been drawn
+UNDRAWN = 3  # prompts in which a collapse may not have been drawn (rule of three)
 SAME = "no row differs"
 Range = tuple[float, float]
 OPEN = (-math.inf, math.inf)
@@ -62,10 +66,8 @@ def band(low: float, high: float, digits: int = 2) -> str:
         digits += 1
     scale = 10**digits
     # 1e-9: a limit such as .29 * 100 = 28.999999999999996 is not pushed one digit out
-    down, up = (
-        math.floor(low * scale + 1e-9) / scale,
-        math.ceil(high * scale - 1e-9) / scale,
-    )
+    down = math.floor(low * scale + 1e-9) / scale
+    up = math.ceil(high * scale - 1e-9) / scale
     return f"[{number(down, digits)}, {number(up, digits)}]"
 
 
@@ -89,7 +91,8 @@ class Estimate(Result):
     """A value with its interval [low, high]; NaN where there is none, and `note` says why.
 
     n : known rows. n_clusters : their clusters, None when every row is its own. missing : unknown
-    rows, left out. level : confidence level. se : standard error. noun : what is measured, for
+    rows, left out. method : the statistic, and the form of its limits (Wilson's in a range, else
+    Student's t). level : confidence level. se : standard error. noun : what is measured, for
     sentences. scale : of a difference, how much a single row can change it (1 for rewards in [0,
     1]); NaN: no difference. bounds : the range that the value can have.
 
@@ -123,6 +126,11 @@ class Estimate(Result):
     def _repr_html_(self) -> str:
         small = "; ".join(filter(None, (self.method, self.note)))
         return f"{html.escape(str(self))}<br><small>{html.escape(small)}</small>"
+
+    @property
+    def units(self) -> int:
+        """The clusters, or the rows where each is its own cluster."""
+        return self.n if self.n_clusters is None else self.n_clusters
 
     @property
     def sentence(self) -> str:
@@ -161,12 +169,11 @@ def wilson(share: float, n: float, quantile: float = 1.959964) -> Range:
     square = quantile * quantile
     middle = share + square / (2 * n)
     half = quantile * math.sqrt(share * (1 - share) / n + square / (2 * n) ** 2)
-    low, high = (
-        (middle - half) / (1 + square / n),
-        (middle + half) / (1 + square / n),
-    )
-    # The formula gives exactly 0 and 1 here, but for rounding.
-    return (0.0 if share <= 0 else low), (1.0 if share >= 1 else high)
+    divisor = 1 + square / n
+    # At the ends the formula gives exactly 0 and 1, but for rounding.
+    low = (middle - half) / divisor if share > 0 else 0.0
+    high = (middle + half) / divisor if share < 1 else 1.0
+    return low, high
 
 
 def spread(
@@ -187,9 +194,10 @@ def spread(
     if group is None:
         return square * n / max(n - 1, 1), math.inf, n
     rows, squares, total = (np.bincount(group, v) for v in (w, w * w, psi))
-    c, worth, size = len(rows), float(n**2 / (rows @ rows)), rows**2 / squares
+    c, same = len(rows), float(rows @ rows)
+    worth, pairs, size = n**2 / same, same - n, rows**2 / squares
     # A few clusters lie nearer to their own mean than to the true one.
-    robust, pairs = float(total @ total) * c / max(c - 1, 1), float(rows @ rows) - n
+    robust = float(total @ total) * c / max(c - 1, 1)
     # clusters of one row, or rows without spread, say nothing of likeness
     if pairs < 1e-9 or square < 1e-24:
         return robust, max(worth - 1, 1.0), worth
@@ -202,15 +210,10 @@ def spread(
     alike = (tell * alike + PULL) / (tell + PULL)
     effect = 1 + alike * (size - 1)
     # the model is steady where clusters are few, the robust one right where the model is wrong
-    model, part = (
-        square / max(n - 1, 1) * float(squares @ effect),
-        effect * squares / rows,
-    )
-    return (
-        max(model, robust),
-        max(part.sum() ** 2 / float(part @ part) - 1, 1.0),
-        worth,
-    )
+    model = square / max(n - 1, 1) * float(squares @ effect)
+    part = effect * squares / rows
+    df = part.sum() ** 2 / float(part @ part) - 1
+    return max(model, robust), max(df, 1.0), worth
 
 
 def too_rare(outcome: np.ndarray, group: np.ndarray | None) -> str:
@@ -240,13 +243,14 @@ def interval(
     level: float = 0.95,
     scale: float = math.nan,
     weights: np.ndarray | None = None,
+    noun: str = "",
 ) -> Estimate:
     """The estimate with its interval, or with a note that says why there is none.
 
     psi : (n,), what each row adds to `value` beyond what was expected; they sum to about 0. group :
     (n,) cluster numbers from 0, or None. bounds : the range that the value can have. ends : what a
     cluster that was not drawn may be worth. outcome : (n,) levels that each need five clusters.
-    weights : (n,) of rows, above 0.
+    weights : (n,) of rows, above 0. The rest is passed on to the estimate.
     """
     if not 0 < level < 1:
         raise DataError(f"level is {level!r}", where="level", fix="in (0, 1)")
@@ -260,11 +264,11 @@ def interval(
         level=level,
         scale=scale,
         bounds=bounds,
+        noun=noun,
     )
     if n == 0 or math.isnan(value):
         return replace(
-            out,
-            note="there are no known rows" if n == 0 else "it is undefined here",
+            out, note="it is undefined here" if n else "there are no known rows"
         )
     variance, df, worth = spread(psi, group, weights)
     # one large cluster among small ones is one observation, whatever their number
@@ -276,8 +280,9 @@ def interval(
     if outcome is not None and (note := too_rare(outcome, group)):
         return replace(out, note=note)
     se = math.sqrt(variance)
+    form = "t" if math.isinf(bounds[1] - bounds[0]) else "Wilson"
     # Symmetric limits would leave the range, and cover too little near its ends.
-    if not math.isinf(bounds[1] - bounds[0]):
+    if form == "Wilson":
         low, high = _in_range(value, se, t_quantile(level, df), worth, bounds)
     elif se < 1e-12:
         return replace(out, note="all rows are equal: no interval without a range")
@@ -290,7 +295,13 @@ def interval(
         low = value - math.hypot(value - low, min(down, 0.0))
         high = value + math.hypot(high - value, max(up, 0.0))
     # The allowance for undrawn clusters may have passed the end of the range.
-    return replace(out, low=max(low, bounds[0]), high=min(high, bounds[1]), se=se)
+    return replace(
+        out,
+        low=max(low, bounds[0]),
+        high=min(high, bounds[1]),
+        se=se,
+        method=f"{method}, {form}",
+    )
 
 
 def _in_range(
@@ -313,13 +324,13 @@ def claim(e: Estimate, noun: str = "", *, new: str = "", old: str = "") -> str:
     The interval must exclude 0 and clear 3 / prompts of the range: a collapse in that share of the
     prompts may not have been drawn (rule of three). In simulations a collapse in 1 to 8 % of the
     prompts then gives at most 3 % false gains. noun : what is measured (default: `e.noun`).
-    new, old : names of the two sides, both or neither.
+    new, old : names of the two sides; one alone is not named.
 
     >>> claim(Estimate(0.107, 0.054, 0.196, n=184, scale=1.0), "held-out reward")
     'A gain in held-out reward: +.107 [.05, .20], n=184.'
     """
     noun, text = noun or e.noun or "score", f"{'+' if e.value > 0 else ''}{e}"
-    units = max(e.n if e.n_clusters is None else e.n_clusters, 1)
+    units = max(e.units, 1)
     if math.isnan(e.low):
         return f"No statement on {noun} is possible: {e.note or 'there is no interval'} ({e})."
     if math.isnan(e.scale):
@@ -327,15 +338,10 @@ def claim(e: Estimate, noun: str = "", *, new: str = "", old: str = "") -> str:
     if e.note == SAME:
         return f"No difference in {noun}: {e.note} (n={e.n})."
     if not e.excludes(0):
-        return f"No difference in {noun} is shown{f' between {new} and {old}' if new else ''}: {text}."
+        return f"No difference in {noun} is shown{f' between {new} and {old}' if new and old else ''}: {text}."
     side = "gain" if e.value > 0 else "loss"
     # the interval knows nothing of a kind of prompt that was not drawn
-    if min(abs(e.low), abs(e.high)) <= clearance(units) * e.scale:
-        few = f"a collapse in 3 of {units} prompts may not have been drawn"
+    if min(abs(e.low), abs(e.high)) <= UNDRAWN / units * e.scale:
+        few = f"a collapse in {UNDRAWN} of {units} prompts may not have been drawn"
         return f"Too few prompts to show a {side} in {noun}: {text}; {few}."
-    return f"A {side} in {noun}{f' of {new} over {old}' if new else ''}: {text}."
-
-
-def clearance(units: int) -> float:
-    """The share of prompts that may collapse undrawn (rule of three)."""
-    return 3 / units
+    return f"A {side} in {noun}{f' of {new} over {old}' if new and old else ''}: {text}."

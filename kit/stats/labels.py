@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
-from .columns import categories as as_codes
-from .columns import codes, complete, numbers, takes_table
-from .estimate import OPEN, RARE, Estimate, Result, interval, number, too_rare
-from .means import BOTH, UNIT, binary, difference, mean
+from .columns import codes, complete, level_numbers, numbers, takes_table
+from .estimate import RARE, Estimate, Result, interval, number, too_rare
+from .means import BOTH, UNIT, binary, mean
 
 
 @dataclass(frozen=True)
@@ -30,11 +29,8 @@ class Pairs:
     def table(self) -> np.ndarray:
         """Counts (q, q): rows the judge, columns the human."""
         q = len(self.levels)
-        return (
-            np.bincount(self.judge * q + self.human, minlength=q * q)
-            .reshape(q, q)
-            .astype(float)
-        )
+        cell = self.judge * q + self.human
+        return np.bincount(cell, minlength=q * q).reshape(q, q).astype(float)
 
 
 def _pairs(
@@ -46,17 +42,13 @@ def _pairs(
 ) -> Pairs:
     columns = {"judge": judge, "human": human}
     if threshold is not None:
-        read = {k: numbers(v, k) for k, v in columns.items()}
-        columns = {
+        for name, values in columns.items():
+            x = numbers(values, name)
             # NaN >= threshold is False, which would turn unknown into unmet.
-            k: np.where(np.isnan(x), None, x >= threshold)
-            for k, x in read.items()
-        }
-    names, levels_of = as_codes(columns, levels)
-    rows, group, missing = complete(
-        dict(zip(columns, levels_of, strict=True)), cluster
-    )
-    return Pairs(names, rows[0].astype(int), rows[1].astype(int), group, missing)
+            columns[name] = np.where(np.isnan(x), None, x >= threshold)
+    names, (a, b) = level_numbers(columns, levels)
+    (a, b), group, missing = complete({"judge": a, "human": b}, cluster)
+    return Pairs(names, a.astype(int), b.astype(int), group, missing)
 
 
 def _weights(kind: str | None, levels: list[Any], has_order: bool) -> np.ndarray:
@@ -102,11 +94,9 @@ def _influence(p: Pairs, w: np.ndarray) -> tuple[float, np.ndarray]:
     with np.errstate(invalid="ignore"):
         value = float(_kappa(table, w))
     share = table / n
-    alike, by_judge, by_human = (
-        (share * w).sum(),
-        w @ share.sum(0),
-        share.sum(1) @ w,
-    )
+    alike = (share * w).sum()
+    by_judge = w @ share.sum(0)
+    by_human = share.sum(1) @ w
     chance = float(share.sum(1) @ by_judge)
     marginal = by_judge[p.judge] + by_human[p.human] - 2 * chance
     row = (w[p.judge, p.human] - alike) * (1 - chance) - marginal * (1 - alike)
@@ -127,17 +117,17 @@ def _influence(p: Pairs, w: np.ndarray) -> tuple[float, np.ndarray]:
 
 def _kappa_of(p: Pairs, weights: str | None, has_order: bool) -> Estimate:
     value, psi = _influence(p, _weights(weights, p.levels, has_order))
-    e = interval(
+    return interval(
         value,
         psi,
         p.cluster,
+        noun="kappa",
         bounds=BOTH,
         ends=BOTH,
         outcome=p.human,
         missing=p.missing,
         method="Cohen's kappa" + (f" ({weights} weights)" if weights else ""),
     )
-    return replace(e, noun="kappa")
 
 
 @takes_table("judge", "human", "cluster")
@@ -169,8 +159,7 @@ def accuracy(judge: Any, human: Any, *, cluster: Any = None) -> Estimate:
     >>> accuracy(["yes", "no", "no"], ["yes", "no", "yes"]).value
     0.6666666666666666
     """
-    p = _pairs(judge, human, cluster)
-    return _same(p)
+    return _same(_pairs(judge, human, cluster))
 
 
 def _same(p: Pairs) -> Estimate:
@@ -185,46 +174,33 @@ def agreement_difference(
     human: Any,
     *,
     cluster: Any = None,
-    measure: str = "kappa",
 ) -> Estimate:
-    """By how much `new` agrees better with the human than `old`, on rows where all three are known.
-
-    measure : "kappa" or "accuracy".
+    """The kappa of `new` with the human less that of `old`, on rows where all three are known.
 
     >>> y = [1, 0, 1, 0, 1, 0, 1, 0, 1, 0]
-    >>> agreement_difference(y, [1] * 10, y, measure="accuracy").value
-    0.5
+    >>> agreement_difference(y, [1] * 10, y).value
+    1.0
     """
-    if measure not in ("kappa", "accuracy"):
-        raise DataError(
-            f"measure is {measure!r}", where="measure", fix='"kappa" or "accuracy"'
-        )
-    levels, columns = as_codes({"new": new, "old": old, "human": human})
-    columns_of = dict(zip(("new", "old", "human"), columns, strict=True))
-    (a, b, y), group, missing = complete(columns_of, cluster)
-    if measure == "accuracy":
-        e = difference(a == y, b == y, cluster=group)
-    else:
-        w = np.eye(len(levels))
-        pairs = [
-            Pairs(levels, x.astype(int), y.astype(int), group, missing)
-            for x in (a, b)
-        ]
-        # On the same rows, what moves both kappas cancels (Miller 2024).
-        (value, psi), (second, less) = (_influence(p, w) for p in pairs)
-        # a kappa has no range per row, so the rule of three asks for nothing more: scale 0
-        e = interval(
-            value - second,
-            psi - less,
-            group,
-            method="difference",
-            bounds=(-2.0, 2.0),
-            ends=BOTH,
-            outcome=y,
-            scale=0.0,
-        )
-    return replace(
-        e, missing=missing, method=f"difference in {measure}", noun=measure
+    levels, (a, b, y) = level_numbers({"new": new, "old": old, "human": human})
+    (a, b, y), group, missing = complete({"new": a, "old": b, "human": y}, cluster)
+    w = np.eye(len(levels))
+    pairs = [
+        Pairs(levels, x.astype(int), y.astype(int), group, missing) for x in (a, b)
+    ]
+    # On the same rows, what moves both kappas cancels (Miller 2024).
+    (value, psi), (second, less) = (_influence(p, w) for p in pairs)
+    # a kappa has no range per row, so the rule of three asks for nothing more: scale 0
+    return interval(
+        value - second,
+        psi - less,
+        group,
+        noun="kappa",
+        method="difference in kappa",
+        bounds=(-2.0, 2.0),
+        ends=BOTH,
+        outcome=y,
+        scale=0.0,
+        missing=missing,
     )
 
 
@@ -323,169 +299,129 @@ def agree(
     top, note = float(share.max(initial=0.0)), ""
     if raw.n and not raw.low > top:
         # chance agreement is high when one level is common
-        common = f"Always answering {p.levels[int(share.argmax())]!r} would agree in {number(top)}"
-        note = f"{common}: raw agreement is not shown to be better."
-    k = _kappa_of(p, weights, categories is not None)
-    return Agreement(p.levels, p.table, k, raw, rates, top, note)
+        common = p.levels[int(share.argmax())]
+        note = (
+            f"Always answering {common!r} would agree in {number(top)}: "
+            "raw agreement is not shown to be better."
+        )
+    return Agreement(
+        p.levels,
+        p.table,
+        _kappa_of(p, weights, categories is not None),
+        raw,
+        rates,
+        top,
+        note,
+    )
 
 
-def _shares(
-    n: int, group: np.ndarray | None, weights: Any, answer: Any
-) -> tuple[np.ndarray, np.ndarray]:
-    """What a row's label adds to the total (n,), and what the row counts in the divisor (n,).
-
-    Without `answer` a row is a unit. With it an answer is one: its score is sum(weight * label) /
-    sum(weight > 0).
-    """
-    w = np.ones(n) if weights is None else numbers(weights, "weights")
-    if len(w) != n:
-        raise DataError(f"there are {len(w)} weights for {n} rows", where="weights")
-    unit = codes(answer, n)
-    if unit is None:
-        return w, np.ones(n)
-    if group is not None:
-        # answer ids such as "a1" may recur in every task
-        unit = codes(group * (int(unit.max()) + 1) + unit, n)
-    # negative criteria lower a score, they are not part of its maximum
-    top = np.bincount(unit, np.maximum(w, 0))
-    if not (top > 0).all():
-        raise DataError("an answer has no positive weight", where="weights")
-    return w / top[unit], 1 / np.bincount(unit)[unit]
-
-
-def _by_regression(
-    f: np.ndarray, y: np.ndarray, w: np.ndarray, share: np.ndarray
-) -> tuple[float, np.ndarray]:
+def _by_regression(f: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
     """The mean label of all rows by regression on the verdict, and the influence (n,) of each row.
 
     For pass and fail this is post-stratification, for scores PPI++ (Angelopoulos et al. 2023). An
     unknown verdict is a level of its own.
     """
-    has, silent = ~np.isnan(y), np.isnan(f)
+    has, silent, n = ~np.isnan(y), np.isnan(f), len(f)
+    columns = [np.ones(n), np.nan_to_num(f)]
     # an unknown verdict is no "unmet": it has a mean label of its own
-    columns = [np.ones(len(f)), np.nan_to_num(f)] + [silent * 1.0] * bool(
-        silent.any()
-    )
+    if silent.any():
+        columns.append(silent * 1.0)
     design = np.column_stack(columns)
     # a verdict without labels has no rate: the least squares of least norm would make one up
     if np.linalg.matrix_rank(design[has]) < np.linalg.matrix_rank(design):
-        return math.nan, np.zeros(len(f))
-    fit = w * (design @ np.linalg.lstsq(design[has], y[has], rcond=None)[0])
-    m, total = int(has.sum()), share.sum()
-    # each labelled row stands for n / m rows; what the fit used up is added to its residuals
-    rest = np.where(has, w * np.nan_to_num(y) - fit, 0.0) * len(f) / m
-    value = float((fit.sum() + rest.sum()) / total)
+        return math.nan, np.zeros(n)
+    fit = design @ np.linalg.lstsq(design[has], y[has], rcond=None)[0]
+    # each labelled row stands for n / m rows
+    m = int(has.sum())
+    rest = np.where(has, np.nan_to_num(y) - fit, 0.0) * n / m
+    value = float((fit.sum() + rest.sum()) / n)
     # a fit passes nearer to its own rows than to new ones
-    spent, drift = math.sqrt(m / max(m - design.shape[1], 1)), rest.sum() / m
-    psi = fit - fit.sum() / total * share + spent * np.where(has, rest - drift, 0.0)
-    return value, psi / total
+    stretch = math.sqrt(m / max(m - design.shape[1], 1))
+    drift = rest.sum() / m
+    psi = fit - fit.mean() + stretch * np.where(has, rest - drift, 0.0)
+    return value, psi / n
 
 
 def _rogan_gladen(f: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
     """The judge's rate on rows without labels, its errors from the labels (Rogan & Gladen 1978)."""
     bare, one, two = np.isnan(y), y == 1, y == 0
-    p, q1, q0 = f[bare].mean(), f[one].mean(), 1 - f[two].mean()
+    p = f[bare].mean()
+    q1 = f[one].mean()
+    q0 = 1 - f[two].mean()
     gain = q1 + q0 - 1
     if not gain > 0:  # no better than chance
         return math.nan, f
     value = (p + q0 - 1) / gain
-    psi = (
-        np.where(bare, f - p, 0) / bare.sum()
-        - value * np.where(one, f - q1, 0) / one.sum()
-    )
+    psi = np.where(bare, f - p, 0) / bare.sum()
+    psi -= value * np.where(one, f - q1, 0) / one.sum()
     psi += (1 - value) * np.where(two, 1 - f - q0, 0) / two.sum()
-    # Sampling errors can carry the corrected rate past 0 or 1.
+    # Sampling errors can carry the rate past 0 or 1.
     return float(np.clip(value, 0, 1)), psi / gain
 
 
-@takes_table("judge", "human", "cluster", "weights", "answer")
-def corrected(
-    judge: Any,
-    human: Any,
-    *,
-    design: str,
-    cluster: Any = None,
-    weights: Any = None,
-    answer: Any = None,
+@takes_table("judge", "human", "cluster")
+def label_mean(
+    judge: Any, human: Any, *, design: str, cluster: Any = None
 ) -> Estimate:
-    """The mean label that people would give to all rows: a pass rate, or a rubric score.
+    """The mean label that people would give to all rows, from many verdicts and a few labels.
 
     judge : (n,) verdicts or scores in [0, 1], None where unknown. human : (n,) labels in [0, 1],
     None where there is none. design : "random" when the labels are a random sample of these rows or
-    clusters; "shifted" when the labelled rows come from elsewhere (pass and fail only). weights,
-    answer : (n,) weights of criteria and ids of answers; then the result is the mean rubric score,
-    sum(weight * label) / sum(positive weights) of each answer ("random" only). With fewer than five
-    labelled clusters of an outcome, the labels are used alone. At 8 clusters, half of them
-    labelled, two thirds of rubric scores have no interval; the others hold the truth in .91 of
-    samples or more.
+    clusters; "shifted" when the labelled rows come from elsewhere (pass and fail only). With fewer
+    than five labelled clusters of an outcome, the labels are used alone ("random"), or there is no
+    estimate ("shifted").
 
     >>> judge = [1] * 400 + [0] * 600 + [1] * 180 + [0] * 20 + [0] * 140 + [1] * 60
     >>> human = [None] * 1000 + [1] * 200 + [0] * 200
-    >>> print(corrected(judge, human, design="shifted"))
+    >>> print(label_mean(judge, human, design="shifted"))
     .167 [.08, .30], n=1400
     """
-    plain = weights is None and answer is None
-    columns = {
-        "judge": numbers(judge, "judge", 0, 1),
-        "human": numbers(human, "human", 0, 1),
-    }
-    f, y, missing = *columns.values(), 0
+    f, y = numbers(judge, "judge", 0, 1), numbers(human, "human", 0, 1)
     if len(f) != len(y) or design not in ("random", "shifted"):
         raise DataError(
             f"{len(f)} verdicts, {len(y)} labels, design {design!r}",
             where="judge, human, design",
             fix='"random": a random sample of these rows; "shifted": from elsewhere',
         )
+    missing = 0
     if design == "shifted":
         # here a row without a verdict says nothing; a row without a label is what is estimated
-        (f, y), cluster, missing = complete(
-            {"judge": f, "human": np.nan_to_num(y, nan=2)}, cluster
-        )
+        columns = {"judge": f, "human": np.nan_to_num(y, nan=2)}
+        (f, y), cluster, missing = complete(columns, cluster)
         y[y == 2] = np.nan
     group, has = codes(cluster, len(f)), ~np.isnan(y)
-    if design == "shifted" and not (plain and binary(y[has]) and not has.all()):
+    labels = y[has]
+    is_rate = binary(labels)
+    if design == "shifted" and (has.all() or not is_rate):
         raise DataError(
             "the shifted design corrects a pass rate",
             where="human",
-            fix='pass and fail without weights, and rows without labels; or design="random"',
+            fix='pass and fail, and rows without labels; or design="random"',
         )
     of_labels = None if group is None else group[has]
-    rare = too_rare(y[has], of_labels) if binary(y[has]) else ""
-    clusters = int(has.sum()) if of_labels is None else len(np.unique(of_labels))
-    method = f"corrected by {int(has.sum())} labels"
+    clusters = len(labels) if of_labels is None else len(np.unique(of_labels))
+    rare = too_rare(labels, of_labels) if is_rate else ""
     # five labels of one outcome cannot say how often the judge errs on it
-    if rare and plain and design == "random":
-        alone = mean(y[has], cluster=of_labels)
+    if rare and design == "random":
+        alone = mean(labels, cluster=of_labels)
         return replace(alone, method="labels alone", note=f"labels alone: {rare}")
-    if clusters < RARE or (rare and plain):
+    method = f"corrected by {len(labels)} labels"
+    if rare or clusters < RARE:
+        note = rare or f"labels lie in {clusters} clusters, {RARE} are needed"
         return Estimate(
-            math.nan,
-            n=len(f),
-            method=method,
-            note=rare or f"labels lie in {clusters} clusters, {RARE} are needed",
-            missing=missing,
+            math.nan, n=len(f), method=method, note=note, missing=missing
         )
-    if design == "shifted":
-        value, psi = _rogan_gladen(f, y)
-    else:
-        value, psi = _by_regression(f, y, *_shares(len(f), group, weights, answer))
-    # Negative criteria can carry a rubric score below 0, so it has no range.
-    bounds, ends = (UNIT, UNIT) if plain else (OPEN, None)
-    bare = (
-        "a verdict (or no verdict) occurs of which no row has a label: label some"
+    rate_of = _by_regression if design == "random" else _rogan_gladen
+    value, psi = rate_of(f, y)
+    e = interval(
+        value, psi, group, method=method, bounds=UNIT, ends=UNIT, missing=missing
     )
-    return replace(
-        interval(
-            value,
-            psi,
-            group,
-            method=method,
-            bounds=bounds,
-            ends=ends,
-            missing=missing,
-        ),
-        **({"note": bare} if math.isnan(value) and design == "random" else {}),
-    )
+    if math.isnan(value) and design == "random":
+        return replace(
+            e,
+            note="a verdict (or no verdict) occurs of which no row has a label: label some",
+        )
+    return e
 
 
 @takes_table("judge", "human", "policy", "cluster")
@@ -496,7 +432,7 @@ def policy_difference(
 
     policy : (n,) who wrote the row's answer. cluster : (n,) the prompt: policies are paired by it.
     Labels are a random sample of the rows of each policy, at least five. Other arguments as in
-    `corrected`.
+    `label_mean`.
 
     >>> y, policy, prompt = [1, 0] * 20, ["new"] * 20 + ["old"] * 20, list(range(20)) * 2
     >>> policy_difference(y, y, policy, new="new", old="old", cluster=prompt).value
@@ -513,10 +449,10 @@ def policy_difference(
             raise DataError(
                 f"policy {name!r} has fewer than {RARE} labels", where="human"
             )
-        row = np.ones(int(here.sum()))
         # Each policy by its own labels: a judge may be kinder to one of them.
-        rate, moves = _by_regression(f[here], y[here], row, row)
-        value, psi[here] = value + sign * rate, sign * moves
+        rate, moves = _by_regression(f[here], y[here])
+        value += sign * rate
+        psi[here] = sign * moves
     rows = (names == new) | (names == old)
     group = np.unique(group[rows], return_inverse=True)[1]
     return interval(

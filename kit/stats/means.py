@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import DataError
 from .columns import complete, numbers, takes_table
-from .estimate import OPEN, SAME, Estimate, Range, clearance, interval, t_quantile
+from .estimate import OPEN, SAME, UNDRAWN, Estimate, Range, interval, t_quantile
 
 UNIT, BOTH = (0.0, 1.0), (-1.0, 1.0)
 
@@ -42,9 +42,8 @@ def mean(
     values : (n,) numbers; None and NaN are left out and counted. cluster : (n,) labels of rows that
     belong together, for example the task. weights : (n,) >= 0; rows of weight 0 are no rows. bounds :
     the range that a value can have, where there is one. A kind of prompt that was not drawn is not
-    covered: where a tenth of the prompts fails, the interval of their mean score holds the
-    truth in .59, .73, .85 and .94 of
-    samples of 8, 12, 20 and 40 prompts; that of a share in .93 or more.
+    covered: where a tenth of the prompts fails, the interval of their mean score holds the truth in
+    .59, .73, .85 and .94 of samples of 8, 12, 20 and 40 prompts; that of a share in .93 or more.
 
     >>> print(mean([1, 1, 0, 1, None]))
     .750 [.25, .97], n=4, 1 unknown
@@ -101,19 +100,22 @@ def difference(
         wide, ends = 1.0, BOTH
     both = np.append(a, b)
     in_unit = both.min(initial=0) >= 0 and both.max(initial=1) <= 1
-    more: dict[str, Any] = {
-        "method": "paired difference",
-        "missing": missing,
-        "level": level,
-        "scale": min(wide, 1.0 if in_unit else float(np.ptp(both))),
-    }
     value = float(d.mean()) if len(d) else math.nan
-    psi = (d - value) / max(len(d), 1)
-    e = interval(value, psi, group, bounds=(-wide, wide), ends=ends, **more)
+    e = interval(
+        value,
+        (d - value) / max(len(d), 1),
+        group,
+        method="paired difference",
+        bounds=(-wide, wide),
+        ends=ends,
+        missing=missing,
+        level=level,
+        scale=min(wide, 1.0 if in_unit else float(np.ptp(both))),
+    )
     if d.any() or not len(d) or e.note.startswith("too few"):
         return e
     # rows without spread show no error; what 3 in n rows may hide is left (rule of three)
-    room = e.scale * min(3 / (e.n if e.n_clusters is None else e.n_clusters), 1.0)
+    room = e.scale * min(UNDRAWN / e.units, 1.0)
     return replace(e, low=-room, high=room, note=SAME)
 
 
@@ -157,7 +159,7 @@ def over_seeds(values: Any, *, seeds: Any = None, bounds: Range = OPEN) -> Estim
         value,
         (x - value) / max(len(x), 1),
         None,
-        method="t over seeds",
+        method="mean over seeds",
         missing=missing,
     )
     # The limits of t know no range, and three seeds may put one beyond it.
@@ -236,13 +238,15 @@ def together(
         raise DataError(f"level is {level!r}", where="level", fix="in (0, 1)")
     out, k = {}, max(len(claims), 1)
     for name, e in claims.items():
-        df = max((e.n if e.n_clusters is None else e.n_clusters) - 1, 1)
+        df = max(e.units - 1, 1)
         # the estimate's own half widths are stretched, so its shape stays
         wide = t_quantile(1 - (1 - level) / k, df) / t_quantile(e.level, df)
+        low = e.value - wide * (e.value - e.low)
+        high = e.value + wide * (e.high - e.value)
         out[name] = replace(
             e,
-            low=max(e.value - wide * (e.value - e.low), e.bounds[0]),
-            high=min(e.value + wide * (e.high - e.value), e.bounds[1]),
+            low=max(low, e.bounds[0]),
+            high=min(high, e.bounds[1]),
             method=f"{e.method}, adjusted for {k} looks",
             level=level,
         )
@@ -293,21 +297,21 @@ def prompts_for(
 
     gain : the difference to show. spread : standard deviation over prompts of a prompt's true gain.
     samples, noise : answers per prompt, and the standard deviation of one answer's score. The
-    result is a number for which `claim` claims the gain. flips : instead of spread, for pass and
-    fail, the share of prompts whose verdict changes (Connor 1987, for McNemar's test; `claim` asks
-    for more).
+    result is a number for which `claim` claims the gain. flips : for pass and fail, in place of
+    spread (both are an error): the share of prompts whose verdict changes (Connor 1987, for McNemar's
+    test; `claim` asks for more).
 
     >>> prompts_for(0.4, flips=0.5), prompts_for(0.15, flips=0.45), prompts_for(0.05, spread=0.15)
     (23, 155, 171)
     """
-    deviation = spread if flips is None else flips
-    if deviation is None or not (
-        0 < abs(gain) < math.inf
-        and deviation >= (0 if flips is None else abs(gain))
-        and noise >= 0
-        and samples >= 1
-        and 0.5 < power < 1
-        and 0 < level < 1
+    size, certain = abs(gain), 2 * power - 1
+    # flips that are fewer than the gain could not make it
+    deviation, least = (spread, 0.0) if flips is None else (flips, size)
+    is_valid = 0 < size < math.inf and noise >= 0 and samples >= 1
+    if (
+        (spread is None) == (flips is None)
+        or not (is_valid and deviation >= least)
+        or not (0 < certain < 1 and 0 < level < 1)
     ):
         raise DataError(
             f"gain {gain}, spread {spread}, flips {flips}, power {power}",
@@ -315,20 +319,18 @@ def prompts_for(
             fix="a gain other than 0; spread >= 0, or flips >= the gain; power in (.5, 1)",
         )
     if flips is not None:
-        z = [t_quantile(p, math.inf) for p in (level, 2 * power - 1)]
+        z = [t_quantile(p, math.inf) for p in (level, certain)]
         sides = z[0] * math.sqrt(flips) + z[1] * math.sqrt(flips - gain**2)
         return math.ceil((sides / gain) ** 2)
     # Both sides are sampled, so the noise of an answer enters twice.
     sd = math.sqrt(deviation**2 + 2 * noise**2 / samples)
-    # No formula gives n: the quantiles and the clearance both depend on it.
-    return next(
-        n
-        for n in count(4)
-        if (t_quantile(level, n - 1) + t_quantile(2 * power - 1, n - 1))
-        * sd
-        / math.sqrt(n)
-        <= abs(gain) - clearance(n)
-    )
+
+    # No formula gives n: the quantiles and the rule of three both depend on it.
+    def least_gain(n: int) -> float:
+        wide = t_quantile(level, n - 1) + t_quantile(certain, n - 1)
+        return wide * sd / math.sqrt(n) + UNDRAWN / n
+
+    return next(n for n in count(4) if least_gain(n) <= size)
 
 
 def labels_needed(
@@ -355,12 +357,10 @@ def labels_needed(
         )
     scale = (t_quantile(level, math.inf) / half_width) ** 2
     met = rate * q1 + (1 - rate) * (1 - q0)  # share of rows with the verdict "met"
-    right = np.array(
-        [rate * q1 / max(met, 1e-12), rate * (1 - q1) / max(1 - met, 1e-12)]
-    )
     # Beside a judge, labels pay only for what its verdict leaves open.
-    left = float(np.array([met, 1 - met]) @ (right * (1 - right)))
+    rows = ((met, rate * q1), (1 - met, rate * (1 - q1)))
+    variance = sum(right * (1 - right / max(share, 1e-12)) for share, right in rows)
     return {
         "labels alone": math.ceil(scale * rate * (1 - rate)),
-        "with the judge": math.ceil(scale * left),
+        "with the judge": math.ceil(scale * variance),
     }

@@ -60,30 +60,24 @@ def policy(settings: Settings) -> Policy:
     # the adapter's first weights are drawn from this seed
     import_torch().manual_seed(settings.seed)
     if engine == "unsloth":
-        model, tokenizer = _unsloth(settings, source, device)
-        return Policy(
-            model=model,
-            tokenizer=tokenizer,
-            lora=None,
-            engine=engine,
-            why=why,
-            device=device,
-        )
-    from peft import LoraConfig
+        lora, (model, tokenizer) = None, _unsloth(settings, source, device)
+    else:
+        from peft import LoraConfig
 
-    model = base(source, device, quantize=settings.quantize)
-    # TRL gets a base model and a fresh adapter: only so a resumed run is the same
-    if settings.adapter:
-        model = with_adapter(model, settings.adapter).merge_and_unload()
-    lora = LoraConfig(
-        r=settings.lora_rank,
-        lora_alpha=settings.lora_alpha,
-        target_modules="all-linear",
-        task_type="CAUSAL_LM",
-    )
+        model = base(source, device, quantize=settings.quantize)
+        tokenizer = tokenizer_of(source)
+        # TRL gets a base model and a fresh adapter: only so a resumed run is the same
+        if settings.adapter:
+            model = with_adapter(model, settings.adapter).merge_and_unload()
+        lora = LoraConfig(
+            r=settings.lora_rank,
+            lora_alpha=settings.lora_alpha,
+            target_modules="all-linear",
+            task_type="CAUSAL_LM",
+        )
     return Policy(
         model=model,
-        tokenizer=tokenizer_of(source),
+        tokenizer=tokenizer,
         lora=lora,
         engine=engine,
         why=why,

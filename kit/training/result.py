@@ -215,7 +215,7 @@ class Result:
         cheap = {v: k for k, v in self.trivial.items() if v is not None}
         if cheap:
             sentence = (
-                f"{cheap[max(cheap)]} is the best policy without skill on {m['trivial_prompts']} prompts; "
+                f"{cheap[max(cheap)]!r} is the best policy without skill on {m['trivial_prompts']} prompts; "
                 f"trained, on all: {number(m['reward_after']['value'])}."
             )
             out["Best without skill"] = {"value": max(cheap), "caption": sentence}
@@ -246,7 +246,7 @@ class Result:
             params={"model": parts[0].settings["model"], **params},
             metrics=plain(self.headlines),
             started=when.isoformat(timespec="milliseconds"),
-            seconds=self.metrics["seconds"],
+            seconds=round(self.metrics["seconds"], 2),
             cost=self.metrics["judge_cost"],
             meta={
                 "results": [

@@ -97,7 +97,7 @@ class AuditReport:
         worst = []
         for c in faults[:4]:
             e = self.rates[c.name]
-            rate = f"{number(e.value, 2)} {band(e.low, e.high)}"
+            rate = f"{number(e.value, 2)} {band(e.low, e.high)}, n={e.n}"
             worst.append(f"{c.name} ({c.what}) {rate}")
         return f"Use: {uses[0]}. Worst: {'; '.join(worst)}. Remedy: {faults[0].remedy}."
 

@@ -471,12 +471,12 @@ class Workbench:
         )
 
     def __repr__(self) -> str:
-        count = {part: int((self.part == part).sum()) for part in PARTS}
+        count = ", ".join(f"{(self.part == part).sum()} {part}" for part in PARTS)
         rule = "all rows are compared, there is no search and no sealed test"
         notes = f"; {self.small}: {rule}" if self.small else ""
         if self.doubts:
             notes += f"; {len(self.doubts)} labels are in doubt"
-        return f"Workbench: {len(self.rows)} labels, {count}, {len(self.trials)} trials{notes}"
+        return f"Workbench: {len(self.rows)} labels ({count}), {len(self.trials)} trials{notes}"
 
 
 def _gain(new: pd.DataFrame, old: pd.DataFrame) -> Estimate:

@@ -81,7 +81,7 @@ def test_brier() -> None:
     conf, y = [0.3] * 10 + [0.6] * 10, [1] * 2 + [0] * 8 + [1] * 7 + [0] * 3
     assert round(c.brier(conf, y).value, 4) == 0.195
     assert c.beyond_constant(conf, y).value == pytest.approx(0.195 - 0.2475)
-    assert c.brier(conf, y, against=conf).value == 0
+    assert c.compare((conf, y), (conf, y)).changes["Brier"].value == 0
 
 
 def test_aurc() -> None:
@@ -188,11 +188,6 @@ def test_abstain_below_keeps_its_promise() -> None:
         losses.append(((conf[100:] >= threshold) & ~y[100:]).mean())
     assert 0.05 < np.mean(losses) <= 0.105
     assert c.abstain_below([0.5] * 5, [0] * 5, risk=0.1) == math.inf
-
-
-def test_brier_against_leaves_out_rows_unknown_on_either_side() -> None:
-    e = c.brier([0.9, None, 0.2, 0.4], [1, 1, 0, 1], against=[0.5, 0.5, None, 0.4], missing="count")
-    assert e.value == pytest.approx((0.01 - 0.25) / 2) and (e.n, e.missing) == (2, 2)
 
 
 @pytest.mark.parametrize(

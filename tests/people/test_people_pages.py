@@ -135,6 +135,12 @@ def test_grades_have_scores(tmp_path):
                   verdicts=(verdict("t0", "r0"),))  # fmt: skip
     data = content(view([grade], tasks=answers(1, 1), out=tmp_path / "page.html"))
     assert (data["answers"][0]["score"], data["graded"]) == (0.5, True)
+    # a verifier decides without a verdict: the answer is shown with the parts of its reward
+    grade = Grade(task_id="t0", response_id="r0", score=0.5, score_low=0.5, score_high=0.5,
+                  parts={"factual": 0.5, "direction": None})  # fmt: skip
+    data = content(view([grade], tasks=answers(1, 1), out=tmp_path / "page.html"))
+    assert data["answers"][0]["parts"] == {"factual": 0.5, "direction": None}
+    assert (data["answers"][0]["text"], data["answers"][0]["verdicts"]) == ("An answer.", [])
 
 
 def test_hostile_text_stays_text(tmp_path):

@@ -28,7 +28,6 @@ class Sample:
     new: np.ndarray
     old: np.ndarray
     label: np.ndarray  # y, NaN on rows without a label
-    weight: np.ndarray
 
 
 def sample(
@@ -49,9 +48,8 @@ def sample(
     bold = np.round(np.clip(truth + 0.12, 0, 1), 2)
     new, old = ndtr(latent()), ndtr(latent())
     labelled = rng.random(clusters)[cluster] < 0.5
-    weight = rng.choice([1.0, 2.0, 3.0], len(cluster))
     label = np.where(labelled, y, np.nan)
-    return Sample(cluster, y, judge, second, np.round(truth, 2), bold, new, old, label, weight)
+    return Sample(cluster, y, judge, second, np.round(truth, 2), bold, new, old, label)
 
 
 STATISTICS: dict[str, Callable[[Sample], stats.Estimate]] = {
@@ -66,22 +64,16 @@ STATISTICS: dict[str, Callable[[Sample], stats.Estimate]] = {
     ),
     "auroc": lambda s: stats.auroc(s.conf, s.y, cluster=s.cluster),
     "brier": lambda s: calibration.brier(s.bold, s.y, cluster=s.cluster),
-    "brier difference": lambda s: calibration.brier(s.bold, s.y, against=s.conf, cluster=s.cluster),
+    "brier difference": lambda s: stats.difference(
+        (s.bold - s.y) ** 2, (s.conf - s.y) ** 2, cluster=s.cluster, bounds=(0, 1)
+    ),
     "overconfidence": lambda s: calibration.overconfidence(s.bold, s.y, cluster=s.cluster),
     "ece": lambda s: calibration.ece(s.bold, s.y, cluster=s.cluster, bins=10, draws=200).debiased,
     "ece of a calibrated model": lambda s: (
         calibration.ece(s.conf, s.y, cluster=s.cluster, bins=10, draws=200).debiased
     ),
     "aurc": lambda s: calibration.risk_coverage(s.conf, s.y, cluster=s.cluster).aurc,
-    "corrected": lambda s: stats.corrected(s.judge, s.label, design="random", cluster=s.cluster),
-    "rubric score by labels": lambda s: stats.corrected(
-        s.judge,
-        s.label,
-        design="random",
-        cluster=s.cluster,
-        weights=s.weight,
-        answer=np.arange(len(s.y)) // 5,
-    ),
+    "label mean": lambda s: stats.label_mean(s.judge, s.label, design="random", cluster=s.cluster),
 }
 
 
@@ -93,10 +85,10 @@ def _shifted(s: Sample) -> stats.Estimate:
     """Labels of half the clusters, as if they came from elsewhere."""
     if np.isfinite(s.label).all():
         return stats.Estimate(math.nan)
-    return stats.corrected(s.judge, s.label, design="shifted", cluster=s.cluster)
+    return stats.label_mean(s.judge, s.label, design="shifted", cluster=s.cluster)
 
 
-STATISTICS |= {"change in ece": _change_in_ece, "corrected, shifted": _shifted}
+STATISTICS |= {"change in ece": _change_in_ece, "label mean, shifted": _shifted}
 
 
 @lru_cache(None)

@@ -35,7 +35,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "agree": lambda f: stats.agree(f, "judge", "human", cluster="task").raw,
     "gain": lambda f: stats.agreement_difference(f, "judge", "second", "human", cluster="task"),
     "auroc": lambda f: stats.auroc(f, "conf", "human", cluster="task"),
-    "corrected": lambda f: stats.corrected(f, "judge", "label", design="random", cluster="task"),
+    "label mean": lambda f: stats.label_mean(f, "judge", "label", design="random", cluster="task"),
     "brier": lambda f: calibration.brier(f, "conf", "human", cluster="task"),
     "ece": lambda f: calibration.ece(f, "conf", "human", cluster="task", draws=100),
     "risk": lambda f: calibration.risk_coverage(f, "conf", "human", cluster="task").aurc,
@@ -96,15 +96,11 @@ ERRORS = {
     "among the categories": lambda: stats.kappa([1, 2], [1, 3], categories=[1, 2]),
     "order of the levels": lambda: stats.kappa(["a", "b"], ["a", "b"], weights="linear"),
     "weights is 'cubic'": lambda: stats.kappa([1, 2], [1, 2], weights="cubic"),
-    "measure is": lambda: stats.agreement_difference([1], [1], [1], measure="f1"),
     "neither 0 nor 1": lambda: stats.auroc([0.1, 0.2], [0.5, 1]),
-    "design 'other'": lambda: stats.corrected([1], [1], design="other"),
-    "shifted design": lambda: stats.corrected([1, 0], [0.5, None], design="shifted"),
+    "design 'other'": lambda: stats.label_mean([1], [1], design="other"),
+    "shifted design": lambda: stats.label_mean([1, 0], [0.5, None], design="shifted"),
     "fewer than 5": lambda: stats.policy_difference(
         [1, 0], [1, 0], ["a", "b"], new="a", old="b", cluster=[1, 2]
-    ),
-    "positive weight": lambda: stats.corrected(
-        [1] * 9, [1] * 9, design="random", weights=[-1] * 9, answer=list("abcabcabc")
     ),
     "'base'": lambda: stats.compare({"a": [1]}, "base"),
     "gain 0": lambda: stats.prompts_for(0, spread=1),
@@ -140,11 +136,11 @@ REFUSALS = {
     "right and wrong rows are needed": stats.auroc([0.1, 0.2], [1, 1]),
     "all rows are equal": stats.mean([0.3] * 5),
     "it is undefined": stats.kappa([1, 1], [1, 1]),
-    "labels lie in 2 clusters": stats.corrected(
+    "labels lie in 2 clusters": stats.label_mean(
         [0.5] * 6, [0.5, 0.1, *[None] * 4], design="random"
     ),
-    "labels alone": stats.corrected([1] * 30, [1] * 20 + [None] * 10, design="random"),
-    "the rarest outcome": stats.corrected([1] * 30, [1] * 20 + [None] * 10, design="shifted"),
+    "labels alone": stats.label_mean([1] * 30, [1] * 20 + [None] * 10, design="random"),
+    "the rarest outcome": stats.label_mean([1] * 30, [1] * 20 + [None] * 10, design="shifted"),
 }
 
 

@@ -24,7 +24,7 @@ def test_coverage(name: str, clusters: int, likeness: float) -> None:
     assert share >= 0.9 and refusals < 0.2
 
 
-# "corrected" and "rubric score" at 8 clusters have labels of about 4: mostly refused
+# "label mean" at 8 clusters has labels of about 4: mostly refused
 @pytest.mark.slow
 @pytest.mark.parametrize("clusters", [8, 20, 40, 200])
 @pytest.mark.parametrize("name", STATISTICS)

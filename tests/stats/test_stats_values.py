@@ -56,7 +56,7 @@ def test_auroc_against_scikit_learn() -> None:
 def test_lee_et_al() -> None:
     judge = [1] * 400 + [0] * 600 + [1] * 180 + [0] * 20 + [0] * 140 + [1] * 60
     human = [None] * 1000 + [1] * 200 + [0] * 200
-    e = stats.corrected(judge, human, design="shifted")
+    e = stats.label_mean(judge, human, design="shifted")
     assert round(e.value, 4) == 0.1667 and 0.05 < e.low < 0.1 and 0.25 < e.high < 0.31
 
 
@@ -77,24 +77,8 @@ def test_connor(gain: float, flips: float, n: int) -> None:
 def test_corrected_is_post_stratification() -> None:
     judge = [1] * 60 + [0] * 40
     human = [1] * 24 + [0] * 6 + [None] * 30 + [1] * 4 + [0] * 16 + [None] * 20
-    e = stats.corrected(judge, human, design="random")
+    e = stats.label_mean(judge, human, design="random")
     assert e.value == pytest.approx(0.6 * 24 / 30 + 0.4 * 4 / 20)
-
-
-def test_rubric_score_by_labels_is_the_score_when_all_rows_have_labels() -> None:
-    label = [1, 0, 1, 1, 0, 1] * 5
-    weight = [2, 1, -1, 3, 1, 1] * 5
-    answer = [f"{i}{side}" for i in range(5) for side in "aaabbb"]
-    e = stats.corrected(
-        [0.5] * 30,
-        label,
-        design="random",
-        cluster=np.repeat(range(5), 6),
-        weights=weight,
-        answer=answer,
-    )
-    scores = [(2 + 0 - 1) / 3, (3 + 0 + 1) / 5]
-    assert e.value == pytest.approx(np.mean(scores))
 
 
 def test_policy_difference() -> None:
@@ -210,7 +194,7 @@ def test_weights_count_rows_by_their_worth() -> None:
 
 @pytest.mark.parametrize("judge", [[1] * 40 + [0] * 40, [1] * 20 + [0] * 20 + [None] * 40])
 def test_a_verdict_without_labels_is_refused(judge: list[int | None]) -> None:
-    e = stats.corrected(judge, [1, 0] * 20 + [None] * 40, design="random")
+    e = stats.label_mean(judge, [1, 0] * 20 + [None] * 40, design="random")
     assert math.isnan(e.value) and math.isnan(e.low) and "no row has a label" in e.note
 
 
