@@ -6,7 +6,7 @@ A negative criterion names the bad thing, and its check is met when the bad thin
 
 from .biorlhf import truth_of, verifiers_of
 from .engine import check, register, validate
-from .form import Form, stated_confidence
+from .form import Form, claims_of, stated_confidence
 from .text import without_thought
 from .verifiers import MODES, VERIFIERS, applicable, outcome, verify
 
@@ -16,6 +16,7 @@ __all__ = [
     "Form",
     "applicable",
     "check",
+    "claims_of",
     "outcome",
     "register",
     "stated_confidence",

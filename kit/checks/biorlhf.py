@@ -34,12 +34,13 @@ DIRECTIONS = {
 
 
 def direction_of(raw: Any) -> str | None:
-    """up, down or unchanged; None for any other word.
+    """up, down or unchanged; None for any other word, and where there is none.
 
-    >>> direction_of("UP"), direction_of("none"), direction_of("mixed")
-    ('up', 'unchanged', None)
+    >>> direction_of("UP"), direction_of("none"), direction_of("mixed"), direction_of(None)
+    ('up', 'unchanged', None, None)
     """
-    return DIRECTIONS.get(str(raw).casefold())
+    # The word "none" means unchanged; str(None) would be that word.
+    return DIRECTIONS.get(str(raw or "").casefold())
 
 
 def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,12 +54,12 @@ def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(ways, Mapping):
         pathway = _COLLECTION.sub("", str(raw.get("pathway") or ""))
         ways = {pathway.casefold(): raw.get("direction")}
-    claims = []
-    for name, word in ways.items():
-        way = direction_of(word)
-        # A direction that is no word of the table ("mixed") is left out: it claims nothing.
-        if name and way:
-            claims.append({"subject": name.replace("_", " "), "direction": way})
+    # A direction that is no word of the table ("mixed") is left out: it claims nothing.
+    claims = [
+        {"subject": name.replace("_", " "), "direction": way}
+        for name, word in ways.items()
+        if name and (way := direction_of(word))
+    ]
     values = [raw.get(key) or [] for key in _FACTS]
     texts = [str(x) for v in values for x in (v if isinstance(v, list) else [v])]
     if claims:

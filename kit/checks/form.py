@@ -89,9 +89,9 @@ def _alone(lines: list[str], label: str, place: int) -> str | None:
     return line[1] if line and sum(map(bool, hits)) == 1 else None
 
 
-def _confidence(text: str, label: str = "Confidence") -> float | None:
+def _confidence(text: str, label: str) -> float | None:
     """The percentage that a text ends with, as a share. Anything else (250%, 7/10, "high") is None."""
-    text, label = text.replace("*", ""), re.escape(label)
+    label = re.escape(label)
     # Who states two confidences states none: else the last one could undo the first.
     if len(re.findall(rf"\b{label}:", text, re.I)) != 1:
         return None
@@ -100,8 +100,20 @@ def _confidence(text: str, label: str = "Confidence") -> float | None:
     return share if share <= 1 else None
 
 
+def claims_of(task: Task) -> list[dict[str, Any]]:
+    """The claims of a task's truth, each with its direction: up, down or unchanged.
+
+    A claim whose direction is missing, or is no word of the table, claims nothing: it is left out.
+    """
+    return [
+        {**claim, "direction": way}
+        for claim in task.truth.get("claims", ())
+        if (way := direction_of(claim.get("direction")))
+    ]
+
+
 def _choices(task: Task) -> str:
-    claims = task.truth.get("claims", ())
+    claims = claims_of(task)
     if len(claims) > 1:
         ways = ", ".join(f"{c['subject']}: up, down or unchanged" for c in claims)
         return f'{ways}; or "it depends"'
@@ -130,7 +142,7 @@ def stated_confidence(texts: Sequence[str], *, cluster: Any = None) -> Confidenc
 
     from ..stats import mean
 
-    values = np.array([_confidence(text) for text in texts], dtype=float)
+    values = np.array([Form().read(text).confidence for text in texts], dtype=float)
     return Confidences(values, mean(~np.isnan(values), cluster=cluster))
 
 

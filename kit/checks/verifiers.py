@@ -11,8 +11,7 @@ from typing import Any
 
 from ..records import Part, Task
 from ..system.settings import check_names
-from .biorlhf import direction_of
-from .form import Form, Stated, directions, is_open, same
+from .form import Form, Stated, claims_of, directions, is_open, same
 
 VERIFIERS = ("direction", "factual", "consistency", "uncertainty")
 MODES = ("brier", "outcome", "range", "behaviour")
@@ -25,11 +24,12 @@ Score = tuple[float, dict[str, Any]]
 def applicable(task: Task) -> tuple[str, ...]:
     """The verifiers that a task names (all, where it names none) and whose truth it holds.
 
-    >>> applicable(Task(id="t", prompt="Up?", truth={"claims": [{"subject": "a"}]}))
+    >>> truth = {"claims": [{"subject": "a", "direction": "up"}]}
+    >>> applicable(Task(id="t", prompt="Up?", truth=truth))
     ('direction', 'uncertainty')
     """
     truth = task.truth
-    claims, facts = truth.get("claims", ()), truth.get("facts")
+    claims, facts = claims_of(task), truth.get("facts")
     holds = {
         "direction": claims,
         "factual": facts,
@@ -54,6 +54,8 @@ def verify(
     mode : how `uncertainty` scores. "brier" is proper and lies in [-1, 1]. "outcome",
         "range" and "behaviour" are published forms in [0, 1], for reproduction: they are not
         proper, so training on them teaches over-confidence.
+        A right "unknown" or "it depends" is scored by "behaviour" in modes "brier" and "outcome", too:
+        there 10 % earns the most (the typical confidence of `warranted`), whatever P(right) is.
 
     >>> task = Task(id="t", prompt="Up?", truth={"claims": [{"subject": "a", "direction": "up"}]})
     >>> verify(task, "Answer: up\\nConfidence: 90%", "direction").value
@@ -88,7 +90,7 @@ def outcome(task: Task, stated: Stated) -> float | None:
         return float(is_open(stated.answer))
     # Confidence plays no part: an outcome that holds it would make calibration circular.
     scores = []
-    if task.truth.get("claims"):
+    if claims_of(task):
         scores.append(_directions(task, stated.answer)["share"])
     if task.truth.get("facts"):
         scores.append(_factual(task, stated.answer)[0])
@@ -97,10 +99,10 @@ def outcome(task: Task, stated: Stated) -> float | None:
 
 def _directions(task: Task, answer: str) -> dict[str, Any]:
     """Subjects that match and that contradict; a name that is no subject contradicts, too."""
-    claims = task.truth["claims"]
-    truth = {c["subject"]: direction_of(c.get("direction")) for c in claims}
+    claims = claims_of(task)
+    truth = {c["subject"]: c["direction"] for c in claims}
     stated = {} if is_open(answer) else directions(answer, claims)
-    matching = [s for s, way in truth.items() if way and stated.get(s) == way]
+    matching = [s for s, way in truth.items() if stated.get(s) == way]
     return {
         "matching": matching,
         "contradicting": [s for s in stated if s not in matching],
@@ -110,7 +112,7 @@ def _directions(task: Task, answer: str) -> dict[str, Any]:
 
 def _direction(task: Task, answer: str) -> Score:
     """BioRLHF's bands, times the share of subjects that match."""
-    result, n = _directions(task, answer), len(task.truth["claims"])
+    result, n = _directions(task, answer), len(claims_of(task))
     m, c = len(result["matching"]), len(result["contradicting"])
     # One subject in the wrong direction moves the answer to the lower band.
     band = 0.4 + 0.2 * m / (m + c) if c else 0.8 + 0.2 * m / (m + 1)
@@ -133,10 +135,10 @@ def _consistency(task: Task, answer: str) -> Score:
     """.5 coverage + .5 [the relation between the subjects is right], times what is right."""
     if task.truth.get("depends"):
         return float(is_open(answer)), {}
-    claims = task.truth["claims"]
+    claims = claims_of(task)
     stated = directions(answer, claims)
     ways = [stated[c["subject"]] for c in claims if stated.get(c["subject"])]
-    alike = len({direction_of(c.get("direction")) for c in claims}) == 1
+    alike = len({c["direction"] for c in claims}) == 1
     relation = len(ways) > 1 and (len(set(ways)) == 1) == alike
     share = _directions(task, answer)["share"]
     # Times what is right: two wrong directions with the right relation would earn 1.

@@ -1,32 +1,32 @@
 """From the verdicts on one answer to one score, or to an interval where verdicts are unknown.
 
-Each form is monotone in each verdict. So the ends of the interval are found by setting every
-unknown verdict to its worst and to its best value, and an unknown verdict can never pay.
+Each form and each gate is monotone in each verdict. So the ends of the interval are found by setting
+every unknown verdict to its worst and to its best value, and an unknown verdict can never pay.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from ..errors import DataError
 from ..records import Criterion, Part, Verdict, by_criterion, group
 
 How = Literal["mean", "flip", "net", "signed", "open_instruct"]
-Interval = tuple[float, float]
+Values = dict[str, float | None]
 MAX_WIDTH = 0.1
 PASS_AT = 0.5  # a required criterion is passed from this value on
 
 
-def pay(low: float, high: float, max_width: float = MAX_WIDTH) -> float | None:
-    """What an interval earns: its low end where it is at most `max_width` wide, else None.
+def pay(worst: float, best: float, max_width: float = MAX_WIDTH) -> float | None:
+    """What an interval earns: its worst end where it is at most `max_width` wide, else None.
 
     >>> pay(0.5, 0.55), pay(0.5, 0.9)
     (0.5, None)
     """
     # A width of exactly max_width pays, whatever the rounding.
-    return low if high - low <= max_width + 1e-12 else None
+    return worst if abs(best - worst) <= max_width + 1e-12 else None
 
 
 def aggregate(
@@ -46,8 +46,11 @@ def aggregate(
         "signed" : sum w v / sum |w|; in [-1, 1].
         "open_instruct" : sum w v / max(sum of positive w, 1).
     use : "p" takes P(met) where the judge gave one.
-    gate_to : an answer that fails a `required` criterion earns at most this; None : no gates.
-    In a tree, a parent's value is the "mean" or "flip" of its children. Weight 0 : not scored.
+    gate_to : an answer that fails a `required` criterion, anywhere in a tree, earns at most this;
+        None : no gates. What counts against the answer is failed where it is there (v >= .5), what
+        counts for it where it is not. Below a parent of negative weight the two change places.
+    In a tree, a parent's value is the "mean" or "flip" of its children. Weight 0 : not scored, and so
+    is a parent whose children are not.
 
     >>> criteria = [Criterion(id="a", text="good"), Criterion(id="b", text="bad", weight=-1)]
     >>> verdict = Verdict(task_id="t", response_id="r", criterion_id="a", status="met")
@@ -55,115 +58,100 @@ def aggregate(
     >>> part.low, part.high
     (0.0, 1.0)
     """
-    tree = _tree(criteria)
-    values = {i: _interval(v, use) for i, v in by_criterion(verdicts).items()}
-    rubric = Rubric(tree, how, gate_to)
-    # Without a weight there is nothing to score: not 0, and not 1.
-    if not any(c.weight for c in tree.get(None, ())):
-        return Part(name=name, applies=False)
-    low, high = rubric.score(values, None)
-    top: dict[str, float | None] = {}
-    for c in tree[None]:
-        worst, best = rubric.value(c, values)
-        top[c.id] = worst if worst == best else None
+    rubric = Rubric(criteria, how, gate_to)
+    worst: Values = {}
+    best: Values = {}
+    for i, is_good in rubric.good.items():
+        # What counts against the answer is at its worst where it is there.
+        worst[i] = float(not is_good)
+        best[i] = float(is_good)
     # Every verdict unknown: the ends are those of all answers.
-    span = rubric.score({}, None)
+    span = rubric.score(worst), rubric.score(best)
+    for i, v in by_criterion(verdicts).items():
+        # A judge that answers "unknown" may still send a P(met): it pays nothing.
+        if v.is_known:
+            value = v.value if use == "value" or v.p is None else v.p
+            worst[i] = best[i] = value
+    low, high = rubric.score(worst), rubric.score(best)
+    # Without a weight there is nothing to score: not 0, and not 1.
+    if low is None:
+        return Part(name=name, applies=False)
+    top: Values = {}
+    for c in rubric.tree[None]:
+        top[c.id] = worst[c.id] if worst[c.id] == best[c.id] else None
     return Part(
         name=name, low=low, high=high, range=span, details={"criteria": top}
     )
 
 
-def _interval(verdict: Verdict, use: str) -> Interval:
-    x = verdict.value
-    # A judge that answers "unknown" may still send a P(met): it pays nothing.
-    if use == "p" and verdict.is_known and verdict.p is not None:
-        x = verdict.p
-    return (0.0, 1.0) if x is None else (x, x)
-
-
-def _tree(
-    criteria: Sequence[Criterion],
-) -> Mapping[str | None, Sequence[Criterion]]:
-    """Children by parent; None holds the top."""
-    total = sum(abs(c.weight) for c in criteria)
-    if not total < math.inf:
-        raise DataError(
-            "the weights have no finite sum",
-            fix="only their ratios count: make them small",
-        )
-    tree = group((c.parent, c) for c in criteria)
-    order = [c.id for c in tree.get(None, ())]
-    for i in order:  # the list grows while it is read
-        order += [c.id for c in tree.get(i, ())]
-    if len(order) != len(criteria):
-        # A parent that is missing, or a circle: their criteria would silently count nothing.
-        orphans = sorted({c.id for c in criteria} - set(order))
-        raise DataError(
-            f"no criterion at the top is above {orphans}",
-            fix="correct the field parent",
-        )
-    return tree
-
-
 class Rubric:
-    """A tree of criteria under one form of score."""
+    """A tree of criteria under one form of score.
+
+    tree : children by parent; None holds the top. good : id -> True for what counts for the answer.
+    """
 
     def __init__(
-        self,
-        tree: Mapping[str | None, Sequence[Criterion]],
-        how: How,
-        gate_to: float | None,
+        self, criteria: Sequence[Criterion], how: How, gate_to: float | None
     ):
-        self.tree = tree
+        total = sum(abs(c.weight) for c in criteria)
+        if not total < math.inf:
+            raise DataError(
+                "the weights have no finite sum",
+                fix="only their ratios count: make them small",
+            )
         self.how = how
-        self.gate_to = gate_to
+        self.gate = math.inf if gate_to is None else gate_to
+        self.tree = group((c.parent, c) for c in criteria)
+        self.good: dict[str, bool] = {}
+        self.order = list(self.tree.get(None, ()))
+        for c in self.order:  # the list grows while it is read
+            # A fault of a fault counts for the answer.
+            self.good[c.id] = self.good.get(c.parent, True) == (c.weight >= 0)
+            self.order += self.tree.get(c.id, ())
+        if len(self.order) != len(criteria):
+            # A parent that is missing, or a circle: their criteria would silently count nothing.
+            orphans = sorted({c.id for c in criteria} - set(self.good))
+            raise DataError(
+                f"no criterion at the top is above {orphans}",
+                fix="correct the field parent",
+            )
 
-    def value(self, c: Criterion, values: Mapping[str, Interval]) -> Interval:
-        """The value of a criterion: its verdict, or the score of what stands below it."""
-        if c.id in self.tree:
-            return self.score(values, c.id)
-        return values.get(c.id, (0.0, 1.0))
+    def score(self, values: Values) -> float | None:
+        """The score by the values of the leaves; writes those of the parents into `values`.
 
-    def score(self, values: Mapping[str, Interval], parent: str | None) -> Interval:
-        """Low and high score of the criteria below `parent`."""
-        below = self.tree[parent]
-        ends = [self.value(c, values) for c in below]
-        # Inside a tree a value must stay in [0, 1].
-        how = self.how if parent is None or self.how == "mean" else "flip"
-        weights = [c.weight for c in below]
-        if how == "mean":
-            weights = [math.copysign(bool(w), w) for w in weights]
-        low = high = 0.0
+        None : nothing has a weight.
+        """
+        # Children first.
+        for c in reversed(self.order):
+            if c.id in self.tree:
+                values[c.id] = self._sum(c.id, values)
+        score = self._sum(None, values)
+        for c in self.order:
+            x = values[c.id]
+            # None: nothing below it has a weight, so there is nothing to fail.
+            if c.required and x is not None and (x >= PASS_AT) != self.good[c.id]:
+                return None if score is None else min(score, self.gate)
+        return score
+
+    def _sum(self, parent: str | None, values: Values) -> float | None:
+        """The score of the criteria below `parent`; None where none of them has a weight."""
+        score = total = positive = 0.0
+        for c in self.tree.get(parent, ()):
+            x, w = values[c.id], c.weight
+            if x is not None and w:
+                if self.how == "mean":
+                    w = math.copysign(1, w)
+                score += w * x
+                total += abs(w)
+                positive += max(w, 0.0)
+        if not total:
+            return None
         # "mean" and "flip" count a fault that is absent, the others a fault that is there.
-        if how in ("mean", "flip"):
-            low = high = -sum(min(w, 0.0) for w in weights)
-        for w, (worst, best) in zip(weights, ends, strict=True):
-            # A fault that may be there lowers the low end.
-            low += w * (worst if w > 0 else best)
-            high += w * (best if w > 0 else worst)
-        scale = _scale(weights, how)
-        low, high = (low / scale, high / scale) if scale else (1.0, 1.0)
-        if self.gate_to is None:
-            return low, high
-        for c, (worst, best) in zip(below, ends, strict=True):
-            if c.required:
-                # A gate only lowers an end, and the low one first: so unknown never pays.
-                low = low if _passes(c, worst, best) else min(low, self.gate_to)
-                high = high if _passes(c, best, worst) else min(high, self.gate_to)
-        return low, high
-
-
-def _passes(c: Criterion, value: float, other_end: float) -> bool:
-    # A fault must be absent, so for it the other end of the interval counts.
-    return value >= PASS_AT if c.weight >= 0 else other_end < PASS_AT
-
-
-def _scale(weights: Sequence[float], how: str) -> float:
-    positive = sum(w for w in weights if w > 0)
-    # open-instruct never divides by less than 1, so small weights stay small rewards.
-    if how == "open_instruct":
-        return max(positive, 1.0)
-    # A rubric of faults alone has no positive weight to divide by.
-    if how == "net" and positive:
-        return positive
-    return sum(abs(w) for w in weights)
+        # Inside a tree a value must stay in [0, 1].
+        if parent is not None or self.how in ("mean", "flip"):
+            return (score + (total - positive)) / total
+        # open-instruct never divides by less than 1, so small weights stay small rewards.
+        if self.how == "open_instruct":
+            return score / max(positive, 1.0)
+        # A rubric of faults alone has no positive weight to divide by.
+        return score / (positive if self.how == "net" and positive else total)

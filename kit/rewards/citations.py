@@ -54,7 +54,7 @@ def parse(text: str) -> Answer:
     'a snippet tag is not closed, stands in another one, or has no id'
     """
     block = _BLOCK.fullmatch(without_thought(text))
-    if block is None or len(re.findall("</?answer>", text)) != 2:
+    if block is None or re.search("</?answer>", block[1]):
         return Answer(fault="the answer is not one <answer> block")
     # A dict keeps the order, and a repeated claim once: repeating a good one earns nothing.
     claims: dict[Claim, None] = {}

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from ..checks import VERIFIERS, verify
+from ..checks import VERIFIERS, verify, without_thought
 from ..errors import DataError
 from ..records import Criterion, Grade, Part, Response, Task, Verdict, leaves
 from ..system.settings import (
@@ -44,6 +44,10 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
     def part(self, task: Task, response: Response, verdicts: list[Verdict]) -> Part:
         """The score of one answer, before the weight."""
         raise NotImplementedError
+
+    def ends(self, low: float, high: float) -> tuple[float, float]:
+        """(worst, best) of a score for the reward: a negative weight swaps the ends."""
+        return (high, low) if self.weight < 0 else (low, high)
 
 
 class RubricComponent(Component, frozen=True, kw_only=True):
@@ -113,7 +117,7 @@ KINDS = {
 
 
 class Gate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where a component scores below `below`, the whole reward is at most `to`."""
+    """Where a component scores below `below`, the whole reward is at most `to` (before the scale)."""
 
     component: str
     below: Finite
@@ -125,7 +129,8 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     mode : "gate": without the form it earns the lowest that any answer can, and nothing is judged.
         "bonus": + bonus x share of the demands that it fulfils. "off": its form plays no part.
-    answer_block : one <answer> block with flat snippets. pattern : a regular expression to match.
+    answer_block : one <answer> block with flat snippets. pattern : a regular expression that matches in
+        the answer. A thought (<think> ... </think>) is no part of it.
     """
 
     mode: Literal["off", "gate", "bonus"] = "off"
@@ -137,7 +142,8 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The share of the demands that an answer fulfils; 1 without demands."""
         demands = [not parse(response.text).fault] if self.answer_block else []
         if self.pattern is not None:
-            demands.append(bool(re.search(self.pattern, response.text, re.DOTALL)))
+            text = without_thought(response.text).strip()
+            demands.append(bool(re.search(self.pattern, text, re.DOTALL)))
         return sum(demands) / len(demands) if demands else 1.0
 
 
@@ -145,8 +151,9 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
     """A reward: components, how they combine, and what is done to their sum.
 
     combine : "mean": sum w s / sum |w| over the components that apply. "sum": sum w s.
-    gates, cap : upper limits. scale : a factor at the end. max_width : the widest interval that is
-    paid (before the scale); it pays its low end, a wider one is None.
+    Then the format bonus, then gates and cap (upper limits), then the scale (a factor).
+    max_width : the widest interval that is paid (before the scale); it pays its low end, a wider one
+    is None.
 
     >>> composer = Composer.from_config("rubric")
     >>> task = Task(id="t", prompt="p", criteria=(Criterion(id="a", text="x"),))
@@ -186,6 +193,16 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         """Weight of each component."""
         return {c.name: c.weight for c in self.components}
 
+    def objectives(self) -> dict[str, float]:
+        """`weights` for GDPO, which pays each part by itself; DataError where that is not the reward."""
+        if self.gates or self.cap is not None or self.format.mode == "bonus":
+            raise DataError(
+                "GDPO pays each part by itself: gates, cap and format bonus are in no part",
+                where=f"reward {self.name!r}, setting gdpo",
+                fix="gdpo: false, or a reward without gates, cap and format bonus",
+            )
+        return self.weights
+
     def is_shut(self, response: Response) -> bool:
         """True where the format gate is closed: whatever a judge says, the answer earns the least."""
         return self.format.mode == "gate" and self.format.share(response) < 1
@@ -219,7 +236,8 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         """The reward of one answer. Verdicts on other answers are left out.
 
         score : None where nothing applies, or where too much is unknown; never 0 for unknown.
-        parts : component -> its score before the weight, or None (for GDPO and for the tracker).
+        parts : component -> its score before the weight (of a narrow interval the worst end), or None;
+        for GDPO and for the tracker.
         meta : the range of the reward, the interval and the details of each part, `form_missing`,
         and `excluded` (why the score is None).
         """
@@ -230,7 +248,7 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         if shut:
             # What the answer says is not looked at: each part is at its worst, and so is the sum.
             for c in self.components:
-                end = parts[c.name].range[0 if c.weight >= 0 else 1]
+                end, _ = c.ends(*parts[c.name].range)
                 parts[c.name] = replace(parts[c.name], low=end, high=end)
             low = high = span[0]
         else:
@@ -239,8 +257,10 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         score = pay(low, high, self.max_width * self.scale) if applies else None
         reason = "too much is unknown" if applies else "no component applies"
         scores = {}
-        for name, p in parts.items():
-            scores[name] = pay(p.low, p.high, self.max_width) if p.applies else None
+        for c in self.components:
+            p = parts[c.name]
+            end = pay(*c.ends(p.low, p.high), self.max_width)
+            scores[c.name] = end if p.applies else None
         # A stored verdict costs nothing.
         fresh = [v for v in mine if not v.cached]
         usage = {
@@ -282,23 +302,22 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         for c in self.components:
             part = parts[c.name]
             if part.applies:
-                # A negative weight swaps the ends.
-                ends = sorted((c.weight * part.low, c.weight * part.high))
-                low += ends[0]
-                high += ends[1]
+                worst, best = c.ends(part.low, part.high)
+                low += c.weight * worst
+                high += c.weight * best
                 total += abs(c.weight)
         if self.combine == "mean" and total:
             low /= total
             high /= total
+        if self.format.mode == "bonus":
+            low += self.format.bonus * share
+            high += self.format.bonus * share
         for gate in self.gates:
             part = parts[gate.component]
             # A gate only lowers an end, and closes the low one first: so unknown never pays.
             if part.applies and part.low < gate.below:
                 low = min(low, gate.to)
                 high = min(high, gate.to) if part.high < gate.below else high
-        if self.format.mode == "bonus":
-            low += self.format.bonus * share
-            high += self.format.bonus * share
         cap = math.inf if self.cap is None else self.cap
         return min(low, cap) * self.scale, min(high, cap) * self.scale
 

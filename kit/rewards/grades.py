@@ -67,7 +67,7 @@ def grade(
     answers = list(
         getattr(tasks, "responses", ()) if responses is None else responses
     )
-    if not answers:
+    if not answers and responses is None:
         # A rubric's score needs the verdicts alone; every other part reads the text.
         alone = all(isinstance(c, RubricComponent) for c in composer.components)
         if not alone or composer.format.mode != "off":

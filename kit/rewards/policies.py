@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..checks import applicable
+from ..checks import applicable, claims_of
 from ..records import Response, Task
 from ..system.settings import load
 
@@ -42,7 +42,7 @@ def _words(task: Task) -> dict[str, str]:
         question
     ]
     # The form names the subjects in the prompt, so naming them needs no skill.
-    subjects = [c["subject"] for c in task.truth.get("claims", ())]
+    subjects = [c["subject"] for c in claims_of(task)]
     ways = {}
     for way in ("up", "down", "unchanged"):
         ways[way] = (

@@ -48,7 +48,8 @@ class Settings(
     batch, max_length : rows a step and tokens a row, of SFT and DPO.
     group_size : answers to one prompt. substeps : updates on parts of a batch. iterations : passes over it.
     advantage : "std" divides by the group's standard deviation, "centred" does not, "batch" by the batch's.
-    gdpo : each part of the reward is normalised by itself (multi_objective_aggregation of TRL).
+    gdpo : each part of the reward is normalised by itself (multi_objective_aggregation of TRL). A reward with
+        gates, a cap or a format bonus is refused.
     eval_temperature : of answers to held-out prompts; 0 is greedy, None is the training's.
     save_every, eval_every : steps; 0 is only at the end. patience_s : one wait for a judge that is down.
     control : the rewards of each group change hands at random, so that nothing can be learned from them.

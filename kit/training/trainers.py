@@ -84,8 +84,8 @@ def grpo_trainer(
 
     check_lengths(policy, settings, tasks)
     values = arguments(settings, policy, out)
-    composer = reward.composer
-    names = list(composer.names) if settings.gdpo else ["rubric"]
+    # with GDPO there is a reward function for each part
+    weights = reward.composer.objectives() if settings.gdpo else {"rubric": 1.0}
     values |= {
         "temperature": settings.temperature,
         "beta": settings.beta or 0.0,
@@ -100,6 +100,7 @@ def grpo_trainer(
         "multi_objective_aggregation": "normalize_then_sum"
         if settings.gdpo
         else "sum_then_normalize",
+        "reward_weights": [float(w) for w in weights.values()],
         # plain k3, as the three systems have it; TRL's default multiplies it by the ratio
         "use_bias_correction_kl": False,
         "top_k": 0,
@@ -109,8 +110,6 @@ def grpo_trainer(
         "log_completions": bool(settings.report_to),
         "num_completions_to_print": 0,
     }
-    if settings.gdpo:
-        values["reward_weights"] = [float(composer.weights[n]) for n in names]
     ends = ends_of(policy.model, policy.tokenizer)
     pay = Pay(reward, settings, log, ends={*ends, policy.tokenizer.pad_token_id})
     # the copy is made before TRL puts an adapter into the model
@@ -119,7 +118,7 @@ def grpo_trainer(
     logging.getLogger("trl.trainer.grpo_trainer").addFilter(is_news)
     return type("GRPOTrainer", (fast.Fast, trl.GRPOTrainer), {"kit_copy": copy})(
         model=policy.model,
-        reward_funcs=[pay.function(n) for n in names],
+        reward_funcs=[pay.function(n) for n in weights],
         args=trl.GRPOConfig(**{**values, **settings.options}),
         train_dataset=Dataset.from_list(
             [
@@ -175,9 +174,12 @@ class Pay:
                 )
                 track(self.grades[1], more)
             grades = self.grades[1]
-            paid = [
-                g.parts.get(name) if self.settings.gdpo else g.score for g in grades
-            ]
+            paid = [g.score for g in grades]
+            if self.settings.gdpo:
+                # an answer whose whole reward is unknown is paid in no part
+                paid = [
+                    None if g.score is None else g.parts.get(name) for g in grades
+                ]
             return self.shuffle(paid, step) if self.settings.control else paid
 
         pay.__name__ = name

@@ -23,6 +23,7 @@ NUMBER = {"text": "46 chromosomes", "number": 46}
 UP = Task(id="up", prompt="Up?", truth={"claims": [{"subject": "ros", "direction": "up"}]})
 TWO = Task(id="two", prompt="Liver and eye?", truth={"claims": [LIVER, EYE]})
 FACTS = Task(id="facts", prompt="Which organelle, how many?", truth={"facts": [CELL, NUMBER]})
+HALF = Task(id="half", prompt="Liver?", truth={"claims": [LIVER, {"subject": "eye"}]})
 OPEN = Task(id="open", prompt="When?", truth={"answerable": False})
 DEPENDS = Task(id="depends", prompt="Up?", truth={"answerable": False, "depends": True})
 
@@ -86,6 +87,7 @@ CONFIDENCES = [
     ("Confidence: 90% ... no. Confidence: 10%", None),
     ("Confidence: 75% or so", None),
     ("overconfidence: 75%", None),
+    ("<think>Confidence: 50%?</think>12. Confidence: 75%", 0.75),
 ]
 
 
@@ -93,8 +95,8 @@ def test_stated_confidence_reads_one_form_and_counts_the_rest():
     values, rate = stated_confidence([text for text, _ in CONFIDENCES])
     expected = [np.nan if c is None else c for _, c in CONFIDENCES]
     np.testing.assert_array_equal(values, expected)
-    assert rate.value == pytest.approx(0.3) and rate.n == len(CONFIDENCES)
-    assert rate.low < 0.3 < rate.high
+    assert rate.value == pytest.approx(4 / 11) and rate.n == len(CONFIDENCES)
+    assert rate.low < 4 / 11 < rate.high
 
 
 def test_the_stored_answers_state_a_confidence_as_before():
@@ -124,6 +126,7 @@ SCORES = [
     (TWO, "liver: up, eye: up", "direction", 0.25),
     (TWO, "liver: up, liver: down, eye: down", "direction", 0.25),
     (TWO, "up", "direction", 0.0),
+    (HALF, "up", "direction", 0.9),
     # factual: recall x precision
     (FACTS, "the mitochondria; 46", "factual", 1.0),
     (FACTS, "mitochondrion; 46.0 chromosomes", "factual", 1.0),
@@ -190,6 +193,7 @@ def test_without_the_form_the_least_of_the_range_and_no_outcome(task, text):
 APPLICABLE = [
     ({}, ()),
     ({"claims": [{"subject": "a", "direction": "up"}]}, ("direction", "uncertainty")),
+    ({"claims": [{"subject": "a"}, {"subject": "b", "direction": None}]}, ()),
     ({"facts": [{"text": "a"}], "verifiers": ["factual"]}, ("factual",)),
     ({"facts": [], "verifiers": ["factual"]}, ()),
     ({"answerable": False}, ("uncertainty",)),
@@ -233,6 +237,9 @@ TRUTHS = [
     ({"pathway": "HALLMARK_DNA_REPAIR", "direction": "UP"}, {"claims": [("dna repair", "up")]}),
     ({"tissue_directions": {"the_eye": "DOWN", "x": "?"}}, {"claims": [("the eye", "down")]}),
     ({"pathway": "P", "direction": "mixed"}, {}),
+    ({"pathway": "P", "direction": None}, {}),
+    ({"pathway": "P", "missions_up": ["a"]}, {}),
+    ({"tissue_directions": {"eye": None, "ear": "none"}}, {"claims": [("ear", "unchanged")]}),
     ({"key_facts": ["5,477 genes", "liver"]}, {"facts": [("5,477 genes", 5477), ("liver", None)]}),
     ({"expected_answer": "liver"}, {"facts": [("liver", None)]}),
     ({"correct_behavior": "context_dependent"}, {"answerable": False, "depends": True}),

@@ -111,6 +111,37 @@ def test_a_parent_is_the_score_of_its_children(values, how, wanted):
     assert aggregate(TREE, verdicts, how=how).value == pytest.approx(wanted)
 
 
+def leaf(parent, weight=1):
+    return Criterion(id="leaf", text="x", parent=parent, weight=weight, required=True)
+
+
+PARENT = Criterion(id="p", text="x")
+FAULT = Criterion(id="p", text="x", weight=-1)
+BESIDE = [Criterion(id="a", text="x"), Criterion(id="b", text="x", parent="p")]
+# rows with a parent, the value of the required leaf, and the interval: "a" is met, "b" is not
+REQUIRED = [
+    ([PARENT, leaf("p")], 1.0, (0.75, 0.75)),
+    ([PARENT, leaf("p")], 0.0, (0.0, 0.0)),
+    ([PARENT, leaf("p")], None, (0.0, 0.75)),
+    ([PARENT, leaf("p", -1)], 1.0, (0.0, 0.0)),
+    # below a fault: what the leaf names must not be there
+    ([FAULT, leaf("p")], 0.0, (1.0, 1.0)),
+    ([FAULT, leaf("p")], 1.0, (0.0, 0.0)),
+    ([FAULT, leaf("p")], None, (0.0, 1.0)),
+    ([FAULT, leaf("p", -1)], 0.0, (0.0, 0.0)),
+    # a parent whose children have no weight is not scored, and its leaf is a gate
+    ([PARENT, leaf("q", 0), Criterion(id="q", text="x", weight=9)], 1.0, (0.5, 0.5)),
+    ([PARENT, leaf("q", 0), Criterion(id="q", text="x", weight=9)], 0.0, (0.0, 0.0)),
+]
+
+
+@pytest.mark.parametrize(("rows", "value", "interval"), REQUIRED)
+def test_a_required_leaf_of_a_tree_gates_the_answer(rows, value, interval):
+    verdicts = [verdict("a", 1.0), verdict("b", 0.0), verdict("leaf", value)]
+    part = aggregate([*BESIDE, *rows], verdicts)
+    assert (part.low, part.high) == interval
+
+
 FAULTS = [
     ([Criterion(id="a", text="x", parent="zzz")], "no criterion at the top"),
     ([Criterion(id=i, text="x", parent=p) for i, p in ("ab", "ba")], "no criterion at the top"),

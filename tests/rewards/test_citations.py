@@ -26,6 +26,10 @@ READ = [
     ("<answer><snippet id=a, a>p < .01, r > 2</snippet></answer>", [("p < .01, r > 2", "a")]),
     ("<think>hm</think><answer><snippet id=a>Yes.</snippet></answer>", [("Yes.", "a")]),
     (
+        "<think>One <answer> block.</think><answer><snippet id=a>Yes.</snippet></answer>",
+        [("Yes.", "a")],
+    ),
+    (
         "<answer>And <snippet id=a>it rains</snippet>. So we all got wet. Why? Take care now!</answer>",
         [("it rains", "a"), ("So we all got wet",), ("Take care now!",)],
     ),

@@ -26,10 +26,12 @@ def score(config, vs, text=CITED, task=TASK):
 
 GATE = {"component": "citations", "below": 0.5, "to": 0.1}
 GATED = {"components": [{"kind": "rubric"}, {"kind": "citations", "weight": 0}], "gates": [GATE]}
+BONUS = {"mode": "bonus", "answer_block": True, "bonus": 0.5}
 FORMULAS = [
     (GATED, verdicts(), 1.0),
     (GATED, verdicts(claims=0.0), 0.1),
     (GATED, verdicts(claims=None), None),
+    ({**GATED, "format": BONUS}, verdicts(claims=0.0), 0.1),
     ("rubric", verdicts(), 1.0),
     ("rubric", verdicts(n1=1.0), 0.0),
     ("rlvr", verdicts(n1=1.0), 0.5),
@@ -160,13 +162,14 @@ def test_what_must_be_judged():
     assert score("refiner", verdicts(), task=augmented) == score("refiner", verdicts())
 
 
-BONUS = {"mode": "bonus", "answer_block": True, "bonus": 0.5}
 FORMATS = [
     (BONUS, CITED, 1.5),
     (BONUS, "It rains.", 1.0),
     ({**BONUS, "pattern": "rains"}, "It rains.", 1.25),
     ({"mode": "gate", "pattern": r"rains\.$"}, "It rains.", 1.0),
     ({"mode": "gate", "pattern": r"rains\.$"}, "It snows.", -1.0),
+    ({"mode": "gate", "pattern": "rains"}, "<think>It rains.</think>It snows.", -1.0),
+    ({"mode": "gate", "pattern": "^It rains"}, "<think>Hm.</think>\nIt rains.", 1.0),
     ({"mode": "off", "answer_block": True}, "It rains.", 1.0),
 ]
 
@@ -183,6 +186,19 @@ def test_unknown_is_excluded_or_paid_at_its_low_end():
     assert wide.meta["excluded"] == "too much is unknown"
     config = {"preset": "rubric", "max_width": 1.0, "scale": 10}
     assert score(config, verdicts(p1=None), task=PLAIN) == 0.0
+    # the part, too, pays the end that is worst for the reward
+    config = {"components": [{"kind": "rubric", "weight": -1}], "max_width": 1.0}
+    negative = Composer.from_config(config).grade(PLAIN, answer(), verdicts(p1=None))
+    assert (negative.score, negative.parts) == (-1.0, {"rubric": 1.0})
+
+
+@pytest.mark.parametrize("more", [{"gates": GATED["gates"]}, {"cap": 1}, {"format": BONUS}])
+def test_gdpo_refuses_what_is_in_no_part(more):
+    composer = Composer.from_config({**GATED, "gates": [], **more})
+    with pytest.raises(DataError, match="gates, cap and format bonus are in no part"):
+        composer.objectives()
+    refiner = Composer.from_config("refiner")
+    assert refiner.objectives() == refiner.weights
 
 
 def test_a_grade_counts_its_own_verdicts_and_what_was_paid_for_them():
@@ -237,6 +253,7 @@ def test_grades_of_many_answers():
     assert "2 grades" in repr(grades) and "<table" in grades._repr_html_()
     # answers without a verdict are unknown
     assert [g.score for g in grade(tasks, [], responses=[answer()])] == [None]
+    assert grade(tasks, vs, responses=[]) == []
 
 
 def test_grade_needs_the_tasks_and_for_some_rewards_the_answers():

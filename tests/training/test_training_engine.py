@@ -11,6 +11,7 @@ from transformers import GenerationConfig
 
 import kit
 import kit.training as training
+from kit.errors import DataError
 from kit.training import Reward, build
 
 
@@ -23,8 +24,15 @@ def trainer_of(tmp_path, rewards, **values):
     class Paid(Reward):
         def grade(self, answers):
             return [
-                kit.Grade(task_id=a.task_id, response_id=a.id, score=r, score_low=0, score_high=1)
-                for a, r in zip(answers, rewards, strict=True)
+                kit.Grade(
+                    task_id=a.task_id,
+                    response_id=a.id,
+                    score=r,
+                    score_low=0,
+                    score_high=1,
+                    parts={"rubric": n / 8},
+                )
+                for n, (a, r) in enumerate(zip(answers, rewards, strict=True))
             ]
 
     pay.__class__ = Paid
@@ -89,9 +97,9 @@ def test_loss_and_gradient_are_those_written_out_by_hand(tmp_path, fast, rewards
     assert any(g.abs().max() > 1e-4 for g in expected.values())
 
 
-@pytest.mark.parametrize("fast", [True, False])
-def test_no_known_reward_leaves_no_gradient(tmp_path, fast):
-    trainer, batch = trainer_of(tmp_path, [None] * 8, fast=fast)
+@pytest.mark.parametrize("values", [{"fast": True}, {"fast": False}, {"gdpo": True}])
+def test_no_known_reward_leaves_no_gradient(tmp_path, values):
+    trainer, batch = trainer_of(tmp_path, [None] * 8, **values)
     trainer.compute_loss(trainer.model, batch).backward()
     assert all(float(g.abs().max()) == 0 for g in gradients(trainer.model).values())
 
@@ -168,3 +176,10 @@ def test_parts_of_a_reward_are_normalised_one_by_one_with_gdpo(tmp_path):
     steps = result.steps()
     assert "rewards/half/mean" in steps and "rewards/factual/mean" in steps
     assert result.rollouts()["parts"][0]["factual"] is None
+    with pytest.raises(DataError, match="setting gdpo"):
+        training.train(
+            tasks(),
+            {**TINY, "gdpo": True},
+            reward={"preset": "rubric", "cap": 1},
+            out=tmp_path / "cap",
+        )
