@@ -62,7 +62,11 @@ FAULTS = [
         "surely to their own task",
         "another task's",
     ),
-    (lambda t, x, c, i: None if "```json" in x else ok(t, x, c, i), "the verdicts that it gives", "gives up"),
+    (
+        lambda t, x, c, i: None if "```json" in x else ok(t, x, c, i),
+        "the verdicts that it gives",
+        "gives up",
+    ),
     (flaky, "means over many answers", "retest"),
     (lambda t, x, c, i: "leading experts" in x or ok(t, x, c, i), "not trained", "self-praise"),
     (lambda t, x, c, i: "exactly that" in x or ok(t, x, c, i), "not trained", "rubric echo"),
