@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from ..checks import without_thought
 from ..data import Finding, TaskSet
 from ..errors import DataError, JudgeDownError
 from ..records import Criterion, Response, Task, Verdict, canonical
@@ -24,6 +25,7 @@ from .lint import lint
 BETTER = ("chosen", "reference", "ideal")
 # Stands in for the worse answer where a task has only a reference.
 NO_ANSWER = "I do not know."
+FENCE = re.compile(r"\A```(?:json)?[ \t]*\n(.*)\n```\Z", re.S)
 
 
 class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,8 +56,13 @@ class Contrast:
     @property
     def material(self) -> str:
         """What the model reads: one JSON object."""
-        texts = {"better": self.better.text, "worse": self.worse.text}
-        return canonical({"prompt": self.task.conversation, **texts})
+        return canonical(
+            {
+                "prompt": self.task.conversation,
+                "better": self.better.text,
+                "worse": self.worse.text,
+            }
+        )
 
 
 def draft(
@@ -89,28 +96,17 @@ def draft(
             where="draft",
             fix='give answers of the role "chosen" and "rejected", or "reference", or labels',
         )
-    replies = wait(
-        _replies(contrasts, most, judge=judge, ledger=ledger, budget=budget)
-    )
-    rows = list(
-        zip(contrasts, [_read(reply, most) for reply in replies], strict=True)
-    )
+    options = {"judge": judge, "ledger": ledger, "budget": budget}
+    replies = wait(_replies(contrasts, most, **options))
+    rows = [(c, _read(r, most)) for c, r in zip(contrasts, replies, strict=True)]
+    pairs = [(c, new) for c, new in rows if new]
     verdicts: list[Verdict] = []
-    if any(new for _, new in rows):
-        verdicts = ask(
-            [
-                msgspec.structs.replace(c.task, criteria=new)
-                for c, new in rows
-                if new
-            ],
-            [r for c, new in rows if new for r in (c.better, c.worse)],
-            judge=judge,
-            ledger=ledger,
-            budget=budget,
-        )
+    if pairs:
+        larger = [msgspec.structs.replace(c.task, criteria=new) for c, new in pairs]
+        answers = [r for c, _ in pairs for r in (c.better, c.worse)]
+        verdicts = ask(larger, answers, **options)
     values = {v.ids: v.value for v in verdicts}
-    drafts: dict[str, Task] = {}
-    findings = []
+    drafts, findings = {}, []
     for contrast, new in rows:
         task, drop = _choose(contrast, new or (), values)
         drafts[task.id] = task
@@ -121,15 +117,15 @@ def draft(
                     "draft-unknown", "the reply is not in the requested form", task
                 )
             )
-    ids = {(t.id, c.id) for t in drafts.values() for c in t.criteria}
-    answers = {r.ids for r in tasks.responses}
+    criteria = {(t.id, c.id) for t in drafts.values() for c in t.criteria}
+    # No answer of the set has the verdicts on a stand-in answer.
+    ids = {r.ids for r in tasks.responses}
+    verdicts = [v for v in verdicts if v.ids[:2] in ids and v.ids[::2] in criteria]
     return replace(
         tasks,
         tasks=[drafts.get(t.id, t) for t in tasks],
-        # No answer of the set has the verdicts on a stand-in answer.
-        verdicts=tasks.verdicts
-        + [v for v in verdicts if v.ids[::2] in ids and v.ids[:2] in answers],
-        findings=[*tasks.findings, *findings],
+        verdicts=tasks.verdicts + verdicts,
+        findings=tasks.findings + findings,
     )
 
 
@@ -190,13 +186,12 @@ async def _replies(
     from ..judging import acomplete, judge_of
     from ..judging.form import closed
 
-    text = Path(__file__).with_name("draft.txt").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("draft.txt").read_text("utf-8")
     system = Template(text).substitute(most=most)
     item = closed({"text": {"type": "string"}, "weight": {"type": "integer"}})
     schema = closed({"criteria": {"type": "array", "items": item}})
-    writer = judge_of(
-        judge
-    )  # one object, so that its limit of calls at once holds for all
+    # one object, so that its limit of calls at once holds for all
+    writer = judge_of(judge)
 
     async def reply(contrast: Contrast) -> str | JudgeDownError:
         chat = [
@@ -221,11 +216,8 @@ async def _replies(
 def _read(reply: str, most: int) -> tuple[Criterion, ...] | None:
     """The criteria of a reply; None where the reply is not exactly in the requested form."""
     # As in a judge's reply: a closed thought in front and one code fence are no part of the JSON.
-    text = re.sub(
-        r"\A<think>.*?</think>", "", reply.strip(), count=1, flags=re.S
-    ).strip()
-    text = re.sub(r"\A```(?:json)?[ \t]*\n(.*)\n```\Z", r"\1", text, flags=re.S)
     try:
+        text = FENCE.sub(r"\1", without_thought(reply).strip())
         rows = msgspec.json.decode(text, type=Proposals).criteria
     except msgspec.DecodeError:  # a ValidationError is one
         return None
@@ -254,7 +246,8 @@ def _choose(
                 _finding("draft-unknown", "the judge left it unknown", task, c)
             )
         elif pair != ([1, 0] if c.weight > 0 else [0, 1]):
-            message = f"it favours {'neither' if pair[0] == pair[1] else 'the worse'} answer ({pair[0]:g}, {pair[1]:g})"
+            side = "neither" if pair[0] == pair[1] else "the worse"
+            message = f"it favours {side} answer ({pair[0]:g}, {pair[1]:g})"
             drop.append(_finding("draft-not-separated", message, task, c))
         elif faults:
             drop.append(_finding("draft-lint", faults[0].message, task, c))
@@ -266,7 +259,10 @@ def _choose(
 def _finding(
     code: str, message: str, task: Task, c: Criterion | None = None
 ) -> Finding:
-    place = {} if c is None else {"criterion_id": c.id, "text": c.text}
     return Finding(
-        code=code, severity="info", message=message, task_id=task.id, **place
+        code=code,
+        severity="info",
+        message=message,
+        task_id=task.id,
+        **({} if c is None else {"criterion_id": c.id, "text": c.text}),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -121,25 +122,27 @@ class LintReport:
 
         columns = ["severity", "code", "message", "text", "suggestion"]
         frame = pd.DataFrame(
-            [{k: getattr(f, k) for k in columns} for f in self.findings],
+            [[getattr(f, k) for k in columns] for f in self.findings],
             columns=columns,
         )
-        rules = frame.fillna("").groupby(["severity", "code"], sort=False)
-        return rules.agg(
-            findings=("code", "size"),
-            message=("message", "first"),
-            example=("text", "first"),
-            suggestion=("suggestion", "first"),
-        ).reset_index()
+        return (
+            frame.fillna("")
+            .groupby(["severity", "code"], sort=False)
+            .agg(
+                findings=("code", "size"),
+                message=("message", "first"),
+                example=("text", "first"),
+                suggestion=("suggestion", "first"),
+            )
+            .reset_index()
+        )
 
     def plot(self) -> Any:
         """Bars: findings per rule."""
         from .. import plots
 
-        names = {
-            f"{f.code} ({f.severity})": self.counts[f.code] for f in self.findings
-        }
-        return plots.bars(names, title="Findings per rule")
+        counts = Counter(f"{f.code} ({f.severity})" for f in self.findings)
+        return plots.bars(counts, title="Findings per rule")
 
     @property
     def sentence(self) -> str:
@@ -151,10 +154,9 @@ class LintReport:
         return f"{counts}; {self.faulty} of {self.criteria} criteria are faulty"
 
     def __str__(self) -> str:
-        rows = self.table().to_dict("records")
         lines = [
             f"{r['severity']}: {r['code']}, {r['findings']}: {r['message']}"
-            for r in rows
+            for r in self.table().to_dict("records")
         ]
         return "\n".join([*lines, self.sentence])
 
@@ -244,13 +246,14 @@ def _finding(
         if criterion is None
         else {"criterion_id": criterion.id, "text": criterion.text[:200]}
     )
-    about = {
-        "code": code,
-        "severity": severity,
-        "message": message,
-        "suggestion": fix,
-    }
-    return Finding(**about, task_id=task.id, **place)
+    return Finding(
+        code=code,
+        severity=severity,
+        message=message,
+        suggestion=fix,
+        task_id=task.id,
+        **place,
+    )
 
 
 def _in_task(task: Task, most_tokens: int) -> Iterator[Fault]:
@@ -356,14 +359,10 @@ def _gates(task: Task) -> Iterator[Fault]:
             yield "impossible-gate", f"{other.id!r} requires the opposite", c
         if c.check and c.weight >= 0:
             # Checks that differ only in their limits measure the same thing.
-            measure = canonical(
-                {k: v for k, v in c.check.items() if k not in ("min", "max")}
-            )
-            low, high = limits.get(measure, (-float("inf"), float("inf")))
-            low, high = (
-                max(low, c.check.get("min", low)),
-                min(high, c.check.get("max", high)),
-            )
+            measure = canonical({**c.check, "min": None, "max": None})
+            low, high = limits.get(measure, (-math.inf, math.inf))
+            low = max(low, c.check.get("min", low))
+            high = min(high, c.check.get("max", high))
             limits[measure] = low, high
             if low > high:
                 yield (

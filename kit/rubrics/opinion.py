@@ -35,12 +35,8 @@ def opinions(
     words = tomllib.loads(
         Path(__file__).with_name("questions.toml").read_text(encoding="utf-8")
     )
-    places = {
-        f"lint-{n}": (t, c)
-        for n, (t, c) in enumerate(
-            (t, c) for t in tasks for c in t.criteria if not c.by_code
-        )
-    }
+    pairs = [(t, c) for t in tasks for c in t.criteria if not c.by_code]
+    places = {f"lint-{n}": pair for n, pair in enumerate(pairs)}
     reviews = [_review(name, t, c, words) for name, (t, c) in places.items()]
     texts = [
         Response(task_id=i, id="criterion", text=c.text)
@@ -63,8 +59,7 @@ def opinions(
             Finding(
                 code=f"judge-{v.criterion_id}",
                 severity="info",
-                message=f"{v.judge}: {question['fault']}"
-                + (f" ({v.reason})" if v.reason else ""),
+                message=f"{v.judge}: {question['fault']}{f' ({v.reason})' if v.reason else ''}",
                 suggestion=question["fix"],
                 task_id=task.id,
                 criterion_id=criterion.id,
@@ -72,8 +67,13 @@ def opinions(
             )
         )
     if unknown := sum(not v.is_known for v in verdicts):
-        message = f"the judge left {unknown} of {len(verdicts)} questions unknown"
-        out.append(Finding(code="judge-unknown", severity="info", message=message))
+        out.append(
+            Finding(
+                code="judge-unknown",
+                severity="info",
+                message=f"the judge left {unknown} of {len(verdicts)} questions unknown",
+            )
+        )
     return out
 
 
@@ -87,10 +87,11 @@ def _review(
         others="\n".join(others) or "(none)",
         effect=words["loses"] if criterion.weight < 0 else words["gains"],
     )
-    questions = words["questions"].items()
     return Task(
         id=name,
         prompt=prompt.strip(),
-        criteria=tuple(Criterion(id=i, text=q["text"]) for i, q in questions),
+        criteria=tuple(
+            Criterion(id=i, text=q["text"]) for i, q in words["questions"].items()
+        ),
         sources=task.sources,
     )

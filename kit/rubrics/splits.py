@@ -92,13 +92,13 @@ def split(
         )
     train = _part(whole, [t for t in whole if t.id not in heldout], "train")
     test = _part(whole, [t for t in whole if t.id in heldout], "heldout")
-    manifest: dict[str, Any] = {
+    manifest = {
         "share": share,
         "seed": seed,
         "groups": list(groups),
+        "train": {t.id: _hash(t) for t in train},
+        "heldout": {t.id: _hash(t) for t in test},
     }
-    manifest["train"] = {t.id: _hash(t) for t in train}
-    manifest["heldout"] = {t.id: _hash(t) for t in test}
     return Split(train, test, manifest)
 
 
