@@ -94,7 +94,8 @@ def tidy(output: dict[str, Any], painter: Painter, folder: Path) -> dict[str, An
         text = "".join(output["text"]).replace(str(folder.parent), "runs").replace(f"{ROOT}/", "")
         return {**output, "text": text}
     data = output.get("data", {})
-    data.pop(WIDGET, None)
+    if data.pop(WIDGET, None) and set(data) == {"text/plain"}:  # a progress bar, or controls
+        return None
     if FIGURE in data:
         figure = data.pop(FIGURE)
         data = {"image/png": painter.png(figure), "text/plain": "a figure"}

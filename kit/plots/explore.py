@@ -120,7 +120,7 @@ def _lines(text: str) -> str:
 
 def _bins(report: Any) -> Any:
     """A reliability diagram with another number of bins."""
-    numbers = ["auto", 5, 8, 10, 15, 20, 30]
+    numbers = [5, 8, 10, 15, 20, 30, "auto"]
     return _interact(
         lambda bins: report.in_bins(bins=bins).plot(),
         {"bins": {"options": numbers}},

@@ -26,6 +26,7 @@ NEED_RECORDED = pytest.mark.skipif(
 )
 # Lines that are not run, and why.
 SKIPPED = {
+    "git clone": "needs the network",
     "make ": "installs packages or runs for minutes; the targets have tests of their own",
     "--set model=my-folder": "my-folder stands for a model of the reader",
     "kit train": "the config is read instead: training needs a download and minutes",
