@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ..checks import VERIFIERS, verify, without_thought
 from ..errors import DataError
-from ..records import Criterion, Grade, Part, Response, Task, Verdict, leaves
+from ..records import Criterion, Grade, Part, Response, Task, Verdict, group, leaves
 from ..system.settings import (
     NonNegative,
     Positive,
@@ -28,6 +28,7 @@ from .citations import citation_part, claim_criteria, parse
 
 HERE = Path(__file__).parent
 Finite = Annotated[float, msgspec.Meta(ge=-1e9, le=1e9)]
+Pair = tuple[Task, Response]  # an answer with its task
 
 
 class Component(msgspec.Struct, frozen=True, kw_only=True):
@@ -222,6 +223,22 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         if self.is_shut(response):
             return ()
         return leaves(task.criteria) + self.questions(task, response)
+
+    def to_judge(self, answers: Iterable[Pair]) -> list[Pair]:
+        """The answers that a judge must see, each with the task that holds just its criteria."""
+        # Where the format gate is shut, no verdict can change the reward.
+        return [
+            (replace(t, criteria=criteria), a)
+            for t, a in answers
+            if (criteria := self.criteria(t, a))
+        ]
+
+    def grades(
+        self, answers: Iterable[Pair], verdicts: Iterable[Verdict]
+    ) -> list[Grade]:
+        """A grade for each answer, from the verdicts on all of them."""
+        of = group((v.ids[:2], v) for v in verdicts)
+        return [self.grade(t, a, of.get(a.ids, ())) for t, a in answers]
 
     def limits(self, task: Task) -> tuple[float, float]:
         """The lowest and the highest reward that an answer to this task can earn."""

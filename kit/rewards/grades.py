@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import msgspec
-
 from ..data import tasks_of
 from ..errors import DataError
-from ..records import Grade, Response, Verdict, group
+from ..records import Grade, Response, Verdict
 from .composer import Composer, RubricComponent
 from .policies import Policy, policies
 
@@ -63,7 +61,7 @@ def grade(
     """
     composer = Composer.from_config(reward)
     by_id = {t.id: t for t in tasks_of(tasks)}
-    of = group((v.ids[:2], v) for v in verdicts)
+    verdicts = list(verdicts)
     answers = list(
         getattr(tasks, "responses", ()) if responses is None else responses
     )
@@ -76,14 +74,14 @@ def grade(
                 where="grade",
                 fix="give responses=",
             )
-        answers = [Response(task_id=t, id=r, text="") for t, r in of]
-    grades = Grades()
+        ids = dict.fromkeys(v.ids[:2] for v in verdicts)
+        answers = [Response(task_id=t, id=r, text="") for t, r in ids]
     for a in answers:
         if a.task_id not in by_id:
             what, where = f"there is no task {a.task_id!r}", f"answer {a.id!r}"
             raise DataError(what, where=where, fix="give its task")
-        grades.append(composer.grade(by_id[a.task_id], a, of.get(a.ids, ())))
-    return grades
+    pairs = [(by_id[a.task_id], a) for a in answers]
+    return Grades(composer.grades(pairs, verdicts))
 
 
 def trivial(
@@ -113,21 +111,16 @@ def trivial(
 
     composer = Composer.from_config(reward)
     pairs = [(t, a) for t in tasks_of(tasks) for a in policies(t, extra)]
-    questions = []
-    for t, a in pairs:
-        # Where the format gate is shut, no verdict can change the reward.
-        if criteria := composer.criteria(t, a):
-            questions.append((msgspec.structs.replace(t, criteria=criteria), a))
     # Texts repeat among tasks and policies; the ledger asks about each of them once.
     verdicts = wait(
         ajudge_pairs(
-            questions, judge=judge, ledger=ledger, progress=judge != "code"
+            composer.to_judge(pairs),
+            judge=judge,
+            ledger=ledger,
+            progress=judge != "code",
         )
     )
-    of = group((v.ids[:2], v) for v in verdicts)
-    frame = Grades(
-        composer.grade(t, a, of.get(a.ids, ())) for t, a in pairs
-    ).table()
+    frame = Grades(composer.grades(pairs, verdicts)).table()
     frame["policy"] = frame["response"].str.removeprefix("trivial-")
     frame["example"] = [a.text for _, a in pairs]
     rows = frame.groupby("policy", sort=False)
