@@ -21,11 +21,10 @@ SIDE = 0.5  # values from here on are on the side of "met"
 
 def verdicts_of(rows: Iterable[Verdict | Grade]) -> list[Verdict]:
     """The verdicts of grades; verdicts stay what they are."""
-    return [
-        v
-        for row in rows
-        for v in (row.verdicts if isinstance(row, Grade) else (row,))
-    ]
+    out: list[Verdict] = []
+    for row in rows:
+        out += row.verdicts if isinstance(row, Grade) else (row,)
+    return out
 
 
 def beside(
@@ -97,15 +96,12 @@ class AgreementReport:
     def _repr_html_(self) -> str:
         measures = Results(self.overall.measures())
         note = f"{self.unknown} labelled rows are unknown to the judge; they are left out."
-        parts = [
-            measures._repr_html_(),
-            f"<p>{html.escape(note)} {html.escape(self.overall.note)}</p>",
-        ]
-        parts += [
-            self.table().to_html(index=False),
-            "<p>The worst disagreements:</p>",
-        ]
-        return "".join([*parts, self.worst.to_html(index=False, na_rep="")])
+        text = html.escape(f"{note} {self.overall.note}")
+        parts = [measures._repr_html_(), f"<p>{text}</p>"]
+        parts.append(self.table().to_html(index=False))
+        parts.append("<p>The worst disagreements:</p>")
+        parts.append(self.worst.to_html(index=False, na_rep=""))
+        return "".join(parts)
 
 
 def agreement_report(
@@ -149,28 +145,27 @@ def agreement_report(
     groups = rows.groupby(["criterion", "text"], sort=False, dropna=False)
     criteria = pd.DataFrame([_criterion(names, part) for names, part in groups])
     return AgreementReport(
-        stats.agree(
-            rows["value"], rows["human"], cluster=rows["group"], threshold=SIDE
-        ),
-        criteria.sort_values(
+        overall=_agree(rows),
+        criteria=criteria.sort_values(
             "n", ascending=False, kind="stable", ignore_index=True
         ),
-        worst[columns].reset_index(drop=True),
-        int(rows["value"].isna().sum()),
+        worst=worst[columns].reset_index(drop=True),
+        unknown=int(rows["value"].isna().sum()),
+    )
+
+
+def _agree(rows: pd.DataFrame) -> Agreement:
+    return stats.agree(
+        rows["value"], rows["human"], cluster=rows["group"], threshold=SIDE
     )
 
 
 def _criterion(names: Any, rows: pd.DataFrame) -> dict[str, Any]:
     """One row of the table of criteria. names : (id, text)."""
-    result = stats.agree(
-        rows["value"], rows["human"], cluster=rows["group"], threshold=SIDE
-    )
+    result = _agree(rows)
     gap = rows["credit"] - rows["due"]
-    row: dict[str, Any] = {
-        "criterion": names[0],
-        "text": names[1],
-        "n": int(gap.count()),
-    }
+    row: dict[str, Any] = dict(zip(("criterion", "text"), names, strict=True))
+    row["n"] = int(gap.count())
     row |= {"kappa": result.kappa, "accuracy": result.raw}
     row["unknown"] = int(rows["value"].isna().sum())
     row["too_kind"] = int((gap > 0).sum())
@@ -241,10 +236,7 @@ def _rates(rows: pd.DataFrame, design: str) -> Results:
     )
     # Labels from elsewhere: the judge is rated on the rows that nobody labelled.
     new = rows[rows["due"].isna()] if design == "shifted" else rows
-    return Results(
-        {
-            "pass rate": fit,
-            "judge alone": stats.mean(new["credit"], cluster=new["group"]),
-            "labels alone": stats.mean(rows["due"], cluster=rows["group"]),
-        }
-    )
+    out = Results({"pass rate": fit})
+    out["judge alone"] = stats.mean(new["credit"], cluster=new["group"])
+    out["labels alone"] = stats.mean(rows["due"], cluster=rows["group"])
+    return out

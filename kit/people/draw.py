@@ -26,22 +26,18 @@ LEAST_PROMPTS = 5  # a corrected rate needs labels on five prompts
 
 def questions(tasks: TaskSet) -> list[dict[str, Any]]:
     """Each answer with each criterion that a judge decides: a row of ids and texts."""
-    return [
-        {
-            "task_id": t.id,
-            "response_id": r.id,
-            "criterion_id": c.id,
-            "criterion": c.text,
-            "levels": json.dumps(c.levels) if c.levels else "",
-            "points": c.points or "",
-            "prompt": t.conversation,
-            "response": r.text,
-        }
-        for t in tasks
-        for r in tasks.answers(t.id)
-        for c in leaves(t.criteria)
-        if not c.by_code
-    ]
+    rows = []
+    for t in tasks:
+        criteria = [c for c in leaves(t.criteria) if not c.by_code]
+        for r in tasks.answers(t.id):
+            texts = {"prompt": t.conversation, "response": r.text}
+            for c in criteria:
+                ids = {"task_id": t.id, "response_id": r.id, "criterion_id": c.id}
+                row = {**ids, "criterion": c.text}
+                row["levels"] = json.dumps(c.levels) if c.levels else ""
+                row["points"] = c.points or ""
+                rows.append({**row, **texts})
+    return rows
 
 
 def label(
@@ -86,11 +82,9 @@ def label(
         rows = [row for row in rows if row["task_id"] in sample]
     else:
         inclusion = min(n, len(rows)) / len(rows)
-        rows = [
-            # In the file's order, so that answers to one prompt are read together.
-            rows[i]
-            for i in sorted(rng.sample(range(len(rows)), min(n, len(rows))))
-        ]
+        places = rng.sample(range(len(rows)), min(n, len(rows)))
+        # In the file's order, so that answers to one prompt are read together.
+        rows = [rows[i] for i in sorted(places)]
     frame = pd.DataFrame(rows).assign(inclusion=inclusion, rater="", label="")
     # Most sets have criteria that are met or unmet only: then these columns are empty.
     return frame.drop(
@@ -111,11 +105,13 @@ def save_labels(frame: pd.DataFrame, path: str | Path) -> Path:
             where=str(path),
             fix="give another name",
         )
-    # An answer such as =HYPERLINK(...) would run when a rater opens the file.
-    safe = frame.map(
-        lambda x: f"'{x}" if isinstance(x, str) and x.startswith(FORMULA) else x
-    )
-    return paths.write(path, safe.to_csv(index=False))
+
+    def safe(cell: Any) -> Any:
+        # An answer such as =HYPERLINK(...) would run when a rater opens the file.
+        is_formula = isinstance(cell, str) and cell.startswith(FORMULA)
+        return f"'{cell}" if is_formula else cell
+
+    return paths.write(path, frame.map(safe).to_csv(index=False))
 
 
 def label_rows(source: Any) -> tuple[TaskSet, pd.DataFrame]:

@@ -41,10 +41,10 @@ def _interact(
     """
     if progress.headless():
         # an Output widget without a front end can make a runner wait for ever
-        first = {
-            k: c.get("value", next(iter(c.get("options", [0]))))
-            for k, c in controls.items()
-        }
+        first = {}
+        for name, c in controls.items():
+            options = list(c.get("options", [0]))
+            first[name] = c.get("value", options[0])
         return draw(**first)
     import ipywidgets as w
     from IPython.display import display
@@ -76,15 +76,16 @@ def _browse(tasks: Any) -> Any:
     names = [t.id for t in tasks.tasks]
 
     def draw(task: str, words: str) -> Html:
-        texts = {
-            t.id: f"{t.prompt} {' '.join(c.text for c in t.criteria)}"
-            for t in tasks.tasks
-        }
-        hits = [name for name in names if words.lower() in texts[name].lower()]
-        choice = task if task in hits else next(iter(hits), None)
-        if choice is None:
+        hits = []
+        for t in tasks.tasks:
+            texts = [t.prompt, *(c.text for c in t.criteria)]
+            if words.lower() in " ".join(texts).lower():
+                hits.append(t.id)
+        if not hits:
             return Html("No task holds these words.")
-        count = f"<p>{len(hits)} of {len(names)} tasks: {html.escape(', '.join(hits[:12]))}</p>"
+        choice = task if task in hits else hits[0]
+        first = html.escape(", ".join(hits[:12]))
+        count = f"<p>{len(hits)} of {len(names)} tasks: {first}</p>"
         return Html(count + _task_html(tasks, names.index(choice)))
 
     return _interact(draw, {"task": {"options": names}, "words": {"value": ""}})
@@ -136,16 +137,14 @@ def _weights(task: Any, *, verdicts: Sequence[Any]) -> Any:
         for name in dict.fromkeys(v.response_id for v in verdicts):
             # an unknown verdict counts neither way
             usable = [v for v in verdicts if v.response_id == name and v.is_known]
-            usable = [
-                v
-                for v in usable
-                if v.task_id == task.id and v.criterion_id in weights
-            ]
-            top = sum(max(weights[v.criterion_id], 0) for v in usable)
+            top = total = 0.0
+            for v in usable:
+                if v.task_id == task.id and v.criterion_id in weights:
+                    weight = weights[v.criterion_id]
+                    top += max(weight, 0)
+                    total += weight * v.value
             if top:
-                scores[name] = (
-                    sum(weights[v.criterion_id] * v.value for v in usable) / top
-                )
+                scores[name] = total / top
         return bars(scores, title="Score of each answer", x="score")
 
     limits = {
@@ -170,18 +169,16 @@ def _training(folder: Path, *, seconds: float = 5) -> Any:
     path = folder / "steps.jsonl"
 
     def steps() -> list[dict[str, Any]]:
-        whole = path.read_text("utf-8").rpartition("\n")[
-            0
-        ]  # the last line may be half written
+        # the last line may be half written
+        whole = path.read_text("utf-8").rpartition("\n")[0]
         return [json.loads(line) for line in whole.splitlines()]
 
     if not path.is_file():
         raise MissingError(
             "there are no steps yet", where=str(path), fix="wait for the first step"
         )
-    columns = [
-        k for k, v in (steps() or [{}])[-1].items() if isinstance(v, (int, float))
-    ]
+    last = (steps() or [{}])[-1]
+    columns = [k for k, v in last.items() if isinstance(v, (int, float))]
     names = sorted(set(columns) - {"step"}, key=lambda k: k != "reward") or [
         "reward"
     ]

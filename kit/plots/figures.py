@@ -54,18 +54,14 @@ def theme(
     # 44 characters fit on a phone
     head = [f"<b>{safe(part)}</b>" for part in textwrap.wrap(title, 44)]
     head += [f"<sub>{safe(part)}</sub>" for part in textwrap.wrap(subtitle, 60)]
+    # at the top left, whatever the height
+    place = {"x": 0.02, "y": 1, "yref": "container"}
     fig.update_layout(
         # plotly's own templates bring a white or a dark ground
         template="none",
         colorway=COLORS,
         font={"color": GREY, "size": 12},
-        title={
-            "text": "<br>".join(head),
-            "font": {"size": 15},
-            "x": 0.02,
-            "y": 1,
-            "yref": "container",
-        },
+        title={"text": "<br>".join(head), "font": {"size": 15}, **place},
         title_yanchor="top",
         # plotly lifts a title of several lines by one
         title_pad_t=14 * min(len(head), 2),
@@ -74,13 +70,11 @@ def theme(
         plot_bgcolor="rgba(0,0,0,0)",
         height=height + 18 * len(head),
         margin={"l": 10, "r": 14, "t": 24 + 22 * len(head), "b": 10},
-        legend={
-            "orientation": "h",
-            "yref": "container",
-            "y": 0.01,
-            "yanchor": "bottom",
-        },
         hoverlabel={"align": "left"},
+    )
+    low = {"yref": "container", "y": 0.01, "yanchor": "bottom"}
+    fig.update_layout(
+        legend={"orientation": "h", **low},
         # the text alternative travels with the figure, also through JSON
         meta={"rows": [dict(row) for row in rows]},
     )
@@ -118,20 +112,15 @@ def forest(
 
     items = {str(k): getattr(e, "estimate", e) for k, e in rows.items()}
     values = [e.value for e in items.values()]
-    limits = ends(
-        values, [e.low for e in items.values()], [e.high for e in items.values()]
-    )
+    low = [e.low for e in items.values()]
+    high = [e.high for e in items.values()]
     # plotly puts two rows of the same name on one line
     names = _short_names(items)
-    fig = go.Figure().add_scatter(
-        x=values,
-        y=names,
-        mode="markers",
-        marker={"size": 9},
-        error_x=limits,
-        hovertext=[f"{safe(k)}<br>{safe(e)}" for k, e in items.items()],
-        hoverinfo="text",
-    )
+    hover = [f"{safe(k)}<br>{safe(e)}" for k, e in items.items()]
+    fig = go.Figure()
+    fig.add_scatter(x=values, y=names, error_x=ends(values, low, high))
+    fig.update_traces(mode="markers", marker={"size": 9})
+    fig.update_traces(hovertext=hover, hoverinfo="text")
     # a reader looks first whether the interval crosses this line
     if zero is not None:
         fig.add_vline(zero, line_dash="dash", line_color=GREY)
@@ -316,11 +305,9 @@ def heat(
         texttemplate="%{text:.0f}",
         textfont={"size": 15, "color": "white"},
     )
-    rows = zip(names, counts, strict=True)
-    numbers = [
-        {y or "row": a, **dict(zip(map(str, names), c, strict=True))}
-        for a, c in rows
-    ]
+    columns, numbers = [str(name) for name in names], []
+    for name, row in zip(names, counts, strict=True):
+        numbers.append({y or "row": name, **dict(zip(columns, row, strict=True))})
     return theme(
         fig,
         title=title,
@@ -388,29 +375,30 @@ def reliability_figure(
                 marker=key,
                 name="if calibrated (95%)",
             )
+        label, curve = safe(name, 20), r.curve
         fig.add_scatter(
-            x=r.curve["conf"],
-            y=r.curve["accuracy"],
+            x=curve["conf"],
+            y=curve["accuracy"],
             mode="lines",
             line={"shape": "hv", "color": color, "width": 1.5},
             # NaN marks stretches of confidence without rows
             connectgaps=False,
-            name=f"{safe(name, 20)} isotonic".strip(),
+            name=f"{label} isotonic".strip(),
         )
         # area, not width, shows the number of rows
         area = 7 + 15 * (bins["n"] / bins["n"].max()) ** 0.5
+        share = bins["accuracy"]
+        limits = ends(share, bins["low"], bins["high"])
+        hover = [_bin_text(b) for b in bins.itertuples()]
         fig.add_scatter(
             x=bins["conf"],
-            y=bins["accuracy"],
+            y=share,
             mode="markers",
             marker={"size": area, "color": color},
-            error_y={
-                **ends(bins["accuracy"], bins["low"], bins["high"]),
-                "color": color,
-            },
-            hovertext=[_bin_text(b) for b in bins.itertuples()],
+            error_y={**limits, "color": color},
+            hovertext=hover,
             hoverinfo="text",
-            name=f"{safe(name, 20)} bins".strip(),
+            name=f"{label} bins".strip(),
         )
         numbers += [
             {"series": name, **row} for row in bins.round(3).to_dict("records")
@@ -432,7 +420,8 @@ def reliability_figure(
 
 def _bin_text(b: Any) -> str:
     limits = "" if math.isnan(b.low) else f" [{b.low:.2f}, {b.high:.2f}]"
-    return f"{b.lower:.2f} to {b.upper:.2f}: {b.accuracy:.3f}{limits}, n={b.n:.0f}"
+    place = f"{b.lower:.2f} to {b.upper:.2f}"
+    return f"{place}: {b.accuracy:.3f}{limits}, n={b.n:.0f}"
 
 
 def plot(result: Any, **options: Any) -> Any:

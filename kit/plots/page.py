@@ -71,10 +71,8 @@ def page(title: str, blocks: Iterable[Any], *, path: str | Path) -> Path:
 
         script = get_plotlyjs()
     # neighbouring cards share a grid, which is one column on a phone
-    groups = [
-        list(g)
-        for _, g in itertools.groupby(items, key=lambda b: b.card is not None)
-    ]
+    runs = itertools.groupby(items, key=lambda b: b.card is not None)
+    groups = [list(run) for _, run in runs]
     # escaping is on for all that the template prints; only bodies built here are marked safe
     environment = jinja2.Environment(autoescape=True, trim_blocks=True)
     template = environment.from_string(TEMPLATE.read_text("utf-8"))
@@ -132,19 +130,17 @@ def small_forest(rows: Mapping[str, Any], *, zero: float | None = None) -> Svg:
     """
     items = [(str(name), getattr(e, "estimate", e)) for name, e in rows.items()]
     # With NaN among them, min and max would depend on the order of the rows.
-    points = [
-        v for _, e in items for v in (e.value, e.low, e.high) if not math.isnan(v)
-    ]
-    points += [] if zero is None else [zero]
+    points = [] if zero is None else [zero]
+    for _, e in items:
+        points += _numbers(e.value, e.low, e.high)
     low, high = min(points, default=0.0), max(points, default=1.0)
     place = _scale(low, high, 8, 312)
     parts = []
     if zero is not None:
-        parts.append(
-            _stroke([(place(zero), 0), (place(zero), 40 * len(items))], GRID_LINE)
-        )
+        x = place(zero)
+        parts.append(_stroke([(x, 0), (x, 40 * len(items))], GRID_LINE))
     for i, (name, e) in enumerate(items):
-        y, limits = 40 * i + 30, [v for v in (e.low, e.high) if not math.isnan(v)]
+        y, limits = 40 * i + 30, _numbers(e.low, e.high)
         text = f"{safe(name, 20)}: {safe(e)}"
         parts.append(
             f'<text x="8" y="{y - 12}" font-size="12" fill="currentColor">{text}</text>'
@@ -157,8 +153,13 @@ def small_forest(rows: Mapping[str, Any], *, zero: float | None = None) -> Svg:
     return _svg(parts, 40 * len(items) + 4)
 
 
+def _numbers(*values: float) -> list[float]:
+    return [v for v in values if not math.isnan(v)]
+
+
 def _scale(low: float, high: float, start: float, end: float) -> Any:
-    return lambda v: start + (v - low) / ((high - low) or 1) * (end - start)
+    step = (end - start) / ((high - low) or 1)
+    return lambda v: start + (v - low) * step
 
 
 def _stroke(points: Sequence[tuple[float, float]], color: str) -> str:
