@@ -26,7 +26,9 @@ class Grades(list[Grade]):
         """The mean score with its interval over tasks; unknown ones are counted."""
         from ..stats import mean
 
-        return mean([g.score for g in self], cluster=[g.task_id for g in self])
+        scores, tasks = [g.score for g in self], [g.task_id for g in self]
+        lows, highs = zip(*(g.meta["range"] for g in self), strict=True)
+        return mean(scores, cluster=tasks, bounds=(min(lows), max(highs)))
 
     def __repr__(self) -> str:
         return f"{len(self)} grades, mean {self.estimate}" if self else "no grades"
