@@ -26,9 +26,12 @@ class Grades(list[Grade]):
         """The mean score with its interval over tasks; unknown ones are counted."""
         from ..stats import mean
 
-        scores, tasks = [g.score for g in self], [g.task_id for g in self]
-        lows, highs = zip(*(g.meta["range"] for g in self), strict=True)
-        return mean(scores, cluster=tasks, bounds=(min(lows), max(highs)))
+        ends = [end for g in self for end in g.meta["range"]]
+        return mean(
+            [g.score for g in self],
+            cluster=[g.task_id for g in self],
+            bounds=(min(ends), max(ends)),
+        )
 
     def __repr__(self) -> str:
         return f"{len(self)} grades, mean {self.estimate}" if self else "no grades"
@@ -80,8 +83,11 @@ def grade(
         answers = [Response(task_id=t, id=r, text="") for t, r in ids]
     for a in answers:
         if a.task_id not in by_id:
-            what, where = f"there is no task {a.task_id!r}", f"answer {a.id!r}"
-            raise DataError(what, where=where, fix="give its task")
+            raise DataError(
+                f"there is no task {a.task_id!r}",
+                where=f"answer {a.id!r}",
+                fix="give its task",
+            )
     pairs = [(by_id[a.task_id], a) for a in answers]
     return Grades(composer.grades(pairs, verdicts))
 
