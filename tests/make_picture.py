@@ -23,10 +23,13 @@ def reliability():
     table = kit.judge(tasks, judge=judge, progress=False).table(human=tasks, tasks=tasks)
     met = (table["human"] >= (THRESHOLD - 1) / 4).astype(float)
     table = table.assign(met=met.where(table["human"].notna())).dropna(subset=["p", "met"])
-    figure = kit.plot(kit.reliability(table, "p", "met", cluster="group"))
-    figure.update_xaxes(title_text="P(met) of the judge (gpt-4o)")
-    figure.update_yaxes(title_text="share that people call met")
-    return figure.update_layout(title={"text": "<b>Can a judge's probability be trusted?</b>"})
+    return kit.plot(
+        kit.reliability(table, "p", "met", cluster="group"),
+        title="Can a judge's probability be trusted?",
+        subtitle="",
+        x="P(met) of the judge (gpt-4o)",
+        y="share that people call met",
+    )
 
 
 def learning():
