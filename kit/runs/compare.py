@@ -17,7 +17,6 @@ from ..stats import over_seeds as mean_over_seeds
 from .folders import find
 
 Runs = str | Path | Sequence[tuple[Path, Run]] | None
-MAYBE_NAN = ("value", "low", "high", "se", "scale")
 
 
 def pairs(runs: Runs) -> list[tuple[Path, Run]]:
@@ -117,17 +116,22 @@ def over_seeds(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
 
     The column `estimate` holds the Estimate. One seed says nothing about others and has no row.
     """
-    rows = []
-    frame = compare(runs, contains=contains)
-    for (notebook, metric, setting), group in frame.groupby(
+    rows, runs = [], pairs(runs)
+    metrics = {folder.name: run.metrics for folder, run in runs}
+    groups = compare(runs, contains=contains).groupby(
         ["notebook", "metric", "seedless"]
-    ):
-        group = group.drop_duplicates("seed", keep="last")
+    )
+    for (notebook, metric, setting), group in groups:
         # The same seed twice, under other code say, is no new draw: the later one counts.
+        group = group.drop_duplicates("seed", keep="last")
         if len(group) < 2:
             continue
+        # Rewards and shares have a range, which rounding may leave by a hair.
+        bounds = estimate_of(metrics[group["run"].iloc[-1]][metric]).bounds
         mean = mean_over_seeds(
-            group["value"].tolist(), seeds=group["seed"].tolist()
+            group["value"].clip(*bounds).tolist(),
+            seeds=group["seed"].tolist(),
+            bounds=bounds,
         )
         rows.append(
             {
@@ -151,10 +155,16 @@ def over_seeds(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
 
 def estimate_of(metric: Mapping[str, Any]) -> Estimate:
     """The Estimate that a run kept as a metric."""
-    # An older kit may have stored fewer fields.
-    stored = {f.name: metric[f.name] for f in fields(Estimate) if f.name in metric}
-    for name in MAYBE_NAN:
-        # JSON has no NaN; None would fail in every comparison with a number.
-        if stored.get(name, 0.0) is None:
-            stored[name] = math.nan
-    return Estimate(**stored)
+    # JSON has no NaN: an unknown number, like a field that an older kit lacks, is the default.
+    row = {
+        f.name: metric[f.name]
+        for f in fields(Estimate)
+        if metric.get(f.name) is not None
+    }
+    # It has no infinity either: None is a side without a bound.
+    low, high = row.get("bounds", (None, None))
+    row["bounds"] = (
+        -math.inf if low is None else low,
+        math.inf if high is None else high,
+    )
+    return Estimate(**{"value": math.nan, **row})

@@ -109,15 +109,13 @@ def code_fingerprint() -> str:
     # Code that is edited during a sweep must not rename the cells to come.
     if os.environ.get(CODE):
         return os.environ[CODE]
-    files = [
-        *paths.PACKAGE.rglob("*.py"),
-        *paths.PACKAGE.rglob("*.txt"),
-        *paths.data().glob("*.*"),
-    ]
+    # Presets and prompts are files beside the code, and shape a result as it does.
+    files = [*paths.PACKAGE.rglob("*.*"), *paths.data().rglob("*.*")]
     digest = hashlib.sha256()
-    # Names count too: a renamed file changes what is read.
     for file in sorted(files):
-        digest.update(file.name.encode() + file.read_bytes())
+        if file.is_file() and file.suffix != ".pyc":
+            # Names count too: a renamed file changes what is read.
+            digest.update(file.name.encode() + file.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -174,9 +172,9 @@ def load(folder: str | Path) -> Run:
         ) from None
     run = from_json(row, Run, where=str(path))
     # Only the machine of a run can tell whether its process still runs.
-    here = run.status == "running" and run.meta["host"] == socket.gethostname()
-    stopped = here and not psutil.pid_exists(run.meta["pid"])
-    return msgspec.structs.replace(run, status="stopped") if stopped else run
+    is_here = run.status == "running" and run.meta["host"] == socket.gethostname()
+    is_dead = is_here and not psutil.pid_exists(run.meta["pid"])
+    return msgspec.structs.replace(run, status="stopped") if is_dead else run
 
 
 def is_done(folder: Path) -> bool:

@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -37,6 +36,7 @@ from .session import lock_of, new_record
 Echo = Callable[[str], None]
 PARENT = "KIT_PARENT"  # a sweep sets it for the runs that it starts
 GRACE = 20  # seconds that a run has to stop readably
+LEDGER = re.compile(r"\.(db|sqlite3?)(-(wal|shm|journal))?$")
 
 
 def run(
@@ -85,12 +85,14 @@ def run(
 
 
 def _clear(folder: Path) -> None:
-    """Remove what a run made, except ledgers: their verdicts were paid for."""
-    for path in folder.glob("*"):
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif ".db" not in path.name:
-            path.unlink()
+    """Remove what a run made, except ledgers, at any depth: their verdicts were paid for."""
+    # What is in a folder sorts behind it, so backwards a folder comes after all of it.
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if path.is_symlink() or not path.is_dir():
+            if not LEDGER.search(path.name):
+                path.unlink()
+        elif not any(path.iterdir()):
+            path.rmdir()
 
 
 def _execute(plan: folders.Plan, folder: Path, echo: Echo) -> None:
@@ -336,16 +338,11 @@ def _command(plan: folders.Plan, base: Path) -> list[str]:
         f"--set={name}={json.dumps(value)}"
         for name, value in plan.values.items()
     ]
-    head = [
-        sys.executable,
-        "-m",
-        "kit",
-        "run",
-        str(plan.book),
-        "--profile",
-        plan.profile.name,
+    return [
+        *(sys.executable, "-m", "kit", "run", str(plan.book)),
+        *("--profile", plan.profile.name, "--out", str(base)),
+        *sets,
     ]
-    return [*head, "--out", str(base), *sets]
 
 
 def _processes(

@@ -198,14 +198,14 @@ def _details(runs: Pairs) -> Iterator[Any]:
 
 def caveats(runs: Pairs) -> list[str]:
     """What to doubt, one sentence each: unfinished runs, few clusters, unknown values, many looks."""
-    unfinished = [
+    open_runs = [
         f"{folder.name} is {run.status}. {run.meta.get('error', '')[:300]}".strip()
         for folder, run in runs
         if run.status != "done"
     ]
-    out = unfinished[:5]
-    if len(unfinished) > 5:
-        out.append(f"{len(unfinished) - 5} more runs did not finish.")
+    out = open_runs[:5]
+    if len(open_runs) > 5:
+        out.append(f"{len(open_runs) - 5} more runs did not finish.")
     for _, run in newest(runs).values():
         for name, m in run.metrics.items():
             # Rows of one cluster resemble each other, so clusters are what counts.

@@ -127,14 +127,18 @@ def test_a_failing_cell_is_named_and_the_run_goes_on_in_its_folder(notebook):
     assert runs.run(book) == folder and runs.load(folder).status == "done"
 
 
-@pytest.mark.slow
 def test_again_starts_anew_but_pays_no_verdict_twice(notebook):
-    book = notebook(["run.path('part').write_text('x')"])
-    folder = runs.run(book)
-    (folder / "ledger.db").write_text("paid")
-    (folder / "checkpoint").mkdir()
+    folder = runs.run(book := notebook())
+    made = ["part", "checkpoint/x/part.dbx", "training/adapter/part"]
+    paid = ["ledger.db", "training/ledger.sqlite", "training/a/b.sqlite3", "training/b.sqlite-wal"]
+    for name in [*made, *paid]:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
     runs.run(book, again=True)
-    assert (folder / "ledger.db").read_text() == "paid" and not (folder / "checkpoint").exists()
+    assert all((folder / name).read_text() == name for name in paid)
+    assert not [
+        name for name in [*made, "checkpoint", "training/adapter"] if (folder / name).exists()
+    ]
 
 
 @pytest.mark.slow

@@ -157,6 +157,21 @@ def test_a_file_that_changed_gives_another_folder(session, tmp_path):
     assert kit.start("07_small", {**PARAMS, "tasks_file": str(file)}).folder != first
 
 
+@pytest.mark.parametrize("name", ["kit/a.py", "kit/a.yaml", "kit/deep/a.toml", "data/deep/a.json"])
+def test_code_or_data_that_changed_gives_another_folder(session, tmp_path, monkeypatch, name):
+    monkeypatch.delenv("KIT_CODE_FINGERPRINT")
+    monkeypatch.setenv("KIT_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr("kit.system.paths.PACKAGE", tmp_path / "kit")
+    file, names = tmp_path / name, []
+    file.parent.mkdir(parents=True)
+    for text in ("a", "b"):
+        file.write_text(text)
+        names.append(kit.start("mine", {"steps": 3}).folder.name)
+        file.with_suffix(".pyc").write_text(text)
+        names.append(kit.start("mine", {"steps": 3}).folder.name)
+    assert len(set(names)) == 2
+
+
 def test_a_text_in_place_of_a_number_is_refused(session):
     with pytest.raises(DataError, match="rate is the text '1e-5'"):
         kit.start("07_small", {**PARAMS, "rate": "1e-5"})
@@ -195,6 +210,8 @@ def test_a_run_whose_process_is_gone_is_stopped(session):
 def make(seed, steps, value):
     s = kit.start("07_small", {**PARAMS, "seed": seed, "steps": steps})
     s.keep("gain", Estimate(value, value - 0.1, value + 0.1, n=20, scale=1.0))
+    # a share whose last digit is rounding
+    s.keep("share", Estimate(1 + 1e-15 if seed else 0.7, n=20, bounds=(0.0, 1.0)))
     s.keep("count", steps)
     s.finish()
 
@@ -213,6 +230,8 @@ def test_compare_overview_and_seeds(session):
     assert means.loc["steps=2", "mean"] == pytest.approx(0.6)
     assert means.loc["steps=2", "low"] < 0.6 < means.loc["steps=2", "high"]
     assert means.loc["steps=2", ["seeds", "worst", "best"]].tolist() == [3, 0.5, 0.7]
+    shares = runs.over_seeds(contains="share")
+    assert shares["high"].tolist() == [1, 1] and (shares["low"] > 0).all()
 
 
 def test_one_seed_says_nothing_about_others(session):
