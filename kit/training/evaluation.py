@@ -193,10 +193,10 @@ class Evaluation:
         return [float(len(r.text.split())) for r in self.responses]
 
     def mean(self, values: Sequence[float | None] | None = None) -> Estimate:
-        """The mean over prompts of a value of each answer (default: the reward)."""
-        return mean(
-            per_cluster(self.rewards if values is None else values, self.clusters)
-        )
+        """The mean over prompts of a value in [0, 1] of each answer (default: its reward)."""
+        if values is None:
+            return mean(per_cluster(self.rewards, self.clusters))
+        return mean(per_cluster(values, self.clusters), bounds=(0.0, 1.0))
 
     def save(self, path: Path) -> None:
         """Write answers and grades as one JSON file."""
