@@ -72,7 +72,13 @@ async def hop(coroutine: Coroutine[Any, Any, Any], stop: Callable[[], None]) -> 
 
 async def every(coroutines: Iterable[Any]) -> list[Any]:
     """All results. The first error is raised when all have ended: each may be paid."""
-    rows = await asyncio.gather(*coroutines, return_exceptions=True)
+    tasks = []
+    for coroutine in coroutines:
+        tasks.append(asyncio.ensure_future(coroutine))
+        # Each begins to wait for its server before the next one prepares its call.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    rows = await asyncio.gather(*tasks, return_exceptions=True)
     for row in rows:
         if isinstance(row, BaseException):
             raise row
