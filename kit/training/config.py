@@ -12,6 +12,7 @@ import msgspec
 
 from ..errors import DataError, MissingError
 from ..records import Response, Task, group
+from ..rubrics.lint import same
 from ..system import paths, profiles
 from ..system.settings import Share, load, make
 from .rows import Source
@@ -252,9 +253,9 @@ def with_prompts(tasks: Sequence[Task], keys: Keys, where: str) -> list[Task]:
     if keys.kinds is not None:
         tasks = [t for t in tasks if t.kind in keys.kinds]
         # a misspelt kind would silently train on less
-        if lost := set(keys.kinds) - {t.kind for t in tasks}:
+        if absent := set(keys.kinds) - {t.kind for t in tasks}:
             raise DataError(
-                f"no task is of the kind {', '.join(sorted(lost))}",
+                f"no task is of the kind {', '.join(sorted(absent))}",
                 where=f"{where}, key kinds",
             )
     out = []
@@ -303,11 +304,11 @@ def split(
         ids = ids_to_hold_out(train, keys, where)
         heldout_tasks += [t for t in train if t.id in ids]
     # the same prompt under another id would be trained on and measured on
-    prompts = {t.conversation for t in heldout_tasks}
+    prompts = {same(t.conversation) for t in heldout_tasks}
     ids = {t.id for t in heldout_tasks}
-    rest = [t for t in train if t.id not in ids and t.conversation not in prompts]
-    twins = len(train) - len(rest) - sum(t.id in ids for t in train)
-    if twins:
+    others = [t for t in train if t.id not in ids]
+    rest = [t for t in others if same(t.conversation) not in prompts]
+    if twins := len(others) - len(rest):
         logger.warning(
             "%s: %d tasks are left out, since their prompt is held out",
             where,
@@ -321,7 +322,7 @@ def ids_to_hold_out(tasks: Sequence[Task], keys: Keys, where: str) -> set[str]:
     share = 1 - (0.9 if keys.train_ratio is None else keys.train_ratio)
     if keys.holdout_by is None and keys.holdout is None:
         # tasks with one prompt stay on one side
-        parts = group((t.conversation, t.id) for t in tasks)
+        parts = group((same(t.conversation), t.id) for t in tasks)
     else:
         by = keys.holdout_by or "group"
         parts = group((value_of(t, by, where), t.id) for t in tasks)
@@ -329,9 +330,9 @@ def ids_to_hold_out(tasks: Sequence[Task], keys: Keys, where: str) -> set[str]:
         groups = [keys.holdout] if isinstance(keys.holdout, str) else keys.holdout
         # files write Eye and eye
         of = {str(k).casefold(): ids for k, ids in parts.items()}
-        if lost := [n for n in groups if n.casefold() not in of]:
+        if absent := [n for n in groups if n.casefold() not in of]:
             raise DataError(
-                f"there is no group {lost[0]!r}",
+                f"there is no group {absent[0]!r}",
                 where=f"{where}, key holdout",
                 fix=f"one of {sorted(of)[:20]}",
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +13,8 @@ from typing import Any
 import msgspec
 
 from ..errors import DataError
-from ..records import Grade, Response, Task, group
+from ..records import Grade, Response, Task, by_criterion, leaves
+from ..rewards.aggregate import PASS_AT, Rubric
 from ..stats import Estimate, difference, mean, per_cluster
 from ..system import paths
 from ..system.device import import_torch
@@ -211,6 +213,8 @@ def read(path: Path) -> Evaluation:
 def passes(task: Task, response: Response, grade: Grade) -> float | None:
     """1 where every criterion is met and no fault is present; of a task without criteria: its outcome >= .5.
 
+    A criterion of weight 0 counts only where it is required.
+
     What the answer says of its confidence plays no part.
     """
     # nobody judged it, and it cannot be right
@@ -221,17 +225,14 @@ def passes(task: Task, response: Response, grade: Grade) -> float | None:
 
         right = outcome(task, Form().read(response.text)) if task.truth else None
         return None if right is None else float(right >= 0.5)
-    of = {v.criterion_id: v.value for v in grade.verdicts}
-    parents = {c.parent for c in task.criteria}
-    values = [
-        None if of.get(c.id) is None else (of[c.id] >= 0.5) == (c.weight >= 0)
-        for c in task.criteria
-        if c.id not in parents
-    ]
+    good = Rubric(task.criteria, "net", None).good
+    of = {i: v for i, v in by_criterion(grade.verdicts).items() if v.is_known}
+    # weight 0 is recorded and not scored
+    scored = [c.id for c in leaves(task.criteria) if c.weight or c.required]
     # one failure settles it, whatever the unknown ones are
-    if False in values:
+    if any(i in of and (of[i].value >= PASS_AT) != good[i] for i in scored):
         return 0.0
-    return None if None in values else 1.0
+    return 1.0 if scored and all(i in of for i in scored) else None
 
 
 def gain(
@@ -245,12 +246,7 @@ def gain(
 
     DataError where the two answered other prompts: leaving out what is bad would be a gain.
     """
-    # leaving out what is bad would look like a gain
-    counts = [
-        {k: len(v) for k, v in group((c, c) for c in e.clusters).items()}
-        for e in (before, after)
-    ]
-    if counts[0] != counts[1]:
+    if Counter(before.clusters) != Counter(after.clusters):
         raise DataError(
             "before and after answered other prompts, or some of them more often",
             where=f"{before.name}, {after.name}",

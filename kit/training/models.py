@@ -304,7 +304,7 @@ def tiny_tokenizer() -> Any:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    # bytes alone: every text can be read, and nothing is downloaded
+    # bytes alone: every text can be read
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
     vocabulary = {t: i for i, t in enumerate([*special, *alphabet])}

@@ -21,7 +21,7 @@ EQUAL = 1e-6  # rewards of a group that differ by less are equal
 
 
 class Log:
-    """The two files of a run. All names of a row are TRL's own, or those of `batch`."""
+    """The two files of a run. All names of a row are TRL's own, or those of `summary`."""
 
     def __init__(
         self, out: Path, on_step: Callable[[dict[str, Any]], None] | None = None
@@ -53,7 +53,10 @@ class Log:
         tasks: Mapping[str, Task],
         **more: Any,
     ) -> None:
-        """Store a step's answers with prompts (of `tasks` by id) and verdicts, and summarise them for its row."""
+        """Store a step's answers with prompts (of `tasks` by id) and verdicts, and summarise them for its row.
+
+        Further updates on these answers repeat the summary in their rows; its `batch` is the step that judged them.
+        """
         rows = [
             {
                 "step": step,
@@ -78,7 +81,7 @@ class Log:
             for a, g in zip(answers, grades, strict=True)
         ]
         self.write(ROLLOUTS, rows)
-        self.latest = summary(answers, grades) | more
+        self.latest = summary(answers, grades) | more | {"batch": step}
 
 
 def summary(answers: Sequence[Response], grades: Sequence[Grade]) -> dict[str, Any]:

@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
-
 from ..errors import DataError, JudgeDownError
 from ..records import Grade, Response, Task, group
 from ..system.settings import nearest
@@ -37,9 +35,7 @@ class Reward:
         self.by_id = {t.id: t for t in tasks}
         # made once: an endpoint keeps its connections
         self.judge = judge_of("code" if judge in (None, "none") else judge)
-        self.composer = (
-            reward if hasattr(reward, "grade") else Composer.from_config(reward)
-        )
+        self.composer = Composer.from_config(reward)
         self.ledger, self.patience_s = ledger, patience_s
         self.calls, self.cost, self.seconds = 0, 0.0, 0.0
 
@@ -52,21 +48,14 @@ class Reward:
         """A grade for each answer. All answers go to the judge in one call, which may compare them."""
         from ..judging import ajudge_pairs
 
-        pairs = []
-        for a in answers:
-            task = self.by_id[a.task_id]
-            # beside the task's criteria those of this one answer, such as its cited claims
-            criteria = self.composer.criteria(task, a)
-            pairs.append((msgspec.structs.replace(task, criteria=criteria), a))
+        pairs = [(self.by_id[a.task_id], a) for a in answers]
         # one call with all answers, so that a group judge can compare them
-        verdicts = await ajudge_pairs(pairs, judge=self.judge, ledger=self.ledger)
+        verdicts = await ajudge_pairs(
+            self.composer.to_judge(pairs), judge=self.judge, ledger=self.ledger
+        )
         self.calls += verdicts.spent.calls
         self.cost += verdicts.spent.cost
-        of = group((v.ids[:2], v) for v in verdicts)
-        return [
-            self.composer.grade(self.by_id[a.task_id], a, of.get(a.ids, []))
-            for a in answers
-        ]
+        return self.composer.grades(pairs, verdicts)  # type: ignore[no-any-return]
 
     def grade(self, answers: Sequence[Response]) -> list[Grade]:
         """`agrade` from synchronous code. A judge that is down is asked once more after one wait."""
@@ -89,10 +78,11 @@ class Reward:
 
 
 def text_of(completion: Any) -> str:
-    """The text of a completion as trainers hand it over: a text, or a list of messages."""
-    return str(
-        completion if isinstance(completion, str) else completion[-1]["content"]
-    ).strip()
+    """The text of a completion as trainers hand it over: a text, or a list of messages; "" where there is none."""
+    # the list may be empty, and a call of a tool has no content
+    if not isinstance(completion, str):
+        completion = completion[-1].get("content") if completion else None
+    return str(completion or "").strip()
 
 
 def reward_function(

@@ -27,7 +27,7 @@ LEVELS = (
     99,
 )  # percent, the confidences that `estimates` teaches
 _CONFIDENCE = re.compile(r"[\s.]*\bconfidence:.*\Z", re.I | re.S)
-Graded = tuple[Task, Response, Grade]
+Sample = tuple[Task, Response, Grade]
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -93,7 +93,7 @@ def of_answers(
     return rows
 
 
-def accepted(task: Task) -> str | None:
+def exact_answer(task: Task) -> str | None:
     """The answer that an exact check of the task accepts, None where it has no such check."""
     for c in task.criteria:
         if c.check and c.check.get("name") == "exact":
@@ -105,7 +105,7 @@ def exact(tasks: Sequence[Task], source: Source, seed: int) -> list[dict[str, An
     """Demonstrations of the accepted answers, some with a confidence drawn from `source.confidence`."""
     rng, rows = random.Random(f"confidence/{seed}"), []
     for task in tasks[: source.tasks]:
-        text = accepted(task)
+        text = exact_answer(task)
         # the answer of a judge would be a guess
         if text is None:
             raise DataError(
@@ -133,7 +133,7 @@ def from_answers(
     source: Source,
     tasks: Sequence[Task],
     demonstrations: Sequence[dict[str, Any]],
-    answer: Callable[..., list[Graded]],
+    answer: Callable[..., list[Sample]],
 ) -> list[dict[str, Any]]:
     """Rows made of the model's own answers.
 
@@ -148,12 +148,12 @@ def from_answers(
     if source.source == "outcomes":
         return [
             demonstration(task, sure(text, 99 if right else 1))
-            for task, text, right, _ in _decided(answer(fresh, 1, False))
+            for task, text, right, _ in _outcomes(answer(fresh, 1, False))
         ]
-    return estimates(_decided(answer(fresh, 1, True)))
+    return estimates(_outcomes(answer(fresh, 1, True)))
 
 
-def pairs(answers: Sequence[Graded]) -> list[dict[str, Any]]:
+def pairs(answers: Sequence[Sample]) -> list[dict[str, Any]]:
     """The best against the worst answer to each task; the one that an exact check accepts is among them."""
     rows = []
     for of in group((t.id, (t, r.text, g)) for t, r, g in answers).values():
@@ -163,7 +163,7 @@ def pairs(answers: Sequence[Graded]) -> list[dict[str, Any]]:
             for _, text, g in of
             if g.score is not None and text.strip()
         ]
-        text = accepted(task)
+        text = exact_answer(task)
         # where all own answers are wrong there would be nothing to prefer
         scores += [] if text is None else [(1.0, text)]
         best, worst = max(scores, default=(0.0, "")), min(scores, default=(0.0, ""))
@@ -172,7 +172,7 @@ def pairs(answers: Sequence[Graded]) -> list[dict[str, Any]]:
     return rows
 
 
-def _decided(answers: Sequence[Graded]) -> list[tuple[Task, str, bool, float]]:
+def _outcomes(answers: Sequence[Sample]) -> list[tuple[Task, str, bool, float]]:
     """Task, answer without its confidence, whether it is right, token probability."""
     out = []
     for task, response, grade in answers:

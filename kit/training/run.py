@@ -18,6 +18,7 @@ from ..errors import DataError, JudgeDownError, KitError, MissingError
 from ..records import Grade, Response, Task, fingerprint, to_json
 from ..records.tables import plain
 from ..rewards import trivial
+from ..rubrics.lint import same
 from ..system import paths
 from . import evaluation, fast, monitor, rows, trainers
 from .ahead import Forecast, for_trivial, look_ahead
@@ -53,7 +54,7 @@ def train(
     settings : a preset's name, a mapping or Settings (kit.training.Settings). changes : single settings; the
         systems' own names are read, too. profile : "test", "cpu", "t4", "gpu" or "cluster" sets the sizes.
     judge, reward, ledger : as in kit.judge and kit.grade. heldout : tasks that are never trained on.
-    out : the folder of the run (default: below runs/). resume : None goes on with a run that is in `out`; False
+    out : the folder of the run (default: below runs/). resume : None and True go on with a run that is in `out`; False
         refuses to. on_step : called with the row of each step.
 
     A verdict that is unknown is no 0: an answer whose reward cannot be paid has advantage 0, and is left out of its
@@ -363,18 +364,21 @@ class Work:
         self, steps: Sequence[Mapping[str, Any]], notes: list[str]
     ) -> dict[str, Any]:
         """Means over all steps, and what a reader must know of them."""
-        rows = [r for r in steps if "answers" in r]
+        # the updates on one batch repeat its numbers
+        rows = {
+            r.get("batch", r["step"]): r for r in steps if "answers" in r
+        }.values()
         answers = sum(r["answers"] for r in rows) or 1
-        cut = sum(r["truncated"] * r["answers"] for r in rows) / answers
+        truncation = sum(r["truncated"] * r["answers"] for r in rows) / answers
         unknown = sum(r["unknown_rewards"] for r in rows) / answers
         groups = {
             k: sum(r["groups"][k] for r in rows)
             for k in ("mixed", "good", "bad", "unknown")
         }
         # in one trial 94 % were cut off, and nothing was reported
-        if cut > 0.5:
+        if truncation > 0.5:
             notes.append(
-                f"{cut:.0%} of the answers were cut off: raise max_answer_tokens, or ask for less."
+                f"{truncation:.0%} of the answers were cut off: raise max_answer_tokens, or ask for less."
             )
         if unknown > 0.1:
             notes.append(
@@ -382,7 +386,7 @@ class Work:
             )
         seconds = sum(r.get("seconds_judge", 0.0) for r in rows)
         return {
-            "truncated": cut,
+            "truncated": truncation,
             "unknown_rewards": unknown,
             "groups": groups,
             "seconds_judge": seconds,
@@ -425,10 +429,9 @@ class Work:
 
         data = load(path)
         # a demonstration of a held-out prompt would be its answer
-        prompts = {t.conversation for t in self.job.heldout} | {
-            t.conversation for t in data.tasks if t.held_out
-        }
-        some = [t for t in data.tasks if t.conversation not in prompts]
+        heldout = [*self.job.heldout, *(t for t in data.tasks if t.held_out)]
+        prompts = {same(t.conversation) for t in heldout}
+        some = [t for t in data.tasks if same(t.conversation) not in prompts]
         if len(some) < len(data.tasks):
             logger.warning(
                 "%d rows are held out: not trained on", len(data.tasks) - len(some)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -31,7 +31,8 @@ from ..system.settings import (
 
 logger = logging.getLogger(__name__)
 CONFIGS = Path(__file__).parent / "configs"
-Stage = Literal["sft", "dpo", "grpo"]
+Method = Literal["sft", "dpo", "grpo"]
+Whole = Annotated[int, msgspec.Meta(ge=0)]
 Tracker = Literal["wandb", "trackio", "tensorboard", "mlflow"]
 
 
@@ -43,7 +44,8 @@ class Settings(
     stage : "sft", "dpo" or "grpo". model : "SmolLM2-135M-Instruct", "tiny-random", a folder or a hub name.
     adapter : folder of an adapter that is merged into the model before the training begins.
     engine : "auto" is unsloth on a CUDA device where it is installed. quantize : "nf4" is 4-bit (bitsandbytes).
-    lr : peak learning rate (1e-5 is a number). micro_rows : rows that go through the model at once; 0 = all.
+    lr : peak learning rate (1e-5 is a number). micro_rows : rows that go through the model at once; 0 = all of a
+        substep.
     beta : weight of the KL term (k3) in GRPO, inverse temperature in DPO.
     batch, max_length : rows a step and tokens a row, of SFT and DPO.
     group_size : answers to one prompt. substeps : updates on parts of a batch. iterations : passes over it.
@@ -56,19 +58,19 @@ class Settings(
     forecast : 64 answers first; where no group is mixed, the run stops. fast : the CPU path of kit.training.fast.
     """
 
-    stage: Stage = "grpo"
+    stage: Method = "grpo"
     model: str = "SmolLM2-135M-Instruct"
     adapter: str | None = None
     engine: Literal["auto", "transformers", "unsloth"] = "auto"
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     quantize: Literal["none", "nf4"] = "none"
-    seed: int = 0
+    seed: Whole = 0
     steps: Count = 40
     lr: Positive = 1e-4
     lora_rank: Count = 16
     lora_alpha: Positive = 32.0
     beta: NonNegative | None = None
-    micro_rows: int = 0
+    micro_rows: Whole = 0
     batch: Count = 8
     max_length: Count = 256
     group_size: int = 8
@@ -80,8 +82,8 @@ class Settings(
     max_answer_tokens: Count = 48
     advantage: Literal["std", "centred", "batch"] = "std"
     gdpo: bool = False
-    save_every: int = 10
-    eval_every: int = 0
+    save_every: Whole = 10
+    eval_every: Whole = 0
     eval_samples: Count = 4
     eval_temperature: NonNegative | None = None
     control: bool = False
@@ -194,7 +196,7 @@ def sizes(preset: str | None, profile: str | None) -> dict[str, Any]:
     )
 
 
-def config_class(stage: Stage) -> Any:
+def config_class(stage: Method) -> Any:
     """TRL's config class of a stage."""
     import_torch()  # before trl imports it, with OpenMP still spinning
     import trl
@@ -220,7 +222,6 @@ def check_options(settings: Settings, where: str) -> None:
         return
     fields = [f.name for f in dataclasses.fields(config_class(settings.stage))]
     check_names(settings.options, fields, where=f"{where}, options")
-    # two names for one setting would be two masters
     if both := sorted(settings.options.keys() & {*OURS, *NAMES}):
         alias = renames()["renames"]
         raise DataError(
@@ -257,12 +258,12 @@ def translate(
         raise DataError(
             "some settings cannot be used", where=where, fix="; ".join(hints)
         )
-    read = {
+    valid = {
         *names,
         *table["no_use"],
         *(n for n, t in table["renames"].items() if _head(t) in names),
     }
-    check_names(values, read, where=where)
+    check_names(values, valid, where=where)
     for name, value in values.items():
         if name in names:
             _put(out, name, value, name, where)

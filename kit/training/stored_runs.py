@@ -95,14 +95,18 @@ class Stored:
         )
 
     def over_seeds(
-        self, new: str | None = None, old: str | None = None, **options: Any
+        self,
+        new: str | None = None,
+        old: str | None = None,
+        *,
+        column: str = "right",
+        **options: Any,
     ) -> Estimate:
         """The same difference with its interval over runs."""
         new, old = new or self.stages[-1], old or self.stages[0]
-        change = self.means(new, **options) - self.means(old, **options)
-        return replace(
-            over_seeds(change, bounds=(-1.0, 1.0)), noun=f"right, {new} less {old}"
-        )
+        a, b = (self.means(s, column=column, **options) for s in (old, new))
+        noun = f"{column}, {new} less {old}"
+        return replace(over_seeds(b - a, bounds=(-1.0, 1.0)), noun=noun)
 
     def table(self, *, by: str = "stage", how: str = "greedy") -> Any:
         """A DataFrame: mean, worst and best run, gain over prompts and over seeds.
@@ -288,14 +292,14 @@ def store(
     """Write finished runs in the form that `stored` reads. folders : "seed 0", ..., "control" -> the run's folder."""
     file = Path(path or paths.data(LEARNING if name == "instructions" else LADDER))
     data = json.loads(file.read_text("utf-8")) if file.exists() else {}
-    # the training's own temperature shows what GRPO itself saw
-    heat = {"greedy": 0.0, "sampled": 0.8}
     runs: dict[str, Any] = {}
     for run, folder in folders.items():
         if name != "instructions":
             runs[run.removeprefix("seed ")] = _stages(Path(folder))
             continue
         result = Result.read(folder)
+        # the training's own temperature shows what GRPO itself saw
+        heat = {"greedy": 0.0, "sampled": result.settings["temperature"]}
         after = {
             how: {
                 r.task_id: r.text

@@ -78,7 +78,7 @@ def grpo_trainer(
     out: Path,
     log: Log,
 ) -> Any:
-    """TRL's GRPOTrainer on these tasks; on a CPU with the two methods of kit.training.fast."""
+    """TRL's GRPOTrainer on these tasks; on a CPU with the three methods of kit.training.fast."""
     import trl
     from datasets import Dataset
 
@@ -164,7 +164,7 @@ class Pay:
     def function(self, name: str) -> Callable[..., list[float | None]]:
         """The reward function of TRL by the name of a part, "rubric" for the whole reward."""
 
-        def pay(completions, completion_ids, task_id, trainer_state, **more):
+        def rewards_of(completions, completion_ids, task_id, trainer_state, **more):
             step = trainer_state.global_step + 1
             # with GDPO there is a function for each part: the first one judges for all
             if self.grades[0] != step:
@@ -174,16 +174,16 @@ class Pay:
                 )
                 track(self.grades[1], more)
             grades = self.grades[1]
-            paid = [g.score for g in grades]
+            rewards = [g.score for g in grades]
             if self.settings.gdpo:
                 # an answer whose whole reward is unknown is paid in no part
-                paid = [
+                rewards = [
                     None if g.score is None else g.parts.get(name) for g in grades
                 ]
-            return self.shuffle(paid, step) if self.settings.control else paid
+            return self.shuffle(rewards, step) if self.settings.control else rewards
 
-        pay.__name__ = name
-        return pay
+        rewards_of.__name__ = name
+        return rewards_of
 
     def batch(
         self, step: int, completions: Any, completion_ids: Any, task_id: Any
@@ -227,13 +227,13 @@ class Pay:
             )
         return grades
 
-    def shuffle(self, paid: list[float | None], step: int) -> list[float | None]:
+    def shuffle(self, rewards: list[float | None], step: int) -> list[float | None]:
         """The control: the rewards of each group change hands at random."""
         # within groups: shuffled between them, easy prompts would still pay more
         size, out = self.settings.group_size, []
-        for at in range(0, len(paid), size):
+        for at in range(0, len(rewards), size):
             out += random.Random(f"{self.settings.seed}/{step}/{at}").sample(
-                paid[at : at + size], size
+                rewards[at : at + size], size
             )
         return out
 

@@ -92,6 +92,15 @@ def test_a_run_leaves_its_files_and_its_numbers(tmp_path):
     assert len(rows) == 4 and again.gain == result.gain
 
 
+def test_the_updates_on_one_batch_count_its_answers_once(tmp_path):
+    options = {**TINY, "iterations": 2, "eval_samples": 1}
+    result = training.train(tasks(), options, out=tmp_path / "r")
+    steps = result.steps()
+    assert len(steps) == 4 and len(result.rollouts()) == 2 * 8
+    assert sum(result.metrics["groups"].values()) == 2 * 2
+    assert result.metrics["seconds_judge"] == pytest.approx(steps["seconds_judge"][::2].sum())
+
+
 def test_nothing_held_out_and_cut_answers_are_reported(tmp_path):
     result = training.train(tasks(held=0), TINY, steps=1, max_answer_tokens=2, out=tmp_path / "r")
     assert "Nothing is held out" in str(result) and "cut off" in str(result)
@@ -489,6 +498,8 @@ def test_the_reward_function_fits_trl_verl_and_coroutines(tmp_path):
     assert logged["unknown_rewards"] == 0 and logged["part/rubric"] == 0.5
     assert known.compute_score("x", "Hello!", None, {"task_id": "t"}) == 1.0
     assert asyncio.run(known.acall(["Hello!"], ["t"])) == [1.0]
+    calls = [[{"role": "assistant", "content": None, "tool_calls": []}], [{"role": "tool"}], []]
+    assert known(calls, task_id=["t"] * 3) == known(["", "", ""], task_id=["t"] * 3)
     unknown = training.reward_function(str(path))  # no judge decides "kind"
     assert unknown(["Hello!"], task_id=["t"]) == [None]
     assert math.isnan(unknown.compute_score("t", "Hello!", None))
@@ -503,8 +514,44 @@ def test_stored_runs_are_graded_again():
     table = runs.table()
     assert table["stage"].tolist()[-1] == "grpo" and table["mean"].iloc[-1] > 0.5
     assert runs.over_seeds().n == 3 and runs.gain().n == 120
+    for column in ("right", "reward"):
+        nouns = {runs.gain(column=column).noun, runs.over_seeds(column=column).noun}
+        assert nouns == {f"{column}, grpo less start"}
     with pytest.raises(DataError, match="did you mean"):
         training.stored("ladder_chains")
+
+
+NOTE = {"id": "n", "text": "recorded only", "weight": 0.0}
+FAULTS = [{"id": "f", "text": "faults", "weight": -1.0}, {"id": "n", "text": "one", "parent": "f"}]
+
+
+@pytest.mark.parametrize(
+    ("more", "verdicts", "value"),
+    [
+        ([NOTE], {"a": ["met"], "n": ["unmet"]}, 1),
+        ([NOTE], {"a": ["met"]}, 1),
+        ([NOTE], {"a": ["unmet"], "n": ["met"]}, 0),
+        ([NOTE], {"a": ["unmet", "met"], "n": ["met"]}, None),
+        ([NOTE], {"n": ["met"]}, None),
+        ([{**NOTE, "required": True}], {"a": ["met"], "n": ["unmet"]}, 0),
+        ([{**NOTE, "weight": -1.0}], {"a": ["met"], "n": ["met"]}, 0),
+        ([{**NOTE, "weight": -1.0}], {"a": ["met"], "n": ["unmet"]}, 1),
+        (FAULTS, {"a": ["met"], "n": ["met"]}, 0),
+        (FAULTS, {"a": ["met"], "n": ["unmet"]}, 1),
+    ],
+)
+def test_an_answer_passes_by_what_is_scored(more, verdicts, value):
+    criteria = tuple(Criterion(**row) for row in [{"id": "a", "text": "x"}, *more])
+    task = Task(id="t", prompt="p", criteria=criteria)
+    rows = [
+        kit.Verdict(task_id="t", response_id="r", criterion_id=c, status=s)
+        for c, every in verdicts.items()
+        for s in every
+    ]
+    answer = Response(task_id="t", id="r", text="x")
+    grade = kit.grade([task], rows, responses=[answer])[0]
+    assert training.passes(task, answer, grade) == value
+    assert value is None or (grade.score == 1) == bool(value)
 
 
 def test_a_gain_on_other_prompts_is_refused(tmp_path):

@@ -115,6 +115,8 @@ def test_unknown_names_are_reported_all_at_once_with_the_nearest():
         ({"options": {"learning_rate": 1.0}}, "'lr'"),
         ({"substeps": 3, "group_size": 4, "prompts_per_step": 2}, "substeps"),
         ({"beta": -1.0}, "beta"),
+        ({"micro_rows": -4}, "micro_rows"),
+        ({"save_every": -1}, "save_every"),
     ],
 )
 def test_a_wrong_value_is_an_error_that_names_it(values, words):
@@ -158,10 +160,12 @@ def test_the_shipped_configs_hold_something_out(name, profile):
 
 
 def test_rows_marked_held_out_and_their_twins_are_not_trained_on():
-    some = [*tasks(), Task(id="twin", prompt="Say 5.")]
-    job = job_of(some, TINY, changes={"profile": "test"})
+    twins = [Task(id=p, prompt=p) for p in ("Say 5.", "say  5.", "Say\n4.")]
+    job = job_of([*tasks(), *twins], TINY, changes={"profile": "test"})
     assert [t.id for t in job.heldout] == ["t4", "t5"]
-    assert "twin" not in [t.id for t in job.tasks]
+    assert [t.id for t in job.tasks] == ["t0", "t1", "t2", "t3"]
+    shared = job_of(twins, {"train_ratio": 0.7}, changes={"profile": "test"})
+    assert sorted(map(len, (shared.tasks, shared.heldout))) == [1, 2]
 
 
 def test_whole_groups_are_held_out_by_name_and_by_share():
