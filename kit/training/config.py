@@ -112,6 +112,11 @@ def job_of(
     # what the caller writes wins over the profile's sizes, and those over the config's
     values = join(values, over, changes)
     keys = make(Keys, {k: values.pop(k) for k in KEYS if k in values}, where=where)
+    # objects come this way, too, so they are no values of the config
+    passed = {"judge": judge, "reward": reward, "out": out, "ledger": ledger}
+    keys = msgspec.structs.replace(
+        keys, **{k: v for k, v in passed.items() if v is not None}
+    )
     rows = keys.stages or ({"rows": keys.rows},)
     if keys.rows is not None and keys.stages:
         raise DataError(
@@ -133,25 +138,21 @@ def job_of(
     if tasks is None and keys.tasks:
         tasks = read_tasks(keys.tasks, beside, where)
     every = with_prompts(tasks_of(tasks) if tasks is not None else [], keys, where)
-    other = (
-        heldout
-        if heldout is not None
-        else keys.heldout and read_tasks(keys.heldout, beside, where)
-    )
-    train, heldout_tasks = split(
-        every, keys, where, None if other is None else tasks_of(other)
-    )
-    folder = Path(out or keys.out or name).expanduser()
+    if heldout is None and keys.heldout:
+        heldout = read_tasks(keys.heldout, beside, where)
+    other = None if heldout is None else tasks_of(heldout)
+    train, heldout_tasks = split(every, keys, where, other)
+    folder = Path(keys.out or name).expanduser()
     return Job(
         name=name,
         stages=stages,
         tasks=tuple(train),
         heldout=tuple(heldout_tasks),
         responses=tuple(getattr(tasks, "responses", ())),
-        judge=keys.judge if judge is None else judge,
-        reward=keys.reward if reward is None else reward,
+        judge=keys.judge,
+        reward=keys.reward,
         out=folder if folder.is_absolute() else paths.runs() / folder,
-        ledger=ledger if ledger is not None else keys.ledger,
+        ledger=keys.ledger,
         chain=bool(keys.stages),
     )
 

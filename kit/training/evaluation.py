@@ -172,13 +172,11 @@ class Evaluation:
         out = []
         for r, g in zip(self.responses, self.grades, strict=True):
             task = by_id[r.task_id]
-            # a form that is missing is a fault of the answer, not of its confidence
             value = passes(task, r, g)
-            out.append(
-                formless
-                if value is None and task.truth and not task.criteria
-                else value
-            )
+            # a form that is missing is a fault of the answer, not of its confidence
+            if value is None and task.truth and not task.criteria:
+                value = formless
+            out.append(value)
         return out
 
     @cached_property

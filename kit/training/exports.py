@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,15 +15,22 @@ from .models import SMOL, base, resolve, tokenizer_of, with_adapter
 from .result import Result
 
 
-def save_adapter(model: Any, tokenizer: Any, folder: Path) -> None:
-    """Write an adapter whole or not at all: a kill leaves no half of it."""
+@contextmanager
+def whole(folder: Path) -> Iterator[str]:
+    """A folder to write into, which takes the name of `folder` at the end: a kill leaves no half of it."""
     part = folder.with_name(f".{folder.name}")
     shutil.rmtree(part, ignore_errors=True)
-    # with beta > 0 unsloth's model has a second adapter, the reference
-    model.save_pretrained(str(part), selected_adapters=["default"])
-    tokenizer.save_pretrained(str(part))
+    yield str(part)
     shutil.rmtree(folder, ignore_errors=True)
     part.rename(folder)
+
+
+def save_adapter(model: Any, tokenizer: Any, folder: Path) -> None:
+    """Write an adapter."""
+    with whole(folder) as part:
+        # with beta > 0 unsloth's model has a second adapter, the reference
+        model.save_pretrained(part, selected_adapters=["default"])
+        tokenizer.save_pretrained(part)
 
 
 def merge(
@@ -33,15 +42,12 @@ def merge(
     """
     source, out = resolve(model), Path(out)
     # a sum in bfloat16 would round the adapter away
-    whole = base(source, choose("float32"))
-    for folder in (first, adapter):
-        whole = with_adapter(whole, folder).merge_and_unload() if folder else whole
-    part = out.with_name(f".{out.name}")
-    shutil.rmtree(part, ignore_errors=True)
-    whole.save_pretrained(str(part))
-    tokenizer_of(source).save_pretrained(str(part))
-    shutil.rmtree(out, ignore_errors=True)
-    part.rename(out)
+    merged = base(source, choose("float32"))
+    for folder in filter(None, (first, adapter)):
+        merged = with_adapter(merged, folder).merge_and_unload()
+    with whole(out) as part:
+        merged.save_pretrained(part)
+        tokenizer_of(source).save_pretrained(part)
     return out
 
 

@@ -104,8 +104,12 @@ class Result:
             return Estimate(
                 math.nan, note=NOTHING, noun=noun, method="paired difference"
             )
-        values = (of(self.before), of(self.after))
-        return evaluation.gain(self.before, self.after, values=values, noun=noun)
+        return evaluation.gain(
+            self.before,
+            self.after,
+            values=(of(self.before), of(self.after)),
+            noun=noun,
+        )
 
     @property
     def trivial(self) -> dict[str, float | None]:

@@ -275,8 +275,10 @@ class Work:
                 )
         paths.write(path, json.dumps(about, indent=1))
         # whoever reads the folder later has the answers' prompts and criteria, too
-        lines = msgspec.json.Encoder().encode_lines(self.job.heldout)
-        paths.write(self.out / HELDOUT, lines)
+        paths.write(
+            self.out / HELDOUT,
+            msgspec.json.Encoder().encode_lines(self.job.heldout),
+        )
 
     def train(self) -> dict[str, Any]:
         """Train to the end, from the last save point where there is one; what metrics.json holds."""
@@ -446,9 +448,9 @@ class Work:
             tasks, "own", samples, 0.0 if greedy else self.settings.temperature
         )
         grades = self.reward.grade(responses)
-        by_id = self.reward.by_id
         return [
-            (by_id[r.task_id], r, g) for r, g in zip(responses, grades, strict=True)
+            (self.reward.by_id[r.task_id], r, g)
+            for r, g in zip(responses, grades, strict=True)
         ]
 
     def sample(

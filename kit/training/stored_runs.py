@@ -105,8 +105,10 @@ class Stored:
         """The same difference with its interval over runs."""
         new, old = new or self.stages[-1], old or self.stages[0]
         a, b = (self.means(s, column=column, **options) for s in (old, new))
-        noun = f"{column}, {new} less {old}"
-        return replace(over_seeds(b - a, bounds=(-1.0, 1.0)), noun=noun)
+        return replace(
+            over_seeds(b - a, bounds=(-1.0, 1.0)),
+            noun=f"{column}, {new} less {old}",
+        )
 
     def table(self, *, by: str = "stage", how: str = "greedy") -> Any:
         """A DataFrame: mean, worst and best run, gain over prompts and over seeds.

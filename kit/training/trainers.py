@@ -202,9 +202,11 @@ class Pay:
         # only this step's share
         before = self.reward.seconds
         grades = self.reward.grade(answers)
-        seconds = self.reward.seconds - before
-        cost = {"judge_calls": self.reward.calls, "judge_cost": self.reward.cost}
-        cost["seconds_judge"] = seconds
+        cost = {
+            "judge_calls": self.reward.calls,
+            "judge_cost": self.reward.cost,
+            "seconds_judge": self.reward.seconds - before,
+        }
         self.log.batch(step, answers, grades, tasks=self.reward.by_id, **cost)
         self.unknown = (
             0 if any(g.score is not None for g in grades) else self.unknown + 1
