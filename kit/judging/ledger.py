@@ -70,6 +70,9 @@ class Ledger(contextlib.AbstractContextManager):
         if path is not None:
             self.path = self.path.expanduser().absolute()
             self.path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+        # A lease names the process that has it.
+        me = psutil.Process()
+        self.owner = f"{me.pid} {me.create_time()}"
         # Judging happens on another thread than the one that opens the file.
         options = {"isolation_level": None, "check_same_thread": False}
         with self._guard():

@@ -14,7 +14,6 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import psutil
 from msgspec.structs import replace
 
 from ..errors import BudgetError, DataError, JudgeDownError, KitError
@@ -335,8 +334,7 @@ class Question:
             return self.lost("budget", "an estimate sends nothing")
         # The lease outlives the slowest call; who holds it longer was killed.
         names = [] if self.dry else list(self.keys.values())
-        me = psutil.Process()
-        lease = names, f"{me.pid} {me.create_time()} {id(self)}"
+        lease = names, f"{self.run.ledger.owner} {id(self)}"
         while not self.run.ledger.lease(*lease, self.judge.limit):
             await asyncio.sleep(0.05)
             self.run.go_on()

@@ -239,7 +239,7 @@ def cached(n: int) -> float:
     ids = {"task_id": "t", "status": "met", "reason": "because " * 8}
     with kit.Ledger(Path(tempfile.mkdtemp()) / "ledger.sqlite") as book:
         for r in answers:
-            keys = judge.keys(task, r, criteria)
+            keys = judge.keys(task, [r], criteria)
             rows = [{"criterion_id": c.id, "key": k} for c, k in zip(criteria, keys, strict=True)]
             book.put([kit.Verdict(**ids, response_id=r.id, **row) for row in rows])
         start = time.perf_counter()
