@@ -266,8 +266,11 @@ class EndpointJudge(Judge):
             **form,
         }
         # The most that the call can cost is reserved until the true cost is there. A
-        # token is at least one byte, of which JSON makes one character or more.
-        most = dollars(self.price, len(json.dumps(messages)), room)
+        # token is at least one byte; a message has some more around it.
+        size = sum(
+            len(m["content"].encode(errors="replace")) + 16 for m in messages
+        )
+        most = dollars(self.price, size, room)
         client, slots = self._client()
         async with slots:
             await run.before_call(most)
@@ -315,7 +318,7 @@ class EndpointJudge(Judge):
         while True:
             names = {k: OLDER.get(k) if k in self.refused else k for k in body}
             rest = {name: body[k] for k, name in names.items() if name}
-            raw = json.dumps(rest).encode()
+            raw = msgspec.json.encode(rest)
             try:
                 return await client.post(
                     url, content=raw, cast_to=object, options=PLAIN

@@ -210,7 +210,7 @@ def test_storms_lose_nothing(ledger):
             return http({}, status, Retry_After="0.05")
         return None
 
-    with FakeServer(reply, delay=0.02) as server:
+    with FakeServer(reply, delay=0.2) as server:
         judge = endpoint(server, concurrency=64, tries=10)
         verdicts = kit.judge(TASK, answers(150), judge=judge, ledger=ledger, progress=False)
     assert are_true(verdicts) and len(server.calls) == 200 and server.most > 32
