@@ -14,7 +14,7 @@ _HOME = {
     "reward": "Reward reward_function",
     "rows": "pairs estimates of_answers",
     "monitor": "Log health summary",
-    "evaluation": "Evaluation gain passes by_kind comparison",
+    "evaluation": "Evaluation gain passes failures by_kind comparison",
     "trainers": "grpo_trainer supervised_trainer order",
     "ahead": "Forecast",
     "exports": "card export merge push_to_hub",

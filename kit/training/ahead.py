@@ -116,10 +116,14 @@ def look_ahead(
     """
     size = settings.group_size
     some = spread(tasks, max(ANSWERS // size, 1))
-    start, judging, cost = time.perf_counter(), reward.seconds, reward.cost
+    start, judging, paid = (
+        time.perf_counter(),
+        reward.seconds,
+        reward.budget.usd_spent,
+    )
     answers = sample(some, "forecast", size, settings.temperature)
     grades = reward.grade(answers)
-    seconds, cost = time.perf_counter() - start, reward.cost - cost
+    seconds, cost = time.perf_counter() - start, reward.budget.usd_spent - paid
     judging = reward.seconds - judging
     look = Evaluation(
         name="forecast", responses=tuple(answers), grades=tuple(grades)
@@ -127,7 +131,7 @@ def look_ahead(
     right = look.strict(some)
     # an unknown answer is no success here: the forecast must not promise
     hits = per_cluster([0.0 if x is None else x for x in right], look.clusters) > 0
-    batches = math.ceil(settings.steps / (settings.iterations * settings.substeps))
+    batches = math.ceil(settings.steps / settings.updates)
     total = batches * settings.rows
     # before, after and on the way; the policies without skill are judged once, and cost no sampling
     looks = 2 + (

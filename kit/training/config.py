@@ -64,6 +64,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What a training needs. name : of the config.
 
     responses : answers of the tasks' file, which SFT and DPO learn from.
+    prompts : the held-out ones as the files have them, without what the config asks of all.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[Task, ...]
     heldout: tuple[Task, ...]
     responses: tuple[Response, ...] = ()
+    prompts: frozenset[str] = frozenset()
     judge: Any = None
     reward: Any = "rubric"
     out: Path
@@ -137,17 +139,19 @@ def job_of(
         )
     if tasks is None and keys.tasks:
         tasks = read_tasks(keys.tasks, beside, where)
-    every = with_prompts(tasks_of(tasks) if tasks is not None else [], keys, where)
+    every = of_kinds([] if tasks is None else tasks_of(tasks), keys, where)
     if heldout is None and keys.heldout:
         heldout = read_tasks(keys.heldout, beside, where)
-    other = None if heldout is None else tasks_of(heldout)
+    other = None if heldout is None else of_kinds(tasks_of(heldout), keys, where)
+    # split before `ask` is behind a prompt: files have their prompts without it
     train, heldout_tasks = split(every, keys, where, other)
     folder = Path(keys.out or name).expanduser()
     return Job(
         name=name,
         stages=stages,
-        tasks=tuple(train),
-        heldout=tuple(heldout_tasks),
+        tasks=tuple(with_prompts(train, keys)),
+        heldout=tuple(with_prompts(heldout_tasks, keys)),
+        prompts=frozenset(same(t.conversation) for t in heldout_tasks),
         responses=tuple(getattr(tasks, "responses", ())),
         judge=keys.judge,
         reward=keys.reward,
@@ -203,8 +207,7 @@ def stage_of(
     where: str,
 ) -> Stage:
     """A stage from its row in `stages`, the base settings, and what replaces both. beside : the config's folder."""
-    names = ["name", "aside", "rows", "preset", *NAMES]
-    row = translate(row, names, where=where)
+    row = translate(row, ["name", "aside", "rows", "preset", *NAMES], where=where)
     # what a stage is does not change with the machine
     over = {
         k: v for k, v in over.items() if k in (*NAMES, "preset") and k != "stage"
@@ -247,18 +250,22 @@ def read_tasks(name: str, beside: Path | None, where: str) -> Any:
     return read(name if name.startswith("hf://") else find(name, beside, where))
 
 
-def with_prompts(tasks: Sequence[Task], keys: Keys, where: str) -> list[Task]:
-    """The tasks of the wanted kinds, with what the config asks of all."""
+def of_kinds(tasks: Sequence[Task], keys: Keys, where: str) -> list[Task]:
+    """The tasks of the wanted kinds."""
+    kinds = {t.kind for t in tasks} if keys.kinds is None else {*keys.kinds}
+    # a misspelt kind would silently train on less
+    if absent := kinds - {t.kind for t in tasks}:
+        raise DataError(
+            f"no task is of the kind {', '.join(sorted(absent))}",
+            where=f"{where}, key kinds",
+        )
+    return [t for t in tasks if t.kind in kinds]
+
+
+def with_prompts(tasks: Sequence[Task], keys: Keys) -> list[Task]:
+    """The tasks with what the config asks of all."""
     from ..checks import Form
 
-    if keys.kinds is not None:
-        tasks = [t for t in tasks if t.kind in keys.kinds]
-        # a misspelt kind would silently train on less
-        if absent := set(keys.kinds) - {t.kind for t in tasks}:
-            raise DataError(
-                f"no task is of the kind {', '.join(sorted(absent))}",
-                where=f"{where}, key kinds",
-            )
     out = []
     for t in tasks:
         more = {} if keys.system is None else {"system": keys.system}
@@ -292,11 +299,7 @@ def split(
                 where=f"{where}, task {min(both)!r}",
                 fix="hold out other tasks: a gain on trained prompts shows nothing",
             )
-        heldout_tasks = (
-            with_prompts(other, keys, where)
-            if keys.ask or keys.system
-            else list(other)
-        )
+        heldout_tasks = list(other)
     elif (
         keys.holdout is not None
         or keys.holdout_by is not None

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from ..errors import DataError
+from ..judging.run import PASSING
 from ..records import Grade, Response, Task, by_criterion, leaves
 from ..rewards.aggregate import PASS_AT, Rubric
 from ..stats import Estimate, difference, mean, per_cluster
@@ -151,6 +152,11 @@ class Evaluation:
     grades: tuple[Grade, ...]
 
     @property
+    def is_open(self) -> bool:
+        """True where a verdict is unknown only since the judge was down, or a budget used up: ask it again."""
+        return any(v.failure in PASSING for g in self.grades for v in g.verdicts)
+
+    @property
     def clusters(self) -> list[str]:
         """The task of each answer."""
         return [r.task_id for r in self.responses]
@@ -187,11 +193,6 @@ class Evaluation:
         values = stated_confidence([r.text for r in self.responses]).values
         return [None if math.isnan(x) else float(x) for x in values]
 
-    @property
-    def words(self) -> list[float]:
-        """The number of words of each answer."""
-        return [float(len(r.text.split())) for r in self.responses]
-
     def mean(self, values: Sequence[float | None] | None = None) -> Estimate:
         """The mean over prompts of a value in [0, 1] of each answer (default: its reward)."""
         if values is None:
@@ -223,14 +224,26 @@ def passes(task: Task, response: Response, grade: Grade) -> float | None:
 
         right = outcome(task, Form().read(response.text)) if task.truth else None
         return None if right is None else float(right >= 0.5)
-    good = Rubric(task.criteria, "net", None).good
-    of = {i: v for i, v in by_criterion(grade.verdicts).items() if v.is_known}
+    of = by_criterion(grade.verdicts)
     # weight 0 is recorded and not scored
-    scored = [c.id for c in leaves(task.criteria) if c.weight or c.required]
+    scored = {c.id for c in leaves(task.criteria) if c.weight or c.required}
     # one failure settles it, whatever the unknown ones are
-    if any(i in of and (of[i].value >= PASS_AT) != good[i] for i in scored):
+    if scored & set(failures(task, grade)):
         return 0.0
-    return 1.0 if scored and all(i in of for i in scored) else None
+    return (
+        1.0 if scored and all(i in of and of[i].is_known for i in scored) else None
+    )
+
+
+def failures(task: Task, grade: Grade) -> list[str]:
+    """Ids of the criteria that are known to be unmet, and of the faults that are known to be present."""
+    good = Rubric(task.criteria, "net", None).good
+    # an answer's own questions, such as its citations, are no criteria of the task
+    return [
+        i
+        for i, v in by_criterion(grade.verdicts).items()
+        if v.is_known and (v.value >= PASS_AT) != good.get(i, True)
+    ]
 
 
 def gain(
@@ -302,22 +315,27 @@ def comparison(
 ) -> dict[str, Any]:
     """What metrics.json holds of a before and an after."""
     right = (before.strict(tasks), after.strict(tasks))
+    words = [
+        [float(len(r.text.split())) for r in look.responses]
+        for look in (before, after)
+    ]
     reward = gain(before, after)
-    out: dict[str, Any] = {"prompts": len(tasks), "sentence": reward.sentence}
-    out["gain"] = number_of(reward)
-    out["strict_gain"] = number_of(gain(before, after, values=right))
-    out["words_gain"] = number_of(
-        gain(before, after, values=(before.words, after.words))
-    )
+    out: dict[str, Any] = {
+        "prompts": len(tasks),
+        "sentence": reward.sentence,
+        "gain": number_of(reward),
+        "strict_gain": number_of(gain(before, after, values=right)),
+        "words_gain": number_of(gain(before, after, values=words)),
+        "truncated_after": mean(
+            [float(r.truncated) for r in after.responses]
+        ).value,
+        "kinds": by_kind(before, after, tasks).to_dict("records"),
+    }
     for when, look, values in zip(WHEN, (before, after), right, strict=True):
         out[f"reward_{when}"] = number_of(look.mean())
         out[f"strict_{when}"] = number_of(look.mean(values))
         errors = calibration(look, tasks)
         out[f"calibration_{when}"] = {k: number_of(e) for k, e in errors.items()}
-    out["truncated_after"] = mean(
-        [float(r.truncated) for r in after.responses]
-    ).value
-    out["kinds"] = by_kind(before, after, tasks).to_dict("records")
     return out
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,6 @@ from ..records.tables import plain
 from ..system.progress import bar
 from .reward import parts_of
 
-logger = logging.getLogger(__name__)
 STEPS, ROLLOUTS = "steps.jsonl", "rollouts.jsonl"
 EQUAL = 1e-6  # rewards of a group that differ by less are equal
 
@@ -51,10 +49,12 @@ class Log:
         grades: Sequence[Grade],
         *,
         tasks: Mapping[str, Task],
+        size: int,
         **more: Any,
     ) -> None:
         """Store a step's answers with prompts (of `tasks` by id) and verdicts, and summarise them for its row.
 
+        size : answers of a group.
         Further updates on these answers repeat the summary in their rows; its `batch` is the step that judged them.
         """
         rows = [
@@ -81,16 +81,19 @@ class Log:
             for a, g in zip(answers, grades, strict=True)
         ]
         self.write(ROLLOUTS, rows)
-        self.latest = summary(answers, grades) | more | {"batch": step}
+        self.latest = summary(answers, grades, size) | more | {"batch": step}
 
 
-def summary(answers: Sequence[Response], grades: Sequence[Grade]) -> dict[str, Any]:
-    """Numbers on one batch.
+def summary(
+    answers: Sequence[Response], grades: Sequence[Grade], size: int
+) -> dict[str, Any]:
+    """Numbers on one batch; each `size` answers are a group.
 
     mixed, good, bad, unknown : groups whose rewards differ, are all at the top, all below it, or not known.
     """
     scores = [g.score for g in grades if g.score is not None]
-    groups = health((a.task_id, g) for a, g in zip(answers, grades, strict=True))
+    # a prompt that comes twice has two groups
+    groups = health((n // size, g) for n, g in enumerate(grades))
     return {
         "reward": statistics.fmean(scores) if scores else None,
         "answers": len(grades),
@@ -103,7 +106,7 @@ def summary(answers: Sequence[Response], grades: Sequence[Grade]) -> dict[str, A
 
 
 def health(pairs: Any) -> dict[str, int]:
-    """How many groups are mixed, good, bad or unknown, of (task, grade) pairs."""
+    """How many groups are mixed, good, bad or unknown, of (group, grade) pairs."""
     out = dict.fromkeys(("mixed", "good", "bad", "unknown"), 0)
     for grades in group(pairs).values():
         scores = [g.score for g in grades if g.score is not None]
@@ -121,10 +124,9 @@ def health(pairs: Any) -> dict[str, int]:
 
 def read(path: Path) -> list[dict[str, Any]]:
     """The rows of one of the files. A last line that a kill cut short is left out."""
-    if not path.exists():
-        return []
+    text = path.read_text("utf-8") if path.exists() else ""
     # a whole line ends with a line feed, so what is behind the last one is empty or cut
-    *lines, _ = path.read_text("utf-8").split("\n")
+    *lines, _ = text.split("\n")
     return [json.loads(line) for line in lines]
 
 

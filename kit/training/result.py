@@ -35,6 +35,8 @@ class Result:
 
     folder : settings.json, heldout.jsonl, metrics.json, steps.jsonl, rollouts.jsonl, eval_*.json, adapter/,
         training.html.
+    metrics : what metrics.json holds. judge_calls and judge_cost (US dollars) count all answers of the model, in the
+        forecast and the evaluations, too, but not the policies without skill.
     before, after : evaluations on the held-out prompts, None where nothing is held out.
     stages : of a chain, the results of its stages.
     """
@@ -143,16 +145,19 @@ class Result:
         return pd.DataFrame(self.metrics.get("kinds", []))
 
     def answers(self) -> Any:
-        """A DataFrame of held-out prompts with the answer before and after, reward and unmet criteria."""
+        """A DataFrame of held-out prompts with the answer before and after, reward and what is not met.
+
+        not met : criteria that are known to be unmet, and faults that are known to be present.
+        """
         tasks, grades = self.judged
         unmet = [
-            ", ".join(v.criterion_id for v in g.verdicts if (v.value or 0) < 0.5)
+            ", ".join(evaluation.failures(tasks.by_id[g.task_id], g))
             for g in grades
         ]
         frame = table(grades, tasks=tasks).assign(**{"not met": unmet})
-        names = {"source": "when", "score": "reward"}
-        columns = ["task", "prompt", "when", "answer", "reward", "not met"]
-        return frame.rename(columns=names)[columns]
+        return frame.rename(columns={"source": "when", "score": "reward"})[
+            ["task", "prompt", "when", "answer", "reward", "not met"]
+        ]
 
     @property
     def looks(self) -> list[tuple[str, Evaluation, Result | None]]:
@@ -226,7 +231,7 @@ class Result:
         out["Minutes"] = {
             "value": m["seconds"] / 60,
             "caption": f"{m['steps']} steps; {m['judge_calls']} calls of the judge {m['judge']}, "
-            f"${m['judge_cost']:.2f}.",
+            f"${m['judge_cost']:.2f}, without those for the policies without skill.",
         }
         return out
 

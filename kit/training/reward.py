@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, JudgeDownError
 from ..records import Grade, Response, Task, group
+from ..system import paths
 from ..system.settings import nearest
 
 logger = logging.getLogger(__name__)
@@ -17,7 +20,8 @@ logger = logging.getLogger(__name__)
 class Reward:
     """Grades of answers, through one judge, one composer and one ledger.
 
-    calls, cost : of the judge so far, cost in US dollars. patience_s : one wait for a judge that is down.
+    name : of the judge. budget : counts its calls and US dollars, without a cap. book : a file that keeps both for a
+        run that goes on. patience_s : one wait for a judge that is down.
     """
 
     def __init__(
@@ -28,21 +32,22 @@ class Reward:
         reward: Any = "rubric",
         ledger: Any = None,
         patience_s: float = 0.0,
+        book: Path | None = None,
     ):
-        from ..judging import judge_of
+        from ..judging import Budget, judge_of
         from ..rewards import Composer
 
         self.by_id = {t.id: t for t in tasks}
         # made once: an endpoint keeps its connections
         self.judge = judge_of("code" if judge in (None, "none") else judge)
+        self.name = str(self.judge.name)
         self.composer = Composer.from_config(reward)
         self.ledger, self.patience_s = ledger, patience_s
-        self.calls, self.cost, self.seconds = 0, 0.0, 0.0
-
-    @property
-    def name(self) -> str:
-        """The judge's name."""
-        return str(self.judge.name)
+        self.budget, self.book, self.seconds = Budget(), book, 0.0
+        if book and book.exists():
+            self.budget.calls_made, self.budget.usd_spent = json.loads(
+                book.read_text("utf-8")
+            )
 
     async def agrade(self, answers: Sequence[Response]) -> list[Grade]:
         """A grade for each answer. All answers go to the judge in one call, which may compare them."""
@@ -51,10 +56,11 @@ class Reward:
         pairs = [(self.by_id[a.task_id], a) for a in answers]
         # one call with all answers, so that a group judge can compare them
         verdicts = await ajudge_pairs(
-            self.composer.to_judge(pairs), judge=self.judge, ledger=self.ledger
+            self.composer.to_judge(pairs),
+            judge=self.judge,
+            ledger=self.ledger,
+            budget=self.budget,
         )
-        self.calls += verdicts.spent.calls
-        self.cost += verdicts.spent.cost
         return self.composer.grades(pairs, verdicts)  # type: ignore[no-any-return]
 
     def grade(self, answers: Sequence[Response]) -> list[Grade]:
@@ -75,6 +81,10 @@ class Reward:
             return wait(self.agrade(answers))  # type: ignore[no-any-return]
         finally:
             self.seconds += time.perf_counter() - start
+            # a judge that dies has been paid before
+            if self.book:
+                paid = [self.budget.calls_made, self.budget.usd_spent]
+                paths.write(self.book, json.dumps(paid))
 
 
 def text_of(completion: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 import re
 from collections.abc import Callable, Sequence
@@ -16,7 +15,6 @@ from ..system.settings import Count
 from .evaluation import passes
 from .models import messages
 
-logger = logging.getLogger(__name__)
 LEVELS = (
     1,
     10,

@@ -147,6 +147,7 @@ def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
         reward=job.reward,
         ledger=job.ledger or job.out / "ledger.sqlite",
         patience_s=job.stages[0].settings.patience_s,
+        book=job.out / "judge.json",
     )
     folders = [
         job.out / f"{n}_{s.name.replace(' ', '_')}" if job.chain else job.out
@@ -169,9 +170,7 @@ def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
         )
         work = Work(job, stage, settings, folder, reward, on_step, demonstrations)
         results.append(work.result(before))
-        if not job.chain:
-            break
-        if not stage.aside:
+        if job.chain and not stage.aside:
             before = results[-1].after
             model = str(folder / "merged")
             if not (folder / "merged" / "config.json").exists():
@@ -193,10 +192,8 @@ def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
 def chain_metrics(stages: Sequence[Result]) -> dict[str, Any]:
     """What metrics.json holds of a chain: from before its first stage to after its last."""
     first, last = stages[0], stages[-1]
-    names = (
-        "config base judge judge_calls judge_cost trivial trivial_prompts".split()
-    )
-    out = {k: last.metrics[k] for k in names if k in last.metrics}
+    names = "config base judge judge_calls judge_cost trivial trivial_prompts"
+    out = {k: v for k, v in last.metrics.items() if k in names.split()}
     out |= {k: sum(r.metrics[k] for r in stages) for k in ("seconds", "steps")}
     # what one stage warns of holds for the chain
     notes = dict.fromkeys(n for r in stages for n in r.metrics["notes"])
@@ -235,16 +232,30 @@ class Work:
         """Run the stage, or read it where it is finished. before : the evaluation of the stage before."""
         self.out.mkdir(parents=True, exist_ok=True)
         self.mark()
-        if not (self.out / METRICS).exists():
+        path = self.out / METRICS
+        ends = [self.out / f"eval_{name}.json" for name in evaluation.WHEN]
+        if not path.exists():
             # the model before this stage is the one after the last: it is not asked twice
             if before is not None:
-                before.save(self.out / "eval_before.json")
-            metrics = self.train()
-            paths.write(self.out / METRICS, json.dumps(plain(metrics), indent=1))
+                before.save(ends[0])
+            self.write(self.train())
+        # what a judge that was down left unknown is asked again
+        elif any(evaluation.read(p).is_open for p in ends if p.exists()):
+            self.write(json.loads(path.read_text("utf-8")) | self.comparison())
         # the next stage loads a model of its own
         self.trainer = self.policy = None
         gc.collect()
         return Result.read(self.out)
+
+    def write(self, metrics: Mapping[str, Any]) -> None:
+        """Write metrics.json, with what the judge took so far."""
+        paid = {
+            "judge_calls": self.reward.budget.calls_made,
+            "judge_cost": self.reward.budget.usd_spent,
+        }
+        paths.write(
+            self.out / METRICS, json.dumps(plain({**metrics, **paid}), indent=1)
+        )
 
     def mark(self) -> None:
         """Write what this run is; DataError where the folder holds a run of something else."""
@@ -254,6 +265,8 @@ class Work:
             "settings": plain(msgspec.structs.asdict(self.settings)),
             "rows": source if isinstance(source, str) else plain(to_json(source)),
             "tasks": fingerprint(every),
+            # the same tasks may be split in another way
+            "heldout": fingerprint(every[len(self.job.tasks) :]),
             "judge": self.reward.name,
             "reward": fingerprint(plain(to_json(self.reward.composer))),
         }
@@ -261,7 +274,7 @@ class Work:
         if path.exists():
             old = json.loads(path.read_text("utf-8"))
             # half a run of one setting and half of another would be neither
-            other = [k for k in about if k != "settings" and old[k] != about[k]]
+            other = [k for k in about if k != "settings" and old.get(k) != about[k]]
             other += [
                 k
                 for k, v in about["settings"].items()
@@ -299,9 +312,8 @@ class Work:
                 log=self.log,
             )
         else:
-            examples = self.rows_now()
             self.trainer = trainers.supervised_trainer(
-                self.policy, s, examples, out=self.out
+                self.policy, s, self.rows_now(), out=self.out
             )
         if s.forecast and s.stage == "grpo":
             self.look_ahead()
@@ -311,10 +323,6 @@ class Work:
         self.trainer.remove_callback(PrinterCallback)
         if evaluate:
             self.evaluate("before")
-        # a run that goes on has paid before
-        for row in monitor.read(self.out / monitor.STEPS)[-1:]:
-            self.reward.calls += row.get("judge_calls", 0)
-            self.reward.cost += row.get("judge_cost", 0.0)
         last = save_point(self.out / "checkpoints")
         self.log.rewind(int(last.name.rsplit("-", 1)[1]) if last else 0)
         # given a model with an adapter, TRL adds a "ref" adapter, and transformers' resume drops the trained one
@@ -344,7 +352,6 @@ class Work:
         if s.stage == "grpo":
             out |= self.reward_totals(steps, notes)
         if evaluate:
-            self.evaluate("after")
             out |= self.comparison()
         else:
             notes.append(
@@ -356,11 +363,7 @@ class Work:
             )
         for note in notes:
             logger.warning("%s", note)
-        return out | {
-            "notes": notes,
-            "judge_calls": self.reward.calls,
-            "judge_cost": self.reward.cost,
-        }
+        return out | {"notes": notes}
 
     def reward_totals(
         self, steps: Sequence[Mapping[str, Any]], notes: list[str]
@@ -432,7 +435,7 @@ class Work:
         data = load(path)
         # a demonstration of a held-out prompt would be its answer
         heldout = [*self.job.heldout, *(t for t in data.tasks if t.held_out)]
-        prompts = {same(t.conversation) for t in heldout}
+        prompts = {same(t.conversation) for t in heldout} | self.job.prompts
         some = [t for t in data.tasks if same(t.conversation) not in prompts]
         if len(some) < len(data.tasks):
             logger.warning(
@@ -473,21 +476,29 @@ class Work:
         )
 
     def evaluate(self, name: str) -> Evaluation:
-        """Answers to the held-out prompts and their grades; what is stored is read."""
+        """Answers to the held-out prompts and their grades; what is stored is read.
+
+        Where the judge was down, stored answers are graded again.
+        """
         path, s = self.out / f"eval_{name}.json", self.settings
-        if not path.exists():
-            heat = (
-                s.temperature if s.eval_temperature is None else s.eval_temperature
-            )
-            # a judge must not see how likely the model found its own answer
-            responses = self.sample(self.job.heldout, name, s.eval_samples, heat)
-            grades = self.reward.grade(
-                [msgspec.structs.replace(r, confidence=None) for r in responses]
-            )
-            Evaluation(
-                name=name, responses=tuple(responses), grades=tuple(grades)
-            ).save(path)
-        return evaluation.read(path)
+        old = evaluation.read(path) if path.exists() else None
+        if old and not old.is_open:
+            return old
+        heat = s.temperature if s.eval_temperature is None else s.eval_temperature
+        responses = (
+            old.responses
+            if old
+            else self.sample(self.job.heldout, name, s.eval_samples, heat)
+        )
+        # a judge must not see how likely the model found its own answer
+        grades = self.reward.grade(
+            [msgspec.structs.replace(r, confidence=None) for r in responses]
+        )
+        new = Evaluation(
+            name=name, responses=tuple(responses), grades=tuple(grades)
+        )
+        new.save(path)
+        return new
 
     def look_ahead(self) -> None:
         """The forecast, once; it stops a run that cannot learn."""
@@ -506,23 +517,21 @@ class Work:
 
     def comparison(self) -> dict[str, Any]:
         """Before and after on the held-out prompts, beside the policies without skill."""
-        tasks, path = self.job.heldout, self.out / "trivial.json"
+        tasks = self.job.heldout
+        old, new = map(self.evaluate, evaluation.WHEN)
         some = for_trivial(tasks, self.reward)
-        if not path.exists():
-            means = trivial(
-                some,
-                judge=self.reward.judge,
-                reward=self.reward.composer,
-                ledger=self.reward.ledger,
-            ).set_index("policy")["reward"]
-            # unknown is null, and no 0
-            paths.write(path, json.dumps(plain(means.to_dict()), indent=1))
-        old, new = (
-            evaluation.read(self.out / f"eval_{name}.json")
-            for name in ("before", "after")
-        )
+        # a run that goes on finds these verdicts in its ledger
+        means = trivial(
+            some,
+            judge=self.reward.judge,
+            reward=self.reward.composer,
+            ledger=self.reward.ledger,
+        ).set_index("policy")["reward"]
+        # unknown is null, and no 0
+        cheap = plain(means.to_dict())
+        paths.write(self.out / "trivial.json", json.dumps(cheap, indent=1))
         return evaluation.comparison(old, new, tasks) | {
-            "trivial": json.loads(path.read_text("utf-8")),
+            "trivial": cheap,
             "trivial_prompts": len(some),
         }
 

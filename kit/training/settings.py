@@ -53,7 +53,8 @@ class Settings(
     gdpo : each part of the reward is normalised by itself (multi_objective_aggregation of TRL). A reward with
         gates, a cap or a format bonus is refused.
     eval_temperature : of answers to held-out prompts; 0 is greedy, None is the training's.
-    save_every, eval_every : steps; 0 is only at the end. patience_s : one wait for a judge that is down.
+    save_every, eval_every : steps; 0 is only at the end. Where a batch serves several steps, a save point waits for
+        the last of them. patience_s : one wait for a judge that is down.
     control : the rewards of each group change hands at random, so that nothing can be learned from them.
     forecast : 64 answers first; where no group is mixed, the run stops. fast : the CPU path of kit.training.fast.
     """
@@ -123,9 +124,9 @@ class Settings(
         )
 
     @property
-    def micro(self) -> int:
-        """Rows that go through the model at once."""
-        return self.micro_rows or self.rows // self.substeps
+    def updates(self) -> int:
+        """Steps that one batch serves."""
+        return self.iterations * self.substeps
 
 
 NAMES = Settings.__struct_fields__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import random
 from collections.abc import Callable, Sequence
@@ -27,8 +28,8 @@ def arguments(settings: Settings, policy: Policy, out: Path) -> dict[str, Any]:
     # each process takes its share of a step's rows
     world = int(os.environ.get("WORLD_SIZE", 1))
     is_cuda = policy.device.kind == "cuda"
-    micro = (
-        settings.micro if settings.micro_rows else max(settings.micro // world, 1)
+    micro = settings.micro_rows or max(
+        settings.rows // (settings.substeps * world), 1
     )
     return {
         "output_dir": str(out / "checkpoints"),
@@ -41,7 +42,9 @@ def arguments(settings: Settings, policy: Policy, out: Path) -> dict[str, Any]:
         ),
         # TRL's default of None would save at every 500 steps
         "save_strategy": "steps" if settings.save_every else "no",
-        "save_steps": settings.save_every or 1,
+        # inside a batch a resumed run would have no answers to go on with
+        "save_steps": math.ceil((settings.save_every or 1) / settings.updates)
+        * settings.updates,
         "save_total_limit": 2,
         "logging_steps": 1,
         "use_cpu": policy.device.kind == "cpu",
@@ -62,7 +65,7 @@ def order(tasks: Sequence[Task], settings: Settings) -> list[Task]:
     They are written out as one epoch, so that a resumed run goes on with the same prompts.
     """
     # a batch serves several updates
-    batches = -(-settings.steps // (settings.iterations * settings.substeps))
+    batches = math.ceil(settings.steps / settings.updates)
     need, out = batches * settings.prompts_per_step, []
     for n in range(-(-need // len(tasks))):
         out += random.Random(f"{settings.seed}/{n}").sample(list(tasks), len(tasks))
@@ -202,12 +205,16 @@ class Pay:
         # only this step's share
         before = self.reward.seconds
         grades = self.reward.grade(answers)
-        cost = {
-            "judge_calls": self.reward.calls,
-            "judge_cost": self.reward.cost,
-            "seconds_judge": self.reward.seconds - before,
-        }
-        self.log.batch(step, answers, grades, tasks=self.reward.by_id, **cost)
+        self.log.batch(
+            step,
+            answers,
+            grades,
+            tasks=self.reward.by_id,
+            size=self.settings.group_size,
+            judge_calls=self.reward.budget.calls_made,
+            judge_cost=self.reward.budget.usd_spent,
+            seconds_judge=self.reward.seconds - before,
+        )
         self.unknown = (
             0 if any(g.score is not None for g in grades) else self.unknown + 1
         )

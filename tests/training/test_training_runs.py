@@ -122,21 +122,23 @@ def test_the_control_shuffles_rewards_within_groups(tmp_path):
 
 
 RESUMES = [
-    ("grpo", {"beta": 0.0}),
-    ("grpo", {"beta": 0.1}),
-    pytest.param("grpo", {"iterations": 2, "fast": False}, marks=pytest.mark.slow),
-    ("sft", {}),
-    ("dpo", {"lr": 1e-3}),
+    ("grpo", {"beta": 0.0}, 3),
+    ("grpo", {"beta": 0.1}, 3),
+    # step 3 is inside a batch
+    ("grpo", {"iterations": 2, "beta": 0.1}, 4),
+    pytest.param("grpo", {"iterations": 2, "fast": False}, 4, marks=pytest.mark.slow),
+    ("sft", {}, 3),
+    ("dpo", {"lr": 1e-3}, 3),
 ]
 
 
-@pytest.mark.parametrize(("stage", "values"), RESUMES)
-def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, stage, values):
+@pytest.mark.parametrize(("stage", "values", "stop"), RESUMES)
+def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, stage, values, stop):
     source = {"grpo": tasks(), "sft": demonstrations(), "dpo": preferences()}[stage]
     options = {**TINY, **values, "stage": stage}
     whole = training.train(source, options, out=tmp_path / "whole")
     with pytest.raises(Stop):
-        training.train(source, options, out=tmp_path / "parts", on_step=stop_at(3))
+        training.train(source, options, out=tmp_path / "parts", on_step=stop_at(stop))
     parts = training.train(source, options, out=tmp_path / "parts")
     assert farthest(whole.adapter, parts.adapter) == 0
     assert parts.steps()["loss"].tolist() == whole.steps()["loss"].tolist()
@@ -155,6 +157,10 @@ def test_a_folder_holds_one_run(tmp_path):
         training.train(tasks(), TINY, steps=1, out=tmp_path / "c")
     with pytest.raises(DataError, match="other values of lr"):
         training.train(tasks(), TINY, steps=1, lr=0.5, out=tmp_path / "r")
+    some = tasks(held=0)  # the same tasks with another border
+    training.train(some[:4], TINY, steps=1, heldout=some[4:], out=tmp_path / "h")
+    with pytest.raises(DataError, match="other values of heldout"):
+        training.train(some[:3], TINY, steps=1, heldout=some[3:], out=tmp_path / "h")
     with pytest.raises(DataError, match="already holds a run"):
         training.train(tasks(), TINY, steps=1, out=tmp_path / "r", resume=False)
 
@@ -196,9 +202,34 @@ def test_a_dead_judge_is_asked_once_more_then_the_run_stops_and_goes_on(tmp_path
     whole = training.train(some, options, judge=Judge(), out=tmp_path / "whole")
     assert farthest(whole.adapter, result.adapter) == 0
     paid = [r.metrics["judge_calls"] for r in (whole, result)]
-    assert 0 < paid[0] <= paid[1]  # what was paid before the stop counts, too
+    assert 0 < paid[0] < paid[1]  # what was paid in the step that stopped counts, too
     short = Judge(dead=range(3, 4))  # a short outage costs one wait, not the run
     training.train(some, options, steps=1, judge=short, out=tmp_path / "short")
+
+
+def test_an_evaluation_in_which_the_judge_died_is_graded_again(tmp_path):
+    some, judge = tasks(check=None), Judge()
+    judge.failure = "transport"
+
+    def die(row):
+        judge.decide = lambda text: None if row["step"] == 4 else len(text) % 2 == 0
+
+    first = training.train(some, TINY, judge=judge, out=tmp_path / "r", on_step=die)
+    assert math.isnan(first.gain.value)
+    whole = training.train(some, TINY, judge=Judge(), out=tmp_path / "whole")
+    again = training.train(some, TINY, judge=Judge(), out=tmp_path / "r")
+    assert again.gain == whole.gain and again.trivial == whole.trivial
+    assert again.metrics["gain"] == whole.metrics["gain"]
+
+
+def test_a_prompt_that_comes_twice_in_a_step_has_two_groups():
+    answers = [Response(task_id="t", id=f"a{n}", text="x") for n in range(4)]
+    grades = [
+        kit.Grade(task_id="t", response_id=f"a{n}", score=s, score_low=s, score_high=s, parts={})
+        for n, s in enumerate([0.0, 0.0, 1.0, 1.0])
+    ]
+    groups = training.summary(answers, grades, 2)["groups"]
+    assert groups == {"mixed": 0, "good": 1, "bad": 1, "unknown": 0}
 
 
 def test_steps_without_a_known_reward_are_reported_and_stop_the_run(tmp_path, caplog):
@@ -247,6 +278,18 @@ def test_sft_learns_its_rows_in_the_chat_layout_and_never_a_held_out_one(tmp_pat
     assert len(learned) == 6 and learned[0]["prompt"] == [{"role": "user", "content": "Say 0."}]
     answers = training.answers_of(result.folder, tasks()[:2])
     assert [a.text[:1] for a in answers] == ["a", "a"]
+
+
+def test_a_file_teaches_no_held_out_prompt_of_a_config_that_asks_more(tmp_path):
+    path, ask = tmp_path / "sft.jsonl", "Be short."
+    prompts = [f"Say {i}." for i in range(6)] + [f"Say 5. {ask}"]
+    rows = [json.dumps({"prompt": p, "completion": "ab"}) + "\n" for p in prompts]
+    path.write_text("".join(rows))
+    options = {**TINY, "stage": "sft", "rows": str(path), "ask": ask, "steps": 1}
+    result = training.train(tasks(), options, out=tmp_path / "r")
+    assert {t.prompt for t in result.heldout} == {f"Say {i}. {ask}" for i in (4, 5)}
+    learned = json.loads((result.folder / "rows.json").read_text())
+    assert [row["prompt"][-1]["content"] for row in learned] == prompts[:4]
 
 
 def test_dpo_prefers_what_was_chosen(tmp_path):
@@ -552,6 +595,25 @@ def test_an_answer_passes_by_what_is_scored(more, verdicts, value):
     grade = kit.grade([task], rows, responses=[answer])[0]
     assert training.passes(task, answer, grade) == value
     assert value is None or (grade.score == 1) == bool(value)
+
+
+def test_what_is_not_met_is_known_and_bad():
+    weights = {"good": 1.0, "unknown": 1.0, "unmet": 1.0, "absent fault": -1.0, "fault": -1.0}
+    criteria = tuple(Criterion(id=i, text=i, weight=w) for i, w in weights.items())
+    statuses = ["met", "unknown", "unmet", "unmet", "met"]
+    verdicts = [
+        kit.Verdict(
+            task_id="t",
+            response_id="r",
+            criterion_id=c,
+            status=s,
+            failure="abstain" if s == "unknown" else None,
+        )
+        for c, s in zip(weights, statuses, strict=True)
+    ]
+    task = Task(id="t", prompt="p", criteria=criteria)
+    grade = kit.grade([task], verdicts, responses=[Response(task_id="t", id="r", text="x")])[0]
+    assert training.failures(task, grade) == ["unmet", "fault"]
 
 
 def test_a_gain_on_other_prompts_is_refused(tmp_path):

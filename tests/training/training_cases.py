@@ -46,6 +46,7 @@ class Judge(BaseJudge):
     """A judge of the tests. `decide` : answer text -> True, False or None; `dead` : calls that fail, from-to."""
 
     concurrency = 4
+    failure = "abstain"  # of an answer on which it does not decide
 
     def __init__(self, decide: Any = lambda text: len(text) % 2 == 0, dead: range = range(0)):
         self.name, self.decide, self.dead, self.calls = "test", decide, dead, 0
@@ -58,7 +59,7 @@ class Judge(BaseJudge):
         run.after_call(0.0, {"cost": 0.0, "tokens_in": 0, "tokens_out": 0})
         decision = self.decide(answers[0].text)
         status = "unknown" if decision is None else "met" if decision else "unmet"
-        failure = "abstain" if decision is None else None
+        failure = self.failure if decision is None else None
         return [run.verdict(answers[0], c, status=status, failure=failure) for c in criteria]
 
 
