@@ -33,10 +33,10 @@ NOTHING = "nothing is held out, so no gain is measured"
 class Result:
     """A finished training.
 
-    folder : settings.json, heldout.jsonl, metrics.json, steps.jsonl, rollouts.jsonl, eval_*.json, adapter/,
+    folder : settings.json, heldout.jsonl, metrics.json, judge.json, steps.jsonl, rollouts.jsonl, eval_*.json, adapter/,
         training.html.
-    metrics : what metrics.json holds. judge_calls and judge_cost (US dollars) count all answers of the model, in the
-        forecast and the evaluations, too, but not the policies without skill.
+    metrics : what metrics.json holds. judge_calls and judge_cost (US dollars) are those on the model's answers, in the
+        forecast and the evaluations, too; calls without a reply count, those on policies without skill do not.
     before, after : evaluations on the held-out prompts, None where nothing is held out.
     stages : of a chain, the results of its stages.
     """
@@ -230,8 +230,8 @@ class Result:
             out["Best without skill"] = {"value": max(cheap), "caption": sentence}
         out["Minutes"] = {
             "value": m["seconds"] / 60,
-            "caption": f"{m['steps']} steps; {m['judge_calls']} calls of the judge {m['judge']}, "
-            f"${m['judge_cost']:.2f}, without those for the policies without skill.",
+            "caption": f"{m['steps']} steps; {m['judge_calls']} calls of the judge {m['judge']} "
+            f"on the model's answers, ${m['judge_cost']:.2f}.",
         }
         return out
 
