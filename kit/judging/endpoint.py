@@ -57,8 +57,7 @@ class Options(
         its key (default: OPENAI_API_KEY for OpenAI, KIT_JUDGE_KEY for other servers).
     how : "all" criteria in one call, "one" criterion a call, k criteria a call, or
         "word": one yes or no per criterion with P(met) from its log-probabilities and
-        without a reason. A word carries no mark of its call, so a server that sends a late
-        second reply on a kept connection could answer the next question with it.
+        without a reason. Each word has a connection of its own.
     prompt : a text file with the judge's system message, as `kit tune` writes it;
         system : the text itself.
     confidence : ask for a confidence, which becomes P(met).
@@ -342,6 +341,9 @@ class EndpointJudge(Judge):
             self.options.tries,
             self.timeout,
             self.concurrency,
+            # One word carries no mark, so a late reply on a kept connection could pass
+            # for the reply to the next question.
+            0.0 if self.form == "word" else 5.0,
         )
 
     @property
@@ -428,8 +430,9 @@ def _connect(
     tries: int,
     timeout: float,
     concurrency: int,
+    idle: float,
 ) -> tuple[Any, asyncio.Semaphore]:
-    """A client of a server, and its slots."""
+    """A client of a server, and its slots. idle : seconds that a connection is kept."""
     import openai
 
     client = openai.AsyncOpenAI(
@@ -438,6 +441,11 @@ def _connect(
         max_retries=tries,
         timeout=timeout,
         http_client=openai.DefaultAioHttpClient(
+            limits=type(openai.DEFAULT_CONNECTION_LIMITS)(
+                max_connections=1000,
+                max_keepalive_connections=100,
+                keepalive_expiry=idle,
+            ),
             follow_redirects=False,  # a redirect would carry the key elsewhere
             trust_env=not LOCAL.match(base_url or ""),
             event_hooks={"response": [_limited]},
