@@ -11,13 +11,6 @@ from typing import TYPE_CHECKING, Any
 from .errors import BudgetError, DataError, JudgeDownError, KitError, MissingError
 
 if TYPE_CHECKING:  # what editors see
-    from .calibration import (
-        ece,
-        recalibrate,
-        reliability,
-        risk_coverage,
-        sensitivity,
-    )
     from .checks import stated_confidence
     from .data import load, save
     from .judging import Budget, Ledger, ajudge, estimate, judge, judge_of
@@ -28,7 +21,14 @@ if TYPE_CHECKING:  # what editors see
     from .rewards import Composer, grade, trivial
     from .rubrics import draft, lint, split, summarize
     from .runs import start
-    from .stats import Estimate, agree, kappa, mean
+    from .stats import Estimate, agree, calibration, kappa, mean
+    from .stats.calibration import (
+        ece,
+        recalibrate,
+        reliability,
+        risk_coverage,
+        sensitivity,
+    )
     from .training import reward_function, train
     from .tuning import audit, workbench
 
@@ -45,13 +45,15 @@ _ROOMS = {
     "people": "agreement_report rate label view",
     "rewards": "grade Composer trivial",
     "training": "train reward_function",
-    "calibration": "reliability ece sensitivity recalibrate risk_coverage",
+    "stats.calibration": "reliability ece sensitivity recalibrate risk_coverage",
     "checks": "stated_confidence",
     "stats": "agree kappa mean Estimate",
     "plots": "plot",
     "runs": "start",
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
+# `kit.calibration` is the folder `stats/calibration`
+_PATH_OF = {room.rpartition(".")[2]: room for room in _ROOMS}
 __all__ = [
     "BudgetError", "DataError", "JudgeDownError", "KitError", "MissingError", "__version__", "guide",
     *_ROOM_OF,
@@ -63,8 +65,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(
             importlib.import_module(f".{_ROOM_OF[name]}", __name__), name
         )
-    elif name in _ROOMS:
-        value = importlib.import_module(f".{name}", __name__)
+    elif name in _PATH_OF:
+        value = importlib.import_module(f".{_PATH_OF[name]}", __name__)
     else:
         raise AttributeError(
             f"module 'kit' has no attribute {name!r}; kit.guide() lists its names"

@@ -290,7 +290,7 @@ def by_kind(before: Evaluation, after: Evaluation, tasks: Sequence[Task]) -> Any
 
 def calibration(e: Evaluation, tasks: Sequence[Task]) -> dict[str, Estimate]:
     """Calibration error (ECE) of the stated confidence and of the token probability, where there are ten rows."""
-    from ..calibration import ece
+    from ..stats.calibration import ece
 
     right = e.strict(tasks, formless=None)
     out = {}

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError
-from ..stats.columns import complete, numbers
+from ...errors import DataError
+from ..columns import complete, numbers
 
 NEAR = 1e-7  # a confidence this near to i/K lies on that edge, so float32 and .1 * 3 count as written
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError
-from ..stats.columns import takes_table
-from ..stats.estimate import Estimate, Result, interval, number
-from ..stats.means import UNIT
+from ...errors import DataError
+from ..columns import takes_table
+from ..estimate import Estimate, Result, interval, number
+from ..means import UNIT
 from .rows import check
 
 NODES = 4200  # intervals of [0, 1] on which smECE smooths
@@ -132,7 +132,7 @@ class RiskCoverage(Result):
 
     def plot(self, *, title: str = "Risk and coverage") -> Any:
         """The curve (plotly); the second line is a random order."""
-        from ..plots import lines
+        from ...plots import lines
 
         columns = {
             "share answered": self.curve["coverage"],

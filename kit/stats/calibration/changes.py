@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError
-from ..stats.columns import takes_table
-from ..stats.estimate import SAME, Estimate, Result
-from ..stats.means import UNIT, auroc, difference
+from ...errors import DataError
+from ..columns import takes_table
+from ..estimate import SAME, Estimate, Result
+from ..means import UNIT, auroc, difference
 from .reliability import ECE, ece_of
 from .rows import check, put_in_bins
 from .scores import beyond_constant
@@ -118,7 +118,7 @@ class Comparison(Result):
 
     def plot(self, *, title: str = "After less before") -> Any:
         """The changes with their intervals; 0 is dashed (plotly)."""
-        from ..plots import forest
+        from ...plots import forest
 
         return forest(
             self.changes | {"Brier less a constant's": self.constant},

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..stats.columns import takes_table
-from ..stats.estimate import (
+from ..columns import takes_table
+from ..estimate import (
     Estimate,
     Result,
     chance,
@@ -18,7 +18,7 @@ from ..stats.estimate import (
     t_quantile,
     too_rare,
 )
-from ..stats.means import UNIT, difference, mean
+from ..means import UNIT, difference, mean
 from .rows import Bins, Rows, check, put_in_bins
 from .scores import brier, smece
 
@@ -60,7 +60,7 @@ class ECE(Result):
 
     def plot(self, **options: Any) -> Any:
         """The debiased error with its interval; dashed: what a calibrated model would score."""
-        from ..plots import forest
+        from ...plots import forest
 
         return forest(
             {"debiased ECE": self.debiased}, **{"zero": self.null, **options}
@@ -171,7 +171,7 @@ def ece(
 
     conf : (n,) in [0, 1]. correct : (n,) of 0 and 1. cluster : (n,) labels of rows that belong
     together. missing : "raise", or "count" leaves unknown rows out. binning : bins=, closed=,
-    edges=, equal_mass= (see `kit.calibration.rows.put_in_bins`). Source: Naeini et al. 2015; debiased as
+    edges=, equal_mass= (see `put_in_bins`). Source: Naeini et al. 2015; debiased as
     Kumar et al. 2019.
 
     >>> round(ece([0.95, 1.0], [1, 0], bins=10).value, 3)
@@ -210,7 +210,7 @@ def sensitivity(
     >>> round(sensitivity([0.9] * 4, [1, 1, 1, 0])["one bin"].value, 3)
     0.15
     """
-    from ..records.tables import Results  # imports pandas, so not above
+    from ...records.tables import Results  # imports pandas, so not above
 
     x = check(conf, correct, cluster=cluster, missing=missing)
     return Results(
@@ -381,7 +381,7 @@ class Reliability(Result):
 
     def plot(self, **options: Any) -> Any:
         """The reliability diagram (plotly)."""
-        from ..plots import reliability_figure
+        from ...plots import reliability_figure
 
         return reliability_figure(
             {"": self}, **{"subtitle": self.sentence, **options}
