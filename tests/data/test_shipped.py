@@ -21,6 +21,9 @@ SHIPPED = {  # file -> form, tasks, criteria, criteria by code, held out, answer
     "instructions.jsonl": ("rubric", 324, 3011, 3011, 84, 0, 0),
     "judged_tasks.jsonl": ("rubric", 92, 92, 0, 32, 0, 0),
     "ladder.jsonl": ("rubric", 560, 560, 560, 140, 0, 0),
+    "sealed_labels.jsonl": ("table", 72, 192, 0, 60, 144, 384),
+    "support.jsonl": ("rubric", 110, 440, 0, 30, 0, 0),
+    "support_answers.jsonl": ("answers", 0, 0, 0, 0, 80, 0),
     "short_answers.json": ("rlvr", 80, 400, 400, 40, 0, 0),
 }
 
