@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..records import Part, Task
+from ..records import ComponentScore, Task
 from ..system.settings import check_names
 from .form import Form, Stated, claims_of, directions, is_open, same
 
@@ -48,7 +48,7 @@ def verify(
     *,
     mode: str = "brier",
     form: Form = Form(),
-) -> Part:
+) -> ComponentScore:
     """The score of an answer by one verifier.
 
     mode : how `uncertainty` scores. "brier" is proper and lies in [-1, 1]. "outcome",
@@ -64,7 +64,7 @@ def verify(
     check_names([verifier], VERIFIERS, where="verify, verifier")
     check_names([mode], MODES, where="verify, mode")
     if verifier not in applicable(task):
-        return Part(name=verifier, applies=False)
+        return ComponentScore(name=verifier, applies=False)
     stated = form.read(text)
     is_uncertainty = verifier == "uncertainty"
     span = (-1.0, 1.0) if is_uncertainty and mode == "brier" else (0.0, 1.0)
@@ -76,7 +76,9 @@ def verify(
         value, details = _uncertainty(task, stated, mode)
     else:
         value, details = SCORES[verifier](task, stated.answer)
-    return Part(name=verifier, low=value, high=value, range=span, details=details)
+    return ComponentScore(
+        name=verifier, low=value, high=value, range=span, details=details
+    )
 
 
 def outcome(task: Task, stated: Stated) -> float | None:

@@ -1,4 +1,4 @@
-"""The records that all rooms share: Criterion, Task, Response, Verdict, Part, Grade, Run.
+"""The records that all rooms share: Criterion, Task, Response, Verdict, ComponentScore, Grade, Run.
 
 They are frozen and typed. `msgspec` reads and writes them as JSON and refuses an unknown field or a wrong type.
 "unknown" is a status of its own: it is never 0 and never False.
@@ -246,7 +246,7 @@ class Verdict(Record, kw_only=True, tag="verdict"):
         return self.status != "unknown"
 
 
-class Part(Record, kw_only=True, tag=False):
+class ComponentScore(Record, kw_only=True, tag=False):
     """What one reward component says of one answer: a score in [low, high], or that it does not apply."""
 
     name: str

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from ..errors import DataError
-from ..records import Criterion, Part, Verdict, by_criterion, group
+from ..records import ComponentScore, Criterion, Verdict, by_criterion, group
 
 How = Literal["mean", "flip", "net", "signed", "open_instruct"]
 Values = dict[str, float | None]
@@ -37,7 +37,7 @@ def aggregate(
     use: Literal["value", "p"] = "value",
     gate_to: float | None = 0.0,
     name: str = "rubric",
-) -> Part:
+) -> ComponentScore:
     """The score of one answer from the verdicts on its criteria; v in [0, 1], w the signed weight.
 
     how : "mean" : share of favourable criteria, v or 1 - v where w < 0, unweighted; [0, 1].
@@ -75,11 +75,11 @@ def aggregate(
     low, high = rubric.score(worst), rubric.score(best)
     # Without a weight there is nothing to score: not 0, and not 1.
     if low is None:
-        return Part(name=name, applies=False)
+        return ComponentScore(name=name, applies=False)
     top: Values = {}
     for c in rubric.tree[None]:
         top[c.id] = worst[c.id] if worst[c.id] == best[c.id] else None
-    return Part(
+    return ComponentScore(
         name=name, low=low, high=high, range=span, details={"criteria": top}
     )
 

@@ -14,7 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..checks import without_thought
-from ..records import Criterion, Part, Response, Task, Verdict, by_criterion
+from ..records import (
+    ComponentScore,
+    Criterion,
+    Response,
+    Task,
+    Verdict,
+    by_criterion,
+)
 
 PREFIX = "cite:"
 SUPPORT = ("not supported", "partly supported", "fully supported")
@@ -148,7 +155,7 @@ def citation_part(
     f1_weight: float = 0.6,
     id_weight: float = 0.4,
     name: str = "citations",
-) -> Part:
+) -> ComponentScore:
     """f1_weight x mean F1 of the claims + id_weight x (valid ids / all ids), in [0, their sum].
 
     Cited claim: recall is its support, precision its relevance. Uncited text counts as a claim with
@@ -159,7 +166,7 @@ def citation_part(
     span = (0.0, f1_weight + id_weight)
     answer = parse(response.text)
     if not any(c.ids for c in answer.claims):
-        return Part(
+        return ComponentScore(
             name=name,
             range=span,
             details={"fault": (answer.fault or "nothing is cited")},
@@ -170,7 +177,7 @@ def citation_part(
     best = _end(task, answer, values, 1.0)
     low, high = (f1_weight * e["f1"] + id_weight * e["ids"] for e in (worst, best))
     details = {k: worst[k] if worst[k] == best[k] else None for k in worst}
-    return Part(
+    return ComponentScore(
         name=name, low=low, high=high, range=span, details={"fault": "", **details}
     )
 

@@ -14,7 +14,16 @@ from msgspec.structs import replace
 
 from ..checks import VERIFIERS, verify, without_thought
 from ..errors import DataError
-from ..records import Criterion, Grade, Part, Response, Task, Verdict, group, leaves
+from ..records import (
+    ComponentScore,
+    Criterion,
+    Grade,
+    Response,
+    Task,
+    Verdict,
+    group,
+    leaves,
+)
 from ..system.settings import (
     NonNegative,
     Positive,
@@ -42,7 +51,9 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
         """Criteria that this component needs verdicts on, beside the task's."""
         return ()
 
-    def part(self, task: Task, response: Response, verdicts: list[Verdict]) -> Part:
+    def part(
+        self, task: Task, response: Response, verdicts: list[Verdict]
+    ) -> ComponentScore:
         """The score of one answer, before the weight."""
         raise NotImplementedError
 
@@ -71,7 +82,9 @@ class RubricComponent(Component, frozen=True, kw_only=True):
         ids = {c.id for c in task.criteria}
         return tuple(c for c in static_criteria(self.static) if c.id not in ids)
 
-    def part(self, task: Task, response: Response, verdicts: list[Verdict]) -> Part:
+    def part(
+        self, task: Task, response: Response, verdicts: list[Verdict]
+    ) -> ComponentScore:
         """The rubric's score."""
         criteria = task.criteria + self.questions(task, response)
         options = {"how": self.how, "use": self.use, "gate_to": self.gate_to}
@@ -88,10 +101,12 @@ class CitationComponent(Component, frozen=True, kw_only=True):
         """The criteria of this answer's claims."""
         return claim_criteria(task, response) if task.sources else ()
 
-    def part(self, task: Task, response: Response, verdicts: list[Verdict]) -> Part:
+    def part(
+        self, task: Task, response: Response, verdicts: list[Verdict]
+    ) -> ComponentScore:
         """The citation score."""
         if not task.sources:
-            return Part(name=self.name, applies=False)
+            return ComponentScore(name=self.name, applies=False)
         weights = {"f1_weight": self.f1_weight, "id_weight": self.id_weight}
         return citation_part(task, response, verdicts, name=self.name, **weights)
 
@@ -102,7 +117,9 @@ class VerifierComponent(Component, frozen=True, kw_only=True):
     verifier: Literal[VERIFIERS]  # type: ignore[valid-type]
     mode: str = "brier"
 
-    def part(self, task: Task, response: Response, verdicts: list[Verdict]) -> Part:
+    def part(
+        self, task: Task, response: Response, verdicts: list[Verdict]
+    ) -> ComponentScore:
         """The verifier's score."""
         return replace(
             verify(task, response.text, self.verifier, mode=self.mode),
@@ -308,11 +325,11 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
 
     def _parts(
         self, task: Task, response: Response, verdicts: list[Verdict]
-    ) -> dict[str, Part]:
+    ) -> dict[str, ComponentScore]:
         return {c.name: c.part(task, response, verdicts) for c in self.components}
 
     def _total(
-        self, parts: Mapping[str, Part], share: float
+        self, parts: Mapping[str, ComponentScore], share: float
     ) -> tuple[float, float]:
         """Both ends of the reward; share : of the format's demands that are fulfilled."""
         low = high = total = 0.0
@@ -338,7 +355,7 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         cap = math.inf if self.cap is None else self.cap
         return min(low, cap) * self.scale, min(high, cap) * self.scale
 
-    def _limits(self, parts: Mapping[str, Part]) -> tuple[float, float]:
+    def _limits(self, parts: Mapping[str, ComponentScore]) -> tuple[float, float]:
         wide = {}
         for name, part in parts.items():
             low, high = part.range
