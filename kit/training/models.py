@@ -52,8 +52,8 @@ class Policy:
         }
 
 
-def policy(settings: Settings) -> Policy:
-    """Model, tokenizer and LoraConfig for these settings."""
+def policy(settings: Settings, tasks: Sequence[Task] = ()) -> Policy:
+    """Model, tokenizer and LoraConfig for these settings. The chat template must take the chats of the tasks."""
     engine, why = pick_engine(settings.engine)
     device = choose(settings.dtype)
     source = resolve(settings.model)
@@ -61,11 +61,14 @@ def policy(settings: Settings) -> Policy:
     import_torch().manual_seed(settings.seed)
     if engine == "unsloth":
         lora, (model, tokenizer) = None, _unsloth(settings, source, device)
+        check_template(tokenizer, tasks, settings.model)
     else:
         from peft import LoraConfig
 
-        model = base(source, device, quantize=settings.quantize)
         tokenizer = tokenizer_of(source)
+        # asked before the model loads, which may take minutes
+        check_template(tokenizer, tasks, settings.model)
+        model = base(source, device, quantize=settings.quantize)
         # TRL gets a base model and a fresh adapter: only so a resumed run is the same
         if settings.adapter:
             model = with_adapter(model, settings.adapter).merge_and_unload()
@@ -258,6 +261,25 @@ def messages(task: Task) -> list[dict[str, str]]:
         )
     last = {"role": "user", "content": f"{text}\n\n{sources}".strip()}
     return [*first, *map(dict, task.history), last]
+
+
+def check_template(tokenizer: Any, tasks: Sequence[Task], model: str) -> None:
+    """DataError where the chat template refuses a task's turns, or leaves its system text out."""
+    from jinja2 import TemplateError
+
+    for task in tasks:
+        turns, reason = messages(task), ""
+        try:
+            text = tokenizer.apply_chat_template(turns, tokenize=False)
+        except TemplateError as error:
+            text, reason = "", f": {error}"
+        if reason or (task.system or "").strip() not in text:
+            roles = ", ".join(turn["role"] for turn in turns)
+            raise DataError(
+                f"the chat template does not take these turns ({roles}){reason}",
+                where=f"task {task.id!r}, model {model}",
+                fix="write the system text into the prompt, or choose a model whose template has a system role",
+            )
 
 
 def prompt_ids(

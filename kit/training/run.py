@@ -96,7 +96,7 @@ def forecast(
         job.tasks, judge=job.judge, reward=job.reward, ledger=job.ledger
     )
     work = Work(job, grpo[0], grpo[0].settings, job.out, reward, None, ())
-    work.policy = policy(work.settings)
+    work.policy = policy(work.settings, [*job.tasks, *job.heldout])
     return look_ahead(
         work.settings, work.training_tasks(), reward, work.sample, job.heldout
     )
@@ -296,7 +296,7 @@ class Work:
     def train(self) -> dict[str, Any]:
         """Train to the end, from the last save point where there is one; what metrics.json holds."""
         s, notes = self.settings, []
-        self.policy = policy(s)
+        self.policy = policy(s, [*self.job.tasks, *self.job.heldout])
         from transformers.trainer_callback import PrinterCallback
 
         logger.info(

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 from training_cases import TINY, Judge, farthest, tasks
 
 import kit
@@ -715,3 +716,40 @@ def test_a_full_disk_ends_with_a_sentence_and_the_run_goes_on(tmp_path, monkeypa
 def test_a_task_set_without_tasks_says_what_is_missing(tmp_path):
     with pytest.raises(DataError, match="no tasks to train on"):
         training.train(TaskSet(tasks=[]), TINY, out=tmp_path / "r")
+
+
+REFUSES = (
+    "{% if messages[0]['role'] == 'system' %}"
+    "{{ raise_exception('System role not supported') }}{% endif %}"
+)
+ALTERNATES = (
+    "{% for m in messages %}{% if (m['role'] == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('roles must alternate') }}{% endif %}{{ m['content'] }}{% endfor %}"
+)
+DROPS = "{% for m in messages if m['role'] != 'system' %}{{ m['content'] }}{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("template", "more", "reason"),
+    [
+        (REFUSES, {"system": "Be brief."}, "System role not supported"),
+        (
+            ALTERNATES,
+            {"history": ({"role": "developer", "content": "Be brief."},)},
+            "must alternate",
+        ),
+        (DROPS, {"system": "Be brief."}, "does not take these turns"),
+    ],
+)
+def test_a_template_without_a_system_role_ends_before_the_model_loads(
+    tmp_path, template, more, reason
+):
+    # A folder without weights: loading the model would be another error.
+    tokenizer = training.tiny_tokenizer()
+    tokenizer.chat_template = template
+    tokenizer.save_pretrained(tmp_path / "model")
+    (tmp_path / "model" / "config.json").write_text("{}")
+    rows = [replace(t, **more) for t in tasks()]
+    with pytest.raises(DataError, match=reason) as error:
+        training.train(rows, {**TINY, "model": str(tmp_path / "model")}, out=tmp_path / "r")
+    assert "t0" in error.value.where and "into the prompt" in error.value.fix
