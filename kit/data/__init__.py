@@ -1,7 +1,7 @@
 """Rubric sets: load and save files, labels, downloads, recorded judges. The forms of rows: `formats.py`."""
 
 from .downloads import fetch, judge_model, small_gguf, small_model
-from .load import Finding, TaskSet, load, save, tasks_of
+from .load import Finding, TaskSet, TaskSource, load, save, tasks_of
 from .recorded import RecordedJudges, recorded_judges
 from .rows import read_label, verdict_of
 
@@ -9,6 +9,7 @@ __all__ = [
     "Finding",
     "RecordedJudges",
     "TaskSet",
+    "TaskSource",
     "fetch",
     "judge_model",
     "load",

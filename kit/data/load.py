@@ -437,7 +437,13 @@ def _together(errors: list[DataError]) -> DataError:
     return DataError(first.what + count, where=first.where, fix=first.fix + more)
 
 
-def tasks_of(thing: Any) -> list[Task]:
+# What every function with a parameter `tasks` reads.
+TaskSource = (
+    TaskSet | Task | Sequence[Task] | Sequence[Mapping[str, Any]] | str | Path
+)
+
+
+def tasks_of(thing: TaskSource) -> list[Task]:
     """Tasks out of a file, a TaskSet, Task records, or rows that `load` reads.
 
     >>> tasks_of([{"id": "t", "prompt": "p"}])[0].id

@@ -11,7 +11,7 @@ settings of the judge, task, answer, criterion, and the criteria beside it.
 stored verdict on the same task, answer and criterion with the parts that differ.
 """
 
-from .factory import Judge, judge_of
+from .factory import Judge, JudgeSource, judge_of
 from .ledger import Budget, Ledger, Spent
 from .run import (
     acomplete,
@@ -25,6 +25,7 @@ from .run import (
 __all__ = [
     "Budget",
     "Judge",
+    "JudgeSource",
     "Ledger",
     "Spent",
     "acomplete",

@@ -77,7 +77,11 @@ class Judge:
         )
 
 
-def judge_of(value: Any, *, where: str = "judge") -> Any:
+# A judge as users write it: itself, a name, or a mapping with options.
+JudgeSource = Judge | str | Mapping[str, Any]
+
+
+def judge_of(value: JudgeSource, *, where: str = "judge") -> Any:
     """A judge from its name, its mapping, or itself. DataError lists what is valid.
 
     >>> judge_of("code").name
