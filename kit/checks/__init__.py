@@ -7,7 +7,6 @@ A negative criterion names the bad thing, and its check is met when the bad thin
 from .biorlhf import truth_of, verifiers_of
 from .engine import check, register, validate
 from .form import Form, claims_of, stated_confidence
-from .text import without_thought
 from .verifiers import MODES, VERIFIERS, applicable, outcome, verify
 
 __all__ = [
@@ -24,5 +23,4 @@ __all__ = [
     "validate",
     "verifiers_of",
     "verify",
-    "without_thought",
 ]

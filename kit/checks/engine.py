@@ -17,13 +17,14 @@ from ..records import (
     Verdict,
     fingerprint,
     leaves,
+    strip_thinking,
     unknown,
 )
 from ..system.settings import nearest
 from . import text as text_of
 from .rules import RULES, Result, Terms, terms_of
 
-VERSION = 20  # part of every key: raise it when a measure changes
+VERSION = 21  # part of every key: raise it when a measure changes
 
 Rule = Callable[..., Any]
 
@@ -64,7 +65,7 @@ def check(task: Task, response: Response, criterion: Criterion) -> Verdict:
     """
     validate(criterion, task)
     ids = (task.id, response.id, criterion.id)
-    answer = text_of.without_thought(response.text)
+    answer = strip_thinking(response.text)
     # The key holds all that a check can see, so a stored verdict is never stale.
     key = fingerprint([VERSION, task, criterion, response.text])
     about: dict[str, Any] = {"judge": "code", "key": key}

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..records import Task
+from ..records import Task, strip_thinking
 from . import text as text_of
 from .biorlhf import direction_of
 
@@ -68,7 +68,7 @@ class Form:
         Stated(answer='up', confidence=None, problem='no single last line "Confidence: NN%"')
         """
         # Models set the labels in bold, and that changes nothing.
-        text = text_of.without_thought(text).replace("*", "")
+        text = strip_thinking(text).replace("*", "")
         lines = [line.strip() for line in text_of.lines(text)]
         answer = _alone(lines, self.answer, -2 if self.confidence else -1)
         confidence = _confidence(text, self.confidence) if self.confidence else None

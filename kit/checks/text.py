@@ -3,7 +3,7 @@
 word : letters and digits; an apostrophe, hyphen or dot inside does not split it.
 sentence : ends with . ! or ? before a blank and a capital, digit or quote, or at the end of a line.
 paragraph : a block between blank lines. item : a line that begins with -, *, + or "1.".
-Markdown marks, code fences and thoughts (<think> ... </think>) are left out.
+Markdown marks and code fences are left out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_THOUGHT = re.compile(r"^\s*(?:<think>)?.*?</think>|^\s*<think>.*", re.S)
 _MARKS = re.compile(
     r"^\s*(?:[-*+]|\d{1,3}[.)]|#{1,6}|>)\s+|[*_`~]+(?=\S)|(?<=\S)[*_`~]+|^\s*(?:```|~~~).*$",
     re.M,
@@ -26,11 +25,6 @@ _END = re.compile(
 ITEM = re.compile(r"^\s*[-*+•]\s+\S", re.M)
 NUMBERED_ITEM = re.compile(r"^\s*\d{1,3}[.)]\s+\S", re.M)
 _PLAIN_MARKS = str.maketrans("’‘`“”„‐‑–—−", "'''\"\"\"-----")
-
-
-def without_thought(text: str) -> str:
-    """The text behind its closed thought; nothing where it is one open thought."""
-    return _THOUGHT.sub("", text, count=1) if "think>" in text else text
 
 
 def visible(text: str) -> str:

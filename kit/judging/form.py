@@ -29,7 +29,7 @@ from typing import Any
 
 from ..data.files import parse
 from ..errors import DataError
-from ..records import Criterion, Response, Task, canonical
+from ..records import Criterion, Response, Task, canonical, strip_thinking
 
 CANNOT = "cannot_tell"
 ALONE = ("",)  # the id of an answer that is alone in its call
@@ -57,7 +57,6 @@ _INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\U000e0000-\U000e0fff\ud800-\udfff]"
 )
-_THOUGHT = re.compile(r"\s*<think>.*?(?:</think>|\Z)\s*", re.S)
 
 
 @functools.cache
@@ -70,17 +69,6 @@ def system(file: str | None, text: str | None, default: str) -> str:
     """A judge's system message: a file as `kit tune` writes it, a text, or a wording."""
     text = Path(file).read_text("utf-8") if file else text
     return (text or wording(default)).strip()
-
-
-def judged(text: str) -> str:
-    """The part of an answer that is judged: the answer without its leading <think> part.
-
-    >>> judged("<think>is it 4?</think> It is 4.")
-    'It is 4.'
-    """
-    # An open <think> counts too: an answer that was cut while thinking says nothing.
-    starts = text.lstrip().startswith("<think>")
-    return _THOUGHT.sub("", text, count=1) if starts else text
 
 
 def neutral(text: str) -> str:
@@ -131,7 +119,9 @@ def messages(
     fields = '"reason" and "verdict"'
     if confidence:
         fields = '"reason", "verdict" and "confidence" (0 to 100 percent)'
-    fences = [fence(n or "ANSWER", judged(r.text)) for n, r in answers.items()]
+    fences = [
+        fence(n or "ANSWER", strip_thinking(r.text)) for n, r in answers.items()
+    ]
     places = {
         "prompt": fence("TASK", question),
         "sources": sources,
@@ -341,7 +331,7 @@ def keys(
 def about(task: Task, response: Response, criteria: Criteria) -> list[str]:
     """The middle of each key: task, answer and criterion, whoever the judge is."""
     # A lone surrogate is no text that JSON can carry.
-    answer = judged(response.text).encode("utf-8", "replace").decode()
+    answer = strip_thinking(response.text).encode("utf-8", "replace").decode()
     question = [task.conversation, task.system, task.sources]
     subject = f"{short(question)}-{short(answer)}"
     return [f"{subject}-{short(texts(c))}" for c in criteria]

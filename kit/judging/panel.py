@@ -14,7 +14,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from ..errors import DataError, JudgeDownError
-from ..records import Response, Task, Verdict
+from ..records import Response, Task, Verdict, strip_thinking
 from . import form as forms
 from .endpoint import EndpointJudge
 from .factory import Judge, judge_of, parts
@@ -237,7 +237,7 @@ class GroupJudge(Judge):
     ) -> list[str]:
         """Keys that depend on all answers, their order, and the place of each."""
         order = self.order(answers)
-        texts = [forms.short(forms.judged(r.text)) for r in order]
+        texts = [forms.short(strip_thinking(r.text)) for r in order]
         rubric = [forms.texts(c) for c in criteria]
         settings, keys = ["group", self.judge.settings], []
         for r in answers:

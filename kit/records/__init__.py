@@ -372,3 +372,28 @@ def by_criterion(verdicts: Iterable[Verdict]) -> dict[str, Verdict]:
             v = unknown(*v.ids, "contradiction", judge=v.judge)
         out[v.criterion_id] = v
     return out
+
+
+def strip_thinking(text: str) -> str:
+    """The answer without the thought in front of it; empty where the thought never ends.
+
+    >>> strip_thinking("<think>is it 4?</think> It is 4.")
+    'It is 4.'
+    >>> strip_thinking("is it 4?\\n</think>\\n\\nIt is 4.")
+    'It is 4.'
+    """
+    before, closing, after = text.partition("</think>")
+    is_opened = before.lstrip().startswith("<think>")
+    # The chat templates of some models write the opening tag, so that an answer has only the closing one.
+    if closing and (is_opened or "<think>" not in before):
+        return after.lstrip()
+    return "" if is_opened else text
+
+
+def text_identity(text: str) -> str:
+    """A text in lower case with single spaces: prompts that are equal so count as one prompt.
+
+    >>> text_identity("Name a  River.\\n")
+    'name a river.'
+    """
+    return " ".join(text.lower().split())

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..checks import without_thought
 from ..records import (
     ComponentScore,
     Criterion,
@@ -21,6 +20,7 @@ from ..records import (
     Task,
     Verdict,
     by_criterion,
+    strip_thinking,
 )
 
 PREFIX = "cite:"
@@ -60,7 +60,7 @@ def parse(text: str) -> Answer:
     >>> parse("<answer><snippet>No id.</snippet></answer>").fault
     'a snippet tag is not closed, stands in another one, or has no id'
     """
-    block = _BLOCK.fullmatch(without_thought(text))
+    block = _BLOCK.fullmatch(strip_thinking(text))
     if block is None or re.search("</?answer>", block[1]):
         return Answer(fault="the answer is not one <answer> block")
     # A dict keeps the order, and a repeated claim once: repeating a good one earns nothing.

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from ..checks import VERIFIERS, verify, without_thought
+from ..checks import VERIFIERS, verify
 from ..errors import DataError
 from ..records import (
     ComponentScore,
@@ -23,6 +23,7 @@ from ..records import (
     Verdict,
     group,
     leaves,
+    strip_thinking,
 )
 from ..system.settings import (
     NonNegative,
@@ -160,7 +161,7 @@ class Format(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The share of the demands that an answer fulfils; 1 without demands."""
         demands = [not parse(response.text).fault] if self.answer_block else []
         if self.pattern is not None:
-            text = without_thought(response.text).strip()
+            text = strip_thinking(response.text).strip()
             demands.append(bool(re.search(self.pattern, text, re.DOTALL)))
         return sum(demands) / len(demands) if demands else 1.0
 

@@ -16,10 +16,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ..checks import without_thought
 from ..data import Finding, TaskSet
 from ..errors import DataError, JudgeDownError
-from ..records import Criterion, Response, Task, Verdict, canonical
+from ..records import Criterion, Response, Task, Verdict, canonical, strip_thinking
 from .lint import lint
 
 BETTER = ("chosen", "reference", "ideal")
@@ -217,7 +216,7 @@ def _read(reply: str, most: int) -> tuple[Criterion, ...] | None:
     """The criteria of a reply; None where the reply is not exactly in the requested form."""
     # As in a judge's reply: a closed thought in front and one code fence are no part of the JSON.
     try:
-        text = FENCE.sub(r"\1", without_thought(reply).strip())
+        text = FENCE.sub(r"\1", strip_thinking(reply).strip())
         rows = msgspec.json.decode(text, type=Proposals).criteria
     except msgspec.DecodeError:  # a ValidationError is one
         return None

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..data import Finding, tasks_of
 from ..errors import DataError
-from ..records import Criterion, Task, canonical, group
+from ..records import Criterion, Task, canonical, group, text_identity
 
 SEVERITIES = ("error", "warning", "info")
 # A weight this many times the median of its task decides the score alone.
@@ -217,11 +217,6 @@ def lint(
     )
 
 
-def same(text: str) -> str:
-    """A text in lower case with single spaces: prompts that are equal so count as one prompt."""
-    return " ".join(text.lower().split())
-
-
 def stems(text: str) -> frozenset[str]:
     """The beginnings of the words of a text, without fillers and order.
 
@@ -341,7 +336,7 @@ def _pairs(task: Task) -> Iterator[Fault]:
                 f"{other.id!r} with these words has a weight of the other sign",
                 c,
             )
-        elif c.check or same(c.text) == same(other.text):
+        elif c.check or text_identity(c.text) == text_identity(other.text):
             yield "duplicate-criterion", f"it repeats {other.id!r}", c
         else:
             yield "near-duplicate", f"it has the words of {other.id!r}", c
@@ -354,7 +349,9 @@ def _gates(task: Task) -> Iterator[Fault]:
     for c in task.criteria if any(c.required for c in task.criteria) else ():
         if not c.required:
             continue
-        other = gates.setdefault(canonical(c.check) if c.check else same(c.text), c)
+        other = gates.setdefault(
+            canonical(c.check) if c.check else text_identity(c.text), c
+        )
         if other.weight * c.weight < 0:
             yield "impossible-gate", f"{other.id!r} requires the opposite", c
         if c.check and c.weight >= 0:
@@ -374,7 +371,7 @@ def _gates(task: Task) -> Iterator[Fault]:
 
 def _between(tasks: Iterable[Task]) -> Iterator[Finding]:
     """Tasks that ask the same, within a split or across it."""
-    for rows in group((same(t.conversation), t) for t in tasks).values():
+    for rows in group((text_identity(t.conversation), t) for t in tasks).values():
         if len(rows) == 1:
             continue
         code = (

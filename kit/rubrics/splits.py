@@ -12,9 +12,8 @@ import msgspec
 
 from ..data import TaskSet, save, tasks_of
 from ..errors import DataError
-from ..records import Task, canonical, fingerprint, group, to_json
+from ..records import Task, canonical, fingerprint, group, text_identity, to_json
 from ..system import paths
-from .lint import same
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,7 @@ def _units(tasks: Sequence[Task]) -> list[list[Task]]:
             key = root[key]
         return key
 
-    prompts = {t.id: ("prompt", same(t.conversation)) for t in tasks}
+    prompts = {t.id: ("prompt", text_identity(t.conversation)) for t in tasks}
     for t in tasks:
         root[find(prompts[t.id])] = find(
             ("group", t.group) if t.group else prompts[t.id]

@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 
 from ..errors import DataError, MissingError
-from ..records import Response, Task, group
-from ..rubrics.lint import same
+from ..records import Response, Task, group, text_identity
 from ..system import paths, profiles
 from ..system.settings import Share, load, make
 from .rows import Source
@@ -151,7 +150,7 @@ def job_of(
         stages=stages,
         tasks=tuple(with_prompts(train, keys)),
         heldout=tuple(with_prompts(heldout_tasks, keys)),
-        prompts=frozenset(same(t.conversation) for t in heldout_tasks),
+        prompts=frozenset(text_identity(t.conversation) for t in heldout_tasks),
         responses=tuple(getattr(tasks, "responses", ())),
         judge=keys.judge,
         reward=keys.reward,
@@ -308,10 +307,10 @@ def split(
         ids = ids_to_hold_out(train, keys, where)
         heldout_tasks += [t for t in train if t.id in ids]
     # the same prompt under another id would be trained on and measured on
-    prompts = {same(t.conversation) for t in heldout_tasks}
+    prompts = {text_identity(t.conversation) for t in heldout_tasks}
     ids = {t.id for t in heldout_tasks}
     others = [t for t in train if t.id not in ids]
-    rest = [t for t in others if same(t.conversation) not in prompts]
+    rest = [t for t in others if text_identity(t.conversation) not in prompts]
     if twins := len(others) - len(rest):
         logger.warning(
             "%s: %d tasks are left out, since their prompt is held out",
@@ -326,7 +325,7 @@ def ids_to_hold_out(tasks: Sequence[Task], keys: Keys, where: str) -> set[str]:
     share = 1 - (0.9 if keys.train_ratio is None else keys.train_ratio)
     if keys.holdout_by is None and keys.holdout is None:
         # tasks with one prompt stay on one side
-        parts = group((same(t.conversation), t.id) for t in tasks)
+        parts = group((text_identity(t.conversation), t.id) for t in tasks)
     else:
         by = keys.holdout_by or "group"
         parts = group((value_of(t, by, where), t.id) for t in tasks)

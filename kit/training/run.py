@@ -15,10 +15,9 @@ from typing import Any
 import msgspec
 
 from ..errors import DataError, JudgeDownError, KitError, MissingError
-from ..records import Grade, Response, Task, fingerprint, to_json
+from ..records import Grade, Response, Task, fingerprint, text_identity, to_json
 from ..records.tables import plain
 from ..rewards import trivial
-from ..rubrics.lint import same
 from ..system import paths
 from . import evaluation, fast, monitor, rows, trainers
 from .ahead import Forecast, for_trivial, look_ahead
@@ -435,8 +434,12 @@ class Work:
         data = load(path)
         # a demonstration of a held-out prompt would be its answer
         heldout = [*self.job.heldout, *(t for t in data.tasks if t.held_out)]
-        prompts = {same(t.conversation) for t in heldout} | self.job.prompts
-        some = [t for t in data.tasks if same(t.conversation) not in prompts]
+        prompts = {
+            text_identity(t.conversation) for t in heldout
+        } | self.job.prompts
+        some = [
+            t for t in data.tasks if text_identity(t.conversation) not in prompts
+        ]
         if len(some) < len(data.tasks):
             logger.warning(
                 "%d rows are held out: not trained on", len(data.tasks) - len(some)

@@ -108,6 +108,7 @@ MEASURES = [
     ({"name": "words", "max": 2, "not": True}, "one two three", "met"),
     ({"name": "words", "max": 2}, "<think>a b c d e</think>one two", "met"),
     ({"name": "contains", "any": "plan"}, "<think>my plan is never closed", "unmet"),
+    ({"name": "contains", "any": "plan"}, "my plan\n</think>\n\nDone.", "unmet"),
 ]
 
 

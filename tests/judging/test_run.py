@@ -301,7 +301,8 @@ def test_a_refused_parameter_is_dropped_once_and_recorded(ledger):
         assert all('"left out":["temperature"]' in call["settings"] for call in book.calls())
 
 
-def test_what_is_judged_is_the_whole_conversation_without_thoughts():
+@pytest.mark.parametrize("thought", ["<think>w0 maybe</think>\n", "w0 maybe\n</think>\n\n"])
+def test_what_is_judged_is_the_whole_conversation_without_thoughts(thought):
     task = kit.Task(
         id="t",
         prompt="And now?",
@@ -310,7 +311,7 @@ def test_what_is_judged_is_the_whole_conversation_without_thoughts():
         sources={"s1": "A source."},
         criteria=TASK.criteria[:1],
     )
-    answer = kit.Response(task_id="t", id="r", text="<think>w0 maybe</think>\nNothing.")
+    answer = kit.Response(task_id="t", id="r", text=f"{thought}Nothing.")
     with FakeServer() as server:
         verdicts = kit.judge(task, [answer], judge=endpoint(server), progress=False)
     asked = server.calls[0]

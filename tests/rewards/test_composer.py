@@ -170,6 +170,7 @@ FORMATS = [
     ({"mode": "gate", "pattern": r"rains\.$"}, "It snows.", -1.0),
     ({"mode": "gate", "pattern": "rains"}, "<think>It rains.</think>It snows.", -1.0),
     ({"mode": "gate", "pattern": "^It rains"}, "<think>Hm.</think>\nIt rains.", 1.0),
+    ({"mode": "gate", "pattern": "^It rains"}, "Hm.\n</think>\n\nIt rains.", 1.0),
     ({"mode": "off", "answer_block": True}, "It rains.", 1.0),
 ]
 
