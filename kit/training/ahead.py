@@ -22,7 +22,7 @@ from .settings import Settings
 
 logger = logging.getLogger(__name__)
 ANSWERS = 64
-JUDGED = 4  # prompts
+JUDGED = 2  # prompts
 FEW = (
     0.25  # share of mixed groups below which most of the time is spent for nothing
 )

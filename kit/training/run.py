@@ -58,8 +58,8 @@ def train(
 
     A verdict that is unknown is no 0: an answer whose reward cannot be paid has advantage 0, and is left out of its
     group's mean and deviation. With beta > 0 its KL term still counts, and it stays in the mean over tokens.
-    Policies without skill, such as empty answers, are graded beside the model on all held-out prompts, but on 4 where
-    a judge other than code decides: it would be called about twenty times for each prompt.
+    Policies without skill, such as empty answers, are graded beside the model on all held-out prompts. Where a judge
+    other than code decides, they are graded on 2 prompts after the last stage: each prompt takes about twenty calls.
     JudgeDownError: the judge did not answer after one more try; everything is saved, and the same call goes on.
     """
     job = job_of(
@@ -522,6 +522,10 @@ class Work:
         """Before and after on the held-out prompts, beside the policies without skill."""
         tasks = self.job.heldout
         old, new = map(self.evaluate, evaluation.WHEN)
+        metrics = evaluation.comparison(old, new, tasks)
+        # The policies never change, so an LLM judge sees them once: after the last stage.
+        if self.reward.name != "code" and self.stage is not self.job.stages[-1]:
+            return metrics
         some = for_trivial(tasks, self.reward)
         # a run that goes on finds these verdicts in its ledger
         means = trivial(
@@ -533,10 +537,7 @@ class Work:
         # unknown is null, and no 0
         cheap = plain(means.to_dict())
         paths.write(self.out / "trivial.json", json.dumps(cheap, indent=1))
-        return evaluation.comparison(old, new, tasks) | {
-            "trivial": cheap,
-            "trivial_prompts": len(some),
-        }
+        return metrics | {"trivial": cheap, "trivial_prompts": len(some)}
 
 
 def save_point(folder: Path) -> Path | None:

@@ -355,16 +355,25 @@ def test_a_chain_builds_each_stage_on_the_one_before(tmp_path):
     ]
 
 
-def test_a_judge_that_costs_sees_policies_without_skill_on_four_prompts(tmp_path):
+def test_a_judge_that_costs_sees_policies_without_skill_on_two_prompts(tmp_path):
     some, judge = tasks(16, 12, check=None), Judge()
     policies = len(kit.rewards.policies(some[0]))
     ahead = training.forecast(some, TINY, judge=judge, profile="test")
-    assert ahead.others == 12 * 2 + 4 * policies
+    assert ahead.others == 12 * 2 + 2 * policies
     result = training.train(some, TINY, steps=1, judge=judge, out=tmp_path / "r")
-    assert result.metrics["trivial_prompts"] == 4 and len(result.trivial) == policies
-    assert "without skill on 4 prompts" in (result.folder / "training.html").read_text()
+    assert result.metrics["trivial_prompts"] == 2 and len(result.trivial) == policies
+    assert "without skill on 2 prompts" in (result.folder / "training.html").read_text()
     # equal answers are judged once
-    assert result.metrics["judge_calls"] <= 8 + 2 * 12 and judge.calls <= 16 + 8 + 24 + 4 * policies
+    assert result.metrics["judge_calls"] <= 8 + 2 * 12 and judge.calls <= 16 + 8 + 24 + 2 * policies
+
+
+def test_a_judge_that_costs_sees_policies_without_skill_once_in_a_chain(tmp_path):
+    stages = [{"stage": "grpo", "name": name} for name in ("first", "second")]
+    some = tasks(16, 4, check=None)
+    settings = {**TINY, "steps": 1, "stages": stages}
+    result = training.train(some, settings, judge=Judge(), out=tmp_path / "r")
+    assert [bool(r.trivial) for r in result.stages] == [False, True] and result.trivial
+    assert result.metrics["trivial_prompts"] == 2
 
 
 def test_the_report_and_the_view_read_trainings(tmp_path, capsys, monkeypatch):
