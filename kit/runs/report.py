@@ -14,7 +14,7 @@ import pandas as pd
 from .. import plots
 from ..errors import DataError
 from ..records import Run
-from ..stats import Estimate, number
+from ..stats import Estimate, format_number
 from ..system import paths
 from .compare import compare, differences, estimate_of, over_seeds, overview, pairs
 
@@ -90,7 +90,7 @@ def _headlines(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
                 row = several.iloc[0]
                 value, span = (
                     str(row["estimate"]),
-                    f"{number(row['worst'])} to {number(row['best'])}",
+                    f"{format_number(row['worst'])} to {format_number(row['best'])}",
                 )
                 sentence += f" Mean over {row['seeds']} seeds, which gave {span}."
                 figure = plots.small_forest({"interval": row["estimate"]})
@@ -104,7 +104,7 @@ def _text(metric: dict[str, Any]) -> str:
         return str(estimate_of(metric))
     value = metric["value"]
     return (
-        number(value)
+        format_number(value)
         if isinstance(value, float)
         else str("unknown" if value is None else value)
     )

@@ -4,7 +4,15 @@ Columns are arrays, or a table and names: `mean(table, "correct", cluster="task"
 (None, NaN) are left out and counted. Rows go by position; index labels of a DataFrame play no part.
 """
 
-from .estimate import Estimate, band, claim, interval, number, wilson
+from .estimate import (
+    Estimate,
+    claim,
+    format_interval,
+    format_number,
+    format_p,
+    interval,
+    wilson,
+)
 from .labels import (
     Agreement,
     accuracy,
@@ -16,14 +24,14 @@ from .labels import (
 )
 from .means import (
     auroc,
-    compare,
+    compare_to_baseline,
     difference,
     labels_needed,
     mean,
     over_seeds,
     per_cluster,
     prompts_for,
-    together,
+    simultaneous_intervals,
 )
 
 __all__ = [
@@ -33,20 +41,21 @@ __all__ = [
     "agree",
     "agreement_difference",
     "auroc",
-    "band",
     "claim",
-    "compare",
+    "compare_to_baseline",
     "difference",
+    "format_interval",
+    "format_number",
+    "format_p",
     "interval",
     "kappa",
     "label_mean",
     "labels_needed",
     "mean",
-    "number",
     "over_seeds",
     "per_cluster",
     "policy_difference",
     "prompts_for",
-    "together",
+    "simultaneous_intervals",
     "wilson",
 ]

@@ -5,8 +5,8 @@ are gives the design effect, and that the variance and Student's degrees of free
 range the limits have Wilson's form. Clusters of a kind that was not drawn are allowed for as
 Agresti & Coull (1998) do: two more at either end.
 
-Some limits come after it: `means.difference` of equal columns (rule of three), `means.together` (wider for
-several looks), and in calibration those of the ECE and of its change.
+Some limits come after it: those of a difference of equal columns (rule of three), of several looks
+(`simultaneous_intervals`), of the ECE and of its change.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ Range = tuple[float, float]
 OPEN = (-math.inf, math.inf)
 
 
-def number(value: float | None, digits: int = 3) -> str:
+def format_number(value: float | None, digits: int = 3) -> str:
     """A number as all reports print it.
 
-    >>> number(0.5254), number(-0.25, 2), number(float("nan"))
+    >>> format_number(0.5254), format_number(-0.25, 2), format_number(float("nan"))
     ('.525', '-.25', 'unknown')
     """
     if value is None or math.isnan(value):
@@ -45,19 +45,19 @@ def number(value: float | None, digits: int = 3) -> str:
     return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 
-def chance(p: float) -> str:
+def format_p(p: float) -> str:
     """A p-value as all reports print it; it is never printed as 0.
 
-    >>> chance(0.0421), chance(1e-9)
+    >>> format_p(0.0421), format_p(1e-9)
     ('p=.042', 'p<.001')
     """
-    return "p<.001" if p < 0.0005 else f"p={number(p)}"
+    return "p<.001" if p < 0.0005 else f"p={format_number(p)}"
 
 
-def band(low: float, high: float, digits: int = 2) -> str:
+def format_interval(low: float, high: float, digits: int = 2) -> str:
     """The limits of an interval, rounded outwards: an interval without 0 is printed without 0.
 
-    >>> band(0.054, 0.1963), band(0.0003, 0.2)
+    >>> format_interval(0.054, 0.1963), format_interval(0.0003, 0.2)
     ('[.05, .20]', '[.0003, .2000]')
     """
     if math.isnan(low) or math.isnan(high):
@@ -68,7 +68,7 @@ def band(low: float, high: float, digits: int = 2) -> str:
     # 1e-9: a limit such as .29 * 100 = 28.999999999999996 is not pushed one digit out
     down = math.floor(low * scale + 1e-9) / scale
     up = math.ceil(high * scale - 1e-9) / scale
-    return f"[{number(down, digits)}, {number(up, digits)}]"
+    return f"[{format_number(down, digits)}, {format_number(up, digits)}]"
 
 
 class Result:
@@ -115,7 +115,7 @@ class Estimate(Result):
     bounds: Range = OPEN
 
     def __str__(self) -> str:
-        text = f"{number(self.value)} {band(self.low, self.high)}, n={self.n}"
+        text = f"{format_number(self.value)} {format_interval(self.low, self.high)}, n={self.n}"
         if self.n_clusters not in (None, self.n):
             text += f" in {self.n_clusters} clusters"
         return text + (f", {self.missing} unknown" if self.missing else "")

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import DataError
 from .columns import codes, complete, level_numbers, numbers, takes_table
-from .estimate import RARE, Estimate, Result, interval, number, too_rare
+from .estimate import RARE, Estimate, Result, format_number, interval, too_rare
 from .means import BOTH, UNIT, binary, mean
 
 
@@ -301,7 +301,7 @@ def agree(
         # chance agreement is high when one level is common
         common = p.levels[int(share.argmax())]
         note = (
-            f"Always answering {common!r} would agree in {number(top)}: "
+            f"Always answering {common!r} would agree in {format_number(top)}: "
             "raw agreement is not shown to be better."
         )
     return Agreement(

@@ -223,7 +223,7 @@ def auroc(
     return interval(value - second, psi - less, group, **more)
 
 
-def together(
+def simultaneous_intervals(
     claims: Mapping[str, Estimate], level: float = 0.95
 ) -> dict[str, Estimate]:
     """The same estimates with wider intervals that hold all at once (Bonferroni).
@@ -231,7 +231,7 @@ def together(
     In at most one of twenty such families does an interval miss its value.
 
     >>> one = Estimate(0.1, 0.0, 0.2, n=100)
-    >>> print(together({"a": one, "b": one})["a"])
+    >>> print(simultaneous_intervals({"a": one, "b": one})["a"])
     .100 [-.02, .22], n=100
     """
     if not 0 < level < 1:
@@ -253,7 +253,7 @@ def together(
     return out
 
 
-def compare(
+def compare_to_baseline(
     scores: Any, baseline: str, *, cluster: Any = None, level: float = 0.95
 ) -> dict[str, Estimate]:
     """Every column less the baseline column, paired by row; the intervals hold all at once.
@@ -261,7 +261,7 @@ def compare(
     scores : a mapping name -> (n,), or a DataFrame of which `cluster` may name a column.
 
     >>> scores = {"base": [0, 1, 0, 1, 0, 1], "new": [1, 1, 1, 1, 0, 1]}
-    >>> round(compare(scores, "base")["new"].value, 3)
+    >>> round(compare_to_baseline(scores, "base")["new"].value, 3)
     0.333
     """
     names = [
@@ -274,7 +274,7 @@ def compare(
             f"there is no column {baseline!r}", where="baseline", fix=f"{names}"
         )
     group = scores[cluster] if isinstance(cluster, str) else cluster
-    return together(
+    return simultaneous_intervals(
         {
             k: difference(scores[k], scores[baseline], cluster=group, level=level)
             for k in names

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import DataError, MissingError
-from ..stats import number
+from ..stats import format_number
 from ..system.device import choose
 from .models import SMOL, base, resolve, tokenizer_of, with_adapter
 from .result import Result
@@ -149,5 +149,5 @@ def card(run: str | Path) -> str:
     ]
     if stage.trivial:
         lines += ["", "Held-out reward of policies without skill:", ""]
-        lines += [f"- {k}: {number(v)}" for k, v in stage.trivial.items()]
+        lines += [f"- {k}: {format_number(v)}" for k, v in stage.trivial.items()]
     return "\n".join(lines) + "\n"

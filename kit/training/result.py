@@ -16,7 +16,7 @@ import msgspec
 from ..errors import DataError, MissingError
 from ..records import Grade, Run, Task
 from ..records.tables import plain, table
-from ..stats import Estimate, number
+from ..stats import Estimate, format_number
 from . import evaluation, monitor
 from .evaluation import Evaluation
 
@@ -225,7 +225,7 @@ class Result:
         if cheap:
             sentence = (
                 f"{cheap[max(cheap)]!r} is the best policy without skill on {m['trivial_prompts']} prompts; "
-                f"trained, on all: {number(m['reward_after']['value'])}."
+                f"trained, on all: {format_number(m['reward_after']['value'])}."
             )
             out["Best without skill"] = {"value": max(cheap), "caption": sentence}
         out["Minutes"] = {
@@ -287,7 +287,7 @@ class Result:
 
         m = self.metrics
         blocks: list[Any] = [
-            Card(title, number(x["value"]), x["caption"])
+            Card(title, format_number(x["value"]), x["caption"])
             for title, x in self.headlines.items()
         ]
         blocks += [*m["notes"], self.plot()]
@@ -309,7 +309,7 @@ class Result:
             blocks += [
                 f"Policies without skill on {m['trivial_prompts']} held-out prompts:",
                 pd.Series(self.trivial, name="reward")
-                .map(number)
+                .map(format_number)
                 .rename_axis("policy")
                 .reset_index(),
             ]

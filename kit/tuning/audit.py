@@ -25,7 +25,7 @@ from ..judging import judge_of
 from ..plots import forest
 from ..records import Response, leaves
 from ..records.tables import IDS, met_of, show
-from ..stats import Estimate, band, mean, number
+from ..stats import Estimate, format_interval, format_number, mean
 from ..system import progress as bars
 
 _FILE = tomllib.loads(Path(__file__).with_name("changes.toml").read_text("utf-8"))
@@ -97,7 +97,7 @@ class AuditReport:
         worst = []
         for c in faults[:4]:
             e = self.rates[c.name]
-            rate = f"{number(e.value, 2)} {band(e.low, e.high)}, n={e.n}"
+            rate = f"{format_number(e.value, 2)} {format_interval(e.low, e.high)}, n={e.n}"
             worst.append(f"{c.name} ({c.what}) {rate}")
         return f"Use: {uses[0]}. Worst: {'; '.join(worst)}. Remedy: {faults[0].remedy}."
 

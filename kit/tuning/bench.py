@@ -32,7 +32,14 @@ from ..people import label_rows
 from ..plots import forest
 from ..records import Response, fingerprint
 from ..records.tables import IDS, Results, met_of, plain, show, table
-from ..stats import Estimate, agreement_difference, claim, kappa, number, together
+from ..stats import (
+    Estimate,
+    agreement_difference,
+    claim,
+    format_number,
+    kappa,
+    simultaneous_intervals,
+)
 from ..system import paths
 from ..system.settings import check_names
 from .audit import CHANGES, AuditReport, audit
@@ -298,7 +305,9 @@ class Workbench:
         base = self.verdicts(BASELINE)
         others = [name for name in self.trials if name != BASELINE]
         # Of many looks one succeeds by luck, so the intervals hold for all of them.
-        gains = together({n: _gain(self.verdicts(n), base) for n in others})
+        gains = simultaneous_intervals(
+            {n: _gain(self.verdicts(n), base) for n in others}
+        )
         rows = []
         for name in self.ranked():
             verdicts = self.trials[name].verdicts
@@ -394,7 +403,8 @@ class Workbench:
         dev = self.agreement(trials[0].name)
         test = kappa(new, "met", "human", cluster="cluster")
         sentence = claim(gain, new=trials[0].name, old="the baseline")
-        sentence += f" (Optimism, dev less test: {number(dev.value - test.value)}, from {number(dev.value)} on dev.)"
+        optimism = format_number(dev.value - test.value)
+        sentence += f" (Optimism, dev less test: {optimism}, from {format_number(dev.value)} on dev.)"
         if earlier:
             n = len(earlier) + 1
             sentence += f" The test was read {n} times: this is no sealed result."

@@ -115,7 +115,7 @@ def measure(fast: bool, a: argparse.Namespace, out: Path) -> dict[str, float]:
 def learning() -> list[tuple[str, str, str]]:
     """What the stored runs of `kit train instructions` learned, beside the bars; gains of the ladders have none."""
     import kit.training as training
-    from kit.stats import number
+    from kit.stats import format_number
 
     runs = training.stored("instructions")
     after = runs.means("after")
@@ -124,11 +124,15 @@ def learning() -> list[tuple[str, str, str]]:
     rows = [
         (
             f"strict passes, mean of {len(after)} seeds",
-            number(after.mean()),
-            f">= {number(GOAL_MEAN, 2)}",
+            format_number(after.mean()),
+            f">= {format_number(GOAL_MEAN, 2)}",
         ),
-        ("strict passes, worst seed", number(after.min()), f">= {number(GOAL_WORST, 2)}"),
-        ("strict passes, control", number(control), f"<= {number(GOAL_CONTROL, 2)}"),
+        (
+            "strict passes, worst seed",
+            format_number(after.min()),
+            f">= {format_number(GOAL_WORST, 2)}",
+        ),
+        ("strict passes, control", format_number(control), f"<= {format_number(GOAL_CONTROL, 2)}"),
     ]
     for name in ("instructions", "ladder_chain", "ladder_confidence"):
         stored = training.stored(name)

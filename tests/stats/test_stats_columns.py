@@ -102,7 +102,7 @@ ERRORS = {
     "fewer than 5": lambda: stats.policy_difference(
         [1, 0], [1, 0], ["a", "b"], new="a", old="b", cluster=[1, 2]
     ),
-    "'base'": lambda: stats.compare({"a": [1]}, "base"),
+    "'base'": lambda: stats.compare_to_baseline({"a": [1]}, "base"),
     "gain 0": lambda: stats.prompts_for(0, spread=1),
     "out of range": lambda: stats.labels_needed(0.1, 1.5, q1=1, q0=1),
     "'conf': 1, 'correct': 2": lambda: calibration.ece([0.5], [1, 0]),

@@ -58,7 +58,7 @@ def test_family_wise_error() -> None:
         rng = np.random.default_rng(i)
         base = rng.random(40)
         scores = {f"m{k}": base + rng.normal(0, 0.2, 40) for k in range(6)}
-        out = stats.compare({"base": base, **scores}, "base")
+        out = stats.compare_to_baseline({"base": base, **scores}, "base")
         misses += any(e.excludes(0) for e in out.values())
     assert misses <= 0.07 * 150
 

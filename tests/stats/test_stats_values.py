@@ -10,7 +10,7 @@ import pytest
 
 from kit import stats
 from kit.errors import DataError
-from kit.stats import Estimate, band, number
+from kit.stats import Estimate, format_interval, format_number
 
 
 def pairs(table: list[list[int]]) -> list[np.ndarray]:
@@ -104,13 +104,13 @@ def test_text(estimate: Estimate, text: str) -> None:
 
 
 def test_numbers() -> None:
-    assert [number(v) for v in (0.5, -0.0001, 12.3456, None)] == [
+    assert [format_number(v) for v in (0.5, -0.0001, 12.3456, None)] == [
         ".500",
         ".000",
         "12.346",
         "unknown",
     ]
-    assert band(0.29, 0.29) == "[.29, .29]"
+    assert format_interval(0.29, 0.29) == "[.29, .29]"
     e = stats.mean([1, 0, 1])
     # repr, because NaN is equal to nothing
     assert repr(Estimate(**e.as_dict())) == repr(e) and float(e) == e.value
@@ -153,7 +153,7 @@ def test_equal_columns_leave_room_for_three_in_n() -> None:
 def test_together_is_wider_and_compare_names_columns() -> None:
     rng = np.random.default_rng(0)
     scores = pd.DataFrame(rng.random((40, 4)), columns=list("abcd")).assign(task=range(40))
-    out = stats.compare(scores, "a", cluster="task")
+    out = stats.compare_to_baseline(scores, "a", cluster="task")
     alone = stats.difference(scores, "b", "a", cluster="task")
     assert list(out) == ["b", "c", "d"] and out["b"].value == alone.value
     assert out["b"].high - out["b"].low > 1.1 * (alone.high - alone.low)
@@ -200,10 +200,10 @@ def test_a_verdict_without_labels_is_refused(judge: list[int | None]) -> None:
 
 def test_together_stays_in_range_and_levels_are_shares() -> None:
     seeds = stats.over_seeds([0.9, 0.95, 1.0], bounds=(0, 1))
-    wide = stats.together({"a": stats.mean([1] * 19 + [0]), "b": seeds})
+    wide = stats.simultaneous_intervals({"a": stats.mean([1] * 19 + [0]), "b": seeds})
     assert all(0 <= e.low <= e.high <= 1 for e in wide.values())
     for level in (0.0, 1.0, -0.5, math.nan):
         with pytest.raises(DataError, match="level is"):
             stats.mean([1, 0, 1], level=level)
         with pytest.raises(DataError, match="level is"):
-            stats.together({"b": seeds}, level=level)
+            stats.simultaneous_intervals({"b": seeds}, level=level)

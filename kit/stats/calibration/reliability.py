@@ -12,9 +12,9 @@ from ..columns import takes_table
 from ..estimate import (
     Estimate,
     Result,
-    chance,
+    format_number,
+    format_p,
     interval,
-    number,
     t_quantile,
     too_rare,
 )
@@ -55,8 +55,8 @@ class ECE(Result):
         return self.value
 
     def __str__(self) -> str:
-        calm = f"a calibrated model would score {number(self.null)} ({chance(self.p_value)})"
-        return f"ECE {number(self.value)}; debiased {self.debiased}; {calm} | {self.convention}"
+        calm = f"a calibrated model would score {format_number(self.null)} ({format_p(self.p_value)})"
+        return f"ECE {format_number(self.value)}; debiased {self.debiased}; {calm} | {self.convention}"
 
     def plot(self, **options: Any) -> Any:
         """The debiased error with its interval; dashed: what a calibrated model would score."""
@@ -233,7 +233,7 @@ class LogisticTest(Result):
     extreme: float
 
     def __str__(self) -> str:
-        return f"logistic recalibration: {chance(self.p_value)}"
+        return f"logistic recalibration: {format_p(self.p_value)}"
 
 
 @takes_table("conf", "correct", "cluster")
@@ -331,9 +331,7 @@ class Reliability(Result):
     def sentence(self) -> str:
         """One conclusion from the logistic test, the gap and the ECE."""
         p, gap = self.test.p_value, self.gap
-        error = (
-            f"ECE {number(self.ece.value)}, {number(self.ece.null)} if calibrated"
-        )
+        error = f"ECE {format_number(self.ece.value)}, {format_number(self.ece.null)} if calibrated"
         if math.isnan(p):
             return "Too few clusters to test calibration."
         if p < 0.05:
@@ -341,13 +339,11 @@ class Reliability(Result):
             fault = f"confidences are {side}"
             if gap.excludes(0) or self.test.extreme == 0:
                 fault = f"{'over' if gap.value > 0 else 'under'}-confident by {gap}"
-            return f"Miscalibrated ({chance(p)}): {fault}; {error}."
+            return f"Miscalibrated ({format_p(p)}): {fault}; {error}."
         # a second test, so it must be surer
         if self.ece.p_value < 0.01:
-            return (
-                f"Miscalibrated in some bins ({chance(self.ece.p_value)}): {error}."
-            )
-        return f"No miscalibration is shown ({chance(p)}): {error}, gap {gap}."
+            return f"Miscalibrated in some bins ({format_p(self.ece.p_value)}): {error}."
+        return f"No miscalibration is shown ({format_p(p)}): {error}, gap {gap}."
 
     def __str__(self) -> str:
         rows = [
@@ -357,7 +353,7 @@ class Reliability(Result):
             self.test,
             f"MCE {self.mce}",
             f"Brier {self.brier}",
-            f"smECE {number(self.smece)}",
+            f"smECE {format_number(self.smece)}",
         ]
         return "\n".join(map(str, rows))
 

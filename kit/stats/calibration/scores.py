@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import DataError
 from ..columns import takes_table
-from ..estimate import Estimate, Result, interval, number
+from ..estimate import Estimate, Result, format_number, interval
 from ..means import UNIT
 from .rows import check
 
@@ -125,9 +125,7 @@ class RiskCoverage(Result):
         return self.aurc
 
     def __str__(self) -> str:
-        order = (
-            f"perfect order {number(self.best)}, random order {number(self.random)}"
-        )
+        order = f"perfect order {format_number(self.best)}, random order {format_number(self.random)}"
         return f"AURC {self.aurc}; {order}"
 
     def plot(self, *, title: str = "Risk and coverage") -> Any:
