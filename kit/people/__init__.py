@@ -1,7 +1,7 @@
 """People and judges: agreement, corrected rates, rows to label and labels, a page of judgments."""
 
 from .agreement import AgreementReport, agreement_report, rate
-from .draw import label, label_rows, save_labels
+from .label_table import label, label_rows, save_labels
 from .view import view
 
 __all__ = [

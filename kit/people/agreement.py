@@ -3,32 +3,47 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from .. import stats
+from ..data import TaskSet
 from ..errors import DataError
-from ..records import Grade, Verdict
+from ..records import Grade, Task, Verdict
 from ..records.tables import Results, met_of, table
 from ..stats import Agreement, Estimate
 
-WORST = 10  # disagreements that a report lists
-SIDE = 0.5  # values from here on are on the side of "met"
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+PeopleLabels = TaskSet | Iterable[Verdict]
+JudgeDecisions = Iterable[Verdict | Grade]
+
+# A report lists so many disagreements.
+WORST_DISAGREEMENTS = 10
+# From this value on, a verdict or a label is on the side of "met".
+MET_THRESHOLD = 0.5
+WORST_COLUMNS = [
+    "task", "response", "criterion", "text", "judge", "status", "p", "human", "reason",
+]  # fmt: skip
 
 
-def verdicts_of(rows: Iterable[Verdict | Grade]) -> list[Verdict]:
+def verdicts_of(decisions: JudgeDecisions) -> list[Verdict]:
     """The verdicts of grades; verdicts stay what they are."""
-    out: list[Verdict] = []
-    for row in rows:
-        out += row.verdicts if isinstance(row, Grade) else (row,)
-    return out
+    verdicts: list[Verdict] = []
+    for decision in decisions:
+        if isinstance(decision, Grade):
+            verdicts += decision.verdicts
+        else:
+            verdicts.append(decision)
+    return verdicts
 
 
-def beside(
-    tasks: Any, labels: Any, verdicts: Iterable[Verdict | Grade]
+def judge_beside_people(
+    tasks: TaskSet | Sequence[Task], labels: PeopleLabels, verdicts: JudgeDecisions
 ) -> pd.DataFrame:
     """Verdicts of a judge beside labels, a row each; those by code and by people are left out.
 
@@ -36,18 +51,18 @@ def beside(
     the weight of the criterion is negative.
     """
     frame = table(verdicts_of(verdicts), human=labels, tasks=tasks)
-    others = (frame["judge"] == "code") | frame["judge"].str.startswith("human")
-    frame = frame[~others].reset_index(drop=True)
+    is_other = (frame["judge"] == "code") | frame["judge"].str.startswith("human")
+    frame = frame[~is_other].reset_index(drop=True)
     if not frame["human"].notna().any():
         raise DataError(
             "no label belongs to a verdict of the judge",
             where="labels",
             fix="label the answers that were judged; task, answer and criterion ids must be equal",
         )
-    turn = frame["weight"] < 0
+    is_negative = frame["weight"] < 0
     for column, source in (("credit", "value"), ("due", "human")):
-        side = met_of(frame[source])
-        frame[column] = side.where(~turn, 1 - side)
+        is_met = met_of(frame[source])
+        frame[column] = is_met.where(~is_negative, 1 - is_met)
     return frame
 
 
@@ -73,39 +88,39 @@ class AgreementReport:
 
     def table(self) -> pd.DataFrame:
         """The criteria with their estimates as text."""
-        texts = {
-            name: self.criteria[name].map(str) for name in ("kappa", "accuracy")
-        }
-        return self.criteria.assign(**texts)
+        return self.criteria.assign(
+            kappa=self.criteria["kappa"].map(str),
+            accuracy=self.criteria["accuracy"].map(str),
+        )
 
-    def plot(self, *, most: int = 20) -> Any:
+    def plot(self, *, most: int = 20) -> Figure:
         """A forest: accuracy per criterion, those with most labels first."""
         from .. import plots
 
         rows = self.criteria.head(most)
         names = rows["criterion"] + ": " + rows["text"]
-        return plots.forest(
-            dict(zip(names, rows["accuracy"], strict=True)),
-            title="Agreement with people",
-        )
+        estimates = dict(zip(names, rows["accuracy"], strict=True))
+        return plots.forest(estimates, title="Agreement with people")
+
+    @property
+    def note_on_unknown(self) -> str:
+        """How many labelled rows the judge left unknown."""
+        return f"{self.unknown} labelled rows are unknown to the judge; they are left out."
 
     def __str__(self) -> str:
-        note = f"{self.unknown} labelled rows are unknown to the judge; they are left out"
-        return f"{self.overall}\n{note}\n\n{self.table().to_string(index=False)}"
+        criteria = self.table().to_string(index=False)
+        return f"{self.overall}\n{self.note_on_unknown}\n\n{criteria}"
 
     def _repr_html_(self) -> str:
-        measures = Results(self.overall.measures())
-        note = f"{self.unknown} labelled rows are unknown to the judge; they are left out."
-        text = html.escape(f"{note} {self.overall.note}")
-        parts = [measures._repr_html_(), f"<p>{text}</p>"]
-        parts.append(self.table().to_html(index=False))
-        parts.append("<p>The worst disagreements:</p>")
-        parts.append(self.worst.to_html(index=False, na_rep=""))
-        return "".join(parts)
+        measures = Results(self.overall.measures())._repr_html_()
+        note = html.escape(f"{self.note_on_unknown} {self.overall.note}")
+        criteria = self.table().to_html(index=False)
+        worst = self.worst.to_html(index=False, na_rep="")
+        return f"{measures}<p>{note}</p>{criteria}<p>The worst disagreements:</p>{worst}"
 
 
 def agreement_report(
-    tasks: Any, labels: Any, verdicts: Iterable[Verdict | Grade]
+    tasks: TaskSet | Sequence[Task], labels: PeopleLabels, verdicts: JudgeDecisions
 ) -> AgreementReport:
     """Compare a judge with people: overall, per criterion, and where they disagree most.
 
@@ -121,65 +136,64 @@ def agreement_report(
     >>> agreement_report([task], [label], [verdict]).criteria["too_strict"].sum()
     np.int64(1)
     """
-    rows = beside(tasks, labels, verdicts)
+    rows = judge_beside_people(tasks, labels, verdicts)
     rows = rows[rows["human"].notna()]
-    wrong = rows[rows["correct"] == 0]
-    # A judge that gives no probability counts as sure.
-    order = wrong.assign(
-        sure=wrong["confidence"].fillna(1), heavy=wrong["weight"].abs()
-    )
-    worst = order.sort_values(
-        ["sure", "heavy"], ascending=False, kind="stable"
-    ).head(WORST)
-    columns = [
-        "task",
-        "response",
-        "criterion",
-        "text",
-        "judge",
-        "status",
-        "p",
-        "human",
-        "reason",
-    ]
     groups = rows.groupby(["criterion", "text"], sort=False, dropna=False)
-    criteria = pd.DataFrame([_criterion(names, part) for names, part in groups])
+    criteria = [_criterion_row(*names, rows=part) for names, part in groups]
     return AgreementReport(
-        overall=_agree(rows),
-        criteria=criteria.sort_values(
+        overall=_judge_agreement(rows),
+        criteria=pd.DataFrame(criteria).sort_values(
             "n", ascending=False, kind="stable", ignore_index=True
         ),
-        worst=worst[columns].reset_index(drop=True),
+        worst=_worst_disagreements(rows),
         unknown=int(rows["value"].isna().sum()),
     )
 
 
-def _agree(rows: pd.DataFrame) -> Agreement:
-    return stats.agree(
-        rows["value"], rows["human"], cluster=rows["group"], threshold=SIDE
+def _worst_disagreements(rows: pd.DataFrame) -> pd.DataFrame:
+    """The disagreements on which the judge is surest; of equally sure ones, the heaviest first."""
+    wrong = rows[rows["correct"] == 0]
+    # A judge that gives no probability counts as sure.
+    wrong = wrong.assign(
+        sure=wrong["confidence"].fillna(1), heavy=wrong["weight"].abs()
     )
+    wrong = wrong.sort_values(["sure", "heavy"], ascending=False, kind="stable")
+    return wrong.head(WORST_DISAGREEMENTS)[WORST_COLUMNS].reset_index(drop=True)
 
 
-def _criterion(names: Any, rows: pd.DataFrame) -> dict[str, Any]:
-    """One row of the table of criteria. names : (id, text)."""
-    result = _agree(rows)
+def _judge_agreement(rows: pd.DataFrame) -> Agreement:
+    agreement: Agreement = stats.agree(
+        rows["value"],
+        rows["human"],
+        cluster=rows["group"],
+        threshold=MET_THRESHOLD,
+    )
+    return agreement
+
+
+def _criterion_row(*names: object, rows: pd.DataFrame) -> dict[str, object]:
+    """One row of the table of criteria. names : id and text."""
+    agreement = _judge_agreement(rows)
     gap = rows["credit"] - rows["due"]
-    row: dict[str, Any] = dict(zip(("criterion", "text"), names, strict=True))
-    row["n"] = int(gap.count())
-    row |= {"kappa": result.kappa, "accuracy": result.raw}
-    row["unknown"] = int(rows["value"].isna().sum())
-    row["too_kind"] = int((gap > 0).sum())
-    row["too_strict"] = int((gap < 0).sum())
-    return row
+    return {
+        "criterion": names[0],
+        "text": names[1],
+        "n": int(gap.count()),
+        "kappa": agreement.kappa,
+        "accuracy": agreement.raw,
+        "unknown": int(rows["value"].isna().sum()),
+        "too_kind": int((gap > 0).sum()),
+        "too_strict": int((gap < 0).sum()),
+    }
 
 
 def rate(
-    tasks: Any,
-    labels: Any,
-    verdicts: Iterable[Verdict | Grade],
+    tasks: TaskSet | Sequence[Task],
+    labels: PeopleLabels,
+    verdicts: JudgeDecisions,
     *,
     design: str,
-    other: Iterable[Verdict | Grade] | None = None,
+    other: JudgeDecisions | None = None,
 ) -> Results:
     """Estimate the pass rate that people would give, from many verdicts and a few labels.
 
@@ -196,23 +210,51 @@ def rate(
         raise DataError(
             "a difference needs labels drawn at random", where="rate(design=)"
         )
-    rows = beside(tasks, labels, verdicts)
-    out = _rates(rows, design)
-    if other is None:
-        return out
-    second = beside(tasks, labels, other)
-    both = pd.concat(
-        [rows.assign(policy="this"), second.assign(policy="other")],
-        ignore_index=True,
+    rows = judge_beside_people(tasks, labels, verdicts)
+    rates = _pass_rates(rows, design)
+    if other is not None:
+        others = judge_beside_people(tasks, labels, other)
+        for name, estimate in _pass_rates(others, design).items():
+            rates[f"other: {name}"] = estimate
+        rates["difference"] = _rate_difference(rows, others)
+    return rates
+
+
+def _pass_rates(rows: pd.DataFrame, design: str) -> Results:
+    if design == "random" and rows["inclusion"].nunique() > 1:
+        raise DataError(
+            "the labels were drawn with unequal probability",
+            where="labels, column inclusion",
+            fix="use the labels of one draw",
+        )
+    corrected = stats.label_mean(
+        rows["credit"], rows["due"], design=design, cluster=rows["group"]
     )
+    # Labels from elsewhere: the judge is rated on the rows that nobody labelled.
+    rated = rows[rows["due"].isna()] if design == "shifted" else rows
+    return Results(
+        {
+            "pass rate": corrected,
+            "judge alone": stats.mean(rated["credit"], cluster=rated["group"]),
+            "labels alone": stats.mean(rows["due"], cluster=rows["group"]),
+        }
+    )
+
+
+def _rate_difference(rows: pd.DataFrame, others: pd.DataFrame) -> Estimate:
+    """The pass rate of one policy less that of the other, paired by prompt."""
     ids = ["task", "response"]
-    if not rows[ids].merge(second[ids]).empty:
+    if not rows[ids].merge(others[ids]).empty:
         raise DataError(
             "an answer id is in both sets of verdicts, so its labels fit both",
             where="rate(other=)",
             fix="give the other policy's answers ids of their own",
         )
-    difference = stats.policy_difference(
+    both = pd.concat(
+        [rows.assign(policy="this"), others.assign(policy="other")],
+        ignore_index=True,
+    )
+    difference: Estimate = stats.policy_difference(
         both["credit"],
         both["due"],
         both["policy"],
@@ -220,23 +262,4 @@ def rate(
         old="other",
         cluster=both["group"],
     )
-    others = {f"other: {name}": e for name, e in _rates(second, design).items()}
-    return Results({**out, **others, "difference": difference})
-
-
-def _rates(rows: pd.DataFrame, design: str) -> Results:
-    if design == "random" and rows["inclusion"].nunique() > 1:
-        raise DataError(
-            "the labels were drawn with unequal probability",
-            where="labels, column inclusion",
-            fix="use the labels of one draw",
-        )
-    fit = stats.label_mean(
-        rows["credit"], rows["due"], design=design, cluster=rows["group"]
-    )
-    # Labels from elsewhere: the judge is rated on the rows that nobody labelled.
-    new = rows[rows["due"].isna()] if design == "shifted" else rows
-    out = Results({"pass rate": fit})
-    out["judge alone"] = stats.mean(new["credit"], cluster=new["group"])
-    out["labels alone"] = stats.mean(rows["due"], cluster=rows["group"])
-    return out
+    return difference

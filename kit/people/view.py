@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from ..data import TaskSet
 from ..errors import DataError
 from ..records import Grade, Verdict, group
 from ..records.tables import plain, table
 from ..system import paths
-from .agreement import verdicts_of
+from .agreement import JudgeDecisions, PeopleLabels, verdicts_of
 
-FIELDS = ("status", "value", "p", "failure", "judge", "human", "reason")
+VERDICT_FIELDS = ("status", "value", "p", "failure", "judge", "human")
 
 
 def view(
-    verdicts: Iterable[Verdict | Grade],
+    verdicts: JudgeDecisions,
     *,
-    tasks: Any,
-    labels: Any = None,
+    tasks: TaskSet,
+    labels: PeopleLabels | None = None,
     out: str | Path,
     title: str = "Judgments",
 ) -> Path:
@@ -34,7 +34,7 @@ def view(
     import jinja2
 
     rows = list(verdicts)
-    data = _content(rows, tasks, tasks if labels is None else labels)
+    data = _page_data(rows, tasks, tasks if labels is None else labels)
     if not data["answers"]:
         raise DataError("there is no verdict to show", where="view")
     # In a script element only "<" can end the data.
@@ -45,56 +45,73 @@ def view(
     return paths.write(out, page.render(title=title, data=text))
 
 
-def _content(
-    rows: list[Verdict | Grade], tasks: Any, labels: Any
+def _page_data(
+    decisions: list[Verdict | Grade], tasks: TaskSet, labels: PeopleLabels
 ) -> dict[str, Any]:
     """Tasks with their criteria, and answers whose verdicts name a criterion by its place."""
-    frame = table(verdicts_of(rows), human=labels, tasks=tasks)
-    if absent := set(frame.loc[frame["prompt"].isna(), "task"]):
+    # Verdicts do not hold the score of their answer; only grades do.
+    grades = {g.ids: g for g in decisions if isinstance(g, Grade)}
+    rows = _page_rows(decisions, tasks, labels)
+    page_tasks: list[dict[str, Any]] = []
+    answers: list[dict[str, Any]] = []
+    for task_id, of_task in group((row["task"], row) for row in rows).items():
+        criteria = _criteria_data(of_task)
+        for name, part in group((row["response"], row) for row in of_task).items():
+            answer = _answer_data(part, [*criteria], grades.get((task_id, name)))
+            answers.append({"task": len(page_tasks), "id": name, **answer})
+        about = {"id": task_id, "prompt": of_task[0]["prompt"]}
+        page_tasks.append({**about, "criteria": [*criteria.values()]})
+    return {"tasks": page_tasks, "answers": answers, "graded": bool(grades)}
+
+
+def _criteria_data(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The criteria of a task's verdicts, by id."""
+    return {
+        row["criterion"]: {
+            "id": row["criterion"],
+            "text": row["text"],
+            "weight": row["weight"],
+        }
+        for row in rows
+        if "criterion" in row
+    }
+
+
+def _page_rows(
+    decisions: list[Verdict | Grade], tasks: TaskSet, labels: PeopleLabels
+) -> list[dict[str, Any]]:
+    """A row for each verdict, and for each grade without verdicts."""
+    verdicts = table(verdicts_of(decisions), human=labels, tasks=tasks)
+    if absent := set(verdicts.loc[verdicts["prompt"].isna(), "task"]):
         raise DataError(
             f"there is no task {min(absent)!r}",
             where="view(tasks=)",
             fix="give the judged tasks",
         )
-    # Verdicts do not hold the score of their answer; only grades do.
-    grades = {g.ids: g for g in rows if isinstance(g, Grade)}
     # A verifier grades an answer without a verdict on any criterion.
-    bare = [g for g in grades.values() if not g.verdicts]
-    contents: list[dict[str, Any]] = []
-    answers: list[dict[str, Any]] = []
-    records = plain(
-        [*frame.to_dict("records"), *table(bare, tasks=tasks).to_dict("records")]
+    bare = [g for g in decisions if isinstance(g, Grade) and not g.verdicts]
+    grades = table(bare, tasks=tasks)
+    rows: list[dict[str, Any]] = plain(
+        verdicts.to_dict("records") + grades.to_dict("records")
     )
-    for task_id, of_task in group((row["task"], row) for row in records).items():
-        criteria: dict[str, dict[str, Any]] = {}
-        for row in (row for row in of_task if "criterion" in row):
-            row["reason"] = row["reason"] or ""
-            about = {
-                "id": row["criterion"],
-                "text": row["text"],
-                "weight": row["weight"],
-            }
-            criteria.setdefault(row["criterion"], about)
-        places = {name: n for n, name in enumerate(criteria)}
-        for name, part in group((row["response"], row) for row in of_task).items():
-            grade = grades.get((task_id, name))
-            answer = {
-                "task": len(contents),
-                "id": name,
-                "score": grade and grade.score,
-                "parts": grade.parts if grade else {},
-            }
-            answer["text"] = part[0]["answer"]
-            answer["source"] = part[0]["source"]
-            answer["verdicts"] = [
-                {
-                    "criterion": places[row["criterion"]],
-                    **{k: row[k] for k in FIELDS},
-                }
-                for row in part
-                if "criterion" in row
-            ]
-            answers.append(answer)
-        about_task = {"id": task_id, "prompt": of_task[0]["prompt"]}
-        contents.append({**about_task, "criteria": list(criteria.values())})
-    return {"tasks": contents, "answers": answers, "graded": bool(grades)}
+    return rows
+
+
+def _answer_data(
+    rows: list[dict[str, Any]], criteria: list[str], grade: Grade | None
+) -> dict[str, Any]:
+    """One answer with its verdicts. rows : of its verdicts, or one row of its grade."""
+    verdicts = []
+    for row in rows:
+        if "criterion" in row:
+            place = criteria.index(row["criterion"])
+            verdict = {name: row[name] for name in VERDICT_FIELDS}
+            verdict["reason"] = row["reason"] or ""
+            verdicts.append({"criterion": place, **verdict})
+    return {
+        "score": grade.score if grade else None,
+        "parts": grade.parts if grade else {},
+        "text": rows[0]["answer"],
+        "source": rows[0]["source"],
+        "verdicts": verdicts,
+    }

@@ -1,0 +1,182 @@
+"""Draw what people should label next, as a table for a spreadsheet, and read what they labelled."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from msgspec.structs import replace
+
+from ..data import TaskSet, load
+from ..errors import DataError
+from ..records import Task, leaves
+from ..records.tables import IDS, labels_of, met_of
+from ..system import paths
+from .agreement import JudgeDecisions, verdicts_of
+
+LabelFile = TaskSet | str | Path
+
+ID_COLUMNS = ["task_id", "response_id", "criterion_id"]
+# A spreadsheet takes a cell that begins like this for a formula.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+# A corrected rate needs labels on five prompts.
+MIN_PROMPTS = 5
+
+
+def label_questions(tasks: TaskSet) -> list[dict[str, Any]]:
+    """Each answer with each criterion that a judge decides: a row of ids and texts."""
+    rows = []
+    for task in tasks:
+        criteria = [c for c in leaves(task.criteria) if not c.by_code]
+        for response in tasks.answers(task.id):
+            for c in criteria:
+                row = {
+                    "task_id": task.id,
+                    "response_id": response.id,
+                    "criterion_id": c.id,
+                    "criterion": c.text,
+                    "levels": json.dumps(c.levels) if c.levels else "",
+                    "points": c.points or "",
+                    "prompt": task.conversation,
+                    "response": response.text,
+                }
+                rows.append(row)
+    return rows
+
+
+def label(
+    tasks: TaskSet,
+    *,
+    n: int = 40,
+    verdicts: JudgeDecisions | None = None,
+    whole: bool = False,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Draw verdicts for people to give: one row each, with an empty column `label` to fill in.
+
+    tasks : a TaskSet with answers. n : the number of rows to draw.
+    verdicts : of a judge; then only rows that it judged are drawn. What it decided is not shown,
+        because whoever labels should not know it.
+    whole : draw whole prompts with all their answers (about n rows, at least five prompts).
+
+    A label is met, unmet, partly or unknown, one of the levels in the column `levels`, or points
+    such as 3/5. It says whether the text of the criterion holds, also where the weight is negative.
+    The column `inclusion` is the probability of a row to be drawn. It is the same for all rows, so
+    `kit.rate(design="random")` holds. `save_labels` writes the table, and `kit.load` reads it when
+    it is filled in.
+    """
+    rows = label_questions(tasks)
+    if verdicts is not None:
+        decided = {v.ids for v in verdicts_of(verdicts) if v.judge != "code"}
+        rows = [row for row in rows if tuple(map(row.get, ID_COLUMNS)) in decided]
+    if not rows or n < 1:
+        raise DataError(
+            "there is nothing to label",
+            where="label",
+            fix="give answers to tasks whose criteria a judge decides, and n of 1 or more",
+        )
+    draw = _draw_prompts if whole else _draw_rows
+    rows, inclusion = draw(rows, n, random.Random(seed))
+    frame = pd.DataFrame(rows).assign(inclusion=inclusion, rater="", label="")
+    # Most sets have criteria that are met or unmet only: then these columns are empty.
+    for column in ("levels", "points"):
+        if (frame[column] == "").all():
+            frame = frame.drop(columns=column)
+    return frame
+
+
+DrawnRows = tuple[list[dict[str, Any]], float]
+
+
+def _draw_rows(rows: list[dict[str, Any]], n: int, rng: random.Random) -> DrawnRows:
+    """n rows, and the probability of a row to be drawn."""
+    n = min(n, len(rows))
+    places = rng.sample(range(len(rows)), n)
+    # In the file's order, so that answers to one prompt are read together.
+    return [rows[i] for i in sorted(places)], n / len(rows)
+
+
+def _draw_prompts(
+    rows: list[dict[str, Any]], n: int, rng: random.Random
+) -> DrawnRows:
+    """All rows of some prompts, about n, and the probability of a prompt to be drawn."""
+    # A set has another order in each process: the seed would draw other rows.
+    prompts = list(dict.fromkeys(row["task_id"] for row in rows))
+    size = max(MIN_PROMPTS, math.ceil(n * len(prompts) / len(rows)))
+    sample = set(rng.sample(prompts, min(size, len(prompts))))
+    drawn = [row for row in rows if row["task_id"] in sample]
+    return drawn, len(sample) / len(prompts)
+
+
+def save_labels(frame: pd.DataFrame, path: str | Path) -> Path:
+    """Write rows to label as CSV. A file that exists may hold labels, so it is never replaced.
+
+    A text that a spreadsheet would take for a formula (it begins with = + - @) gets an apostrophe
+    in front; `kit.load` takes it off.
+    """
+    path = Path(path)
+    if path.exists():
+        raise DataError(
+            "the file exists, and may hold labels",
+            where=str(path),
+            fix="give another name",
+        )
+    return paths.write(path, labels_as_csv(frame))
+
+
+def labels_as_csv(frame: pd.DataFrame) -> str:
+    """Rows to label as the text of a CSV file that no spreadsheet runs."""
+
+    def without_formula(cell: object) -> object:
+        # An answer such as =HYPERLINK(...) would run when a rater opens the file.
+        if isinstance(cell, str) and cell.startswith(FORMULA_STARTS):
+            return f"'{cell}"
+        return cell
+
+    return str(frame.map(without_formula).to_csv(index=False))
+
+
+def label_rows(
+    source: LabelFile | Sequence[LabelFile],
+) -> tuple[TaskSet, pd.DataFrame]:
+    """Labelled answers, to tasks with the labelled criteria only, and a row for each label.
+
+    source : a file or TaskSet, or several that are joined by their ids: [tasks, answers, labels].
+    Columns: task, response, criterion (their ids); prompt, answer, text (of the criterion);
+    cluster (the task's group, or its prompt); human: 1 met, 0 unmet, NaN where raters do not know
+    or split evenly. Raters are averaged; .5 and more is met.
+    """
+    sources = [source] if isinstance(source, LabelFile) else source
+    sets = [s if isinstance(s, TaskSet) else load(s) for s in sources]
+    data = reduce(TaskSet.joined, sets)
+    names = dict(zip(ID_COLUMNS, IDS, strict=True))
+    names |= {"criterion": "text", "response": "answer"}
+    rows = pd.DataFrame(label_questions(data)).rename(columns=names)
+    rows = rows.merge(labels_of(data), on=IDS)
+    is_met = met_of(rows["human"])
+    if is_met.nunique() < 2:
+        raise DataError(
+            f"{len(rows)} labels, all alike or none",
+            where="labels",
+            fix="give answers with labels of people, some met and some unmet",
+        )
+    clusters = {t.id: t.group or t.conversation for t in data}
+    rows = rows.assign(human=is_met, cluster=rows["task"].map(clusters))
+    tasks = _with_labelled_criteria(data, rows)
+    return TaskSet(tasks=tasks, responses=data.responses), rows
+
+
+def _with_labelled_criteria(tasks: TaskSet, rows: pd.DataFrame) -> list[Task]:
+    """The tasks without the criteria that have no label: nobody is asked about those."""
+    labelled = set(zip(rows["task"], rows["criterion"], strict=True))
+    smaller = []
+    for task in tasks:
+        criteria = [c for c in task.criteria if (task.id, c.id) in labelled]
+        smaller.append(replace(task, criteria=tuple(criteria)))
+    return smaller
