@@ -15,7 +15,7 @@ from ..records import Response, Task, group, text_identity
 from ..system import paths, profiles
 from ..system.settings import Share, load, make
 from .rows import Source
-from .settings import CONFIGS, NAMES, Settings, build, translate
+from .settings import CONFIGS, NAMES, Settings, build, nest, overlay, places
 
 logger = logging.getLogger(__name__)
 
@@ -94,48 +94,22 @@ def job_of(
     from ..data import tasks_of
 
     values, beside, name = config_of(source)
+    where = f"config {name}"
+    passed = {"judge": judge, "reward": reward, "out": out, "ledger": ledger}
+    changes = {**changes, **{k: v for k, v in passed.items() if v is not None}}
+    profile = profiles.resolve(changes.pop("profile", None)).name
+    base, over = merge_settings(values, settings, changes, profile, where)
+    keys = keys_of(base, where)
     tasks = None if values else source
+    if tasks is not None and keys.tasks:
+        raise DataError(
+            f"tasks come twice: as the first argument, and as tasks: {keys.tasks}",
+            where=where,
+            fix="keep one",
+        )
     # a data file brings the answers that SFT and DPO learn from, so it is loaded whole
     if isinstance(tasks, str | Path):
         tasks = read_tasks(str(tasks), None, f"file {name}")
-    changes = dict(changes)
-    profile = profiles.resolve(changes.pop("profile", None)).name
-    where = f"config {name}"
-    settings = {"preset": settings} if isinstance(settings, str) else settings
-    if isinstance(settings, Settings):
-        settings = msgspec.structs.asdict(settings)
-    names = [*KEYS, *NAMES, "preset"]
-    values = translate({**values, **(settings or {})}, names, where=where)
-    over = translate(
-        {**values.get("profiles", {}).get(profile, {})}, names, where=where
-    )
-    changes = translate(changes, names, where="changes")
-    # what the caller writes wins over the profile's sizes, and those over the config's
-    values = join(values, over, changes)
-    keys = make(Keys, {k: values.pop(k) for k in KEYS if k in values}, where=where)
-    # objects come this way, too, so they are no values of the config
-    passed = {"judge": judge, "reward": reward, "out": out, "ledger": ledger}
-    keys = msgspec.structs.replace(
-        keys, **{k: v for k, v in passed.items() if v is not None}
-    )
-    rows = keys.stages or ({"rows": keys.rows},)
-    if keys.rows is not None and keys.stages:
-        raise DataError(
-            "rows of a chain belong to its stages",
-            where=where,
-            fix="stages: [{rows: ...}]",
-        )
-    # a training of one stage is a chain of one, without folders of its own
-    over = {**over, **changes}
-    stages = tuple(
-        stage_of(row, values, over, profile, beside, f"{where}, stage {n}")
-        for n, row in enumerate(rows, 1)
-    )
-    # the table of a chain begins with a row of this name
-    if len({s.name for s in stages} | {"start"}) < len(stages) + 1:
-        raise DataError(
-            "two stages have one name", where=where, fix="name: a name for each"
-        )
     if tasks is None and keys.tasks:
         tasks = read_tasks(keys.tasks, beside, where)
     every = of_kinds([] if tasks is None else tasks_of(tasks), keys, where)
@@ -147,7 +121,7 @@ def job_of(
     folder = Path(keys.out or name).expanduser()
     return Job(
         name=name,
-        stages=stages,
+        stages=stages_of(keys, base, over, profile, beside, where),
         tasks=tuple(with_prompts(train, keys)),
         heldout=tuple(with_prompts(heldout_tasks, keys)),
         prompts=frozenset(text_identity(t.conversation) for t in heldout_tasks),
@@ -160,14 +134,74 @@ def job_of(
     )
 
 
-def join(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Later layers win; `options` are joined."""
-    out: dict[str, Any] = {}
-    for layer in layers:
-        # a single option must not drop the preset's schedule
-        options = {**out.get("options", {}), **layer.get("options", {})}
-        out = {**out, **layer, **({"options": options} if options else {})}
-    return out
+def merge_settings(
+    values: Mapping[str, Any],
+    settings: Any,
+    changes: Mapping[str, Any],
+    profile: str,
+    where: str,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(all settings, those that replace a stage's own), each by place (see `places`).
+
+    Later layers win: the config, its values for the profile, settings, changes. Without a config, the settings are it.
+    """
+    names = [*KEYS, *NAMES, "preset"]
+    if isinstance(settings, Settings):
+        settings = msgspec.structs.asdict(settings)
+    elif isinstance(settings, str):
+        settings = {"preset": settings}
+    if not values:
+        values, settings = settings or {}, None
+    config = places(values, names, where=where)
+    sizes = values.get("profiles", {}).get(profile, {})
+    over: dict[str, Any] = {}
+    for layer in (sizes, settings or {}, changes):
+        over = overlay(over, places(layer, names, where=where))
+    return overlay(config, over), over
+
+
+def keys_of(values: Mapping[str, Any], where: str) -> Keys:
+    """The keys of a config out of all settings. Objects, such as a judge, come this way, too."""
+    values = nest(
+        {k: v for k, v in values.items() if k.split(".")[0] in KEYS}, where=where
+    )
+    plain_kinds = (str, int, float, Mapping, Sequence)
+    objects = {
+        k: v
+        for k, v in values.items()
+        if v is not None and not isinstance(v, plain_kinds)
+    }
+    keys = make(
+        Keys, {k: v for k, v in values.items() if k not in objects}, where=where
+    )
+    return msgspec.structs.replace(keys, **objects)
+
+
+def stages_of(
+    keys: Keys,
+    base: Mapping[str, Any],
+    over: Mapping[str, Any],
+    profile: str,
+    beside: Path | None,
+    where: str,
+) -> tuple[Stage, ...]:
+    """The stages of a job; a training of one stage is a chain of one, without folders of its own."""
+    if keys.rows is not None and keys.stages:
+        raise DataError(
+            "rows of a chain belong to its stages",
+            where=where,
+            fix="stages: [{rows: ...}]",
+        )
+    stages = tuple(
+        stage_of(row, base, over, profile, beside, f"{where}, stage {n}")
+        for n, row in enumerate(keys.stages or ({"rows": keys.rows},), 1)
+    )
+    # the table of a chain begins with a row of this name
+    if len({s.name for s in stages} | {"start"}) < len(stages) + 1:
+        raise DataError(
+            "two stages have one name", where=where, fix="name: a name for each"
+        )
+    return stages
 
 
 def config_of(source: Any) -> tuple[dict[str, Any], Path | None, str]:
@@ -199,22 +233,20 @@ def config_of(source: Any) -> tuple[dict[str, Any], Path | None, str]:
 
 def stage_of(
     row: Mapping[str, Any],
-    base: Any,
-    over: Any,
+    base: Mapping[str, Any],
+    over: Mapping[str, Any],
     profile: str,
     beside: Path | None,
     where: str,
 ) -> Stage:
     """A stage from its row in `stages`, the base settings, and what replaces both. beside : the config's folder."""
-    row = translate(row, ["name", "aside", "rows", "preset", *NAMES], where=where)
+    row = places(row, ["name", "aside", "rows", "preset", *NAMES], where=where)
     # what a stage is does not change with the machine
-    over = {
-        k: v for k, v in over.items() if k in (*NAMES, "preset") and k != "stage"
+    values = {**base, **row, **{k: v for k, v in over.items() if k != "stage"}}
+    mine = {
+        k: v for k, v in values.items() if k.split(".")[0] in (*NAMES, "preset")
     }
-    values = join(
-        base, {k: v for k, v in row.items() if k in (*NAMES, "preset")}, over
-    )
-    settings = build(values, profile=profile, where=where)
+    settings = build(nest(mine, where=where), profile=profile, where=where)
     rows = row.get("rows")
     if isinstance(rows, Mapping):
         rows = make(Source, rows, where=f"{where}, rows")

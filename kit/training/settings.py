@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -245,8 +245,21 @@ def translate(
     >>> translate({"learning_rate": 4e-5, "judge_model": "m"}, ["lr", "judge"], where="config")
     {'lr': 4e-05, 'judge': {'endpoint': 'm'}}
     """
+    return nest(places(values, names, where=where), where=where)
+
+
+def places(
+    values: Mapping[str, Any], names: Iterable[str], *, where: str
+) -> dict[str, Any]:
+    """The values by place: a name of the kit ("lr"), or a place inside one ("options.warmup_steps").
+
+    Options, and the fields of a judge at an endpoint, have a place each, so that layers can be joined.
+    Two names that set one place must agree.
+
+    >>> places({"judge": "endpoint:m", "judge_base_url": "http://a/v1"}, ["judge"], where="config")
+    {'judge.endpoint': 'm', 'judge.base_url': 'http://a/v1'}
+    """
     names, table = set(names), renames()
-    out: dict[str, Any] = {}
     for name in values.keys() & table["no_use"].keys() - names:
         logger.warning(
             "%s: %s has no use here: %s", where, name, table["no_use"][name]
@@ -265,15 +278,100 @@ def translate(
         *(n for n, t in table["renames"].items() if _head(t) in names),
     }
     check_names(values, valid, where=where)
+    out: dict[str, Any] = {}
+    implied: dict[str, Any] = {}
     for name, value in values.items():
         if name in names:
-            _put(out, name, value, name, where)
+            for place, inner in _parts(name, value).items():
+                _put(out, place, inner, name, where)
         elif name not in table["no_use"]:
             entry = table["renames"][name]
             entry = entry if isinstance(entry, dict) else {"to": entry}
             _put(out, entry["to"], _value(entry, value, name, where), name, where)
-            out = {**entry.get("also", {}), **out}
+            implied |= entry.get("also", {})
+    if double := _set_twice(out, out.get("reward")):
+        raise DataError(
+            f"the reward's mapping and another name both set {', '.join(double)}",
+            where=where,
+            fix="keep one",
+        )
+    return implied | out
+
+
+def overlay(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
+    """Two layers of `places` joined; the upper one wins.
+
+    >>> overlay({"judge.endpoint": "a", "judge.base_url": "http://a/v1"}, {"judge.endpoint": "b"})
+    {'judge.endpoint': 'b', 'judge.base_url': 'http://a/v1'}
+    """
+    out = dict(lower)
+    for place in _set_twice(lower, upper.get("reward")):
+        del out[place]
+    if "judge.endpoint" in upper:
+        out.pop("judge", None)
+    elif "judge" in upper:
+        # another kind of judge has no use for the fields of an endpoint
+        replaced = [place for place in out if place.startswith("judge.")]
+        for place in replaced:
+            logger.warning("another judge replaces %s: %s", place, out.pop(place))
+    return {**out, **upper}
+
+
+def nest(values: Mapping[str, Any], *, where: str) -> dict[str, Any]:
+    """The settings out of `places`; DataError where one has no place for what is set inside it."""
+    out = {k: v for k, v in values.items() if "." not in k}
+    for place, value in values.items():
+        head, *path = place.split(".")
+        if not path:
+            continue
+        # the flags that change a reward are the refiner's; `reward: NAME` beside them is that preset, changed
+        inner = out.get(head, "refiner" if head == "reward" else {})
+        if head == "reward" and isinstance(inner, str):
+            inner = {"preset": inner}
+        if not isinstance(inner, Mapping) or (head == "judge" and head in values):
+            raise DataError(
+                f"the {head} {inner!r} has no {'.'.join(path)}, which is set to {value!r}",
+                where=where,
+                fix=f"write the {head} as a mapping that says all, or leave {'.'.join(path)} out",
+            )
+        out[head] = _with(inner, path, value)
     return out
+
+
+def _set_twice(values: Mapping[str, Any], reward: Any) -> list[str]:
+    """The places inside the reward that its own mapping sets, too."""
+    twice = []
+    for place in values:
+        head, *path = place.split(".")
+        inner = reward if head == "reward" and path else None
+        while path and isinstance(inner, Mapping):
+            inner = inner.get(path.pop(0))
+        if inner is not None and not path:
+            twice.append(place)
+    return twice
+
+
+def _parts(name: str, value: Any) -> dict[str, Any]:
+    """A value of the kit's own name, taken apart where its fields are settings of their own."""
+    if name == "judge" and isinstance(value, str) and value.startswith("endpoint:"):
+        value = {"endpoint": value.removeprefix("endpoint:")}
+    is_endpoint = (
+        name == "judge" and isinstance(value, Mapping) and "endpoint" in value
+    )
+    if is_endpoint or (name == "options" and isinstance(value, Mapping)):
+        return {f"{name}.{k}": v for k, v in value.items()}
+    return {name: value}
+
+
+def _with(
+    inner: Mapping[str, Any], path: Sequence[str], value: Any
+) -> dict[str, Any]:
+    """A mapping with a value at a path inside it."""
+    head, *rest = path
+    return {
+        **inner,
+        head: _with(inner.get(head) or {}, rest, value) if rest else value,
+    }
 
 
 def _head(target: Any) -> str:
@@ -297,27 +395,13 @@ def _value(entry: Mapping[str, Any], value: Any, name: str, where: str) -> Any:
 
 
 def _put(
-    out: dict[str, Any], target: str, value: Any, name: str, where: str
+    out: dict[str, Any], place: str, value: Any, name: str, where: str
 ) -> None:
-    """Set a value at "a" or "a.b"; two names for one setting must agree."""
-    head, _, rest = target.partition(".")
-    if rest:
-        # the flags that change a reward are the refiner's; `reward: refiner` beside them is that preset, changed
-        inner = out.setdefault(
-            head, "refiner" if target.startswith("reward.") else {}
-        )
-        if isinstance(inner, str):
-            key = "preset" if head == "reward" else "endpoint"
-            inner = out[head] = {key: inner.removeprefix("endpoint:")}
-        _put(inner, rest, value, name, where)
-    # options come from several names
-    elif isinstance(value, dict) and isinstance(out.get(head), dict):
-        out[head] = {**value, **out[head]}
-    elif out.get(head, value) != value:
+    """Set the value of a place; two names for one place must agree."""
+    if out.get(place, value) != value:
         raise DataError(
-            f"{name!r} and another name both set {head!r}",
+            f"{name!r} and another name both set {place!r}",
             where=where,
             fix="keep one",
         )
-    else:
-        out[head] = value
+    out[place] = value

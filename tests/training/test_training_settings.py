@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
-from training_cases import TINY, tasks
+from hypothesis import given
+from hypothesis import strategies as st
+from training_cases import TINY, Judge, tasks
 
+import kit
 import kit.training as training
 from kit import Task
-from kit.errors import DataError, MissingError
+from kit.errors import DataError, KitError, MissingError
 from kit.training import Settings, build, job_of, translate
 
 
@@ -191,5 +195,108 @@ def test_sources_and_the_stated_form_are_asked_for():
 
 
 def test_settings_come_as_a_preset_a_mapping_or_an_object():
-    for given in ("instructions", {"steps": 60}, Settings(steps=60)):
-        assert job_of(tasks(), given, changes={"profile": "cpu"}).stages[0].settings.steps == 60
+    for some in ("instructions", {"steps": 60}, Settings(steps=60)):
+        assert job_of(tasks(), some, changes={"profile": "cpu"}).stages[0].settings.steps == 60
+
+
+# a value for each name of the three systems, where the kind of its target does not say one
+SAMPLES = {
+    "model_name": "tiny-random", "model_name_or_path": "tiny-random", "sft_model_path": "folder",
+    "judge_model": "M", "judge_base_url": "http://other/v1", "output_dir": "there", "log_path": "there",
+    "hold_out_tissues": ["eye"], "lr_scheduler_type": "constant", "loss_type": "grpo", "learning_rate": 3e-4,
+    "importance_sampling_level": "sequence", "hub_model_id": "me/x", "per_device_train_batch_size": 4,
+    "num_substeps": 2, "top_p": 0.5, "loss_weights": [1.0], "use_multi_reward": True,
+}  # fmt: skip
+
+
+def one_of(name):
+    """(place, value as it is written, value as the kit reads it) of a name of the table."""
+    entry = training.renames()["renames"][name]
+    entry = entry if isinstance(entry, dict) else {"to": entry}
+    if "values" in entry:
+        theirs, ours = next(iter(entry["values"].items()))
+        return entry["to"], theirs, ours
+    value = SAMPLES.get(name, 2)
+    return entry["to"], value, value
+
+
+def reached(job, place):
+    """The value of a place in a job."""
+    head, *path = place.split(".")
+    stage = job.stages[0].settings
+    value = getattr(job if head in ("judge", "reward", "out") else stage, head)
+    for part in path:
+        value = value[part]
+    return value
+
+
+OTHER = Judge()
+OTHER_KINDS = ("code", OTHER)
+RENAMED = [n for n, e in training.renames()["renames"].items() if "tasks" not in one_of(n)[0]]
+
+
+@pytest.mark.parametrize("layer", ["changes", "settings", "config"])
+@given(
+    name=st.sampled_from(RENAMED),
+    others=st.lists(st.sampled_from(RENAMED), max_size=4),
+    judge=st.sampled_from([None, "endpoint:M", {"endpoint": "M"}, "code", OTHER]),
+    reward=st.sampled_from([None, "refiner", {"preset": "refiner", "name": "r"}]),
+)
+def test_every_setting_of_the_systems_reaches_the_run_or_is_an_error(
+    layer, name, others, judge, reward
+):
+    every = {"group_size": 4, "prompts_per_step": 2}
+    wanted = {}
+    for n in (name, *others):
+        place, theirs, ours = one_of(n)
+        if place not in wanted:
+            every.pop(place, None)
+            every[n], wanted[place] = theirs, ours
+    place = one_of(name)[0]
+    rows = [Task(id=f"{i}", prompt=f"p{i}", group=("eye", "skin")[i % 2]) for i in range(4)]
+    rows_of = {"source": rows, "settings": every if layer == "settings" else None}
+    if layer == "config":
+        rows_of = {"source": {"tasks": "facts.jsonl", **every}}
+    changes = {"profile": "test", **(every if layer == "changes" else {})}
+    alone = judge is reward is None and {*wanted} <= {place}
+    # an error is not a silence; a name alone has no cause for one, but that a tracker is not installed
+    with contextlib.suppress(MissingError if alone else KitError):
+        job = job_of(**rows_of, changes=changes, judge=judge, reward=reward)
+        for place, value in wanted.items():
+            if place == "out":
+                assert job.out.name == value
+            elif place == "holdout":
+                assert {t.group for t in job.heldout} == {"eye"}
+            # a judge of another kind replaces the config's, and a warning says so
+            elif not (place.startswith("judge.") and layer != "changes" and judge in OTHER_KINDS):
+                assert reached(job, place) == value, place
+
+
+def test_a_setting_beside_a_judge_or_a_reward_is_joined_or_refused(caplog):
+    url = "http://mine/v1"
+    changes = {"profile": "test", "judge_base_url": url}
+    job = job_of(tasks(), TINY, changes=changes, judge="endpoint:M")
+    assert job.judge == {"endpoint": "M", "base_url": url}
+    # the config's server stays where the caller names another model of it
+    config = {"judge_model": "A", "judge_base_url": url, **TINY}
+    job = job_of(tasks(), config, changes={"profile": "test"}, judge="endpoint:B")
+    assert job.judge == {"endpoint": "B", "base_url": url}
+    assert job_of(tasks(), config, changes={"profile": "test"}, judge="code").judge == "code"
+    assert f"another judge replaces judge.base_url: {url}" in caplog.text
+    for judge in ("code", "local", {"panel": ["code"]}, Judge()):
+        with pytest.raises(DataError, match="has no base_url"):
+            job_of(tasks(), TINY, changes=changes, judge=judge)
+    changes = {"profile": "test", "verification_reward": 5}
+    assert job_of(tasks(), TINY, changes=changes, reward="rubric").reward["scale"] == 5
+    with pytest.raises(DataError, match="has no scale"):
+        job_of(tasks(), TINY, changes=changes, reward=kit.rewards.Composer.from_config("rubric"))
+    with pytest.raises(DataError, match=r"another name both set reward\.scale"):
+        job_of(tasks(), TINY, changes=changes, reward={"preset": "refiner", "scale": 3})
+    with pytest.raises(DataError, match="both set 'options.warmup_steps'"):
+        changes = {"warmup_steps": 3, "options": {"warmup_steps": 4}}
+        job_of(tasks(), TINY, changes={"profile": "test", **changes})
+    with pytest.raises(DataError, match="tasks come twice"):
+        job_of(tasks(), TINY, changes={"profile": "test", "data_path": "facts.jsonl"})
+    # what the caller writes wins over a config's values for the profile
+    config = {"tasks": "facts.jsonl", "profiles": {"test": {"steps": 5}}}
+    assert job_of(config, {"steps": 3}, changes={"profile": "test"}).stages[0].settings.steps == 3
