@@ -70,6 +70,14 @@ def choose(dtype: str = "auto") -> Device:
     )
 
 
+def is_too_old_for_vllm() -> bool:
+    """True for a GPU below compute capability 8.0, a T4 for example. vLLM 0.12 and later has no attention for it."""
+    if not has_nvidia():
+        return False
+    cuda = import_torch().cuda
+    return bool(cuda.is_available() and cuda.get_device_capability(0) < (8, 0))
+
+
 def _cpu_has_bf16() -> bool:
     """True for AMX or AVX512-BF16. Emulated bfloat16 is three times slower than float32."""
     # torch does not say whether the CPU multiplies bfloat16 or emulates it.

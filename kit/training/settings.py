@@ -18,7 +18,7 @@ import msgspec
 
 from ..errors import DataError, MissingError
 from ..system import profiles
-from ..system.device import import_torch
+from ..system.device import import_torch, is_too_old_for_vllm
 from ..system.settings import (
     Count,
     NonNegative,
@@ -223,6 +223,12 @@ def check_options(settings: Settings, where: str) -> None:
         return
     fields = [f.name for f in dataclasses.fields(config_class(settings.stage))]
     check_names(settings.options, fields, where=f"{where}, options")
+    if settings.options.get("use_vllm") and is_too_old_for_vllm():
+        raise DataError(
+            "vLLM cannot run on this GPU: its attention needs compute capability 8.0, and a T4 has 7.5",
+            where=f"{where}, options, use_vllm",
+            fix="use_vllm: false",
+        )
     if both := sorted(settings.options.keys() & {*OURS, *NAMES}):
         alias = renames()["renames"]
         raise DataError(

@@ -48,6 +48,24 @@ def test_preset_and_profile_set_the_sizes(preset, profile, wanted):
     assert {k: getattr(made, k) for k in wanted} == wanted
 
 
+@pytest.mark.parametrize(("capability", "refused"), [((7, 5), True), ((8, 0), False)])
+def test_vllm_is_refused_on_a_gpu_that_it_has_no_attention_for(monkeypatch, capability, refused):
+    import shutil
+
+    import torch
+
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
+    values = {"options": {"use_vllm": True}}
+    if not refused:
+        assert build(values, profile="t4").options["use_vllm"]
+        return
+    with pytest.raises(DataError, match="a T4 has 7.5") as error:
+        build(values, profile="t4")
+    assert error.value.fix == "use_vllm: false"
+
+
 def test_what_the_caller_writes_wins_over_preset_and_profile():
     made = build({"preset": "rlvr", "steps": 7, "options": {"max_grad_norm": 0.5}}, profile="cpu")
     assert made.steps == 7
