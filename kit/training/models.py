@@ -116,14 +116,18 @@ def resolve(name: str) -> str:
     return name
 
 
-def base(source: str, device: Device, *, quantize: str = "none") -> Any:
-    """The base model in eval mode."""
-    from transformers import AutoModelForCausalLM, BitsAndBytesConfig
+def base(
+    source: str,
+    device: Device,
+    *,
+    quantize: str = "none",
+    adapter: str | Path | None = None,
+) -> Any:
+    """The base model in eval mode. adapter : one that is added to its weights before they are quantised."""
+    from transformers import BitsAndBytesConfig
 
     dtype = getattr(import_torch(), device.dtype)
-    if source == TINY:
-        return tiny_model().to(dtype)
-    more: dict[str, Any] = {}
+    more: dict[str, Any] = {"dtype": dtype}
     if quantize == "nf4":
         more["quantization_config"] = BitsAndBytesConfig(
             load_in_4bit=True,
@@ -134,10 +138,33 @@ def base(source: str, device: Device, *, quantize: str = "none") -> Any:
     # each process of a distributed run has a GPU of its own
     if device.kind == "cuda":
         more["device_map"] = {"": int(os.environ.get("LOCAL_RANK", 0))}
+    if source != TINY and not adapter:
+        model = _pretrained(source, **more)
+    else:
+        # a sum in 4 or 16 bits would round the adapter away
+        whole = (
+            tiny_model() if source == TINY else _pretrained(source, dtype="float32")
+        )
+        if adapter:
+            whole = with_adapter(whole, adapter).merge_and_unload()
+        model = type(whole).from_pretrained(
+            None, config=whole.config, state_dict=whole.state_dict(), **more
+        )
+        # the folder's name, and its ids that end an answer
+        model.name_or_path = model.config._name_or_path = source
+        model.generation_config = whole.generation_config
+    # some CPUs answer with scales in bfloat16, and would train on them after the first evaluation
+    for layer in model.modules() if device.kind == "cpu" else ():
+        if hasattr(layer, "support_avx512bf16_for_cpu"):
+            layer.support_avx512bf16_for_cpu = False
+    return model.eval()
+
+
+def _pretrained(source: str, **options: Any) -> Any:
+    from transformers import AutoModelForCausalLM
+
     try:
-        return AutoModelForCausalLM.from_pretrained(
-            source, dtype=dtype, **more
-        ).eval()
+        return AutoModelForCausalLM.from_pretrained(source, **options)
     except OSError as e:
         raise _missing(source, e) from None
 

@@ -19,9 +19,10 @@ from ..records import Response, Task
 from ..records.tables import plain
 from ..stats import Estimate, difference, mean, over_seeds
 from ..system import paths
+from ..system.device import choose
 from ..system.settings import nearest
 from .evaluation import Evaluation, sample
-from .models import policy, with_adapter
+from .models import base, resolve, tokenizer_of, with_adapter
 from .result import Result
 from .reward import Reward
 from .settings import Settings
@@ -267,14 +268,25 @@ def answers_of(
     temperature: float = 0.0,
     seed: int = 0,
 ) -> list[Response]:
-    """Answers of a finished run's model to tasks, one each. temperature 0 is greedy."""
+    """Answers of a finished run's model to tasks, one each. temperature 0 is greedy.
+
+    A model in 4 bits answers as it was trained, with its adapter beside the quantised weights.
+    """
     folder = Path(folder)
     settings = msgspec.convert(Result.read(folder).settings, Settings)
-    ready = policy(settings)
-    model = with_adapter(ready.model, folder / "adapter").merge_and_unload()
+    source = resolve(settings.model)
+    model = base(
+        source,
+        choose(settings.dtype),
+        quantize=settings.quantize,
+        adapter=settings.adapter,
+    )
+    model = with_adapter(model, folder / "adapter")
+    if settings.quantize == "none":
+        model = model.merge_and_unload()
     return sample(
         model,
-        ready.tokenizer,
+        tokenizer_of(source),
         tasks,
         name=folder.name,
         samples=1,

@@ -119,7 +119,8 @@ def grpo_trainer(
     copy = fast.Copy(policy.model) if fast.applies(policy, settings) else None
     # TRL prints the whole row for each unknown reward; the log counts them instead
     logging.getLogger("trl.trainer.grpo_trainer").addFilter(is_news)
-    return type("GRPOTrainer", (fast.Fast, trl.GRPOTrainer), {"kit_copy": copy})(
+    kind = type("GRPOTrainer", (fast.Fast, trl.GRPOTrainer), {"kit_copy": copy})
+    trainer = kind(
         model=policy.model,
         reward_funcs=[pay.function(n) for n in weights],
         args=trl.GRPOConfig(**{**values, **settings.options}),
@@ -132,6 +133,21 @@ def grpo_trainer(
         processing_class=policy.tokenizer,
         peft_config=policy.lora,
     )
+    return with_float_adapter(trainer)
+
+
+def with_float_adapter(trainer: Any) -> Any:
+    """The trainer with its trained weights in float32.
+
+    For a model in 4 bits TRL casts them to bfloat16. There a small step rounds to nothing, a float16 training
+    cannot scale the gradients, and a resumed run, whose adapter peft loads as float32, differs.
+    """
+    # DeepSpeed wants one type for all weights, and has a float32 copy of its own
+    if not trainer.is_deepspeed_enabled:
+        for weight in trainer.model.parameters():
+            if weight.requires_grad:
+                weight.data = weight.data.float()
+    return trainer
 
 
 def check_lengths(
@@ -261,13 +277,14 @@ def supervised_trainer(
         # nothing is learned of the question
         values["completion_only_loss"] = True
     kind = {"sft": trl.SFTTrainer, "dpo": trl.DPOTrainer}[settings.stage]
-    return kind(
+    trainer = kind(
         model=policy.model,
         args=config_class(settings.stage)(**{**values, **settings.options}),
         train_dataset=Dataset.from_list(fitting(policy, settings, rows)),
         processing_class=policy.tokenizer,
         peft_config=policy.lora,
     )
+    return with_float_adapter(trainer)
 
 
 def fitting(

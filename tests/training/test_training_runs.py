@@ -15,43 +15,13 @@ from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
-from training_cases import TINY, Judge, farthest, tasks
+from training_cases import TINY, Judge, Stop, demonstrations, farthest, preferences, stop_at, tasks
 
 import kit
 import kit.training as training
 from kit import Criterion, Response, Task
 from kit.data import TaskSet, load
 from kit.errors import DataError, JudgeDownError, MissingError
-
-
-class Stop(Exception):
-    """Raised in the middle of a run."""
-
-
-def stop_at(step):
-    def on_step(row):
-        if row["step"] == step:
-            raise Stop
-
-    return on_step
-
-
-def demonstrations(n=8):
-    return load(
-        [
-            {"id": f"s{i}", "prompt": f"Say {i}.", "completion": "abc" * (i % 3 + 1)}
-            for i in range(n)
-        ]
-    )
-
-
-def preferences(n=8):
-    return load(
-        [
-            {"id": f"d{i}", "prompt": f"Say {i}.", "chosen": "abc", "rejected": "xyz" * (i % 3 + 1)}
-            for i in range(n)
-        ]
-    )
 
 
 def test_a_run_leaves_its_files_and_its_numbers(tmp_path):

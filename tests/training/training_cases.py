@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kit import Criterion, Task, Verdict
+from kit.data import load
 from kit.errors import JudgeDownError
 from kit.judging import Judge as BaseJudge
 
@@ -61,6 +62,40 @@ class Judge(BaseJudge):
         status = "unknown" if decision is None else "met" if decision else "unmet"
         failure = self.failure if decision is None else None
         return [run.verdict(answers[0], c, status=status, failure=failure) for c in criteria]
+
+
+class Stop(Exception):
+    """Raised in the middle of a run."""
+
+
+def stop_at(step: int) -> Any:
+    """A callback that stops a run after a step."""
+
+    def on_step(row):
+        if row["step"] == step:
+            raise Stop
+
+    return on_step
+
+
+def demonstrations(n: int = 8) -> Any:
+    """Rows for SFT."""
+    return load(
+        [
+            {"id": f"s{i}", "prompt": f"Say {i}.", "completion": "abc" * (i % 3 + 1)}
+            for i in range(n)
+        ]
+    )
+
+
+def preferences(n: int = 8) -> Any:
+    """Rows for DPO."""
+    return load(
+        [
+            {"id": f"d{i}", "prompt": f"Say {i}.", "chosen": "abc", "rejected": "xyz" * (i % 3 + 1)}
+            for i in range(n)
+        ]
+    )
 
 
 def weights(folder: Any) -> dict[str, Any]:
