@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 
 class KitError(Exception):
     """Base of all errors of the kit. The command line prints it without a traceback.
@@ -26,6 +28,11 @@ class KitError(Exception):
         if fix:
             lines.append(f"  to do: {fix}")
         super().__init__("\n".join(lines))
+
+    def at(self, place: str) -> Self:
+        """The same error, with a place in front of its own."""
+        places = [text for text in (place, self.where) if text]
+        return type(self)(self.what, where=", ".join(places), fix=self.fix)
 
 
 class DataError(KitError):

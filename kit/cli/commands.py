@@ -364,27 +364,29 @@ def calibrate(
     *,
     cluster: str | None = None,
     missing: Literal["raise", "count"] = "raise",
+    bins: int | None = None,
+    closed: Literal["right", "left"] = "right",
+    equal_mass: bool = False,
     html: Path = Path("calibration.html"),
 ) -> Output:
     """Calibration error of confidences in a table: interval, null value, diagram.
 
-    file : CSV, JSONL, JSON or Parquet, a row per answer
+    file : CSV, TSV, JSONL, JSON or Parquet, also .gz, a row per answer
     confidence : column with numbers in [0, 1]
     correct : column with 0 and 1
     cluster : column that names the prompt of a row; intervals then rest on prompts
     missing : stop at rows without a confidence, or count them
+    bins : number of bins (default: as many as the rows allow)
+    closed : the side of a bin that belongs to it
+    equal_mass : bins with about equally many rows, in place of equal widths
     html : page of the reliability diagram
     """
-    import pandas as pd
-
-    frame = (
-        # The kit's reader leaves CSV as texts, which no statistic takes.
-        pd.read_csv(file)
-        if file.suffix == ".csv"
-        else pd.DataFrame(kit.runs.cells_of(file))
-    )
+    frame = kit.data.read_table(file, numbers=(confidence, correct))
+    binning: dict[str, Any] = {"closed": closed, "equal_mass": equal_mass}
+    if bins is not None:
+        binning["bins"] = bins
     curve = kit.reliability(
-        frame, confidence, correct, cluster=cluster, missing=missing
+        frame, confidence, correct, cluster=cluster, missing=missing, **binning
     )
     kit.plots.page(
         f"Calibration of {file.name}", [str(curve), curve.plot()], path=html

@@ -1,6 +1,7 @@
 """Rubric sets: load and save files, labels, downloads, recorded judges. The forms of rows: `formats.py`."""
 
 from .downloads import fetch, judge_model, small_gguf, small_model
+from .files import read_table
 from .load import Finding, TaskSet, TaskSource, load, save, tasks_of
 from .recorded import RecordedJudges, recorded_judges
 from .rows import read_label, verdict_of
@@ -14,6 +15,7 @@ __all__ = [
     "judge_model",
     "load",
     "read_label",
+    "read_table",
     "recorded_judges",
     "save",
     "small_gguf",

@@ -1,5 +1,8 @@
-"""Rows of a JSONL, JSON, CSV or Parquet file, or of memory, each with its place; rows into JSONL."""
+"""Rows of a JSONL, JSON, CSV or Parquet file, or of memory, each with its place; a file as one table."""
 
+from __future__ import annotations
+
+import contextlib
 import csv
 import gzip
 import io
@@ -7,41 +10,113 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ..errors import DataError, MissingError
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    # A `datasets.Dataset` is an iterable of mappings too.
+    Source = str | os.PathLike[str] | pd.DataFrame | Iterable[Mapping[str, Any]]
+
+# A row is parsed when it is called, so that one broken row does not hide the rows after it.
+LazyRow = Callable[[], Any]
+NumberedRows = Iterator[tuple[int, LazyRow]]
+
 # A CSV file holds texts only. The columns of these names hold numbers, or true and false.
-KINDS = {
-    **dict.fromkeys(("weight", "points", "inclusion"), float),
-    **dict.fromkeys(("confidence", "stated_confidence"), float),
-    **dict.fromkeys(("required", "truncated"), bool),
-}
+NUMBER_COLUMNS = (
+    "weight",
+    "points",
+    "inclusion",
+    "confidence",
+    "stated_confidence",
+)
+FLAG_COLUMNS = ("required", "truncated")
+CHAT_FIELDS = ("messages", "chosen", "rejected", "prompt", "completion")
+CHAT_AS_TEXT = re.compile(r"""\s*\[\s*\{\s*["'](?:role|content)["'].*\]\s*""", re.S)
 
 
-def rows_of(source: Any) -> Iterator[tuple[str, Any]]:
-    """(place, row) of a file, an hf:// address, a DataFrame, a `datasets.Dataset`, or dicts.
-
-    A row may be a function that parses it, so that one broken row does not hide the rows after it.
-    """
+def rows_of(source: Source) -> Iterator[tuple[str, LazyRow]]:
+    """(place, function that parses the row) of a file, an hf:// address, a DataFrame, a Dataset, or dicts."""
     if isinstance(source, str) and source.startswith("hf://"):
         source = _from_hub(source)
     if isinstance(source, str | os.PathLike):
-        yield from _read(Path(source))
+        yield from _rows_of_file(Path(source))
         return
     is_frame = hasattr(source, "iloc")
     # An empty cell of a table is NaN or None. In a dict NaN is a mistake, and stays.
     has_gaps = is_frame or hasattr(source, "column_names")
-    for n, row in enumerate(source.to_dict("records") if is_frame else source, 1):
+    rows: Any = source
+    if is_frame:
+        rows = rows.to_dict("records")
+    for n, row in enumerate(rows, 1):
         yield f"row {n}", partial(_plain, row, has_gaps)
 
 
-def _read(path: Path) -> Iterator[tuple[str, Any]]:
+def read_rows(source: Source) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(place, fields) of each row; DataError with its place for the first row that is not an object."""
+    for place, parse_row in rows_of(source):
+        try:
+            yield place, row_fields(parse_row)
+        except DataError as e:
+            raise e.at(place) from None
+
+
+def row_fields(parse_row: LazyRow) -> dict[str, Any]:
+    """The fields of a row; DataError where it is not an object."""
+    row = parse_row()
+    if not isinstance(row, dict):
+        raise DataError(
+            f"the row is a {type(row).__name__}, not an object with fields"
+        )
+    return row
+
+
+def read_table(
+    path: str | os.PathLike[str], *, numbers: Sequence[str] = ()
+) -> pd.DataFrame:
+    """The rows of a file as a DataFrame. Texts stay as they are; an empty cell is NaN.
+
+    path : CSV, TSV, JSONL, JSON or Parquet, also .gz. numbers : the columns that hold numbers, or true and false.
+    DataError names row and column of a cell that does not.
+    """
+    import pandas as pd
+
+    rows = []
+    for place, row in read_rows(path):
+        for column in numbers:
+            if column in row:
+                row[column] = _number(row[column], f"{place}, column {column!r}")
+        rows.append(row)
+    if not rows:
+        raise DataError("there are no rows", where=Path(path).name)
+    return pd.DataFrame(rows)
+
+
+def _number(cell: object, where: str) -> float | None:
+    """The number of a cell: its text may also be true or false."""
+    if cell is None:
+        return None
+    text = str(cell).strip().lower()
+    if text in ("true", "false"):
+        return float(text == "true")
+    try:
+        return float(text)
+    except ValueError:
+        raise DataError(
+            f"{cell!r} is not a number",
+            where=where,
+            fix="write 1 and 0 for right and wrong, .95 for 95 %; leave it empty where it is unknown",
+        ) from None
+
+
+def _rows_of_file(path: Path) -> Iterator[tuple[str, LazyRow]]:
     if not path.is_file():
         raise MissingError("there is no such file", where=str(path))
     ending = Path(path.name.lower().removesuffix(".gz")).suffix
@@ -51,20 +126,29 @@ def _read(path: Path) -> Iterator[tuple[str, Any]]:
             where=str(path),
             fix=f"write one of {', '.join(READERS)}",
         )
-    what = "line" if READERS[ending] is _lines else "row"
+    unit = "line" if ending in (".jsonl", ".ndjson") else "row"
     for n, row in READERS[ending](path):
-        yield f"{path.name}, {what} {n}", row
+        yield f"{path.name}, {unit} {n}", row
 
 
 def _text(path: Path) -> str:
+    raw = path.read_bytes()
     try:
-        raw, is_packed = path.read_bytes(), path.suffix.lower() == ".gz"
-        return (gzip.decompress(raw) if is_packed else raw).decode("utf-8-sig")
-    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as e:
+        if path.suffix.lower() == ".gz":
+            raw = gzip.decompress(raw)
+        # Excel begins a UTF-8 file with a mark.
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
         raise DataError(
-            f"the file is broken, cut, or not UTF-8: {e}",
+            "the file is not UTF-8",
             where=path.name,
-            fix="save it as UTF-8, or fetch it again",
+            fix="save it as UTF-8 (Excel: 'CSV UTF-8')",
+        ) from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as e:
+        raise DataError(
+            f"the file is broken or cut: {e}",
+            where=path.name,
+            fix="fetch it again",
         ) from None
 
 
@@ -102,66 +186,83 @@ def _constant(name: str) -> Any:
     )
 
 
-Numbered = Iterator[tuple[int, Any]]
-
-
-def _lines(path: Path) -> Numbered:
+def _json_lines(path: Path) -> NumberedRows:
     lines = enumerate(_text(path).split("\n"), 1)
     return ((n, partial(parse, line)) for n, line in lines if line.strip())
 
 
-def _array(path: Path) -> Numbered:
+def _json_array(path: Path) -> NumberedRows:
     rows = parse(_text(path), f"{path.name},")
     # A published RLVR sample is one row without brackets around it.
-    rows = [rows] if isinstance(rows, dict) else rows
+    if isinstance(rows, dict):
+        rows = [rows]
     if not isinstance(rows, list):
         raise DataError(
             "the file holds no rows", where=path.name, fix="write [{...}, {...}]"
         )
-    return enumerate(rows, 1)
+    return enumerate((partial(_plain, row, False) for row in rows), 1)
 
 
-def _csv(path: Path) -> Numbered:
+@contextlib.contextmanager
+def _long_cells() -> Iterator[None]:
+    """Cells of any length. The limit of `csv` belongs to the process, so it is put back."""
     # The default of 128 KiB is less than one long answer.
-    csv.field_size_limit(1 << 30)
-    mark = "\t" if ".tsv" in path.suffixes else ","
+    limit = csv.field_size_limit(1 << 30)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _cells_of_file(path: Path, delimiter: str) -> NumberedRows:
     # pandas would turn the texts "NA" and "None" into empty cells.
     reader = csv.DictReader(
-        io.StringIO(_text(path), newline=""), delimiter=mark, strict=True
+        io.StringIO(_text(path), newline=""), delimiter=delimiter, strict=True
     )
     try:
-        names = reader.fieldnames or []
-        if len(set(names)) < len(names):
-            raise DataError("two columns have the same name", where=path.name)
-        yield from enumerate((partial(_cells, row) for row in reader), 2)
+        with _long_cells():
+            names, rows = reader.fieldnames or [], list(reader)
     except csv.Error as e:
         raise DataError(
             f"the table is broken: {e}",
             where=f"{path.name}, line {reader.line_num}",
         ) from None
+    if len(set(names)) < len(names):
+        raise DataError(
+            "two columns have the same name",
+            where=path.name,
+            fix="rename or remove one of them",
+        )
+    return enumerate((partial(_typed_cells, row) for row in rows), 2)
 
 
-def _cells(row: dict[str, Any]) -> dict[str, Any]:
+def _typed_cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    # The reader puts surplus cells under None, and None into cells that lack.
     if None in row or None in row.values():
         raise DataError(
             "the row has another number of cells than the header",
             fix="put texts with commas in quotation marks",
         )
-    # A blank label still says that the row is one of labels.
-    return {k: _cell(k, text) for k, text in row.items() if text or k == "label"}
+    fields: dict[str, Any] = {}
+    for name, text in row.items():
+        if text and name in NUMBER_COLUMNS:
+            fields[name] = _number(text, f"field {name!r}")
+        elif text and name in FLAG_COLUMNS:
+            fields[name] = _flag(text, f"field {name!r}")
+        # A blank label still says that the row is one of labels.
+        elif text or name == "label":
+            fields[name] = text
+    return fields
 
 
-def _cell(name: str, text: str) -> Any:
-    kind = KINDS.get(name, str)
+def _flag(text: str, where: str) -> bool:
     try:
-        return msgspec.convert(text, kind, strict=False)
+        return msgspec.convert(text, bool, strict=False)
     except msgspec.ValidationError:
-        raise DataError(
-            f"the field {name!r} is {text!r}, not a {kind.__name__}"
-        ) from None
+        raise DataError(f"{text!r} is not true or false", where=where) from None
 
 
-def _parquet(path: Path) -> Numbered:
+def _parquet(path: Path) -> NumberedRows:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -174,47 +275,47 @@ def _parquet(path: Path) -> Numbered:
     return enumerate((partial(_plain, row, True) for row in rows), 1)
 
 
-CHATS = ("messages", "chosen", "rejected", "prompt")
-CHAT = re.compile(r"""\s*\[\s*\{\s*["'](?:role|content)["'].*\]\s*""", re.S)
-
-
-def chats(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with its chats parsed, which a table has as JSON text."""
-    # The kit's own records have texts only.
-    return {
-        k: parse(v, f"field {k!r}")
-        if k in CHATS
-        and "record" not in row
-        and isinstance(v, str)
-        and CHAT.fullmatch(v)
-        else v
-        for k, v in row.items()
-    }
-
-
-READERS = {
-    ".jsonl": _lines,
-    ".ndjson": _lines,
-    ".json": _array,
-    ".csv": _csv,
-    ".tsv": _csv,
+READERS: dict[str, Callable[[Path], NumberedRows]] = {
+    ".jsonl": _json_lines,
+    ".ndjson": _json_lines,
+    ".json": _json_array,
+    ".csv": partial(_cells_of_file, delimiter=","),
+    ".tsv": partial(_cells_of_file, delimiter="\t"),
     ".parquet": _parquet,
 }
 
 
+def parse_chats(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with its chats parsed, which a table has as JSON text."""
+    # The kit's own records have texts only.
+    if "record" in row:
+        return row
+    for name in CHAT_FIELDS:
+        text = row.get(name)
+        if isinstance(text, str) and CHAT_AS_TEXT.fullmatch(text):
+            row = {**row, name: parse(text, f"field {name!r}")}
+    return row
+
+
 def _plain(row: Any, has_gaps: bool) -> Any:
     """The values as JSON has them: no numpy, no tuples; without the empty cells of a table."""
-    hook = lambda x: x.tolist() if hasattr(x, "tolist") else str(x)  # noqa: E731
-    values = msgspec.to_builtins(row, enc_hook=hook)
-    # NaN is the one value that differs from itself.
-    gaps = [k for k, v in values.items() if v is None or v != v] if has_gaps else []
-    # A blank label still says that the row is one of labels.
-    label = {"label": None} if "label" in gaps else {}
-    return (
-        {k: v for k, v in values.items() if k not in gaps} | label
-        if gaps
-        else values
-    )
+    values = msgspec.to_builtins(row, enc_hook=_plain_value)
+    if not has_gaps:
+        return values
+    fields = {}
+    for name, value in values.items():
+        # NaN is the one value that differs from itself.
+        is_gap = value is None or value != value
+        if not is_gap:
+            fields[name] = value
+        # A blank label still says that the row is one of labels.
+        elif name == "label":
+            fields[name] = None
+    return fields
+
+
+def _plain_value(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def _from_hub(address: str) -> Path:

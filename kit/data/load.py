@@ -19,7 +19,7 @@ from ..errors import DataError
 from ..records import Response, Task, Verdict, fingerprint, group
 from ..system import paths
 from ..system.settings import nearest
-from .files import chats, rows_of
+from .files import LazyRow, parse_chats, row_fields, rows_of
 from .formats import FORMATS, format_of
 from .rows import ID, Finding, Row, refuse
 
@@ -230,17 +230,14 @@ class _Reader:
         self.records: dict[tuple[str, ...], Response | Verdict] = {}
         self.made: set[str] = set()  # rows whose ids are made of their content
 
-    def read(self, where: str, data: Any) -> None:
+    def read(self, where: str, parse_row: LazyRow) -> None:
         """Read one row; what is wrong with it is collected."""
         self.rows += 1
         try:
-            data = data() if callable(data) else data
-            if not isinstance(data, dict):
-                raise DataError(
-                    f"the row is a {type(data).__name__}, not an object with fields"
-                )
-            data = self._rename(data) if self.fields else data
-            data = chats(data)
+            data = row_fields(parse_row)
+            if self.fields:
+                data = self._rename(data)
+            data = parse_chats(data)
             self._check_form(data)
             row = Row(data, where)
             FORMATS[self.format][1](row)
@@ -248,13 +245,7 @@ class _Reader:
             self._add(row)
             self.notes.update(row.notes)
         except DataError as e:
-            self.errors.append(
-                DataError(
-                    e.what,
-                    where=(f"{where}, {e.where}" if e.where else where),
-                    fix=e.fix,
-                )
-            )
+            self.errors.append(e.at(where))
         # A value of another kind deep inside a row; asking for each would double the code.
         except (TypeError, ValueError, AttributeError) as e:
             self.errors.append(

@@ -295,7 +295,7 @@ def criteria(
         try:
             out.append(criterion(item, f"{prefix}{n}", sign))
         except DataError as e:
-            raise DataError(e.what, where=f"{name} {n}", fix=e.fix) from None
+            raise e.at(f"{name} {n}") from None
     return out
 
 

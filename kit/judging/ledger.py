@@ -264,13 +264,10 @@ def _is_here(owner: str) -> bool:
 
 def recording(path: str | Path) -> tuple[list[tuple[Any, Verdict]], list[Any]]:
     """(number of its call, verdict) and the calls of a JSONL file, gzipped or not."""
-    from ..data.files import rows_of
+    from ..data.files import read_rows
 
     pairs, calls = [], []
-    for where, value in rows_of(path):
-        row = value() if callable(value) else value
-        if not isinstance(row, dict):
-            raise DataError("the row is no JSON object", where=where)
+    for where, row in read_rows(path):
         if row.get("record") == "call":
             calls.append(row)
         else:

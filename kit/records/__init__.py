@@ -320,7 +320,7 @@ def from_json(row: Any, kind: Any, *, where: str) -> Any:
         raise DataError(str(e), where=where) from None
     # A record's own check knows its id; the caller knows the file and the row.
     except DataError as e:
-        raise DataError(e.what, where=f"{where}, {e.where}", fix=e.fix) from None
+        raise e.at(where) from None
 
 
 def canonical(value: Any) -> str:

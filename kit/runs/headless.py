@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 import pandas as pd
 
-from ..data.files import rows_of
+from ..data.files import read_rows
 from ..errors import MissingError
 from ..records import Run
 from ..system import paths
@@ -277,7 +277,7 @@ def cells_of(
     if isinstance(source, Mapping):
         combinations = itertools.product(*source.values())
         return [dict(zip(source, values, strict=True)) for values in combinations]
-    return [row() if callable(row) else row for _, row in rows_of(source)]
+    return [row for _, row in read_rows(source)]
 
 
 def sweep(
