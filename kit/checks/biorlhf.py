@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 # A gene set's name is its collection and its words: HALLMARK_DNA_REPAIR.
-_COLLECTION = re.compile(
+COLLECTION_PREFIX = re.compile(
     r"^(?:HALLMARK|KEGG|REACTOME|MITOCARTA|BIOCARTA|GOBP|GO|WP)_"
 )
 # Lists of texts; the last two hold one text each.
-_FACTS = (
-    *("key_facts", "ground_truth_key_facts", "expected_reasoning", "correct_steps"),
-    *("expected_answer", "conservation_level"),
-)
-_QUANTITY = re.compile(r"([-+]?\d[\d,]*(?:\.\d+)?)(?:\s*(\D.*))?")
+FACT_FIELDS = (
+    "key_facts", "ground_truth_key_facts", "expected_reasoning", "correct_steps",
+    "expected_answer", "conservation_level",
+)  # fmt: skip
+LEADING_QUANTITY = re.compile(r"([-+]?\d[\d,]*(?:\.\d+)?)(?:\s*(\D.*))?")
 # Words of its truths. "none" is what it writes where a pathway does not change.
-WORDS = {
+DIRECTION_WORDS = {
     "up": "up,upregulated,activated,increased,increase,positive",
     "down": "down,downregulated,suppressed,decreased,decrease,negative",
     "unchanged": "none,unchanged,no change,not significant,ns",
@@ -28,19 +28,21 @@ VERIFIERS_OF = {
     "V3": ("consistency",),
     "V4": ("uncertainty",),
 }
-DIRECTIONS = {
-    word: way for way, words in WORDS.items() for word in words.split(",")
+DIRECTION_OF_WORD = {
+    word: direction
+    for direction, words in DIRECTION_WORDS.items()
+    for word in words.split(",")
 }
 
 
-def direction_of(raw: Any) -> str | None:
+def direction_of(word: object) -> str | None:
     """up, down or unchanged; None for any other word, and where there is none.
 
     >>> direction_of("UP"), direction_of("none"), direction_of("mixed"), direction_of(None)
     ('up', 'unchanged', None, None)
     """
     # The word "none" means unchanged; str(None) would be that word.
-    return DIRECTIONS.get(str(raw or "").casefold())
+    return DIRECTION_OF_WORD.get(str(word or "").casefold())
 
 
 def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,34 +51,37 @@ def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
     >>> truth_of({"pathway": "HALLMARK_DNA_REPAIR", "direction": "UP"})["claims"]
     [{'subject': 'dna repair', 'direction': 'up'}]
     """
-    out = dict(raw)
-    ways = raw.get("tissue_directions")
-    if not isinstance(ways, Mapping):
-        pathway = _COLLECTION.sub("", str(raw.get("pathway") or ""))
-        ways = {pathway.casefold(): raw.get("direction")}
-    # A direction that is no word of the table ("mixed") is left out: it claims nothing.
+    truth = dict(raw)
+    directions = raw.get("tissue_directions")
+    if not isinstance(directions, Mapping):
+        pathway = COLLECTION_PREFIX.sub("", str(raw.get("pathway") or ""))
+        directions = {pathway.casefold(): raw.get("direction")}
+    # A direction that is not a word of the table ("mixed") is left out: it claims nothing.
     claims = [
-        {"subject": name.replace("_", " "), "direction": way}
-        for name, word in ways.items()
-        if name and (way := direction_of(word))
+        {"subject": name.replace("_", " "), "direction": direction}
+        for name, word in directions.items()
+        if name and (direction := direction_of(word))
     ]
-    values = [raw.get(key) or [] for key in _FACTS]
-    texts = [str(x) for v in values for x in (v if isinstance(v, list) else [v])]
+    texts: dict[str, None] = {}
+    for field in FACT_FIELDS:
+        value = raw.get(field) or []
+        values = value if isinstance(value, list) else [value]
+        texts |= dict.fromkeys(map(str, values))
     if claims:
-        out["claims"] = claims
+        truth["claims"] = claims
     if texts:
-        out["facts"] = [_fact(text) for text in dict.fromkeys(texts)]
+        truth["facts"] = [_fact_of_text(text) for text in texts]
     if raw.get("correct_behavior") == "context_dependent":
         # The direction differs between missions, so the right answer is that it depends.
-        out |= {"answerable": False, "depends": True}
+        truth |= {"answerable": False, "depends": True}
     if raw.get("expected_confidence") in ("high", "medium", "low"):
-        out["warranted"] = raw["expected_confidence"]
-    return out
+        truth["warranted"] = raw["expected_confidence"]
+    return truth
 
 
-def _fact(text: str) -> dict[str, Any]:
+def _fact_of_text(text: str) -> dict[str, Any]:
     fact: dict[str, Any] = {"text": text}
-    quantity = _QUANTITY.fullmatch(text)
+    quantity = LEADING_QUANTITY.fullmatch(text)
     if quantity:
         fact["number"] = float(quantity[1].replace(",", ""))
     return fact
@@ -88,4 +93,5 @@ def verifiers_of(names: Sequence[str]) -> list[str]:
     >>> verifiers_of(["V1", "V4"])
     ['direction', 'factual', 'uncertainty']
     """
-    return list(dict.fromkeys(v for n in names for v in VERIFIERS_OF.get(n, (n,))))
+    verifiers = [v for name in names for v in VERIFIERS_OF.get(name, (name,))]
+    return list(dict.fromkeys(verifiers))

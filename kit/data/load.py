@@ -318,7 +318,7 @@ class _Reader:
         for c in task.criteria if task else ():
             # A slip in a check's arguments must not surface in the middle of a training.
             if c.check:
-                checks.validate(c, None if self.format == "table" else task)
+                checks.validate_check(c, None if self.format == "table" else task)
         if old and task and self.format == "table":
             task = _joined(old, task)
         elif old and old != task:

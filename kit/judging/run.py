@@ -257,11 +257,11 @@ class Run:
         self, task: Task, answers: Sequence[Response]
     ) -> dict[str, list[Verdict]]:
         """Verdicts by answer; unknown where the run stopped or the judge broke."""
-        from ..checks import check
+        from ..checks import check_answer
 
         criteria = leaves(task.criteria)
         verdicts = {
-            (r.id, c.id): check(task, r, c)
+            (r.id, c.id): check_answer(task, r, c)
             for r in answers
             for c in criteria
             if c.by_code

@@ -241,6 +241,11 @@ class Verdict(Record, kw_only=True, tag="verdict"):
         return self.task_id, self.response_id, self.criterion_id
 
     @property
+    def answer_ids(self) -> tuple[str, str]:
+        """(task, answer), as `Response.ids`."""
+        return self.task_id, self.response_id
+
+    @property
     def is_known(self) -> bool:
         """False when the status is "unknown"."""
         return self.status != "unknown"

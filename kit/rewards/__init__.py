@@ -4,25 +4,35 @@ composer = Composer.from_config("refiner")     # a preset, a mapping, or a YAML 
 composer.grade(task, response, verdicts).score  # None: leave this answer out of training
 """
 
-from .aggregate import aggregate
-from .citations import Claim, citation_part, claim_criteria, parse
-from .composer import Composer, Format, Gate, presets, static_criteria
+from .citations import AnswerClaim, claim_criteria, parse_citations, score_citations
+from .components import static_criteria
+from .composer import (
+    Composer,
+    FormatRule,
+    RewardGate,
+    RewardSource,
+    reward_presets,
+)
 from .grades import Grades, grade, trivial
-from .policies import policies
+from .rubric_score import PASS_THRESHOLD, CriteriaTree, score_rubric
+from .trivial_answers import trivial_answers
 
 __all__ = [
-    "Claim",
+    "PASS_THRESHOLD",
+    "AnswerClaim",
     "Composer",
-    "Format",
-    "Gate",
+    "CriteriaTree",
+    "FormatRule",
     "Grades",
-    "aggregate",
-    "citation_part",
+    "RewardGate",
+    "RewardSource",
     "claim_criteria",
     "grade",
-    "parse",
-    "policies",
-    "presets",
+    "parse_citations",
+    "reward_presets",
+    "score_citations",
+    "score_rubric",
     "static_criteria",
     "trivial",
+    "trivial_answers",
 ]

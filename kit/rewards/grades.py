@@ -3,35 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..data import tasks_of
+from ..data import TaskSet, TaskSource, tasks_of
 from ..errors import DataError
-from ..records import Grade, Response, Verdict
-from .composer import Composer, RubricComponent
-from .policies import Policy, policies
+from ..records import Grade, Response, Task, Verdict
+from .components import RubricComponent
+from .composer import Composer, RewardSource
+from .trivial_answers import AnswerPolicy, trivial_answers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..judging import JudgeSource, Ledger
+    from ..stats import Estimate
 
 
 class Grades(list[Grade]):
     """Grades of answers in their order. `score` is None where too much is unknown."""
 
-    def table(self, *, tasks: Any = None) -> Any:
+    def table(
+        self, *, tasks: TaskSet | Iterable[Task] | None = None
+    ) -> pd.DataFrame:
         """One row per answer: score, its interval, parts. Unknown is NaN. See `kit.table`."""
         from ..records.tables import table
 
         return table(self, tasks=tasks)
 
     @property
-    def estimate(self) -> Any:
+    def estimate(self) -> Estimate:
         """The mean score with its interval over tasks; unknown ones are counted."""
         from ..stats import mean
 
-        ends = [end for g in self for end in g.meta["range"]]
-        return mean(
+        lows, highs = zip(*(g.meta["range"] for g in self), strict=True)
+        estimate: Estimate = mean(
             [g.score for g in self],
             cluster=[g.task_id for g in self],
-            bounds=(min(ends), max(ends)),
+            bounds=(min(lows), max(highs)),
         )
+        return estimate
 
     def __repr__(self) -> str:
         return f"{len(self)} grades, mean {self.estimate}" if self else "no grades"
@@ -41,14 +52,14 @@ class Grades(list[Grade]):
 
         if not self:
             return repr(self)
-        return show(self.table(), caption=repr(self))._repr_html_()
+        return str(show(self.table(), caption=repr(self))._repr_html_())
 
 
 def grade(
-    tasks: Any,
+    tasks: TaskSource,
     verdicts: Iterable[Verdict],
     *,
-    reward: Any = "rubric",
+    reward: RewardSource = "rubric",
     responses: Iterable[Response] | None = None,
 ) -> Grades:
     """Turn verdicts into rewards, one grade per answer. No judge is asked.
@@ -67,39 +78,46 @@ def grade(
     composer = Composer.from_config(reward)
     by_id = {t.id: t for t in tasks_of(tasks)}
     verdicts = list(verdicts)
-    answers = list(
-        getattr(tasks, "responses", ()) if responses is None else responses
-    )
-    if not answers and responses is None:
-        # A rubric's score needs the verdicts alone; every other part reads the text.
-        alone = all(isinstance(c, RubricComponent) for c in composer.components)
-        if not alone or composer.format.mode != "off":
+    if responses is None and isinstance(tasks, TaskSet):
+        responses = tasks.responses or None
+    if responses is None:
+        responses = _textless_answers(composer, verdicts)
+    answers = list(responses)
+    for answer in answers:
+        if answer.task_id not in by_id:
             raise DataError(
-                f"reward {composer.name!r} reads the answers",
-                where="grade",
-                fix="give responses=",
-            )
-        ids = dict.fromkeys(v.ids[:2] for v in verdicts)
-        answers = [Response(task_id=t, id=r, text="") for t, r in ids]
-    for a in answers:
-        if a.task_id not in by_id:
-            raise DataError(
-                f"there is no task {a.task_id!r}",
-                where=f"answer {a.id!r}",
+                f"there is no task {answer.task_id!r}",
+                where=f"answer {answer.id!r}",
                 fix="give its task",
             )
-    pairs = [(by_id[a.task_id], a) for a in answers]
-    return Grades(composer.grades(pairs, verdicts))
+    pairs = [(by_id[answer.task_id], answer) for answer in answers]
+    return Grades(composer.grade_all(pairs, verdicts))
+
+
+def _textless_answers(
+    composer: Composer, verdicts: Iterable[Verdict]
+) -> list[Response]:
+    """An answer without text for each one that has a verdict; DataError where a text is needed."""
+    # A rubric's score needs the verdicts alone; every other part reads the text.
+    is_rubric = [isinstance(c, RubricComponent) for c in composer.components]
+    if not all(is_rubric) or composer.format.mode != "off":
+        raise DataError(
+            f"reward {composer.name!r} reads the answers",
+            where="grade",
+            fix="give responses=",
+        )
+    ids = dict.fromkeys(v.answer_ids for v in verdicts)
+    return [Response(task_id=task, id=name, text="") for task, name in ids]
 
 
 def trivial(
-    tasks: Any,
+    tasks: TaskSource,
     *,
-    judge: Any = "code",
-    reward: Any = "rubric",
-    ledger: Any = None,
-    extra: Mapping[str, Policy] | None = None,
-) -> Any:
+    judge: JudgeSource = "code",
+    reward: RewardSource = "rubric",
+    ledger: Ledger | str | Path | None = None,
+    extra: Mapping[str, AnswerPolicy] | None = None,
+) -> pd.DataFrame:
     """What a reward pays for answers that need no skill: a table, the best policy first.
 
     Columns: policy, reward (mean over tasks), low and high (the mean with every unknown verdict at
@@ -118,30 +136,34 @@ def trivial(
     from ..system.loop import wait
 
     composer = Composer.from_config(reward)
-    pairs = [(t, a) for t in tasks_of(tasks) for a in policies(t, extra)]
+    pairs = []
+    for task in tasks_of(tasks):
+        pairs += [(task, answer) for answer in trivial_answers(task, extra)]
     # Texts repeat among tasks and policies; the ledger asks about each of them once.
     verdicts = wait(
         ajudge_pairs(
-            composer.to_judge(pairs),
+            composer.answers_to_judge(pairs),
             judge=judge,
             ledger=ledger,
             progress=judge != "code",
         )
     )
-    frame = Grades(composer.grades(pairs, verdicts)).table()
+    frame = Grades(composer.grade_all(pairs, verdicts)).table()
     frame["policy"] = frame["response"].str.removeprefix("trivial-")
-    frame["example"] = [a.text for _, a in pairs]
+    frame["example"] = [answer.text for _, answer in pairs]
+    return _policy_table(frame, composer.max_width * composer.scale)
+
+
+def _policy_table(frame: pd.DataFrame, max_width: float) -> pd.DataFrame:
+    """One row per policy out of one row per answer."""
     rows = frame.groupby("policy", sort=False)
-    table = (
-        rows[["score", "low", "high"]].mean().rename(columns={"score": "reward"})
-    )
+    table = rows[["score", "low", "high"]].mean()
+    table = table.rename(columns={"score": "reward"})
     # The mean of the known ones alone would hide the unknown ones, or show them as 0.
-    is_wide = table["high"] - table["low"] > composer.max_width * composer.scale
-    table.loc[is_wide, "reward"] = None
+    table.loc[table["high"] - table["low"] > max_width, "reward"] = None
     table["tasks"] = rows.size()
     table["unknown"] = table["tasks"] - rows["score"].count()
     table["example"] = rows["example"].first()
     # A policy that nobody can score comes first: it may be the best one.
-    return table.sort_values(
-        "reward", ascending=False, na_position="first"
-    ).reset_index()
+    table = table.sort_values("reward", ascending=False, na_position="first")
+    return table.reset_index()

@@ -289,10 +289,10 @@ def _in_task(task: Task, most_tokens: int) -> Iterator[Fault]:
 
 def _alone(c: Criterion, task: Task) -> Iterator[Fault]:
     if c.check is not None:
-        from ..checks import validate
+        from ..checks import validate_check
 
         try:
-            validate(c, task)
+            validate_check(c, task)
         except DataError as e:
             yield "impossible-check", e.what, c
         return  # its text is a comment: code decides

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ..errors import DataError
 from ..records import Response, Task
-from ..rewards import policies
+from ..rewards import trivial_answers
 from ..stats import Estimate, mean, per_cluster
 from .evaluation import Evaluation
 from .monitor import health
@@ -138,7 +138,7 @@ def look_ahead(
         settings.eval_every and (settings.steps - 1) // settings.eval_every
     )
     evaluations = looks * settings.eval_samples * len(heldout)
-    trivial = sum(len(policies(t)) for t in for_trivial(heldout, reward))
+    trivial = sum(len(trivial_answers(t)) for t in for_trivial(heldout, reward))
     return Forecast(
         size=size,
         reward=look.mean(),

@@ -295,14 +295,14 @@ def of_kinds(tasks: Sequence[Task], keys: Keys, where: str) -> list[Task]:
 
 def with_prompts(tasks: Sequence[Task], keys: Keys) -> list[Task]:
     """The tasks with what the config asks of all."""
-    from ..checks import Form
+    from ..checks import AnswerForm
 
     out = []
     for t in tasks:
         more = {} if keys.system is None else {"system": keys.system}
         if keys.ask:
             more["prompt"] = (
-                f"{t.prompt}\n\n{Form().ask(t)}"
+                f"{t.prompt}\n\n{AnswerForm().instructions(t)}"
                 if keys.ask == "form"
                 else f"{t.prompt} {keys.ask}"
             )

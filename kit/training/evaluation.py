@@ -15,7 +15,7 @@ import msgspec
 from ..errors import DataError
 from ..judging.run import PASSING
 from ..records import Grade, Response, Task, by_criterion, leaves
-from ..rewards.aggregate import PASS_AT, Rubric
+from ..rewards import PASS_THRESHOLD, CriteriaTree
 from ..stats import Estimate, difference, mean, per_cluster
 from ..system import paths
 from ..system.device import import_torch
@@ -220,9 +220,13 @@ def passes(task: Task, response: Response, grade: Grade) -> float | None:
     if grade.meta.get("form_missing"):
         return 0.0
     if not task.criteria:
-        from ..checks import Form, outcome
+        from ..checks import AnswerForm, answer_outcome
 
-        right = outcome(task, Form().read(response.text)) if task.truth else None
+        right = (
+            answer_outcome(task, AnswerForm().read_answer(response.text))
+            if task.truth
+            else None
+        )
         return None if right is None else float(right >= 0.5)
     of = by_criterion(grade.verdicts)
     # weight 0 is recorded and not scored
@@ -237,12 +241,12 @@ def passes(task: Task, response: Response, grade: Grade) -> float | None:
 
 def failures(task: Task, grade: Grade) -> list[str]:
     """Ids of the criteria that are known to be unmet, and of the faults that are known to be present."""
-    good = Rubric(task.criteria, "net", None).good
+    good = CriteriaTree(task.criteria, "net", None).is_good
     # an answer's own questions, such as its citations, are no criteria of the task
     return [
         i
         for i, v in by_criterion(grade.verdicts).items()
-        if v.is_known and (v.value >= PASS_AT) != good.get(i, True)
+        if v.is_known and (v.value >= PASS_THRESHOLD) != good.get(i, True)
     ]
 
 

@@ -56,12 +56,12 @@ class Reward:
         pairs = [(self.by_id[a.task_id], a) for a in answers]
         # one call with all answers, so that a group judge can compare them
         verdicts = await ajudge_pairs(
-            self.composer.to_judge(pairs),
+            self.composer.answers_to_judge(pairs),
             judge=self.judge,
             ledger=self.ledger,
             budget=self.budget,
         )
-        return self.composer.grades(pairs, verdicts)  # type: ignore[no-any-return]
+        return self.composer.grade_all(pairs, verdicts)  # type: ignore[no-any-return]
 
     def grade(self, answers: Sequence[Response]) -> list[Grade]:
         """`agrade` from synchronous code. A judge that is down is asked once more after one wait."""

@@ -88,7 +88,7 @@ def grpo_trainer(
     check_lengths(policy, settings, tasks)
     values = arguments(settings, policy, out)
     # with GDPO there is a reward function for each part
-    weights = reward.composer.objectives() if settings.gdpo else {"rubric": 1.0}
+    weights = reward.composer.gdpo_weights() if settings.gdpo else {"rubric": 1.0}
     values |= {
         "temperature": settings.temperature,
         "beta": settings.beta or 0.0,

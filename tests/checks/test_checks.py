@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import kit
-from kit.checks import check, register, validate
+from kit.checks import check_answer, register, validate_check
 from kit.errors import DataError
 from kit.records import Criterion, Response, Task
 
@@ -16,7 +16,7 @@ PROMPT = "Write about the red house, in the old harbour town of Bergen."
 def verdict(spec, text, *, weight=1.0, criteria=(), **task):
     criterion = Criterion(id="c", text="x", weight=weight, check=spec)
     task = Task(id="t", prompt=PROMPT, criteria=(*criteria, criterion), **task)
-    return check(task, Response(task_id="t", id="r", text=text), criterion)
+    return check_answer(task, Response(task_id="t", id="r", text=text), criterion)
 
 
 MEASURES = [
@@ -162,11 +162,11 @@ def test_a_check_that_is_not_in_its_form_is_an_error_that_names_the_place(spec, 
     criterion = Criterion(id="c7", text="x", check=spec)
     task = Task(id="t9", prompt="p", criteria=(criterion,))
     with pytest.raises(DataError) as e:
-        validate(criterion, task)
+        validate_check(criterion, task)
     assert words in str(e.value)
     assert "task 't9', criterion 'c7', field check" in str(e.value)
     with pytest.raises(DataError):
-        check(task, Response(task_id="t9", id="r", text="x"), criterion)
+        check_answer(task, Response(task_id="t9", id="r", text="x"), criterion)
 
 
 def test_a_pattern_that_runs_too_long_is_unknown():
@@ -240,7 +240,7 @@ def test_labels_of_checked_criteria_are_what_the_code_finds():
     for (task, answer, criterion), label in labels.items():
         c = next(c for c in by_id[task].criteria if c.id == criterion)
         if c.check and label.is_known:
-            v = check(by_id[task], answers[task, answer], c)
+            v = check_answer(by_id[task], answers[task, answer], c)
             assert v.status == label.status, (task, answer, criterion, v.reason)
             compared += 1
     assert compared > 1000

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kit
-from kit.checks import MODES, Form, applicable, outcome, stated_confidence, truth_of, verify
+from kit.checks import (
+    CONFIDENCE_MODES,
+    AnswerForm,
+    answer_outcome,
+    applicable_verifiers,
+    stated_confidence,
+    truth_of,
+    verify_answer,
+)
 from kit.checks import verifiers_of as names_of
 from kit.errors import DataError
 from kit.records import Task
@@ -56,7 +64,7 @@ FORMS = [
 
 @pytest.mark.parametrize(("text", "answer", "confidence"), FORMS)
 def test_the_form_is_read_or_says_what_is_wrong(text, answer, confidence):
-    s = Form().read(text)
+    s = AnswerForm().read_answer(text)
     assert (s.answer, s.confidence) == (answer, confidence)
     assert bool(s.problem) == (answer is None or confidence is None)
 
@@ -70,10 +78,10 @@ ASKS = [
 
 @pytest.mark.parametrize(("task", "words"), ASKS)
 def test_the_question_names_the_words_that_are_read(task, words):
-    assert words in Form().ask(task)
-    assert Form().ask(task).endswith("Confidence: 0% to 100%")
-    assert "Confidence" not in Form(confidence="").ask(task)
-    assert Form(answer="Result", confidence="").read("So.\nResult: 7").answer == "7"
+    assert words in AnswerForm().instructions(task)
+    assert AnswerForm().instructions(task).endswith("Confidence: 0% to 100%")
+    assert "Confidence" not in AnswerForm(confidence="").instructions(task)
+    assert AnswerForm(answer="Result", confidence="").read_answer("So.\nResult: 7").answer == "7"
 
 
 CONFIDENCES = [
@@ -159,8 +167,8 @@ SCORES = [
 
 @pytest.mark.parametrize(("task", "answer", "verifier", "score"), SCORES)
 def test_scores(task, answer, verifier, score):
-    mode = {"mode": verifier} if verifier in MODES else {}
-    part = verify(task, stated(answer), "uncertainty" if mode else verifier, **mode)
+    mode = {"mode": verifier} if verifier in CONFIDENCE_MODES else {}
+    part = verify_answer(task, stated(answer), "uncertainty" if mode else verifier, **mode)
     assert part.value == pytest.approx(score)
     assert part.range[0] <= part.value <= part.range[1]
 
@@ -171,7 +179,8 @@ def test_the_default_confidence_score_is_proper(p, c):
 
     def mean(confidence):
         right, wrong = (
-            verify(UP, stated(a, f"{confidence}%"), "uncertainty").value for a in ("up", "down")
+            verify_answer(UP, stated(a, f"{confidence}%"), "uncertainty").value
+            for a in ("up", "down")
         )
         return p * right + (1 - p) * wrong
 
@@ -184,9 +193,9 @@ WITHOUT_FORM = ["", "Up?", "It is up. Confidence: 99%", "Answer: up\nAnswer: up\
 @pytest.mark.parametrize("text", WITHOUT_FORM)
 @pytest.mark.parametrize("task", [UP, TWO, FACTS, OPEN, DEPENDS])
 def test_without_the_form_the_least_of_the_range_and_no_outcome(task, text):
-    assert outcome(task, Form().read(text)) is None
-    for name in applicable(task):
-        part = verify(task, text, name)
+    assert answer_outcome(task, AnswerForm().read_answer(text)) is None
+    for name in applicable_verifiers(task):
+        part = verify_answer(task, text, name)
         assert part.value == part.range[0]
 
 
@@ -204,14 +213,14 @@ APPLICABLE = [
 @pytest.mark.parametrize(("truth", "names"), APPLICABLE)
 def test_the_row_alone_decides_which_verifiers_apply(truth, names):
     task = Task(id="t", prompt="p", truth=truth)
-    assert applicable(task) == names
-    assert not verify(task, "", "direction").applies or "direction" in names
+    assert applicable_verifiers(task) == names
+    assert not verify_answer(task, "", "direction").applies or "direction" in names
 
 
 @pytest.mark.parametrize("arguments", [{"verifier": "V1"}, {"verifier": "factual", "mode": "x"}])
 def test_unknown_names_are_errors(arguments):
     with pytest.raises(DataError):
-        verify(FACTS, "", **arguments)
+        verify_answer(FACTS, "", **arguments)
 
 
 PARTS = ["mitochondrion", "46", "48", "ribosome", "kinesin; 9"]
@@ -220,17 +229,20 @@ PARTS = ["mitochondrion", "46", "48", "ribosome", "kinesin; 9"]
 @given(st.lists(st.sampled_from(PARTS), min_size=1, max_size=4), st.integers(2, 20))
 def test_repetition_never_raises_a_score(parts, n):
     once, often = "; ".join(parts), "; ".join(parts * n)
-    for name in applicable(FACTS):
-        assert verify(FACTS, stated(often), name).value <= verify(FACTS, stated(once), name).value
+    for name in applicable_verifiers(FACTS):
+        assert (
+            verify_answer(FACTS, stated(often), name).value
+            <= verify_answer(FACTS, stated(once), name).value
+        )
     line = stated(once)
-    assert verify(FACTS, "\n".join([line] * n), "factual").value == 0.0
+    assert verify_answer(FACTS, "\n".join([line] * n), "factual").value == 0.0
 
 
 def test_prose_is_never_read():
     """ "upr" in "upregulated", "ros" in "across", "enrichment" as up: no sentence counts."""
     texts = [f"{s}\n{stated('down')}" for s in ("ros is upregulated", "enrichment across", "")]
-    for name in applicable(UP):
-        assert len({verify(UP, text, name).value for text in texts}) == 1
+    for name in applicable_verifiers(UP):
+        assert len({verify_answer(UP, text, name).value for text in texts}) == 1
 
 
 TRUTHS = [
@@ -260,7 +272,7 @@ def test_truths_of_biorlhf_rows(raw, wanted):
     by_content = {"claims": "direction", "facts": "factual"}
     names = [v for key, v in by_content.items() if key in truth]
     truth["verifiers"] = names_of(["V1", "V2"])
-    assert list(applicable(Task(id="t", prompt="p", truth=truth))) == names
+    assert list(applicable_verifiers(Task(id="t", prompt="p", truth=truth))) == names
     assert names_of(["V4", "V3", "own"]) == ["uncertainty", "consistency", "own"]
 
 
@@ -272,9 +284,9 @@ def test_the_shipped_fact_answers_keep_the_form_and_their_labels():
     np.testing.assert_allclose(values, [r["stated_confidence"] for r in rows])
     for r in rows:
         task = tasks[r["task_id"]]
-        parts = [verify(task, r["response"], name) for name in applicable(task)]
+        parts = [verify_answer(task, r["response"], name) for name in applicable_verifiers(task)]
         wrong = [p for p in parts if p.details.get("beside") or p.details.get("contradicting")]
-        right = bool(outcome(task, Form().read(r["response"]))) and not wrong
+        right = bool(answer_outcome(task, AnswerForm().read_answer(r["response"]))) and not wrong
         assert right == r["correct"], r["response_id"]
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kit import load
-from kit.checks import applicable
+from kit.checks import applicable_verifiers
 from kit.errors import DataError
 
 
@@ -280,7 +280,8 @@ def test_biorlhf_rows_have_a_truth_of_the_kit():
     t = load([row])[0]
     assert (t.kind, t.group, t.meta["difficulty"]) == ("direction", "eye", "hard")
     assert (
-        applicable(t) == ("direction", "uncertainty") and t.truth["claims"][0]["direction"] == "up"
+        applicable_verifiers(t) == ("direction", "uncertainty")
+        and t.truth["claims"][0]["direction"] == "up"
     )
 
 
@@ -350,11 +351,11 @@ IFEVAL = [  # instruction, its arguments, an answer that follows it, one that do
 @pytest.mark.parametrize(("name", "arguments", "good", "bad"), IFEVAL)
 def test_an_instruction_of_ifeval_is_decided_by_code(name, arguments, good, bad):
     from kit import Response
-    from kit.checks import check
+    from kit.checks import check_answer
 
     task = load([{"prompt": "p", "instruction_id_list": [name], "kwargs": [arguments]}])[0]
     answers = [Response(task_id=task.id, id="r", text=text) for text in (good, bad)]
-    assert [check(task, r, task.criteria[0]).status for r in answers] == ["met", "unmet"]
+    assert [check_answer(task, r, task.criteria[0]).status for r in answers] == ["met", "unmet"]
 
 
 def test_an_instruction_without_a_check_is_left_to_a_judge():

@@ -7,7 +7,7 @@ from reward_cases import verdict
 
 from kit.errors import DataError
 from kit.records import Criterion, unknown
-from kit.rewards import aggregate
+from kit.rewards import score_rubric
 
 HOWS = ("mean", "flip", "net", "signed", "open_instruct")
 
@@ -15,7 +15,7 @@ HOWS = ("mean", "flip", "net", "signed", "open_instruct")
 def score(weights, values, how, **options):
     criteria = [Criterion(id=f"c{i}", text="x", weight=w) for i, w in enumerate(weights)]
     verdicts = [verdict(f"c{i}", v) for i, v in enumerate(values)]
-    part = aggregate(criteria, verdicts, how=how, **options)
+    part = score_rubric(criteria, verdicts, how=how, **options)
     return part.low, part.high
 
 
@@ -58,15 +58,15 @@ def test_a_verdict_that_is_missing_or_contradicts_itself_is_unknown():
     criteria = [Criterion(id="a", text="x"), Criterion(id="b", text="y")]
     twice = [verdict("a", 1.0), verdict("a", 0.0), verdict("b", 1.0), verdict("zzz", 0.0)]
     for verdicts in ([verdict("b", 1.0)], twice):
-        part = aggregate(criteria, verdicts)
+        part = score_rubric(criteria, verdicts)
         assert (part.low, part.high, part.value) == (0.5, 1.0, None)
         assert part.details["criteria"] == {"a": None, "b": 1.0}
 
 
 def test_p_is_used_where_it_is_asked_for():
     verdicts = [verdict("a", 1.0, p=0.7)]
-    assert aggregate([Criterion(id="a", text="x")], verdicts, use="p").value == 0.7
-    assert aggregate([Criterion(id="a", text="x")], verdicts).value == 1.0
+    assert score_rubric([Criterion(id="a", text="x")], verdicts, use="p").value == 0.7
+    assert score_rubric([Criterion(id="a", text="x")], verdicts).value == 1.0
 
 
 MUST = Criterion(id="must", text="x", required=True)
@@ -87,7 +87,7 @@ GATES = [
 @pytest.mark.parametrize(("criterion", "value", "gate_to", "interval"), GATES)
 def test_required_criteria(criterion, value, gate_to, interval):
     criteria = [Criterion(id="a", text="x"), criterion]
-    part = aggregate(criteria, [verdict("a", 1.0), verdict("must", value)], gate_to=gate_to)
+    part = score_rubric(criteria, [verdict("a", 1.0), verdict("must", value)], gate_to=gate_to)
     assert (part.low, part.high) == interval
 
 
@@ -108,7 +108,7 @@ TREES = [
 @pytest.mark.parametrize(("values", "how", "wanted"), TREES)
 def test_a_parent_is_the_score_of_its_children(values, how, wanted):
     verdicts = [verdict(n, v) for n, v in zip(("t1", "t2", "b"), values, strict=True)]
-    assert aggregate(TREE, verdicts, how=how).value == pytest.approx(wanted)
+    assert score_rubric(TREE, verdicts, how=how).value == pytest.approx(wanted)
 
 
 def leaf(parent, weight=1):
@@ -138,7 +138,7 @@ REQUIRED = [
 @pytest.mark.parametrize(("rows", "value", "interval"), REQUIRED)
 def test_a_required_leaf_of_a_tree_gates_the_answer(rows, value, interval):
     verdicts = [verdict("a", 1.0), verdict("b", 0.0), verdict("leaf", value)]
-    part = aggregate([*BESIDE, *rows], verdicts)
+    part = score_rubric([*BESIDE, *rows], verdicts)
     assert (part.low, part.high) == interval
 
 
@@ -152,12 +152,12 @@ FAULTS = [
 @pytest.mark.parametrize(("criteria", "words"), FAULTS)
 def test_a_broken_rubric_is_an_error(criteria, words):
     with pytest.raises(DataError, match=words):
-        aggregate(criteria, [])
+        score_rubric(criteria, [])
 
 
 @pytest.mark.parametrize("criteria", [[], [Criterion(id="a", text="x", weight=0)]])
 def test_a_rubric_without_weights_does_not_apply(criteria):
-    assert not aggregate(criteria, []).applies
+    assert not score_rubric(criteria, []).applies
 
 
 values = st.sampled_from([0.0, 0.25, 0.5, 1.0, None])
@@ -178,9 +178,9 @@ def test_a_verdict_that_becomes_unknown_never_raises_the_low_end(rows, data, how
     found = [data.draw(values) for _ in criteria]
     lost = data.draw(st.integers(0, len(criteria) - 1))
     verdicts = [verdict(f"c{i}", v) for i, v in enumerate(found)]
-    before = aggregate(criteria, verdicts, how=how)
+    before = score_rubric(criteria, verdicts, how=how)
     verdicts[lost] = unknown("t", "r", f"c{lost}", "transport")
-    after = aggregate(criteria, verdicts, how=how)
+    after = score_rubric(criteria, verdicts, how=how)
     if before.applies:
         assert before.range[0] <= after.low <= before.low <= before.high <= after.high + 1e-12
         assert after.high <= before.range[1] + 1e-12

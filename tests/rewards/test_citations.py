@@ -10,13 +10,13 @@ from reward_cases import TASK, answer, verdict
 
 import kit
 from kit.records import group, unknown
-from kit.rewards import Composer, citation_part, claim_criteria, parse
+from kit.rewards import Composer, claim_criteria, parse_citations, score_citations
 
 DATA = Path(__file__).parents[2] / "data"
 
 
 def claims(text):
-    return [(c.text, *c.ids) for c in parse(text).claims]
+    return [(c.text, *c.ids) for c in parse_citations(text).claims]
 
 
 READ = [
@@ -43,7 +43,7 @@ READ = [
 
 @pytest.mark.parametrize(("text", "wanted"), READ)
 def test_the_strict_form_is_read(text, wanted):
-    assert (claims(text), parse(text).fault) == (wanted, "")
+    assert (claims(text), parse_citations(text).fault) == (wanted, "")
 
 
 S = "<snippet id=a>It rains.</snippet>"
@@ -71,10 +71,10 @@ FAULTS = [
 
 @pytest.mark.parametrize("text", FAULTS)
 def test_anything_else_is_a_fault_of_the_form(text):
-    assert parse(text).fault and not parse(text).claims
+    assert parse_citations(text).fault and not parse_citations(text).claims
     assert claim_criteria(TASK, answer(text)) == ()
-    part = citation_part(TASK, answer(text), ())
-    assert (part.value, part.details["fault"]) == (0.0, parse(text).fault)
+    part = score_citations(TASK, answer(text), ())
+    assert (part.value, part.details["fault"]) == (0.0, parse_citations(text).fault)
 
 
 def test_questions_quote_the_claim_as_data():
@@ -124,16 +124,16 @@ def verdicts(values):
 
 @pytest.mark.parametrize(("text", "values", "f1", "ids"), SCORES)
 def test_recall_precision_f1_and_valid_ids(text, values, f1, ids):
-    part = citation_part(TASK, answer(text), verdicts(values))
+    part = score_citations(TASK, answer(text), verdicts(values))
     assert part.value == pytest.approx(0.6 * f1 + 0.4 * ids)
-    other = citation_part(TASK, answer(text), verdicts(values), f1_weight=1.0, id_weight=0.0)
+    other = score_citations(TASK, answer(text), verdicts(values), f1_weight=1.0, id_weight=0.0)
     assert other.value == pytest.approx(f1)
 
 
 @pytest.mark.parametrize("text", [ONE, FILLED, TWO_IDS, UNREAL])
 def test_a_judge_that_fails_pays_nothing(text):
     """Filler beside one real citation earned .8 in the original when every call failed."""
-    part = citation_part(TASK, answer(text), [unknown("t", "r", "cite:1:support", "transport")])
+    part = score_citations(TASK, answer(text), [unknown("t", "r", "cite:1:support", "transport")])
     assert (part.low, part.value) == (0.0, None)
     assert part.high <= 1.0 and part.details["f1"] is None
     grade = Composer.from_config("refiner").grade(TASK, answer(text), ())
@@ -148,8 +148,8 @@ BINARY = st.sampled_from([0.0, 1.0])
 @given(st.tuples(LEVELS, BINARY, BINARY), st.integers(0, 2))
 def test_a_verdict_that_becomes_unknown_never_raises_the_citation_score(values, lost):
     rows = verdicts(values)
-    before = citation_part(TASK, answer(FILLED), rows)
-    after = citation_part(TASK, answer(FILLED), rows[:lost] + rows[lost + 1 :])
+    before = score_citations(TASK, answer(FILLED), rows)
+    after = score_citations(TASK, answer(FILLED), rows[:lost] + rows[lost + 1 :])
     assert after.low <= before.low <= before.high <= after.high
 
 

@@ -12,7 +12,7 @@ from reward_cases import BAD, CITED, CLAIMS, GOOD, PLAIN, STATIC, TASK, answer, 
 import kit
 from kit.errors import DataError
 from kit.records import Criterion, Task, unknown
-from kit.rewards import Composer, aggregate, grade, presets
+from kit.rewards import Composer, grade, reward_presets, score_rubric
 
 
 def verdicts(p1=1.0, n1=0.0, static=0.0, claims=1.0):
@@ -81,13 +81,13 @@ def test_rewards_of_the_five_published_files(shared_data):
             stored = row["verifier_scores"]
             criteria = [Criterion(id=v, text=v, weight=weights[v]) for v in stored]
             vs = [verdict(v, s) for v, s in stored.items()]
-            assert aggregate(criteria, vs).value == pytest.approx(row["total_reward"], abs=1e-12)
+            assert score_rubric(criteria, vs).value == pytest.approx(row["total_reward"], abs=1e-12)
 
 
 WRONG = [
     ("refinr", "did you mean 'refiner'"),
     ("no/such/file.yaml", "neither a preset nor a file"),
-    (7, "no reward"),
+    (7, "not a reward"),
     ({}, "needs components"),
     ({"preset": "rubric", "scal": 2}, "did you mean 'scale'"),
     ({"preset": "rubric", "scale": 0}, "scale"),
@@ -118,13 +118,13 @@ def test_a_yaml_file_is_a_reward(tmp_path):
     composer = Composer.from_config(path)
     assert composer == Composer.from_config(str(path)) == Composer.from_config(composer)
     assert (composer.weights, composer.scale) == ({"rubric": 0.8, "citations": 0.3}, 1.5)
-    assert composer.names == ("rubric", "citations")
+    assert list(composer.weights) == ["rubric", "citations"]
 
 
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.parametrize("name", reward_presets())
 def test_every_preset_has_limits_that_hold(name):
     composer = Composer.from_config(name)
-    low, high = composer.limits(TASK)
+    low, high = composer.reward_range(TASK)
     assert low <= high
     for rows in (verdicts(), verdicts(0.0, 1.0, 1.0, 0.0), verdicts(0.5)):
         g = composer.grade(TASK, answer(), rows)
@@ -133,7 +133,7 @@ def test_every_preset_has_limits_that_hold(name):
 
 def test_the_refiners_rewards_lie_between_0_and_10():
     for preset in ("refiner", "refiner_additive"):
-        limits = Composer.from_config(preset).limits(TASK)
+        limits = Composer.from_config(preset).reward_range(TASK)
         assert limits == pytest.approx((0.0, 10.0))
 
 
@@ -146,19 +146,27 @@ def test_without_its_form_an_answer_earns_no_more_than_the_lowest(preset, text):
     composer = Composer.from_config(preset)
     g = composer.grade(TASK, answer(text), verdicts())
     worst = composer.grade(TASK, answer(), verdicts(0.0, 1.0, 1.0, 0.0))
-    assert g.score == composer.limits(TASK)[0] <= worst.score
-    assert all(g.parts[n] <= worst.parts[n] for n in composer.names)
+    assert g.score == composer.reward_range(TASK)[0] <= worst.score
+    assert all(g.parts[n] <= worst.parts[n] for n in composer.weights)
     # so no judge is asked
-    assert composer.is_shut(answer(text)) and composer.criteria(TASK, answer(text)) == ()
+    assert (
+        composer.fails_format_gate(answer(text))
+        and composer.criteria_to_judge(TASK, answer(text)) == ()
+    )
 
 
 def test_what_must_be_judged():
     composer = Composer.from_config("refiner")
-    assert [c.id for c in composer.questions(TASK, answer())] == [*STATIC, *CLAIMS]
-    assert [c.id for c in composer.criteria(TASK, answer())] == ["p1", "n1", *STATIC, *CLAIMS]
-    assert Composer.from_config("rubric").questions(TASK, answer()) == ()
+    assert [c.id for c in composer.extra_criteria(TASK, answer())] == [*STATIC, *CLAIMS]
+    assert [c.id for c in composer.criteria_to_judge(TASK, answer())] == [
+        "p1",
+        "n1",
+        *STATIC,
+        *CLAIMS,
+    ]
+    assert Composer.from_config("rubric").extra_criteria(TASK, answer()) == ()
     # a task that holds the questions already (as a trainer passes it) is graded alike
-    augmented = msgspec.structs.replace(TASK, criteria=composer.criteria(TASK, answer()))
+    augmented = msgspec.structs.replace(TASK, criteria=composer.criteria_to_judge(TASK, answer()))
     assert score("refiner", verdicts(), task=augmented) == score("refiner", verdicts())
 
 
@@ -197,9 +205,9 @@ def test_unknown_is_excluded_or_paid_at_its_low_end():
 def test_gdpo_refuses_what_is_in_no_part(more):
     composer = Composer.from_config({**GATED, "gates": [], **more})
     with pytest.raises(DataError, match="gates, cap and format bonus are in no part"):
-        composer.objectives()
+        composer.gdpo_weights()
     refiner = Composer.from_config("refiner")
-    assert refiner.objectives() == refiner.weights
+    assert refiner.gdpo_weights() == refiner.weights
 
 
 def test_a_grade_counts_its_own_verdicts_and_what_was_paid_for_them():
@@ -211,7 +219,7 @@ def test_a_grade_counts_its_own_verdicts_and_what_was_paid_for_them():
 
 
 CONFIGS = [
-    *presets(),
+    *reward_presets(),
     {"preset": "default", "combine": "sum", "cap": 0.4},
     {"preset": "refiner", "gates": [{"component": "citations", "below": 0.3, "to": -0.5}]},
     {"preset": "refiner", "weights": {"citations": -0.3}, "format": {"mode": "bonus"}},

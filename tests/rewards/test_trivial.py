@@ -7,7 +7,7 @@ import pytest
 
 import kit
 from kit.records import Criterion, Task
-from kit.rewards import Composer, parse, policies
+from kit.rewards import Composer, parse_citations, trivial_answers
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))
 DATA = Path(__file__).parents[2] / "data"
@@ -20,7 +20,7 @@ IN_FORM = "constant parrot hedge rubric_echo injection citation_stuffing sources
 
 
 def texts(task, **more):
-    return {r.source.removeprefix("trivial:"): r.text for r in policies(task, **more)}
+    return {r.source.removeprefix("trivial:"): r.text for r in trivial_answers(task, **more)}
 
 
 def test_about_twenty_policies_and_your_own():
@@ -31,14 +31,14 @@ def test_about_twenty_policies_and_your_own():
     assert (mine["empty"], mine["parrot"], mine["quoted_words"]) == ("", task.prompt, "ice.")
     assert (mine["first_choice"], mine["last_choice"]) == ("ice.", "snow.")
     assert JUDGED.text in mine["rubric_echo"]
-    answers = policies(task)
+    answers = trivial_answers(task)
     assert len({r.id for r in answers}) == len(answers) and {r.task_id for r in answers} == {"t"}
 
 
 def test_policies_keep_the_form_that_a_task_asks_for():
-    assert [parse(texts(CITING)[name]).fault for name in IN_FORM] == [""] * len(IN_FORM)
+    assert [parse_citations(texts(CITING)[name]).fault for name in IN_FORM] == [""] * len(IN_FORM)
     for name, text in texts(CLAIMS).items():
-        assert name == "empty" or kit.checks.Form().read(text).answer, name
+        assert name == "empty" or kit.checks.AnswerForm().read_answer(text).answer, name
 
 
 def rewards(tasks, **options):
@@ -79,7 +79,7 @@ def test_a_shut_gate_asks_no_judge():
         judge = {"endpoint": "fake", "base_url": server.url}
         table = rewards([CITING], judge=judge, reward=composer)
         assert not any(c.answer == "" for c in server.calls)
-    assert table["empty"] == composer.limits(CITING)[0] == table.min()
+    assert table["empty"] == composer.reward_range(CITING)[0] == table.min()
 
 
 # the best of them says "unknown, 10%", which is right of the questions that nobody can answer

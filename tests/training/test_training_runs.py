@@ -230,7 +230,7 @@ def test_the_forecast_stops_a_run_that_cannot_learn(tmp_path):
     assert 0 <= ahead.pass_1.value <= ahead.pass_k.value <= 1
     assert ahead.others == 0
     # before and after, and each policy without skill
-    policies = len(kit.rewards.policies(tasks()[0]))
+    policies = len(kit.rewards.trivial_answers(tasks()[0]))
     assert training.forecast(tasks(), TINY, profile="test").others == 2 * (2 + policies)
 
 
@@ -327,7 +327,7 @@ def test_a_chain_builds_each_stage_on_the_one_before(tmp_path):
 
 def test_a_judge_that_costs_sees_policies_without_skill_on_two_prompts(tmp_path):
     some, judge = tasks(16, 12, check=None), Judge()
-    policies = len(kit.rewards.policies(some[0]))
+    policies = len(kit.rewards.trivial_answers(some[0]))
     ahead = training.forecast(some, TINY, judge=judge, profile="test")
     assert ahead.others == 12 * 2 + 2 * policies
     result = training.train(some, TINY, steps=1, judge=judge, out=tmp_path / "r")

@@ -13,27 +13,30 @@ from typing import Literal
 from ..errors import DataError
 from ..records import ComponentScore, Criterion, Verdict, by_criterion, group
 
-How = Literal["mean", "flip", "net", "signed", "open_instruct"]
-Values = dict[str, float | None]
+ScoreForm = Literal["mean", "flip", "net", "signed", "open_instruct"]
+CriterionValues = dict[str, float | None]
 MAX_WIDTH = 0.1
-PASS_AT = 0.5  # a required criterion is passed from this value on
+# A required criterion is passed from this value on.
+PASS_THRESHOLD = 0.5
 
 
-def pay(worst: float, best: float, max_width: float = MAX_WIDTH) -> float | None:
+def paid_score(
+    worst: float, best: float, max_width: float = MAX_WIDTH
+) -> float | None:
     """What an interval earns: its worst end where it is at most `max_width` wide, else None.
 
-    >>> pay(0.5, 0.55), pay(0.5, 0.9)
+    >>> paid_score(0.5, 0.55), paid_score(0.5, 0.9)
     (0.5, None)
     """
     # A width of exactly max_width pays, whatever the rounding.
     return worst if abs(best - worst) <= max_width + 1e-12 else None
 
 
-def aggregate(
+def score_rubric(
     criteria: Sequence[Criterion],
     verdicts: Iterable[Verdict],
     *,
-    how: How = "net",
+    how: ScoreForm = "net",
     use: Literal["value", "p"] = "value",
     gate_to: float | None = 0.0,
     name: str = "rubric",
@@ -54,44 +57,52 @@ def aggregate(
 
     >>> criteria = [Criterion(id="a", text="good"), Criterion(id="b", text="bad", weight=-1)]
     >>> verdict = Verdict(task_id="t", response_id="r", criterion_id="a", status="met")
-    >>> part = aggregate(criteria, [verdict])
-    >>> part.low, part.high
+    >>> score = score_rubric(criteria, [verdict])
+    >>> score.low, score.high
     (0.0, 1.0)
     """
-    rubric = Rubric(criteria, how, gate_to)
-    worst: Values = {}
-    best: Values = {}
-    for i, is_good in rubric.good.items():
-        # What counts against the answer is at its worst where it is there.
-        worst[i] = float(not is_good)
-        best[i] = float(is_good)
+    tree = CriteriaTree(criteria, how, gate_to)
+    known = _known_values(verdicts, use)
+    worst, best = tree.fill(known, is_best=False), tree.fill(known, is_best=True)
+    low, high = tree.score(worst), tree.score(best)
     # Every verdict unknown: the ends are those of all answers.
-    span = rubric.score(worst), rubric.score(best)
-    for i, v in by_criterion(verdicts).items():
-        # A judge that answers "unknown" may still send a P(met): it pays nothing.
-        if v.is_known:
-            value = v.value if use == "value" or v.p is None else v.p
-            worst[i] = best[i] = value
-    low, high = rubric.score(worst), rubric.score(best)
+    lowest = tree.score(tree.fill({}, is_best=False))
+    highest = tree.score(tree.fill({}, is_best=True))
     # Without a weight there is nothing to score: not 0, and not 1.
-    if low is None:
+    if lowest is None or highest is None or low is None or high is None:
         return ComponentScore(name=name, applies=False)
-    top: Values = {}
-    for c in rubric.tree[None]:
-        top[c.id] = worst[c.id] if worst[c.id] == best[c.id] else None
+    values: CriterionValues = {}
+    for c in tree.children[None]:
+        values[c.id] = worst[c.id] if worst[c.id] == best[c.id] else None
     return ComponentScore(
-        name=name, low=low, high=high, range=span, details={"criteria": top}
+        name=name,
+        low=low,
+        high=high,
+        range=(lowest, highest),
+        details={"criteria": values},
     )
 
 
-class Rubric:
+def _known_values(
+    verdicts: Iterable[Verdict], use: Literal["value", "p"]
+) -> CriterionValues:
+    known: CriterionValues = {}
+    for i, v in by_criterion(verdicts).items():
+        # A judge that answers "unknown" may still send a P(met): it pays nothing.
+        if v.is_known:
+            has_p = use == "p" and v.p is not None
+            known[i] = v.p if has_p else v.value
+    return known
+
+
+class CriteriaTree:
     """A tree of criteria under one form of score.
 
-    tree : children by parent; None holds the top. good : id -> True for what counts for the answer.
+    children : by parent; None holds the top. is_good : id -> True for what counts for the answer.
     """
 
     def __init__(
-        self, criteria: Sequence[Criterion], how: How, gate_to: float | None
+        self, criteria: Sequence[Criterion], how: ScoreForm, gate_to: float | None
     ):
         total = sum(abs(c.weight) for c in criteria)
         if not total < math.inf:
@@ -100,43 +111,55 @@ class Rubric:
                 fix="only their ratios count: make them small",
             )
         self.how = how
-        self.gate = math.inf if gate_to is None else gate_to
-        self.tree = group((c.parent, c) for c in criteria)
-        self.good: dict[str, bool] = {}
-        self.order = list(self.tree.get(None, ()))
-        for c in self.order:  # the list grows while it is read
+        self.gate_to = math.inf if gate_to is None else gate_to
+        self.children = group((c.parent, c) for c in criteria)
+        self.is_good: dict[str, bool] = {}
+        self.order = list(self.children.get(None, ()))
+        # The list grows while it is read: each criterion brings its children.
+        for c in self.order:
             # A fault of a fault counts for the answer.
-            self.good[c.id] = self.good.get(c.parent, True) == (c.weight >= 0)
-            self.order += self.tree.get(c.id, ())
+            self.is_good[c.id] = self.is_good.get(c.parent, True) == (c.weight >= 0)
+            self.order += self.children.get(c.id, ())
         if len(self.order) != len(criteria):
             # A parent that is missing, or a circle: their criteria would silently count nothing.
-            orphans = sorted({c.id for c in criteria} - set(self.good))
+            orphans = sorted({c.id for c in criteria} - set(self.is_good))
             raise DataError(
                 f"no criterion at the top is above {orphans}",
                 fix="correct the field parent",
             )
 
-    def score(self, values: Values) -> float | None:
+    def fill(self, known: CriterionValues, *, is_best: bool) -> CriterionValues:
+        """The known values, and the others at their best or at their worst for the score."""
+        # What counts against the answer is at its worst where it is there.
+        return {i: float(x == is_best) for i, x in self.is_good.items()} | known
+
+    def score(self, values: CriterionValues) -> float | None:
         """The score by the values of the leaves; writes those of the parents into `values`.
 
         None : nothing has a weight.
         """
         # Children first.
         for c in reversed(self.order):
-            if c.id in self.tree:
-                values[c.id] = self._sum(c.id, values)
-        score = self._sum(None, values)
+            if c.id in self.children:
+                values[c.id] = self._score_below(c.id, values)
+        score = self._score_below(None, values)
         for c in self.order:
             x = values[c.id]
             # None: nothing below it has a weight, so there is nothing to fail.
-            if c.required and x is not None and (x >= PASS_AT) != self.good[c.id]:
-                return None if score is None else min(score, self.gate)
+            if (
+                c.required
+                and x is not None
+                and (x >= PASS_THRESHOLD) != self.is_good[c.id]
+            ):
+                return None if score is None else min(score, self.gate_to)
         return score
 
-    def _sum(self, parent: str | None, values: Values) -> float | None:
+    def _score_below(
+        self, parent: str | None, values: CriterionValues
+    ) -> float | None:
         """The score of the criteria below `parent`; None where none of them has a weight."""
         score = total = positive = 0.0
-        for c in self.tree.get(parent, ()):
+        for c in self.children.get(parent, ()):
             x, w = values[c.id], c.weight
             if x is not None and w:
                 if self.how == "mean":

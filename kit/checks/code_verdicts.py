@@ -21,15 +21,16 @@ from ..records import (
     unknown,
 )
 from ..system.settings import nearest
-from . import text as text_of
-from .rules import RULES, Result, Terms, terms_of
+from .builtin_checks import CHECKS_BY_NAME, Measured, TermOrTerms, as_terms
+from .text_measures import has_word, visible_text
 
-VERSION = 21  # part of every key: raise it when a measure changes
+# Part of every key: raise it when a measure changes.
+CHECKS_VERSION = 21
 
-Rule = Callable[..., Any]
+CheckFunction = Callable[..., Any]
 
 
-def register(name: str) -> Callable[[Rule], Rule]:
+def register(name: str) -> Callable[[CheckFunction], CheckFunction]:
     """Make `f(task, answer, *, arguments)` a check of this name; annotations are its form.
 
     f gives True, False or None ("cannot tell"), or (one of these, what was measured).
@@ -39,85 +40,84 @@ def register(name: str) -> Callable[[Rule], Rule]:
     ...     return "!" * marks not in answer
     >>> criterion = Criterion(id="c", text="Calm.", check={"name": "calm"})
     >>> response = Response(task_id="t", id="r", text="Hi!!!")
-    >>> check(Task(id="t", prompt="p"), response, criterion).status
+    >>> check_answer(Task(id="t", prompt="p"), response, criterion).status
     'unmet'
     """
-    if name in BUILT_IN:
+    if name in BUILT_IN_NAMES:
         raise DataError(f"{name!r} is a built-in check", fix="take another name")
 
-    def add(function: Rule) -> Rule:
-        RULES[name] = function
+    def add(function: CheckFunction) -> CheckFunction:
+        CHECKS_BY_NAME[name] = function
         return function
 
     return add
 
 
-def check(task: Task, response: Response, criterion: Criterion) -> Verdict:
+def check_answer(task: Task, response: Response, criterion: Criterion) -> Verdict:
     """One verdict by code, with what was measured as its reason.
 
     Unknown where the check cannot tell, fails, or runs too long. DataError for a malformed check.
     A thought (<think> ... </think>) is no part of the answer.
 
     >>> criterion = Criterion(id="c", text="At most 2 words.", check={"name": "words", "max": 2})
-    >>> v = check(Task(id="t", prompt="p"), Response(task_id="t", id="r", text="a b c"), criterion)
+    >>> v = check_answer(Task(id="t", prompt="p"), Response(task_id="t", id="r", text="a b c"), criterion)
     >>> v.status, v.reason
     ('unmet', '3 words; at most 2')
     """
-    validate(criterion, task)
+    validate_check(criterion, task)
     ids = (task.id, response.id, criterion.id)
     answer = strip_thinking(response.text)
     # The key holds all that a check can see, so a stored verdict is never stale.
-    key = fingerprint([VERSION, task, criterion, response.text])
-    about: dict[str, Any] = {"judge": "code", "key": key}
+    key = fingerprint([CHECKS_VERSION, task, criterion, response.text])
     try:
-        met, reason = measure(task, answer, criterion)
+        is_met, reason = measure_check(task, answer, criterion)
         # Silence has no comma and few words: a limit alone must not pay it.
-        if criterion.weight >= 0 and _says_nothing(task, answer, criterion):
-            met, reason = False, "the answer has no word"
-    except Exception as e:  # a user's function, or a pattern that runs too long
-        return unknown(
-            *ids, "error", reason=f"{type(e).__name__}: {e}"[:200], **about
-        )
-    if met is None:
-        return unknown(*ids, "abstain", reason=reason, **about)
+        if criterion.weight >= 0 and _is_silent(task, answer, criterion):
+            is_met, reason = False, "the answer has no word"
+    # A user's function, or a pattern that runs too long.
+    except Exception as e:
+        reason = f"{type(e).__name__}: {e}"[:200]
+        return unknown(*ids, "error", reason=reason, judge="code", key=key)
+    if is_met is None:
+        return unknown(*ids, "abstain", reason=reason, judge="code", key=key)
     return Verdict(
         task_id=task.id,
         response_id=response.id,
         criterion_id=criterion.id,
-        status="met" if met else "unmet",
-        p=float(met),
+        status="met" if is_met else "unmet",
+        p=float(is_met),
         reason=reason,
-        **about,
+        judge="code",
+        key=key,
     )
 
 
-def measure(task: Task, answer: str, criterion: Criterion) -> Result:
+def measure_check(task: Task, answer: str, criterion: Criterion) -> Measured:
     """What a check measures, with `not` applied."""
-    rule, arguments = _call(criterion)
-    result = rule(task, answer, **arguments)
-    met, reason = result if isinstance(result, tuple) else (result, "")
-    if met not in (True, False, None):
-        raise TypeError(f"the check gave {met!r}, not True, False or None")
-    if met is not None and (criterion.check or {}).get("not"):
-        return not met, f"{reason}; the contrary is wanted"
-    return met, reason
+    function, arguments = _read_check(criterion)
+    result = function(task, answer, **arguments)
+    is_met, reason = result if isinstance(result, tuple) else (result, "")
+    if is_met not in (True, False, None):
+        raise TypeError(f"the check gave {is_met!r}, not True, False or None")
+    if is_met is not None and (criterion.check or {}).get("not"):
+        return not is_met, f"{reason}; the contrary is wanted"
+    return is_met, reason
 
 
-def _says_nothing(task: Task, answer: str, criterion: Criterion) -> bool:
+def _is_silent(task: Task, answer: str, criterion: Criterion) -> bool:
     """True for an answer without a word, unless its marks ("{}") do what silence does not."""
-    if text_of.has_word(answer):
+    if has_word(answer):
         return False
-    return not text_of.visible(answer).strip() or bool(
-        measure(task, "", criterion)[0]
-    )
+    is_blank = not visible_text(answer).strip()
+    return is_blank or bool(measure_check(task, "", criterion)[0])
 
 
-def validate(criterion: Criterion, task: Task | None = None) -> None:
+def validate_check(criterion: Criterion, task: Task | None = None) -> None:
     """DataError where a criterion's check does not exist or its arguments are not in its form.
 
     task : names the place, and holds the criteria that `all_met` may ask for.
 
-    >>> validate(Criterion(id="c", text="x", check={"name": "word", "max": 3}))
+    >>> validate_check(Criterion(id="c", text="x", check={"name": "word", "max": 3}))
     Traceback (most recent call last):
     ...
     kit.errors.DataError: there is no check 'word'
@@ -125,10 +125,10 @@ def validate(criterion: Criterion, task: Task | None = None) -> None:
       to do: did you mean 'words'?
     """
     try:
-        rule, arguments = _call(criterion)
-        if task and rule is all_met:
+        function, arguments = _read_check(criterion)
+        if task and function is all_met:
             others = {c.id for c in task.criteria} - {criterion.id}
-            for i in set(terms_of(arguments["of"])) - others:
+            for i in set(as_terms(arguments["of"])) - others:
                 raise DataError(
                     f"there is no other criterion {i!r}", fix=nearest(i, others)
                 )
@@ -138,66 +138,75 @@ def validate(criterion: Criterion, task: Task | None = None) -> None:
         raise DataError(e.what, where=where, fix=e.fix) from None
 
 
-def _call(criterion: Criterion) -> tuple[Rule, dict[str, Any]]:
+def _read_check(criterion: Criterion) -> tuple[CheckFunction, dict[str, Any]]:
     """The function of a check and its arguments, read in its form."""
     # Parquet fills absent fields with null, so null is "not there".
     raw = {k: v for k, v in (criterion.check or {}).items() if v is not None}
-    name, turn = raw.pop("name", ""), raw.pop("not", False)
-    if name not in RULES:
-        raise DataError(f"there is no check {name!r}", fix=nearest(name, RULES))
-    form = _form(RULES[name])
+    name, is_negated = raw.pop("name", ""), raw.pop("not", False)
+    if name not in CHECKS_BY_NAME:
+        raise DataError(
+            f"there is no check {name!r}", fix=nearest(name, CHECKS_BY_NAME)
+        )
+    function = CHECKS_BY_NAME[name]
+    form = _arguments_struct(function)
     try:
-        msgspec.convert(turn, bool)
+        msgspec.convert(is_negated, bool)
         arguments = msgspec.structs.asdict(msgspec.convert(raw, form))
     except msgspec.ValidationError as e:
         names = ", ".join((*form.__struct_fields__, "not"))
         raise DataError(
             f"check {name!r}: {e}", fix=f"its arguments are {names}"
         ) from None
-    if name in BUILT_IN:
+    if name in BUILT_IN_NAMES:
         # A probe: bounds out of order, a pattern or a schema that is not sound.
         try:
-            RULES[name](Task(id="probe", prompt="probe"), "{}", **arguments)
-        except Exception as e:  # each library has an error class of its own
+            function(Task(id="probe", prompt="probe"), "{}", **arguments)
+        # Each library has an error class of its own.
+        except Exception as e:
             raise DataError(f"check {name!r}: {str(e)[:200]}") from None
-    return RULES[name], arguments
+    return function, arguments
 
 
 @functools.lru_cache(maxsize=256)
-def _form(rule: Rule) -> type[msgspec.Struct]:
+def _arguments_struct(function: CheckFunction) -> type[msgspec.Struct]:
     """The keyword arguments of a function as a Struct, which reads and refuses."""
-    hints = get_type_hints(rule, include_extras=True)
+    hints = get_type_hints(function, include_extras=True)
     fields: list[Any] = []
-    for p in inspect.signature(rule).parameters.values():
+    for p in inspect.signature(function).parameters.values():
         if p.kind is p.KEYWORD_ONLY:
             default = msgspec.NODEFAULT if p.default is p.empty else p.default
             fields.append((p.name, hints.get(p.name, Any), default))
     # A slip in an argument's name would make a check that always holds.
-    options = {"kw_only": True, "forbid_unknown_fields": True}
-    return msgspec.defstruct("Arguments", fields, **options)
+    return msgspec.defstruct(
+        "Arguments", fields, kw_only=True, forbid_unknown_fields=True
+    )
 
 
-def all_met(task: Task, answer: str, *, of: Terms | None = None) -> Result:
+def all_met(task: Task, answer: str, *, of: TermOrTerms | None = None) -> Measured:
     """The other criteria (or those in `of`) hold: the good ones met, the bad ones not.
 
     Unknown where none of the checks fails and a judge must still decide one.
     """
-    chosen = terms_of(of)
-    holds: dict[str, bool | None] = {}
+    chosen = as_terms(of)
+    passes, failures, pending = [], [], []
     for c in leaves(task.criteria):
+        check = c.check or {}
         # Two of them could ask for each other without end.
-        is_all = (c.check or {}).get("name") == "all_met"
-        if not is_all and (not chosen or c.id in chosen):
-            met = measure(task, answer, c)[0] if c.check else None
-            holds[c.id] = None if met is None else met == (c.weight >= 0)
-    failures = [i for i, ok in holds.items() if ok is False]
-    pending = [i for i, ok in holds.items() if ok is None]
+        if check.get("name") == "all_met" or (chosen and c.id not in chosen):
+            continue
+        is_met = measure_check(task, answer, c)[0] if check else None
+        if is_met is None:
+            pending.append(c.id)
+        elif is_met == (c.weight >= 0):
+            passes.append(c.id)
+        else:
+            failures.append(c.id)
     reason = f"fail: {failures}, not decided: {pending}"
     # One failure decides; a success needs all of them.
-    if failures or (holds and not pending):
+    if failures or (passes and not pending):
         return not failures, reason
     return None, reason
 
 
-RULES["all_met"] = all_met
-BUILT_IN = frozenset(RULES)
+CHECKS_BY_NAME["all_met"] = all_met
+BUILT_IN_NAMES = frozenset(CHECKS_BY_NAME)

@@ -11,23 +11,23 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_MARKS = re.compile(
+MARKDOWN_MARKS = re.compile(
     r"^\s*(?:[-*+]|\d{1,3}[.)]|#{1,6}|>)\s+|[*_`~]+(?=\S)|(?<=\S)[*_`~]+|^\s*(?:```|~~~).*$",
     re.M,
 )
-_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\s]*\)")
-_WORD = re.compile(r"[^\W_]+(?:(?:['’.-]|(?<=\d)[,:/](?=\d))[^\W_]+)*")
+MARKDOWN_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\s]*\)")
+WORD_PATTERN = re.compile(r"[^\W_]+(?:(?:['’.-]|(?<=\d)[,:/](?=\d))[^\W_]+)*")
 # "Dr. Lee" is not cut: a lookbehind for each length of an abbreviation.
-_END = re.compile(
+SENTENCE_END = re.compile(
     r"(?<=[.!?])(?<!\b(?:Dr|Mr|Ms|St|vs|No)\.)(?<!\b(?:Mrs|e\.g|i\.e|etc|Fig)\.)(?<!\bProf\.)"
     r"[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[A-Z\d])|\n+"
 )
-ITEM = re.compile(r"^\s*[-*+•]\s+\S", re.M)
+BULLET_ITEM = re.compile(r"^\s*[-*+•]\s+\S", re.M)
 NUMBERED_ITEM = re.compile(r"^\s*\d{1,3}[.)]\s+\S", re.M)
-_PLAIN_MARKS = str.maketrans("’‘`“”„‐‑–—−", "'''\"\"\"-----")
+PLAIN_PUNCTUATION = str.maketrans("’‘`“”„‐‑–—−", "'''\"\"\"-----")
 
 
-def visible(text: str) -> str:
+def visible_text(text: str) -> str:
     """NFC, plain line ends, no invisible characters."""
     # Most answers are plain, and this is the slowest step of a check.
     if text.isascii() and text.replace("\n", "").isprintable():
@@ -42,9 +42,9 @@ def visible(text: str) -> str:
     )
 
 
-def plain(text: str) -> str:
+def without_markdown(text: str) -> str:
     """The text without markdown."""
-    return _MARKS.sub("", _LINK.sub(r"\1", visible(text)))
+    return MARKDOWN_MARKS.sub("", MARKDOWN_LINK.sub(r"\1", visible_text(text)))
 
 
 def has_word(text: str) -> bool:
@@ -52,51 +52,51 @@ def has_word(text: str) -> bool:
     return any(map(str.isalnum, text))
 
 
-def words(text: str) -> list[str]:
+def words_of(text: str) -> list[str]:
     """The words of a text.
 
-    >>> words("Don't panic: **state-of-the-art** - 1,000.5 km, cats,dogs.")
+    >>> words_of("Don't panic: **state-of-the-art** - 1,000.5 km, cats,dogs.")
     ["Don't", 'panic', 'state-of-the-art', '1,000.5', 'km', 'cats', 'dogs']
     """
-    return _WORD.findall(plain(text))
+    return WORD_PATTERN.findall(without_markdown(text))
 
 
-def sentences(text: str) -> list[str]:
+def sentences_of(text: str) -> list[str]:
     """The sentences of a text.
 
-    >>> sentences("Dr. Lee paid $3.50. Was it tea? Yes!")
+    >>> sentences_of("Dr. Lee paid $3.50. Was it tea? Yes!")
     ['Dr. Lee paid $3.50.', 'Was it tea?', 'Yes!']
     """
-    parts = [part.strip() for part in _END.split(plain(text))]
+    parts = [part.strip() for part in SENTENCE_END.split(without_markdown(text))]
     return list(filter(has_word, parts))
 
 
-def paragraphs(text: str) -> list[str]:
+def paragraphs_of(text: str) -> list[str]:
     """Blocks between blank lines that hold a word."""
-    return list(filter(has_word, re.split(r"\n\s*\n", plain(text))))
+    return list(filter(has_word, re.split(r"\n\s*\n", without_markdown(text))))
 
 
-def lines(text: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
     """The lines that are not blank."""
-    return [line for line in visible(text).splitlines() if line.strip()]
+    return [line for line in visible_text(text).splitlines() if line.strip()]
 
 
-def fold(text: str) -> str:
+def fold_case(text: str) -> str:
     """For comparing: compatibility form, small letters, plain quotes and dashes, single blanks."""
-    text = unicodedata.normalize("NFKC", visible(text)).casefold()
-    return " ".join(text.translate(_PLAIN_MARKS).split())
+    text = unicodedata.normalize("NFKC", visible_text(text)).casefold()
+    return " ".join(text.translate(PLAIN_PUNCTUATION).split())
 
 
-def norm(text: str, case: bool) -> str:
+def comparable_text(text: str, case: bool) -> str:
     """For comparing, with or without the difference of small and capital letters."""
-    return visible(text).strip() if case else fold(text)
+    return visible_text(text).strip() if case else fold_case(text)
 
 
-def parts(text: str) -> list[str]:
+def lowercase_words(text: str) -> list[str]:
     """The words cut at hyphens, in small letters."""
-    return [p for w in words(text) for p in w.casefold().split("-") if p]
+    return " ".join(words_of(text)).casefold().replace("-", " ").split()
 
 
-def runs(items: list[str], n: int) -> list[tuple[str, ...]]:
+def word_runs(words: list[str], n: int) -> set[tuple[str, ...]]:
     """Each n neighbours."""
-    return list(zip(*(items[i:] for i in range(n)), strict=False))
+    return {tuple(words[i : i + n]) for i in range(len(words) - n + 1)}
