@@ -207,8 +207,6 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
             low, high = self._total(scores, self.format.fulfilled_share(response))
         score, excluded = self._paid_reward(scores, low, high)
         applying = {name: s for name, s in scores.items() if s.applies}
-        # A stored verdict costs nothing.
-        fresh = [v for v in verdicts if not v.cached]
         return Grade(
             task_id=task.id,
             response_id=response.id,
@@ -216,10 +214,7 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
             score_low=low,
             score_high=high,
             verdicts=tuple(verdicts),
-            usage={
-                "tokens_in": sum(v.tokens_in for v in fresh),
-                "tokens_out": sum(v.tokens_out for v in fresh),
-            },
+            usage=_fresh_usage(verdicts),
             cost=sum(v.cost for v in verdicts),
             parts=self._paid_parts(scores),
             meta={
@@ -302,6 +297,15 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
             for name, score in scores.items()
         }
         return self._total(wide, 0.0)[0], self._total(wide, 1.0)[1]
+
+
+def _fresh_usage(verdicts: list[Verdict]) -> dict[str, int]:
+    """Tokens of the verdicts that were judged now; a stored one costs nothing."""
+    fresh = [v for v in verdicts if not v.cached]
+    return {
+        "tokens_in": sum(v.tokens_in for v in fresh),
+        "tokens_out": sum(v.tokens_out for v in fresh),
+    }
 
 
 # A reward as users write it: a preset's name, a file, a mapping, or itself.
