@@ -62,8 +62,8 @@ def score_rubric(
     (0.0, 1.0)
     """
     tree = CriteriaTree(criteria, how, gate_to)
-    known = _known_values(verdicts, use)
-    worst, best = tree.fill(known, is_best=False), tree.fill(known, is_best=True)
+    decided = _known_values(verdicts, use)
+    worst, best = tree.fill(decided, is_best=False), tree.fill(decided, is_best=True)
     low, high = tree.score(worst), tree.score(best)
     # Every verdict unknown: the ends are those of all answers.
     lowest = tree.score(tree.fill({}, is_best=False))
@@ -86,13 +86,13 @@ def score_rubric(
 def _known_values(
     verdicts: Iterable[Verdict], use: Literal["value", "p"]
 ) -> CriterionValues:
-    known: CriterionValues = {}
+    decided: CriterionValues = {}
     for i, v in by_criterion(verdicts).items():
         # A judge that answers "unknown" may still send a P(met): it pays nothing.
         if v.is_known:
             has_p = use == "p" and v.p is not None
-            known[i] = v.p if has_p else v.value
-    return known
+            decided[i] = v.p if has_p else v.value
+    return decided
 
 
 class CriteriaTree:
@@ -128,10 +128,10 @@ class CriteriaTree:
                 fix="correct the field parent",
             )
 
-    def fill(self, known: CriterionValues, *, is_best: bool) -> CriterionValues:
+    def fill(self, decided: CriterionValues, *, is_best: bool) -> CriterionValues:
         """The known values, and the others at their best or at their worst for the score."""
         # What counts against the answer is at its worst where it is there.
-        return {i: float(x == is_best) for i, x in self.is_good.items()} | known
+        return {i: float(x == is_best) for i, x in self.is_good.items()} | decided
 
     def score(self, values: CriterionValues) -> float | None:
         """The score by the values of the leaves; writes those of the parents into `values`.
