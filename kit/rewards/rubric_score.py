@@ -63,7 +63,10 @@ def score_rubric(
     """
     tree = CriteriaTree(criteria, how, gate_to)
     decided = _known_values(verdicts, use)
-    worst, best = tree.fill(decided, is_best=False), tree.fill(decided, is_best=True)
+    worst, best = (
+        tree.fill(decided, is_best=False),
+        tree.fill(decided, is_best=True),
+    )
     low, high = tree.score(worst), tree.score(best)
     # Every verdict unknown: the ends are those of all answers.
     lowest = tree.score(tree.fill({}, is_best=False))
