@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -405,6 +406,8 @@ def train(
 ) -> Output:
     """Train a policy from a config: SFT, DPO, GRPO or a chain, evaluated before and after.
 
+    With the profile cluster, one process prints the commands that start several.
+
     config : a YAML file, or instructions, rlvr, refiner, biorlhf, ladder_chain, ladder_confidence
     profile : test, cpu, t4, gpu or cluster
     set : replaces a value of the config, for example --set steps=10
@@ -424,11 +427,22 @@ def train(
             data=kit.training.forecast(config, **changes),
             next=f"kit train {config}",
         )
+    # torchrun and accelerate set it, also for one process
+    is_launched = "WORLD_SIZE" in os.environ
+    if profiles.resolve(profile).name == "cluster" and not is_launched:
+        written = [
+            f"{name}={json.dumps(value)}" for name, value in (set or {}).items()
+        ]
+        options = [word for text in written for word in ("--set", text)]
+        lines = kit.training.launch_lines(
+            ["train", config, "--profile", "cluster", *options]
+        )
+        return Output(text=lines, data=lines.splitlines())
     result = kit.training.train(config, resume=resume or None, **changes)
     return Output(
         text=f"{result.gain.sentence}\nrun: {result.folder}",
         data={"folder": str(result.folder), "gain": result.gain},
-        next=f"open {result.page()}",
+        next=f"open {result.folder / 'training.html'}",
     )
 
 

@@ -151,6 +151,9 @@ def main(
         else:
             following = f"\nnext: {output.next}" if output.next else ""
             text = f"{output.text or output.data}{following}"
+        # Of several processes that train together, the first one reports.
+        if os.environ.get("RANK", "0") != "0":
+            return output.code
         # A closed pipe shows here, where it can still be handled, and not at the interpreter's end.
         print(text, flush=True)
         return output.code

@@ -11,6 +11,7 @@ _HOME = {
     "config": "job_of",
     "models": "policy messages tiny_model tiny_tokenizer import_unsloth",
     "fast": "Copy logps",
+    "ranks": "launch_lines world rank",
     "reward": "Reward reward_function",
     "rows": "pairs estimates of_answers",
     "monitor": "Log health summary",

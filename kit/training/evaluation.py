@@ -130,7 +130,11 @@ def _plain(model: Any, tokenizer: Any) -> Callable[..., list[list[int]]]:
         )
         rows = rows.to(model.device)
         new = model.generate(
-            **rows, generation_config=config, logits_processor=[watch]
+            **rows,
+            generation_config=config,
+            logits_processor=[watch],
+            # one process evaluates: it must not wait for the others at every token
+            synced_gpus=False,
         )
         new = new[:, rows["input_ids"].shape[1] :]
         return [cut(row, config.eos_token_id) for row in new.tolist()]

@@ -8,11 +8,14 @@ gradient are skipped; in the mean entropy that TRL logs, they count as the mean 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from random import Random
 from typing import Any
 
 from ..records import group
 from ..system.device import import_torch
+from . import ranks
 from .evaluation import cut
 
 # models whose attention takes a whole mask and whose logits can be restricted to chosen places
@@ -22,16 +25,13 @@ LONGEST = 2048  # tokens of a packed row from which attention across it costs mo
 
 def applies(policy: Any, settings: Any) -> bool:
     """True on one CPU with LoRA on a whole (not quantised) model of a shape that is known here."""
-    import os
-
     plain = (
         policy.engine == "transformers"
         and settings.quantize == "none"
         and settings.fast
     )
-    alone = (
-        int(os.environ.get("WORLD_SIZE", 1)) == 1 and policy.device.kind == "cpu"
-    )
+    # several processes would call the model unequally often, and wait for each other for ever
+    alone = ranks.world() == 1 and policy.device.kind == "cpu"
     return plain and alone and policy.model.config.model_type in LIKE_LLAMA
 
 
@@ -171,6 +171,33 @@ def logps(
     return values, entropies
 
 
+@contextmanager
+def draws(key: str, first: int, rows: int) -> Iterator[None]:
+    """Let each row draw its tokens from numbers of its own, so that one process and several draw alike.
+
+    key : of the batch. first : number of the first row in the batch.
+    """
+    torch = import_torch()
+    streams = [
+        torch.Generator().manual_seed(Random(f"{key}/{n}").getrandbits(32))
+        for n in range(first, first + rows)
+    ]
+
+    def multinomial(chances: Any, num_samples: int) -> Any:
+        waits = torch.empty_like(chances)
+        for row, stream in zip(waits, streams, strict=True):
+            row.exponential_(generator=stream)
+        # the shortest of exponential waiting times: torch's own way to draw one
+        return (chances / waits).argmax(-1, keepdim=True)
+
+    # generate of transformers takes no generator
+    plain, torch.multinomial = torch.multinomial, multinomial
+    try:
+        yield
+    finally:
+        torch.multinomial = plain
+
+
 class Fast:
     """Mixed into TRL's GRPOTrainer. `kit_copy` is None where the fast path does not apply."""
 
@@ -180,9 +207,17 @@ class Fast:
     def _generate_single_turn(
         self, prompt_ids: Any, images: Any, *args: Any, **more: Any
     ) -> Any:
-        if self.kit_copy is None or images:
+        if self.accelerator.device.type != "cpu":
             return super()._generate_single_turn(prompt_ids, images, *args, **more)
-        return generate(self, prompt_ids, self.generation_config), None
+        first = ranks.rank() * len(prompt_ids)
+        with draws(
+            f"{self.args.seed}/{self.state.global_step}", first, len(prompt_ids)
+        ):
+            if self.kit_copy is None or images:
+                return super()._generate_single_turn(
+                    prompt_ids, images, *args, **more
+                )
+            return generate(self, prompt_ids, self.generation_config), None
 
     def _compute_loss(self, model: Any, inputs: Any) -> Any:
         # Without a KL term a row whose advantage is 0 has no gradient. An older policy's ratio would need it.

@@ -139,7 +139,10 @@ def callback(
     class Steps(TrainerCallback):
         def on_train_begin(self, args, state, control, **_):
             self.bar = bar(
-                total=args.max_steps, initial=state.global_step, desc=settings.stage
+                total=args.max_steps,
+                initial=state.global_step,
+                desc=settings.stage,
+                disable=not state.is_world_process_zero,
             )
 
         def on_train_end(self, args, state, control, **_):

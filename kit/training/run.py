@@ -19,7 +19,7 @@ from ..records import Grade, Response, Task, fingerprint, text_identity, to_json
 from ..records.tables import plain
 from ..rewards import trivial
 from ..system import paths
-from . import evaluation, fast, monitor, rows, trainers
+from . import evaluation, fast, monitor, ranks, rows, trainers
 from .ahead import Forecast, for_trivial, look_ahead
 from .config import Job, Stage, job_of
 from .evaluation import Evaluation
@@ -61,7 +61,11 @@ def train(
     Policies without skill, such as empty answers, are graded beside the model on all held-out prompts. Where a judge
     other than code decides, they are graded on 2 prompts after the last stage: each prompt takes about twenty calls.
     JudgeDownError: the judge did not answer after one more try; everything is saved, and the same call goes on.
+
+    Under torchrun or accelerate each process calls `train`, on a folder that all of them see. The first one judges,
+    evaluates and writes; all return the result.
     """
+    ranks.connect()
     job = job_of(
         config_or_tasks,
         settings,
@@ -115,9 +119,14 @@ def alone(out: Path, resume: bool | None = None) -> Iterator[None]:
         )
     out.mkdir(parents=True, exist_ok=True)
     go_on = f"the same command with --resume goes on in {out}"
+    # two trainings in one folder would mix their steps and save points
+    lock = (
+        contextlib.nullcontext()
+        if ranks.rank()
+        else FileLock(out / ".lock", timeout=0)
+    )
     try:
-        # two processes in one folder would mix their steps and save points
-        with FileLock(out / ".lock", timeout=0):
+        with lock:
             yield
     except Timeout:
         raise DataError(
@@ -131,6 +140,10 @@ def alone(out: Path, resume: bool | None = None) -> Iterator[None]:
         ) from e
     # torch, SQLite and safetensors each have an error of their own for a full disk
     except Exception as e:
+        if "closed by peer" in str(e):
+            raise MissingError(
+                "another process of this training ended", where=str(out), fix=go_on
+            ) from e
         if isinstance(e, KitError) or shutil.disk_usage(out).free > FULL:
             raise
         raise MissingError(
@@ -160,6 +173,8 @@ def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
             where=str(min(other)),
             fix="choose another out, or repeat all stages of the run",
         )
+    if ranks.rank():
+        return follow(job, reward)
     before: Evaluation | None = None
     model, results = job.stages[0].settings.model, []
     demonstrations: list[dict[str, Any]] = []
@@ -185,7 +200,16 @@ def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
         paths.write(job.out / METRICS, json.dumps(chain_metrics(results), indent=1))
     result = Result.read(job.out)
     result.page()
+    ranks.broadcast(None)
     return result
+
+
+def follow(job: Job, reward: Reward) -> Result:
+    """Train each stage beside the first process, which says when and how, and does all the rest."""
+    while order := ranks.broadcast(None):
+        with Work(job, *order, reward, None, ()).fitted():
+            pass
+    return Result.read(job.out)
 
 
 def chain_metrics(stages: Sequence[Result]) -> dict[str, Any]:
@@ -224,6 +248,7 @@ class Work:
         )
         self.log = monitor.Log(out, on_step)
         self.demonstrations = list(demonstrations)
+        self.every_task = [*job.tasks, *job.heldout]
         self.trainer: Any = None
         self.policy: Policy | None = None
 
@@ -259,7 +284,7 @@ class Work:
     def mark(self) -> None:
         """Write what this run is; DataError where the folder holds a run of something else."""
         source = self.stage.rows
-        every = [to_json(t) for t in (*self.job.tasks, *self.job.heldout)]
+        every = [to_json(t) for t in self.every_task]
         about: dict[str, Any] = {
             "settings": plain(msgspec.structs.asdict(self.settings)),
             "rows": source if isinstance(source, str) else plain(to_json(source)),
@@ -294,13 +319,26 @@ class Work:
 
     def train(self) -> dict[str, Any]:
         """Train to the end, from the last save point where there is one; what metrics.json holds."""
-        s, notes = self.settings, []
-        self.policy = policy(s, [*self.job.tasks, *self.job.heldout])
-        from transformers.trainer_callback import PrinterCallback
-
+        self.policy = policy(self.settings, self.every_task)
         logger.info(
             "%s (%s); %s", self.policy.engine, self.policy.why, self.policy.device
         )
+        # the other processes read the rows that are stored here
+        self.rows_now()
+        ranks.broadcast((self.stage, self.settings, self.out))
+        with self.fitted():
+            save_adapter(
+                self.trainer.model, self.policy.tokenizer, self.out / "adapter"
+            )
+            return self.metrics()
+
+    @contextlib.contextmanager
+    def fitted(self) -> Iterator[None]:
+        """The trained stage. Every process trains; the first one evaluates before and on the way, and logs."""
+        from transformers.trainer_callback import PrinterCallback
+
+        s, is_first = self.settings, ranks.rank() == 0
+        self.policy = self.policy or policy(s, self.every_task)
         if s.stage == "grpo":
             self.trainer = trainers.grpo_trainer(
                 self.policy,
@@ -314,16 +352,17 @@ class Work:
             self.trainer = trainers.supervised_trainer(
                 self.policy, s, self.rows_now(), out=self.out
             )
-        if s.forecast and s.stage == "grpo":
-            self.look_ahead()
-        evaluate = self.evaluate if self.job.heldout else None
+        evaluate = self.evaluate_between if self.job.heldout else None
         self.trainer.add_callback(monitor.callback(self.log, s, evaluate))
         # transformers would print every log
         self.trainer.remove_callback(PrinterCallback)
-        if evaluate:
-            self.evaluate("before")
         last = save_point(self.out / "checkpoints")
-        self.log.rewind(int(last.name.rsplit("-", 1)[1]) if last else 0)
+        if is_first:
+            if s.forecast and s.stage == "grpo":
+                self.look_ahead()
+            if evaluate:
+                self.evaluate("before")
+            self.log.rewind(int(last.name.rsplit("-", 1)[1]) if last else 0)
         # given a model with an adapter, TRL adds a "ref" adapter, and transformers' resume drops the trained one
         if last and self.policy.engine == "unsloth" and s.beta:
             raise DataError(
@@ -332,9 +371,32 @@ class Work:
                 fix="engine: transformers, or begin again in another folder",
             )
         self.trainer.train(resume_from_checkpoint=str(last) if last else None)
-        save_adapter(
-            self.trainer.model, self.policy.tokenizer, self.out / "adapter"
-        )
+        with self.whole_weights():
+            yield
+
+    @contextlib.contextmanager
+    def whole_weights(self) -> Iterator[None]:
+        """Under ZeRO-3 every process has a part of the weights; all come here, so that the first one sees the whole."""
+        from transformers.integrations import is_deepspeed_zero3_enabled
+        from trl.models import unwrap_model_for_generation
+
+        if not is_deepspeed_zero3_enabled():
+            yield
+            return
+        with unwrap_model_for_generation(
+            self.trainer.model_wrapped, self.trainer.accelerator
+        ):
+            yield
+
+    def evaluate_between(self, name: str) -> None:
+        """Evaluate while training."""
+        with self.whole_weights():
+            if ranks.rank() == 0:
+                self.evaluate(name)
+
+    def metrics(self) -> dict[str, Any]:
+        """What metrics.json holds of the stage that was trained."""
+        s, notes = self.settings, []
         steps = monitor.read(self.out / monitor.STEPS)
         out: dict[str, Any] = {
             "config": self.job.name,
@@ -350,7 +412,7 @@ class Work:
         }
         if s.stage == "grpo":
             out |= self.reward_totals(steps, notes)
-        if evaluate:
+        if self.job.heldout:
             out |= self.comparison()
         else:
             notes.append(

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, JudgeDownError
 from ..records import Grade, Response, Task
-from . import fast
+from . import fast, ranks
 from .evaluation import ends_of
 from .models import Policy, messages, prompt_ids
 from .monitor import Log
@@ -26,20 +26,22 @@ MOST_UNKNOWN = 3  # steps in a row without a known reward, after which a run sto
 def arguments(settings: Settings, policy: Policy, out: Path) -> dict[str, Any]:
     """What all three of TRL's configs receive."""
     # each process takes its share of a step's rows
-    world = int(os.environ.get("WORLD_SIZE", 1))
+    share, rest = divmod(settings.rows, settings.substeps * ranks.world())
+    micro = min(settings.micro_rows or share, share)
+    if rest or share % max(micro, 1):
+        raise DataError(
+            f"{settings.rows} rows a step cannot be split over {ranks.world()} processes",
+            where="settings group_size, prompts_per_step, batch, substeps, micro_rows",
+            fix="rows / (substeps x processes) must be a whole multiple of micro_rows",
+        )
     is_cuda = policy.device.kind == "cuda"
-    micro = settings.micro_rows or max(
-        settings.rows // (settings.substeps * world), 1
-    )
     return {
         "output_dir": str(out / "checkpoints"),
         "seed": settings.seed,
         "max_steps": settings.steps,
         "learning_rate": settings.lr,
         "per_device_train_batch_size": micro,
-        "gradient_accumulation_steps": max(
-            settings.rows // (settings.substeps * micro * world), 1
-        ),
+        "gradient_accumulation_steps": share // micro,
         # TRL's default of None would save at every 500 steps
         "save_strategy": "steps" if settings.save_every else "no",
         # inside a batch a resumed run would have no answers to go on with
@@ -187,11 +189,15 @@ class Pay:
             step = trainer_state.global_step + 1
             # with GDPO there is a function for each part: the first one judges for all
             if self.grades[0] != step:
+                rows = ranks.gather(
+                    [*zip(completions, completion_ids, task_id, strict=True)]
+                )
+                # one process judges the answers of all: a group may be spread over several
                 self.grades = (
                     step,
-                    self.batch(step, completions, completion_ids, task_id),
+                    ranks.from_first(partial(self.batch, step, rows)),
                 )
-                track(self.grades[1], more)
+                track(ranks.own(self.grades[1]), more)
             grades = self.grades[1]
             rewards = [g.score for g in grades]
             if self.settings.gdpo:
@@ -199,16 +205,15 @@ class Pay:
                 rewards = [
                     None if g.score is None else g.parts.get(name) for g in grades
                 ]
-            return self.shuffle(rewards, step) if self.settings.control else rewards
+            if self.settings.control:
+                rewards = self.shuffle(rewards, step)
+            return list(ranks.own(rewards))
 
         rewards_of.__name__ = name
         return rewards_of
 
-    def batch(
-        self, step: int, completions: Any, completion_ids: Any, task_id: Any
-    ) -> list[Grade]:
-        """Judge the answers of a step and log them."""
-        rows = zip(completions, completion_ids, task_id, strict=True)
+    def batch(self, step: int, rows: Sequence[tuple[Any, Any, str]]) -> list[Grade]:
+        """Judge the answers of a step and log them. rows : (completion, its token ids, id of the task)."""
         answers = [
             Response(
                 task_id=t,
