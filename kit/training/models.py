@@ -14,6 +14,7 @@ from ..errors import DataError, MissingError
 from ..records import Task
 from ..system import paths
 from ..system.device import Device, choose, import_torch
+from . import ranks
 from .settings import Settings
 
 TINY = "tiny-random"
@@ -68,7 +69,12 @@ def policy(settings: Settings, tasks: Sequence[Task] = ()) -> Policy:
         tokenizer = tokenizer_of(source)
         # asked before the model loads, which may take minutes
         check_template(tokenizer, tasks, settings.model)
-        model = base(source, device, quantize=settings.quantize)
+        model = base(
+            source,
+            device,
+            quantize=settings.quantize,
+            split="deepspeed" in settings.options,
+        )
         # TRL gets a base model and a fresh adapter: only so a resumed run is the same
         if settings.adapter:
             model = with_adapter(model, settings.adapter).merge_and_unload()
@@ -90,6 +96,14 @@ def policy(settings: Settings, tasks: Sequence[Task] = ()) -> Policy:
 
 def pick_engine(engine: str) -> tuple[str, str]:
     """The engine and the reason for it."""
+    if ranks.world() > 1:
+        if engine == "unsloth":
+            raise DataError(
+                "unsloth trains in one process",
+                where="setting engine",
+                fix="engine: transformers, or one process",
+            )
+        return "transformers", "several processes train"
     if engine != "auto":
         return engine, f"{engine} was requested"
     if not import_torch().cuda.is_available():
@@ -122,8 +136,12 @@ def base(
     *,
     quantize: str = "none",
     adapter: str | Path | None = None,
+    split: bool = False,
 ) -> Any:
-    """The base model in eval mode. adapter : one that is added to its weights before they are quantised."""
+    """The base model in eval mode.
+
+    adapter : one that is added to its weights before they are quantised. split : DeepSpeed moves parts of it to the GPUs.
+    """
     from transformers import BitsAndBytesConfig
 
     dtype = getattr(import_torch(), device.dtype)
@@ -136,7 +154,7 @@ def base(
             bnb_4bit_use_double_quant=True,
         )
     # each process of a distributed run has a GPU of its own
-    if device.kind == "cuda":
+    if device.kind == "cuda" and not split:
         more["device_map"] = {"": int(os.environ.get("LOCAL_RANK", 0))}
     if source != TINY and not adapter:
         model = _pretrained(source, **more)

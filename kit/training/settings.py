@@ -102,6 +102,12 @@ class Settings(
                 where="setting group_size",
                 fix="2 or more",
             )
+        if self.quantize != "none" and self.options.get("deepspeed"):
+            raise DataError(
+                "DeepSpeed does not split 4-bit weights",
+                where="settings quantize and options.deepspeed",
+                fix="quantize: none",
+            )
         rows = self.rows // self.substeps
         for name, parts, whole in (
             ("substeps", self.substeps, self.rows),
