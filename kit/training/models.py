@@ -140,7 +140,7 @@ def base(
 ) -> Any:
     """The base model in eval mode.
 
-    adapter : one that is added to its weights before they are quantised. split : DeepSpeed moves parts of it to the GPUs.
+    adapter : one that is added to its weights before they are quantised. split : DeepSpeed will move it to the GPUs.
     """
     from transformers import BitsAndBytesConfig
 

@@ -59,7 +59,7 @@ def gather(rows: Sequence[T]) -> list[T]:
     return [row for part in parts for row in part]
 
 
-def own(rows: Sequence[T]) -> Sequence[T]:
+def local_part(rows: Sequence[T]) -> Sequence[T]:
     """This process's part of what `gather` returned."""
     size = len(rows) // world()
     return rows[rank() * size : (rank() + 1) * size]

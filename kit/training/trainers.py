@@ -197,7 +197,7 @@ class Pay:
                     step,
                     ranks.from_first(partial(self.batch, step, rows)),
                 )
-                track(ranks.own(self.grades[1]), more)
+                track(ranks.local_part(self.grades[1]), more)
             grades = self.grades[1]
             rewards = [g.score for g in grades]
             if self.settings.gdpo:
@@ -207,7 +207,7 @@ class Pay:
                 ]
             if self.settings.control:
                 rewards = self.shuffle(rewards, step)
-            return list(ranks.own(rewards))
+            return list(ranks.local_part(rewards))
 
         rewards_of.__name__ = name
         return rewards_of
