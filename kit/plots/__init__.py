@@ -4,17 +4,27 @@ The primitives take plain data, or anything with value, low, high and n.
 """
 
 from .explore import explore
-from .figures import bars, forest, heat, lines, plot, reliability_figure, theme
+from .figures import (
+    Figure,
+    bars,
+    forest,
+    heatmap,
+    lines,
+    plot,
+    reliability_figure,
+    theme,
+)
 from .page import Card, Html, Svg, page, small_forest
 
 __all__ = [
     "Card",
+    "Figure",
     "Html",
     "Svg",
     "bars",
     "explore",
     "forest",
-    "heat",
+    "heatmap",
     "lines",
     "page",
     "plot",

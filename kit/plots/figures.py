@@ -6,9 +6,15 @@ import html
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure as Figure
+else:
+    # plotly is imported when the first figure is drawn
+    Figure = Any
 
 # Okabe & Ito's colours, which colour-blind people tell apart
 COLORS = (
@@ -279,7 +285,7 @@ def _colors(n: int) -> list[str]:
     return [COLORS[i % len(COLORS)] for i in range(n)]
 
 
-def heat(
+def heatmap(
     table: Any,
     names: Sequence[Any],
     *,

@@ -2,16 +2,17 @@
 
 Columns are arrays, or a table and names: `mean(table, "correct", cluster="task")`. Unknown values
 (None, NaN) are left out and counted. Rows go by position; index labels of a DataFrame play no part.
+Whether a confidence means what it says: the folder `calibration`.
 """
 
 from .estimate import (
     Estimate,
     claim,
+    estimate_from_influence,
     format_interval,
     format_number,
     format_p,
-    interval,
-    wilson,
+    wilson_interval,
 )
 from .labels import (
     Agreement,
@@ -44,10 +45,10 @@ __all__ = [
     "claim",
     "compare_to_baseline",
     "difference",
+    "estimate_from_influence",
     "format_interval",
     "format_number",
     "format_p",
-    "interval",
     "kappa",
     "label_mean",
     "labels_needed",
@@ -57,5 +58,5 @@ __all__ = [
     "policy_difference",
     "prompts_for",
     "simultaneous_intervals",
-    "wilson",
+    "wilson_interval",
 ]

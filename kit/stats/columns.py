@@ -3,56 +3,83 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from ..errors import DataError
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+# (n,) values: a list, an array or a Series; or the name of a table's column
+Column = Iterable[object]
+# a category; True and False are the levels 1 and 0
+Level = str | float
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
 
-def takes_table(*arguments: str) -> Callable[[Any], Any]:
+
+class TableFunction(Protocol[P, R]):
+    """A statistic that takes columns, or a table and the names of its columns."""
+
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def __call__(
+        self, table: pd.DataFrame, /, *args: P.args, **kwargs: P.kwargs
+    ) -> R: ...
+
+
+def takes_table(
+    *arguments: str,
+) -> Callable[[Callable[P, R]], TableFunction[P, R]]:
     """Let a function's first argument be a DataFrame; the named arguments are then column names."""
 
-    def wrap(function: Any) -> Any:
+    def wrap(function: Callable[P, R]) -> TableFunction[P, R]:
         signature = inspect.signature(function)
 
         @wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            # A check of the class would have to import pandas first.
-            if not args or not hasattr(args[0], "columns"):
+        def call(*args: Any, **kwargs: Any) -> R:
+            if not args or not isinstance(args[0], pd.DataFrame):
                 return function(*args, **kwargs)
-            table, bound = args[0], signature.bind_partial(*args[1:], **kwargs)
+            bound = signature.bind_partial(*args[1:], **kwargs)
             for name, column in bound.arguments.items():
-                if name not in arguments or not isinstance(column, str):
-                    continue
-                if column not in table.columns:
-                    raise DataError(
-                        f"there is no column {column!r}",
-                        where=name,
-                        fix=f"columns: {', '.join(map(str, table.columns))}",
-                    )
-                bound.arguments[name] = table[column]
+                if name in arguments and isinstance(column, str):
+                    bound.arguments[name] = _table_column(args[0], column, name)
             return function(*bound.args, **bound.kwargs)
 
-        return call
+        return cast("TableFunction[P, R]", call)
 
     return wrap
 
 
-def numbers(
-    values: Any, name: str = "values", low: float = -np.inf, high: float = np.inf
-) -> np.ndarray:
-    """Floats (n,), NaN where unknown; DataError names the first row out of range."""
-    import pandas as pd
+def _table_column(table: pd.DataFrame, column: str, argument: str) -> Column:
+    if column not in table.columns:
+        raise DataError(
+            f"there is no column {column!r}",
+            where=argument,
+            fix=f"columns: {', '.join(map(str, table.columns))}",
+        )
+    return table[column]
 
-    column = pd.Series(values)
+
+def read_numbers(
+    values: Column,
+    name: str = "values",
+    low: float = -np.inf,
+    high: float = np.inf,
+) -> Floats:
+    """Floats (n,), NaN where unknown; DataError names the first row out of range."""
+    column = pd.Series(cast(Any, values))
     if not pd.api.types.is_numeric_dtype(column):
         # A text such as "1" is not read as a number: whoever wrote it may mean a category.
-        wrong = column.map(lambda v: isinstance(v, str)).to_numpy(bool)
-        if wrong.any():
-            row = int(np.argmax(wrong))
+        is_text = column.map(lambda v: isinstance(v, str)).to_numpy(bool)
+        if is_text.any():
+            row = int(np.argmax(is_text))
             raise DataError(
                 f"{column.iloc[row]!r} is not a number",
                 where=f"{name}, row {row}",
@@ -70,14 +97,12 @@ def numbers(
     return x
 
 
-def codes(cluster: Any, n: int) -> np.ndarray | None:
+def read_clusters(cluster: Column | None, n: int) -> Ints | None:
     """Cluster numbers (n,) from 0, or None; DataError where a cluster is unknown."""
-    import pandas as pd
-
     if cluster is None:
         return None
     # by position: a Series keeps its order, whatever its index
-    code, _ = pd.factorize(pd.Series(cluster))
+    code, _ = pd.factorize(pd.Series(cast(Any, cluster)))
     if len(code) != n:
         raise DataError(
             f"there are {len(code)} clusters for {n} rows", where="cluster"
@@ -91,9 +116,9 @@ def codes(cluster: Any, n: int) -> np.ndarray | None:
     return code
 
 
-def complete(
-    columns: Mapping[str, np.ndarray], cluster: Any
-) -> tuple[list[np.ndarray], np.ndarray | None, int]:
+def complete_rows(
+    columns: Mapping[str, Floats], cluster: Column | None
+) -> tuple[list[Floats], Ints | None, int]:
     """The rows in which every column (n,) is known, their clusters, and how many are left out."""
     sizes = {name: len(x) for name, x in columns.items()}
     if len(set(sizes.values())) > 1:
@@ -101,58 +126,72 @@ def complete(
             f"columns differ in length: {sizes}", where=", ".join(sizes)
         )
     n = next(iter(sizes.values()))
-    group = codes(cluster, n)
+    group = read_clusters(cluster, n)
+    is_known = ~np.any([np.isnan(x) for x in columns.values()], axis=0)
     # the common case without a copy: a million known rows
-    keep = ~np.any([np.isnan(x) for x in columns.values()], axis=0)
-    if keep.all():
+    if is_known.all():
         return list(columns.values()), group, 0
     if group is not None:
-        # Without gaps: an emptied number would count as a cluster that was drawn.
-        group = np.unique(group[keep], return_inverse=True)[1]
-    return [x[keep] for x in columns.values()], group, int(n - keep.sum())
+        group = renumber(group[is_known])
+    left_out = n - int(is_known.sum())
+    return [x[is_known] for x in columns.values()], group, left_out
+
+
+def renumber(group: Ints) -> Ints:
+    """Cluster numbers without gaps: an emptied number would count as a cluster that was drawn."""
+    return np.unique(group, return_inverse=True)[1]
 
 
 def level_numbers(
-    columns: Mapping[str, Any], levels: Sequence[Any] | None = None
-) -> tuple[list[Any], list[np.ndarray]]:
+    columns: Mapping[str, Column], levels: Sequence[Level] | None = None
+) -> tuple[list[Level], list[Floats]]:
     """The levels that columns share, and each column as level numbers, NaN where unknown.
 
     Without `levels` one column must hold every level that the others hold: "yes" and "Yes" are an
     error.
     """
-    import pandas as pd
-
-    factors = {
-        k: pd.factorize(pd.Series(x, dtype=object)) for k, x in columns.items()
-    }
-    names = {k: [_name(v) for v in unique] for k, (_, unique) in factors.items()}
-    every = set().union(*names.values())
+    codes: dict[str, Ints] = {}
+    names: dict[str, list[Level]] = {}
+    for name, values in columns.items():
+        series = pd.Series(cast(Any, values), dtype=object)
+        codes[name], levels_here = pd.factorize(series)
+        names[name] = [_level_key(level) for level in levels_here]
+    every: set[Level] = set().union(*names.values())
     if levels is None:
-        every |= {0, 1} if every <= {0, 1} else set()
-        common = every <= {0, 1} or any(every == set(v) for v in names.values())
-        # The text "1" beside the number 1 is a slip in one of the files.
-        if not common or len({isinstance(v, str) for v in every}) > 1:
-            text = "; ".join(f"{k}: {v[:8]}" for k, v in names.items())
-            raise DataError(
-                f"the columns use different categories ({text})",
-                where=", ".join(columns),
-                fix="write the same values, or pass categories=[worst, ..., best]",
-            )
-        levels = sorted(every)
+        levels = _common_levels(names, every)
     elif strange := every - set(levels):
         raise DataError(
             f"{strange} are not among the categories {list(levels)}", where="values"
         )
     order, out = list(levels), []
-    for name, (code, _) in factors.items():
+    for name, code in codes.items():
         # code -1 (unknown) picks the last entry
-        places = [order.index(v) for v in names[name]] + [np.nan]
+        places = [*map(order.index, names[name]), np.nan]
         out.append(np.array(places, float)[code])
     return order, out
 
 
-def _name(level: Any) -> Any:
+def _common_levels(
+    names: Mapping[str, Sequence[Level]], every: set[Level]
+) -> list[Level]:
+    """The sorted levels of columns that use one set of categories; DataError where they do not."""
+    is_binary = every <= {0, 1}
+    if is_binary:
+        every = {0, 1}
+    one_holds_all = any(every == set(v) for v in names.values())
+    # The text "1" beside the number 1 is a slip in one of the files.
+    is_mixed = len({isinstance(v, str) for v in every}) > 1
+    if is_mixed or not (is_binary or one_holds_all):
+        text = "; ".join(f"{k}: {v[:8]}" for k, v in names.items())
+        raise DataError(
+            f"the columns use different categories ({text})",
+            where=", ".join(names),
+            fix="write the same values, or pass categories=[worst, ..., best]",
+        )
+    return sorted(every)
+
+
+def _level_key(level: Level) -> Level:
     """True and 1.0 are the level 1."""
-    return (
-        int(level) if not isinstance(level, str) and level == int(level) else level
-    )
+    is_whole = not isinstance(level, str) and level == int(level)
+    return int(level) if is_whole else level

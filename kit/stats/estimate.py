@@ -1,9 +1,9 @@
-"""A number with its interval, and the way in which nearly all intervals are computed: `interval`.
+"""A number with its interval, and how nearly all intervals are made: `estimate_from_influence`.
 
 A statistic is a value and the influence of each row on it. How alike the influences of one cluster
-are gives the design effect, and that the variance and Student's degrees of freedom. In a bounded
-range the limits have Wilson's form. Clusters of a kind that was not drawn are allowed for as
-Agresti & Coull (1998) do: two more at either end.
+are (the intraclass correlation, ICC) gives the design effect. That gives the variance and Student's
+degrees of freedom. In a bounded range the limits have Wilson's form. Clusters of a kind that was not
+drawn are allowed for as Agresti & Coull (1998) do: two more at either end.
 
 Some limits come after it: those of a difference of equal columns (rule of three), of several looks
 (`simultaneous_intervals`), of the ECE and of its change.
@@ -15,21 +15,34 @@ import html
 import math
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import special
 
 from ..errors import DataError
+from ..plots import Figure, forest
+from .columns import Floats, Ints
 
-LEAST = 2.0  # clusters of equal size (Kish) below which there is no interval
-RARE = 5  # clusters that must hold the rarest outcome of a statistic that conditions on outcomes
-NOISE = 0.5  # standard errors by which likeness within clusters is drawn up
-PULL = 0.25  # clusters' worth of likeness 1 that is mixed in, for where few clusters tell it
-UNSEEN = 2.0  # clusters that may not have been drawn
-UNDRAWN = 3  # prompts in which a collapse may not have been drawn (rule of three)
-SAME = "no row differs"
-Range = tuple[float, float]
-OPEN = (-math.inf, math.inf)
+# clusters of equal size (Kish) below which there is no interval
+MIN_CLUSTERS = 2.0
+# clusters that must hold the rarest outcome of a statistic that conditions on outcomes
+MIN_RARE_CLUSTERS = 5
+# standard errors by which the ICC is drawn up
+ICC_MARGIN = 0.5
+# clusters' worth of an ICC of 1 that is mixed in, for where few clusters tell it
+ICC_PRIOR_CLUSTERS = 0.25
+# clusters that may not have been drawn
+UNSEEN_CLUSTERS = 2.0
+# prompts in which a collapse may not have been drawn
+RULE_OF_THREE = 3
+# a standard error below this is a rounding error of 0
+ZERO_ERROR = 1e-12
+NO_DIFFERENCE = "no row differs"
+ValueRange = tuple[float, float]
+UNBOUNDED: ValueRange = (-math.inf, math.inf)
+UNIT_RANGE: ValueRange = (0.0, 1.0)
+SIGNED_RANGE: ValueRange = (-1.0, 1.0)
 
 
 def format_number(value: float | None, digits: int = 3) -> str:
@@ -62,7 +75,8 @@ def format_interval(low: float, high: float, digits: int = 2) -> str:
     """
     if math.isnan(low) or math.isnan(high):
         return "[no interval]"
-    while digits < 6 and low * high > 0 and min(abs(low), abs(high)) < 10**-digits:
+    nearest = min(abs(low), abs(high))
+    while digits < 6 and low * high > 0 and nearest < 10**-digits:
         digits += 1
     scale = 10**digits
     # 1e-9: a limit such as .29 * 100 = 28.999999999999996 is not pushed one digit out
@@ -71,7 +85,7 @@ def format_interval(low: float, high: float, digits: int = 2) -> str:
     return f"[{format_number(down, digits)}, {format_number(up, digits)}]"
 
 
-class Result:
+class PrintedResult:
     """Base of results: `str(result)` is what a prompt and a notebook show."""
 
     def __repr__(self) -> str:
@@ -81,13 +95,9 @@ class Result:
         # Names of levels come from files: a notebook would run markup in them.
         return f"<pre>{html.escape(str(self))}</pre>"
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values by name; `Estimate(**d)` reads them back."""
-        return asdict(self)  # type: ignore[call-overload]
-
 
 @dataclass(frozen=True, repr=False)
-class Estimate(Result):
+class Estimate(PrintedResult):
     """A value with its interval [low, high]; NaN where there is none, and `note` says why.
 
     n : known rows. n_clusters : their clusters, None when every row is its own. missing : unknown
@@ -112,13 +122,15 @@ class Estimate(Result):
     se: float = math.nan
     noun: str = ""
     scale: float = math.nan
-    bounds: Range = OPEN
+    bounds: ValueRange = UNBOUNDED
 
     def __str__(self) -> str:
         text = f"{format_number(self.value)} {format_interval(self.low, self.high)}, n={self.n}"
         if self.n_clusters not in (None, self.n):
             text += f" in {self.n_clusters} clusters"
-        return text + (f", {self.missing} unknown" if self.missing else "")
+        if self.missing:
+            text += f", {self.missing} unknown"
+        return text
 
     def __float__(self) -> float:
         return float(self.value)
@@ -142,28 +154,29 @@ class Estimate(Result):
         # NaN fails both tests: where there is no interval, nothing is excluded.
         return self.low > value or self.high < value
 
-    def plot(self, **options: Any) -> Any:
-        """The estimate as a forest of one line (plotly)."""
-        from ..plots import forest
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values by name; `Estimate(**d)` reads them back."""
+        return asdict(self)
 
+    def plot(self, **options: Any) -> Figure:
+        """The estimate as a forest of one line (plotly)."""
         return forest({self.noun or self.method: self}, **options)
 
 
 @lru_cache(4096)
 def t_quantile(level: float, df: float) -> float:
     """Two-sided Student quantile; infinite df gives the normal one."""
-    from scipy import special
-
     tail = (1 + level) / 2
-    return float(
-        special.ndtri(tail) if math.isinf(df) else special.stdtrit(df, tail)
-    )
+    normal = math.isinf(df)
+    return float(special.ndtri(tail) if normal else special.stdtrit(df, tail))
 
 
-def wilson(share: float, n: float, quantile: float = 1.959964) -> Range:
+def wilson_interval(
+    share: float, n: float, quantile: float = 1.959964
+) -> ValueRange:
     """Wilson's limits (1927) of a share of n rows; n may be effective rows.
 
-    >>> [round(x, 4) for x in wilson(1.0, 10)]
+    >>> [round(x, 4) for x in wilson_interval(1.0, 10)]
     [0.7225, 1.0]
     """
     square = quantile * quantile
@@ -176,73 +189,95 @@ def wilson(share: float, n: float, quantile: float = 1.959964) -> Range:
     return low, high
 
 
-def spread(
-    psi: np.ndarray, group: np.ndarray | None, weights: np.ndarray | None = None
-) -> tuple[float, float, float]:
-    """Variance of a statistic, its degrees of freedom, and how many clusters the rows are worth.
+class ClusterVariance(NamedTuple):
+    """Variance of a statistic, its degrees of freedom, and its effective number of clusters.
+
+    n_effective : clusters of equal size that tell as much as the rows (Kish 1965).
+    """
+
+    variance: float
+    df: float
+    n_effective: float
+
+    def t_quantile(self, level: float) -> float:
+        """Student's quantile; independent rows have as many degrees as they are worth, less 1."""
+        df = self.df if math.isfinite(self.df) else self.n_effective - 1
+        return t_quantile(level, df)
+
+
+def cluster_variance(
+    psi: Floats, group: Ints | None, weights: Floats | None = None
+) -> ClusterVariance:
+    """How far a statistic varies from sample to sample.
 
     psi : (n,) influences. weights : (n,) above 0; rows then count as many as they are worth.
-
-    The worth is the number of clusters of equal size that tell as much (Kish 1965).
     """
-    w = (
-        np.ones(len(psi))
-        if weights is None
-        else weights * weights.sum() / (weights @ weights)
-    )
+    w = np.ones(len(psi))
+    if weights is not None:
+        w = weights * weights.sum() / (weights @ weights)
     n, square = float(w.sum()), float(psi @ psi)
     if group is None:
-        return square * n / max(n - 1, 1), math.inf, n
-    rows, squares, total = (np.bincount(group, v) for v in (w, w * w, psi))
-    c, same = len(rows), float(rows @ rows)
-    worth, pairs, size = n**2 / same, same - n, rows**2 / squares
+        return ClusterVariance(square * n / max(n - 1, 1), math.inf, n)
+    rows, squares = np.bincount(group, w), np.bincount(group, w * w)
+    total, c = np.bincount(group, psi), len(rows)
+    same = float(rows @ rows)
+    n_effective, pairs = n**2 / same, same - n
     # A few clusters lie nearer to their own mean than to the true one.
     robust = float(total @ total) * c / max(c - 1, 1)
     # clusters of one row, or rows without spread, say nothing of likeness
     if pairs < 1e-9 or square < 1e-24:
-        return robust, max(worth - 1, 1.0), worth
-    alike = min(max((robust - square) / (square / n * pairs), 0.0), 1.0)
-    # The moment estimate is noisy: too small a likeness costs coverage, too large a one only width.
-    alike += NOISE * (1 - alike) * math.sqrt(2 / pairs)
+        return ClusterVariance(robust, max(n_effective - 1, 1.0), n_effective)
+    icc = (robust - square) / (square / n * pairs)
+    # one cluster with most of the spread tells the ICC as poorly as a single cluster
     each = np.bincount(group, psi * psi)
-    # one cluster with most of the spread tells likeness as poorly as a single cluster
-    tell = square**2 / float(each @ each)
-    alike = (tell * alike + PULL) / (tell + PULL)
-    effect = 1 + alike * (size - 1)
+    icc = _cautious_icc(icc, pairs, square**2 / float(each @ each))
+    effect = 1 + icc * (rows**2 / squares - 1)
     # the model is steady where clusters are few, the robust one right where the model is wrong
     model = square / max(n - 1, 1) * float(squares @ effect)
     part = effect * squares / rows
-    df = part.sum() ** 2 / float(part @ part) - 1
-    return max(model, robust), max(df, 1.0), worth
+    df = float(part.sum() ** 2) / float(part @ part) - 1
+    return ClusterVariance(max(model, robust), max(df, 1.0), n_effective)
 
 
-def too_rare(outcome: np.ndarray, group: np.ndarray | None) -> str:
+def _cautious_icc(moment: float, pairs: float, clusters: float) -> float:
+    """The moment estimate of the ICC, drawn up: too small costs coverage, too large only width."""
+    icc = min(max(moment, 0.0), 1.0)
+    icc += ICC_MARGIN * (1 - icc) * math.sqrt(2 / pairs)
+    return (clusters * icc + ICC_PRIOR_CLUSTERS) / (clusters + ICC_PRIOR_CLUSTERS)
+
+
+def rare_outcome_note(outcome: Floats | Ints, group: Ints | None) -> str:
     """Why there is no interval: the rarest outcome lies in too few clusters. Else empty."""
     unit = np.arange(len(outcome)) if group is None else group
-    clusters_of = [
-        np.count_nonzero(np.bincount(unit[outcome == v]))
-        for v in np.unique(outcome)
-    ]
+    sizes = [np.bincount(unit[outcome == level]) for level in np.unique(outcome)]
+    fewest = min(map(np.count_nonzero, sizes), default=0)
     # one level only: the other lies in no cluster
-    fewest = min(clusters_of) if len(clusters_of) > 1 else 0
-    if fewest >= RARE:
+    if len(sizes) == 1:
+        fewest = 0
+    if fewest >= MIN_RARE_CLUSTERS:
         return ""
-    return f"the rarest outcome lies in {fewest} clusters, {RARE} are needed"
+    return f"the rarest outcome lies in {fewest} clusters, {MIN_RARE_CLUSTERS} are needed"
 
 
-def interval(
+def check_level(level: float) -> None:
+    """DataError unless a confidence level lies in (0, 1)."""
+    if not 0 < level < 1:
+        raise DataError(f"level is {level!r}", where="level", fix="in (0, 1)")
+
+
+def estimate_from_influence(
     value: float,
-    psi: np.ndarray,
-    group: np.ndarray | None,
+    psi: Floats,
+    group: Ints | None,
     *,
     method: str,
-    bounds: Range = OPEN,
-    ends: Range | None = None,
-    outcome: np.ndarray | None = None,
+    bounds: ValueRange = UNBOUNDED,
+    ends: ValueRange | None = None,
+    outcome: Floats | Ints | None = None,
     missing: int = 0,
     level: float = 0.95,
     scale: float = math.nan,
-    weights: np.ndarray | None = None,
+    weights: Floats | None = None,
     noun: str = "",
 ) -> Estimate:
     """The estimate with its interval, or with a note that says why there is none.
@@ -252,13 +287,11 @@ def interval(
     cluster that was not drawn may be worth. outcome : (n,) levels that each need five clusters.
     weights : (n,) of rows, above 0. The rest is passed on to the estimate.
     """
-    if not 0 < level < 1:
-        raise DataError(f"level is {level!r}", where="level", fix="in (0, 1)")
-    n, c = len(psi), None if group is None else int(group.max(initial=-1)) + 1
-    out = Estimate(
+    check_level(level)
+    bare = Estimate(
         value,
-        n=n,
-        n_clusters=c,
+        n=len(psi),
+        n_clusters=None if group is None else int(group.max(initial=-1)) + 1,
         method=method,
         missing=missing,
         level=level,
@@ -266,56 +299,65 @@ def interval(
         bounds=bounds,
         noun=noun,
     )
-    if n == 0 or math.isnan(value):
-        return replace(
-            out, note="it is undefined here" if n else "there are no known rows"
-        )
-    variance, df, worth = spread(psi, group, weights)
+    if not len(psi):
+        return replace(bare, note="there are no known rows")
+    if math.isnan(value):
+        return replace(bare, note="it is undefined here")
+    spread = cluster_variance(psi, group, weights)
     # one large cluster among small ones is one observation, whatever their number
-    if worth < LEAST:
+    if spread.n_effective < MIN_CLUSTERS:
+        worth = f"the rows are worth {spread.n_effective:.1f} of equal size"
         return replace(
-            out,
-            note=f"too few clusters: the rows are worth {worth:.1f} of equal size, {LEAST:g} are needed",
+            bare, note=f"too few clusters: {worth}, {MIN_CLUSTERS:g} are needed"
         )
-    if outcome is not None and (note := too_rare(outcome, group)):
-        return replace(out, note=note)
-    se = math.sqrt(variance)
-    form = "t" if math.isinf(bounds[1] - bounds[0]) else "Wilson"
+    if outcome is not None and (note := rare_outcome_note(outcome, group)):
+        return replace(bare, note=note)
+    return _with_limits(bare, spread, ends)
+
+
+def _with_limits(
+    e: Estimate, spread: ClusterVariance, ends: ValueRange | None
+) -> Estimate:
+    """The estimate with Wilson's limits in a bounded range, else with Student's."""
+    se, form = math.sqrt(spread.variance), "t"
     # Symmetric limits would leave the range, and cover too little near its ends.
-    if form == "Wilson":
-        low, high = _in_range(value, se, t_quantile(level, df), worth, bounds)
-    elif se < 1e-12:
-        return replace(out, note="all rows are equal: no interval without a range")
+    if math.isfinite(e.bounds[1] - e.bounds[0]):
+        form = "Wilson"
+        low, high = _bounded_limits(e, se, spread)
+    elif se < ZERO_ERROR:
+        return replace(e, note="all rows are equal: no interval without a range")
     else:
-        half = t_quantile(level, worth - 1 if math.isinf(df) else df) * se
-        low, high = value - half, value + half
-    # added in quadrature: it matters where the interval is narrow, and vanishes with clusters
+        half = spread.t_quantile(e.level) * se
+        low, high = e.value - half, e.value + half
     if ends is not None:
-        down, up = (UNSEEN / (worth + UNSEEN) * (end - value) for end in ends)
-        low = value - math.hypot(value - low, min(down, 0.0))
-        high = value + math.hypot(high - value, max(up, 0.0))
+        low, high = _add_unseen_clusters(e.value, (low, high), ends, spread)
     # The allowance for undrawn clusters may have passed the end of the range.
-    return replace(
-        out,
-        low=max(low, bounds[0]),
-        high=min(high, bounds[1]),
-        se=se,
-        method=f"{method}, {form}",
-    )
+    low, high = max(low, e.bounds[0]), min(high, e.bounds[1])
+    return replace(e, low=low, high=high, se=se, method=f"{e.method}, {form}")
 
 
-def _in_range(
-    value: float, se: float, quantile: float, worth: float, bounds: Range
-) -> Range:
+def _bounded_limits(e: Estimate, se: float, spread: ClusterVariance) -> ValueRange:
     """Wilson's limits on as many rows as would give this standard error."""
-    wide = bounds[1] - bounds[0]
-    share = min(max((value - bounds[0]) / wide, 0.0), 1.0)
+    start, width = e.bounds[0], e.bounds[1] - e.bounds[0]
+    share = min(max((e.value - start) / width, 0.0), 1.0)
     # Rows that are all equal show no error: their worth in clusters stands in.
-    rows = (
-        worth if se < 1e-12 else max(share * (1 - share), 1e-12) / (se / wide) ** 2
-    )
-    low, high = wilson(share, rows, quantile)
-    return bounds[0] + wide * low, bounds[0] + wide * high
+    rows = spread.n_effective
+    if se >= ZERO_ERROR:
+        rows = max(share * (1 - share), 1e-12) / (se / width) ** 2
+    low, high = wilson_interval(share, rows, t_quantile(e.level, spread.df))
+    return start + width * low, start + width * high
+
+
+def _add_unseen_clusters(
+    value: float, limits: ValueRange, ends: ValueRange, spread: ClusterVariance
+) -> ValueRange:
+    """Limits that allow for two clusters that were not drawn, each at one of the ends."""
+    share = UNSEEN_CLUSTERS / (spread.n_effective + UNSEEN_CLUSTERS)
+    down, up = share * (ends[0] - value), share * (ends[1] - value)
+    # added in quadrature: it matters where the interval is narrow, and vanishes with clusters
+    low = value - math.hypot(value - limits[0], min(down, 0.0))
+    high = value + math.hypot(limits[1] - value, max(up, 0.0))
+    return low, high
 
 
 def claim(e: Estimate, noun: str = "", *, new: str = "", old: str = "") -> str:
@@ -329,19 +371,29 @@ def claim(e: Estimate, noun: str = "", *, new: str = "", old: str = "") -> str:
     >>> claim(Estimate(0.107, 0.054, 0.196, n=184, scale=1.0), "held-out reward")
     'A gain in held-out reward: +.107 [.05, .20], n=184.'
     """
-    noun, text = noun or e.noun or "score", f"{'+' if e.value > 0 else ''}{e}"
-    units = max(e.units, 1)
+    noun = noun or e.noun or "score"
     if math.isnan(e.low):
-        return f"No statement on {noun} is possible: {e.note or 'there is no interval'} ({e})."
+        reason = e.note or "there is no interval"
+        return f"No statement on {noun} is possible: {reason} ({e})."
     if math.isnan(e.scale):
         return f"{noun[0].upper()}{noun[1:]} is {e}."
-    if e.note == SAME:
+    if e.note == NO_DIFFERENCE:
         return f"No difference in {noun}: {e.note} (n={e.n})."
+    between, over = "", ""
+    if new and old:
+        between, over = f" between {new} and {old}", f" of {new} over {old}"
+    return _claim_difference(e, noun, between, over)
+
+
+def _claim_difference(e: Estimate, noun: str, between: str, over: str) -> str:
+    text, side = str(e), "loss"
+    if e.value > 0:
+        text, side = f"+{e}", "gain"
     if not e.excludes(0):
-        return f"No difference in {noun} is shown{f' between {new} and {old}' if new and old else ''}: {text}."
-    side = "gain" if e.value > 0 else "loss"
+        return f"No difference in {noun} is shown{between}: {text}."
+    units = max(e.units, 1)
     # the interval knows nothing of a kind of prompt that was not drawn
-    if min(abs(e.low), abs(e.high)) <= UNDRAWN / units * e.scale:
-        few = f"a collapse in {UNDRAWN} of {units} prompts may not have been drawn"
+    if min(abs(e.low), abs(e.high)) <= RULE_OF_THREE / units * e.scale:
+        few = f"a collapse in {RULE_OF_THREE} of {units} prompts may not have been drawn"
         return f"Too few prompts to show a {side} in {noun}: {text}; {few}."
-    return f"A {side} in {noun}{f' of {new} over {old}' if new and old else ''}: {text}."
+    return f"A {side} in {noun}{over}: {text}."

@@ -5,53 +5,77 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from ..errors import DataError
-from .columns import codes, complete, level_numbers, numbers, takes_table
-from .estimate import RARE, Estimate, Result, format_number, interval, too_rare
-from .means import BOTH, UNIT, binary, mean
+from ..plots import Figure, heatmap
+from .columns import (
+    Column,
+    Floats,
+    Ints,
+    Level,
+    complete_rows,
+    level_numbers,
+    read_clusters,
+    read_numbers,
+    renumber,
+    takes_table,
+)
+from .estimate import (
+    MIN_RARE_CLUSTERS,
+    SIGNED_RANGE,
+    UNIT_RANGE,
+    Estimate,
+    PrintedResult,
+    estimate_from_influence,
+    format_number,
+    rare_outcome_note,
+)
+from .means import is_binary, mean
 
 
 @dataclass(frozen=True)
-class Pairs:
+class LabelPairs:
     """Two columns as level numbers (n,), their clusters, and how many rows are unknown."""
 
-    levels: list[Any]
-    judge: np.ndarray
-    human: np.ndarray
-    cluster: np.ndarray | None
+    levels: list[Level]
+    judge: Ints
+    human: Ints
+    cluster: Ints | None
     missing: int
 
     @property
-    def table(self) -> np.ndarray:
+    def table(self) -> Floats:
         """Counts (q, q): rows the judge, columns the human."""
         q = len(self.levels)
         cell = self.judge * q + self.human
         return np.bincount(cell, minlength=q * q).reshape(q, q).astype(float)
 
 
-def _pairs(
-    judge: Any,
-    human: Any,
-    cluster: Any,
-    levels: Sequence[Any] | None = None,
-    threshold: float | None = None,
-) -> Pairs:
-    columns = {"judge": judge, "human": human}
-    if threshold is not None:
-        for name, values in columns.items():
-            x = numbers(values, name)
-            # NaN >= threshold is False, which would turn unknown into unmet.
-            columns[name] = np.where(np.isnan(x), None, x >= threshold)
-    names, (a, b) = level_numbers(columns, levels)
-    (a, b), group, missing = complete({"judge": a, "human": b}, cluster)
-    return Pairs(names, a.astype(int), b.astype(int), group, missing)
+def _read_pairs(
+    judge: Column,
+    human: Column,
+    cluster: Column | None,
+    levels: Sequence[Level] | None = None,
+) -> LabelPairs:
+    names, (a, b) = level_numbers({"judge": judge, "human": human}, levels)
+    (a, b), group, missing = complete_rows({"judge": a, "human": b}, cluster)
+    return LabelPairs(names, a.astype(int), b.astype(int), group, missing)
 
 
-def _weights(kind: str | None, levels: list[Any], has_order: bool) -> np.ndarray:
+def _at_least(values: Column, threshold: float, name: str) -> NDArray[np.object_]:
+    """1 where a number reaches the threshold, 0 where it does not, None where unknown."""
+    x = read_numbers(values, name)
+    # NaN >= threshold is False, which would turn unknown into unmet.
+    return np.where(np.isnan(x), np.array(None), x >= threshold)
+
+
+def _agreement_weights(
+    kind: str | None, levels: list[Level], has_order: bool
+) -> Floats:
     """How far each two levels agree (q, q): 1 or 0, or falling with their distance."""
     if kind is None:
         return np.eye(len(levels))
@@ -61,20 +85,23 @@ def _weights(kind: str | None, levels: list[Any], has_order: bool) -> np.ndarray
             where="weights",
             fix='None, "linear" or "quadratic"',
         )
-    words = any(isinstance(v, str) for v in levels)
+    at = np.arange(len(levels), dtype=float)
+    if not any(isinstance(v, str) for v in levels):
+        at = np.array(levels, float)
     # The alphabet puts "good" between "bad" and "poor".
-    if words and not has_order:
+    elif not has_order:
         raise DataError(
             "the order of the levels is unknown",
             where="categories",
             fix="pass categories=[worst, ..., best]",
         )
-    at = np.arange(len(levels)) if words else np.array(levels, float)
     gap = np.abs(at[:, None] - at) / max(float(np.ptp(at)), 1e-300)
-    return 1 - gap ** (1 if kind == "linear" else 2)
+    if kind == "quadratic":
+        gap = gap**2
+    return 1 - gap
 
 
-def _kappa(table: np.ndarray, w: np.ndarray) -> np.ndarray:
+def _kappa_of_counts(table: Floats, w: Floats) -> Floats:
     """Kappa of counts (..., q, q); NaN where both sides always give one level."""
     p = table / table.sum((-1, -2), keepdims=True)
     chance = np.einsum("...i,ij,...j->...", p.sum(-1), w, p.sum(-2))
@@ -84,60 +111,74 @@ def _kappa(table: np.ndarray, w: np.ndarray) -> np.ndarray:
     return np.where(chance < 1 - 1e-12, value, math.nan)
 
 
-def _influence(p: Pairs, w: np.ndarray) -> tuple[float, np.ndarray]:
-    """Kappa, and the influence (n,) of each row on it (Fleiss, Cohen & Everitt 1969).
-
-    With few clusters the first-order influence is too small. It is drawn up to what leaving out
-    each cluster does.
-    """
-    table, n = p.table, max(len(p.judge), 1)
+def _kappa_influence(p: LabelPairs, w: Floats) -> tuple[float, Floats]:
+    """Kappa, and the influence (n,) of each row on it (Fleiss, Cohen & Everitt 1969)."""
     with np.errstate(invalid="ignore"):
-        value = float(_kappa(table, w))
-    share = table / n
-    alike = (share * w).sum()
+        value = float(_kappa_of_counts(p.table, w))
+    n = max(len(p.judge), 1)
+    share = p.table / n
+    agreement = (share * w).sum()
     by_judge = w @ share.sum(0)
     by_human = share.sum(1) @ w
     chance = float(share.sum(1) @ by_judge)
     marginal = by_judge[p.judge] + by_human[p.human] - 2 * chance
-    row = (w[p.judge, p.human] - alike) * (1 - chance) - marginal * (1 - alike)
-    # derivative of (alike - chance) / (1 - chance) by a row's weight
+    row = (w[p.judge, p.human] - agreement) * (1 - chance)
+    row -= marginal * (1 - agreement)
+    # derivative of (agreement - chance) / (1 - chance) by a row's weight
     psi = row / max(1 - chance, 1e-12) ** 2 / n
     if p.cluster is None or math.isnan(value):
         return value, psi
-    q, c = len(w), int(p.cluster.max()) + 1
-    cell = (p.cluster * q + p.judge) * q + p.human
+    return value, psi * _jackknife_stretch(p, p.cluster, w, psi)
+
+
+def _jackknife_stretch(
+    p: LabelPairs, cluster: Ints, w: Floats, psi: Floats
+) -> float:
+    """How much more it does to leave out a cluster than the influences say; at least 1.
+
+    With few clusters the first-order influence is too small.
+    """
+    q, c = len(w), int(cluster.max()) + 1
+    cell = (cluster * q + p.judge) * q + p.human
     by_cluster = np.bincount(cell, minlength=c * q * q).reshape(c, q, q)
     with np.errstate(invalid="ignore"):
-        left_out, total = _kappa(table - by_cluster, w), np.bincount(p.cluster, psi)
-    if np.isfinite(left_out).all() and total @ total > 0:
-        moves = (left_out - left_out.mean()) * (c - 1) / c
-        psi = psi * max(1.0, math.sqrt(float(moves @ moves) / float(total @ total)))
-    return value, psi
+        left_out = _kappa_of_counts(p.table - by_cluster, w)
+    total = np.bincount(cluster, psi)
+    if not np.isfinite(left_out).all() or total @ total == 0:
+        return 1.0
+    moves = (left_out - left_out.mean()) * (c - 1) / c
+    return max(1.0, math.sqrt(float(moves @ moves) / float(total @ total)))
 
 
-def _kappa_of(p: Pairs, weights: str | None, has_order: bool) -> Estimate:
-    value, psi = _influence(p, _weights(weights, p.levels, has_order))
-    return interval(
+def _kappa_estimate(
+    p: LabelPairs, weights: str | None, has_order: bool
+) -> Estimate:
+    w = _agreement_weights(weights, p.levels, has_order)
+    value, psi = _kappa_influence(p, w)
+    method = "Cohen's kappa"
+    if weights:
+        method += f" ({weights} weights)"
+    return estimate_from_influence(
         value,
         psi,
         p.cluster,
         noun="kappa",
-        bounds=BOTH,
-        ends=BOTH,
+        bounds=SIGNED_RANGE,
+        ends=SIGNED_RANGE,
         outcome=p.human,
         missing=p.missing,
-        method="Cohen's kappa" + (f" ({weights} weights)" if weights else ""),
+        method=method,
     )
 
 
 @takes_table("judge", "human", "cluster")
 def kappa(
-    judge: Any,
-    human: Any,
+    judge: Column,
+    human: Column,
     *,
-    cluster: Any = None,
+    cluster: Column | None = None,
     weights: str | None = None,
-    categories: Sequence[Any] | None = None,
+    categories: Sequence[Level] | None = None,
 ) -> Estimate:
     """Cohen's kappa: (agreement - chance agreement) / (1 - chance agreement).
 
@@ -148,32 +189,37 @@ def kappa(
     >>> round(kappa([1, 1, 0, 0, 1, 0], [1, 1, 0, 0, 0, 0]).value, 3)
     0.667
     """
-    p = _pairs(judge, human, cluster, categories)
-    return _kappa_of(p, weights, categories is not None)
+    pairs = _read_pairs(judge, human, cluster, categories)
+    return _kappa_estimate(pairs, weights, categories is not None)
 
 
 @takes_table("judge", "human", "cluster")
-def accuracy(judge: Any, human: Any, *, cluster: Any = None) -> Estimate:
+def accuracy(
+    judge: Column, human: Column, *, cluster: Column | None = None
+) -> Estimate:
     """The share of rows in which judge and human give the same verdict.
 
     >>> accuracy(["yes", "no", "no"], ["yes", "no", "yes"]).value
     0.6666666666666666
     """
-    return _same(_pairs(judge, human, cluster))
+    return _raw_agreement(_read_pairs(judge, human, cluster))
 
 
-def _same(p: Pairs) -> Estimate:
+def _raw_agreement(p: LabelPairs) -> Estimate:
     e = mean(p.judge == p.human, cluster=p.cluster)
     return replace(e, missing=p.missing, method="raw agreement", noun="agreement")
 
 
+def _rate_of_level(p: LabelPairs, level: int) -> Estimate:
+    """The share on which the judge gives this level, of rows on which the human does."""
+    rows = p.human == level
+    group = None if p.cluster is None else p.cluster[rows]
+    return mean(p.judge[rows] == level, cluster=group)
+
+
 @takes_table("new", "old", "human", "cluster")
 def agreement_difference(
-    new: Any,
-    old: Any,
-    human: Any,
-    *,
-    cluster: Any = None,
+    new: Column, old: Column, human: Column, *, cluster: Column | None = None
 ) -> Estimate:
     """The kappa of `new` with the human less that of `old`, on rows where all three are known.
 
@@ -182,22 +228,26 @@ def agreement_difference(
     1.0
     """
     levels, (a, b, y) = level_numbers({"new": new, "old": old, "human": human})
-    (a, b, y), group, missing = complete({"new": a, "old": b, "human": y}, cluster)
-    w = np.eye(len(levels))
-    pairs = [
-        Pairs(levels, x.astype(int), y.astype(int), group, missing) for x in (a, b)
-    ]
     # On the same rows, what moves both kappas cancels (Miller 2024).
-    (value, psi), (second, less) = (_influence(p, w) for p in pairs)
+    (a, b, y), group, missing = complete_rows(
+        {"new": a, "old": b, "human": y}, cluster
+    )
+    w, truth = np.eye(len(levels)), y.astype(int)
+    value, psi = _kappa_influence(
+        LabelPairs(levels, a.astype(int), truth, group, missing), w
+    )
+    second, less = _kappa_influence(
+        LabelPairs(levels, b.astype(int), truth, group, missing), w
+    )
     # a kappa has no range per row, so the rule of three asks for nothing more: scale 0
-    return interval(
+    return estimate_from_influence(
         value - second,
         psi - less,
         group,
         noun="kappa",
         method="difference in kappa",
         bounds=(-2.0, 2.0),
-        ends=BOTH,
+        ends=SIGNED_RANGE,
         outcome=y,
         scale=0.0,
         missing=missing,
@@ -205,7 +255,7 @@ def agreement_difference(
 
 
 @dataclass(frozen=True, repr=False)
-class Agreement(Result):
+class Agreement(PrintedResult):
     """A judge against people.
 
     confusion : counts (q, q), rows the judge. kappa, raw : estimates. rates : for each level of the
@@ -213,11 +263,11 @@ class Agreement(Result):
     the commonest level.
     """
 
-    categories: list[Any]
-    confusion: np.ndarray
+    categories: list[Level]
+    confusion: Floats
     kappa: Estimate
     raw: Estimate
-    rates: dict[Any, Estimate]
+    rates: dict[Level, Estimate]
     majority: float
     note: str
 
@@ -231,38 +281,25 @@ class Agreement(Result):
         rates = {
             f"right where the human gives {k}": e for k, e in self.rates.items()
         }
-        return {"kappa": self.kappa, "raw agreement": self.raw} | rates
+        return {"kappa": self.kappa, "raw agreement": self.raw, **rates}
 
     def __str__(self) -> str:
-        import pandas as pd
-
         counts = pd.DataFrame(
             self.confusion.astype(int), self.categories, self.categories
         )
         lines = [f"{k:<32}{e}" for k, e in self.measures().items()]
         lines += ["", counts.rename_axis("judge \\ human").to_string()]
-        return "\n".join([*lines, self.note] if self.note else lines)
+        if self.note:
+            lines.append(self.note)
+        return "\n".join(lines)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return {
-            "categories": self.categories,
-            "confusion": self.confusion.tolist(),
-            "measures": {k: e.as_dict() for k, e in self.measures().items()},
-            "majority": self.majority,
-            "note": self.note,
-        }
-
-    def plot(self, *, title: str = "Judge against human") -> Any:
+    def plot(self, *, title: str = "Judge against human") -> Figure:
         """The confusion table as a heat map (plotly)."""
-        from ..plots import heat
-
-        subtitle = f"kappa {self.kappa}"
-        return heat(
+        return heatmap(
             self.confusion,
             self.categories,
             title=title,
-            subtitle=subtitle,
+            subtitle=f"kappa {self.kappa}",
             x="human",
             y="judge",
         )
@@ -270,11 +307,11 @@ class Agreement(Result):
 
 @takes_table("judge", "human", "cluster")
 def agree(
-    judge: Any,
-    human: Any,
+    judge: Column,
+    human: Column,
     *,
-    cluster: Any = None,
-    categories: Sequence[Any] | None = None,
+    cluster: Column | None = None,
+    categories: Sequence[Level] | None = None,
     weights: str | None = None,
     threshold: float | None = None,
 ) -> Agreement:
@@ -285,71 +322,61 @@ def agree(
     >>> agree([1, 1, 0, 0, 1, 0], [1, 1, 0, 0, 0, 0]).majority
     0.6666666666666666
     """
-    p = _pairs(judge, human, cluster, categories, threshold)
+    if threshold is not None:
+        judge = _at_least(judge, threshold, "judge")
+        human = _at_least(human, threshold, "human")
+    p = _read_pairs(judge, human, cluster, categories)
     # by the human's level: a judge that always says met is right on all that are met
-    places = {i: np.flatnonzero(p.human == i) for i in np.unique(p.human)}
-    rates = {
-        p.levels[i]: mean(
-            p.judge[rows] == i,
-            cluster=None if p.cluster is None else p.cluster[rows],
-        )
-        for i, rows in places.items()
-    }
-    raw, share = _same(p), p.table.sum(0) / max(len(p.human), 1)
-    top, note = float(share.max(initial=0.0)), ""
-    if raw.n and not raw.low > top:
+    rates = {p.levels[i]: _rate_of_level(p, i) for i in np.unique(p.human)}
+    raw, share = _raw_agreement(p), p.table.sum(0) / max(len(p.human), 1)
+    majority, note = float(share.max(initial=0.0)), ""
+    if raw.n and not raw.low > majority:
         # chance agreement is high when one level is common
         common = p.levels[int(share.argmax())]
         note = (
-            f"Always answering {common!r} would agree in {format_number(top)}: "
+            f"Always answering {common!r} would agree in {format_number(majority)}: "
             "raw agreement is not shown to be better."
         )
-    return Agreement(
-        p.levels,
-        p.table,
-        _kappa_of(p, weights, categories is not None),
-        raw,
-        rates,
-        top,
-        note,
-    )
+    beyond_chance = _kappa_estimate(p, weights, categories is not None)
+    return Agreement(p.levels, p.table, beyond_chance, raw, rates, majority, note)
 
 
-def _by_regression(f: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
+def _regress_on_verdict(f: Floats, y: Floats) -> tuple[float, Floats]:
     """The mean label of all rows by regression on the verdict, and the influence (n,) of each row.
 
     For pass and fail this is post-stratification, for scores PPI++ (Angelopoulos et al. 2023). An
     unknown verdict is a level of its own.
     """
-    has, silent, n = ~np.isnan(y), np.isnan(f), len(f)
-    columns = [np.ones(n), np.nan_to_num(f)]
-    # an unknown verdict is no "unmet": it has a mean label of its own
-    if silent.any():
-        columns.append(silent * 1.0)
-    design = np.column_stack(columns)
+    has_label, n = ~np.isnan(y), len(f)
+    design = np.column_stack([np.ones(n), np.nan_to_num(f)])
+    # an unknown verdict is not an "unmet": it has a mean label of its own
+    if np.isnan(f).any():
+        design = np.column_stack([design, np.isnan(f)])
+    x, labels = design[has_label], y[has_label]
     # a verdict without labels has no rate: the least squares of least norm would make one up
-    if np.linalg.matrix_rank(design[has]) < np.linalg.matrix_rank(design):
+    if np.linalg.matrix_rank(x) < np.linalg.matrix_rank(design):
         return math.nan, np.zeros(n)
-    fit = design @ np.linalg.lstsq(design[has], y[has], rcond=None)[0]
+    fit = design @ np.linalg.lstsq(x, labels, rcond=None)[0]
+    rest, m = np.zeros(n), len(labels)
     # each labelled row stands for n / m rows
-    m = int(has.sum())
-    rest = np.where(has, np.nan_to_num(y) - fit, 0.0) * n / m
+    rest[has_label] = (labels - fit[has_label]) * n / m
     value = float((fit.sum() + rest.sum()) / n)
     # a fit passes nearer to its own rows than to new ones
     stretch = math.sqrt(m / max(m - design.shape[1], 1))
     drift = rest.sum() / m
-    psi = fit - fit.mean() + stretch * np.where(has, rest - drift, 0.0)
+    psi = fit - fit.mean() + stretch * np.where(has_label, rest - drift, 0.0)
     return value, psi / n
 
 
-def _rogan_gladen(f: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
+def _rogan_gladen(f: Floats, y: Floats) -> tuple[float, Floats]:
     """The judge's rate on rows without labels, its errors from the labels (Rogan & Gladen 1978)."""
     bare, one, two = np.isnan(y), y == 1, y == 0
     p = f[bare].mean()
     q1 = f[one].mean()
     q0 = 1 - f[two].mean()
     gain = q1 + q0 - 1
-    if not gain > 0:  # no better than chance
+    # such a judge is not better than chance
+    if not gain > 0:
         return math.nan, f
     value = (p + q0 - 1) / gain
     psi = np.where(bare, f - p, 0) / bare.sum()
@@ -361,7 +388,7 @@ def _rogan_gladen(f: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
 
 @takes_table("judge", "human", "cluster")
 def label_mean(
-    judge: Any, human: Any, *, design: str, cluster: Any = None
+    judge: Column, human: Column, *, design: str, cluster: Column | None = None
 ) -> Estimate:
     """The mean label that people would give to all rows, from many verdicts and a few labels.
 
@@ -376,57 +403,76 @@ def label_mean(
     >>> print(label_mean(judge, human, design="shifted"))
     .167 [.08, .30], n=1400
     """
-    f, y = numbers(judge, "judge", 0, 1), numbers(human, "human", 0, 1)
+    f, y = read_numbers(judge, "judge", 0, 1), read_numbers(human, "human", 0, 1)
     if len(f) != len(y) or design not in ("random", "shifted"):
         raise DataError(
             f"{len(f)} verdicts, {len(y)} labels, design {design!r}",
             where="judge, human, design",
             fix='"random": a random sample of these rows; "shifted": from elsewhere',
         )
-    missing = 0
+    missing, group = 0, read_clusters(cluster, len(f))
     if design == "shifted":
         # here a row without a verdict says nothing; a row without a label is what is estimated
         columns = {"judge": f, "human": np.nan_to_num(y, nan=2)}
-        (f, y), cluster, missing = complete(columns, cluster)
+        (f, y), group, missing = complete_rows(columns, cluster)
         y[y == 2] = np.nan
-    group, has = codes(cluster, len(f)), ~np.isnan(y)
-    labels = y[has]
-    is_rate = binary(labels)
-    if design == "shifted" and (has.all() or not is_rate):
+    has_label = ~np.isnan(y)
+    of_labels = None if group is None else group[has_label]
+    method = f"corrected by {has_label.sum()} labels"
+    if design == "shifted" and (has_label.all() or not is_binary(y[has_label])):
         raise DataError(
             "the shifted design corrects a pass rate",
             where="human",
             fix='pass and fail, and rows without labels; or design="random"',
         )
-    of_labels = None if group is None else group[has]
-    clusters = len(labels) if of_labels is None else len(np.unique(of_labels))
-    rare = too_rare(labels, of_labels) if is_rate else ""
+    note, is_rare = _few_labels_note(y[has_label], of_labels)
     # five labels of one outcome cannot say how often the judge errs on it
-    if rare and design == "random":
-        alone = mean(labels, cluster=of_labels)
-        return replace(alone, method="labels alone", note=f"labels alone: {rare}")
-    method = f"corrected by {len(labels)} labels"
-    if rare or clusters < RARE:
-        note = rare or f"labels lie in {clusters} clusters, {RARE} are needed"
+    if is_rare and design == "random":
+        alone = mean(y[has_label], cluster=of_labels)
+        return replace(alone, method="labels alone", note=f"labels alone: {note}")
+    if note:
         return Estimate(
             math.nan, n=len(f), method=method, note=note, missing=missing
         )
-    rate_of = _by_regression if design == "random" else _rogan_gladen
-    value, psi = rate_of(f, y)
-    e = interval(
-        value, psi, group, method=method, bounds=UNIT, ends=UNIT, missing=missing
+    correct_rate = _rogan_gladen if design == "shifted" else _regress_on_verdict
+    value, psi = correct_rate(f, y)
+    e = estimate_from_influence(
+        value,
+        psi,
+        group,
+        method=method,
+        bounds=UNIT_RANGE,
+        ends=UNIT_RANGE,
+        missing=missing,
     )
     if math.isnan(value) and design == "random":
-        return replace(
-            e,
-            note="a verdict (or no verdict) occurs of which no row has a label: label some",
-        )
+        unlabelled = "a verdict (or no verdict) occurs of which no row has a label: label some"
+        return replace(e, note=unlabelled)
     return e
+
+
+def _few_labels_note(labels: Floats, group: Ints | None) -> tuple[str, bool]:
+    """Why labels are too few to correct a judge, or empty; True where an outcome is rare."""
+    if is_binary(labels) and (note := rare_outcome_note(labels, group)):
+        return note, True
+    clusters = len(labels) if group is None else len(np.unique(group))
+    if clusters >= MIN_RARE_CLUSTERS:
+        return "", False
+    return (
+        f"labels lie in {clusters} clusters, {MIN_RARE_CLUSTERS} are needed",
+        False,
+    )
 
 
 @takes_table("judge", "human", "policy", "cluster")
 def policy_difference(
-    judge: Any, human: Any, policy: Any, *, new: Any, old: Any, cluster: Any
+    judge: Column,
+    human: Column,
+    policy: Column,
+    *,
+    new: object,
+    old: object,
+    cluster: Column,
 ) -> Estimate:
     """The mean label of policy `new` less that of `old`, each corrected by its own labels.
 
@@ -438,29 +484,29 @@ def policy_difference(
     >>> policy_difference(y, y, policy, new="new", old="old", cluster=prompt).value
     0.0
     """
-    f, y = numbers(judge, "judge", 0, 1), numbers(human, "human", 0, 1)
+    f, y = read_numbers(judge, "judge", 0, 1), read_numbers(human, "human", 0, 1)
     names = np.asarray(policy, dtype=object)
     if not len(f) == len(y) == len(names):
         raise DataError("columns differ in length", where="judge, human, policy")
-    group, value, psi = codes(cluster, len(f)), 0.0, np.zeros(len(f))
+    value, psi = 0.0, np.zeros(len(f))
     for name, sign in ((new, 1), (old, -1)):
-        here = names == name
-        if np.isfinite(y[here]).sum() < RARE:
+        rows = names == name
+        if np.isfinite(y[rows]).sum() < MIN_RARE_CLUSTERS:
             raise DataError(
-                f"policy {name!r} has fewer than {RARE} labels", where="human"
+                f"policy {name!r} has fewer than {MIN_RARE_CLUSTERS} labels",
+                where="human",
             )
         # Each policy by its own labels: a judge may be kinder to one of them.
-        rate, moves = _by_regression(f[here], y[here])
+        rate, influence = _regress_on_verdict(f[rows], y[rows])
         value += sign * rate
-        psi[here] = sign * moves
-    rows = (names == new) | (names == old)
-    group = np.unique(group[rows], return_inverse=True)[1]
-    return interval(
+        psi[rows] = sign * influence
+    rows, group = (names == new) | (names == old), read_clusters(cluster, len(f))
+    return estimate_from_influence(
         value,
         psi[rows],
-        group,
-        bounds=BOTH,
-        ends=BOTH,
+        None if group is None else renumber(group[rows]),
+        bounds=SIGNED_RANGE,
+        ends=SIGNED_RANGE,
         method="difference corrected by labels",
         scale=1.0,
     )

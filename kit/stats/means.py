@@ -1,4 +1,4 @@
-"""Means, differences, ranking; several of them together; how much data a claim needs."""
+"""Means, differences, ranking; several looks at once; how much data a claim needs."""
 
 from __future__ import annotations
 
@@ -9,38 +9,49 @@ from itertools import count
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ..errors import DataError
-from .columns import complete, numbers, takes_table
-from .estimate import OPEN, SAME, UNDRAWN, Estimate, Range, interval, t_quantile
+from .columns import Column, Floats, Ints, complete_rows, read_numbers, takes_table
+from .estimate import (
+    NO_DIFFERENCE,
+    RULE_OF_THREE,
+    SIGNED_RANGE,
+    UNBOUNDED,
+    UNIT_RANGE,
+    Estimate,
+    ValueRange,
+    check_level,
+    estimate_from_influence,
+    t_quantile,
+)
 
-UNIT, BOTH = (0.0, 1.0), (-1.0, 1.0)
 
-
-def binary(x: np.ndarray) -> bool:
+def is_binary(x: Floats) -> bool:
     """True when every value is 0 or 1."""
     return bool(((x == 0) | (x == 1)).all())
 
 
-def _extremes(x: np.ndarray, group: np.ndarray | None) -> Range:
+def _extreme_means(x: Floats, group: Ints | None) -> ValueRange:
     """The lowest and highest mean of a cluster."""
-    means = x if group is None else np.bincount(group, x) / np.bincount(group)
-    return float(means.min(initial=math.inf)), float(means.max(initial=-math.inf))
+    if group is not None:
+        x = np.bincount(group, x) / np.bincount(group)
+    return float(x.min(initial=math.inf)), float(x.max(initial=-math.inf))
 
 
 @takes_table("values", "cluster", "weights")
 def mean(
-    values: Any,
+    values: Column,
     *,
-    cluster: Any = None,
-    weights: Any = None,
-    bounds: Range = OPEN,
+    cluster: Column | None = None,
+    weights: Column | None = None,
+    bounds: ValueRange = UNBOUNDED,
     level: float = 0.95,
 ) -> Estimate:
     """The mean of a column with its interval. A column of 0 and 1 is a share and stays in [0, 1].
 
     values : (n,) numbers; None and NaN are left out and counted. cluster : (n,) labels of rows that
-    belong together, for example the task. weights : (n,) >= 0; rows of weight 0 are no rows. bounds :
+    belong together, for example the task. weights : (n,) >= 0; rows of weight 0 do not count. bounds :
     the range that a value can have, where there is one. A kind of prompt that was not drawn is not
     covered: where a tenth of the prompts fails, the interval of their mean score holds the truth in
     .59, .73, .85 and .94 of samples of 8, 12, 20 and 40 prompts; that of a share in .93 or more.
@@ -48,36 +59,39 @@ def mean(
     >>> print(mean([1, 1, 0, 1, None]))
     .750 [.25, .97], n=4, 1 unknown
     """
-    x = numbers(values, "values", *bounds)
-    w = np.ones(len(x)) if weights is None else numbers(weights, "weights", 0.0)
-    zero = w == 0
-    columns = {"values": x, "weights": np.where(zero, math.nan, w)}
-    (x, w), group, left_out = complete(columns, cluster)
+    x = read_numbers(values, "values", *bounds)
+    w = np.ones(len(x))
+    if weights is not None:
+        w = read_numbers(weights, "weights", 0.0)
+    is_zero = w == 0
+    columns = {"values": x, "weights": np.where(is_zero, math.nan, w)}
+    (x, w), group, left_out = complete_rows(columns, cluster)
     w = w / w.sum()
-    value, ends = float(w @ x) if len(x) else math.nan, _extremes(x, group)
-    if bounds == OPEN and binary(x):
+    value = float(w @ x) if len(x) else math.nan
+    ends: ValueRange | None = _extreme_means(x, group)
+    if bounds == UNBOUNDED and is_binary(x):
         # Wilson's form alone is right for independent shares; likeness in clusters calls for more
-        bounds, ends = UNIT, None if group is None else UNIT
-    return interval(
+        bounds, ends = UNIT_RANGE, None if group is None else UNIT_RANGE
+    return estimate_from_influence(
         value,
         w * (x - value),
         group,
         bounds=bounds,
         ends=ends,
         method="mean",
-        missing=left_out - int(zero.sum()),
+        missing=left_out - int(is_zero.sum()),
         level=level,
-        weights=w if weights is not None else None,
+        weights=None if weights is None else w,
     )
 
 
 @takes_table("new", "old", "cluster")
 def difference(
-    new: Any,
-    old: Any,
+    new: Column,
+    old: Column,
     *,
-    cluster: Any = None,
-    bounds: Range = OPEN,
+    cluster: Column | None = None,
+    bounds: ValueRange = UNBOUNDED,
     level: float = 0.95,
 ) -> Estimate:
     """The mean of new - old, paired by row, with its interval.
@@ -90,72 +104,78 @@ def difference(
     .500 [-.13, .83], n=6
     """
     columns = {
-        "new": numbers(new, "new", *bounds),
-        "old": numbers(old, "old", *bounds),
+        "new": read_numbers(new, "new", *bounds),
+        "old": read_numbers(old, "old", *bounds),
     }
-    (a, b), group, missing = complete(columns, cluster)
+    (a, b), group, missing = complete_rows(columns, cluster)
     # Paired, so that what makes a prompt easy for both cancels (Miller 2024).
-    d, ends, wide = a - b, _extremes(a - b, group), bounds[1] - bounds[0]
-    if binary(a) and binary(b):
-        wide, ends = 1.0, BOTH
-    both = np.append(a, b)
-    in_unit = both.min(initial=0) >= 0 and both.max(initial=1) <= 1
-    value = float(d.mean()) if len(d) else math.nan
-    e = interval(
+    change = a - b
+    ends, width = _extreme_means(change, group), bounds[1] - bounds[0]
+    if is_binary(a) and is_binary(b):
+        width, ends = 1.0, SIGNED_RANGE
+    value = float(change.mean()) if len(change) else math.nan
+    e = estimate_from_influence(
         value,
-        (d - value) / max(len(d), 1),
+        (change - value) / max(len(change), 1),
         group,
         method="paired difference",
-        bounds=(-wide, wide),
+        bounds=(-width, width),
         ends=ends,
         missing=missing,
         level=level,
-        scale=min(wide, 1.0 if in_unit else float(np.ptp(both))),
+        scale=min(width, _score_range(a, b)),
     )
-    if d.any() or not len(d) or e.note.startswith("too few"):
+    if change.any() or not len(change) or e.note.startswith("too few"):
         return e
     # rows without spread show no error; what 3 in n rows may hide is left (rule of three)
-    room = e.scale * min(UNDRAWN / e.units, 1.0)
-    return replace(e, low=-room, high=room, note=SAME)
+    room = e.scale * min(RULE_OF_THREE / e.units, 1.0)
+    return replace(e, low=-room, high=room, note=NO_DIFFERENCE)
+
+
+def _score_range(a: Floats, b: Floats) -> float:
+    """The width of the range of scores: 1 where all lie in [0, 1], else what they span."""
+    both = np.append(a, b)
+    is_unit = both.min(initial=0) >= 0 and both.max(initial=1) <= 1
+    return 1.0 if is_unit else float(np.ptp(both))
 
 
 @takes_table("values", "cluster")
-def per_cluster(values: Any, cluster: Any) -> Any:
+def per_cluster(values: Column, cluster: Column) -> pd.Series[float]:
     """The mean of each cluster, a Series: `mean` and `difference` of it count every prompt once.
 
     >>> per_cluster([1, 0, 1], ["a", "a", "b"]).to_dict()
     {'a': 0.5, 'b': 1.0}
     """
-    import pandas as pd
-
-    return (
-        # A Series would be aligned by its index labels, not by position.
-        pd.Series(numbers(values)).groupby(np.asarray(cluster), sort=False).mean()
-    )
+    # A Series would be aligned by its index labels, not by position.
+    labels = np.asarray(cluster)
+    return pd.Series(read_numbers(values)).groupby(labels, sort=False).mean()
 
 
 @takes_table("values", "seeds")
-def over_seeds(values: Any, *, seeds: Any = None, bounds: Range = OPEN) -> Estimate:
+def over_seeds(
+    values: Column, *, seeds: Column | None = None, bounds: ValueRange = UNBOUNDED
+) -> Estimate:
     """The mean over runs with different seeds, with a t interval; one seed has none.
 
-    seeds : (n,) the seed of each value. A seed that occurs twice is an error: it is no new draw.
+    seeds : (n,) the seed of each value. A seed that occurs twice is an error: it is not a new draw.
     Five seeds usually miss a failure that happens in one run out of ten.
 
     >>> print(over_seeds([0.5, 0.6, 0.7]))
     .600 [.35, .85], n=3
     """
-    x = numbers(values, "values", *bounds)
+    x = read_numbers(values, "values", *bounds)
     # a deterministic run repeated with its seed gives the same value, and no news
-    labels = range(len(x)) if seeds is None else list(seeds)
+    labels = list(range(len(x)) if seeds is None else seeds)
     if not len(labels) == len(x) == len(set(labels)):
         raise DataError(
             "a seed occurs twice, or has no value",
             where="seeds",
             fix="pass one value for each seed",
         )
-    x, missing = x[~np.isnan(x)], int(np.isnan(x).sum())
+    is_known = ~np.isnan(x)
+    x, missing = x[is_known], int((~is_known).sum())
     value = float(x.mean()) if len(x) else math.nan
-    e = interval(
+    e = estimate_from_influence(
         value,
         (x - value) / max(len(x), 1),
         None,
@@ -163,20 +183,20 @@ def over_seeds(values: Any, *, seeds: Any = None, bounds: Range = OPEN) -> Estim
         missing=missing,
     )
     # The limits of t know no range, and three seeds may put one beyond it.
-    return replace(
-        e, low=max(e.low, bounds[0]), high=min(e.high, bounds[1]), bounds=bounds
-    )
+    low, high = max(e.low, bounds[0]), min(e.high, bounds[1])
+    return replace(e, low=low, high=high, bounds=bounds)
 
 
-def _area(score: np.ndarray, right: np.ndarray) -> tuple[float, np.ndarray]:
+def _roc_area(score: Floats, right: Floats) -> tuple[float, Floats]:
     """The area under the ROC curve, and the influence (n,) of each row (DeLong et al. 1988)."""
     _, at, ties = np.unique(score, return_inverse=True, return_counts=True)
     hits = np.bincount(at, right)
     misses = ties - hits
-    # the share of the other kind that scores lower, ties half
     n1, n0 = hits.sum(), misses.sum()
+    # the share of the other kind that scores lower, ties half
     # from counts per distinct score: one sort, where three rankings would do the same
-    misses_below, hits_below = (np.cumsum(k) - k / 2 for k in (misses, hits))
+    misses_below = np.cumsum(misses) - misses / 2
+    hits_below = np.cumsum(hits) - hits / 2
     area = float(hits @ misses_below / (n1 * n0))
     place = np.where(right == 1, misses_below[at] / n0, 1 - hits_below[at] / n1)
     return area, (place - area) / np.where(right == 1, n1, n0)
@@ -184,7 +204,11 @@ def _area(score: np.ndarray, right: np.ndarray) -> tuple[float, np.ndarray]:
 
 @takes_table("score", "correct", "against", "cluster")
 def auroc(
-    score: Any, correct: Any, *, against: Any = None, cluster: Any = None
+    score: Column,
+    correct: Column,
+    *,
+    against: Column | None = None,
+    cluster: Column | None = None,
 ) -> Estimate:
     """The chance that a right row scores above a wrong one; ties count half.
 
@@ -195,13 +219,13 @@ def auroc(
     1.0
     """
     columns = {
-        "score": numbers(score, "score"),
-        "correct": numbers(correct, "correct", 0, 1),
+        "score": read_numbers(score, "score"),
+        "correct": read_numbers(correct, "correct", 0, 1),
     }
     if against is not None:
-        columns["against"] = numbers(against, "against")
-    (s, y, *other), group, missing = complete(columns, cluster)
-    if not binary(y):
+        columns["against"] = read_numbers(against, "against")
+    (s, y, *other), group, missing = complete_rows(columns, cluster)
+    if not is_binary(y):
         raise DataError("an outcome is neither 0 nor 1", where="correct")
     if y.all() or not y.any():
         return Estimate(
@@ -211,16 +235,30 @@ def auroc(
             method="AUROC",
             note="right and wrong rows are needed",
         )
-    more: dict[str, Any] = {"outcome": y, "missing": missing}
-    value, psi = _area(s, y)
+    value, psi = _roc_area(s, y)
     if not other:
-        return interval(
-            value, psi, group, method="AUROC", bounds=UNIT, ends=UNIT, **more
+        return estimate_from_influence(
+            value,
+            psi,
+            group,
+            method="AUROC",
+            bounds=UNIT_RANGE,
+            ends=UNIT_RANGE,
+            outcome=y,
+            missing=missing,
         )
-    second, less = _area(other[0], y)
+    second, less = _roc_area(other[0], y)
     # An area has no range per row, so scale 0: the interval alone decides.
-    more |= {"method": "change in AUROC", "bounds": BOTH, "scale": 0.0}
-    return interval(value - second, psi - less, group, **more)
+    return estimate_from_influence(
+        value - second,
+        psi - less,
+        group,
+        method="change in AUROC",
+        bounds=SIGNED_RANGE,
+        scale=0.0,
+        outcome=y,
+        missing=missing,
+    )
 
 
 def simultaneous_intervals(
@@ -234,27 +272,30 @@ def simultaneous_intervals(
     >>> print(simultaneous_intervals({"a": one, "b": one})["a"])
     .100 [-.02, .22], n=100
     """
-    if not 0 < level < 1:
-        raise DataError(f"level is {level!r}", where="level", fix="in (0, 1)")
-    out, k = {}, max(len(claims), 1)
+    check_level(level)
+    out, looks = {}, max(len(claims), 1)
     for name, e in claims.items():
         df = max(e.units - 1, 1)
         # the estimate's own half widths are stretched, so its shape stays
-        wide = t_quantile(1 - (1 - level) / k, df) / t_quantile(e.level, df)
-        low = e.value - wide * (e.value - e.low)
-        high = e.value + wide * (e.high - e.value)
+        wider = t_quantile(1 - (1 - level) / looks, df) / t_quantile(e.level, df)
+        low = e.value - wider * (e.value - e.low)
+        high = e.value + wider * (e.high - e.value)
         out[name] = replace(
             e,
             low=max(low, e.bounds[0]),
             high=min(high, e.bounds[1]),
-            method=f"{e.method}, adjusted for {k} looks",
+            method=f"{e.method}, adjusted for {looks} looks",
             level=level,
         )
     return out
 
 
 def compare_to_baseline(
-    scores: Any, baseline: str, *, cluster: Any = None, level: float = 0.95
+    scores: Mapping[str, Column] | pd.DataFrame,
+    baseline: str,
+    *,
+    cluster: Column | None = None,
+    level: float = 0.95,
 ) -> dict[str, Estimate]:
     """Every column less the baseline column, paired by row; the intervals hold all at once.
 
@@ -264,23 +305,20 @@ def compare_to_baseline(
     >>> round(compare_to_baseline(scores, "base")["new"].value, 3)
     0.333
     """
-    names = [
-        k
-        for k in scores
-        if k != baseline and not (isinstance(cluster, str) and k == cluster)
-    ]
-    if baseline not in scores:
+    columns: dict[Any, Column] = dict(scores.items())
+    group = columns.pop(cluster) if isinstance(cluster, str) else cluster
+    if baseline not in columns:
         raise DataError(
-            f"there is no column {baseline!r}", where="baseline", fix=f"{names}"
+            f"there is no column {baseline!r}",
+            where="baseline",
+            fix=f"{list(columns)}",
         )
-    group = scores[cluster] if isinstance(cluster, str) else cluster
-    return simultaneous_intervals(
-        {
-            k: difference(scores[k], scores[baseline], cluster=group, level=level)
-            for k in names
-        },
-        level,
-    )
+    base = columns.pop(baseline)
+    changes = {
+        name: difference(column, base, cluster=group, level=level)
+        for name, column in columns.items()
+    }
+    return simultaneous_intervals(changes, level)
 
 
 def prompts_for(
@@ -304,33 +342,38 @@ def prompts_for(
     >>> prompts_for(0.4, flips=0.5), prompts_for(0.15, flips=0.45), prompts_for(0.05, spread=0.15)
     (23, 155, 171)
     """
-    size, certain = abs(gain), 2 * power - 1
-    # flips that are fewer than the gain could not make it
-    deviation, least = (spread, 0.0) if flips is None else (flips, size)
-    is_valid = 0 < size < math.inf and noise >= 0 and samples >= 1
-    if (
-        (spread is None) == (flips is None)
-        or not (is_valid and deviation >= least)
-        or not (0 < certain < 1 and 0 < level < 1)
-    ):
-        raise DataError(
-            f"gain {gain}, spread {spread}, flips {flips}, power {power}",
-            where="prompts_for",
-            fix="a gain other than 0; spread >= 0, or flips >= the gain; power in (.5, 1)",
-        )
-    if flips is not None:
-        z = [t_quantile(p, math.inf) for p in (level, certain)]
-        sides = z[0] * math.sqrt(flips) + z[1] * math.sqrt(flips - gain**2)
-        return math.ceil((sides / gain) ** 2)
-    # Both sides are sampled, so the noise of an answer enters twice.
-    sd = math.sqrt(deviation**2 + 2 * noise**2 / samples)
+    is_valid = 0 < abs(gain) < math.inf and noise >= 0 and samples >= 1
+    certain = 2 * power - 1
+    if is_valid and 0 < certain < 1 and 0 < level < 1:
+        # flips that are fewer than the gain could not make it
+        if spread is None and flips is not None and flips >= abs(gain):
+            return _prompts_by_flips(gain, flips, certain, level)
+        if flips is None and spread is not None and spread >= 0:
+            # Both sides are sampled, so the noise of an answer enters twice.
+            sd = math.sqrt(spread**2 + 2 * noise**2 / samples)
+            return _prompts_by_spread(abs(gain), sd, certain, level)
+    raise DataError(
+        f"gain {gain}, spread {spread}, flips {flips}, power {power}",
+        where="prompts_for",
+        fix="a gain other than 0; spread >= 0, or flips >= the gain; power in (.5, 1)",
+    )
 
+
+def _prompts_by_flips(
+    gain: float, flips: float, certain: float, level: float
+) -> int:
+    sides = t_quantile(level, math.inf) * math.sqrt(flips)
+    sides += t_quantile(certain, math.inf) * math.sqrt(flips - gain**2)
+    return math.ceil((sides / gain) ** 2)
+
+
+def _prompts_by_spread(size: float, sd: float, certain: float, level: float) -> int:
     # No formula gives n: the quantiles and the rule of three both depend on it.
-    def least_gain(n: int) -> float:
-        wide = t_quantile(level, n - 1) + t_quantile(certain, n - 1)
-        return wide * sd / math.sqrt(n) + UNDRAWN / n
-
-    return next(n for n in count(4) if least_gain(n) <= size)
+    for n in count(4):
+        width = t_quantile(level, n - 1) + t_quantile(certain, n - 1)
+        if width * sd / math.sqrt(n) + RULE_OF_THREE / n <= size:
+            break
+    return n
 
 
 def labels_needed(
@@ -343,23 +386,23 @@ def labels_needed(
     >>> labels_needed(0.05, 0.8, q1=0.9, q0=0.8)
     {'labels alone': 246, 'with the judge': 141}
     """
-    if not (
-        0 < rate < 1
-        and 0 <= q1 <= 1
-        and 0 <= q0 <= 1
-        and half_width > 0
-        and 0 < level < 1
-    ):
+    is_rate = 0 < rate < 1 and 0 <= q1 <= 1 and 0 <= q0 <= 1
+    if not (is_rate and half_width > 0 and 0 < level < 1):
         raise DataError(
             "a rate is out of range",
             where="labels_needed",
             fix="rates in (0, 1), half_width > 0",
         )
     scale = (t_quantile(level, math.inf) / half_width) ** 2
-    met = rate * q1 + (1 - rate) * (1 - q0)  # share of rows with the verdict "met"
+    # share of rows with the verdict "met", and of rows that are met under either verdict
+    met, right, wrong = (
+        rate * q1 + (1 - rate) * (1 - q0),
+        rate * q1,
+        rate * (1 - q1),
+    )
     # Beside a judge, labels pay only for what its verdict leaves open.
-    rows = ((met, rate * q1), (1 - met, rate * (1 - q1)))
-    variance = sum(right * (1 - right / max(share, 1e-12)) for share, right in rows)
+    variance = right * (1 - right / max(met, 1e-12))
+    variance += wrong * (1 - wrong / max(1 - met, 1e-12))
     return {
         "labels alone": math.ceil(scale * rate * (1 - rate)),
         "with the judge": math.ceil(scale * variance),

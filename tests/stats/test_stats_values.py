@@ -66,7 +66,7 @@ def test_lee_et_al() -> None:
 def test_wilson(rows: list[int], low: float, high: float) -> None:
     e = stats.mean(rows)
     assert (round(e.low, 4), round(e.high, 4)) == (low, high)
-    assert [round(x, 4) for x in stats.wilson(rows[0], 10)] == [low, high]
+    assert [round(x, 4) for x in stats.wilson_interval(rows[0], 10)] == [low, high]
 
 
 @pytest.mark.parametrize(("gain", "flips", "n"), [(0.4, 0.5, 23), (0.15, 0.45, 155)])
@@ -162,7 +162,7 @@ def test_together_is_wider_and_compare_names_columns() -> None:
 def test_agree_shows_the_trap_of_the_majority() -> None:
     a = stats.agree([1] * 20, [1] * 18 + [0] * 2)
     assert "Always answering 1" in a.note and a.majority == 0.9 and a.kappa.value == 0
-    assert "judge \\ human" in str(a) and a.as_dict()["confusion"] == [[0, 0], [2, 18]]
+    assert "judge \\ human" in str(a) and a.confusion.tolist() == [[0, 0], [2, 18]]
     assert set(a.rates) == {0, 1} and a.estimate is a.kappa
 
 

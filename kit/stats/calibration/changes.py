@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ...errors import DataError
-from ..columns import takes_table
-from ..estimate import SAME, Estimate, Result
-from ..means import UNIT, auroc, difference
-from .reliability import ECE, ece_of
-from .rows import check, put_in_bins
+from ...plots import Figure, forest
+from ..columns import Column, Floats, takes_table
+from ..estimate import NO_DIFFERENCE, UNIT_RANGE, Estimate, PrintedResult
+from ..means import auroc, difference
+from .reliability import ECE, ece_and_null
+from .rows import put_in_bins, read_rows
 from .scores import beyond_constant
 
-EDGE = 1e-6  # logit of 0 and 1 is infinite
+# logit of 0 and 1 is infinite
+LOGIT_MARGIN = 1e-6
 METHODS = ("isotonic", "platt", "beta")
 
 
 def fit(
-    conf: np.ndarray, correct: np.ndarray, method: str = "isotonic"
-) -> Callable[[np.ndarray], np.ndarray]:
+    conf: Floats, correct: Floats, method: str = "isotonic"
+) -> Callable[[Floats], Floats]:
     """A function from confidences (n,) to recalibrated ones.
 
     method : "isotonic"; "platt" (logistic on the logit); "beta" (logistic on log p and log(1 - p),
@@ -39,32 +41,30 @@ def fit(
         raise DataError("right and wrong rows are needed", where="correct")
     if method == "isotonic":
         # By default sklearn gives NaN beyond the confidences that it was fitted on.
-        return (
-            IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
-            .fit(conf, correct)
-            .predict
-        )
+        line = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
+        predict: Callable[[Floats], Floats] = line.fit(conf, correct).predict
+        return predict
 
-    def columns(p: np.ndarray) -> np.ndarray:
-        p = np.clip(np.asarray(p, float), EDGE, 1 - EDGE)
+    def columns(p: Floats) -> Floats:
+        p = np.clip(p, LOGIT_MARGIN, 1 - LOGIT_MARGIN)
         both = np.column_stack([np.log(p), -np.log1p(-p)])
         return both if method == "beta" else both.sum(1, keepdims=True)
 
     # C so large that the map is fitted, not drawn to .5
     model = LogisticRegression(C=1e6, max_iter=1000).fit(columns(conf), correct)
-    return lambda p: model.predict_proba(columns(p))[:, 1]
+    return lambda p: np.asarray(model.predict_proba(columns(p)))[:, 1]
 
 
 @takes_table("conf", "correct", "cluster")
 def recalibrate(
-    conf: Any,
-    correct: Any,
+    conf: Column,
+    correct: Column,
     *,
     method: str = "isotonic",
-    cluster: Any = None,
+    cluster: Column | None = None,
     folds: int = 5,
     seed: int = 0,
-) -> np.ndarray:
+) -> Floats:
     """Recalibrated confidences (n,), each by a map that was fitted on other clusters.
 
     method : as in `fit`.
@@ -74,9 +74,8 @@ def recalibrate(
     """
     from sklearn.model_selection import GroupKFold
 
-    x = check(conf, correct, cluster=cluster)
-    group = np.arange(len(x.conf)) if x.cluster is None else x.cluster
-    clusters = int(group.max()) + 1
+    x = read_rows(conf, correct, cluster=cluster)
+    clusters = int(x.clusters.max()) + 1
     if not 2 <= folds <= clusters:
         raise DataError(
             f"{clusters} clusters for {folds} folds",
@@ -86,13 +85,13 @@ def recalibrate(
     splits = GroupKFold(folds, shuffle=True, random_state=seed)
     out = np.empty(len(x.conf))
     # A map that has seen other answers to a prompt would flatter itself on it.
-    for train, test in splits.split(x.conf, groups=group):
+    for train, test in splits.split(x.conf, groups=x.clusters):
         out[test] = fit(x.conf[train], x.correct[train], method)(x.conf[test])
     return np.clip(out, 0, 1)
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(Result):
+class Comparison(PrintedResult):
     """Two sets of confidences.
 
     changes : after less before, by measure: "ECE" (debiased), "Brier", "accuracy", "AUROC".
@@ -108,47 +107,40 @@ class Comparison(Result):
 
     def __str__(self) -> str:
         rows = [f"{k:<10}{e}" for k, e in self.changes.items()]
-        return "\n".join(
-            [
-                self.sentence,
-                *rows,
-                f"Brier less the best constant's {self.constant}",
-            ]
-        )
+        last = f"Brier less the best constant's {self.constant}"
+        return "\n".join([self.sentence, *rows, last])
 
-    def plot(self, *, title: str = "After less before") -> Any:
+    def plot(self, *, title: str = "After less before") -> Figure:
         """The changes with their intervals; 0 is dashed (plotly)."""
-        from ...plots import forest
-
         return forest(
-            self.changes | {"Brier less a constant's": self.constant},
+            {**self.changes, "Brier less a constant's": self.constant},
             title=title,
             subtitle=self.sentence,
             zero=0,
         )
 
 
-def _change(one: Estimate, two: Estimate) -> Estimate:
-    """Two less one, from the limits of both.
+def _ece_change(before: Estimate, after: Estimate) -> Estimate:
+    """The second less the first, from the limits of both.
 
     A shift of accuracy that raises the error of an over-confident model lowers that of a timid one:
     both errors can be wrong in the direction that hurts. So the limits add up, and pairing is not
     used: it would hold the change in .72 to .95 of samples.
     """
     return replace(
-        two,
-        value=two.value - one.value,
-        low=two.low - one.high,
-        high=two.high - one.low,
+        after,
+        value=after.value - before.value,
+        low=after.low - before.high,
+        high=after.high - before.low,
         method="change in debiased ECE",
     )
 
 
 def compare(
-    before: tuple[Any, Any],
-    after: tuple[Any, Any],
+    before: tuple[Column, Column],
+    after: tuple[Column, Column],
     *,
-    cluster: Any = None,
+    cluster: Column | None = None,
     margin: float = 0.02,
     seed: int = 0,
     **binning: Any,
@@ -162,7 +154,7 @@ def compare(
     >>> compare(([0.9] * 100, y), ([0.5] * 100, y)).sentence[:44]
     'A lower calibration error (-.400 [-.50, -.20'
     """
-    x, y = check(*before, cluster=cluster), check(*after, cluster=cluster)
+    x, y = read_rows(*before, cluster=cluster), read_rows(*after, cluster=cluster)
     if len(x.conf) != len(y.conf):
         raise DataError(
             f"{len(x.conf)} rows before, {len(y.conf)} after",
@@ -170,13 +162,14 @@ def compare(
             fix="pass the same prompts in the same order",
         )
     # Fixed bins: automatic ones could differ, and change the ECE by themselves.
-    one, two = (
-        ece_of(v, put_in_bins(v.conf, **{"bins": 15, **binning}), seed=seed)[0]
-        for v in (x, y)
-    )
+    binning = {"bins": 15, **binning}
+    old, _ = ece_and_null(x, put_in_bins(x.conf, **binning), seed=seed)
+    new, _ = ece_and_null(y, put_in_bins(y.conf, **binning), seed=seed)
     changes = {
-        "ECE": _change(one.debiased, two.debiased),
-        "Brier": difference(y.gap**2, x.gap**2, cluster=x.cluster, bounds=UNIT),
+        "ECE": _ece_change(old.debiased, new.debiased),
+        "Brier": difference(
+            y.gap**2, x.gap**2, cluster=x.cluster, bounds=UNIT_RANGE
+        ),
         "accuracy": difference(y.correct, x.correct, cluster=x.cluster),
     }
     # paired areas need one truth: other answers have other right rows
@@ -185,17 +178,14 @@ def compare(
             y.conf, y.correct, against=x.conf, cluster=x.cluster
         )
     constant = beyond_constant(y)
-    return Comparison(
-        one, two, changes, constant, _sentence(changes, constant, margin)
-    )
+    sentence = _comparison_sentence(changes, constant, margin)
+    return Comparison(old, new, changes, constant, sentence)
 
 
-def _sentence(
-    changes: dict[str, Estimate], constant: Estimate, margin: float
+def _comparison_sentence(
+    changes: Mapping[str, Estimate], constant: Estimate, margin: float
 ) -> str:
-    e, accuracy, brier, area = map(
-        changes.get, ("ECE", "accuracy", "Brier", "AUROC")
-    )
+    e, accuracy = changes["ECE"], changes["accuracy"]
     if not e.excludes(0):
         return (
             f"No change in calibration is shown: the debiased ECE changed by {e}."
@@ -203,15 +193,16 @@ def _sentence(
     if e.low > 0:
         return f"Worse calibrated: the debiased ECE changed by {e}."
     # an ECE falls as easily by saying less: each of these would show it
-    is_preserved = accuracy.low > -margin or accuracy.note == SAME
+    doubts = []
     # NaN fails a comparison, so a doubt is what is not shown
-    doubts = {
-        f"accuracy is not shown to be preserved ({accuracy})": not is_preserved,
-        f"a constant may do as well (Brier differs by {constant})": not constant.high
-        < 0,
-        f"the Brier score got worse ({brier})": brier.low > 0,
-        f"AUROC got worse ({area})": area is not None and area.high < 0,
-    }
-    if text := "; ".join(text for text, applies in doubts.items() if applies):
-        return f"A lower calibration error ({e}), but {text}."
+    if not accuracy.low > -margin and accuracy.note != NO_DIFFERENCE:
+        doubts.append(f"accuracy is not shown to be preserved ({accuracy})")
+    if not constant.high < 0:
+        doubts.append(f"a constant may do as well (Brier differs by {constant})")
+    if changes["Brier"].low > 0:
+        doubts.append(f"the Brier score got worse ({changes['Brier']})")
+    if "AUROC" in changes and changes["AUROC"].high < 0:
+        doubts.append(f"AUROC got worse ({changes['AUROC']})")
+    if doubts:
+        return f"A lower calibration error ({e}), but {'; '.join(doubts)}."
     return f"Better calibrated: the debiased ECE changed by {e}."

@@ -7,28 +7,39 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from scipy import optimize, special
 
-from ..columns import takes_table
+from ...plots import Figure, forest, reliability_figure
+from ...records.tables import Results
+from ..columns import Column, Floats, Ints, takes_table
 from ..estimate import (
+    UNIT_RANGE,
+    ZERO_ERROR,
     Estimate,
-    Result,
+    PrintedResult,
+    estimate_from_influence,
     format_number,
     format_p,
-    interval,
+    rare_outcome_note,
     t_quantile,
-    too_rare,
 )
-from ..means import UNIT, difference, mean
-from .rows import Bins, Rows, check, put_in_bins
+from ..means import difference, mean
+from .rows import Bins, ConfidenceRows, put_in_bins, read_rows
 from .scores import brier, smece
 
-ROUND = 0.005  # a stated 100 % stands for 99.5 % and more
-APART = 0.1  # no line is drawn across so wide a stretch of confidences without rows
-POOL = 2000  # groups into which more clusters than twice this are pooled for random signs
+# a stated 100 % stands for 99.5 % and more
+ROUNDING_MARGIN = 0.005
+# no line is drawn across so wide a stretch of confidences without rows
+MAX_EMPTY_STRETCH = 0.1
+# groups into which more clusters than twice this are pooled for random signs
+POOLED_CLUSTERS = 2000
+# clusters (Kish) that the logistic test needs
+MIN_TEST_CLUSTERS = 4
 
 
 @dataclass(frozen=True, repr=False)
-class ECE(Result):
+class ECE(PrintedResult):
     """An expected calibration error and what to compare it with.
 
     value : plug-in, as other tools print it. debiased : Estimate, whose limits are low and high.
@@ -55,31 +66,32 @@ class ECE(Result):
         return self.value
 
     def __str__(self) -> str:
-        calm = f"a calibrated model would score {format_number(self.null)} ({format_p(self.p_value)})"
-        return f"ECE {format_number(self.value)}; debiased {self.debiased}; {calm} | {self.convention}"
+        value, null = format_number(self.value), format_number(self.null)
+        calm = f"a calibrated model would score {null} ({format_p(self.p_value)})"
+        return f"ECE {value}; debiased {self.debiased}; {calm} | {self.convention}"
 
-    def plot(self, **options: Any) -> Any:
+    def plot(self, **options: Any) -> Figure:
         """The debiased error with its interval; dashed: what a calibrated model would score."""
-        from ...plots import forest
-
         return forest(
             {"debiased ECE": self.debiased}, **{"zero": self.null, **options}
         )
 
 
-def _by_cluster(x: Rows, b: Bins, seed: int) -> np.ndarray:
+def _gaps_by_cluster(x: ConfidenceRows, b: Bins, seed: int) -> Floats:
     """Sums (C, k) of outcome less confidence by cluster and bin."""
-    group = np.arange(len(x.conf)) if x.cluster is None else x.cluster
-    k, c = len(b.lower), int(group.max()) + 1
-    if c > 2 * POOL:
+    group, k = x.clusters, len(b.lower)
+    c = int(group.max()) + 1
+    if c > 2 * POOLED_CLUSTERS:
         # 2,000 sums tell the null as well as a million, in a thousandth of the time
-        group, c = (np.random.default_rng(seed).permutation(c) % POOL)[group], POOL
-    return np.bincount(group * k + b.at, x.gap, c * k).reshape(c, k)
+        pool = np.random.default_rng(seed).permutation(c) % POOLED_CLUSTERS
+        group, c = pool[group], POOLED_CLUSTERS
+    sums = np.bincount(group * k + b.at, x.gap, c * k).reshape(c, k)
+    return sums.astype(float, copy=False)
 
 
 def null_sums(
-    x: Rows, b: Bins, by: np.ndarray, draws: int, seed: int
-) -> np.ndarray:
+    x: ConfidenceRows, b: Bins, by_cluster: Floats, draws: int, seed: int
+) -> Floats:
     """Sums (draws, k) of outcome less confidence per bin, had the model been calibrated.
 
     Without clusters they are drawn from the confidences. With clusters the centred sums of each get
@@ -90,78 +102,102 @@ def null_sums(
     if x.cluster is None:
         return rng.standard_normal((draws, len(deviation))) * deviation
     # centred, so that a real miscalibration does not widen its own null
-    by = by - by.mean(0)
-    sums = (rng.integers(0, 2, (draws, len(by)), dtype=np.int8) * 2.0 - 1) @ by
+    centred, c = by_cluster - by_cluster.mean(0), len(by_cluster)
+    signs = rng.integers(0, 2, (draws, c), dtype=np.int8) * 2.0 - 1
+    sums = signs @ centred
     # signs are normal in the limit; few clusters have the tails of Student's t
-    wide = t_quantile(0.95, max(len(by) - 1, 1)) / t_quantile(0.95, math.inf)
-    return sums * wide * np.maximum(1.0, deviation / np.maximum(sums.std(0), 1e-12))
+    wider = t_quantile(0.95, max(c - 1, 1)) / t_quantile(0.95, math.inf)
+    at_least = np.maximum(1.0, deviation / np.maximum(sums.std(0), 1e-12))
+    return np.asarray(sums * wider * at_least)
 
 
-def _errors(x: Rows, b: Bins, by: np.ndarray) -> np.ndarray:
-    """The standard error of each bin's sum of gaps (k,), or what confidences imply."""
-    clusters = (by != 0).sum(0)
-    between = np.maximum(
-        (by**2).sum(0) - by.sum(0) ** 2 / np.maximum(clusters, 1), 0
-    )
-    spread = between * clusters / np.maximum(clusters - 1, 1)
-    # A bin of one cluster has no spread to read, so its confidences tell it.
-    return np.sqrt(np.where(clusters > 1, spread, b.sums(x.noise)))
-
-
-def ece_of(
-    x: Rows, b: Bins, *, draws: int = 1000, seed: int = 0
-) -> tuple[ECE, np.ndarray]:
-    """The error of one binning, and the null's sums (draws, k)."""
-    from scipy import special
-
-    n, size, by = len(x.conf), b.size, _by_cluster(x, b, seed)
-    total = by.sum(0)
-    gap, value = np.abs(total) / size, float(np.abs(total).sum() / n)
-    # no error at all would turn a bin without spread into certainty
-    s = np.maximum(_errors(x, b, by) / size, 1e-12)
-    # |gap| of a noisy bin is too large on average; Kumar et al. (2019) subtract the folded normal's excess
-    at_zero = s * math.sqrt(2 / math.pi) * np.exp(-((gap / s) ** 2) / 2)
-    absolute = at_zero + gap * (1 - 2 * special.ndtr(-gap / s))
-    best = max(0.0, float(size @ (2 * gap - absolute)) / n)
-    psi = (np.sign(total)[b.at] * x.gap - value) / n
-    # where some gaps change sign from sample to sample, clusters that move all bins at once seem to
-    # cancel; so the interval is no narrower than that of the mean gap
-    shift = (x.gap - x.gap.mean()) / n
-    both = [
-        interval(best, moves, x.cluster, method="debiased ECE")
-        for moves in (psi, shift)
-    ]
-    e = replace(max(both, key=lambda e: np.nan_to_num(e.se)), missing=x.missing)
-    # the sign of a gap near 0 is noise, which the influence does not know
-    fold = t_quantile(e.level, math.inf) * float(np.linalg.norm(size * s)) / n
-    low = best - max(best - e.low, fold) - (value - best) / 2
-    high = (best + value) / 2 + max(e.high - best, fold)
-    sums = null_sums(x, b, by, draws, seed)
+def null_test(value: float, sums: Floats, n: int) -> float:
+    """The p-value of an ECE of n rows, by the sums (draws, k) of a calibrated model."""
+    errors = np.abs(sums).sum(1) / n
+    hits = np.count_nonzero(errors >= value - 1e-12)
     # One more on both sides: a finite number of draws never gives p = 0.
-    hits = np.count_nonzero(np.abs(sums).sum(1) / n >= value - 1e-12)
-    p_value = (hits + 1) / (draws + 1)
+    return (hits + 1) / (len(sums) + 1)
+
+
+def _gap_errors(x: ConfidenceRows, b: Bins, by_cluster: Floats) -> Floats:
+    """The standard error (k,) of each bin's gap; of one cluster, what its confidences imply."""
+    clusters = (by_cluster != 0).sum(0)
+    total = by_cluster.sum(0)
+    between = (by_cluster**2).sum(0) - total**2 / np.maximum(clusters, 1)
+    variance = np.maximum(between, 0) * clusters / np.maximum(clusters - 1, 1)
+    # A bin of one cluster has no spread to read, so its confidences tell it.
+    variance = np.where(clusters > 1, variance, b.sums(x.noise))
+    # no error at all would turn a bin without spread into certainty
+    return np.maximum(np.sqrt(variance) / b.size, ZERO_ERROR)
+
+
+def debias(gap: Floats, errors: Floats, size: Floats, n: int) -> float:
+    """The ECE of n rows without its bias. gap, errors, size : |gap|, its error, rows of bins (k,).
+
+    |gap| of a noisy bin is too large on average. Kumar et al. (2019) subtract the excess of the
+    folded normal.
+    """
+    at_zero = errors * math.sqrt(2 / math.pi) * np.exp(-((gap / errors) ** 2) / 2)
+    absolute = at_zero + gap * (1 - 2 * special.ndtr(-gap / errors))
+    return max(0.0, float(size @ (2 * gap - absolute)) / n)
+
+
+def ece_interval(
+    x: ConfidenceRows, psi: Floats, plug_in: float, best: float, fold: float
+) -> Estimate:
+    """The debiased ECE `best` with its interval.
+
+    psi : (n,) influences on the plug-in value. fold : what the sign of a gap near 0 adds to the half
+    width; it is noise, which the influence does not know.
+    """
+    # where some gaps change sign from sample to sample, clusters that move all bins at once seem to
+    # cancel; so the interval is at least as wide as that of the mean gap
+    shift = (x.gap - x.gap.mean()) / len(x.gap)
+    e, of_shift = (
+        estimate_from_influence(best, moves, x.cluster, method="debiased ECE")
+        for moves in (psi, shift)
+    )
+    if np.nan_to_num(of_shift.se) > np.nan_to_num(e.se):
+        e = of_shift
+    low = best - max(best - e.low, fold) - (plug_in - best) / 2
+    high = (best + plug_in) / 2 + max(e.high - best, fold)
+    return replace(e, low=low, high=high, missing=x.missing)
+
+
+def ece_and_null(
+    x: ConfidenceRows, b: Bins, *, draws: int = 1000, seed: int = 0
+) -> tuple[ECE, Floats]:
+    """The error of one binning, and the sums (draws, k) of bins that a calibrated model gives."""
+    n, size, by_cluster = len(x.conf), b.size, _gaps_by_cluster(x, b, seed)
+    total, errors = by_cluster.sum(0), _gap_errors(x, b, by_cluster)
+    value = float(np.abs(total).sum() / n)
+    psi = (np.sign(total)[b.at] * x.gap - value) / n
+    fold = t_quantile(0.95, math.inf) * float(np.linalg.norm(size * errors)) / n
+    best = debias(np.abs(total) / size, errors, size, n)
+    e = ece_interval(x, psi, value, best, fold)
+    sums = null_sums(x, b, by_cluster, draws, seed)
+    p_value = null_test(value, sums, n)
     null = float(np.sqrt(2 / math.pi * b.sums(x.noise)).sum() / n)
-    if not math.isnan(e.low):
-        # a test that does not reject and an interval that excludes 0 would contradict each other
-        e = replace(
-            e, low=max(low, 0.0) if p_value <= 0.05 else 0.0, high=min(high, 1.0)
-        )
-    doubts = {
-        e.note: bool(e.note),
-        f"{size.max() / n:.0%} of the rows fall in one bin": size.max() > 0.8 * n,
-        "near what a calibrated model would score: collect more rows": value
-        < 2 * null,
-    }
-    note = "; ".join(text for text, applies in doubts.items() if applies)
+    low = max(e.low, 0.0)
+    # a test that does not reject and an interval that excludes 0 would contradict each other
+    if low > 0 and p_value > 0.05:
+        low = 0.0
+    e = replace(e, low=low, high=min(e.high, 1.0))
+    doubts = [e.note] if e.note else []
+    if size.max() > 0.8 * n:
+        doubts.append(f"{size.max() / n:.0%} of the rows fall in one bin")
+    if value < 2 * null:
+        doubts.append("near what a calibrated model would score: collect more rows")
+    note = "; ".join(doubts)
     return ECE(value, e.low, e.high, n, e, null, p_value, b.convention, note), sums
 
 
 @takes_table("conf", "correct", "cluster")
 def ece(
-    conf: Any,
-    correct: Any,
+    conf: Column | ConfidenceRows,
+    correct: Column = (),
     *,
-    cluster: Any = None,
+    cluster: Column | None = None,
     missing: str = "raise",
     draws: int = 1000,
     seed: int = 0,
@@ -177,8 +213,10 @@ def ece(
     >>> round(ece([0.95, 1.0], [1, 0], bins=10).value, 3)
     0.475
     """
-    x = check(conf, correct, cluster=cluster, missing=missing)
-    return ece_of(x, put_in_bins(x.conf, **binning), draws=draws, seed=seed)[0]
+    x = read_rows(conf, correct, cluster=cluster, missing=missing)
+    return ece_and_null(x, put_in_bins(x.conf, **binning), draws=draws, seed=seed)[
+        0
+    ]
 
 
 BINNINGS: dict[str, dict[str, Any]] = {
@@ -196,13 +234,13 @@ BINNINGS: dict[str, dict[str, Any]] = {
 
 @takes_table("conf", "correct", "cluster")
 def sensitivity(
-    conf: Any,
-    correct: Any,
+    conf: Column,
+    correct: Column,
     *,
-    cluster: Any = None,
+    cluster: Column | None = None,
     missing: str = "raise",
     seed: int = 0,
-) -> Any:
+) -> Results:
     """The error of the same rows under nine binnings: how much of the number is convention.
 
     Returns Results: binning -> ECE.
@@ -210,23 +248,18 @@ def sensitivity(
     >>> round(sensitivity([0.9] * 4, [1, 1, 1, 0])["one bin"].value, 3)
     0.15
     """
-    from ...records.tables import Results  # imports pandas, so not above
-
-    x = check(conf, correct, cluster=cluster, missing=missing)
+    x = read_rows(conf, correct, cluster=cluster, missing=missing)
     return Results(
-        {
-            name: ece_of(x, put_in_bins(x.conf, **how), draws=200, seed=seed)[0]
-            for name, how in BINNINGS.items()
-        }
+        {k: ece(x, draws=200, seed=seed, **how) for k, how in BINNINGS.items()}
     )
 
 
 @dataclass(frozen=True, repr=False)
-class LogisticTest(Result):
+class LogisticTest(PrintedResult):
     """Is logit(accuracy) = intercept + slope * logit(confidence) with intercept 0 and slope 1?
 
     p_value : of both together, NaN when rows are worth fewer than four clusters. extreme : above 0
-    when the confidences lie too far from 1/2, below 0 when too near; a direction, no estimate.
+    when the confidences lie too far from 1/2, below 0 when too near; a direction, not an estimate.
     """
 
     p_value: float
@@ -238,7 +271,11 @@ class LogisticTest(Result):
 
 @takes_table("conf", "correct", "cluster")
 def logistic_test(
-    conf: Any, correct: Any = None, *, cluster: Any = None, missing: str = "raise"
+    conf: Column | ConfidenceRows,
+    correct: Column = (),
+    *,
+    cluster: Column | None = None,
+    missing: str = "raise",
 ) -> LogisticTest:
     """Test of calibration: intercept 0 and slope 1 of a logistic recalibration (Cox 1958).
 
@@ -247,39 +284,47 @@ def logistic_test(
     >>> logistic_test([0.9] * 50, [1] * 25 + [0] * 25).p_value < 0.001
     True
     """
-    from scipy import special
-
-    x = check(conf, correct, cluster=cluster, missing=missing)
+    x = read_rows(conf, correct, cluster=cluster, missing=missing)
     # clusters of unequal size are worth fewer equal ones (Kish), and so are their degrees
-    size = np.bincount(np.arange(len(x.conf)) if x.cluster is None else x.cluster)
-    worth = len(x.conf) ** 2 / float(size @ size)
-    if worth < 4:
+    size = np.bincount(x.clusters)
+    n_effective = len(x.conf) ** 2 / float(size @ size)
+    if n_effective < MIN_TEST_CLUSTERS:
         return LogisticTest(math.nan, 0.0)
     # a single wrong answer at 100 % would otherwise decide the test alone
-    p = np.clip(x.conf, ROUND, 1 - ROUND)
+    p = np.clip(x.conf, ROUNDING_MARGIN, 1 - ROUNDING_MARGIN)
     z = np.column_stack([np.ones(len(p)), np.log(p / (1 - p))])
-    if np.ptp(p) < 1e-9:  # one distinct confidence has no slope
+    # one distinct confidence has no slope
+    if np.ptp(p) < 1e-9:
         z = z[:, :1]
-    score, k = z * (x.correct - p)[:, None], z.shape[1]
     # a score test needs no fit: both sums are 0 on average for a calibrated model
-    total, noise = score.sum(0), (p * (1 - p))[:, None]
+    score, noise = z * (x.correct - p)[:, None], (p * (1 - p))[:, None]
+    total = score.sum(0)
     step = np.linalg.solve((z * noise).T @ z, total)
-    p_value = float(special.chdtrc(k, step @ total))
+    p_value = float(special.chdtrc(len(step), step @ total))
     if x.cluster is not None:
-        by = np.column_stack([np.bincount(x.cluster, column) for column in score.T])
-        mid, c, rest = by.mean(0), len(by), worth - k
-        spread = (by - mid).T @ (by - mid) / max(c - 1, 1)
-        # Hotelling's T, and the F that it is worth
-        distance = c * float(mid @ np.linalg.pinv(spread) @ mid)
-        f = distance * rest / (k * (rest + k - 1))
         # Clusters may make the test only more cautious, so the larger p counts.
-        p_value = max(float(special.fdtrc(k, rest, f)), p_value)
-    return LogisticTest(p_value, -float(step[1]) if k > 1 else 0.0)
+        p_value = max(_clustered_p(score, x.cluster, n_effective), p_value)
+    return LogisticTest(p_value, -float(step[1]) if len(step) > 1 else 0.0)
+
+
+def _clustered_p(score: Floats, cluster: Ints, n_effective: float) -> float:
+    """The p-value of Hotelling's T that scores (n, k), summed by cluster, have the mean 0."""
+    by = np.column_stack([np.bincount(cluster, column) for column in score.T])
+    center, (c, k) = by.mean(0), by.shape
+    covariance = (by - center).T @ (by - center) / max(c - 1, 1)
+    distance = c * float(center @ np.linalg.pinv(covariance) @ center)
+    # the F that it is worth
+    rest = n_effective - k
+    return float(special.fdtrc(k, rest, distance * rest / (k * (rest + k - 1))))
 
 
 @takes_table("conf", "correct", "cluster")
 def overconfidence(
-    conf: Any, correct: Any = None, *, cluster: Any = None, missing: str = "raise"
+    conf: Column | ConfidenceRows,
+    correct: Column = (),
+    *,
+    cluster: Column | None = None,
+    missing: str = "raise",
 ) -> Estimate:
     """Mean confidence less accuracy; above 0 the model claims more than it delivers.
 
@@ -288,10 +333,10 @@ def overconfidence(
     >>> round(overconfidence([0.9] * 4, [1, 0, 1, 0]).value, 3)
     0.4
     """
-    x = check(conf, correct, cluster=cluster, missing=missing)
-    e = difference(x.conf, x.correct, cluster=x.cluster, bounds=UNIT)
+    x = read_rows(conf, correct, cluster=cluster, missing=missing)
+    e = difference(x.conf, x.correct, cluster=x.cluster, bounds=UNIT_RANGE)
     # rows that are all right say nothing of how often a wrong one comes
-    if note := too_rare(x.correct, x.cluster):
+    if note := rare_outcome_note(x.correct, x.cluster):
         e = replace(e, low=math.nan, high=math.nan, se=math.nan, note=note)
     return replace(
         e, method="overconfidence", noun="overconfidence", missing=x.missing
@@ -299,7 +344,7 @@ def overconfidence(
 
 
 @dataclass(frozen=True, repr=False)
-class Reliability(Result):
+class Reliability(PrintedResult):
     """A reliability report.
 
     bins : DataFrame, a row for each bin: lower, upper, n, conf, accuracy with low and high, and the
@@ -314,9 +359,9 @@ class Reliability(Result):
     smece: float
     gap: Estimate
     test: LogisticTest
-    bins: Any
-    curve: Any
-    rows: Rows
+    bins: pd.DataFrame
+    curve: pd.DataFrame
+    rows: ConfidenceRows
 
     def in_bins(self, **binning: Any) -> Reliability:
         """The report of the same rows in other bins."""
@@ -330,20 +375,28 @@ class Reliability(Result):
     @property
     def sentence(self) -> str:
         """One conclusion from the logistic test, the gap and the ECE."""
-        p, gap = self.test.p_value, self.gap
-        error = f"ECE {format_number(self.ece.value)}, {format_number(self.ece.null)} if calibrated"
+        p = self.test.p_value
+        value, null = format_number(self.ece.value), format_number(self.ece.null)
+        error = f"ECE {value}, {null} if calibrated"
         if math.isnan(p):
             return "Too few clusters to test calibration."
         if p < 0.05:
-            side = "too extreme" if self.test.extreme > 0 else "not extreme enough"
-            fault = f"confidences are {side}"
-            if gap.excludes(0) or self.test.extreme == 0:
-                fault = f"{'over' if gap.value > 0 else 'under'}-confident by {gap}"
-            return f"Miscalibrated ({format_p(p)}): {fault}; {error}."
+            return f"Miscalibrated ({format_p(p)}): {self._fault()}; {error}."
         # a second test, so it must be surer
         if self.ece.p_value < 0.01:
-            return f"Miscalibrated in some bins ({format_p(self.ece.p_value)}): {error}."
-        return f"No miscalibration is shown ({format_p(p)}): {error}, gap {gap}."
+            second = format_p(self.ece.p_value)
+            return f"Miscalibrated in some bins ({second}): {error}."
+        return (
+            f"No miscalibration is shown ({format_p(p)}): {error}, gap {self.gap}."
+        )
+
+    def _fault(self) -> str:
+        """The direction of a miscalibration."""
+        if self.gap.excludes(0) or self.test.extreme == 0:
+            side = "over" if self.gap.value > 0 else "under"
+            return f"{side}-confident by {self.gap}"
+        side = "too extreme" if self.test.extreme > 0 else "not extreme enough"
+        return f"confidences are {side}"
 
     def __str__(self) -> str:
         rows = [
@@ -358,27 +411,11 @@ class Reliability(Result):
         return "\n".join(map(str, rows))
 
     def _repr_html_(self) -> str:
-        return super()._repr_html_() + self.bins.to_html(
-            index=False, float_format="%.3f"
-        )
+        table = self.bins.to_html(index=False, float_format="{:.3f}".format)
+        return super()._repr_html_() + table
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return {
-            "ece": self.ece.as_dict(),
-            "mce": self.mce.value,
-            "brier": self.brier.value,
-            "smece": self.smece,
-            "gap": self.gap.as_dict(),
-            "logistic_p": self.test.p_value,
-            "sentence": self.sentence,
-            "table": self.bins.to_dict("records"),
-        }
-
-    def plot(self, **options: Any) -> Any:
+    def plot(self, **options: Any) -> Figure:
         """The reliability diagram (plotly)."""
-        from ...plots import reliability_figure
-
         return reliability_figure(
             {"": self}, **{"subtitle": self.sentence, **options}
         )
@@ -386,10 +423,10 @@ class Reliability(Result):
 
 @takes_table("conf", "correct", "cluster")
 def reliability(
-    conf: Any,
-    correct: Any = None,
+    conf: Column | ConfidenceRows,
+    correct: Column = (),
     *,
-    cluster: Any = None,
+    cluster: Column | None = None,
     missing: str = "raise",
     draws: int = 1000,
     seed: int = 0,
@@ -402,71 +439,69 @@ def reliability(
     >>> print(reliability([0.9] * 50, [1] * 25 + [0] * 25).sentence)
     Miscalibrated (p<.001): over-confident by .400 [.25, .54], n=50; ECE .400, .034 if calibrated.
     """
-    x = check(conf, correct, cluster=cluster, missing=missing)
+    x = read_rows(conf, correct, cluster=cluster, missing=missing)
     b = put_in_bins(x.conf, **binning)
-    error, sums = ece_of(x, b, draws=draws, seed=seed)
-    table = _bins(x, b, sums)
+    error, sums = ece_and_null(x, b, draws=draws, seed=seed)
+    table = _bin_table(x, b, sums)
     return Reliability(
         ece=error,
-        mce=_largest(table),
+        mce=_largest_gap(table),
         brier=brier(x),
         smece=smece(x),
         gap=overconfidence(x),
         test=logistic_test(x),
         bins=table,
-        curve=_isotonic(x),
+        curve=_isotonic_curve(x),
         rows=x,
     )
 
 
-def _bins(x: Rows, b: Bins, sums: np.ndarray) -> Any:
-    import pandas as pd
-
+def _bin_table(x: ConfidenceRows, b: Bins, sums: Floats) -> pd.DataFrame:
     # 16 bits: numpy then sorts in one pass
     size, order = b.size, np.argsort(b.at.astype(np.int16), kind="stable")
     rates = []
-    for here in np.split(order, np.cumsum(size.astype(int))[:-1]):
-        group = None if x.cluster is None else x.cluster[here]
-        rates.append(mean(x.correct[here], cluster=group))
+    for rows in np.split(order, np.cumsum(size.astype(int))[:-1]):
+        group = None if x.cluster is None else x.cluster[rows]
+        e = mean(x.correct[rows], cluster=group)
+        rates.append((e.value, e.low, e.high))
     conf = b.sums(x.conf) / size
     band = np.clip(conf + np.quantile(sums, [0.025, 0.975], axis=0) / size, 0, 1)
-    columns = {
+    places = {
         "lower": b.lower,
         "upper": b.upper,
         "n": size.astype(int),
         "conf": conf,
     }
-    for name, field in (("accuracy", "value"), ("low", "low"), ("high", "high")):
-        columns[name] = [getattr(e, field) for e in rates]
-    return pd.DataFrame({**columns, "band_low": band[0], "band_high": band[1]})
+    accuracy = pd.DataFrame(rates, columns=["accuracy", "low", "high"])
+    return pd.DataFrame(places).assign(
+        **accuracy, band_low=band[0], band_high=band[1]
+    )
 
 
-def _largest(table: Any) -> Estimate:
+def _largest_gap(table: pd.DataFrame) -> Estimate:
     """The bin with the largest gap. It was chosen for its size, so it is too large on average."""
     gap = table["accuracy"] - table["conf"]
-    row = table.loc[gap.abs().idxmax()]
+    row = table.iloc[int(np.argmax(gap.abs()))]
     # the gap has a sign here, so its limits are the accuracy's, moved and cut at 0
-    sign = 1 if row["accuracy"] > row["conf"] else -1
-    low, high = sorted(np.maximum(0.0, sign * (row[["low", "high"]] - row["conf"])))
+    low, high = row["low"] - row["conf"], row["high"] - row["conf"]
+    if row["accuracy"] <= row["conf"]:
+        low, high = -high, -low
     return Estimate(
         float(gap.abs().max()),
-        low,
-        high,
+        float(np.maximum(0.0, low)),
+        float(np.maximum(0.0, high)),
         int(row["n"]),
         method=f"largest gap, bin {row['lower']:g} to {row['upper']:g}",
     )
 
 
-def _isotonic(x: Rows) -> Any:
+def _isotonic_curve(x: ConfidenceRows) -> pd.DataFrame:
     """The isotonic line (Dimitriadis et al. 2021) on confidences rounded to .001."""
-    import pandas as pd
-    from scipy.optimize import isotonic_regression
-
     at = np.rint(x.conf * 1000).astype(int)
     rows, right = np.bincount(at), np.bincount(at, x.correct)
     filled = np.flatnonzero(rows)
     conf, w = filled / 1000, rows[filled]
-    fit = isotonic_regression(right[filled] / w, weights=w).x
-    empty = np.flatnonzero(np.diff(conf) > APART) + 1
-    conf, fit = np.insert(conf, empty, np.nan), np.insert(fit, empty, np.nan)
-    return pd.DataFrame({"conf": conf, "accuracy": fit})
+    line = optimize.isotonic_regression(right[filled] / w, weights=w).x
+    empty = np.flatnonzero(np.diff(conf) > MAX_EMPTY_STRETCH) + 1
+    conf, line = np.insert(conf, empty, np.nan), np.insert(line, empty, np.nan)
+    return pd.DataFrame({"conf": conf, "accuracy": line})

@@ -4,96 +4,110 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
 from ...errors import DataError
-from ..columns import complete, numbers
+from ..columns import Column, Floats, Ints, complete_rows, read_numbers
 
-NEAR = 1e-7  # a confidence this near to i/K lies on that edge, so float32 and .1 * 3 count as written
+# A confidence this near to i/K lies on that edge, so float32 and .1 * 3 count as written.
+EDGE_TOLERANCE = 1e-7
+# Few stated values with many rows each get a bin each.
+MAX_DISTINCT, ROWS_PER_VALUE = 64, 15
 
 
 @dataclass(frozen=True)
-class Rows:
+class ConfidenceRows:
     """conf (n,) in [0, 1], correct (n,) of 0 and 1, cluster numbers (n,) or None; rows left out."""
 
-    conf: np.ndarray
-    correct: np.ndarray
-    cluster: np.ndarray | None
+    conf: Floats
+    correct: Floats
+    cluster: Ints | None
     missing: int
 
     @property
-    def gap(self) -> np.ndarray:
+    def gap(self) -> Floats:
         """Outcome less confidence (n,)."""
-        return self.correct - self.conf
+        return np.subtract(self.correct, self.conf)
 
     @property
-    def noise(self) -> np.ndarray:
+    def noise(self) -> Floats:
         """The variance (n,) of each outcome, if its confidence is right."""
-        return self.conf * (1 - self.conf)
+        return np.multiply(self.conf, 1 - self.conf)
+
+    @property
+    def clusters(self) -> Ints:
+        """Cluster numbers (n,); without clusters each row is its own."""
+        return np.arange(len(self.conf)) if self.cluster is None else self.cluster
 
 
-def check(
-    conf: Any, correct: Any = None, *, cluster: Any = None, missing: str = "raise"
-) -> Rows:
-    """Read the columns; DataError names the first row that is no probability or no outcome.
+def read_rows(
+    conf: Column | ConfidenceRows,
+    correct: Column = (),
+    *,
+    cluster: Column | None = None,
+    missing: str = "raise",
+) -> ConfidenceRows:
+    """Read the columns; DataError names the first row whose confidence or outcome is out of range.
 
     missing : "raise" makes an unknown value an error too; "count" leaves the row out and counts it.
-    conf may also be Rows, which were checked before: then they come back.
+    conf may also be ConfidenceRows, which were checked before: then they come back.
     """
-    if isinstance(conf, Rows):
+    if isinstance(conf, ConfidenceRows):
         return conf
     if missing not in ("raise", "count"):
         raise DataError(
             f"missing is {missing!r}", where="missing", fix='"raise" or "count"'
         )
-    p, y = numbers(conf, "conf"), numbers(correct, "correct")
-    columns, group, left_out = complete({"conf": p, "correct": y}, cluster)
-    unknown = np.isnan(p) | np.isnan(y)
+    p, y = read_numbers(conf, "conf"), read_numbers(correct, "correct")
+    columns, group, left_out = complete_rows({"conf": p, "correct": y}, cluster)
+    is_unknown = np.isnan(p) | np.isnan(y)
     # NaN fails every comparison, so what is allowed is listed, not what is bad.
     is_valid = (p >= 0) & (p <= 1) & ((y == 0) | (y == 1))
-    bad = ~is_valid & ~(unknown & (missing == "count"))
-    if bad.any():
-        row = int(np.argmax(bad))
+    if missing == "count":
+        is_valid |= is_unknown
+    if not is_valid.all():
+        row = int(np.argmin(is_valid))
+        fix = "confidence in [0, 1] (of percents, divide by 100), correct 1 or 0"
+        if is_unknown[row]:
+            fix = 'missing="count" leaves unknown rows out'
         raise DataError(
             f"confidence {p[row]:g}, correct {y[row]:g}",
             where=f"row {row}",
-            fix='missing="count" leaves unknown rows out'
-            if unknown[row]
-            else "confidence in [0, 1] (of percents, divide by 100), correct 1 or 0",
+            fix=fix,
         )
     if not len(columns[0]):
         raise DataError(
             "no row has a confidence and an outcome", where="conf, correct"
         )
-    return Rows(*columns, group, left_out)
+    return ConfidenceRows(columns[0], columns[1], group, left_out)
 
 
 @dataclass(frozen=True)
 class Bins:
     """at : (n,) bin of each row. lower, upper : (k,) limits of used bins. convention : words."""
 
-    at: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
+    at: Ints
+    lower: Floats
+    upper: Floats
     convention: str
 
-    def sums(self, values: np.ndarray) -> np.ndarray:
+    def sums(self, values: Floats) -> Floats:
         """Sums of (n,) by bin (k,)."""
-        return np.bincount(self.at, values, len(self.lower))
+        return np.asarray(np.bincount(self.at, values, len(self.lower)), float)
 
     @property
-    def size(self) -> np.ndarray:
+    def size(self) -> Floats:
         """Rows in each bin (k,)."""
         return np.bincount(self.at, minlength=len(self.lower)).astype(float)
 
 
 def put_in_bins(
-    p: np.ndarray,
+    p: Floats,
     *,
-    bins: int | str = "auto",
-    closed: str = "right",
+    bins: int | Literal["auto", "distinct"] = "auto",
+    closed: Literal["right", "left"] = "right",
     edges: Sequence[float] | None = None,
     equal_mass: bool = False,
 ) -> Bins:
@@ -108,65 +122,67 @@ def put_in_bins(
         raise DataError(
             f"closed is {closed!r}", where="closed", fix='"right" or "left"'
         )
-    if bins == "auto":
-        bins = 15 if equal_mass else _automatic(p)
     if edges is not None:
-        limits = np.asarray(edges, float)
-        if (
-            limits.ndim != 1
-            or len(limits) < 2
-            or not (np.diff(limits) > 0).all()
-            or p.min() < limits[0]
-            or p.max() > limits[-1]
-        ):
-            raise DataError(
-                "edges must rise, be two or more, and hold every confidence",
-                where="edges",
-            )
-        at = (
-            np.searchsorted(limits, p, "left" if closed == "right" else "right") - 1
-        )
-        words = f"{len(limits) - 1} {closed}-closed bins, edges as given"
-    elif bins == "distinct":
+        return _bins_by_edges(p, np.asarray(edges, float), closed)
+    if bins == "auto":
+        bins = 15 if equal_mass else _automatic_bins(p)
+    if bins == "distinct":
         # Rounded, because 0.1 * 3 and 0.3 are one stated confidence.
         values, at = np.unique(np.round(p, 7), return_inverse=True)
-        return Bins(
-            at, values, values, f"one bin per distinct confidence ({len(values)})"
-        )
-    elif not isinstance(bins, int) or not 1 <= bins <= 10_000:
+        words = f"one bin per distinct confidence ({len(values)})"
+        return Bins(at, values, values, words)
+    if not isinstance(bins, int) or not 1 <= bins <= 10_000:
         raise DataError(
             f"bins is {bins!r}",
             where="bins",
             fix='"auto", "distinct" or 1 to 10000',
         )
-    elif equal_mass:
-        # a confidence goes where the middle of its rows lies, so equal ones stay together
-        values, same, count = np.unique(p, return_inverse=True, return_counts=True)
-        at = ((np.cumsum(count) - count / 2) / len(p) * bins).astype(int)
-        limits = np.append(
-            [values[at >= i].min(initial=1.0) for i in range(bins)], p.max()
-        )
-        at = at[same]
-        words = f"{bins} bins of about equal mass, equal confidences together"
-    else:
-        low_side = np.floor(p * bins + NEAR * bins)
-        at = low_side if closed == "left" else np.ceil(p * bins - NEAR * bins) - 1
-        limits = np.arange(bins + 1) / bins
-        words = f"{bins} equal-width {closed}-closed bins"
-    at = np.clip(at, 0, len(limits) - 2).astype(int)
-    # empty bins have no gap, and a model has a gap only where it speaks
-    places = np.flatnonzero(np.bincount(at, minlength=len(limits) - 1))
-    return Bins(
-        np.searchsorted(places, at), limits[places], limits[places + 1], words
-    )
+    if equal_mass:
+        return _bins_of_equal_mass(p, bins)
+    place = np.floor(p * bins + EDGE_TOLERANCE * bins)
+    if closed == "right":
+        place = np.ceil(p * bins - EDGE_TOLERANCE * bins) - 1
+    words = f"{bins} equal-width {closed}-closed bins"
+    return _used_bins(place, np.arange(bins + 1) / bins, words)
 
 
-def _automatic(p: np.ndarray) -> int | str:
+def _automatic_bins(p: Floats) -> int | Literal["distinct"]:
     # the first rows show whether confidences are a few stated percents
     values = len(np.unique(np.round(p[:100_000], 7)))
-    if values <= 64 and len(p) >= 15 * values:
+    if values <= MAX_DISTINCT and len(p) >= ROWS_PER_VALUE * values:
         return "distinct"
     # With fewer than about ten rows in a bin, its gap is mostly noise.
-    return next(
-        k for k, limit in ((5, 50), (10, 150), (15, np.inf)) if len(p) < limit
-    )
+    if len(p) < 50:
+        return 5
+    return 10 if len(p) < 150 else 15
+
+
+def _bins_by_edges(p: Floats, limits: Floats, closed: str) -> Bins:
+    is_valid = limits.ndim == 1 and len(limits) > 1 and (np.diff(limits) > 0).all()
+    if not is_valid or p.min() < limits[0] or p.max() > limits[-1]:
+        raise DataError(
+            "edges must rise, be two or more, and hold every confidence",
+            where="edges",
+        )
+    # in numpy's words, the side is where an equal value is put before or after
+    side: Literal["left", "right"] = "left" if closed == "right" else "right"
+    words = f"{len(limits) - 1} {closed}-closed bins, edges as given"
+    return _used_bins(np.searchsorted(limits, p, side) - 1, limits, words)
+
+
+def _bins_of_equal_mass(p: Floats, bins: int) -> Bins:
+    # a confidence goes where the middle of its rows lies, so equal ones stay together
+    values, same, count = np.unique(p, return_inverse=True, return_counts=True)
+    middle = (np.cumsum(count) - count / 2) / len(p)
+    at = (middle * bins).astype(int)
+    lowest = [values[at >= i].min(initial=1.0) for i in range(bins)]
+    words = f"{bins} bins of about equal mass, equal confidences together"
+    return _used_bins(at[same], np.append(lowest, p.max()), words)
+
+
+def _used_bins(at: Floats | Ints, limits: Floats, words: str) -> Bins:
+    """Bins without the empty ones: they have no gap, and a model has one only where it speaks."""
+    at = np.clip(at, 0, len(limits) - 2).astype(int)
+    used = np.flatnonzero(np.bincount(at, minlength=len(limits) - 1))
+    place = np.searchsorted(used, at)
+    return Bins(place, limits[used], limits[used + 1], words)

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import pandas as pd
+from scipy import fft, optimize
 
 from ...errors import DataError
-from ..columns import takes_table
-from ..estimate import Estimate, Result, format_number, interval
-from ..means import UNIT
-from .rows import check
+from ...plots import Figure, lines
+from ..columns import Column, Floats, Ints, takes_table
+from ..estimate import (
+    UNIT_RANGE,
+    Estimate,
+    PrintedResult,
+    estimate_from_influence,
+    format_number,
+)
+from .rows import ConfidenceRows, read_rows
 
-NODES = 4200  # intervals of [0, 1] on which smECE smooths
+# intervals of [0, 1] on which smECE smooths
+SMOOTHING_NODES = 4200
 
 
 @takes_table("conf", "correct", "cluster")
 def brier(
-    conf: Any, correct: Any = None, *, cluster: Any = None, missing: str = "raise"
+    conf: Column | ConfidenceRows,
+    correct: Column = (),
+    *,
+    cluster: Column | None = None,
+    missing: str = "raise",
 ) -> Estimate:
     """The Brier score: the mean square of confidence less outcome. `compare` gives its change.
 
@@ -27,16 +39,16 @@ def brier(
     >>> round(brier([0.3] * 10 + [0.6] * 10, [1] * 2 + [0] * 8 + [1] * 7 + [0] * 3).value, 3)
     0.195
     """
-    x = check(conf, correct, cluster=cluster, missing=missing)
+    x = read_rows(conf, correct, cluster=cluster, missing=missing)
     loss = x.gap**2
     value = float(loss.mean())
-    return interval(
+    return estimate_from_influence(
         value,
         (loss - value) / len(loss),
         x.cluster,
         method="Brier",
-        bounds=UNIT,
-        ends=UNIT,
+        bounds=UNIT_RANGE,
+        ends=UNIT_RANGE,
         outcome=x.correct,
         missing=x.missing,
     )
@@ -44,7 +56,11 @@ def brier(
 
 @takes_table("conf", "correct", "cluster")
 def beyond_constant(
-    conf: Any, correct: Any = None, *, cluster: Any = None, missing: str = "raise"
+    conf: Column | ConfidenceRows,
+    correct: Column = (),
+    *,
+    cluster: Column | None = None,
+    missing: str = "raise",
 ) -> Estimate:
     """The Brier score less that of the best constant, which is the share of right rows.
 
@@ -54,14 +70,14 @@ def beyond_constant(
     >>> round(beyond_constant([0.9, 0.9, 0.1, 0.1], [1, 1, 0, 0]).value, 3)
     -0.24
     """
-    x = check(conf, correct, cluster=cluster, missing=missing)
+    x = read_rows(conf, correct, cluster=cluster, missing=missing)
     loss, base = x.gap**2, x.correct.mean()
     value = float(loss.mean() - base * (1 - base))
     # the best constant moves with the rows too, so it is in the influence
     psi = (loss - loss.mean() - (1 - 2 * base) * (x.correct - base)) / len(loss)
     # A loss lies in [0, 1], and that of the best constant in [0, 1/4].
     span = (-0.25, 1.0)
-    return interval(
+    return estimate_from_influence(
         value,
         psi,
         x.cluster,
@@ -74,7 +90,12 @@ def beyond_constant(
 
 
 @takes_table("conf", "correct")
-def smece(conf: Any, correct: Any = None, *, missing: str = "raise") -> float:
+def smece(
+    conf: Column | ConfidenceRows,
+    correct: Column = (),
+    *,
+    missing: str = "raise",
+) -> float:
     """Smooth calibration error, without bins: the kernel width that equals the smoothed error.
 
     Source: Blasiok & Nakkiran 2023, section 4; a Gaussian kernel that is mirrored at 0 and 1. The
@@ -83,38 +104,41 @@ def smece(conf: Any, correct: Any = None, *, missing: str = "raise") -> float:
     >>> round(smece([0.7] * 10, [1] * 4 + [0] * 6), 4)
     0.3
     """
-    from scipy import fft, optimize
-
-    x = check(conf, correct, missing=missing)
-    at = x.conf * NODES
-    node = np.minimum(at.astype(int), NODES - 1)
-    part = at - node
-    # A row is shared by its two nearest nodes, which keeps the mean gap exact.
-    gap = np.bincount(node, x.gap * (1 - part), NODES + 1)
-    gap += np.bincount(node + 1, x.gap * part, NODES + 1)
-    # half of a kernel at the border lies outside and is mirrored back
-    gap[[0, -1]] *= 2
+    gap = _gap_on_nodes(read_rows(conf, correct, missing=missing))
     # The cosine transform mirrors at both ends, and turns smoothing into a product.
-    waves = fft.dct(gap / len(at), type=1)
-    fall = -0.5 * (np.pi * np.arange(NODES + 1)) ** 2
+    waves = fft.dct(gap, type=1)
+    decay = -0.5 * (np.pi * np.arange(SMOOTHING_NODES + 1)) ** 2
 
     def excess(width: float) -> float:
-        smooth = np.abs(fft.idct(waves * np.exp(fall * width**2), type=1))
+        smooth = np.abs(fft.idct(waves * np.exp(decay * width**2), type=1))
         return float(smooth.sum() - (smooth[0] + smooth[-1]) / 2 - width)
 
     # the error falls as the kernel widens, so they meet once
     return float(optimize.brentq(excess, 0.0, 1.0, xtol=1e-9))
 
 
+def _gap_on_nodes(x: ConfidenceRows) -> Floats:
+    """The mean gap by confidence, on the nodes of a grid over [0, 1]."""
+    at = x.conf * SMOOTHING_NODES
+    node = np.minimum(at.astype(int), SMOOTHING_NODES - 1)
+    part = at - node
+    # A row is shared by its two nearest nodes, which keeps the mean gap exact.
+    gap = np.bincount(node, x.gap * (1 - part), SMOOTHING_NODES + 1)
+    gap += np.bincount(node + 1, x.gap * part, SMOOTHING_NODES + 1)
+    # half of a kernel at the border lies outside and is mirrored back
+    gap[[0, -1]] *= 2
+    return np.asarray(gap / len(at))
+
+
 @dataclass(frozen=True, repr=False)
-class RiskCoverage(Result):
+class RiskCoverage(PrintedResult):
     """Errors among answers, by the share answered.
 
     curve : DataFrame of threshold, coverage and risk, most confident first. aurc : the mean risk
     over coverages. best, random : the mean risk of a perfect order and of a random one.
     """
 
-    curve: Any
+    curve: pd.DataFrame
     aurc: Estimate
     best: float
     random: float
@@ -125,13 +149,11 @@ class RiskCoverage(Result):
         return self.aurc
 
     def __str__(self) -> str:
-        order = f"perfect order {format_number(self.best)}, random order {format_number(self.random)}"
-        return f"AURC {self.aurc}; {order}"
+        best, random = format_number(self.best), format_number(self.random)
+        return f"AURC {self.aurc}; perfect order {best}, random order {random}"
 
-    def plot(self, *, title: str = "Risk and coverage") -> Any:
+    def plot(self, *, title: str = "Risk and coverage") -> Figure:
         """The curve (plotly); the second line is a random order."""
-        from ...plots import lines
-
         columns = {
             "share answered": self.curve["coverage"],
             "by confidence": self.curve["risk"],
@@ -148,7 +170,11 @@ class RiskCoverage(Result):
 
 @takes_table("conf", "correct", "cluster")
 def risk_coverage(
-    conf: Any, correct: Any, *, cluster: Any = None, missing: str = "raise"
+    conf: Column | ConfidenceRows,
+    correct: Column = (),
+    *,
+    cluster: Column | None = None,
+    missing: str = "raise",
 ) -> RiskCoverage:
     """The share of errors among the most confident answers, by the share of answers.
 
@@ -157,43 +183,51 @@ def risk_coverage(
     >>> round(risk_coverage([0.9, 0.8, 0.7, 0.6], [1, 1, 0, 1]).aurc.value, 6)
     0.145833
     """
-    import pandas as pd
-
-    x = check(conf, correct, cluster=cluster, missing=missing)
+    x = read_rows(conf, correct, cluster=cluster, missing=missing)
     falling, at, count = np.unique(-x.conf, return_inverse=True, return_counts=True)
-    order, n = np.argsort(at, kind="stable"), len(x.conf)
-    errors = 1 - x.correct
+    order, errors = np.argsort(at, kind="stable"), 1 - x.correct
     # Tied rows take their mean: the order in the file must not matter.
     wrong = (np.bincount(at, errors) / count)[at][order]
-    rank = np.arange(1, n + 1)
+    rank = np.arange(1, len(at) + 1)
     risk = np.cumsum(wrong) / rank
-    value = float(risk.mean())
-    # a row adds to the risk at its own rank and at all later ones; of tied rows, the mean counts
-    later = [np.cumsum(v[::-1])[::-1] for v in (1 / rank, risk / rank)]
-    risk_of, weight, less = (
-        np.bincount(at[order], v) / count for v in (risk, *later)
-    )
-    psi = (risk_of[at] - value + errors * weight[at] - less[at]) / n
-    psi -= psi.mean()
-    area = interval(
-        value, psi, x.cluster, method="AURC", bounds=UNIT, missing=x.missing
+    area = estimate_from_influence(
+        float(risk.mean()),
+        _area_influence(errors, risk, at, order),
+        x.cluster,
+        method="AURC",
+        bounds=UNIT_RANGE,
+        missing=x.missing,
     )
     # a threshold takes all rows of a value or none, so the curve has a point for each value
     last = np.cumsum(count) - 1
     curve = pd.DataFrame(
-        {"threshold": -falling, "coverage": rank[last] / n, "risk": risk[last]}
+        {
+            "threshold": -falling,
+            "coverage": rank[last] / len(at),
+            "risk": risk[last],
+        }
     )
-    return RiskCoverage(
-        curve,
-        area,
-        best=float((np.cumsum(np.sort(errors)) / rank).mean()),
-        random=float(errors.mean()),
+    best = float((np.cumsum(np.sort(errors)) / rank).mean())
+    return RiskCoverage(curve, area, best, float(errors.mean()))
+
+
+def _area_influence(errors: Floats, risk: Floats, at: Ints, order: Ints) -> Floats:
+    """The influence (n,) of each row on the mean risk. at : its place among the distinct values."""
+    n, count = len(at), np.bincount(at)
+    # a row adds to the risk at its own rank and at all later ones; of tied rows, the mean counts
+    rank = np.arange(1, n + 1)
+    weight = np.cumsum((1 / rank)[::-1])[::-1]
+    less = np.cumsum((risk / rank)[::-1])[::-1]
+    own_risk, weight, less = (
+        (np.bincount(at[order], v) / count)[at] for v in (risk, weight, less)
     )
+    psi = (own_risk - risk.mean() + errors * weight - less) / n
+    return np.asarray(psi - psi.mean())
 
 
 @takes_table("conf", "correct", "cluster")
 def abstain_below(
-    conf: Any, correct: Any, *, risk: float, cluster: Any = None
+    conf: Column, correct: Column, *, risk: float, cluster: Column | None = None
 ) -> float:
     """The lowest threshold that keeps wrong answers below `risk` of all answers, or infinity.
 
@@ -204,11 +238,10 @@ def abstain_below(
     """
     if not 0 < risk < 1:
         raise DataError(f"risk is {risk!r}", where="risk", fix="a share in (0, 1)")
-    x = check(conf, correct, cluster=cluster)
-    group = np.arange(len(x.conf)) if x.cluster is None else x.cluster
+    x = read_rows(conf, correct, cluster=cluster)
     # a prompt counts once, however many answers it has
-    size, order = np.bincount(group), np.argsort(-x.conf, kind="stable")
-    loss = np.cumsum(((1 - x.correct) / size[group])[order])
+    size, order = np.bincount(x.clusters), np.argsort(-x.conf, kind="stable")
+    loss = np.cumsum(((1 - x.correct) / size[x.clusters])[order])
     p = x.conf[order]
     last_of_value = np.append(p[1:] != p[:-1], True)
     # The added 1 is the worst that one new cluster can do.
