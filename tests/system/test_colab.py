@@ -1,91 +1,112 @@
-"""The install cell of Colab: asks for what is missing, keeps what is there, says when to restart."""
+"""The install cell of Colab: pip is asked once, torch's build stays, a restart is asked for where it is needed."""
 
 from __future__ import annotations
 
+import importlib
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from packaging.requirements import Requirement
 
 from kit import system
 from kit.system import paths
+
+LISTED = Path(__file__).with_name("colab_2026_08.tsv")
+
+
+def normalized(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name.lower())
+
+
+def listed_versions(column: str) -> dict[str, str]:
+    """Colab's packages and their versions: column "cpu" or "gpu"."""
+    header, *rows = [
+        line.split("\t")
+        for line in LISTED.read_text("utf-8").splitlines()
+        if not line.startswith("#")
+    ]
+    place = header.index(column)
+    return {row[0]: row[place] for row in rows if row[place]}
 
 
 @pytest.fixture
 def colab(monkeypatch):
     """The module, with a fake pip that records its calls and may change the versions."""
-    import importlib
-
     module = importlib.import_module(f"{system.__name__}.colab")
-    state = SimpleNamespace(module=module, calls=[], constraints=[], versions={}, after={}, fails=0)
-
-    def pip(command, **_):
-        state.calls.append(command[command.index("-c") + 2 :])
-        state.constraints.append(Path(command[command.index("-c") + 1]).read_text().split())
-        if state.fails:
-            state.fails -= 1
-            return SimpleNamespace(returncode=1, stderr="conflict")
-        state.versions |= state.after
-        return SimpleNamespace(returncode=0, stderr="")
-
-    monkeypatch.setattr(module.subprocess, "run", pip)
-    monkeypatch.setattr(module, "versions", lambda: dict(state.versions))
-    monkeypatch.setattr(module, "modules_in_use", lambda: {"numpy", "pandas"})
-    needs = [
-        module._packaging("requirements").Requirement(t)
-        for t in ("numpy>=1.26", "trl==1.14.2", "openai[aiohttp]>=3.50")
-    ]
-    gpu = [
-        module._packaging("requirements").Requirement(t) for t in ("unsloth==2026.10.9", "einops")
-    ]
-    monkeypatch.setattr(
-        module, "requirements", lambda *extras: needs + (gpu if "gpu" in extras else [])
+    state = SimpleNamespace(
+        module=module, calls=[], constraints=[], versions={}, after={}, error=""
     )
+
+    def fake_pip(command, **_):
+        place = command.index("-c")
+        state.calls.append(command[place + 2 :])
+        state.constraints.append(Path(command[place + 1]).read_text().split())
+        state.versions |= state.after
+        return SimpleNamespace(returncode=int(bool(state.error)), stderr=state.error)
+
+    monkeypatch.setattr(module.subprocess, "run", fake_pip)
+    monkeypatch.setattr(module, "installed_versions", lambda: dict(state.versions))
+    monkeypatch.setattr(module, "loaded_packages", lambda: {"numpy", "pandas"})
     return state
 
 
-def test_only_what_is_missing_is_installed_beside_what_is_there(colab, capsys):
+def test_pip_is_asked_once_and_leaves_the_build_of_torch(colab, capsys):
     colab.versions = {"numpy": "2.0.2", "torch": "2.11.0+cu128", "openai": "1.0"}
     colab.module.setup(gpu=False)
-    assert colab.calls == [["trl[]==1.14.2", "openai[aiohttp]>=3.50"]]
-    assert colab.constraints == [["numpy==2.0.2", "torch==2.11.0+cu128"]]
+    assert colab.calls == [["rubric-rewards-kit[train,tune,colab]"]]
+    assert colab.constraints == [["torch==2.11.0+cu128"]]
     assert "No restart" in capsys.readouterr().out
 
 
 def test_a_package_that_changed_under_the_kernel_asks_for_a_restart(colab):
     colab.versions, colab.after = {"numpy": "1.20", "pandas": "2.2"}, {"numpy": "2.4.6"}
-    with pytest.raises(RuntimeError, match="numpy changed under the running kernel"):
+    with pytest.raises(RuntimeError, match=r"Installed. numpy changed under the running kernel"):
         colab.module.setup(gpu=False)
 
 
-def test_where_not_all_can_stay_the_loaded_ones_and_torch_do(colab):
-    colab.versions = {"numpy": "2.0.2", "torch": "2.11.0", "fastai": "2.7"}
-    colab.fails = 1
-    colab.module.setup(gpu=False)
-    assert colab.constraints == [
-        ["numpy==2.0.2", "torch==2.11.0", "fastai==2.7"],
-        ["numpy==2.0.2", "torch==2.11.0"],
-    ]
-
-
 def test_a_failure_says_what_pip_said(colab):
-    colab.fails = 2
+    colab.error = "conflict"
     with pytest.raises(RuntimeError, match="conflict"):
         colab.module.setup(gpu=False)
 
 
 def test_unsloth_goes_in_without_its_own_dependencies(colab):
     colab.module.setup(gpu=True)
-    assert colab.calls[-1] == ["--no-deps", "unsloth[]==2026.10.9"]
-    assert not any("unsloth" in word for call in colab.calls[:-1] for word in call)
+    needs, (option, *pins) = colab.calls
+    assert needs == ["rubric-rewards-kit[train,tune,colab,gpu]"] and option == "--no-deps"
+    assert {normalized(Requirement(p).name) for p in pins} == {"unsloth", "unsloth-zoo"}
 
 
-def test_nothing_missing_calls_no_pip(colab):
-    colab.versions = {"numpy": "2.0.2", "trl": "1.14.2", "openai": "3.52.0"}
-    colab.module.setup(gpu=False)
-    assert colab.calls == []
+@pytest.mark.parametrize("column", ["cpu", "gpu"])
+def test_the_bounds_replace_only_what_the_kit_cannot_work_with(column):
+    project = tomllib.loads((paths.ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = ["train", "tune", "colab"] + ["gpu"] * (column == "gpu")
+    needs = project["dependencies"] + [
+        need for extra in extras for need in project["optional-dependencies"][extra]
+    ]
+    versions = listed_versions(column)
+    replaced = {
+        normalized(r.name)
+        for r in map(Requirement, needs)
+        if normalized(r.name) in versions
+        and not r.specifier.contains(versions[normalized(r.name)], prereleases=True)
+    }
+    assert replaced == {"datasets", "openai", "torchao"}
+
+
+@pytest.mark.parametrize("column", ["cpu", "gpu"])
+def test_the_versions_are_those_of_colab(shared_data, column):
+    source = next((shared_data / "colab").glob(f"{column}_*.txt")).read_text("utf-8")
+    pairs = re.findall(r"^([\w.-]+)==(\S+)$", source, re.M)
+    pairs += re.findall(r"^(\w+) @ \S*/\1-([\d.]+)%2Bcpu-", source, re.M)
+    theirs = {normalized(name): version.removesuffix("+cpu") for name, version in pairs}
+    ours = {n: v.removesuffix("+cpu") for n, v in listed_versions(column).items()}
+    assert ours.items() <= theirs.items()
 
 
 def test_it_needs_the_standard_library_only():
