@@ -6,21 +6,21 @@ The primitives take plain data, or anything with value, low, high and n.
 from .explore import explore
 from .figures import (
     Figure,
+    apply_theme,
     bars,
     forest,
     heatmap,
     lines,
     plot,
     reliability_figure,
-    theme,
 )
-from .page import Card, Html, Svg, page, small_forest
+from .page import Card, Html, page, small_forest
 
 __all__ = [
     "Card",
     "Figure",
     "Html",
-    "Svg",
+    "apply_theme",
     "bars",
     "explore",
     "forest",
@@ -30,5 +30,4 @@ __all__ = [
     "plot",
     "reliability_figure",
     "small_forest",
-    "theme",
 ]

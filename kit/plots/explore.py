@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from ..errors import DataError, MissingError
 from ..system import progress
-from .figures import bars, lines
+from .figures import Figure, bars, lines
 from .page import Html
 
+# argument of the drawing function -> {"options": [...]} (a menu), {"value": "..."} (a text),
+# {"value": number, ...} (a slider), {"interval": milliseconds} (a clock)
+Controls = Mapping[str, Mapping[str, Any]]
 
-def explore(thing: Any, **options: Any) -> Any:
+
+def explore(thing: object, **options: Any) -> Any:
     """Controls that show another part of a thing when they move; headless, its first part.
 
     thing : a TaskSet (browse tasks, answers, verdicts); a Reliability (number of bins); a Task with
-    `verdicts=` (weights of its criteria); anything with `views()` -> {name: function}, such as a
-    Workbench; the folder of a training (its steps.jsonl, read again while it plays).
+    `scores=`, a function from weights (criterion id -> weight) to scores (answer id -> score); anything
+    with `views()` -> {name: function}, such as a Workbench; the folder of a training (its
+    steps.jsonl, read again while it plays).
     """
-    if isinstance(thing, (str, Path)):
-        return _training(Path(thing), **options)
+    if isinstance(thing, str | Path):
+        return _explore_training(Path(thing), **options)
     for part, explorer in EXPLORERS.items():
         if hasattr(thing, part):
             return explorer(thing, **options)
@@ -31,14 +38,8 @@ def explore(thing: Any, **options: Any) -> Any:
     )
 
 
-def _interact(
-    draw: Callable[..., Any], controls: Mapping[str, Mapping[str, Any]]
-) -> Any:
-    """Show `draw(**values)` under its controls, anew whenever one moves.
-
-    controls : argument -> {"options": [...]} (a menu), {"value": "..."} (a text), {"value": number,
-    ...} (a slider), {"interval": milliseconds} (a clock).
-    """
+def _interact(draw: Callable[..., object], controls: Controls) -> Any:
+    """Show `draw(**values)` under its controls, anew whenever one moves."""
     if progress.headless():
         # an Output widget without a front end can make a runner wait for ever
         first = {}
@@ -47,31 +48,33 @@ def _interact(
             first[name] = c.get("value", options[0])
         return draw(**first)
     import ipywidgets as w
-    from IPython.display import display
+    from IPython import display
 
-    widgets = {}
-    for name, c in controls.items():
-        if "options" in c:
-            widgets[name] = w.Dropdown(description=name[:16], **c)
-        elif "interval" in c:
-            # Play stops at its maximum; a million ticks outlast a training.
-            widgets[name] = w.Play(max=10**6, **c)
-        elif isinstance(c["value"], str):
-            widgets[name] = w.Text(
-                description=name[:16], continuous_update=False, **c
-            )
-        else:
-            # Only on release: a drag would draw a figure for each step on its way.
-            widgets[name] = w.FloatSlider(
-                description=name[:16], continuous_update=False, **c
-            )
-    out = w.interactive_output(lambda **values: display(draw(**values)), widgets)
+    # IPython's own function has no types
+    show_output: Callable[[object], object] = display.display
+    widgets = {name: _make_widget(name, c) for name, c in controls.items()}
+    out = w.interactive_output(
+        lambda **values: show_output(draw(**values)), widgets
+    )
     # controls wrap onto new lines on a phone
     row = w.HBox(list(widgets.values()), layout=w.Layout(flex_flow="row wrap"))
     return w.VBox([row, out])
 
 
-def _browse(tasks: Any) -> Any:
+def _make_widget(name: str, control: Mapping[str, Any]) -> Any:
+    import ipywidgets as w
+
+    if "interval" in control:
+        # Play stops at its maximum; a million ticks outlast a training.
+        return w.Play(max=10**6, **control)
+    if "options" in control:
+        return w.Dropdown(description=name[:16], **control)
+    # Only on release: a drag would draw a figure for each step on its way.
+    kind = w.Text if isinstance(control["value"], str) else w.FloatSlider
+    return kind(description=name[:16], continuous_update=False, **control)
+
+
+def _explore_tasks(tasks: Any) -> Any:
     """Tasks whose text holds the words; the chosen one with answers and verdicts."""
     names = [t.id for t in tasks.tasks]
 
@@ -93,70 +96,56 @@ def _browse(tasks: Any) -> Any:
 
 def _task_html(tasks: Any, place: int) -> str:
     """A task: its criteria as rows, a column of verdicts for each answer and judge; the answers."""
-    import pandas as pd
-
     task = tasks.tasks[place]
-    rows = {c.id: {"weight": c.weight, "criterion": c.text} for c in task.criteria}
+    rows: dict[str, dict[str, object]] = {}
+    for c in task.criteria:
+        rows[c.id] = {"weight": c.weight, "criterion": c.text}
     for v in tasks.verdicts:
         if v.task_id == task.id and v.criterion_id in rows:
             # "level" alone would not say which one
             cell = f"{v.value:g}" if v.status == "level" else v.status
             rows[v.criterion_id][f"{v.response_id} ({v.judge})"] = cell
-    table = pd.DataFrame(list(rows.values())).to_html(
-        index=False, na_rep="", border=0
-    )
-    parts = [f"<h4>{html.escape(task.id)}</h4><p>{_lines(task.prompt)}</p>", table]
+    table = pd.DataFrame(list(rows.values()))
+    parts = [f"<h4>{html.escape(task.id)}</h4><p>{_escape_lines(task.prompt)}</p>"]
+    parts.append(table.to_html(index=False, na_rep="", border=0))
     for r in tasks.responses:
         if r.task_id == task.id:
             name = html.escape(f"{r.id} {r.source or ''}")
-            parts.append(
-                f"<details><summary>{name}</summary><p>{_lines(r.text)}</p></details>"
-            )
+            text = f"<summary>{name}</summary><p>{_escape_lines(r.text)}</p>"
+            parts.append(f"<details>{text}</details>")
     return "".join(parts)
 
 
-def _lines(text: str) -> str:
+def _escape_lines(text: str) -> str:
     return html.escape(text).replace("\n", "<br>")
 
 
-def _bins(report: Any) -> Any:
+def _explore_bins(report: Any) -> Any:
     """A reliability diagram with another number of bins."""
-    numbers = [5, 8, 10, 15, 20, 30, "auto"]
     return _interact(
         lambda bins: report.in_bins(bins=bins).plot(),
-        {"bins": {"options": numbers}},
+        {"bins": {"options": [5, 8, 10, 15, 20, 30, "auto"]}},
     )
 
 
-def _weights(task: Any, *, verdicts: Sequence[Any]) -> Any:
+def _explore_weights(
+    task: Any,
+    *,
+    scores: Callable[[dict[str, float]], Mapping[str, float | None]],
+) -> Any:
     """The scores of answers when the weights of the criteria change; nothing is judged again."""
-    names = {c.id: f"{c.id}: {c.text}" for c in task.criteria}
 
-    def draw(**weights: float) -> Any:
-        scores: dict[str, float] = {}
-        for name in dict.fromkeys(v.response_id for v in verdicts):
-            # an unknown verdict counts neither way
-            usable = [v for v in verdicts if v.response_id == name and v.is_known]
-            top = total = 0.0
-            for v in usable:
-                if v.task_id == task.id and v.criterion_id in weights:
-                    weight = weights[v.criterion_id]
-                    top += max(weight, 0)
-                    total += weight * v.value
-            if top:
-                scores[name] = total / top
-        return bars(scores, title="Score of each answer", x="score")
+    def draw(**weights: float) -> Figure:
+        return bars(scores(weights), title="Score of each answer", x="score")
 
-    limits = {
-        "min": -2.0,
-        "max": max(2.0, *(c.weight for c in task.criteria)),
-        "step": 0.1,
-    }
-    controls = {c.id: {"value": c.weight, **limits} for c in task.criteria}
-    return _interact(draw, controls) if names else draw()
+    controls = {}
+    for c in task.criteria:
+        limits = {"min": -2.0, "max": max(2.0, c.weight), "step": 0.1}
+        controls[c.id] = {"value": c.weight, **limits}
+    return _interact(draw, controls) if controls else draw()
 
 
-def _views(thing: Any) -> Any:
+def _explore_views(thing: Any) -> Any:
     """The views that a thing offers."""
     return _interact(
         lambda view: thing.views()[view](),
@@ -164,41 +153,37 @@ def _views(thing: Any) -> Any:
     )
 
 
-def _training(folder: Path, *, seconds: float = 5) -> Any:
+def _read_steps(path: Path) -> list[dict[str, Any]]:
+    # the last line may be half written
+    whole = path.read_text("utf-8").rpartition("\n")[0]
+    return [json.loads(line) for line in whole.splitlines()]
+
+
+def _explore_training(folder: Path, *, seconds: float = 5) -> Any:
     """A column of a training's steps; the clock reads the file again."""
     path = folder / "steps.jsonl"
-
-    def steps() -> list[dict[str, Any]]:
-        # the last line may be half written
-        whole = path.read_text("utf-8").rpartition("\n")[0]
-        return [json.loads(line) for line in whole.splitlines()]
-
     if not path.is_file():
         raise MissingError(
             "there are no steps yet", where=str(path), fix="wait for the first step"
         )
-    last = (steps() or [{}])[-1]
-    columns = [k for k, v in last.items() if isinstance(v, (int, float))]
-    names = sorted(set(columns) - {"step"}, key=lambda k: k != "reward") or [
-        "reward"
-    ]
+    last = (_read_steps(path) or [{"reward": 0.0}])[-1]
+    numeric = {k for k, v in last.items() if isinstance(v, int | float)} - {"step"}
+    # the reward first, because it is what a training is about
+    names = sorted(numeric, key=lambda k: (k != "reward", k))
 
     # The clock's value is not used: its tick alone asks for a new drawing.
-    def draw(column: str, clock: int) -> Any:
-        rows = steps()
-        series = {
-            "step": [r.get("step") for r in rows],
-            column: [r.get(column) for r in rows],
-        }
+    def draw(column: str, clock: int) -> Figure:
+        rows = _read_steps(path)
+        series = {k: [r.get(k) for r in rows] for k in ("step", column)}
         return lines(series, "step", title=f"{column}, {len(rows)} steps", smooth=5)
 
     clock = {"interval": int(1000 * seconds)}
     return _interact(draw, {"column": {"options": names}, "clock": clock})
 
 
-EXPLORERS = {
-    "views": _views,
-    "in_bins": _bins,
-    "criteria": _weights,
-    "tasks": _browse,
+EXPLORERS: dict[str, Callable[..., Any]] = {
+    "views": _explore_views,
+    "in_bins": _explore_bins,
+    "criteria": _explore_weights,
+    "tasks": _explore_tasks,
 }

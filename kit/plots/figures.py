@@ -5,8 +5,12 @@ from __future__ import annotations
 import html
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from ..errors import DataError
 
@@ -17,7 +21,7 @@ else:
     Figure = Any
 
 # Okabe & Ito's colours, which colour-blind people tell apart
-COLORS = (
+SERIES_COLORS = (
     "#0072B2",
     "#D55E00",
     "#009E73",
@@ -26,48 +30,55 @@ COLORS = (
     "#56B4E9",
     "#7a7a7a",
 )
-GREY = "#7a7a7a"  # text and lines that read on white and on black
-GRID = "rgba(128,128,128,.25)"
+# a grey print shows no colours: lines differ in their dashes, points in their symbols
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid")
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
+# text and lines that read on white and on black
+NEUTRAL_COLOR = "#7a7a7a"
+GRID_COLOR = "rgba(128,128,128,.25)"
+BAND_COLOR = "rgba(128,128,128,.35)"
 
 
-def safe(text: Any, limit: int = 120) -> str:
+def escape_label(text: object, limit: int = 120) -> str:
     """Text for a label, cut and escaped: plotly renders some HTML.
 
-    >>> safe("<b>bold</b>", 8)
+    >>> escape_label("<b>bold</b>", 8)
     '&lt;b&gt;bold…'
     """
-    text = str(text)
+    short = str(text)
     # Cut before it is escaped: half an entity would be printed as it is.
-    short = text if len(text) <= limit else f"{text[: limit - 1]}…"
+    if len(short) > limit:
+        short = f"{short[: limit - 1]}…"
     return html.escape(short, quote=False)
 
 
-def theme(
-    fig: Any,
+def apply_theme(
+    fig: Figure,
     *,
     title: str = "",
     subtitle: str = "",
     x: str = "",
     y: str = "",
     height: int = 420,
-    rows: Sequence[Mapping[str, Any]] = (),
+    rows: Sequence[Mapping[Any, object]] = (),
     **layout: Any,
-) -> Any:
+) -> Figure:
     """Give a plotly figure the look of the kit; all titles are escaped.
 
     rows : the figure's numbers, kept in `fig.layout.meta["rows"]`. `page` shows them as a table.
     """
-    # 44 characters fit on a phone
-    head = [f"<b>{safe(part)}</b>" for part in textwrap.wrap(title, 44)]
-    head += [f"<sub>{safe(part)}</sub>" for part in textwrap.wrap(subtitle, 60)]
+    # so many characters of this size fit on a phone
+    head = [f"<b>{escape_label(part)}</b>" for part in textwrap.wrap(title, 42)]
+    head += map(escape_label, textwrap.wrap(subtitle, 48))
     # at the top left, whatever the height
     place = {"x": 0.02, "y": 1, "yref": "container"}
+    low = {"yref": "container", "y": 0.01, "yanchor": "bottom"}
     fig.update_layout(
         # plotly's own templates bring a white or a dark ground
         template="none",
-        colorway=COLORS,
-        font={"color": GREY, "size": 12},
-        title={"text": "<br>".join(head), "font": {"size": 15}, **place},
+        colorway=SERIES_COLORS,
+        font={"color": NEUTRAL_COLOR, "size": 12},
+        title={"text": "<br>".join(head), "font": {"size": 14}, **place},
         title_yanchor="top",
         # plotly lifts a title of several lines by one
         title_pad_t=14 * min(len(head), 2),
@@ -77,38 +88,50 @@ def theme(
         height=height + 18 * len(head),
         margin={"l": 10, "r": 14, "t": 24 + 22 * len(head), "b": 10},
         hoverlabel={"align": "left"},
-    )
-    low = {"yref": "container", "y": 0.01, "yanchor": "bottom"}
-    fig.update_layout(
         legend={"orientation": "h", **low},
         # the text alternative travels with the figure, also through JSON
         meta={"rows": [dict(row) for row in rows]},
     )
     # last, so that a caller may override the look
     fig.update_layout(**layout)
-    grid = {"gridcolor": GRID, "zerolinecolor": GRID, "automargin": True}
-    return fig.update_xaxes(title=safe(x), **grid).update_yaxes(
-        title=safe(y), **grid
-    )
+    grid = {
+        "gridcolor": GRID_COLOR,
+        "zerolinecolor": GRID_COLOR,
+        "automargin": True,
+    }
+    fig.update_xaxes(title=escape_label(x), **grid)
+    return fig.update_yaxes(title=escape_label(y), **grid)
 
 
-def ends(
-    values: Sequence[float], low: Sequence[float], high: Sequence[float]
+def error_bars(
+    values: pd.Series[float], low: pd.Series[float], high: pd.Series[float]
 ) -> dict[str, Any]:
     """Error bars from limits; an unknown limit (NaN) has none."""
-    up = [h - v for v, h in zip(values, high, strict=True)]
-    down = [v - b for v, b in zip(values, low, strict=True)]
+    up, down = (high - values).tolist(), (values - low).tolist()
     return {"type": "data", "symmetric": False, "array": up, "arrayminus": down}
 
 
+def interval_table(rows: Mapping[str, object]) -> pd.DataFrame:
+    """Estimates as a DataFrame: name, value, low, high, and the result as text.
+
+    rows : name -> something with value, low and high, or with such an `estimate`.
+    """
+    records = []
+    for name, thing in rows.items():
+        e: Any = getattr(thing, "estimate", thing)
+        records.append((str(name), e.value, e.low, e.high, str(e)))
+    columns = ["name", "value", "low", "high", "result"]
+    return pd.DataFrame(records, columns=columns)
+
+
 def forest(
-    rows: Mapping[str, Any],
+    rows: Mapping[str, object],
     *,
     title: str = "",
     subtitle: str = "",
     x: str = "",
     zero: float | None = None,
-) -> Any:
+) -> Figure:
     """Estimates with their intervals, one line each.
 
     rows : name -> estimate (value, low, high), or something with `.estimate`.
@@ -116,28 +139,29 @@ def forest(
     """
     from plotly import graph_objects as go
 
-    items = {str(k): getattr(e, "estimate", e) for k, e in rows.items()}
-    values = [e.value for e in items.values()]
-    low = [e.low for e in items.values()]
-    high = [e.high for e in items.values()]
-    # plotly puts two rows of the same name on one line
-    names = _short_names(items)
-    hover = [f"{safe(k)}<br>{safe(e)}" for k, e in items.items()]
+    table = interval_table(rows)
+    names, results = table["name"], table["result"]
+    hover = names.map(escape_label) + "<br>" + results.map(escape_label)
     fig = go.Figure()
-    fig.add_scatter(x=values, y=names, error_x=ends(values, low, high))
-    fig.update_traces(mode="markers", marker={"size": 9})
-    fig.update_traces(hovertext=hover, hoverinfo="text")
+    fig.add_scatter(
+        x=table["value"].tolist(),
+        y=_axis_labels(names),
+        error_x=error_bars(table["value"], table["low"], table["high"]),
+        mode="markers",
+        marker={"size": 9},
+        hovertext=hover.tolist(),
+        hoverinfo="text",
+    )
     # a reader looks first whether the interval crosses this line
     if zero is not None:
-        fig.add_vline(zero, line_dash="dash", line_color=GREY)
-    numbers = [{"name": k, "result": str(e)} for k, e in items.items()]
-    return theme(
+        fig.add_vline(zero, line_dash="dash", line_color=NEUTRAL_COLOR)
+    return apply_theme(
         fig,
         title=title,
         subtitle=subtitle,
         x=x,
-        height=90 + 30 * len(items),
-        rows=numbers,
+        height=90 + 30 * len(table),
+        rows=table[["name", "result"]].to_dict("records"),
         # plotly counts upwards, and the first row belongs on top.
         yaxis_autorange="reversed",
         # As names: plotly would place a name such as "2024" on a scale of numbers.
@@ -146,175 +170,195 @@ def forest(
     )
 
 
-def _short_names(
-    names: Sequence[str] | Mapping[str, Any], limit: int = 26
-) -> list[str]:
-    """Names for an axis; two that are equal when cut stay apart."""
+def _axis_labels(names: Iterable[object]) -> list[str]:
+    """Short names for an axis; two that are equal when cut stay apart, else they would share a line."""
     out: list[str] = []
     for name in names:
-        short = safe(name, limit)
-        out.append(short if short not in out else f"{short} ({len(out) + 1})")
+        short = escape_label(name, 26)
+        out.append(f"{short} ({len(out) + 1})" if short in out else short)
     return out
 
 
 def bars(
-    values: Mapping[str, Any],
+    values: Mapping[str, float | Mapping[str, float | None] | None],
     *,
     title: str = "",
     subtitle: str = "",
     x: str = "",
     order: bool = True,
-) -> Any:
+) -> Figure:
     """Horizontal bars; a mapping of mappings stacks its parts, a colour each.
 
     values : name -> number, or name -> {part: number}. order : the longest first.
     """
     from plotly import graph_objects as go
 
-    items = {k: v if isinstance(v, Mapping) else {"": v} for k, v in values.items()}
-    names = list(items)
+    parts = [v if isinstance(v, Mapping) else {"": v} for v in values.values()]
+    table = pd.DataFrame(parts, index=list(values), dtype=object)
     if order:
-        names.sort(key=lambda k: -sum(v or 0 for v in items[k].values()))
-    parts = list(dict.fromkeys(part for name in names for part in items[name]))
-    fig, labels = go.Figure(), _short_names(names)
-    for part in parts:
-        lengths = [items[name].get(part) for name in names]
-        fig.add_bar(x=lengths, y=labels, name=safe(part, 30), orientation="h")
-    numbers = [
-        {"name": name, **{p or "value": items[name].get(p) for p in parts}}
-        for name in names
-    ]
-    more = {
-        "yaxis_autorange": "reversed",
-        "yaxis_type": "category",
-        # The mode "stack" would draw negative parts over the positive ones.
-        "barmode": "relative",
-    }
-    more["showlegend"] = len(parts) > 1
-    return theme(
+        length = table.apply(pd.to_numeric).sum(axis=1)
+        length = length.sort_values(ascending=False, kind="stable")
+        table = table.loc[length.index]
+    # an unknown part has no bar
+    table = table.where(table.notna(), None)
+    fig, labels = go.Figure(), _axis_labels(table.index)
+    for part, lengths in table.items():
+        name = escape_label(part, 30)
+        fig.add_bar(x=lengths.tolist(), y=labels, name=name, orientation="h")
+    numbers = table.rename(columns={"": "value"}).to_dict("records")
+    is_stacked = len(table.columns) > 1
+    return apply_theme(
         fig,
         title=title,
         subtitle=subtitle,
         x=x,
-        height=90 + 24 * len(names) + 20 * (len(parts) > 1),
-        rows=numbers,
-        **more,
+        height=90 + 24 * len(table) + 20 * is_stacked,
+        rows=[
+            {"name": k, **row} for k, row in zip(table.index, numbers, strict=True)
+        ],
+        yaxis_autorange="reversed",
+        yaxis_type="category",
+        # The mode "stack" would draw negative parts over the positive ones.
+        barmode="relative",
+        showlegend=is_stacked,
     )
 
 
 def lines(
-    data: Any,
-    x: Any = None,
+    data: pd.DataFrame | Mapping[str, Iterable[object]],
+    x: str | Iterable[object] | None = None,
     *,
     title: str = "",
     subtitle: str = "",
     x_title: str = "",
     y_title: str = "",
-    bands: Mapping[str, tuple[Any, Any]] | None = None,
+    bands: Mapping[str, tuple[Iterable[float], Iterable[float]]] | None = None,
     smooth: int = 1,
     stack: bool = False,
-) -> Any:
+) -> Figure:
     """Series as lines.
 
     data : a DataFrame, or name -> values (n,). x : the name of a column, or (n,) values; default 0,
     1, 2, ... bands : name of a series -> (low, high), drawn as a band. smooth : width of a running
-    mean, for the eye. stacked : areas on top of each other, for shares.
+    mean, for the eye. stack : areas on top of each other, for shares.
     """
-    import pandas as pd
     from plotly import graph_objects as go
 
-    frame = pd.DataFrame(data)
+    frame, at = pd.DataFrame(data), x
     if isinstance(x, str):
         x_title = x_title or x
-        frame, x = frame.drop(columns=x), frame[x]
-    at = list(range(len(frame)) if x is None else x)
+        frame, at = frame.drop(columns=x), frame[x]
+    places = list(range(len(frame)) if at is None else at)
     fig = go.Figure()
-    for (name, column), color in zip(
-        frame.items(), _colors(len(frame.columns)), strict=True
-    ):
+    for number, (name, column) in enumerate(frame.items()):
+        style = _series_style(number)
         # None and text become gaps, not zeros
         y = pd.to_numeric(column, errors="coerce").astype(float)
         if smooth > 1:
-            fig.add_scatter(
-                x=at,
-                y=list(y),
-                mode="markers",
-                marker={"size": 4, "color": color, "opacity": 0.4},
-                showlegend=False,
-            )
+            points = {"size": 4, "color": style["color"], "opacity": 0.4}
+            fig.add_scatter(x=places, y=y.tolist(), mode="markers", marker=points)
+            fig.data[-1].showlegend = False
             y = y.rolling(smooth, min_periods=1).mean()
-        if bands and name in bands:
-            low, high = (list(v) for v in bands[name])
-            fig.add_scatter(
-                x=at + at[::-1],
-                y=high + low[::-1],
-                fill="toself",
-                line={"width": 0, "color": color},
-                opacity=0.2,
-                mode="lines",
-                hoverinfo="skip",
-                showlegend=False,
-            )
-        group = "one" if stack else None
-        # a line alone would hide a single value between two unknown ones
-        few = "lines+markers" if len(at) < 30 and not stack else "lines"
-        label = safe(name, 30)
-        fig.add_scatter(
-            x=at,
-            y=list(y),
-            mode=few,
-            name=label,
-            stackgroup=group,
-            line_color=color,
-        )
-    numbers = frame.assign(**{x_title or "x": at}).to_dict("records")
-    several = len(frame.columns) > 1
-    return theme(
+        if bands and str(name) in bands:
+            _add_band(fig, places, *bands[str(name)], color=style["color"])
+        _add_line(fig, places, y.tolist(), str(name), style, stack)
+    return apply_theme(
         fig,
         title=title,
         subtitle=subtitle,
-        height=300 + 24 * several,
+        height=324 if len(frame.columns) > 1 else 300,
         x=x_title,
         y=y_title,
-        showlegend=several,
-        rows=numbers,
+        showlegend=len(frame.columns) > 1,
+        rows=frame.assign(
+            **{x_title or "x": pd.Series(places, frame.index)}
+        ).to_dict("records"),
     )
 
 
-def _colors(n: int) -> list[str]:
-    return [COLORS[i % len(COLORS)] for i in range(n)]
+def _series_style(number: int) -> dict[str, str]:
+    """Colour, dash and symbol of a series; they repeat after seven."""
+    place = number % len(SERIES_COLORS)
+    return {
+        "color": SERIES_COLORS[place],
+        "dash": DASHES[place],
+        "symbol": SYMBOLS[place],
+    }
+
+
+def _add_band(
+    fig: Figure,
+    places: list[object],
+    low: Iterable[float],
+    high: Iterable[float],
+    *,
+    color: str,
+) -> None:
+    fig.add_scatter(
+        x=places + places[::-1],
+        y=[*high, *reversed(list(low))],
+        fill="toself",
+        line={"width": 0, "color": color},
+        opacity=0.2,
+        mode="lines",
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def _add_line(
+    fig: Figure,
+    places: list[object],
+    y: list[float],
+    name: str,
+    style: Mapping[str, str],
+    stack: bool,
+) -> None:
+    more: dict[str, Any] = {"mode": "lines"}
+    if stack:
+        more["stackgroup"] = "one"
+    elif len(places) < 30:
+        # a line alone would hide a single value between two unknown ones
+        more = {"mode": "lines+markers", "marker": {"symbol": style["symbol"]}}
+    line = {"color": style["color"], "dash": style["dash"]}
+    fig.add_scatter(x=places, y=y, name=escape_label(name, 30), line=line, **more)
 
 
 def heatmap(
-    table: Any,
-    names: Sequence[Any],
+    counts: NDArray[np.float64],
+    names: Sequence[object],
     *,
     title: str = "",
     subtitle: str = "",
     x: str = "",
     y: str = "",
-) -> Any:
+) -> Figure:
     """Counts (q, q) as a heat map, coloured by the share of each column."""
-    import numpy as np
     from plotly import graph_objects as go
 
-    counts, labels = np.asarray(table), [safe(name, 16) for name in names]
+    labels = [escape_label(name, 16) for name in names]
     # by column, so that a common level does not outshine a rare one
     share = counts / counts.sum(0, keepdims=True).clip(min=1)
     # dark enough at 0 for white counts on it
-    look = {"colorscale": [[0, "#5f8fb5"], [1, "#004a75"]], "zmin": 0}
+    scale = [[0, "#5f8fb5"], [1, "#004a75"]]
     fig = go.Figure().add_heatmap(
-        z=share, x=labels, y=labels, zmax=1, showscale=False, **look
+        z=share,
+        x=labels,
+        y=labels,
+        zmin=0,
+        zmax=1,
+        showscale=False,
+        colorscale=scale,
     )
     fig.update_traces(
         text=counts,
         texttemplate="%{text:.0f}",
         textfont={"size": 15, "color": "white"},
     )
-    columns, numbers = [str(name) for name in names], []
+    columns, numbers = list(map(str, names)), []
     for name, row in zip(names, counts, strict=True):
         numbers.append({y or "row": name, **dict(zip(columns, row, strict=True))})
-    return theme(
+    return apply_theme(
         fig,
         title=title,
         subtitle=subtitle,
@@ -334,7 +378,7 @@ def reliability_figure(
     subtitle: str = "",
     x: str = "stated confidence",
     y: str = "share right",
-) -> Any:
+) -> Figure:
     """Reliability diagram: accuracy against confidence, a colour for each name.
 
     series : name -> something with `bins` (DataFrame: lower, upper, n, conf, accuracy, low, high,
@@ -343,75 +387,20 @@ def reliability_figure(
     """
     from plotly import graph_objects as go
 
-    diagonal = {
-        "x0": 0,
-        "y0": 0,
-        "x1": 1,
-        "y1": 1,
-        "line": {"dash": "dash", "color": GREY},
-    }
-    fig, numbers = go.Figure().add_shape(type="line", **diagonal), []
-    for (name, r), color in zip(series.items(), _colors(len(series)), strict=True):
-        bins = r.bins
+    diagonal = {"dash": "dash", "color": NEUTRAL_COLOR}
+    fig = go.Figure().add_shape(type="line", x0=0, y0=0, x1=1, y1=1, line=diagonal)
+    numbers: list[dict[Hashable, object]] = []
+    for number, (name, report) in enumerate(series.items()):
         # bands of several series would hide each other
         if len(series) == 1:
-            middle = (bins["band_low"] + bins["band_high"]) / 2
-            limits = ends(middle, bins["band_low"], bins["band_high"])
-            band = {
-                **limits,
-                "thickness": 9,
-                "width": 0,
-                "color": "rgba(128,128,128,.35)",
-            }
-            fig.add_scatter(
-                x=bins["conf"],
-                y=middle,
-                mode="markers",
-                marker={"size": 1, "color": GREY},
-                error_y=band,
-                hoverinfo="skip",
-                showlegend=False,
-            )
-            # the legend would show a band as a dot
-            key = {"size": 12, "color": band["color"], "symbol": "square"}
-            fig.add_scatter(
-                x=[None],
-                y=[None],
-                mode="markers",
-                marker=key,
-                name="if calibrated (95%)",
-            )
-        label, curve = safe(name, 20), r.curve
-        fig.add_scatter(
-            x=curve["conf"],
-            y=curve["accuracy"],
-            mode="lines",
-            line={"shape": "hv", "color": color, "width": 1.5},
-            # NaN marks stretches of confidence without rows
-            connectgaps=False,
-            name=f"{label} isotonic".strip(),
-        )
-        # area, not width, shows the number of rows
-        area = 7 + 15 * (bins["n"] / bins["n"].max()) ** 0.5
-        share = bins["accuracy"]
-        limits = ends(share, bins["low"], bins["high"])
-        hover = [_bin_text(b) for b in bins.itertuples()]
-        fig.add_scatter(
-            x=bins["conf"],
-            y=share,
-            mode="markers",
-            marker={"size": area, "color": color},
-            error_y={**limits, "color": color},
-            hovertext=hover,
-            hoverinfo="text",
-            name=f"{label} bins".strip(),
-        )
-        numbers += [
-            {"series": name, **row} for row in bins.round(3).to_dict("records")
-        ]
+            _add_null_band(fig, report.bins)
+        _add_reliability(fig, report, escape_label(name, 20), _series_style(number))
+        table = report.bins.round(3)
+        table.insert(0, "series", name)
+        numbers += table.to_dict("records")
     # Wider than [0, 1], so that markers at its ends are not cut.
     span = [-0.03, 1.03]
-    return theme(
+    return apply_theme(
         fig,
         title=title,
         subtitle=subtitle,
@@ -424,13 +413,65 @@ def reliability_figure(
     )
 
 
+def _add_null_band(fig: Figure, bins: pd.DataFrame) -> None:
+    """The band in which the bins of a calibrated model lie."""
+    middle = (bins["band_low"] + bins["band_high"]) / 2
+    band = error_bars(middle, bins["band_low"], bins["band_high"])
+    fig.add_scatter(
+        x=bins["conf"],
+        y=middle,
+        mode="markers",
+        marker={"size": 1, "color": NEUTRAL_COLOR},
+        error_y={**band, "thickness": 9, "width": 0, "color": BAND_COLOR},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+    # the legend would show a band as a dot
+    fig.add_scatter(
+        x=[None],
+        y=[None],
+        mode="markers",
+        marker={"size": 12, "color": BAND_COLOR, "symbol": "square"},
+        name="if calibrated (95%)",
+    )
+
+
+def _add_reliability(
+    fig: Figure, report: Any, label: str, style: Mapping[str, str]
+) -> None:
+    """The isotonic line of a report, and a marker with its interval for each bin."""
+    bins, color = report.bins, style["color"]
+    fig.add_scatter(
+        x=report.curve["conf"],
+        y=report.curve["accuracy"],
+        mode="lines",
+        line={"shape": "hv", "color": color, "dash": style["dash"], "width": 1.5},
+        # NaN marks stretches of confidence without rows
+        connectgaps=False,
+        name=f"{label} isotonic".strip(),
+    )
+    # area, not width, shows the number of rows
+    size = 7 + 15 * (bins["n"] / bins["n"].max()) ** 0.5
+    limits = error_bars(bins["accuracy"], bins["low"], bins["high"])
+    fig.add_scatter(
+        x=bins["conf"],
+        y=bins["accuracy"],
+        mode="markers",
+        marker={"size": size, "color": color, "symbol": style["symbol"]},
+        error_y={**limits, "color": color},
+        hovertext=list(map(_bin_text, bins.itertuples())),
+        hoverinfo="text",
+        name=f"{label} bins".strip(),
+    )
+
+
 def _bin_text(b: Any) -> str:
     limits = "" if math.isnan(b.low) else f" [{b.low:.2f}, {b.high:.2f}]"
     place = f"{b.lower:.2f} to {b.upper:.2f}"
     return f"{place}: {b.accuracy:.3f}{limits}, n={b.n:.0f}"
 
 
-def plot(result: Any, **options: Any) -> Any:
+def plot(result: object, **options: Any) -> Figure:
     """A plotly figure of a result, of results by name, or of a DataFrame's columns.
 
     Calls `result.plot(**options)`. Of a mapping: reliability diagrams in one figure, a forest of
@@ -443,9 +484,10 @@ def plot(result: Any, **options: Any) -> Any:
             return reliability_figure(result, **options)
         if all(hasattr(getattr(v, "estimate", v), "low") for v in values):
             return forest(result, **options)
-        if all(isinstance(v, (int, float, Mapping)) for v in values):
+        if all(isinstance(v, int | float | Mapping) for v in values):
             return bars(result, **options)
-    elif hasattr(result, "iterrows"):  # a DataFrame's own .plot needs matplotlib
+    # a DataFrame's own .plot needs matplotlib
+    elif isinstance(result, pd.DataFrame):
         return lines(result, **options)
     elif hasattr(result, "plot"):
         return result.plot(**options)

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from msgspec.structs import replace
 
 from kit import calibration, plots, stats
 from kit.errors import DataError, MissingError
 from kit.records import Criterion, Response, Task, Verdict
+from kit.rewards import score_rubric
 
 EVIL = "<script>alert(1)</script>" + "x" * 200
 RNG = np.random.default_rng(0)
@@ -148,6 +150,18 @@ TASKS = SimpleNamespace(
     responses=[Response(id="a", task_id="t1", text=EVIL), Response(id="b", task_id="t1", text="B")],
     verdicts=VERDICTS,
 )
+
+
+def scores(weights: dict[str, float]) -> dict[str, float | None]:
+    """The score of each answer when the criteria have these weights."""
+    criteria = [replace(c, weight=weights[c.id]) for c in TASK.criteria]
+    out = {}
+    for answer in ("a", "b"):
+        verdicts = [v for v in VERDICTS if v.response_id == answer]
+        out[answer] = score_rubric(criteria, verdicts).value
+    return out
+
+
 BENCH = SimpleNamespace(views=lambda: {"table": lambda: plots.Html("<i>table</i>")})
 
 
@@ -162,7 +176,7 @@ def things(folder: Path) -> dict[str, tuple[Any, dict[str, Any]]]:
     return {
         "tasks": (TASKS, {}),
         "bins": (REPORT, {}),
-        "weights": (TASK, {"verdicts": VERDICTS}),
+        "weights": (TASK, {"scores": scores}),
         "bench": (BENCH, {}),
         "training": (steps(folder), {}),
     }
@@ -191,11 +205,11 @@ def test_browsing_escapes_and_shows_verdicts(monkeypatch: pytest.MonkeyPatch) ->
     assert "a (code)" in text and "unknown" in text and "Is it short?" in text
 
 
-def test_an_unknown_verdict_counts_neither_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_score_as_the_reward_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KIT_HEADLESS", "1")
-    fig = plots.explore(TASK, verdicts=VERDICTS)
-    scores = dict(zip(fig.data[0].y, fig.data[0].x, strict=True))
-    assert scores == {"b": 1.0, "a": 0.0}
+    fig = plots.explore(TASK, scores=scores)
+    # an unknown verdict leaves the score unknown
+    assert dict(zip(fig.data[0].y, fig.data[0].x, strict=True)) == {"a": 0.0, "b": None}
 
 
 def test_what_cannot_be_explored(tmp_path: Path) -> None:

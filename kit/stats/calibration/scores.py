@@ -154,13 +154,10 @@ class RiskCoverage(PrintedResult):
 
     def plot(self, *, title: str = "Risk and coverage") -> Figure:
         """The curve (plotly); the second line is a random order."""
-        columns = {
-            "share answered": self.curve["coverage"],
-            "by confidence": self.curve["risk"],
-            "random order": [self.random] * len(self.curve),
-        }
+        names = {"coverage": "share answered", "risk": "by confidence"}
+        table = self.curve[list(names)].rename(columns=names)
         return lines(
-            columns,
+            table.assign(**{"random order": self.random}),
             "share answered",
             title=title,
             subtitle=str(self),
