@@ -10,7 +10,7 @@ export OMP_WAIT_POLICY ?= PASSIVE
 export TOKENIZERS_PARALLELISM ?= false
 export HF_HUB_DISABLE_TELEMETRY ?= 1
 
-.PHONY: help setup setup-gpu data demo test test-slow lab bench report notebooks clean
+.PHONY: help setup setup-gpu data demo test test-slow lab bench gpu-check report notebooks clean
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
 setup: $(READY)
@@ -66,6 +66,10 @@ notebooks: data
 # make bench : ratios against peers, each peer in an environment of its own
 bench: $(READY)
 	@bash tests/benchmarks/run.sh
+
+# make gpu-check : speed, memory, gain and resume in 4 bits on this machine, into data/gpu_check.json (10 minutes)
+gpu-check: data
+	@$(BIN)/python tests/benchmarks/gpu_check.py
 
 clean:
 	rm -rf $(VENV) build dist runs .pytest_cache .hypothesis .ruff_cache
