@@ -32,7 +32,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = "torch transformers trl peft accelerate bitsandbytes unsloth unsloth_zoo vllm triton"
-SECONDS = 280  # of one part, after which it is stopped
+SECONDS = {"test": 3600, "t4": 600, "gpu": 600}  # of the whole check, after which a part is stopped
 # tokens: of each answer in the timed steps; steps: timed ones; held: held-out prompts of the gain
 SIZES: dict[str, dict[str, Any]] = {
     "test": {
@@ -439,8 +439,8 @@ def wait_for(port: int, server: Any) -> None:
     raise RuntimeError("the vLLM server does not answer")
 
 
-def run_part(name: str, a: argparse.Namespace) -> dict[str, Any]:
-    """A part in a process of its own; what went wrong is part of the result."""
+def run_part(name: str, a: argparse.Namespace, seconds: float) -> dict[str, Any]:
+    """A part in a process of its own; what went wrong is part of the result. seconds : left for it."""
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "part.json"
@@ -449,7 +449,7 @@ def run_part(name: str, a: argparse.Namespace) -> dict[str, Any]:
         environment = os.environ | {"PYTHONPATH": str(ROOT), "KIT_HEADLESS": "1"}
         try:
             done = subprocess.run(
-                command, env=environment, capture_output=True, text=True, timeout=a.seconds
+                command, env=environment, capture_output=True, text=True, timeout=seconds
             )
             out = (
                 json.loads(file.read_text())
@@ -457,7 +457,7 @@ def run_part(name: str, a: argparse.Namespace) -> dict[str, Any]:
                 else {"error": done.stderr.strip()[-800:]}
             )
         except subprocess.TimeoutExpired:
-            out = {"error": f"stopped after {a.seconds} s"}
+            out = {"error": f"stopped after {seconds:.0f} s"}
     return out | {"seconds_of_part": round(time.perf_counter() - start, 1)}
 
 
@@ -468,18 +468,22 @@ def main() -> int:
     parser.add_argument("--size", choices=[*SIZES], help="default: as this machine is")
     parser.add_argument("--model", help="in place of the size's model")
     parser.add_argument("--only", nargs="*", choices=[*PARTS], default=[*PARTS])
-    parser.add_argument("--seconds", type=int, default=SECONDS, help="of one part")
+    parser.add_argument(
+        "--seconds", type=int, help="of the whole check, after which a part is stopped"
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "data" / "gpu_check.json")
     parser.add_argument("--part", choices=[*PARTS], help=argparse.SUPPRESS)
     a = parser.parse_args()
     a.size = a.size or own_size()
+    a.seconds = a.seconds or SECONDS[a.size]
     if a.part:
         size = SIZES[a.size] | ({"model": a.model} if a.model else {})
         a.out.write_text(json.dumps(PARTS[a.part](size)))
         return 0
     start, out = time.perf_counter(), {"size": a.size}
     for name in a.only:
-        out[name] = run_part(name, a)
+        left = a.seconds - (time.perf_counter() - start)
+        out[name] = run_part(name, a, max(left, 0.0))
         print(f"{name}: {json.dumps(out[name])}", flush=True)
     out["seconds"] = round(time.perf_counter() - start)
     a.out.write_text(json.dumps(out, indent=1, ensure_ascii=False) + "\n")
