@@ -88,6 +88,13 @@ def own_size() -> str:
     return {"t4": "t4", "gpu": "gpu", "cluster": "gpu"}.get(profiles.resolve().name, "test")
 
 
+def source_of(model: str) -> str:
+    """The folder of the model that `make data` converts, or the name itself."""
+    from kit.data import small_model
+
+    return str(small_model()) if model == "SmolLM2-135M-Instruct" else model
+
+
 def versions() -> dict[str, str]:
     """Installed packages that decide the numbers."""
     out = {}
@@ -102,9 +109,9 @@ def versions() -> dict[str, str]:
 @part
 def machine(size: dict[str, Any]) -> dict[str, Any]:
     """The device, its number format and why, and the versions."""
-    from kit.system.device import choose
+    from kit.system import device as devices
 
-    device = choose()
+    device = devices.choose()
     import torch
 
     out = {"kind": device.kind, "device": device.name, "dtype": device.dtype, "why": device.why}
@@ -292,11 +299,10 @@ def trl(size: dict[str, Any]) -> dict[str, Any]:
     from peft import LoraConfig
     from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig
 
-    from kit.system.device import choose
-    from kit.training.models import resolve
+    from kit.system import device as devices
 
-    device = choose()
-    dtype, name = getattr(torch, device.dtype), resolve(size["model"])
+    device = devices.choose()
+    dtype, name = getattr(torch, device.dtype), source_of(size["model"])
     bits = BitsAndBytesConfig(
         load_in_4bit=True,
         bnb_4bit_quant_type="nf4",
@@ -315,13 +321,13 @@ def trl(size: dict[str, Any]) -> dict[str, Any]:
 @part
 def unsloth(size: dict[str, Any]) -> dict[str, Any]:
     """unsloth as its notebooks use it."""
-    from kit.system.device import choose
-    from kit.training.models import import_unsloth, resolve
+    from kit.system import device as devices
+    from kit.training import import_unsloth
 
     fast = import_unsloth().FastLanguageModel
     import torch
 
-    device, name = choose(), resolve(size["model"])
+    device, name = devices.choose(), source_of(size["model"])
     model, tokenizer = fast.from_pretrained(
         model_name=name, max_seq_length=1024, load_in_4bit=True, dtype=getattr(torch, device.dtype)
     )
@@ -333,9 +339,9 @@ def instructions(size: dict[str, Any], folder: Path, held: int, **more: Any) -> 
     """A training on the shipped instructions."""
     import kit.training as training
     from kit import load
-    from kit.system.paths import data
+    from kit.system import paths
 
-    learn, kept = load(data("instructions.jsonl")).halves()
+    learn, kept = load(paths.data("instructions.jsonl")).halves()
     values = {"model": size["model"], "max_answer_tokens": 24, "save_every": 2, **size["train"]}
     return training.train(
         [*learn],
@@ -396,13 +402,12 @@ def judge(size: dict[str, Any]) -> dict[str, Any]:
     if find_spec("vllm") is None:
         return {"skipped": "vllm is not installed"}
     import kit as front
-    from kit.system.paths import data
-    from kit.training.models import resolve
+    from kit.system import paths
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    serve = ["serve", resolve(size["model"]), "--served-model-name", "judge", "--port", str(port)]
+    serve = ["serve", source_of(size["model"]), "--served-model-name", "judge", "--port", str(port)]
     limits = ["--max-model-len", "2048", "--gpu-memory-utilization", "0.6"]
     with subprocess.Popen(
         [sys.executable, "-m", "vllm.entrypoints.cli.main", *serve, *limits]
@@ -413,7 +418,7 @@ def judge(size: dict[str, Any]) -> dict[str, Any]:
             asked = {"endpoint": "judge", "base_url": url, "how": "one"}
             start = time.perf_counter()
             verdicts = front.judge(
-                front.load(data("facts.jsonl")).joined(front.load(data("fact_answers.jsonl"))),
+                front.load(paths.data("facts.jsonl")).joined(front.load(paths.data("fact_answers.jsonl"))),
                 judge=asked, ledger=None, progress=False,
             )  # fmt: skip
             seconds = time.perf_counter() - start
