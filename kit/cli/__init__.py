@@ -6,6 +6,6 @@
 from functools import partial
 
 from . import dispatch
-from .commands import COMMANDS
+from .commands import STEPS
 
-main = partial(dispatch.main, COMMANDS)
+main = partial(dispatch.main, STEPS)

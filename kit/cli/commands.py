@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import kit
 
-from ..system import device, parameters, paths, profiles, settings
-from .dispatch import Output
+from ..system import device, paths, profiles, settings
+from .dispatch import Lists, Output, Texts, Values, command_line
 
 
 def check() -> Output:
@@ -51,7 +51,9 @@ def demo(
         _echo(f"[{number} of {len(books)}] {book.stem}")
         # A notebook that compares runs reads those of this demo.
         here = (
-            {"runs_dir": str(base)} if "runs_dir" in parameters.read(book) else {}
+            {"runs_dir": str(base)}
+            if "runs_dir" in kit.runs.parameters.read(book)
+            else {}
         )
         folder = kit.runs.run(
             book, here, profile=profile, out=base, again=again, echo=_echo
@@ -78,8 +80,9 @@ def fetch(*names: str) -> Output:
 
 def inspect(
     file: str,
+    /,
     *,
-    map: dict[str, str] | None = None,
+    map: Texts = None,
     format: str = "auto",
     lint: bool = False,
     out: Path | None = None,
@@ -118,7 +121,6 @@ def inspect(
     if out:
         kit.save(out, tasks)
     errors = findings.severities["error"]
-    files = f"{out or file} ANSWERS" if tasks.tasks else f"TASKS {out or file}"
     return Output(
         text="\n\n".join(lines),
         data={
@@ -126,20 +128,42 @@ def inspect(
             "findings": findings.findings,
             "errors": errors,
         },
-        next=f"kit judge {files} --judge endpoint:MODEL --estimate",
+        next=_after_inspect(tasks, file, out, map, format, asking),
         code=int(lint and errors > 0),
     )
+
+
+def _after_inspect(
+    tasks: Any,
+    file: str,
+    out: Path | None,
+    map: Texts,
+    format: str,
+    asking: dict[str, Any],
+) -> str:
+    """What to do with an inspected file."""
+    if not out and (map or format != "auto"):
+        words = {"map": map, "format": "" if format == "auto" else format}
+        # Only `kit inspect` knows the file's own names of its fields.
+        own_form = f"{Path(file).stem}.kit.jsonl"
+        return command_line("inspect", file, **words, out=own_form)
+    if not tasks.tasks:
+        return f"name it behind the file of its tasks: kit judge TASKS {file}"
+    if not tasks.responses:
+        return f"write answers to a file: kit judge {out or file} ANSWERS"
+    return command_line("judge", out or file, judge="endpoint", estimate=True)
 
 
 def judge(
     tasks: str,
     answers: str | None = None,
+    /,
     *,
     judge: str = "code",
     model: str | None = None,
     base_url: str | None = None,
     prompt: Path | None = None,
-    set: dict[str, Any] | None = None,
+    set: Values = None,
     estimate: bool = False,
     out: Path = Path("verdicts.jsonl"),
     ledger: Path | None = None,
@@ -169,9 +193,14 @@ def judge(
     both = _joined(tasks, answers)
     asking = _asking(judge, model, base_url, prompt, set, ledger)
     if estimate:
+        # All options, in the order of the signature, except the one that only estimates.
+        options = {"judge": judge, "model": model, "base_url": base_url}
+        options |= {"prompt": prompt, "set": set, "out": out, "ledger": ledger}
+        options |= {"budget_usd": budget_usd, "budget_calls": budget_calls}
+        options |= {"retry": retry, "reward": reward, "audit": audit}
         return Output(
             data=kit.estimate(both, **asking),
-            next="the same command without --estimate",
+            next=command_line("judge", tasks, answers, **options),
         )
     budget = kit.Budget(calls=budget_calls, usd=budget_usd)
     verdicts = kit.judge(both, **asking, budget=budget, retry=retry)
@@ -185,9 +214,7 @@ def judge(
         text += f"\n{kit.audit(tasks=both, **asking, budget=budget)}"
     # A run without a single known verdict is no result, however many answers it read.
     lost = sum(causes["verdicts"]) == len(verdicts)
-    view = f"kit view {out} --tasks {tasks}" + (
-        f" --answers {answers}" if answers else ""
-    )
+    view = command_line("view", out, tasks=tasks, answers=answers)
     return Output(
         text=text,
         data={"verdicts": len(verdicts), "out": str(out), "score": score},
@@ -200,13 +227,14 @@ def tune(
     tasks: str,
     answers: str | None = None,
     labels: str | None = None,
+    /,
     *,
     judge: str = "endpoint",
     model: str | None = None,
     base_url: str | None = None,
     prompt: Path | None = None,
-    set: dict[str, Any] | None = None,
-    try_: dict[str, str] | None = None,
+    set: Values = None,
+    try_: Texts = None,
     search: bool = False,
     test: bool = False,
     keep: str | None = None,
@@ -218,7 +246,7 @@ def tune(
 
     tasks, answers, labels : files; one file may hold all three
     judge, model, base_url, prompt, set : as in `kit judge`
-    try_ : a prompt to compare, --try strict=strict.txt; may be repeated
+    try_ : a prompt to compare, --try strict=strict.txt
     search : let a model rewrite the prompt (GEPA) on the training part
     test : read the sealed test for --keep, once
     keep : the trial whose prompt is written (default: the best one)
@@ -244,24 +272,35 @@ def tune(
     return Output(
         text="\n".join(lines),
         data=table,
-        next=f"kit judge {tasks} ANSWERS --judge {judge} --prompt {out}",
+        next=command_line(
+            "judge",
+            tasks,
+            answers,
+            judge=judge,
+            model=model,
+            base_url=base_url,
+            prompt=out,
+            set=set,
+            ledger=ledger,
+        ),
     )
 
 
 def agree(
-    tasks: str, labels: str, verdicts: str, *, answers: str | None = None
+    tasks: str, labels: str, verdicts: str, /, *, answers: str | None = None
 ) -> Output:
     """How far a judge agrees with people: overall, per criterion, with intervals.
 
-    tasks, labels, verdicts : files; verdicts are what `kit judge` wrote
+    tasks, verdicts : files; verdicts are what `kit judge` wrote
+    labels : a file, or several with commas
     answers : file of answers, where the labels do not hold them
     """
     both = _joined(tasks, answers)
     return Output(
         data=kit.agreement_report(
-            both, kit.load(labels), kit.load(verdicts).verdicts
+            both, _labels(labels), kit.load(verdicts).verdicts
         ),
-        next=f"kit rate {tasks} {labels} {verdicts}",
+        next=command_line("rate", tasks, labels, verdicts, answers=answers),
     )
 
 
@@ -269,13 +308,17 @@ def rate(
     tasks: str,
     labels: str,
     verdicts: str,
+    /,
     *,
+    answers: str | None = None,
     other: str | None = None,
     design: Literal["random", "shifted"] = "random",
 ) -> Output:
     """The rate that people would see, from a judge's verdicts and a few labels.
 
-    tasks, labels, verdicts : files; verdicts are what `kit judge` wrote
+    tasks, verdicts : files; verdicts are what `kit judge` wrote
+    labels : a file, or several with commas
+    answers : file of answers; the next step needs it to draw more rows
     other : verdicts on another policy's answers, for the corrected difference
     design : random, if the labelled rows are a random sample; shifted, if they come from elsewhere
     """
@@ -283,18 +326,27 @@ def rate(
         # The judge's own rate is biased by its errors; labels say by how much.
         data=kit.rate(
             kit.load(tasks),
-            kit.load(labels),
+            _labels(labels),
             kit.load(verdicts).verdicts,
             design=design,
             other=kit.load(other).verdicts if other else None,
         ),
-        next=f"kit label {tasks} for narrower intervals",
+        # Another file: the first one holds what people wrote.
+        next=command_line(
+            "label",
+            tasks,
+            answers,
+            verdicts=verdicts,
+            seed=1,
+            out="more_labels.csv",
+        ),
     )
 
 
 def label(
     tasks: str,
     answers: str | None = None,
+    /,
     *,
     n: int = 40,
     verdicts: str | None = None,
@@ -322,12 +374,16 @@ def label(
     return Output(
         text=f"{len(frame)} rows to label: {out}",
         data=frame,
-        next=f"fill in {out}, then kit agree {tasks} {out} VERDICTS",
+        next=f"fill in {out}, then "
+        + command_line(
+            "agree", tasks, out, verdicts or "verdicts.jsonl", answers=answers
+        ),
     )
 
 
 def view(
     verdicts: str,
+    /,
     *,
     tasks: str | None = None,
     answers: str | None = None,
@@ -336,13 +392,14 @@ def view(
 ) -> Output:
     """Write one HTML page with answers, verdicts and reasons, to filter and to search.
 
-    verdicts : what `kit judge` wrote, or the folder of a training (its held-out answers, before and after)
+    verdicts : what `kit judge` wrote, or the folder or name of a training (its held-out answers, before and after)
     tasks, answers : files that were judged
     labels : people's labels, shown beside the verdicts
     out : file of the page
     """
-    if Path(verdicts).is_dir():
-        both, rows = kit.training.Result.read(verdicts).judged
+    if not Path(verdicts).is_file():
+        folder = kit.runs.find_folder(verdicts)
+        both, rows = kit.training.Result.read(folder).judged
     else:
         rows = kit.load(verdicts).verdicts
         # a file without tasks says so itself
@@ -350,7 +407,7 @@ def view(
     path = kit.view(
         rows,
         tasks=both,
-        labels=kit.load(labels) if labels else None,
+        labels=_labels(labels) if labels else None,
         out=out,
     )
     return Output(
@@ -362,6 +419,7 @@ def calibrate(
     file: Path,
     confidence: str,
     correct: str,
+    /,
     *,
     cluster: str | None = None,
     missing: Literal["raise", "count"] = "raise",
@@ -397,9 +455,10 @@ def calibrate(
 
 def train(
     config: str = "",
+    /,
     *,
     profile: str | None = None,
-    set: dict[str, Any] | None = None,
+    set: Values = None,
     resume: bool = False,
     forecast: bool = False,
     names: bool = False,
@@ -413,19 +472,30 @@ def train(
     set : replaces a value of the config, for example --set steps=10
     resume : go on from the last checkpoint
     forecast : what can be learned and how long it takes, without training
-    names : list the settings, and the names of other systems that are read
+    names : list all settings with meaning and default, and the names of other systems that are read
     """
     if names or not config:
-        table, ours = kit.training.renames(), ", ".join(kit.training.NAMES)
-        others = [f"  {old}: {new}" for old, new in table["renames"].items()]
-        lines = [f"settings: {ours}", "names of other systems, and ours:", *others]
-        return Output(text="\n".join(lines), data=table, code=0 if names else 2)
+        table = kit.training.reference()
+        lines = [
+            f"{row['name']:20} {row['default']:24} {row['meaning']}"
+            for row in table
+        ]
+        others = kit.training.renames()["renames"]
+        lines += ["", "names of other systems, and ours:"]
+        lines += [f"  {old}: {new}" for old, new in others.items()]
+        return Output(
+            text="\n".join(lines),
+            data={"settings": table, "renames": others},
+            code=0 if names else 2,
+        )
     # one name for the machine's sizes, in all commands
     changes = {"profile": profile, **(set or {})}
     if forecast:
         return Output(
             data=kit.training.forecast(config, **changes),
-            next=f"kit train {config}",
+            next=command_line(
+                "train", config, profile=profile, set=set, resume=resume
+            ),
         )
     # torchrun and accelerate set it, also for one process
     is_launched = "WORLD_SIZE" in os.environ
@@ -448,6 +518,7 @@ def train(
 
 def export(
     run: Path,
+    /,
     *,
     to: Literal["merged", "adapter"] = "merged",
     out: Path | None = None,
@@ -455,26 +526,29 @@ def export(
 ) -> Output:
     """Write the model of a finished training with its card, or upload both to the hub.
 
-    run : the folder of a training, or of one stage of a chain
+    run : the folder or name of a training, or of one stage of a chain
     to : merged (a whole model in float32) or adapter
     out : a new folder (default: RUN/export/TO)
     hub : OWNER/NAME, a private repository; the token comes from HF_TOKEN
     """
+    folder = kit.runs.find_folder(run)
     place = (
-        kit.training.push_to_hub(run, hub, to)
+        kit.training.push_to_hub(folder, hub, to)
         if hub
-        else str(kit.training.export(run, to, out))
+        else str(kit.training.export(folder, to, out))
     )
     return Output(text=place, data=place)
 
 
 def run(
     notebook: str,
+    /,
     *,
     profile: str | None = None,
-    set: dict[str, Any] | None = None,
+    set: Values = None,
     out: Path | None = None,
     again: bool = False,
+    names: bool = False,
 ) -> Output:
     """Run a notebook headless; a line per cell. Parameters are checked before anything starts.
 
@@ -485,7 +559,13 @@ def run(
     set : a parameter, for example --set steps=20
     out : folder of runs
     again : run from the start although it is finished
+    names : list the notebook's parameters with meaning and default
     """
+    if names:
+        book = kit.runs.find_notebook(notebook)
+        table = [*kit.runs.parameters.read(book).values()]
+        lines = [f"{p.name:16} {p.default!r:24} {p.meaning}" for p in table]
+        return Output(text="\n".join(lines), data=table)
     folder = kit.runs.run(
         notebook, set, profile=profile, out=out, again=again, echo=_echo
     )
@@ -504,8 +584,9 @@ def run(
 
 def sweep(
     notebook: str,
+    /,
     *,
-    grid: dict[str, list[Any]] | None = None,
+    grid: Lists = None,
     file: Path | None = None,
     profile: str | None = None,
     out: Path | None = None,
@@ -516,7 +597,8 @@ def sweep(
 
     The same command goes on where it stopped.
 
-    grid : values of a parameter, --grid seed=0,1,2; may be repeated
+    notebook : a number (3), a name or a path
+    grid : values of a parameter, --grid seed=0,1,2
     file : cells as a table, a row for each (CSV, JSONL)
     profile : test, cpu, t4, gpu or cluster
     out : folder of runs (default: runs/sweep-NOTEBOOK)
@@ -553,22 +635,35 @@ def sweep(
     )
 
 
-def report(folder: Path | None = None, *, out: Path | None = None) -> Output:
+def report(folder: Path | None = None, /, *, out: Path | None = None) -> Output:
     """Write one self-contained HTML report over a folder of runs, or of trainings.
 
-    folder : default: the kit's runs
+    folder : a folder of runs, or the name of one; default: the kit's runs
     out : default: report.html in that folder
     """
+    folder = kit.runs.find_folder(folder) if folder else None
     path = kit.runs.report(folder, out)
     return Output(
         text=f"report: {path}", data=kit.runs.compare(folder), next=f"open {path}"
     )
 
 
-COMMANDS = (
-    check, demo, fetch, inspect, judge, tune, agree, rate, label, view, calibrate, train, export, run,
-    sweep, report,
-)  # fmt: skip
+# heading in the help -> commands, in the order of the steps
+STEPS = {
+    "Start": (check, demo, fetch),
+    "Inspect": (inspect,),
+    "Judge, and compare with people": (
+        judge,
+        tune,
+        agree,
+        rate,
+        label,
+        view,
+        calibrate,
+    ),
+    "Train": (train, export),
+    "Run notebooks, and report": (run, sweep, report),
+}
 
 
 def _packages() -> Iterator[tuple[str, str, str]]:
@@ -619,6 +714,12 @@ def _echo(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
+def _labels(files: str) -> list[Any]:
+    """People's labels of one file, or of several with commas between."""
+    names = [files] if Path(files).is_file() else files.split(",")
+    return [verdict for name in names for verdict in kit.load(name).verdicts]
+
+
 def _joined(tasks: str, answers: str | None) -> Any:
     """Tasks with the answers of another file."""
     return kit.load(tasks).joined(kit.load(answers)) if answers else kit.load(tasks)
@@ -637,6 +738,9 @@ def _asking(
     asking = {"judge": judge, "ledger": ledger or paths.home() / "ledger.db"}
     kind, _, subject = (judge or "").partition(":")
     more = {"base_url": base_url, "prompt": prompt and str(prompt)}
+    if kind == "replay" and prompt:
+        # A recording knows a prompt by its text.
+        more = {"system": prompt.read_text("utf-8").strip()}
     more = {name: value for name, value in more.items() if value} | (options or {})
     if kind.startswith("{"):
         asking["judge"] = settings.parse(judge, "--judge")

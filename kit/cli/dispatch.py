@@ -1,27 +1,31 @@
-"""`python -m kit COMMAND`: each function of `commands` is a command. Signature: options. Docstring: help."""
+"""`kit COMMAND`: each function of `commands` is a command. Signature: options. Docstring: help. cyclopts parses."""
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import json
 import os
 import re
+import shlex
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import cyclopts
+from cyclopts import App, Group, Parameter
 
 from .. import __version__
 from ..errors import DataError, KitError, MissingError
+from ..system.settings import parse
 
-EPILOG = """exit codes: 0 done; 1 a notebook or lint failed; 2 bad input; 3 something is missing;
-4 a budget was reached; 5 the judge is down; 130 stopped. KIT_DEBUG=1 shows tracebacks."""
+EPILOG = """Exit codes: 0 done; 1 a notebook or lint failed; 2 bad input;
+3 something is missing; 4 a budget was reached; 5 the judge is down;
+130 stopped. KIT_DEBUG=1 shows tracebacks."""
 ARGUMENT = re.compile(
     r"^(\w+(?:, \w+)*) : (.+?)(?=\n\w+(?:, \w+)* : |\n\n|\Z)", re.M | re.S
 )
-
 RENAME = re.compile(r"(?:load\(\.\.\., )?fields=\{'(\w+)': '(\w+)'\}\)?")
 
 
@@ -36,127 +40,138 @@ class Output:
     code: int = 0
 
 
-def parser(commands: Sequence[Callable[..., Output]]) -> argparse.ArgumentParser:
-    """The whole command line, a subcommand for each function."""
-    top = argparse.ArgumentParser(
-        prog="python -m kit",
-        description="Experiments with rubric rewards. The commands stand in the order of the steps.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+Command = Callable[..., Output]
+JSON = inspect.Parameter(
+    "as_json",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[bool, Parameter(name="--json")],
+)
+
+
+def application(steps: Mapping[str, Sequence[Command]]) -> App:
+    """The whole command line. steps : heading of a group in the help -> its commands, in order."""
+    app = App(
+        name="kit",
+        help="Experiments with rubric rewards. The commands stand in the order of the steps.",
+        version=f"kit {__version__}",
+        help_epilogue=EPILOG,
+        # Other formats would read the brackets of an example as markup.
+        help_format="plaintext",
+        default_parameter=Parameter(negative=""),
     )
-    top.add_argument("--version", action="version", version=f"kit {__version__}")
-    subcommands = top.add_subparsers(required=True, metavar="COMMAND")
-    for function in commands:
-        doc = inspect.getdoc(function) or ""
-        sub = subcommands.add_parser(
-            function.__name__,
-            help=doc.split("\n")[0],
+    for place, (heading, commands) in enumerate(steps.items()):
+        group = Group(heading, sort_key=place)
+        for number, function in enumerate(commands):
             # What stands under "name : text" is the help of an option.
-            description=ARGUMENT.sub("", doc).strip(),
-            epilog=EPILOG,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        # argparse hands back what was set, so that no table of names is needed
-        sub.set_defaults(function=function)
-        _add_options(sub, function, doc)
-        sub.add_argument(
-            "--json", action="store_true", help="print the result as JSON"
-        )
-    return top
+            text = ARGUMENT.sub("", inspect.getdoc(function) or "").strip()
+            app.command(
+                _with_options(function),
+                name=function.__name__,
+                help=text,
+                group=group,
+                sort_key=number,
+            )
+    app.register_install_completion_command()
+    return app
 
 
-def _add_options(
-    sub: argparse.ArgumentParser, function: Callable[..., Output], doc: str
-) -> None:
-    """An option for each parameter of a function."""
-    hints = get_type_hints(function)
-    texts = {
-        name: " ".join(text.split())
-        for names, text in ARGUMENT.findall(doc)
-        for name in names.split(", ")
-    }
-    for name, p in inspect.signature(function).parameters.items():
-        kind = hints[name]
-        if type(None) in get_args(kind):  # X | None
-            kind = get_args(kind)[0]
-        # argparse formats help texts with %, so a bare one would fail.
-        options: dict[str, Any] = {"help": texts.get(name, "").replace("%", "%%")}
-        if get_origin(kind) is Literal:
-            options["choices"] = get_args(kind)
-        elif get_origin(kind) is dict:
-            options |= {
-                "action": _Pairs,
-                "const": get_args(kind)[1],
-                "metavar": "NAME=VALUE",
-            }
-        # A flag is False unless it is written: no command has a flag that is on by default.
-        elif kind is bool:
-            options["action"] = "store_true"
-        else:
-            options["type"] = kind
-        # `*names` takes what is left; argparse knows it under one fixed name.
-        if p.kind is p.VAR_POSITIONAL:
-            sub.add_argument("several", metavar=name, nargs="*", **options)
-        elif p.kind is p.POSITIONAL_OR_KEYWORD:
-            if p.default is not p.empty:
-                options |= {"nargs": "?", "default": p.default}
-            sub.add_argument(name, **options)
-        else:
-            options["required"] = p.default is p.empty
-            if p.default and kind is not bool and not options["required"]:
-                options["help"] += f" (default: {p.default})"
-            flag = name.strip("_").replace("_", "-")  # try_ is --try
-            sub.add_argument(f"--{flag}", dest=name, default=p.default, **options)
+def _with_options(function: Command) -> Callable[..., tuple[Output, bool]]:
+    """A command whose parameters carry their help. It takes --json, too, and returns whether it was written."""
+    helps = {"as_json": "print the result as JSON"}
+    for names, meaning in ARGUMENT.findall(inspect.getdoc(function) or ""):
+        helps |= dict.fromkeys(names.split(", "), " ".join(meaning.split()))
+    hints = get_type_hints(function, include_extras=True)
+    parameters = [*inspect.signature(function).parameters.values(), JSON]
+    for place, p in enumerate(parameters):
+        about = Parameter(help=helps[p.name], show_default=bool(p.default))
+        hint = Annotated[hints.get(p.name, p.annotation), about]
+        parameters[place] = p.replace(annotation=hint)
+
+    def command(*words: Any, as_json: bool = False, **options: Any) -> Any:
+        return function(*words, **options), as_json
+
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return command
 
 
-class _Pairs(argparse.Action):
-    """NAME=VALUE, may be repeated. The type says how VALUE is read: a text, a YAML value, or a list with commas."""
-
-    def __call__(
-        self, _: Any, namespace: Any, text: Any, flag: str | None = None
-    ) -> None:
-        from ..system.settings import parse
-
+def _pairs(hint: Any, tokens: Sequence[cyclopts.Token]) -> dict[str, Any]:
+    """Words such as NAME=VALUE as a mapping. The hint says what a value is: str, Any (YAML), a list with commas."""
+    kind = get_args(hint)[1]
+    out: dict[str, Any] = {}
+    for token in tokens:
         # A text may name several: --map desc=text,qid=task_id
-        pairs = re.split(r",(?=\w+=)", text) if self.const is str else [text]
-        values = dict(getattr(namespace, self.dest) or {})
-        for pair in pairs:
-            name, sign, value = pair.partition("=")
+        split = re.split(r",(?=\w+=)", token.value)
+        for part in split if kind is str else [token.value]:
+            name, sign, value = part.partition("=")
+            where = f"option {token.keyword}"
             if not (name and sign):
-                raise DataError(
-                    f"{pair!r} is not NAME=VALUE", where=f"option {flag}"
-                )
-            if self.const is not str:
-                value = parse(
-                    value if self.const is Any else f"[{value}]", f"option {flag}"
-                )
-            values[name] = value
-        setattr(namespace, self.dest, values)
+                raise DataError(f"{part!r} is not NAME=VALUE", where=where)
+            if get_origin(kind) is list:
+                value = f"[{value}]"
+            out[name] = value if kind is str else parse(value, where)
+    return out
+
+
+PAIRS = Parameter(
+    converter=_pairs,
+    metavar="NAME=VALUE",
+    accepts_keys=False,
+    # One word after each flag, and the flag may be repeated.
+    n_tokens=-1,
+    consume_multiple=False,
+)
+Texts = Annotated[dict[str, str] | None, PAIRS]
+Values = Annotated[dict[str, Any] | None, PAIRS]
+Lists = Annotated[dict[str, list[Any]] | None, PAIRS]
+
+
+def command_line(command: str, *words: Any, **options: Any) -> str:
+    """A command as it is typed; options that are None, False or empty are left out.
+
+    >>> command_line("judge", "my tasks.jsonl", None, base_url="http://a", set={"how": "one"}, retry=True)
+    "kit judge 'my tasks.jsonl' --base-url http://a --set how=one --retry"
+    """
+    line = ["kit", command, *(str(word) for word in words if word)]
+    for name, value in options.items():
+        flag = f"--{name.strip('_').replace('_', '-')}"
+        if isinstance(value, Mapping):
+            for key, part in value.items():
+                text = part if isinstance(part, str) else json.dumps(part)
+                line += [flag, f"{key}={text}"]
+        elif value is True:
+            line.append(flag)
+        elif value not in (None, False, ""):
+            line += [flag, str(value)]
+    return shlex.join(line)
 
 
 def main(
-    commands: Sequence[Callable[..., Output]], argv: Sequence[str] | None = None
+    steps: Mapping[str, Sequence[Command]], argv: Sequence[str] | None = None
 ) -> int:
     """Run one of the commands; returns its exit code. Errors come without a traceback."""
     # SIGTERM ends a command as Ctrl-C does: children are stopped, what was done is saved.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    words = sys.argv[1:] if argv is None else list(argv)
     try:
-        options = vars(parser(commands).parse_args(argv))
-        function, as_json = options.pop("function"), options.pop("json")
-        output = function(*options.pop("several", ()), **options)
-        if as_json:
-            from ..records.tables import plain
-
-            text = json.dumps(plain(output.data), indent=1, ensure_ascii=False)
-        else:
-            following = f"\nnext: {output.next}" if output.next else ""
-            text = f"{output.text or output.data}{following}"
+        app = application(steps)
+        command, bound, _ = app.parse_args(
+            words or ["--help"], print_error=False, exit_on_error=False
+        )
+        result = command(*bound.args, **bound.kwargs)
+        # --help and --version print by themselves
+        if not isinstance(result, tuple):
+            return 0 if words else 2
+        output, as_json = result
         # Of several processes that train together, the first one reports.
-        if os.environ.get("RANK", "0") != "0":
-            return output.code
-        # A closed pipe shows here, where it can still be handled, and not at the interpreter's end.
-        print(text, flush=True)
-        return output.code
+        if os.environ.get("RANK", "0") == "0":
+            # A closed pipe shows here, where it can still be handled, and not at the interpreter's end.
+            print(_text(output, as_json), flush=True)
+        return int(output.code)
+    except cyclopts.CycloptsError as e:
+        print(f"error: {e}", file=sys.stderr)
+        return 2
     # Ledgers and run folders are written as the work goes on, so nothing is lost.
     except KeyboardInterrupt:
         print("stopped; the same command goes on", file=sys.stderr)
@@ -168,8 +183,17 @@ def main(
         return _fail(e)
 
 
+def _text(output: Output, as_json: bool) -> str:
+    if as_json:
+        from ..records.tables import plain
+
+        return json.dumps(plain(output.data), indent=1, ensure_ascii=False)
+    text = str(output.text or output.data)
+    return f"{text}\nnext: {output.next}" if output.next else text
+
+
 def _fail(error: Exception) -> int:
-    """Print what is wrong and what to do; returns the exit code. What is no user's error is raised."""
+    """Print what is wrong and what to do; returns the exit code. A bug of the kit is raised."""
     if isinstance(error, BrokenPipeError):  # `kit ... | head`
         # The interpreter flushes stdout at its end, and would fail once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -180,10 +204,10 @@ def _fail(error: Exception) -> int:
             fix="pip install -c constraints.txt -e '.[train,server,tune]'",
         )
     elif isinstance(error, OSError):
-        error = (
-            MissingError if isinstance(error, FileNotFoundError) else DataError
-        )(error.strerror or str(error), where=str(error.filename or ""))
-    # A bug is no user's mistake: its traceback is needed.
+        missing = isinstance(error, FileNotFoundError)
+        kind = MissingError if missing else DataError
+        error = kind(error.strerror or str(error), where=str(error.filename or ""))
+    # A bug is not a user's mistake: its traceback is needed.
     if not isinstance(error, KitError):
         raise error
     # Errors name the argument of `load`; who types commands has `kit inspect` in its place.

@@ -24,7 +24,9 @@ from .. import __version__
 from ..errors import DataError, KitError, MissingError
 from ..records import Run, fingerprint, from_json, to_json
 from ..records.tables import plain
-from ..system import parameters, paths, profiles
+from ..system import paths, profiles
+from ..system.settings import nearest
+from . import parameters
 
 RECORD = "run.json"
 # a training has no record: its files say what it was, and one that did not finish has steps only
@@ -175,6 +177,19 @@ def load(folder: str | Path) -> Run:
     is_here = run.status == "running" and run.meta["host"] == socket.gethostname()
     is_dead = is_here and not psutil.pid_exists(run.meta["pid"])
     return msgspec.structs.replace(run, status="stopped") if is_dead else run
+
+
+def find_folder(name: str | Path) -> Path:
+    """The folder of a run by its path, or by its name wherever one stands: "runs/x", "x" and "demo/x" are read."""
+    path, base = Path(name).expanduser(), paths.runs()
+    places = [path, base / path, base.parent / path, *base.glob(f"*/{path.name}")]
+    for place in places:
+        if place.is_dir():
+            return place.resolve()
+    names = [place.name for place in (*base.glob("*/"), *base.glob("*/*/"))]
+    # All names would fill the screen.
+    fix = nearest(path.name, names)[:400]
+    raise MissingError("there is no such folder", where=str(name), fix=fix)
 
 
 def is_done(folder: Path) -> bool:

@@ -22,8 +22,8 @@ from ..errors import DataError
 from ..records import Run, fingerprint
 from ..records.tables import plain
 from ..stats import Estimate
-from ..system import device, parameters, paths, profiles
-from . import folders
+from ..system import device, paths, profiles
+from . import folders, parameters
 from .folders import is_done
 
 FIELDS = (*(f.name for f in fields(Estimate)), "sentence")

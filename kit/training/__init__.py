@@ -8,7 +8,7 @@ from typing import Any
 # no module has the name of a function: importing it would hide the function
 _HOME = {
     "settings": "Settings NAMES build presets renames translate",
-    "config": "job_of",
+    "config": "job_of reference",
     "models": "policy messages tiny_model tiny_tokenizer import_unsloth",
     "fast": "Copy logps",
     "ranks": "launch_lines world rank",

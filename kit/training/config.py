@@ -15,7 +15,16 @@ from ..records import Response, Task, group, text_identity
 from ..system import paths, profiles
 from ..system.settings import Share, load, make
 from .rows import Source
-from .settings import CONFIGS, NAMES, Settings, build, nest, overlay, places
+from .settings import (
+    CONFIGS,
+    NAMES,
+    Settings,
+    build,
+    nest,
+    overlay,
+    places,
+    renames,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -398,3 +407,17 @@ def value_of(task: Task, by: str, where: str) -> Any:
             where=f"{where}, task {task.id!r}",
         )
     return value
+
+
+def reference() -> list[dict[str, str]]:
+    """All settings of a config: name, meaning, and the default before a preset and the profile change it."""
+    meanings = renames()["meanings"]
+    defaults = {"preset": "plain"}
+    for kind in (Keys, Settings):
+        for field in msgspec.structs.fields(kind):
+            is_empty = field.default in (None, (), msgspec.NODEFAULT)
+            defaults[field.name] = "" if is_empty else field.default
+    return [
+        {"name": name, "meaning": meanings[name], "default": str(default)}
+        for name, default in defaults.items()
+    ]

@@ -182,6 +182,12 @@ def stored(name: str = "instructions", *, path: str | Path | None = None) -> Sto
             "instructions.jsonl" if name == "instructions" else "ladder.jsonl"
         )
     ).tasks
+    if name not in data and name != "instructions":
+        raise DataError(
+            f"the file has no runs of {name!r}",
+            where=str(path),
+            fix="write it with kit.training.store",
+        )
     if name != "instructions":
         looks, seconds = [], {}
         for seed, stages in data[name].items():

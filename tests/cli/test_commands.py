@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from kit import cli, runs
+from kit import cli, runs, training
 from kit.system import paths
 
 COMMANDS = "check demo fetch inspect judge tune agree rate label view calibrate train export run sweep report".split()
@@ -54,34 +56,26 @@ def own(tmp_path, monkeypatch):
 
 def run(capsys, *words):
     """(exit code, stdout, stderr) of a command in this process."""
-    try:
-        code = cli.main(list(map(str, words)))
-    except SystemExit as e:  # argparse
-        code = e.code
+    code = cli.main(list(map(str, words)))
     out = capsys.readouterr()
     return code, out.out, out.err
 
 
 def test_help_lists_the_commands_in_the_order_of_the_steps(capsys):
     code, out, _ = run(capsys, "--help")
-    places = [out.index(f"\n    {name}") for name in COMMANDS]
-    assert code == 0 and places == sorted(places) and "exit codes" in out
+    places = [re.search(rf"^\W+{name} ", out, re.M).start() for name in COMMANDS]
+    assert code == 0 and places == sorted(places) and "Exit codes" in out
+    assert "Judge, and compare with people" in out and "--install-completion" in out
+    # Colours are off where the output is not a terminal.
+    assert "\x1b" not in out
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_option_has_help(capsys, name):
     code, out, _ = run(capsys, name, "--help")
-    assert code == 0 and "--json" in out
-    options = out.split("options:")[1].split("exit codes")[0]
-    bare = [
-        line
-        for line in options.splitlines()
-        if line.startswith("  --") and "  " not in line.strip()
-    ]
-    following = options.splitlines()
-    for line in bare:  # the help of a long option stands on the next line
-        after = following[following.index(line) + 1]
-        assert after.startswith("   "), f"{name}: {line} has no help"
+    rows = re.findall(r"^│ \*?\s*(--[\w-]+|[A-Z]+)(.*?)│$", out, re.M)
+    assert code == 0 and "--json" in dict(rows)
+    assert [option for option, text in rows if not re.search(r"[a-z]{3}", text)] == []
 
 
 def test_help_is_fast():
@@ -93,19 +87,23 @@ def test_help_is_fast():
 
 
 WRONG = [
-    ([], 2, "required: COMMAND"),
-    (["juge"], 2, "invalid choice"),
-    (["judge"], 2, "required: tasks"),
+    (["juge"], 2, "Did you mean"),
+    (["judge"], 2, "TASKS requires"),
     (["judge", "nowhere.jsonl"], 3, "no such file"),
     (["judge", "tasks.jsonl", "nowhere.jsonl"], 3, "no such file"),
-    (["judge", "tasks.jsonl", "--nonsense"], 2, "unrecognized arguments"),
+    (["judge", "tasks.jsonl", "--nonsense"], 2, "Unknown option"),
     (["judge", "tasks.jsonl", "answers.jsonl", "--set", "how"], 2, "not NAME=VALUE"),
     (["judge", "tasks.jsonl", "answers.jsonl", "--judge", "nobody"], 2, "nobody"),
-    (["rate", "a", "b", "c", "--design", "other"], 2, "invalid choice"),
+    (["rate", "a", "b", "c", "--design", "other"], 2, "Choose from"),
     (["inspect", "bad.jsonl"], 2, "bad.jsonl"),
     (["run", "99"], 3, "there is no notebook"),
     (["sweep", "1"], 2, "no cells"),
     (["report", "nowhere"], 3, "no such folder"),
+    (["view", "nowhere"], 3, "no such folder"),
+    (["export", "nowhere"], 3, "no such folder"),
+    (["run", "1", "--set", "heldout_share=3"], 2, "< 1.0"),
+    (["run", "5", "--set", "metric=nothing"], 2, "attacks earn less"),
+    (["run", "3", "--set", "judge=nobody"], 2, "there is no judge"),
     (["fetch", "gpt"], 2, "there is no download"),
     (["train", "nowhere.yaml"], 3, "nowhere.yaml"),
     (["calibrate", "nowhere.csv", "p", "y"], 3, "nowhere.csv"),
@@ -154,7 +152,7 @@ def test_inspect_renames_fields_and_writes_the_own_form(own, capsys):
     Path("theirs.jsonl").write_text(lines([row]))
     words = ["inspect", "theirs.jsonl", "--map", "desc=text,qid=task_id", "--out", "mine.jsonl"]
     code, out, err = run(capsys, *words)
-    assert code == 0 and "1 tasks" in out and "next: kit judge mine.jsonl" in out, err
+    assert code == 0 and "1 tasks" in out and "kit judge mine.jsonl ANSWERS" in out, err
     code, out, _ = run(capsys, "inspect", "mine.jsonl", "--json", "--lint")
     assert json.loads(out)["tasks"] == 1
 
@@ -301,13 +299,23 @@ def test_calibrate(own, capsys):
     assert json.loads(run(capsys, "calibrate", "c.csv", "p", "y", "--json")[1])
 
 
-def test_train_lists_settings_apart_from_other_names(capsys):
+def test_train_lists_all_settings_apart_from_other_names(capsys):
     code, out, _ = run(capsys, "train", "--names")
     own_names, others = out.split("names of other systems")
-    assert (
-        code == 0 and "group_size" in own_names and "groups_per_batch: prompts_per_step" in others
-    )
+    assert code == 0 and "groups_per_batch: prompts_per_step" in others
+    names = [line.split()[0] for line in own_names.splitlines() if line]
+    assert {"tasks", "judge", "train_ratio", "out", "preset", *training.NAMES} <= {*names}
     assert run(capsys, "train")[0] == 2
+
+
+def test_run_lists_the_parameters_of_a_notebook(capsys):
+    code, out, _ = run(capsys, "run", "3", "--names")
+    assert code == 0 and re.search(r"^beta +0\.0 +pull towards .*at least 0$", out, re.M)
+
+
+def test_no_command_is_help_with_an_exit_code(capsys):
+    code, out, _ = run(capsys)
+    assert code == 2 and "Usage: kit" in out
 
 
 def test_run_and_report(own, capsys, notebook_file):
@@ -360,3 +368,84 @@ def notebook_file(tmp_path):
         json.dumps({"cells": rows, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5})
     )
     return path
+
+
+def pasted(capsys, out):
+    """The command of the last line "next: ..." as it would be pasted; its exit code and output."""
+    following = out.strip().splitlines()[-1].removeprefix("next: ")
+    words = shlex.split(following[following.index("kit ") :])
+    return run(capsys, *words[1:])
+
+
+THEIRS = {"qid": "q1", "prompt": "Say hello.", "rubrics": [{"desc": "Says hello.", "points": 2}]}
+LABELLED = DATA / "judge_labels.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (["inspect", "theirs.jsonl", "--map", "desc=text,qid=task_id"], "desc=text --map qid=task_id"),
+        (["inspect", "both.jsonl"], "both.jsonl --judge endpoint --estimate"),
+        (["inspect", "both.jsonl", "--out", "own.jsonl"], "judge own.jsonl"),
+        (["judge", "tasks.jsonl", "answers.jsonl"], "--answers answers.jsonl"),
+        (["judge", "tasks.jsonl", "answers.jsonl", "--out", "v 2.jsonl"], "'v 2.jsonl'"),
+        (["judge", LABELLED, "--judge", "replay:small", "--set", "how=one", "--estimate"], "--set how=one"),
+        (["tune", LABELLED, "--judge", "replay:small", "--out", "p.txt"], "--prompt p.txt"),
+        (["agree", "t.jsonl", "l1.csv,l2.csv", "v.jsonl", "--answers", "a.jsonl"], "l1.csv,l2.csv"),
+        (["rate", "t.jsonl", "l1.csv,l2.csv", "v.jsonl", "--answers", "a.jsonl"], "--verdicts v.jsonl"),
+        (["label", "t.jsonl", "a.jsonl", "--verdicts", "v.jsonl", "--out", "l3.csv"], "l3.csv v.jsonl"),
+        (["train", "c.yaml", "--set", "steps=1", "--profile", "test", "--forecast"], "--set steps=1"),
+        (["run", "small.ipynb", "--profile", "test", "--out", "r"], "kit report"),
+    ],
+)  # fmt: skip
+def test_the_printed_next_step_runs_when_it_is_pasted(
+    own, capsys, notebook_file, monkeypatch, words, options
+):
+    monkeypatch.setenv("KIT_RUNS", str(own / "runs"))
+    Path("theirs.jsonl").write_text(lines([THEIRS]))
+    Path("both.jsonl").write_text(
+        Path("tasks.jsonl").read_text() + Path("answers.jsonl").read_text()
+    )
+    labelled_files()
+    check = {"name": "contains", "any": ["e"], "whole": False}
+    rows = [
+        {"id": f"t{i}", "prompt": f"Name colour {i}.", "criteria": [{"id": "c", "text": "An e.", "check": check}]}
+        for i in range(8)
+    ]  # fmt: skip
+    Path("train.jsonl").write_text(lines(rows))
+    Path("c.yaml").write_text("tasks: train.jsonl\ntrain_ratio: 0.5\nout: trained\n")
+    code, out, err = run(capsys, *words)
+    assert code == 0 and options in out.splitlines()[-1], (out, err)
+    if words[0] == "label":  # what the line asks people to do first
+        text = Path("l3.csv").read_text().splitlines()
+        Path("l3.csv").write_text("\n".join([text[0], *(f"{line}met" for line in text[1:])]))
+    code, out, err = pasted(capsys, out)
+    assert code == 0, (out, err)
+
+
+def labelled_files():
+    """Tasks, answers, verdicts and two files of labels in the working directory."""
+    ids = [{"task_id": f"t{i}", "response_id": "a", "criterion_id": "c"} for i in range(12)]
+    tasks = [
+        {"record": "task", "id": k["task_id"], "prompt": "Q?", "criteria": [{"id": "c", "text": "Is right."}]}
+        for k in ids
+    ]  # fmt: skip
+    answers = [{"record": "response", "task_id": k["task_id"], "id": "a", "text": "A"} for k in ids]
+    verdicts = [
+        {"record": "verdict", **k, "status": "met" if i % 3 else "unmet", "judge": "j"}
+        for i, k in enumerate(ids)
+    ]
+    for name, rows in (("t.jsonl", tasks), ("a.jsonl", answers), ("v.jsonl", verdicts)):
+        Path(name).write_text(lines(rows))
+    head = "task_id,response_id,criterion_id,label\n"
+    texts = [f"t{i},a,c,{'met' if i % 2 else 'unmet'}\n" for i in range(12)]
+    Path("l1.csv").write_text(head + "".join(texts[:6]))
+    Path("l2.csv").write_text(head + "".join(texts[6:]))
+
+
+def test_runs_are_found_by_name_from_anywhere(own, capsys, monkeypatch):
+    place = own / "elsewhere" / "runs" / "sweep" / "a-run"
+    place.mkdir(parents=True)
+    monkeypatch.setenv("KIT_RUNS", str(own / "elsewhere" / "runs"))
+    for name in ("runs/sweep/a-run", "sweep/a-run", "a-run", place):
+        assert runs.find_folder(name) == place

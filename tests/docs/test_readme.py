@@ -99,7 +99,9 @@ def test_the_other_python_and_bash_blocks_of_the_readme_run(monkeypatch):
 def test_commands_of_the_readme_exist():
     spans = re.findall(r"`([^`\n]+)`", README)
     commands = {m[1] for span in spans if (m := re.match(r"(?:python -m )?kit ([a-z]+)", span))}
-    assert commands and commands <= {f.__name__ for f in cli.commands.COMMANDS}
+    assert commands and commands <= {
+        f.__name__ for step in cli.commands.STEPS.values() for f in step
+    }
     targets = re.findall(r"^make (\w[\w-]*)", "\n".join(c for c, _ in blocks(README, "bash")), re.M)
     assert all(re.search(rf"^{t}:", (ROOT / "Makefile").read_text(), re.M) for t in targets)
 

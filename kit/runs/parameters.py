@@ -1,0 +1,164 @@
+"""Parameters of a notebook: the literals of its cell tagged "parameters", checked before a kernel starts.
+
+The comment of a line says what the parameter means, and what it may be: "in [1, 9]", "in (0, 1]",
+"at least 0", "one of: red, blue". The default may always be written.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from ..errors import DataError, MissingError
+from ..judging import judge_of
+from ..system import paths
+from ..system.settings import check_names, nearest
+
+# Literals only: a sweep reads the parameters of a notebook without running its code.
+TYPES = (bool, int, float, str, list, dict)
+# A text parameter is a path where its name is one of PATHS or ends in a suffix.
+PATHS = ("rubrics", "answers")
+SUFFIXES = ("_file", "_dir")
+RANGE = re.compile(
+    r"\bin ([\[(])(-?[\d.]+), (-?[\d.]+)([\])])|\bat least (-?[\d.]+)"
+)
+CHOICES = re.compile(r"\bone of: ([^;]+)")
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """A parameter of a notebook. meaning : the comment behind its line."""
+
+    name: str
+    default: Any
+    meaning: str
+
+    def convert(self, value: object) -> Any:
+        """A value in the default's type, within its range; ValueError says what is wrong."""
+        kind: Any = type(self.default)
+        # True is an int in Python; as a number of steps it is a mistake.
+        if isinstance(value, bool) and kind in (int, float):
+            value = str(value)
+        converted = msgspec.convert(value, kind, strict=False)
+        if kind is float and not math.isfinite(converted):
+            raise ValueError("not a finite number")
+        if converted == self.default:
+            return converted
+        if self.choices and converted not in self.choices:
+            raise ValueError(nearest(str(converted), self.choices))
+        if limits := RANGE.search(self.meaning):
+            kind = Annotated[kind, _bounds(kind, *limits.groups())]
+        return msgspec.convert(converted, kind)
+
+    @property
+    def choices(self) -> list[str]:
+        """The values that the comment lists; empty where it lists none."""
+        listed = CHOICES.search(self.meaning)
+        return listed[1].split(", ") if listed else []
+
+
+def _bounds(
+    kind: Any, left: str, low: str, high: str, right: str, least: str
+) -> msgspec.Meta:
+    """The parts of "in [low, high)" or "at least `least`" as msgspec's bounds. kind : int or float."""
+    if least:
+        return msgspec.Meta(ge=kind(least))
+    bounds = {"gt" if left == "(" else "ge": kind(low)}
+    bounds["lt" if right == ")" else "le"] = kind(high)
+    return msgspec.Meta(**bounds)
+
+
+def cells(notebook: Path) -> list[dict[str, Any]]:
+    """The cells of a notebook file, each with its source as one text."""
+    try:
+        rows = json.loads(Path(notebook).read_text("utf-8"))["cells"]
+        # The format allows a text or a list of lines.
+        return [{**row, "source": "".join(row["source"])} for row in rows]
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        raise DataError(
+            f"this is not a notebook: {e}", where=str(notebook)
+        ) from None
+
+
+def parse(text: str, *, where: str = "parameters cell") -> dict[str, Parameter]:
+    """The parameters of a cell's text, by name: one `name = literal  # meaning` per line.
+
+    >>> parse("steps = 10  # updates, at least 1")["steps"]
+    Parameter(name='steps', default=10, meaning='updates, at least 1')
+    """
+    out = {}
+    lines = text.encode().splitlines()
+    for line in ast.parse(text).body:
+        default = None
+        if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name):
+            with suppress(ValueError):
+                default = ast.literal_eval(line.value)
+        # None has no type that a value could be checked against.
+        if type(default) not in TYPES:
+            raise DataError(
+                f"this line declares no parameter: {ast.unparse(line)}",
+                where=where,
+                fix="write `name = literal`; 0 or an empty text stand for nothing",
+            )
+        name = line.targets[0].id
+        comment = lines[line.end_lineno - 1][line.end_col_offset :].decode()
+        out[name] = Parameter(name, default, comment.strip(" #;"))
+    return out
+
+
+def read(notebook: Path) -> dict[str, Parameter]:
+    """The parameters that a notebook declares, in order, by name."""
+    for cell in cells(notebook):
+        if "parameters" in cell["metadata"].get("tags", ()):
+            return parse(cell["source"], where=str(notebook))
+    raise DataError(
+        "no cell has the tag `parameters`",
+        where=str(notebook),
+        fix="tag the cell that holds the defaults (property inspector, Cell Tags)",
+    )
+
+
+def check(notebook: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    """All parameters of a notebook: defaults, and `values` in their place.
+
+    A text is read as the number that it writes ("1e-5"), a path becomes absolute.
+    DataError names unknown parameters, each with the nearest one, and values of another type or out of range.
+    """
+    declared = read(notebook)
+    check_names(values, declared, where=str(notebook))
+    out = {name: p.default for name, p in declared.items()}
+    for name, value in values.items():
+        try:
+            out[name] = declared[name].convert(value)
+        except ValueError as e:
+            raise DataError(
+                f"{name} = {value!r}: {e}",
+                where=str(notebook),
+                fix=f"{name}: {declared[name].meaning}",
+            ) from None
+        if not (out[name] and isinstance(out[name], str)):
+            continue
+        if name in PATHS or name.endswith(SUFFIXES):
+            # A colon: an address such as hf://, which is not a path.
+            if ":" not in out[name]:
+                out[name] = str(_existing(name, out[name]))
+        elif name.endswith("judge") and not declared[name].choices:
+            judge_of(out[name], where=f"parameter {name}")
+    return out
+
+
+def _existing(name: str, value: str) -> Path:
+    """The absolute path of a file or folder, also of one in the kit's data folder."""
+    for candidate in (Path(value).expanduser().absolute(), paths.data(value)):
+        if candidate.exists():
+            return candidate
+    raise MissingError(
+        "there is no such file or folder", where=f"parameter {name} = {value!r}"
+    )
