@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -198,14 +198,24 @@ def judge(
         options |= {"prompt": prompt, "set": set, "out": out, "ledger": ledger}
         options |= {"budget_usd": budget_usd, "budget_calls": budget_calls}
         options |= {"retry": retry, "reward": reward, "audit": audit}
+        # An audit judges the plain answers as well; these verdicts are there already.
+        measure = kit.tuning.estimate_audit if audit else kit.estimate
         return Output(
-            data=kit.estimate(both, **asking),
+            data=measure(tasks=both, **asking),
             next=command_line("judge", tasks, answers, **options),
         )
     budget = kit.Budget(calls=budget_calls, usd=budget_usd)
-    verdicts = kit.judge(both, **asking, budget=budget, retry=retry)
+    try:
+        verdicts = kit.judge(both, **asking, budget=budget, retry=retry)
+    except kit.KitError as e:
+        # What was judged until a run stopped is written, too.
+        stopped: Sequence[Any] = getattr(e, "verdicts", ())
+        if any(v.is_known for v in stopped):
+            _write_verdicts(out, stopped)
+            _echo(f"what was judged until then: {out}")
+        raise
     # Before the scores: a wrong --reward must not cost the verdicts.
-    paths.write(out, "".join(f"{kit.records.canonical(v)}\n" for v in verdicts))
+    _write_verdicts(out, verdicts)
     score = kit.grade(both, verdicts, reward=reward).estimate
     causes, text = verdicts.causes(), f"{verdicts!r}\nmean score {score}"
     if len(causes):
@@ -684,7 +694,7 @@ def _packages() -> Iterator[tuple[str, str, str]]:
 
 def _judges() -> Iterator[tuple[str, str, str]]:
     """The default model of an endpoint, its end of life, and whether a key is set (never the key)."""
-    from ..system.models import catalog, shutdown_warning
+    from ..judging.prices import catalog, shutdown_warning
 
     model = catalog()["default"]
     warning = shutdown_warning(model)
@@ -720,6 +730,11 @@ def _labels(files: str) -> list[Any]:
     return [verdict for name in names for verdict in kit.load(name).verdicts]
 
 
+def _write_verdicts(out: Path, verdicts: Sequence[Any]) -> None:
+    """Write verdicts as JSON lines."""
+    paths.write(out, "".join(f"{kit.records.canonical(v)}\n" for v in verdicts))
+
+
 def _joined(tasks: str, answers: str | None) -> Any:
     """Tasks with the answers of another file."""
     return kit.load(tasks).joined(kit.load(answers)) if answers else kit.load(tasks)
@@ -734,8 +749,8 @@ def _asking(
     ledger: Path | None = None,
 ) -> dict[str, Any]:
     """Who judges, and where verdicts are stored: a judge's name, or its mapping where options say more."""
-    # The default ledger is shared by all commands: what one paid for, the others find.
-    asking = {"judge": judge, "ledger": ledger or paths.home() / "ledger.db"}
+    # None is the default ledger, shared by all: what one paid for, the others find.
+    asking: dict[str, Any] = {"judge": judge, "ledger": ledger}
     kind, _, subject = (judge or "").partition(":")
     more = {"base_url": base_url, "prompt": prompt and str(prompt)}
     if kind == "replay" and prompt:

@@ -46,7 +46,7 @@ FAILURES = {
         "raise the budget and run again",
     ),
     "error": (
-        "the judge or the check raised an error",
+        "the judge, its server or the check reported an error",
         "read the reason and the log",
     ),
 }

@@ -86,7 +86,7 @@ def draft(
     requested JSON is unknown: a finding counts it, and it gives no criterion.
     """
     from ..judging import judge as ask
-    from ..system.loop import wait
+    from ..judging import wait
 
     contrasts = [c for t in tasks if (c := _contrast(t, tasks))]
     if not contrasts:
@@ -183,12 +183,14 @@ async def _replies(
 ) -> list[str]:
     """The model's replies; an empty text where a call was lost."""
     from ..judging import acomplete, judge_of
-    from ..judging.form import closed
+    from ..judging.prompt import closed_object
 
     text = Path(__file__).with_name("draft.txt").read_text("utf-8")
     system = Template(text).substitute(most=most)
-    item = closed({"text": {"type": "string"}, "weight": {"type": "integer"}})
-    schema = closed({"criteria": {"type": "array", "items": item}})
+    item = closed_object(
+        {"text": {"type": "string"}, "weight": {"type": "integer"}}
+    )
+    schema = closed_object({"criteria": {"type": "array", "items": item}})
     # one object, so that its limit of calls at once holds for all
     writer = judge_of(judge)
 
