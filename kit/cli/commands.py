@@ -14,6 +14,7 @@ import kit
 
 from ..system import device, paths, profiles, settings
 from .dispatch import Lists, Output, Texts, Values, command_line
+from .remedies import with_commands
 
 
 def check() -> Output:
@@ -84,6 +85,7 @@ def inspect(
     *,
     map: Texts = None,
     format: str = "auto",
+    on_error: Literal["raise", "skip"] = "raise",
     lint: bool = False,
     out: Path | None = None,
     draft: Path | None = None,
@@ -95,15 +97,18 @@ def inspect(
     """Read a file of rubrics, answers or labels: what it contains, and what to fix first.
 
     file : JSONL, JSON, CSV, Parquet or hf://...
-    map : fields that are called otherwise, yours=ours, for example --map desc=text,qid=task_id
+    map : fields that are called otherwise, yours=ours, for example --map desc=text,qid=task_id; note: kept aside
     format : the format's name where detection is wrong
-    lint : list all findings; exit code 1 if one is an error
+    on_error : stop at rows that cannot be read, or leave them out (skip)
+    lint : list all findings, and rows that cannot be read; exit code 1 if one is an error
     out : write the rubrics in the kit's own form, to read and edit
     draft : propose criteria with --judge from reference or paired answers, and write them to this file
     judge, model, base_url : a judge that answers eight questions about each criterion, or drafts
     ledger : stored verdicts (default: in the kit's cache)
     """
-    tasks = kit.load(file, format=format, fields=map)
+    if lint:
+        on_error = "skip"
+    tasks = kit.load(file, format=format, fields=map, on_error=on_error)
     asking = _asking(judge, model, base_url, ledger=ledger)
     if draft:
         # A draft begins with answers and has no criteria to lint yet.
@@ -716,7 +721,9 @@ def _line_of(finding: Any, *others: Any) -> str:
     place = finding.where or f"{finding.task_id} / {finding.criterion_id}"
     more = f" and {len(others)} more" * bool(others)
     remedy = f"; {finding.suggestion}" if finding.suggestion else ""
-    return f"{finding.severity}: {place}{more}: {finding.message}{remedy}"
+    return with_commands(
+        f"{finding.severity}: {place}{more}: {finding.message}{remedy}"
+    )
 
 
 def _echo(line: str) -> None:
