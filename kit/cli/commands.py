@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +14,6 @@ import kit
 
 from ..system import device, paths, profiles, settings
 from .dispatch import Lists, Output, Texts, Values, command_line
-from .remedies import with_commands
 
 
 def check() -> Output:
@@ -85,7 +84,6 @@ def inspect(
     *,
     map: Texts = None,
     format: str = "auto",
-    on_error: Literal["raise", "skip"] = "raise",
     lint: bool = False,
     out: Path | None = None,
     draft: Path | None = None,
@@ -97,18 +95,15 @@ def inspect(
     """Read a file of rubrics, answers or labels: what it contains, and what to fix first.
 
     file : JSONL, JSON, CSV, Parquet or hf://...
-    map : fields that are called otherwise, yours=ours, for example --map desc=text,qid=task_id; note: kept aside
+    map : fields that are called otherwise, yours=ours, for example --map desc=text,qid=task_id
     format : the format's name where detection is wrong
-    on_error : stop at rows that cannot be read, or leave them out (skip)
-    lint : list all findings, and rows that cannot be read; exit code 1 if one is an error
+    lint : list all findings; exit code 1 if one is an error
     out : write the rubrics in the kit's own form, to read and edit
     draft : propose criteria with --judge from reference or paired answers, and write them to this file
     judge, model, base_url : a judge that answers eight questions about each criterion, or drafts
     ledger : stored verdicts (default: in the kit's cache)
     """
-    if lint:
-        on_error = "skip"
-    tasks = kit.load(file, format=format, fields=map, on_error=on_error)
+    tasks = kit.load(file, format=format, fields=map)
     asking = _asking(judge, model, base_url, ledger=ledger)
     if draft:
         # A draft begins with answers and has no criteria to lint yet.
@@ -203,24 +198,14 @@ def judge(
         options |= {"prompt": prompt, "set": set, "out": out, "ledger": ledger}
         options |= {"budget_usd": budget_usd, "budget_calls": budget_calls}
         options |= {"retry": retry, "reward": reward, "audit": audit}
-        # An audit judges the plain answers as well; these verdicts are there already.
-        measure = kit.tuning.estimate_audit if audit else kit.estimate
         return Output(
-            data=measure(tasks=both, **asking),
+            data=kit.estimate(both, **asking),
             next=command_line("judge", tasks, answers, **options),
         )
     budget = kit.Budget(calls=budget_calls, usd=budget_usd)
-    try:
-        verdicts = kit.judge(both, **asking, budget=budget, retry=retry)
-    except kit.KitError as e:
-        # What was judged until a run stopped is written, too.
-        stopped: Sequence[Any] = getattr(e, "verdicts", ())
-        if any(v.is_known for v in stopped):
-            _write_verdicts(out, stopped)
-            _echo(f"what was judged until then: {out}")
-        raise
+    verdicts = kit.judge(both, **asking, budget=budget, retry=retry)
     # Before the scores: a wrong --reward must not cost the verdicts.
-    _write_verdicts(out, verdicts)
+    paths.write(out, "".join(f"{kit.records.canonical(v)}\n" for v in verdicts))
     score = kit.grade(both, verdicts, reward=reward).estimate
     causes, text = verdicts.causes(), f"{verdicts!r}\nmean score {score}"
     if len(causes):
@@ -699,7 +684,7 @@ def _packages() -> Iterator[tuple[str, str, str]]:
 
 def _judges() -> Iterator[tuple[str, str, str]]:
     """The default model of an endpoint, its end of life, and whether a key is set (never the key)."""
-    from ..judging.prices import catalog, shutdown_warning
+    from ..system.models import catalog, shutdown_warning
 
     model = catalog()["default"]
     warning = shutdown_warning(model)
@@ -721,9 +706,7 @@ def _line_of(finding: Any, *others: Any) -> str:
     place = finding.where or f"{finding.task_id} / {finding.criterion_id}"
     more = f" and {len(others)} more" * bool(others)
     remedy = f"; {finding.suggestion}" if finding.suggestion else ""
-    return with_commands(
-        f"{finding.severity}: {place}{more}: {finding.message}{remedy}"
-    )
+    return f"{finding.severity}: {place}{more}: {finding.message}{remedy}"
 
 
 def _echo(line: str) -> None:
@@ -735,11 +718,6 @@ def _labels(files: str) -> list[Any]:
     """People's labels of one file, or of several with commas between."""
     names = [files] if Path(files).is_file() else files.split(",")
     return [verdict for name in names for verdict in kit.load(name).verdicts]
-
-
-def _write_verdicts(out: Path, verdicts: Sequence[Any]) -> None:
-    """Write verdicts as JSON lines."""
-    paths.write(out, "".join(f"{kit.records.canonical(v)}\n" for v in verdicts))
 
 
 def _joined(tasks: str, answers: str | None) -> Any:
@@ -756,8 +734,8 @@ def _asking(
     ledger: Path | None = None,
 ) -> dict[str, Any]:
     """Who judges, and where verdicts are stored: a judge's name, or its mapping where options say more."""
-    # None is the default ledger, shared by all: what one paid for, the others find.
-    asking: dict[str, Any] = {"judge": judge, "ledger": ledger}
+    # The default ledger is shared by all commands: what one paid for, the others find.
+    asking = {"judge": judge, "ledger": ledger or paths.home() / "ledger.db"}
     kind, _, subject = (judge or "").partition(":")
     more = {"base_url": base_url, "prompt": prompt and str(prompt)}
     if kind == "replay" and prompt:

@@ -132,7 +132,8 @@ def trivial(
     >>> trivial([task]).set_index("policy").loc["parrot", "reward"]
     np.float64(1.0)
     """
-    from ..judging import ajudge_pairs, wait
+    from ..judging import ajudge_pairs
+    from ..system.loop import wait
 
     composer = Composer.from_config(reward)
     pairs = []

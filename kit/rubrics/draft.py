@@ -8,26 +8,31 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
 from ..data import Finding, TaskSet
 from ..errors import DataError, JudgeDownError
+from ..judging import Budget, JudgeSource, Ledger, acomplete, judge_of
+from ..judging import judge as judge_answers
+from ..judging.form import closed
 from ..records import Criterion, Response, Task, Verdict, canonical, strip_thinking
+from ..system.loop import wait
 from .lint import lint
 
-BETTER = ("chosen", "reference", "ideal")
+BETTER_ROLES = ("chosen", "reference", "ideal")
 # Stands in for the worse answer where a task has only a reference.
 NO_ANSWER = "I do not know."
-FENCE = re.compile(r"\A```(?:json)?[ \t]*\n(.*)\n```\Z", re.S)
+CODE_FENCE = re.compile(r"\A```(?:json)?[ \t]*\n(.*)\n```\Z", re.S)
 
 
-class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ProposedCriterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A criterion as the model writes it. weight : a whole number, 1 to 10 or -10 to -1."""
 
     text: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
@@ -38,22 +43,21 @@ class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("the weight is 0")
 
 
-class Proposals(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ProposedRubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The model's reply."""
 
-    criteria: list[Proposal]
+    criteria: list[ProposedCriterion]
 
 
 @dataclass(frozen=True)
-class Contrast:
+class AnswerPair:
     """A task with a better and a worse answer."""
 
     task: Task
     better: Response
     worse: Response
 
-    @property
-    def material(self) -> str:
+    def as_json(self) -> str:
         """What the model reads: one JSON object."""
         return canonical(
             {
@@ -67,9 +71,9 @@ class Contrast:
 def draft(
     tasks: TaskSet,
     *,
-    judge: Any,
-    ledger: Any = None,
-    budget: Any = None,
+    judge: JudgeSource,
+    ledger: Ledger | str | Path | None = None,
+    budget: Budget | None = None,
     most: int = 8,
 ) -> TaskSet:
     """Propose criteria with a model, and keep those that tell a good answer from a bad one.
@@ -85,185 +89,197 @@ def draft(
     on them, and a finding for each proposal that was dropped. A reply in another form than the
     requested JSON is unknown: a finding counts it, and it gives no criterion.
     """
-    from ..judging import judge as ask
-    from ..judging import wait
-
-    contrasts = [c for t in tasks if (c := _contrast(t, tasks))]
-    if not contrasts:
+    pairs = [pair for t in tasks if (pair := _answer_pair(t, tasks))]
+    if not pairs:
         raise DataError(
             "no task has two answers to compare",
             where="draft",
             fix='give answers of the role "chosen" and "rejected", or "reference", or labels',
         )
-    options = {"judge": judge, "ledger": ledger, "budget": budget}
-    replies = wait(_replies(contrasts, most, **options))
-    rows = [(c, _read(r, most)) for c, r in zip(contrasts, replies, strict=True)]
-    pairs = [(c, new) for c, new in rows if new]
-    verdicts: list[Verdict] = []
-    if pairs:
-        larger = [msgspec.structs.replace(c.task, criteria=new) for c, new in pairs]
-        answers = [r for c, _ in pairs for r in (c.better, c.worse)]
-        verdicts = ask(larger, answers, **options)
+    replies = wait(_model_replies(pairs, most, judge, ledger, budget))
+    rubrics = [_read_reply(reply, most) for reply in replies]
+    verdicts = _judge_proposals(pairs, rubrics, judge, ledger, budget)
     values = {v.ids: v.value for v in verdicts}
-    drafts, findings = {}, []
-    for contrast, new in rows:
-        task, drop = _choose(contrast, new or (), values)
+    drafts, findings = {}, list(tasks.findings)
+    for pair, criteria in zip(pairs, rubrics, strict=True):
+        task, dropped = _keep_separating(pair, criteria or (), values)
         drafts[task.id] = task
-        findings += drop
-        if new is None:
-            findings.append(
-                _finding(
-                    "draft-unknown", "the reply is not in the requested form", task
-                )
-            )
-    criteria = {(t.id, c.id) for t in drafts.values() for c in t.criteria}
-    # No answer of the set has the verdicts on a stand-in answer.
-    ids = {r.ids for r in tasks.responses}
-    verdicts = [v for v in verdicts if v.ids[:2] in ids and v.ids[::2] in criteria]
+        findings += dropped
+        if criteria is None:
+            fault = ("draft-unknown", "the reply is not in the requested form")
+            findings.append(_draft_finding(*fault, task))
+    larger = replace(
+        tasks, tasks=[drafts.get(t.id, t) for t in tasks], findings=findings
+    )
     return replace(
-        tasks,
-        tasks=[drafts.get(t.id, t) for t in tasks],
-        verdicts=tasks.verdicts + verdicts,
-        findings=tasks.findings + findings,
+        larger, verdicts=tasks.verdicts + _usable_verdicts(verdicts, larger)
     )
 
 
-def _contrast(task: Task, tasks: TaskSet) -> Contrast | None:
+def _usable_verdicts(verdicts: Sequence[Verdict], tasks: TaskSet) -> list[Verdict]:
+    """The verdicts on answers and criteria of a set."""
+    criteria = {(t.id, c.id) for t in tasks for c in t.criteria}
+    # No answer of the set has the verdicts on a stand-in answer.
+    answers = {r.ids for r in tasks.responses}
+    return [
+        v
+        for v in verdicts
+        if v.answer_ids in answers and (v.task_id, v.criterion_id) in criteria
+    ]
+
+
+def _judge_proposals(
+    pairs: Sequence[AnswerPair],
+    rubrics: Sequence[tuple[Criterion, ...] | None],
+    judge: JudgeSource,
+    ledger: Ledger | str | Path | None,
+    budget: Budget | None,
+) -> list[Verdict]:
+    """Verdicts on both answers of each pair, by the criteria that were proposed for it."""
+    tasks, answers = [], []
+    for pair, criteria in zip(pairs, rubrics, strict=True):
+        if criteria:
+            tasks.append(msgspec.structs.replace(pair.task, criteria=criteria))
+            answers += [pair.better, pair.worse]
+    if not tasks:
+        return []
+    return judge_answers(tasks, answers, judge=judge, ledger=ledger, budget=budget)
+
+
+def _answer_pair(task: Task, tasks: TaskSet) -> AnswerPair | None:
     """The better and the worse answer to a task; None where there are none to compare."""
     answers = tasks.answers(task.id)
     roles = {r.meta.get("role", r.source): r for r in answers}
-    better = next((roles[name] for name in BETTER if name in roles), None)
+    better = next((roles[name] for name in BETTER_ROLES if name in roles), None)
     worse = roles.get("rejected")
-    if better is None and isinstance(task.truth.get("reference"), str):
-        better = Response(
-            task_id=task.id, id="reference", text=task.truth["reference"]
-        )
+    reference = task.truth.get("reference")
+    if better is None and isinstance(reference, str):
+        better = Response(task_id=task.id, id="reference", text=reference)
     if better is None:
-        scores = _credits(task, tasks)
-        ranks = sorted(
-            (r for r in answers if r.id in scores), key=lambda r: scores[r.id]
-        )
-        if not ranks or scores[ranks[0].id] == scores[ranks[-1].id]:
+        shares = _credit_shares(task, tasks)
+        labelled = [r for r in answers if r.id in shares]
+        labelled.sort(key=lambda r: shares[r.id])
+        if not labelled or shares[labelled[0].id] == shares[labelled[-1].id]:
             return None
-        worse, better = ranks[0], ranks[-1]
-    return Contrast(
-        task,
-        better,
-        worse or Response(task_id=task.id, id="no-answer", text=NO_ANSWER),
-    )
+        worse, better = labelled[0], labelled[-1]
+    if worse is None:
+        worse = Response(task_id=task.id, id="no-answer", text=NO_ANSWER)
+    return AnswerPair(task, better, worse)
 
 
-def _credits(task: Task, tasks: TaskSet) -> dict[str, float]:
+def _credit_shares(task: Task, tasks: TaskSet) -> dict[str, float]:
     """Answer id -> the weighted share of credit that people's labels give it, in [0, 1]."""
     weights = {c.id: c.weight for c in task.criteria if c.weight}
-    credit: dict[str, float] = {}
-    total: dict[str, float] = {}
+    credit: dict[str, float] = defaultdict(float)
+    total: dict[str, float] = defaultdict(float)
     for v in tasks.labels(task.id):
-        if (
-            not v.judge.startswith("human")
-            or v.value is None
-            or v.criterion_id not in weights
-        ):
+        weight = weights.get(v.criterion_id)
+        if not weight or v.value is None or not v.judge.startswith("human"):
             continue
-        weight = weights[v.criterion_id]
         # To be without a fault earns credit, so that the share stays in [0, 1].
         share = v.value if weight > 0 else 1 - v.value
-        credit[v.response_id] = credit.get(v.response_id, 0) + abs(weight) * share
-        total[v.response_id] = total.get(v.response_id, 0) + abs(weight)
+        credit[v.response_id] += abs(weight) * share
+        total[v.response_id] += abs(weight)
     return {name: credit[name] / total[name] for name in total}
 
 
-async def _replies(
-    contrasts: Sequence[Contrast],
+async def _model_replies(
+    pairs: Sequence[AnswerPair],
     most: int,
-    *,
-    judge: Any,
-    ledger: Any,
-    budget: Any,
+    judge: JudgeSource,
+    ledger: Ledger | str | Path | None,
+    budget: Budget | None,
 ) -> list[str]:
     """The model's replies; an empty text where a call was lost."""
-    from ..judging import acomplete, judge_of
-    from ..judging.prompt import closed_object
-
-    text = Path(__file__).with_name("draft.txt").read_text("utf-8")
-    system = Template(text).substitute(most=most)
-    item = closed_object(
-        {"text": {"type": "string"}, "weight": {"type": "integer"}}
-    )
-    schema = closed_object({"criteria": {"type": "array", "items": item}})
-    # one object, so that its limit of calls at once holds for all
+    template = Path(__file__).with_name("draft.txt").read_text("utf-8")
+    system = Template(template).substitute(most=most)
+    item = closed({"text": {"type": "string"}, "weight": {"type": "integer"}})
+    schema = closed({"criteria": {"type": "array", "items": item}})
+    # One object, so that its limit of calls at once holds for all.
     writer = judge_of(judge)
 
-    async def reply(contrast: Contrast) -> str | JudgeDownError:
+    def complete(pair: AnswerPair) -> Coroutine[None, None, str]:
         chat = [
             {"role": "system", "content": system},
-            {"role": "user", "content": contrast.material},
+            {"role": "user", "content": pair.as_json()},
         ]
-        try:
-            return await acomplete(
-                writer, chat, schema=schema, ledger=ledger, budget=budget
-            )
-        except JudgeDownError as e:
-            # Returned: gather would lose the other replies at the first error.
-            return e
+        return acomplete(writer, chat, schema=schema, ledger=ledger, budget=budget)
 
-    replies = await asyncio.gather(*map(reply, contrasts))
-    # One lost call is one unknown reply. When all are lost, the judge is down.
-    if all(isinstance(r, JudgeDownError) for r in replies):
-        raise replies[0]
-    return [r if isinstance(r, str) else "" for r in replies]
+    results = await asyncio.gather(*map(complete, pairs), return_exceptions=True)
+    lost = [r for r in results if isinstance(r, BaseException)]
+    for error in lost:
+        # One lost call is one unknown reply. When all are lost, the judge is down.
+        if len(lost) == len(results) or not isinstance(error, JudgeDownError):
+            raise error
+    return ["" if isinstance(r, BaseException) else r for r in results]
 
 
-def _read(reply: str, most: int) -> tuple[Criterion, ...] | None:
+def _read_reply(reply: str, most: int) -> tuple[Criterion, ...] | None:
     """The criteria of a reply; None where the reply is not exactly in the requested form."""
     # As in a judge's reply: a closed thought in front and one code fence are no part of the JSON.
+    text = CODE_FENCE.sub(r"\1", strip_thinking(reply).strip())
+    # A ValidationError is a DecodeError, too.
     try:
-        text = FENCE.sub(r"\1", strip_thinking(reply).strip())
-        rows = msgspec.json.decode(text, type=Proposals).criteria
-    except msgspec.DecodeError:  # a ValidationError is one
+        rows = msgspec.json.decode(text, type=ProposedRubric).criteria
+    except msgspec.DecodeError:
         return None
     return tuple(
-        Criterion(id=f"draft-{n}", text=p.text.strip(), weight=p.weight)
-        for n, p in enumerate(rows[:most], 1)
+        Criterion(id=f"draft-{n}", text=row.text.strip(), weight=row.weight)
+        for n, row in enumerate(rows[:most], 1)
     )
 
 
-def _choose(
-    contrast: Contrast,
-    new: Sequence[Criterion],
+def _keep_separating(
+    pair: AnswerPair,
+    proposed: Sequence[Criterion],
     values: dict[tuple[str, str, str], float | None],
 ) -> tuple[Task, list[Finding]]:
     """The task with the proposals that stay, and a finding for each that does not."""
-    task, drop = contrast.task, []
-    for c in new:
-        pair = [
-            values[task.id, r.id, c.id] for r in (contrast.better, contrast.worse)
-        ]
+    task, dropped = pair.task, []
+    for c in proposed:
         # Linted beside those that stay: two proposals may repeat each other.
         larger = msgspec.structs.replace(task, criteria=(*task.criteria, c))
-        faults = [f for f in lint([larger]).findings if f.criterion_id == c.id]
-        if None in pair:
-            drop.append(
-                _finding("draft-unknown", "the judge left it unknown", task, c)
-            )
-        elif pair != ([1, 0] if c.weight > 0 else [0, 1]):
-            side = "neither" if pair[0] == pair[1] else "the worse"
-            message = f"it favours {side} answer ({pair[0]:g}, {pair[1]:g})"
-            drop.append(_finding("draft-not-separated", message, task, c))
-        elif faults:
-            drop.append(_finding("draft-lint", faults[0].message, task, c))
+        fault = _fault_of(c, pair, values) or _lint_fault(larger)
+        if fault:
+            dropped.append(_draft_finding(*fault, task, c))
         else:
             task = larger
-    return task, drop
+    return task, dropped
 
 
-def _finding(
-    code: str, message: str, task: Task, c: Criterion | None = None
+def _fault_of(
+    c: Criterion,
+    pair: AnswerPair,
+    values: dict[tuple[str, str, str], float | None],
+) -> tuple[str, str] | None:
+    """Code and message where the verdicts do not separate the two answers."""
+    better = values[pair.task.id, pair.better.id, c.id]
+    worse = values[pair.task.id, pair.worse.id, c.id]
+    if better is None or worse is None:
+        return "draft-unknown", "the judge left it unknown"
+    if (better, worse) == ((1, 0) if c.weight > 0 else (0, 1)):
+        return None
+    side = "neither" if better == worse else "the worse"
+    message = f"it favours {side} answer ({better:g}, {worse:g})"
+    return "draft-not-separated", message
+
+
+def _lint_fault(task: Task) -> tuple[str, str] | None:
+    """Code and message of the lint's first finding on the last criterion."""
+    for finding in lint([task]).findings:
+        if finding.criterion_id == task.criteria[-1].id:
+            return "draft-lint", finding.message
+    return None
+
+
+def _draft_finding(
+    code: str, message: str, task: Task, criterion: Criterion | None = None
 ) -> Finding:
     return Finding(
         code=code,
         severity="info",
         message=message,
         task_id=task.id,
-        **({} if c is None else {"criterion_id": c.id, "text": c.text}),
+        criterion_id=criterion.id if criterion else None,
+        text=criterion.text if criterion else None,
     )

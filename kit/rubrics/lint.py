@@ -7,21 +7,27 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
-from typing import Any
 
-from ..data import Finding, tasks_of
+import pandas as pd
+
+from ..checks import validate_check
+from ..data import Finding, TaskSet, TaskSource, tasks_of
 from ..errors import DataError
+from ..judging import Budget, JudgeSource, Ledger
+from ..plots import Figure, bars
 from ..records import Criterion, Task, canonical, group, text_identity
+from .judge_lint import judge_findings
 
-SEVERITIES = ("error", "warning", "info")
+SEVERITY_ORDER = ("error", "warning", "info")
 # A weight this many times the median of its task decides the score alone.
-TIMES = 20
+EXTREME_WEIGHT_RATIO = 20
 # What a training without a preset reads. A test compares the numbers with the training's own.
 PROMPT_TOKENS = {"test": 1000, "cpu": 512, "t4": 1024, "gpu": 2048, "cluster": 2048}
 
 # code -> severity, what to do
-RULES = {
+LINT_RULES = {
     "empty-criterion": ("error", "write it or remove it"),
     "impossible-check": ("error", "correct the arguments of the check"),
     "annotator-note": ("warning", "remove it, or write what the answer must do"),
@@ -42,43 +48,32 @@ RULES = {
     "split-leak": ("error", "put them on one side: kit.split does"),
 }
 
-UNFINISHED = re.compile(
+PLACEHOLDER_TEXT = re.compile(
     r"\{\{?\w+\}|\[(?:insert|add|your)\b[^\]]*\]|TODO|TBD|FIXME|_{3,}"
 )
-QUOTED = re.compile(r"\"[^\"]*\"|\u201c[^\u201d]*\u201d")
+QUOTED_TEXT = re.compile(r"\"[^\"]*\"|\u201c[^\u201d]*\u201d")
 # Remarks on answers, raters or the rubric: beginnings, and how each goes on. They leave out what a
 # criterion may also name. Each begins with a letter, so that `re` can skip to it (8 times faster).
-REMARKS = {
-    ("Response", "response", "Completion", "completion"): r"s? [AB12]\b",
-    ("Both", "both", "Neither", "neither", "All", "all", "No", "no"): (
+REMARK_FORMS = {
+    "Response|response|Completion|completion": r"s? [AB12]\b",
+    "Both|both|Neither|neither|All|all|No|no": (
         r" (?:three )?(?:responses?|answers?|models?|completions?) "
         r"(?:fail|miss|forg|ignor|struggl|got|are vague)"
     ),
-    (
-        "Gemini",
-        "GPT",
-        "Claude",
-        "Llama",
-        "Qwen",
-        "Mistral",
-        "DeepSeek",
-        "Deepseek",
-    ): (
+    "Gemini|GPT|Claude|Llama|Qwen|Mistral|DeepSeek|Deepseek": (
         r"[\w.-]* (?:missed|misses|failed|fails|got|gave|forgot|ignored|overlooked|hallucinated|didn't)\b"
     ),
-    (
-        "same as",
-        "duplicate of",
-        "merge with",
-        "overlaps with",
-        "split from",
-    ): " (?:criterion|rubric|item|#)",
-    ("This", "this"): r" (?:criterion|rubric)\b",
-    ("rated", "Rated", "marked", "Marked"): r" (?:red|yellow|green)\b",
-    ("missed by", "Missed by"): r" \w+\W*\Z",
+    "same as|duplicate of|merge with|overlaps with|split from": " (?:criterion|rubric|item|#)",
+    "This|this": r" (?:criterion|rubric)\b",
+    "rated|Rated|marked|Marked": r" (?:red|yellow|green)\b",
+    "missed by|Missed by": r" \w+\W*\Z",
 }
-NOTE = re.compile(
-    "|".join(f"{word}{rest}" for words, rest in REMARKS.items() for word in words)
+ANNOTATOR_REMARK = re.compile(
+    "|".join(
+        f"{word}{rest}"
+        for words, rest in REMARK_FORMS.items()
+        for word in words.split("|")
+    )
 )
 NOTE_AT_START = re.compile(
     r"\W*(?:(?:I|we) (?:think|added|would|kept|marked|changed|removed)\b"
@@ -88,9 +83,9 @@ NOTE_AT_START = re.compile(
     r"request|question|context|solution|guidelines|paragraph))?\W*\Z)",
     re.I,
 )
-WORD = re.compile(r"\w+")
+ANY_WORD = re.compile(r"\w+")
 # Words that say nothing of what is asked: two texts with the same other words ask the same.
-FILLERS = frozenset(
+FILLER_WORDS = frozenset(
     "a an and are as at be by for from in is it its of on or that the to with".split()
 )
 
@@ -116,48 +111,37 @@ class LintReport:
         """Findings per severity: error, warning, info."""
         return Counter(f.severity for f in self.findings)
 
-    def table(self) -> Any:
+    def table(self) -> pd.DataFrame:
         """A DataFrame with one row per rule: how often it applies, an example, and what to do."""
-        import pandas as pd
-
         columns = ["severity", "code", "message", "text", "suggestion"]
-        frame = pd.DataFrame(
-            [[getattr(f, k) for k in columns] for f in self.findings],
-            columns=columns,
+        rows = [[getattr(f, name) for name in columns] for f in self.findings]
+        frame = pd.DataFrame(rows, columns=columns).fillna("")
+        by_rule = frame.groupby(["severity", "code"], sort=False)
+        table = by_rule.agg(
+            findings=("code", "size"),
+            message=("message", "first"),
+            example=("text", "first"),
+            suggestion=("suggestion", "first"),
         )
-        return (
-            frame.fillna("")
-            .groupby(["severity", "code"], sort=False)
-            .agg(
-                findings=("code", "size"),
-                message=("message", "first"),
-                example=("text", "first"),
-                suggestion=("suggestion", "first"),
-            )
-            .reset_index()
-        )
+        return table.reset_index()
 
-    def plot(self) -> Any:
+    def plot(self) -> Figure:
         """Bars: findings per rule."""
-        from .. import plots
-
         counts = Counter(f"{f.code} ({f.severity})" for f in self.findings)
-        return plots.bars(counts, title="Findings per rule")
+        return bars(counts, title="Findings per rule")
 
     @property
     def sentence(self) -> str:
         """The counts as one sentence."""
-        counts = (
-            ", ".join(f"{n} {name}" for name, n in self.severities.items())
-            or "no finding"
-        )
-        return f"{counts}; {self.faulty} of {self.criteria} criteria are faulty"
+        counts = [f"{n} {name}" for name, n in self.severities.items()]
+        findings = ", ".join(counts) or "no finding"
+        return f"{findings}; {self.faulty} of {self.criteria} criteria are faulty"
 
     def __str__(self) -> str:
-        lines = [
-            f"{r['severity']}: {r['code']}, {r['findings']}: {r['message']}"
-            for r in self.table().to_dict("records")
-        ]
+        lines = []
+        for row in self.table().itertuples():
+            rule = f"{row.severity}: {row.code}, {row.findings}"
+            lines.append(f"{rule}: {row.message}")
         return "\n".join([*lines, self.sentence])
 
     def _repr_html_(self) -> str:
@@ -165,11 +149,11 @@ class LintReport:
 
 
 def lint(
-    tasks: Any,
+    tasks: TaskSource,
     *,
-    judge: Any = None,
-    ledger: Any = None,
-    budget: Any = None,
+    judge: JudgeSource | None = None,
+    ledger: Ledger | str | Path | None = None,
+    budget: Budget | None = None,
     profile: str = "t4",
 ) -> LintReport:
     """Find faults in a rubric set: duplicates, notes, impossible checks, leaks between the splits.
@@ -193,167 +177,173 @@ def lint(
             fix=f"one of {', '.join(PROMPT_TOKENS)}",
         )
     rows = tasks_of(tasks)
-    findings = [*getattr(tasks, "findings", ()), *_between(rows)]
+    findings = list(tasks.findings) if isinstance(tasks, TaskSet) else []
+    findings += _repeated_prompts(rows)
     for task in rows:
-        faults = (
-            *_in_task(task, PROMPT_TOKENS[profile]),
-            *_pairs(task),
-            *_gates(task),
-        )
-        findings += [_finding(*fault, task=task) for fault in faults]
+        findings += _task_faults(task, PROMPT_TOKENS[profile])
+        findings += _repeated_criteria(task)
+        findings += _impossible_gates(task)
     if judge is not None:
-        from .opinion import opinions
-
-        findings += opinions(rows, judge=judge, ledger=ledger, budget=budget)
+        findings += judge_findings(rows, judge=judge, ledger=ledger, budget=budget)
     # The sort is stable: within a severity, the order of the tasks stays.
-    findings.sort(key=lambda f: SEVERITIES.index(f.severity))
+    findings.sort(key=lambda f: SEVERITY_ORDER.index(f.severity))
     faulty = {
         (f.task_id, f.criterion_id)
         for f in findings
         if f.severity != "info" and f.criterion_id
     }
-    return LintReport(
-        tuple(findings), sum(len(t.criteria) for t in rows), len(faulty)
-    )
+    n_criteria = sum(len(t.criteria) for t in rows)
+    return LintReport(tuple(findings), n_criteria, len(faulty))
 
 
-def stems(text: str) -> frozenset[str]:
+def word_stems(text: str) -> frozenset[str]:
     """The beginnings of the words of a text, without fillers and order.
 
-    >>> stems("The answer mentions the river.") == stems("The river is mentioned in the answer")
+    >>> word_stems("The answer mentions the river.") == word_stems("The river is mentioned in the answer")
     True
     """
     return frozenset(
         # Five letters as a stem: "mentions" and "mentioned" count as one word.
-        [w[:5] for w in WORD.findall(text.lower()) if w not in FILLERS]
+        [w[:5] for w in ANY_WORD.findall(text.lower()) if w not in FILLER_WORDS]
     )
 
 
-Fault = tuple[str, str, Criterion | None]  # rule, message, criterion
-
-
-def _finding(
-    code: str, message: str, criterion: Criterion | None, *, task: Task
+def _lint_finding(
+    code: str, message: str, task: Task, criterion: Criterion | None = None
 ) -> Finding:
-    severity, fix = RULES[code]
-    place = (
-        {}
-        if criterion is None
-        else {"criterion_id": criterion.id, "text": criterion.text[:200]}
-    )
+    severity, suggestion = LINT_RULES[code]
     return Finding(
         code=code,
         severity=severity,
         message=message,
-        suggestion=fix,
+        suggestion=suggestion,
         task_id=task.id,
-        **place,
+        criterion_id=criterion.id if criterion else None,
+        text=criterion.text[:200] if criterion else None,
     )
 
 
-def _in_task(task: Task, most_tokens: int) -> Iterator[Fault]:
+def _task_faults(task: Task, max_tokens: int) -> Iterator[Finding]:
     """Faults of a task, and of each criterion alone."""
-    tokens = len(task.conversation) // 4  # a token has about four characters
-    if tokens > most_tokens:
-        yield (
+    # A token has about four characters.
+    tokens = len(task.conversation) // 4
+    if tokens > max_tokens:
+        yield _lint_finding(
             "long-prompt",
-            f"about {tokens} tokens, the profile reads {most_tokens}",
-            None,
+            f"about {tokens} tokens, the profile reads {max_tokens}",
+            task,
         )
     weights = [c.weight for c in task.criteria]
     if not weights and not task.truth:
-        yield (
+        yield _lint_finding(
             "no-criteria",
             "no criterion and no truth: its answers get no score",
-            None,
+            task,
         )
     elif weights and not any(weights):
-        yield "zero-weights", "every weight is 0", None
+        yield _lint_finding("zero-weights", "every weight is 0", task)
     elif weights and max(weights) <= 0:
-        yield (
+        yield _lint_finding(
             "one-signed",
             "no weight is positive: an empty answer is the best one",
-            None,
+            task,
         )
     sizes = [abs(w) for w in weights if w]
     middle = median(sizes) if len(sizes) > 2 else None
     for c in task.criteria:
-        yield from _alone(c, task)
-        if middle and c.weight and not 1 / TIMES < abs(c.weight) / middle < TIMES:
-            yield (
+        yield from _criterion_faults(c, task)
+        if middle and _is_extreme(c.weight / middle):
+            yield _lint_finding(
                 "extreme-weight",
                 f"weight {c.weight:g}, the median of the task is {middle:g}",
+                task,
                 c,
             )
 
 
-def _alone(c: Criterion, task: Task) -> Iterator[Fault]:
-    if c.check is not None:
-        from ..checks import validate_check
+def _is_extreme(ratio: float) -> bool:
+    is_usual = 1 / EXTREME_WEIGHT_RATIO < abs(ratio) < EXTREME_WEIGHT_RATIO
+    return ratio != 0 and not is_usual
 
+
+def _criterion_faults(c: Criterion, task: Task) -> Iterator[Finding]:
+    if c.check is not None:
+        # Its text is a comment: code decides.
         try:
             validate_check(c, task)
         except DataError as e:
-            yield "impossible-check", e.what, c
-        return  # its text is a comment: code decides
+            yield _lint_finding("impossible-check", e.what, task, c)
+        return
     if not any(map(str.isalnum, c.text)):
-        yield "empty-criterion", "it has no words", c
-    note = NOTE.search(c.text) or NOTE_AT_START.match(c.text)
-    if note and not _is_subject(note[0], c, task):
-        yield (
+        yield _lint_finding("empty-criterion", "it has no words", task, c)
+    note = ANNOTATOR_REMARK.search(c.text) or NOTE_AT_START.match(c.text)
+    if note and not _is_about_the_task(note[0], c, task):
+        yield _lint_finding(
             "annotator-note",
             f"{note[0][:40]!r} looks like a note of an annotator",
+            task,
             c,
         )
     # A placeholder that the prompt has too is what the task is about.
-    blank = UNFINISHED.search(c.text)
+    blank = PLACEHOLDER_TEXT.search(c.text)
     if blank and blank[0] not in task.prompt:
-        yield "unfinished", f"{blank[0]!r} was left to be filled in", c
+        yield _lint_finding(
+            "unfinished", f"{blank[0]!r} was left to be filled in", task, c
+        )
     elif c.text.endswith((" and", " or", " the")):
-        yield "unfinished", "it ends in the middle of a sentence", c
+        yield _lint_finding(
+            "unfinished", "it ends in the middle of a sentence", task, c
+        )
 
 
-def _is_subject(note: str, c: Criterion, task: Task) -> bool:
+def _is_about_the_task(note: str, c: Criterion, task: Task) -> bool:
     """True where the prompt, or a quotation in the criterion, has the first word of a note."""
-    texts = [task.prompt, *QUOTED.findall(c.text)]
-    return WORD.findall(note.lower())[0] in WORD.findall(" ".join(texts).lower())
+    first_word = ANY_WORD.findall(note.lower())[0]
+    text = " ".join([task.prompt, *QUOTED_TEXT.findall(c.text)])
+    return first_word in ANY_WORD.findall(text.lower())
 
 
-def _pairs(task: Task) -> Iterator[Fault]:
+def _repeated_criteria(task: Task) -> Iterator[Finding]:
     """A criterion beside an earlier one with the same words."""
-    earlier: dict[Any, Criterion] = {}
+    earlier: dict[tuple[str | None, str | frozenset[str]], Criterion] = {}
     for c in task.criteria:
-        key = stems(c.text)
+        stems = word_stems(c.text)
         # A coded criterion repeats another when the checks are equal, whatever the texts.
-        place = (c.parent, canonical(c.check) if c.check else key)
-        other = earlier.setdefault(place, c)
+        key = canonical(c.check) if c.check else stems
+        other = earlier.setdefault((c.parent, key), c)
         # A text of fillers alone has no words by which to compare it.
-        if other is c or not (key or c.check):
+        if other is c or not (stems or c.check):
             continue
         if c.weight * other.weight < 0:
-            yield (
+            yield _lint_finding(
                 "contradiction",
                 f"{other.id!r} with these words has a weight of the other sign",
+                task,
                 c,
             )
         elif c.check or text_identity(c.text) == text_identity(other.text):
-            yield "duplicate-criterion", f"it repeats {other.id!r}", c
+            yield _lint_finding(
+                "duplicate-criterion", f"it repeats {other.id!r}", task, c
+            )
         else:
-            yield "near-duplicate", f"it has the words of {other.id!r}", c
+            yield _lint_finding(
+                "near-duplicate", f"it has the words of {other.id!r}", task, c
+            )
 
 
-def _gates(task: Task) -> Iterator[Fault]:
+def _impossible_gates(task: Task) -> Iterator[Finding]:
     """Required criteria that no answer can pass together: one demands what the other forbids."""
     gates: dict[str, Criterion] = {}
     limits: dict[str, tuple[float, float]] = {}
-    for c in task.criteria if any(c.required for c in task.criteria) else ():
+    for c in task.criteria:
         if not c.required:
             continue
-        other = gates.setdefault(
-            canonical(c.check) if c.check else text_identity(c.text), c
-        )
+        key = canonical(c.check) if c.check else text_identity(c.text)
+        other = gates.setdefault(key, c)
         if other.weight * c.weight < 0:
-            yield "impossible-gate", f"{other.id!r} requires the opposite", c
+            yield _lint_finding(
+                "impossible-gate", f"{other.id!r} requires the opposite", task, c
+            )
         if c.check and c.weight >= 0:
             # Checks that differ only in their limits measure the same thing.
             measure = canonical({**c.check, "min": None, "max": None})
@@ -362,22 +352,21 @@ def _gates(task: Task) -> Iterator[Fault]:
             high = min(high, c.check.get("max", high))
             limits[measure] = low, high
             if low > high:
-                yield (
+                yield _lint_finding(
                     "impossible-gate",
                     f"at least {low:g} and at most {high:g} are required",
+                    task,
                     c,
                 )
 
 
-def _between(tasks: Iterable[Task]) -> Iterator[Finding]:
+def _repeated_prompts(tasks: Iterable[Task]) -> Iterator[Finding]:
     """Tasks that ask the same, within a split or across it."""
-    for rows in group((text_identity(t.conversation), t) for t in tasks).values():
-        if len(rows) == 1:
-            continue
-        code = (
-            "split-leak"
-            if len({t.held_out for t in rows}) == 2
-            else "duplicate-prompt"
-        )
-        message = f"{len(rows)} tasks have this prompt: {', '.join(t.id for t in rows[:5])}"
-        yield _finding(code, message, None, task=rows[1])
+    by_prompt = group((text_identity(t.conversation), t) for t in tasks)
+    for same in by_prompt.values():
+        if len(same) > 1:
+            is_leak = len({t.held_out for t in same}) == 2
+            code = "split-leak" if is_leak else "duplicate-prompt"
+            ids = ", ".join(t.id for t in same[:5])
+            message = f"{len(same)} tasks have this prompt: {ids}"
+            yield _lint_finding(code, message, same[1])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ..data import TaskSet, save, tasks_of
+from ..data import TaskSet, TaskSource, save, tasks_of
 from ..errors import DataError
 from ..records import Task, canonical, fingerprint, group, text_identity, to_json
 from ..system import paths
@@ -27,9 +27,9 @@ class Split:
     heldout: TaskSet
     manifest: dict[str, Any]
 
-    def verify(self, tasks: Any) -> list[str]:
+    def verify(self, tasks: TaskSource) -> list[str]:
         """What differs between the manifest and these tasks, a sentence each; empty = proven."""
-        return verify(self.manifest, tasks)
+        return verify_split(self.manifest, tasks)
 
     def save(self, folder: str | Path) -> Path:
         """Write train.jsonl, heldout.jsonl and split.json into a folder."""
@@ -44,7 +44,11 @@ class Split:
 
 
 def split(
-    tasks: Any, *, share: float = 0.25, seed: int = 0, groups: Sequence[str] = ()
+    tasks: TaskSource,
+    *,
+    share: float = 0.25,
+    seed: int = 0,
+    groups: Sequence[str] = (),
 ) -> Split:
     """Hold tasks out: whole groups, so that no topic and no prompt is on both sides.
 
@@ -66,93 +70,115 @@ def split(
         raise DataError(
             f"there are no groups {sorted(absent)}", where="split(groups=)"
         )
-    units = _units(whole.tasks)
+    units = linked_tasks(whole.tasks)
     heldout: set[str] = set()
-    for unit in units:
+    for unit in units.values():
         if any(t.held_out or t.group in groups for t in unit):
-            heldout |= {t.id for t in unit}
-    target = 0 if groups else max(1, round(share * len(whole)))
-    # Its own generator: the global one depends on what ran before.
-    random.Random(seed).shuffle(units)
-    for unit in units:
-        # A unit that is larger than what is missing is taken only where nothing is held out yet.
-        room = target - len(heldout)
-        if (
-            unit[0].id not in heldout
-            and room > 0
-            and (len(unit) <= room or not heldout)
-        ):
-            heldout |= {t.id for t in unit}
+            heldout |= _task_ids(unit)
+    if not groups:
+        count = max(1, round(share * len(whole)))
+        heldout = draw_units(units, count, seed, heldout)
     if len(heldout) in (0, len(whole)):
         raise DataError(
             "one side of the split is empty",
             where="split",
             fix="give tasks of two groups or more, with different prompts",
         )
-    train = _part(whole, [t for t in whole if t.id not in heldout], "train")
-    test = _part(whole, [t for t in whole if t.id in heldout], "heldout")
+    train = _split_side(whole, _task_ids(whole) - heldout, "train")
+    test = _split_side(whole, heldout, "heldout")
     manifest = {
         "share": share,
         "seed": seed,
         "groups": list(groups),
-        "train": {t.id: _hash(t) for t in train},
-        "heldout": {t.id: _hash(t) for t in test},
+        "train": _task_hashes(train),
+        "heldout": _task_hashes(test),
     }
     return Split(train, test, manifest)
 
 
-def verify(manifest: Mapping[str, Any], tasks: Any) -> list[str]:
+def draw_units(
+    units: Mapping[Hashable, Sequence[Task]],
+    count: int,
+    seed: int,
+    drawn: Set[str] = frozenset(),
+) -> set[str]:
+    """Ids of about `count` tasks to hold out, all tasks of a unit or none of them.
+
+    drawn : ids that are held out already; they count. A unit that is larger than what is missing
+    is drawn only where nothing is drawn yet.
+
+    >>> units = {n: [Task(id=str(n), prompt="p")] for n in range(9)}
+    >>> draw_units(units, 2, 0) == draw_units(dict(reversed(units.items())), 2, 0)
+    True
+    """
+    ids = set(drawn)
+    # Sorted first: the order of a file must not change what a seed holds out. And a generator of
+    # its own: the global one depends on what ran before.
+    keys = sorted(units, key=str)
+    for key in random.Random(seed).sample(keys, len(keys)):
+        unit = _task_ids(units[key]) - ids
+        missing = count - len(ids)
+        if len(unit) <= missing or (missing > 0 and not ids):
+            ids |= unit
+    return ids
+
+
+def verify_split(manifest: Mapping[str, Any], tasks: TaskSource) -> list[str]:
     """What differs between a split's manifest and tasks, a sentence each; empty = proven.
 
     A task that is missing, new, changed or on both sides differs; so do a prompt or a group on both
     sides. tasks : all tasks, whatever their split says.
     """
-    rows = tasks_of(tasks)
-    now = {t.id: t for t in rows}
-    side_of: dict[str, set[str]] = {}
-    out = []
+    hashes = _task_hashes(tasks_of(tasks))
+    sides: dict[str, set[str]] = {}
+    faults = []
     for side in ("train", "heldout"):
         for name, value in manifest[side].items():
-            side_of.setdefault(name, set()).add(side)
-            if name not in now:
-                out.append(f"task {name!r} ({side}) is missing")
-            elif _hash(now[name]) != value:
-                out.append(f"task {name!r} ({side}) was changed")
-    out += [f"task {name!r} is new" for name in now if name not in side_of]
+            sides.setdefault(name, set()).add(side)
+            if name not in hashes:
+                faults.append(f"task {name!r} ({side}) is missing")
+            elif hashes[name] != value:
+                faults.append(f"task {name!r} ({side}) was changed")
+    faults += [f"task {name!r} is new" for name in hashes if name not in sides]
     # Equal hashes do not show that a new task ties the two sides together.
-    for unit in _units(rows):
-        sides = set().union(*(side_of.get(t.id, ()) for t in unit))
-        if len(sides) > 1:
+    for unit in linked_tasks(tasks_of(tasks)).values():
+        of_unit = set().union(*(sides.get(t.id, ()) for t in unit))
+        if len(of_unit) > 1:
             names = ", ".join(t.id for t in unit[:5])
-            out.append(f"a prompt or group is on both sides: {names}")
-    return out
+            faults.append(f"a prompt or group is on both sides: {names}")
+    return faults
 
 
-def _units(tasks: Sequence[Task]) -> list[list[Task]]:
+def linked_tasks(tasks: Sequence[Task]) -> dict[Hashable, list[Task]]:
     """Tasks that must stay together: those of a group, and those with one prompt."""
-    root: dict[Any, Any] = {}
+    parent: dict[Hashable, Hashable] = {}
 
-    def find(key: Any) -> Any:
-        while root.setdefault(key, key) != key:
-            root[key] = root[root[key]]
-            key = root[key]
+    def root_of(key: Hashable) -> Hashable:
+        while parent.setdefault(key, key) != key:
+            parent[key] = parent[parent[key]]
+            key = parent[key]
         return key
 
-    prompts = {t.id: ("prompt", text_identity(t.conversation)) for t in tasks}
+    prompts = {t.id: text_identity(t.conversation) for t in tasks}
     for t in tasks:
-        root[find(prompts[t.id])] = find(
-            ("group", t.group) if t.group else prompts[t.id]
-        )
-    return list(group((find(prompts[t.id]), t) for t in tasks).values())
+        if t.group:
+            parent[root_of(prompts[t.id])] = root_of(("group", t.group))
+    units = group((root_of(prompts[t.id]), t) for t in tasks).values()
+    # The root depends on the order of the tasks, the first prompt does not.
+    return {min(prompts[t.id] for t in unit): unit for unit in units}
 
 
-def _hash(task: Task) -> str:
-    """A fingerprint of everything in a task except its split."""
-    return fingerprint({**to_json(task), "split": None})
+def _task_hashes(tasks: Iterable[Task]) -> dict[str, str]:
+    """Id -> a fingerprint of everything in a task except its split."""
+    return {t.id: fingerprint({**to_json(t), "split": None}) for t in tasks}
 
 
-def _part(whole: TaskSet, tasks: list[Task], name: str) -> TaskSet:
-    ids = {t.id for t in tasks}
+def _task_ids(tasks: Iterable[Task]) -> set[str]:
+    return {t.id for t in tasks}
+
+
+def _split_side(whole: TaskSet, ids: set[str], name: str) -> TaskSet:
+    tasks = [t for t in whole if t.id in ids]
     return replace(
         whole,
         tasks=[msgspec.structs.replace(t, split=name) for t in tasks],

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
-from ..data import TaskSet, tasks_of
+from ..data import TaskSet, TaskSource, tasks_of
 from ..errors import DataError
-from ..records import leaves
+from ..plots import Figure, bars
+from ..records import Verdict, leaves
 from ..records.tables import labels_of, table
+
+TASK_COLUMNS = [
+    "task", "kind", "group", "split", "held_out", "criteria", "leaves", "length",
+]  # fmt: skip
+CRITERION_COLUMNS = [
+    "task", "criterion", "weight", "scale", "required", "by_code", "check", "length",
+]  # fmt: skip
+ANSWER_COLUMNS = ["task", "answer", "source", "length"]
 
 
 @dataclass(frozen=True)
@@ -26,36 +35,35 @@ class Summary:
     @property
     def checkable(self) -> float | None:
         """The share of criteria that code decides; None without criteria."""
-        return (
-            float(self.criteria["by_code"].mean()) if len(self.criteria) else None
-        )
+        if self.criteria.empty:
+            return None
+        return float(self.criteria["by_code"].mean())
 
     @property
     def coverage(self) -> float | None:
         """The share of (answer, criterion) pairs with a label; None without answers."""
-        pairs = (
-            self.answers["task"].map(self.tasks.set_index("task")["leaves"]).sum()
-        )
+        n_criteria = self.tasks.set_index("task")["leaves"]
+        pairs = self.answers["task"].map(n_criteria).sum()
         return float(self.labels["human"].notna().sum() / pairs) if pairs else None
 
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> dict[str, int | float | None]:
         """Counts, shares and medians by name."""
-        c, t = self.criteria, self.tasks
+        criteria, tasks = self.criteria, self.tasks
         return {
-            "tasks": len(t),
-            "held out": int(t["held_out"].sum()),
-            "groups": t["group"].nunique(),
-            "criteria": len(c),
-            "criteria per task, median": float(t["criteria"].median()),
-            "negative weights": int((c["weight"] < 0).sum()),
-            "zero weights": int((c["weight"] == 0).sum()),
-            "required": int(c["required"].sum()),
+            "tasks": len(tasks),
+            "held out": int(tasks["held_out"].sum()),
+            "groups": tasks["group"].nunique(),
+            "criteria": len(criteria),
+            "criteria per task, median": float(tasks["criteria"].median()),
+            "negative weights": int((criteria["weight"] < 0).sum()),
+            "zero weights": int((criteria["weight"] == 0).sum()),
+            "required": int(criteria["required"].sum()),
             "decided by code": self.checkable,
             "answers": len(self.answers),
             "labels": len(self.labels),
             "label coverage": self.coverage,
-            "prompt length, median": float(t["length"].median()),
-            "criterion length, median": float(c["length"].median()),
+            "prompt length, median": float(tasks["length"].median()),
+            "criterion length, median": float(criteria["length"].median()),
         }
 
     def table(self) -> pd.DataFrame:
@@ -67,11 +75,9 @@ class Summary:
             dtype=object,
         )
 
-    def plot(self, what: str = "criteria") -> Any:
+    def plot(self, what: str = "criteria") -> Figure:
         """A bar chart. what : "criteria" (tasks by number of criteria), "weights", "lengths" (of
         prompts), "kinds" (of tasks) or "checks" (criteria by the check that decides them)."""
-        from .. import plots
-
         columns = {
             "criteria": (self.tasks["criteria"], "Tasks by number of criteria"),
             "weights": (self.criteria["weight"], "Criteria by weight"),
@@ -92,11 +98,11 @@ class Summary:
             )
         values, title = columns[what]
         counts = values.value_counts().sort_index()
-        return plots.bars(
-            {str(k): int(n) for k, n in counts.items()},
+        return bars(
+            dict(zip(counts.index.map(str), counts.tolist(), strict=True)),
             title=title,
             x=title.split()[0].lower(),
-            # numbers stay in their own order
+            # Numbers stay in their own order.
             order=what in ("kinds", "checks"),
         )
 
@@ -114,7 +120,7 @@ class Summary:
         )
 
 
-def summarize(tasks: Any) -> Summary:
+def summarize(tasks: TaskSource) -> Summary:
     """Count what a rubric set contains: tasks, criteria, weights, checks, answers, labels.
 
     tasks : a TaskSet, a file or tasks.
@@ -125,30 +131,26 @@ def summarize(tasks: Any) -> Summary:
     (1, 0.0)
     """
     whole = tasks if isinstance(tasks, TaskSet) else TaskSet(tasks=tasks_of(tasks))
-    rows, criteria = [], []
+    task_rows, criterion_rows = [], []
     for t in whole:
         sizes = len(t.criteria), len(leaves(t.criteria)), len(t.conversation)
-        rows.append((t.id, t.kind, t.group, t.split, t.held_out, *sizes))
+        task_rows.append((t.id, t.kind, t.group, t.split, t.held_out, *sizes))
         for c in t.criteria:
             check = (c.check or {}).get("name")
             row = c.weight, c.scale, c.required, c.by_code, check, len(c.text)
-            criteria.append((t.id, c.id, *row))
-    answers = [(*r.ids, r.source, len(r.text)) for r in whole.responses]
+            criterion_rows.append((t.id, c.id, *row))
+    answer_rows = [(*r.ids, r.source, len(r.text)) for r in whole.responses]
     return Summary(
-        tasks=_frame("task kind group split held_out criteria leaves length", rows),
-        criteria=_frame(
-            "task criterion weight scale required by_code check length", criteria
-        ),
-        answers=_frame("task answer source length", answers),
+        tasks=pd.DataFrame(task_rows, columns=TASK_COLUMNS),
+        criteria=pd.DataFrame(criterion_rows, columns=CRITERION_COLUMNS),
+        answers=pd.DataFrame(answer_rows, columns=ANSWER_COLUMNS),
         labels=labels_of(whole),
     )
 
 
-def _frame(columns: str, rows: list[tuple[Any, ...]]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=columns.split())
-
-
-def discrimination(tasks: TaskSet, verdicts: Any = None) -> pd.DataFrame:
+def discrimination(
+    tasks: TaskSet, verdicts: Iterable[Verdict] | None = None
+) -> pd.DataFrame:
     """Which criteria tell the answers to a task apart, widest spread first.
 
     A criterion that every answer meets, or none, adds the same to all rewards: it teaches nothing.
@@ -159,9 +161,10 @@ def discrimination(tasks: TaskSet, verdicts: Any = None) -> pd.DataFrame:
     if verdicts is None:
         rows = labels_of(tasks).rename(columns={"human": "value"})
         texts = [(t.id, c.id, c.weight, c.text) for t in tasks for c in t.criteria]
-        rows = rows.merge(
-            _frame("task criterion weight text", texts), on=["task", "criterion"]
+        criteria = pd.DataFrame(
+            texts, columns=["task", "criterion", "weight", "text"]
         )
+        rows = rows.merge(criteria, on=["task", "criterion"])
     else:
         rows = table(verdicts, tasks=tasks)
     by = rows.groupby(["task", "criterion", "text", "weight"], sort=False)["value"]
@@ -169,4 +172,6 @@ def discrimination(tasks: TaskSet, verdicts: Any = None) -> pd.DataFrame:
     spread = (by.max() - by.min()).rename("spread")
     # NaN > 0 is False: without a known verdict a criterion tells nothing apart.
     out = out.assign(spread=spread, apart=spread > 0).reset_index()
-    return out.sort_values("spread", ascending=False, ignore_index=True)
+    return pd.DataFrame(
+        out.sort_values("spread", ascending=False, ignore_index=True)
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import msgspec
 
 from ..errors import DataError, MissingError
 from ..records import Response, Task, group, text_identity
+from ..rubrics import draw_units
 from ..system import paths, profiles
 from ..system.settings import Share, load, make
 from .rows import Source
@@ -366,30 +366,22 @@ def ids_to_hold_out(tasks: Sequence[Task], keys: Keys, where: str) -> set[str]:
     share = 1 - (0.9 if keys.train_ratio is None else keys.train_ratio)
     if keys.holdout_by is None and keys.holdout is None:
         # tasks with one prompt stay on one side
-        parts = group((text_identity(t.conversation), t.id) for t in tasks)
+        units = group((text_identity(t.conversation), t) for t in tasks)
     else:
         by = keys.holdout_by or "group"
-        parts = group((value_of(t, by, where), t.id) for t in tasks)
+        units = group((value_of(t, by, where), t) for t in tasks)
     if keys.holdout is not None:
         groups = [keys.holdout] if isinstance(keys.holdout, str) else keys.holdout
         # files write Eye and eye
-        of = {str(k).casefold(): ids for k, ids in parts.items()}
+        of = {str(k).casefold(): unit for k, unit in units.items()}
         if absent := [n for n in groups if n.casefold() not in of]:
             raise DataError(
                 f"there is no group {absent[0]!r}",
                 where=f"{where}, key holdout",
                 fix=f"one of {sorted(of)[:20]}",
             )
-        return {i for n in groups for i in of[n.casefold()]}
-    out: set[str] = set()
-    # sorted first: the order of a file must not change what a seed holds out
-    for part in random.Random(keys.data_seed).sample(
-        sorted(parts, key=str), len(parts)
-    ):
-        if len(out) >= round(share * len(tasks)):
-            break
-        out |= set(parts[part])
-    return out
+        return {t.id for n in groups for t in of[n.casefold()]}
+    return draw_units(units, round(share * len(tasks)), keys.data_seed)
 
 
 def value_of(task: Task, by: str, where: str) -> Any:

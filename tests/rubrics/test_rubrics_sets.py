@@ -12,7 +12,7 @@ import kit
 from kit.data import TaskSet
 from kit.errors import DataError
 from kit.records import Criterion, Response, Task, Verdict
-from kit.rubrics import discrimination, split, summarize, verify
+from kit.rubrics import discrimination, split, summarize, verify_split
 
 
 def label(response, criterion, status, judge="human"):
@@ -134,18 +134,18 @@ def test_what_cannot_be_split_is_an_error(prompts, how, fault):
 def test_verify_names_what_changed():
     tasks = tasks_of([(n, 0, False) for n in range(8)])
     manifest = json.loads(json.dumps(split(tasks).manifest))
-    assert verify(manifest, tasks) == []
-    assert verify(manifest, tasks[1:])[0] == f"task '0' ({side(manifest, '0')}) is missing"
+    assert verify_split(manifest, tasks) == []
+    assert verify_split(manifest, tasks[1:])[0] == f"task '0' ({side(manifest, '0')}) is missing"
     changed = [msgspec.structs.replace(tasks[0], prompt="Other"), *tasks[1:]]
-    assert "was changed" in verify(manifest, changed)[0]
+    assert "was changed" in verify_split(manifest, changed)[0]
     extra = Task(id="new", prompt="New")
-    assert verify(manifest, [*tasks, extra]) == ["task 'new' is new"]
+    assert verify_split(manifest, [*tasks, extra]) == ["task 'new' is new"]
     # A manifest that puts one prompt on both sides proves nothing.
     twin = msgspec.structs.replace(tasks[0], id="twin")
     other = "heldout" if side(manifest, "0") == "train" else "train"
     forged = split([twin, Task(id="z", prompt="z")]).manifest
     manifest[other]["twin"] = {**forged["train"], **forged["heldout"]}["twin"]
-    assert "both sides" in verify(manifest, [*tasks, twin])[0]
+    assert "both sides" in verify_split(manifest, [*tasks, twin])[0]
 
 
 def side(manifest, name):
@@ -160,4 +160,4 @@ def test_answers_and_labels_follow_their_tasks(small, tmp_path):
     result.save(tmp_path)
     assert kit.load(tmp_path / "train.jsonl").verdicts == result.train.verdicts
     manifest = json.loads((tmp_path / "split.json").read_text())
-    assert verify(manifest, other) == []
+    assert verify_split(manifest, other) == []
