@@ -16,23 +16,42 @@ from training_cases import TINY, Judge, farthest, tasks
 
 import kit.training as training
 from kit.cli import main
+from kit.data import load
 from kit.errors import DataError
 
 TRAIN = """
 import sys; sys.path[:0] = [{tests!r}]
 from training_cases import TINY, Judge, tasks
 import kit.training as training
-result = training.train(tasks(check=None), TINY, eval_every=2, judge=Judge(), out={out!r}, **{values!r})
+from kit.data import load
+
+class Stop(Exception):
+    pass
+
+def on_step(row):
+    if row["step"] == {stop!r}:
+        raise Stop
+
+values = {values!r}
+rows = load({rows!r}) if values.get("stage") == "sft" else tasks(check=None)
+more = dict(eval_every=2, judge=Judge(), on_step=on_step)
+result = training.train(rows, TINY, out={out!r}, **more, **values)
 print("done", result.metrics["steps"], flush=True)
 """
 QUIET = {"OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR", "TORCH_LOGS": "-all"}
 
 
-def script(tmp_path: Path, out: str, **values: object) -> Path:
-    """A script that trains the tiny model into a folder."""
+ROWS = [{"id": f"s{i}", "prompt": f"Say {i}.", "completion": "abc" * (i % 3 + 1)} for i in range(8)]
+
+
+def script(tmp_path: Path, out: str, stop_at: int = 0, **values: object) -> Path:
+    """A script that trains the tiny model into a folder. stop_at : the step after which it fails."""
     path = tmp_path / f"{out}.py"
     tests = str(Path(__file__).parent)
-    path.write_text(TRAIN.format(tests=tests, out=str(tmp_path / out), values=values))
+    text = TRAIN.format(
+        tests=tests, out=str(tmp_path / out), values=values, stop=stop_at, rows=ROWS
+    )
+    path.write_text(text)
     return path
 
 
@@ -63,6 +82,7 @@ def test_two_processes_train_as_one(tmp_path):
         k: pytest.approx(v, rel=1e-4, abs=1e-6)
         for k, v in one.steps()[steps].to_dict("list").items()
     }
+    assert (one.steps()["grad_norm"] > 0).sum() > 1
     assert farthest(one.adapter, two.adapter) < 1e-4
     assert two.gain == one.gain and two.metrics["judge_calls"] == one.metrics["judge_calls"]
     names = {p.name for p in one.folder.iterdir()}
@@ -172,3 +192,27 @@ def test_accelerate_on_cpus_is_refused_with_the_line_that_works(tmp_path):
     assert done.returncode != 0
     assert "one process runs, although several" in done.stderr
     assert "torchrun --nproc_per_node 2" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", ["grpo", "sft"])
+def test_zero_3_in_two_processes_trains_as_one_process(tmp_path, stage):
+    pytest.importorskip("deepspeed", reason="pip install deepspeed")
+    file = training.launch_lines([]).split("deepspeed=")[1].split()[0]
+    values = {"stage": stage, "beta": 0.1} if stage == "grpo" else {"stage": stage}
+    one = training.train(
+        tasks(check=None) if stage == "grpo" else load(ROWS),
+        {**TINY, **values}, eval_every=2, judge=Judge(), out=tmp_path / "one",
+    )  # fmt: skip
+    zero3 = {**values, "options": {"deepspeed": file}}
+    # a run that is stopped goes on from the parts that each process saved
+    stopped = in_two(script(tmp_path, "two", stop_at=3, **zero3))
+    assert "Stop" in stopped.stderr
+    done = in_two(script(tmp_path, "two", **zero3))
+    assert done.stdout.count("done 4") == 2, done.stderr
+    two = training.Result.read(tmp_path / "two")
+    assert farthest(one.adapter, two.adapter) < 1e-4
+    assert two.steps()["loss"].tolist() == pytest.approx(one.steps()["loss"].tolist(), abs=1e-4)
+    if stage == "grpo":
+        assert two.rollouts()["text"].tolist() == one.rollouts()["text"].tolist()
+        assert two.gain == one.gain
