@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -500,13 +500,13 @@ def train(
     # torchrun and accelerate set it, also for one process
     is_launched = "WORLD_SIZE" in os.environ
     if profiles.resolve(profile).name == "cluster" and not is_launched:
-        written = [
-            f"{name}={json.dumps(value)}" for name, value in (set or {}).items()
-        ]
-        options = [word for text in written for word in ("--set", text)]
-        lines = kit.training.launch_lines(
-            ["train", config, "--profile", "cluster", *options]
+        command = command_line(
+            "train", config, profile="cluster", set=set, resume=resume
         )
+        configs = kit.training.CONFIGS
+        zero3 = shlex.quote(str(configs / "zero3.json"))
+        lines = (configs / "launch.txt").read_text("utf-8")
+        lines = lines.format(command=command, zero3=zero3).rstrip()
         return Output(text=lines, data=lines.splitlines())
     result = kit.training.train(config, resume=resume or None, **changes)
     return Output(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import logging
 import os
 import re
 import shlex
@@ -153,6 +154,10 @@ def main(
     """Run one of the commands; returns its exit code. Errors come without a traceback."""
     # SIGTERM ends a command as Ctrl-C does: children are stopped, what was done is saved.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Of several processes that train together, the first one reports.
+    is_beside = os.environ.get("RANK", "0") != "0"
+    if is_beside:
+        logging.disable(logging.WARNING)
     words = sys.argv[1:] if argv is None else list(argv)
     try:
         app = application(steps)
@@ -164,8 +169,7 @@ def main(
         if not isinstance(result, tuple):
             return 0 if words else 2
         output, as_json = result
-        # Of several processes that train together, the first one reports.
-        if os.environ.get("RANK", "0") == "0":
+        if not is_beside:
             # A closed pipe shows here, where it can still be handled, and not at the interpreter's end.
             print(_text(output, as_json), flush=True)
         return int(output.code)

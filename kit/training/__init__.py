@@ -7,11 +7,10 @@ from typing import Any
 
 # no module has the name of a function: importing it would hide the function
 _HOME = {
-    "settings": "Settings NAMES build presets renames translate",
+    "settings": "CONFIGS Settings NAMES build presets renames translate",
     "config": "job_of reference",
     "models": "policy messages tiny_model tiny_tokenizer import_unsloth",
     "fast": "Copy logps",
-    "ranks": "launch_lines world rank",
     "reward": "Reward reward_function",
     "rows": "pairs estimates of_answers",
     "monitor": "Log health summary",

@@ -184,11 +184,12 @@ def draws(key: str, first: int, rows: int) -> Iterator[None]:
     ]
 
     def multinomial(chances: Any, num_samples: int) -> Any:
-        waits = torch.empty_like(chances)
-        for row, stream in zip(waits, streams, strict=True):
-            row.exponential_(generator=stream)
+        waits = [
+            torch.empty_like(row).exponential_(generator=stream)
+            for row, stream in zip(chances, streams, strict=True)
+        ]
         # the shortest of exponential waiting times: torch's own way to draw one
-        return (chances / waits).argmax(-1, keepdim=True)
+        return (chances / torch.stack(waits)).argmax(-1, keepdim=True)
 
     # generate of transformers takes no generator
     plain, torch.multinomial = torch.multinomial, multinomial

@@ -96,16 +96,10 @@ def policy(settings: Settings, tasks: Sequence[Task] = ()) -> Policy:
 
 def pick_engine(engine: str) -> tuple[str, str]:
     """The engine and the reason for it."""
-    if ranks.world() > 1:
-        if engine == "unsloth":
-            raise DataError(
-                "unsloth trains in one process",
-                where="setting engine",
-                fix="engine: transformers, or one process",
-            )
-        return "transformers", "several processes train"
     if engine != "auto":
         return engine, f"{engine} was requested"
+    if ranks.world() > 1:
+        return "transformers", "several processes train"
     if not import_torch().cuda.is_available():
         return "transformers", "there is no CUDA device"
     if importlib.util.find_spec("unsloth") is None:

@@ -207,8 +207,7 @@ def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
 def follow(job: Job, reward: Reward) -> Result:
     """Train each stage beside the first process, which says when and how, and does all the rest."""
     while order := ranks.broadcast(None):
-        with Work(job, *order, reward, None, ()).fitted():
-            pass
+        Work(job, *order, reward, None, ()).fit()
     return Result.read(job.out)
 
 
@@ -326,18 +325,13 @@ class Work:
         # the other processes read the rows that are stored here
         self.rows_now()
         ranks.broadcast((self.stage, self.settings, self.out))
-        with self.fitted():
-            save_adapter(
-                self.trainer.model, self.policy.tokenizer, self.out / "adapter"
-            )
-            return self.metrics()
+        return self.fit()
 
-    @contextlib.contextmanager
-    def fitted(self) -> Iterator[None]:
-        """The trained stage. Every process trains; the first one evaluates before and on the way, and logs."""
+    def fit(self) -> Any:
+        """Train. All processes come here; the first one evaluates and writes, and gets what metrics.json holds."""
         from transformers.trainer_callback import PrinterCallback
 
-        s, is_first = self.settings, ranks.rank() == 0
+        s = self.settings
         self.policy = self.policy or policy(s, self.every_task)
         if s.stage == "grpo":
             self.trainer = trainers.grpo_trainer(
@@ -352,15 +346,17 @@ class Work:
             self.trainer = trainers.supervised_trainer(
                 self.policy, s, self.rows_now(), out=self.out
             )
-        evaluate = self.evaluate_between if self.job.heldout else None
-        self.trainer.add_callback(monitor.callback(self.log, s, evaluate))
+        evaluate = partial(self.with_whole_weights, self.evaluate)
+        self.trainer.add_callback(
+            monitor.callback(self.log, s, evaluate if self.job.heldout else None)
+        )
         # transformers would print every log
         self.trainer.remove_callback(PrinterCallback)
         last = save_point(self.out / "checkpoints")
-        if is_first:
+        if ranks.rank() == 0:
             if s.forecast and s.stage == "grpo":
                 self.look_ahead()
-            if evaluate:
+            if self.job.heldout:
                 self.evaluate("before")
             self.log.rewind(int(last.name.rsplit("-", 1)[1]) if last else 0)
         # given a model with an adapter, TRL adds a "ref" adapter, and transformers' resume drops the trained one
@@ -371,32 +367,27 @@ class Work:
                 fix="engine: transformers, or begin again in another folder",
             )
         self.trainer.train(resume_from_checkpoint=str(last) if last else None)
-        with self.whole_weights():
-            yield
+        return self.with_whole_weights(self.finish)
 
-    @contextlib.contextmanager
-    def whole_weights(self) -> Iterator[None]:
-        """Under ZeRO-3 every process has a part of the weights; all come here, so that the first one sees the whole."""
-        from transformers.integrations import is_deepspeed_zero3_enabled
+    def with_whole_weights(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Do work in the first process. Under ZeRO-3 each process has a part of the weights, so all come here."""
         from trl.models import unwrap_model_for_generation
 
-        if not is_deepspeed_zero3_enabled():
-            yield
-            return
-        with unwrap_model_for_generation(
-            self.trainer.model_wrapped, self.trainer.accelerator
-        ):
-            yield
+        trainer, whole = self.trainer, contextlib.nullcontext()
+        if ranks.world() > 1:
+            whole = unwrap_model_for_generation(
+                trainer.model_wrapped, trainer.accelerator
+            )
+        with whole:
+            return work(*arguments) if ranks.rank() == 0 else None
 
-    def evaluate_between(self, name: str) -> None:
-        """Evaluate while training."""
-        with self.whole_weights():
-            if ranks.rank() == 0:
-                self.evaluate(name)
-
-    def metrics(self) -> dict[str, Any]:
-        """What metrics.json holds of the stage that was trained."""
+    def finish(self) -> dict[str, Any]:
+        """Save the adapter; what metrics.json holds."""
+        assert self.policy is not None
         s, notes = self.settings, []
+        save_adapter(
+            self.trainer.model, self.policy.tokenizer, self.out / "adapter"
+        )
         steps = monitor.read(self.out / monitor.STEPS)
         out: dict[str, Any] = {
             "config": self.job.name,

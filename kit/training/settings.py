@@ -28,6 +28,7 @@ from ..system.settings import (
     make,
     nearest,
 )
+from . import ranks
 
 logger = logging.getLogger(__name__)
 CONFIGS = Path(__file__).parent / "configs"
@@ -108,17 +109,14 @@ class Settings(
                 where="settings quantize and options.deepspeed",
                 fix="quantize: none",
             )
-        rows = self.rows // self.substeps
-        for name, parts, whole in (
-            ("substeps", self.substeps, self.rows),
-            ("micro_rows", self.micro_rows or rows, rows),
-        ):
-            if whole % parts:
-                raise DataError(
-                    f"{self.rows} rows a step cannot be split by {name}: {parts}",
-                    where=f"setting {name}",
-                    fix=f"a divisor of {whole}",
-                )
+        share, rest = divmod(self.rows, self.substeps * ranks.world())
+        if rest or share % min(self.micro_rows or share, share):
+            raise DataError(
+                f"{self.rows} rows a step cannot be split by substeps: {self.substeps}, "
+                f"micro_rows: {self.micro_rows} and {ranks.world()} processes",
+                where="settings substeps and micro_rows",
+                fix=f"substeps x processes: a divisor of {self.rows}; micro_rows: a divisor of what is left",
+            )
 
     @property
     def rows(self) -> int:

@@ -26,14 +26,8 @@ MOST_UNKNOWN = 3  # steps in a row without a known reward, after which a run sto
 def arguments(settings: Settings, policy: Policy, out: Path) -> dict[str, Any]:
     """What all three of TRL's configs receive."""
     # each process takes its share of a step's rows
-    share, rest = divmod(settings.rows, settings.substeps * ranks.world())
+    share = settings.rows // (settings.substeps * ranks.world())
     micro = min(settings.micro_rows or share, share)
-    if rest or share % max(micro, 1):
-        raise DataError(
-            f"{settings.rows} rows a step cannot be split over {ranks.world()} processes",
-            where="settings group_size, prompts_per_step, batch, substeps, micro_rows",
-            fix="rows / (substeps x processes) must be a whole multiple of micro_rows",
-        )
     is_cuda = policy.device.kind == "cuda"
     return {
         "output_dir": str(out / "checkpoints"),
@@ -185,11 +179,13 @@ class Pay:
     def function(self, name: str) -> Callable[..., list[float | None]]:
         """The reward function of TRL by the name of a part, "rubric" for the whole reward."""
 
+        from accelerate.utils import gather_object
+
         def rewards_of(completions, completion_ids, task_id, trainer_state, **more):
             step = trainer_state.global_step + 1
             # with GDPO there is a function for each part: the first one judges for all
             if self.grades[0] != step:
-                rows = ranks.gather(
+                rows = gather_object(
                     [*zip(completions, completion_ids, task_id, strict=True)]
                 )
                 # one process judges the answers of all: a group may be spread over several
