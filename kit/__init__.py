@@ -80,17 +80,11 @@ def __dir__() -> list[str]:
 
 
 def guide() -> Any:
-    """The names of `kit` as a table: the room of each, and the first line of its docstring."""
-    from .records.tables import show
+    """The names of `kit` with the first line of each docstring, as a table; `print` writes them as lines."""
+    from .records.tables import Results
 
-    rows = []
+    rows = Results()
     for name, room in _ROOM_OF.items():
         doc = __getattr__(name).__doc__ or ""
-        rows.append(
-            {
-                "name": f"kit.{name}",
-                "room": room,
-                "what it does": doc.split("\n")[0],
-            }
-        )
-    return show(rows, limit=len(rows))
+        rows[f"kit.{name}"] = f"{doc.splitlines()[0]} ({room})"
+    return rows

@@ -214,7 +214,8 @@ def judge(
         text += f"\n{kit.audit(tasks=both, **asking, budget=budget)}"
     # A run without a single known verdict is no result, however many answers it read.
     lost = sum(causes["verdicts"]) == len(verdicts)
-    view = command_line("view", out, tasks=tasks, answers=answers)
+    words = {"answers": answers, "reward": "" if reward == "rubric" else reward}
+    view = command_line("view", out, tasks=tasks, **words)
     return Output(
         text=text,
         data={"verdicts": len(verdicts), "out": str(out), "score": score},
@@ -388,13 +389,15 @@ def view(
     tasks: str | None = None,
     answers: str | None = None,
     labels: str | None = None,
+    reward: str = "rubric",
     out: Path = Path("verdicts.html"),
 ) -> Output:
     """Write one HTML page with answers, verdicts and reasons, to filter and to search.
 
     verdicts : what `kit judge` wrote, or the folder or name of a training (its held-out answers, before and after)
     tasks, answers : files that were judged
-    labels : people's labels, shown beside the verdicts
+    labels : people's labels, shown beside the verdicts; a file, or several with commas
+    reward : how verdicts become scores, as in `kit judge`
     out : file of the page
     """
     if not Path(verdicts).is_file():
@@ -404,6 +407,8 @@ def view(
         rows = kit.load(verdicts).verdicts
         # a file without tasks says so itself
         both = _joined(tasks or verdicts, answers)
+        # Grades hold the verdicts, and the score of each answer.
+        rows = kit.grade(both, rows, reward=reward)
     path = kit.view(
         rows,
         tasks=both,

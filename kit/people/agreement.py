@@ -13,7 +13,7 @@ from .. import stats
 from ..data import TaskSet
 from ..errors import DataError
 from ..records import Grade, Task, Verdict
-from ..records.tables import Results, met_of, table
+from ..records.tables import IDS, Results, labels_of, met_of, table
 from ..stats import Agreement, Estimate
 
 if TYPE_CHECKING:
@@ -24,10 +24,12 @@ JudgeDecisions = Iterable[Verdict | Grade]
 
 # A report lists so many disagreements.
 WORST_DISAGREEMENTS = 10
+# An agreement on fewer labels is noise.
+FEWEST_LABELS = 5
 # From this value on, a verdict or a label is on the side of "met".
 MET_THRESHOLD = 0.5
 WORST_COLUMNS = [
-    "task", "response", "criterion", "text", "judge", "status", "p", "human", "reason",
+    "task", "response", "criterion", "text", "judge", "status", "p", "human", "reason", "prompt", "answer",
 ]  # fmt: skip
 
 
@@ -55,7 +57,7 @@ def judge_beside_people(
     frame = frame[~is_other].reset_index(drop=True)
     if not frame["human"].notna().any():
         raise DataError(
-            "no label belongs to a verdict of the judge",
+            f"no label belongs to a verdict of the judge; {_first_pair(labels, frame)}",
             where="labels",
             fix="label the answers that were judged; task, answer and criterion ids must be equal",
         )
@@ -66,6 +68,19 @@ def judge_beside_people(
     return frame
 
 
+def _first_pair(labels: PeopleLabels, frame: pd.DataFrame) -> str:
+    """The ids of the first label and of the first verdict, to compare by eye."""
+    label, verdict = labels_of(labels).head(1), frame.head(1)
+    pairs = [("label", label), ("verdict", verdict)]
+    texts = [
+        f"the first {name} is of {' / '.join(rows[IDS].iloc[0])}"
+        if len(rows)
+        else f"there is no {name}"
+        for name, rows in pairs
+    ]
+    return ", ".join(texts)
+
+
 @dataclass(frozen=True)
 class AgreementReport:
     """What `agreement_report` returns.
@@ -73,13 +88,19 @@ class AgreementReport:
     overall : kappa, raw agreement and the rates, with intervals. criteria : a DataFrame with one
     row per criterion: rows known to both (n), kappa, accuracy, unknown (labelled rows on which the
     judge is unknown), too_kind and too_strict (the judge gives credit that people refuse, and the
-    reverse). worst : the ten disagreements on which the judge is surest.
+    reverse). disagreements : each with prompt, answer, criterion and both verdicts, those on which
+    the judge is surest first.
     """
 
     overall: Agreement
     criteria: pd.DataFrame
-    worst: pd.DataFrame
+    disagreements: pd.DataFrame
     unknown: int
+
+    @property
+    def worst(self) -> pd.DataFrame:
+        """The ten disagreements on which the judge is surest."""
+        return self.disagreements.head(WORST_DISAGREEMENTS)
 
     @property
     def estimate(self) -> Estimate:
@@ -87,33 +108,51 @@ class AgreementReport:
         return self.overall.kappa
 
     def table(self) -> pd.DataFrame:
-        """The criteria with their estimates as text."""
-        return self.criteria.assign(
-            kappa=self.criteria["kappa"].map(str),
-            accuracy=self.criteria["accuracy"].map(str),
+        """The criteria with five labels or more, their estimates as text."""
+        rows = self.criteria[self.criteria["n"] >= FEWEST_LABELS]
+        return rows.assign(
+            kappa=rows["kappa"].map(str), accuracy=rows["accuracy"].map(str)
         )
 
     def plot(self, *, most: int = 20) -> Figure:
         """A forest: accuracy per criterion, those with most labels first."""
         from .. import plots
 
-        rows = self.criteria.head(most)
+        rows = self.criteria[self.criteria["n"] >= FEWEST_LABELS].head(most)
         names = rows["criterion"] + ": " + rows["text"]
         estimates = dict(zip(names, rows["accuracy"], strict=True))
         return plots.forest(estimates, title="Agreement with people")
 
     @property
-    def note_on_unknown(self) -> str:
-        """How many labelled rows the judge left unknown."""
-        return f"{self.unknown} labelled rows are unknown to the judge; they are left out."
+    def note(self) -> str:
+        """What is left out: labelled rows that the judge left unknown, criteria with few labels."""
+        few = int((self.criteria["n"] < FEWEST_LABELS).sum())
+        text = f"{self.unknown} labelled rows are unknown to the judge; they are left out."
+        if few:
+            text += f" {few} criteria with fewer than {FEWEST_LABELS} labels are not listed."
+        return text
 
     def __str__(self) -> str:
-        criteria = self.table().to_string(index=False)
-        return f"{self.overall}\n{self.note_on_unknown}\n\n{criteria}"
+        blocks = [f"{self.overall}\n{self.note}"]
+        if len(self.table()):
+            blocks.append(self.table().to_string(index=False))
+        blocks.append(
+            f"{len(self.disagreements)} disagreements, the {len(self.worst)} surest:"
+        )
+        for row in self.worst.to_dict("records"):
+            texts = [
+                f"  {name}: {row[name]}"
+                for name in ("prompt", "answer", "reason")
+                if row[name]
+            ]
+            about = f"the judge says {row['status']}, people {row['human']:g} (1 is met)"
+            head = f"{row['task']} / {row['response']} / {row['criterion']}: {row['text']}"
+            blocks.append("\n".join([head, f"  {about}", *texts]))
+        return "\n\n".join(blocks)
 
     def _repr_html_(self) -> str:
         measures = Results(self.overall.measures())._repr_html_()
-        note = html.escape(f"{self.note_on_unknown} {self.overall.note}")
+        note = html.escape(f"{self.note} {self.overall.note}")
         criteria = self.table().to_html(index=False)
         worst = self.worst.to_html(index=False, na_rep="")
         return f"{measures}<p>{note}</p>{criteria}<p>The worst disagreements:</p>{worst}"
@@ -145,20 +184,21 @@ def agreement_report(
         criteria=pd.DataFrame(criteria).sort_values(
             "n", ascending=False, kind="stable", ignore_index=True
         ),
-        worst=_worst_disagreements(rows),
+        disagreements=_disagreements(rows),
         unknown=int(rows["value"].isna().sum()),
     )
 
 
-def _worst_disagreements(rows: pd.DataFrame) -> pd.DataFrame:
-    """The disagreements on which the judge is surest; of equally sure ones, the heaviest first."""
+def _disagreements(rows: pd.DataFrame) -> pd.DataFrame:
+    """The disagreements, the surest first; of equally sure ones, the heaviest first."""
     wrong = rows[rows["correct"] == 0]
     # A judge that gives no probability counts as sure.
     wrong = wrong.assign(
         sure=wrong["confidence"].fillna(1), heavy=wrong["weight"].abs()
     )
     wrong = wrong.sort_values(["sure", "heavy"], ascending=False, kind="stable")
-    return wrong.head(WORST_DISAGREEMENTS)[WORST_COLUMNS].reset_index(drop=True)
+    # Tasks without their answers have no such column.
+    return wrong.reindex(columns=WORST_COLUMNS).reset_index(drop=True)
 
 
 def _judge_agreement(rows: pd.DataFrame) -> Agreement:

@@ -34,7 +34,9 @@ def explore(thing: object, **options: Any) -> Any:
         if hasattr(thing, part):
             return explorer(thing, **options)
     raise DataError(
-        f"there is no explorer of a {type(thing).__name__}", where="explore"
+        f"there is no explorer of a {type(thing).__name__}",
+        where="explore",
+        fix="kit.plot draws results; explore takes a TaskSet, a Reliability, a Workbench or a training's folder",
     )
 
 
@@ -184,6 +186,6 @@ def _explore_training(folder: Path, *, seconds: float = 5) -> Any:
 EXPLORERS: dict[str, Callable[..., Any]] = {
     "views": _explore_views,
     "in_bins": _explore_bins,
-    "criteria": _explore_weights,
+    "conversation": _explore_weights,  # a Task
     "tasks": _explore_tasks,
 }

@@ -491,6 +491,26 @@ def plot(result: object, **options: Any) -> Figure:
         return lines(result, **options)
     elif hasattr(result, "plot"):
         return result.plot(**options)
+    # verdicts and grades
+    elif hasattr(result, "table"):
+        return _plot_counts(result.table(), **options)
     raise DataError(
-        f"there is no figure of a {type(result).__name__}", where="kit.plot"
+        f"there is no figure of a {type(result).__name__}",
+        where="kit.plot",
+        fix="give a result of the kit, a DataFrame, or a mapping of names to numbers or estimates",
     )
+
+
+def _plot_counts(frame: pd.DataFrame, **options: Any) -> Figure:
+    """How many verdicts of each status a criterion has, or how the scores of answers are spread."""
+    if "status" in frame:
+        counts = pd.crosstab(frame["criterion"], frame["status"])
+        largest = counts.sum(axis=1).nlargest(20, keep="first").index
+        options = {"title": "Verdicts by criterion", "x": "verdicts", **options}
+        return bars(counts.loc[largest].to_dict("index"), **options)
+    known_scores = frame["score"].dropna()
+    spread = pd.cut(known_scores, 10).value_counts(sort=False)
+    rows = {f"{i.left:.2f} to {i.right:.2f}": int(n) for i, n in spread.items()}
+    rows["unknown"] = len(frame) - len(known_scores)
+    options = {"title": "Scores of answers", "x": "answers", **options}
+    return bars(rows, order=False, **options)

@@ -85,12 +85,15 @@ def _make_block(block: object) -> _Block:
 def _to_html(thing: object) -> str:
     """HTML of a figure with its numbers, of a DataFrame, or of what a notebook would show."""
     if isinstance(thing, pd.DataFrame):
+        texts = thing.select_dtypes(exclude="number").columns
         # pandas escapes every cell by default, so a model's text stays text.
         return thing.to_html(
             border=0,
             na_rep="",
             float_format="{:.3f}".format,
             index=thing.index.name is not None,
+            # Without a formatter of its own, pandas writes a line break as two letters.
+            formatters=dict.fromkeys(texts, _cell_text),
         )
     if hasattr(thing, "to_plotly_json"):
         return _figure_html(thing)
@@ -111,6 +114,10 @@ def _figure_html(figure: Any) -> str:
         numbers = _to_html(pd.DataFrame(rows))
         body += f"<details><summary>Numbers</summary>{numbers}</details>"
     return str(body)
+
+
+def _cell_text(value: object) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def small_forest(rows: Mapping[str, object], *, zero: float | None = None) -> Html:

@@ -184,3 +184,27 @@ def test_labels_of_unequal_probability_are_an_error():
     ]  # fmt: skip
     with pytest.raises(DataError, match="unequal probability"):
         rate(tasks, uneven, verdicts, design="random")
+
+
+def test_a_report_lists_the_disagreements_whole():
+    tasks, labels, verdicts = material(12, noise=0.3)
+    report = agreement_report(tasks, labels, verdicts)
+    row = report.disagreements.iloc[0]
+    assert row["prompt"].startswith("Question") and row["answer"] == "x"
+    text = str(report)
+    assert f"{len(report.disagreements)} disagreements" in text
+    assert f"{row['task']} / r / {row['criterion']}: {row['text']}" in text
+    assert "prompt: Question" in text and "people" in text
+
+
+def test_criteria_with_few_labels_are_counted_and_not_listed():
+    tasks, labels, verdicts = material(4)
+    report = agreement_report(tasks, labels, verdicts)
+    assert report.table().empty and "2 criteria with fewer than 5 labels" in str(report)
+
+
+def test_labels_that_do_not_match_are_named_beside_a_verdict():
+    tasks, labels, verdicts = material(4)
+    other = [verdict(v.task_id, "another", v.criterion_id, "met", "human") for v in labels]
+    with pytest.raises(DataError, match=r"t0 / another / good.*t0 / r / good"):
+        agreement_report(tasks, other, verdicts)

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from msgspec.structs import replace
 
+import kit
 from kit import calibration, plots, stats
 from kit.errors import DataError, MissingError
 from kit.records import Criterion, Response, Task, Verdict
@@ -217,3 +218,32 @@ def test_what_cannot_be_explored(tmp_path: Path) -> None:
         plots.explore(3)
     with pytest.raises(MissingError, match="no steps yet"):
         plots.explore(tmp_path)
+
+
+def test_verdicts_and_grades_have_a_figure():
+    task = Task(
+        id="t", prompt="p", criteria=(Criterion(id="c", text="x", check={"name": "lowercase"}),)
+    )
+    answers = [Response(task_id="t", id=f"r{i}", text="a" if i % 2 else "A") for i in range(4)]
+    verdicts = kit.judge([task], answers, judge="code", progress=False)
+    rows = plots.plot(verdicts).layout.meta["rows"]
+    assert rows == [{"name": "c", "met": 2, "unmet": 2}]
+    rows = plots.plot(kit.grade([task], verdicts, responses=answers)).layout.meta["rows"]
+    assert sum(row["value"] for row in rows) == 4 and rows[-1] == {"name": "unknown", "value": 0}
+
+
+def test_what_has_no_explorer_gets_a_remedy():
+    task = Task(id="t", prompt="p", criteria=(Criterion(id="c", text="x"),))
+    ids = {"task_id": "t", "response_id": "r", "criterion_id": "c"}
+    label, verdict = (Verdict(**ids, status="met", judge=judge) for judge in ("human", "j"))
+    with pytest.raises(DataError, match=r"kit\.plot draws results"):
+        plots.explore(kit.agreement_report([task], [label], [verdict]))
+
+
+def test_line_breaks_of_a_cell_stay(tmp_path):
+    page = plots.page("t", [pd.DataFrame({"answer": ["one\ntwo"]})], path=tmp_path / "p.html")
+    assert "one\ntwo" in page.read_text("utf-8")
+
+
+def test_the_guide_prints_lines():
+    assert "kit.judge: " in str(kit.guide())
