@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Self
 
 
@@ -9,6 +10,7 @@ class KitError(Exception):
     """Base of all errors of the kit. The command line prints it without a traceback.
 
     what : the fault, one sentence. where : file, row and field. fix : what the user can do.
+    renames : fields of the input -> our names, where renaming them is certainly right.
 
     >>> print(KitError("weight is not a number", where="tasks.jsonl, line 3, field weight", fix="write 1.0"))
     weight is not a number
@@ -19,9 +21,17 @@ class KitError(Exception):
     # The command line's exit code; scripts tell causes apart by it. 1 is a fault of the kit.
     exit_code = 2
 
-    def __init__(self, what: str, *, where: str = "", fix: str = ""):
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str = "",
+        fix: str = "",
+        renames: Mapping[str, str] | None = None,
+    ):
         # The parts stay, so that a caller can add the place and raise the error anew.
         self.what, self.where, self.fix = what, where, fix
+        self.renames = dict(renames or {})
         lines = [what]
         if where:
             lines.append(f"  where: {where}")
@@ -32,7 +42,9 @@ class KitError(Exception):
     def at(self, place: str) -> Self:
         """The same error, with a place in front of its own."""
         places = [text for text in (place, self.where) if text]
-        return type(self)(self.what, where=", ".join(places), fix=self.fix)
+        return type(self)(
+            self.what, where=", ".join(places), fix=self.fix, renames=self.renames
+        )
 
 
 class DataError(KitError):

@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 @pytest.fixture(autouse=True)
 def _own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KIT_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("KIT_LEDGER", str(tmp_path / "default_ledger.db"))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 

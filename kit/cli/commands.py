@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ import kit
 
 from ..system import device, paths, profiles, settings
 from .dispatch import Lists, Output, Texts, Values, command_line
+from .remedies import with_commands
 
 
 def check() -> Output:
@@ -84,6 +85,7 @@ def inspect(
     *,
     map: Texts = None,
     format: str = "auto",
+    on_error: Literal["raise", "skip"] = "raise",
     lint: bool = False,
     out: Path | None = None,
     draft: Path | None = None,
@@ -95,15 +97,18 @@ def inspect(
     """Read a file of rubrics, answers or labels: what it contains, and what to fix first.
 
     file : JSONL, JSON, CSV, Parquet or hf://...
-    map : fields that are called otherwise, yours=ours, for example --map desc=text,qid=task_id
+    map : fields that are called otherwise, yours=ours, for example --map desc=text,qid=task_id; note: kept aside
     format : the format's name where detection is wrong
-    lint : list all findings; exit code 1 if one is an error
+    on_error : stop at rows that cannot be read, or leave them out (skip)
+    lint : list all findings, and rows that cannot be read; exit code 1 if one is an error
     out : write the rubrics in the kit's own form, to read and edit
     draft : propose criteria with --judge from reference or paired answers, and write them to this file
     judge, model, base_url : a judge that answers eight questions about each criterion, or drafts
     ledger : stored verdicts (default: in the kit's cache)
     """
-    tasks = kit.load(file, format=format, fields=map)
+    if lint:
+        on_error = "skip"
+    tasks = kit.load(file, format=format, fields=map, on_error=on_error)
     asking = _asking(judge, model, base_url, ledger=ledger)
     if draft:
         # A draft begins with answers and has no criteria to lint yet.
@@ -198,14 +203,24 @@ def judge(
         options |= {"prompt": prompt, "set": set, "out": out, "ledger": ledger}
         options |= {"budget_usd": budget_usd, "budget_calls": budget_calls}
         options |= {"retry": retry, "reward": reward, "audit": audit}
+        # An audit judges the plain answers as well; these verdicts are there already.
+        measure = kit.tuning.estimate_audit if audit else kit.estimate
         return Output(
-            data=kit.estimate(both, **asking),
+            data=measure(tasks=both, **asking),
             next=command_line("judge", tasks, answers, **options),
         )
     budget = kit.Budget(calls=budget_calls, usd=budget_usd)
-    verdicts = kit.judge(both, **asking, budget=budget, retry=retry)
+    try:
+        verdicts = kit.judge(both, **asking, budget=budget, retry=retry)
+    except kit.KitError as e:
+        # What was judged until a run stopped is written, too.
+        stopped: Sequence[Any] = getattr(e, "verdicts", ())
+        if any(v.is_known for v in stopped):
+            _write_verdicts(out, stopped)
+            _echo(f"what was judged until then: {out}")
+        raise
     # Before the scores: a wrong --reward must not cost the verdicts.
-    paths.write(out, "".join(f"{kit.records.canonical(v)}\n" for v in verdicts))
+    _write_verdicts(out, verdicts)
     score = kit.grade(both, verdicts, reward=reward).estimate
     causes, text = verdicts.causes(), f"{verdicts!r}\nmean score {score}"
     if len(causes):
@@ -689,7 +704,7 @@ def _packages() -> Iterator[tuple[str, str, str]]:
 
 def _judges() -> Iterator[tuple[str, str, str]]:
     """The default model of an endpoint, its end of life, and whether a key is set (never the key)."""
-    from ..system.models import catalog, shutdown_warning
+    from ..judging.prices import catalog, shutdown_warning
 
     model = catalog()["default"]
     warning = shutdown_warning(model)
@@ -711,7 +726,9 @@ def _line_of(finding: Any, *others: Any) -> str:
     place = finding.where or f"{finding.task_id} / {finding.criterion_id}"
     more = f" and {len(others)} more" * bool(others)
     remedy = f"; {finding.suggestion}" if finding.suggestion else ""
-    return f"{finding.severity}: {place}{more}: {finding.message}{remedy}"
+    return with_commands(
+        f"{finding.severity}: {place}{more}: {finding.message}{remedy}"
+    )
 
 
 def _echo(line: str) -> None:
@@ -723,6 +740,11 @@ def _labels(files: str) -> list[Any]:
     """People's labels of one file, or of several with commas between."""
     names = [files] if Path(files).is_file() else files.split(",")
     return [verdict for name in names for verdict in kit.load(name).verdicts]
+
+
+def _write_verdicts(out: Path, verdicts: Sequence[Any]) -> None:
+    """Write verdicts as JSON lines."""
+    paths.write(out, "".join(f"{kit.records.canonical(v)}\n" for v in verdicts))
 
 
 def _joined(tasks: str, answers: str | None) -> Any:
@@ -739,8 +761,8 @@ def _asking(
     ledger: Path | None = None,
 ) -> dict[str, Any]:
     """Who judges, and where verdicts are stored: a judge's name, or its mapping where options say more."""
-    # The default ledger is shared by all commands: what one paid for, the others find.
-    asking = {"judge": judge, "ledger": ledger or paths.home() / "ledger.db"}
+    # None is the default ledger, shared by all: what one paid for, the others find.
+    asking: dict[str, Any] = {"judge": judge, "ledger": ledger}
     kind, _, subject = (judge or "").partition(":")
     more = {"base_url": base_url, "prompt": prompt and str(prompt)}
     if kind == "replay" and prompt:

@@ -20,6 +20,7 @@ from cyclopts import App, Group, Parameter
 from .. import __version__
 from ..errors import DataError, KitError, MissingError
 from ..system.settings import parse
+from .remedies import with_commands
 
 EPILOG = """Exit codes: 0 done; 1 a notebook or lint failed; 2 bad input;
 3 something is missing; 4 a budget was reached; 5 the judge is down;
@@ -27,7 +28,6 @@ EPILOG = """Exit codes: 0 done; 1 a notebook or lint failed; 2 bad input;
 ARGUMENT = re.compile(
     r"^(\w+(?:, \w+)*) : (.+?)(?=\n\w+(?:, \w+)* : |\n\n|\Z)", re.M | re.S
 )
-RENAME = re.compile(r"(?:load\(\.\.\., )?fields=\{'(\w+)': '(\w+)'\}\)?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,7 +214,5 @@ def _fail(error: Exception) -> int:
     # A bug is not a user's mistake: its traceback is needed.
     if not isinstance(error, KitError):
         raise error
-    # Errors name the argument of `load`; who types commands has `kit inspect` in its place.
-    text = RENAME.sub(r"kit inspect FILE --map \1=\2 --out NEW", str(error))
-    print(f"error: {text}", file=sys.stderr)
+    print(f"error: {with_commands(str(error))}", file=sys.stderr)
     return error.exit_code

@@ -1,10 +1,11 @@
 """Rubric sets: load and save files, labels, downloads, recorded judges. The forms of rows: `formats.py`."""
 
+from ..records import Finding
+from ..records.labels import read_label, verdict_of
 from .downloads import fetch, judge_model, small_gguf, small_model
 from .files import read_table
-from .load import Finding, TaskSet, TaskSource, load, save, tasks_of
+from .load import TaskSet, TaskSource, load, save, tasks_of
 from .recorded import RecordedJudges, recorded_judges
-from .rows import read_label, verdict_of
 
 __all__ = [
     "Finding",

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -22,8 +22,10 @@ from ..errors import DataError, MissingError
 if TYPE_CHECKING:
     import pandas as pd
 
-    # A `datasets.Dataset` is an iterable of mappings too.
-    Source = str | os.PathLike[str] | pd.DataFrame | Iterable[Mapping[str, Any]]
+# A `datasets.Dataset` is an iterable of mappings too.
+Source: TypeAlias = (
+    "str | os.PathLike[str] | pd.DataFrame | Iterable[Mapping[str, Any]]"
+)
 
 # A row is parsed when it is called, so that one broken row does not hide the rows after it.
 LazyRow = Callable[[], Any]

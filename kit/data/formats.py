@@ -1,42 +1,50 @@
-"""The forms of rows that are read. A form is recognised by the fields of the first row.
+"""The forms of rows that are read. A file has the form of its rows, all of which must have the same one.
 
 kit            {"record": "task" | "response" | "verdict", ...} with the fields of `kit.records`
 rlvr           prompt; "rubric - N. criterion", beside it weight, check, required, levels, title, tags;
-               responseA or gemini_completion_N; "rubric - N. ratingA" (a label on responseA).
+               responseA or gemini_completion_N; "rubric - N. ratingA" (a label on responseA: a coloured circle, words).
                "rubric - N. criterion_origin", instruction_type and instruction_necessity are notes.
-rubric         prompt (a text or a chat); rubrics, criteria or checklist: texts, or objects with text and weight.
-               HealthBench writes criterion and points. response, ideal_completions_data: answers
+rubric         prompt or question (a text or a chat); rubrics, rubric, criteria or checklist: texts, or objects with
+               text (criterion, description) and weight (points). HealthBench writes criterion and points.
+               response with response_id, ideal_completions_data: answers. answer or ground_truth: the truth
 refiner        prompt; positive_rubrics; negative_rubrics (their weights are sizes); sources: id -> text, or
                <snippet id=ID>text</snippet> in tool_output or in the prompt
+verl           prompt; reward_model: {rubrics or ground_truth}; ability; extra_info: {split}
 open-instruct  messages; dataset; ground_truth: an answer, or JSON with rubrics (description, title, weight).
                Older: Question and "Answer Critical", Valuable, Context: [{Ingredient, Handle}];
                query and rubric: [{type, rubric_item}], where the type "negative" turns the sign
 verifier       prompt; truth or ground_truth; verifiers or applicable_verifiers; question_type; group or tissue
 ifeval         prompt; instruction_id_list; kwargs. `ifeval.json` has the check of each instruction id.
 table          one row a criterion or a label: task_id, prompt, criterion_id, criterion, weight, required, check,
-               levels, title, tags; response_id, response, source, label, rater
+               levels, title, tags; response_id, response, source, label, rater (both may be lists)
 answers        task_id (of another file), response_id, response, source, confidence; labels: criterion -> label,
                or criterion -> rater -> label
 labels         task_id, response_id, criterion_id (of other files), label, rater, levels
 dpo            prompt; chosen; rejected: texts, or chats
 qa             question; answer or expected_answer; type or category
-sft            messages; or prompt and completion (output); or a text with "### Instruction:" and "### Response:"
-prompts        prompt, question, query or instruction; messages: a chat that ends with the user
+sft            messages; or prompt and completion (output); or instruction, input and output; or a text with
+               "### Instruction:" and "### Response:". label: true or false; a false one is left out
+prompts        prompt, question, query or instruction; messages: a chat that ends with the user; response: an answer
 
 All forms read `task_id` (or `id`, `prompt_id`), `group`, `split`, `kind`, `system`, `tags` and `meta`. Other fields are
-kept in meta and named once in the findings. In a criterion, such a field is an error.
+kept in meta and named once in the findings. A field that another form reads (`READ_BY_A_FORM`) is an error, and so is
+an unread field of a criterion. What is renamed to "note" is kept under its own name in meta.
 """
+
+from __future__ import annotations
 
 import itertools
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from .. import checks
 from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, from_json
+from ..records.labels import is_blank
 from .files import parse
 from .rows import (
     LAYOUT,
@@ -46,12 +54,12 @@ from .rows import (
     chat,
     criteria,
     criterion,
-    finish,
-    is_blank,
+    instruction_of,
     label,
+    make_task,
     missing,
+    near_names,
     question,
-    refuse,
 )
 
 RUBRIC = re.compile(r"rubric - (0|[1-9]\d*)\. (\w+)")
@@ -65,7 +73,7 @@ JSON_TEXT = re.compile(r"\s*(?:\{|\[\s*[{\"])")
 FORMULA = re.compile(r"'[=+\-@\t\r]")
 # List of criteria -> (what their ids begin with, the sign of their weights).
 LISTS = {
-    **dict.fromkeys(("rubrics", "criteria", "checklist"), ("c", 1.0)),
+    **dict.fromkeys(("rubrics", "rubric", "criteria", "checklist"), ("c", 1.0)),
     "positive_rubrics": ("p", 1.0),
     "negative_rubrics": ("n", -1.0),
 }
@@ -82,166 +90,209 @@ def kit(row: Row) -> None:
 
 
 def rlvr(row: Row) -> None:
-    """Numbered rubric fields. A number without a text is no criterion: a table has as many as its longest row."""
+    """Numbered rubric fields, answers, and people's ratings of them."""
+    items, ratings = _numbered_criteria(row)
+    texts = {}
+    for key in list(row):
+        match = ANSWER.fullmatch(key)
+        if match and not is_blank(text := row.pop(key)):
+            texts[match[1] or key] = (key, text)
+    make_task(row, criteria(row, items, "rubric"), question(row, "prompt"))
+    answers_by_name = {
+        name: answer(row, name, text, source=key)
+        for name, (key, text) in texts.items()
+    }
+    for name, criterion_id, rating in ratings:
+        if name not in answers_by_name:
+            raise DataError(
+                f"there is a rating of an answer that the row does not have, 'response{name}'"
+            )
+        label(row, (*answers_by_name[name].ids, criterion_id), rating)
+
+
+def _numbered_criteria(
+    row: Row,
+) -> tuple[list[dict[str, Any]], list[tuple[str, str, Any]]]:
+    """The criteria, and (answer, criterion, rating). A number without a text is not a criterion."""
     parts: dict[int, dict[str, Any]] = {}
     for key in [k for k in row if k.startswith("rubric - ")]:
         match = RUBRIC.fullmatch(key)
-        refuse(
-            match is None,
-            f"nothing reads the field {key!r}",
-            fix="write 'rubric - N. criterion'",
-        )
+        if match is None:
+            raise DataError(
+                f"nothing reads the field {key!r}",
+                fix="write 'rubric - N. criterion'",
+            )
         value, part = row.pop(key), parts.setdefault(int(match[1]), {})
         if not is_blank(value):
             part[match[2]] = value
     items, ratings = [], []
     last = max((n for n, part in parts.items() if part), default=0)
     for n, part in sorted(parts.items()):
-        if not part and n < last:
-            about = {"task_id": row.get("task_id"), "criterion_id": f"c{n}"}
+        if part:
+            if "criterion" not in part:
+                raise missing((f"rubric - {n}. criterion",), part)
+            # The labels stand among the fields of the criterion; they are no part of it.
+            names = [name for name in part if name.startswith("rating")]
+            ratings += [(name[6:], f"c{n}", part.pop(name)) for name in names]
+            items.append({"id": f"c{n}", **part})
+        elif n < last:
             row.note(
                 "empty-criterion",
                 f"the criterion c{n} has no text",
                 severity="warning",
-                **about,
+                task_id=row.get("task_id"),
+                criterion_id=f"c{n}",
             )
-        elif not part:
+        else:
+            # A table has as many numbers as its longest row.
             row.note(
                 "placeholder", "a rubric field after the last criterion is blank"
             )
-        elif "criterion" not in part:
-            raise missing((f"rubric - {n}. criterion",), part)
-        # The labels stand among the fields of the criterion; they are no part of it.
-        names = [name for name in part if name.startswith("rating")]
-        ratings += [(name[6:], f"c{n}", part.pop(name)) for name in names]
-        items += [{"id": f"c{n}", **part}] if part else []
-    texts = {}
-    for key in list(row):
-        if (match := ANSWER.fullmatch(key)) and not is_blank(text := row.pop(key)):
-            texts[match[1] or key] = (key, text)
-    finish(row, criteria(items, "rubric"), question(row, "prompt"))
-    made = {n: answer(row, n, text, source=key) for n, (key, text) in texts.items()}
-    for name, criterion_id, rating in ratings:
-        if name not in made:
-            raise missing((f"response{name}",), row)
-        label(row, (*made[name].ids, criterion_id), rating)
+    return items, ratings
 
 
 def rubric(row: Row) -> None:
     """A prompt with lists of criteria; beside it the snippets that an answer may cite, and answers."""
-    made, fields = _lists(row), question(row)
+    made, fields = _criteria_of_lists(row), question(row)
     if "sources" not in row:
         # The tool output stays in meta, because it is a part of what a model reads.
         tool = row.take("tool_output", default="")
-        row.extra |= {"tool_output": tool} if tool else {}
-        refuse(
-            not isinstance(tool, str | dict),
-            "the field 'tool_output' is no text and no object",
-        )
-        fields["sources"] = _snippets(
-            "\n".join(
-                map(
-                    str,
-                    [
-                        *(tool.values() if isinstance(tool, dict) else [tool]),
-                        fields["prompt"],
-                    ],
-                )
-            )
-        )
+        if tool:
+            row.extra["tool_output"] = tool
+        texts = [tool]
+        if isinstance(tool, dict):
+            texts = list(tool.values())
+        elif not isinstance(tool, str):
+            raise DataError("the field 'tool_output' is not a text or an object")
+        texts.append(fields["prompt"])
+        fields["sources"] = _snippets("\n".join(map(str, texts)))
+    truth = row.take("expected_answer", "answer", "ground_truth")
+    if truth is not None:
+        fields["truth"] = {"answer": truth}
     # HealthBench's ideal answer lies in an object that stays in meta.
     ideal = (row.get("ideal_completions_data") or {}).get("ideal_completion")
-    texts = {"response": row.take("response"), "ideal": ideal}
-    finish(row, made, fields)
-    for key, text in texts.items():
-        if text is not None:
-            answer(row, key, text)
+    text = row.take("response", "completion", "output")
+    name = row.id("response_id") or "response"
+    make_task(row, made, fields)
+    if text is not None:
+        answer(row, name, text)
+    if ideal is not None:
+        answer(row, "ideal", ideal)
 
 
-def _lists(row: Row) -> list[Criterion]:
-    made = []
+def _criteria_of_lists(row: Row) -> list[Criterion]:
+    made: list[Criterion] = []
     names = [name for name in LISTS if name in row]
     if not names:
-        raise missing(LISTS, row)
+        raise missing(LISTS, row.data)
     for name in names:
-        items = row.take(name) if name == "rubrics" else row.json(name, kind=list)
-        made += criteria(items, name, *LISTS[name])
+        items = row.json(list, name)
+        made += criteria(row, items, name, *LISTS[name])
     return made
 
 
 def _snippets(text: str) -> dict[str, str]:
     whole = SNIPPET.findall(text)
-    refuse(
-        len(OPENED.findall(text)) != len(whole),
-        "a <snippet> is not closed, nested, or without its id",
-        fix="write <snippet id=ID>text</snippet>, one after another",
-    )
+    if len(OPENED.findall(text)) != len(whole):
+        raise DataError(
+            "a <snippet> is not closed, nested, or without its id",
+            fix="write <snippet id=ID>text</snippet>, one after another",
+        )
     pairs = {(a or b, body.strip()) for a, b, body in whole}
     # With one id for two texts, a citation could not be checked.
-    refuse(
-        len(dict(pairs)) < len(pairs),
-        "two snippets have one id",
-        fix="give each snippet an id of its own",
-    )
+    if len(dict(pairs)) < len(pairs):
+        raise DataError(
+            "two snippets have one id", fix="give each snippet an id of its own"
+        )
     return dict(sorted(pairs))
+
+
+def verl(row: Row) -> None:
+    """A rubric or an answer in `reward_model`; the split in `extra_info`."""
+    reward, extra = (
+        Row(row.json(dict, "reward_model")),
+        row.json(dict, "extra_info"),
+    )
+    fields, made = question(row), []
+    if not reward.keys().isdisjoint(LISTS):
+        made = _criteria_of_lists(reward)
+        row.notes += reward.notes
+    truth = reward.take("ground_truth")
+    if not is_blank(truth):
+        fields["truth"] = {"answer": truth}
+    fields |= {"kind": row.take("ability"), "split": extra.get("split")}
+    row.extra |= {"reward_model": dict(reward), "extra_info": extra}
+    make_task(row, made, fields)
 
 
 def open_instruct(row: Row) -> None:
     """A rubric or an answer in `ground_truth`, or the older rubric forms as a row of their own."""
     fields, raw = question(row), row.take("ground_truth")
+    # Newer sets put the answer and its verifier into lists of one.
+    if isinstance(raw, list) and len(raw) == 1 and isinstance(raw[0], str):
+        raw = raw[0]
     # The dataset is mixed: for one verifier the truth is a text, for another JSON.
     if isinstance(raw, str) and JSON_TEXT.match(raw):
+        if "instruction_id" in raw or "func_name" in raw:
+            raise DataError(
+                "the field 'ground_truth' holds instructions of IFEval, not an answer or a rubric",
+                fix="write such rows in the form ifeval: prompt, instruction_id_list, kwargs",
+            )
         raw = parse(raw, "field 'ground_truth'")
     truth = Row(raw if isinstance(raw, dict) else {"answer": raw})
-    refuse(
-        isinstance(raw, list)
-        or (
-            isinstance(raw, dict)
-            and truth.keys().isdisjoint((*LISTS, *OLDER, "rubric"))
-        ),
-        f"the field 'ground_truth' holds a {type(raw).__name__} without a rubric",
-        fix='write an answer as a text, or {"rubrics": [...]}',
-    )
+    has_rubric = not truth.keys().isdisjoint((*LISTS, *OLDER))
+    if isinstance(raw, list) or (isinstance(raw, dict) and not has_rubric):
+        raise DataError(
+            f"the field 'ground_truth' holds a {type(raw).__name__} without a rubric",
+            fix='write an answer as a text, or {"rubrics": [...]}',
+        )
     source = row if raw is None else truth
-    items = _older(source)
+    items = _older_items(source)
     if items:
-        source["rubrics"] = source.json("rubrics", kind=list) + items
-    made = [] if source.keys().isdisjoint(LISTS) else _lists(source)
-    row.extra |= {"verifier": row.take("dataset")} if "dataset" in row else {}
-    finish(row, made, {**fields, "truth": dict(truth)})
+        source["rubrics"] = source.json(list, "rubrics") + items
+    made = []
+    if not source.keys().isdisjoint(LISTS):
+        made = _criteria_of_lists(source)
+    if source is truth:
+        row.notes += truth.notes
+    if "dataset" in row:
+        row.extra["verifier"] = row.take("dataset")
+    make_task(row, made, {**fields, "truth": dict(truth)})
 
 
 OLDER = ("Answer Critical", "Valuable", "Context")
 
 
-def _older(row: Row) -> list[dict[str, Any]]:
+def _older_items(row: Row) -> list[dict[str, Any]]:
     items = []
     for name in OLDER:
-        items += [{**item, "tags": [name]} for item in row.json(name, kind=list)]
-    for item in row.json("rubric", kind=list):
+        items += [{**item, "tags": [name]} for item in row.json(list, name)]
+    for item in row.json(list, "rubric"):
         # The type is a tag, and says the sign of the weight, which is a size.
-        kind, size = item.pop("type", None), item.pop("weight", None)
-        size = 1.0 if size is None else size
-        refuse(
-            kind not in (None, "positive", "negative")
-            or (kind == "negative" and size < 0),
-            f"the type of a rubric is {kind!r}, its weight {size!r}",
-            where="field 'rubric'",
-            fix="write positive or negative; the weight of a negative one is its size",
-        )
-        weight = -size if kind == "negative" and size is not True else size
-        items.append({**item, "weight": weight, "tags": [kind] if kind else []})
+        kind, size = item.pop("type", None), item.pop("weight", 1.0)
+        is_negative = kind == "negative"
+        if kind not in (None, "positive", "negative") or (is_negative and size < 0):
+            raise DataError(
+                f"the type of a rubric is {kind!r}, its weight {size!r}",
+                where="field 'rubric'",
+                fix="write positive or negative; the weight of a negative one is its size",
+            )
+        if is_negative and size is not True:
+            size = -size
+        items.append({**item, "weight": size, "tags": [kind] if kind else []})
     return items
 
 
 def verifier(row: Row) -> None:
     """A truth, the type of the question, the verifiers that apply, and the group to hold out (BioRLHF)."""
     fields = question(row)
-    truth = row.json("truth") or checks.truth_of(row.json("ground_truth"))
-    names = row.json("verifiers", "applicable_verifiers", kind=list)
+    truth = row.json(dict, "truth")
+    if not truth:
+        truth = checks.truth_of(row.json(dict, "ground_truth"))
+    names = row.json(list, "verifiers", "applicable_verifiers")
     row.extra["verifiers"] = checks.verifiers_of(names)
     kind, group = row.take("question_type"), row.take("group", "tissue")
-    finish(row, [], {**fields, "truth": truth, "kind": kind, "group": group})
+    make_task(row, [], {**fields, "truth": truth, "kind": kind, "group": group})
 
 
 # Instruction id -> the text of its criterion, and its check.
@@ -252,27 +303,48 @@ INSTRUCTIONS: dict[str, Any] = json.loads(
 
 def ifeval(row: Row) -> None:
     """Instruction ids with arguments: each becomes a check by the data table, or is left to a judge."""
-    names = row.json("instruction_id_list", kind=list)
-    arguments = row.json("kwargs", kind=list)
-    refuse(
-        len(arguments) != len(names),
-        f"kwargs has {len(arguments)} entries, instruction_id_list {len(names)}",
-    )
+    names = row.json(list, "instruction_id_list")
+    arguments = row.json(list, "kwargs")
+    if len(arguments) != len(names):
+        raise DataError(
+            f"kwargs has {len(arguments)} entries, instruction_id_list {len(names)}"
+        )
     if "key" in row:
         row["task_id"] = row.pop("key")
-    pairs = enumerate(zip(names, arguments, strict=True), 1)
-    made = [_instruction(f"i{n}", name, k or {}) for n, (name, k) in pairs]
-    finish(row, made, question(row))
+    made = []
+    for n, (name, values) in enumerate(zip(names, arguments, strict=True), 1):
+        made.append(_instruction(f"i{n}", name, values or {}))
+    make_task(row, made, question(row))
 
 
-def _instruction(criterion_id: str, name: Any, values: dict[str, Any]) -> Criterion:
-    values = {k: v for k, v in values.items() if v is not None}
+def _instruction(
+    criterion_id: str, name: Any, arguments_by_name: dict[str, Any]
+) -> Criterion:
+    values = {k: v for k, v in arguments_by_name.items() if v is not None}
+    # A data frame turns whole numbers into 5.0.
+    for key, value in values.items():
+        if isinstance(value, float) and value.is_integer():
+            values[key] = int(value)
     meta = {"instruction": name, "kwargs": dict(values)}
     entry = INSTRUCTIONS.get(name)
     if entry is None:
         # A new instruction is no fault of the file: a judge decides it.
-        text = f"Follows the instruction {name!r} ({', '.join(f'{k}: {v}' for k, v in values.items())})."
+        arguments = ", ".join(f"{k}: {v}" for k, v in values.items())
+        text = f"Follows the instruction {name!r} ({arguments})."
         return criterion({"text": text, "meta": meta}, criterion_id)
+    try:
+        check, text = _filled_check(entry, values)
+    except (KeyError, TypeError) as e:
+        raise DataError(
+            f"the arguments of {name!r} are {meta['kwargs']}: {e}"
+        ) from None
+    return criterion({"text": text, "check": check, "meta": meta}, criterion_id)
+
+
+def _filled_check(
+    entry: Mapping[str, Any], values: dict[str, Any]
+) -> tuple[dict[str, Any], str]:
+    """The check and the text of an instruction with its arguments in them."""
     # A template may name an argument, the number 1, or a difference of two ("@num_paragraphs-1@"):
     # counts of a regular expression are one less than counts of what it parts.
     numbers = {k: v for k, v in values.items() if isinstance(v, int | float)} | {
@@ -280,18 +352,12 @@ def _instruction(criterion_id: str, name: Any, values: dict[str, Any]) -> Criter
     }
     for (a, x), (b, y) in itertools.permutations(numbers.items(), 2):
         values[f"{a}-{b}"] = int(x - y)
-    try:
-        check = dict(entry["check"])
-        for argument, options in entry.get("if", {}).items():
-            check |= options[values[argument]]
-        for key, value in check.items():
-            check[key] = _fill(value, values, is_pattern=key == "pattern")
-        text = re.sub(r"@([\w-]+)@", lambda m: str(values[m[1]]), entry["text"])
-    except (KeyError, TypeError) as e:
-        raise DataError(
-            f"the arguments of {name!r} are {meta['kwargs']}: {e}"
-        ) from None
-    return criterion({"text": text, "check": check, "meta": meta}, criterion_id)
+    check = dict(entry["check"])
+    for argument, options in entry.get("if", {}).items():
+        check |= options[values[argument]]
+    for key, value in check.items():
+        check[key] = _fill(value, values, is_pattern=key == "pattern")
+    return check, re.sub(r"@([\w-]+)@", lambda m: str(values[m[1]]), entry["text"])
 
 
 def _fill(value: Any, values: Mapping[str, Any], *, is_pattern: bool) -> Any:
@@ -310,45 +376,64 @@ def table(row: Row) -> None:
     """A row a criterion or a label. `load` puts the rows of a task together."""
     item = {"text": row.need("criterion")}
     item |= {k: row.pop(k) for k in OF_CRITERION if k in row}
-    item |= {k: row.json(k, kind=kind) for k, kind in NESTED.items() if k in row}
+    item |= {k: row.json(kind, k) for k, kind in NESTED.items() if k in row}
     made = criterion(item, "c-" + fingerprint(item)[:8])
-    fields = {
-        k: row.take(k) for k in ("prompt", "group", "kind", "split", "system")
-    }
-    fields |= {"id": row.id("task_id", is_needed=True), "criteria": [made]}
+    fields = question(row)
+    for name in ("group", "kind", "split"):
+        fields[name] = row.take(name)
+    fields["system"] = fields.get("system") or row.take("system")
+    fields |= {"id": row.need_id("task_id"), "criteria": [made]}
     row.task = task = from_json(fields, Task, where="")
-    text, value = row.take("response"), row.take("label")
-    if text is None and ("response_id" in row or not is_blank(value)):
-        raise missing(("response",), row)
+    text, by_rater = row.take("response"), _labels_by_rater(row)
+    is_labelled = any(not is_blank(value) for value in by_rater.values())
+    if text is None and ("response_id" in row or is_labelled):
+        raise missing(("response",), row.data)
     if text is not None:
         name = row.id("response_id") or "r-" + fingerprint([task.id, text])[:12]
         response = answer(row, name, text, source=row.take("source"))
-        by_rater = {row.take("rater"): value}
         label(row, (*response.ids, made.id), by_rater, **row)
+
+
+def _labels_by_rater(row: Row) -> dict[str | None, Any]:
+    """Rater -> label. HealthBench's labels of physicians are two lists of equal length."""
+    labels, raters = row.take("label"), row.take("rater")
+    if not isinstance(labels, list):
+        return {raters: labels}
+    by_rater = dict(zip(raters or (), labels, strict=False))
+    if not isinstance(raters, list) or not len(by_rater) == len(labels) == len(
+        raters
+    ):
+        raise DataError(
+            "the labels are a list, and the raters are not a list of as many different names",
+            fix='write "label": [...] and "rater": [...] of equal length',
+        )
+    return by_rater
 
 
 def answers(row: Row) -> None:
     """An answer to a task of another file, with its labels."""
-    text, task_id = row.need("response"), row.id("task_id", is_needed=True)
-    name = (
-        row.id("response_id")
-        or row.id("id")
-        or "r-" + fingerprint([task_id, text])[:12]
-    )
-    labels = row.json("labels")
+    text, task_id = row.need("response"), row.need_id("task_id")
+    name = row.id("response_id", "id")
+    if name is None:
+        name = "r-" + fingerprint([task_id, text])[:12]
+    labels = row.json(dict, "labels")
     fields = {
         "source": row.take("source"),
         "confidence": row.take("stated_confidence", "confidence"),
         "truncated": row.take("truncated", default=False),
     }
-    response = answer(row, name, text, task_id=task_id, meta=dict(row), **fields)
+    response = answer(row, name, text, task_id=task_id, meta=row.rest(), **fields)
+    # The file of the tasks has the question.
+    row.take(*QUESTION)
     for criterion_id, value in labels.items():
         label(row, (*response.ids, criterion_id), value)
 
 
 IDS = ("task_id", "response_id", "criterion_id")
 # Texts that a page for raters repeats; the other files have them.
-FOR_RATERS = "prompt response criterion group kind source weight title"
+FOR_RATERS = (
+    "prompt", "response", "criterion", "group", "kind", "source", "weight", "title",
+)  # fmt: skip
 
 
 def labels(row: Row) -> None:
@@ -357,33 +442,35 @@ def labels(row: Row) -> None:
     for key, value in row.items():
         if isinstance(value, str) and FORMULA.match(value):
             row[key] = value[1:]
-    ids = tuple(row.id(name, is_needed=True) for name in IDS)
+    ids = (row.need_id(IDS[0]), row.need_id(IDS[1]), row.need_id(IDS[2]))
     value, rater = row.take("label"), row.take("rater")
-    points, levels = row.take("points"), row.json("levels", kind=list)
-    scale = {"scale": "points", "points": points} if points else {"levels": levels}
-    for key in FOR_RATERS.split():
+    points, levels = row.take("points"), row.json(list, "levels")
+    for key in FOR_RATERS:
         row.take(key)
-    one = criterion({"text": "-", **scale}, "-") if points or levels else None
-    label(row, ids, {rater: value}, one, **row)
+    scale = None
+    if points:
+        scale = criterion({"text": "-", "scale": "points", "points": points}, "-")
+    elif levels:
+        scale = criterion({"text": "-", "levels": levels}, "-")
+    label(row, ids, {rater: value}, scale, **row)
 
 
 def pair(row: Row) -> None:
     """A preferred and a rejected answer, texts or chats that begin alike."""
     sides = {name: _side(row.need(name)) for name in ("chosen", "rejected")}
     starts = [start for start, _ in sides.values() if start is not None]
-    is_apart = "prompt" in row or "question" in row or not starts
-    fields = question(row, "prompt", "question") if is_apart else starts[0]
-    fields = {
-        "history": [],
-        "system": next((x.get("system") for x in starts), None),
-        **fields,
-    }
-    refuse(
-        any({"system": None, **start} != fields for start in starts),
-        "chosen and rejected answer different prompts",
-        fix="make their system and all turns before the answer equal",
-    )
-    finish(row, [], fields)
+    names = ("prompt", "question", "query", "instruction")
+    fields = {"history": [], "system": None}
+    if starts:
+        fields |= starts[0]
+    if not starts or not row.keys().isdisjoint(names):
+        fields |= question(row, *names)
+    if any({"system": None, **start} != fields for start in starts):
+        raise DataError(
+            "chosen and rejected answer different prompts",
+            fix="make their system and all turns before the answer equal",
+        )
+    make_task(row, [], fields)
     for name, (_, text) in sides.items():
         answer(row, name, text, meta={"role": name})
 
@@ -396,30 +483,40 @@ def _side(value: Any) -> tuple[dict[str, Any] | None, Any]:
     is_turn = len(value) == 1
     start = [{"role": "user", "content": "-"}] if is_turn else []
     fields, text = chat([*start, *value])
-    refuse(
-        text is None,
-        "a chat does not end with an answer",
-        fix="end it with the assistant",
-    )
+    if text is None:
+        raise DataError(
+            "a chat does not end with an answer", fix="end it with the assistant"
+        )
     return None if is_turn else fields, text
 
 
 def sft(row: Row) -> None:
     """A demonstration: a chat, a prompt and a completion, or one text in the instruction layout."""
-    if "text" not in row:
-        fields, text = _side(row.need("completion", "output", "messages"))
-        fields = fields or question(row, "prompt", "instruction", "question")
-    else:
+    if row.keys().isdisjoint(DEMONSTRATIONS):
         layout = LAYOUT.fullmatch(row["text"])
-        refuse(
-            layout is None,
-            "the field 'text' has no '### Instruction:' and '### Response:'",
-        )
+        if layout is None:
+            raise DataError(
+                "the field 'text' is not '### Instruction:', its text, '### Response:', its text"
+            )
         row.extra["layout"], text = row.pop("text"), layout[2].strip()
-        # The input of an instruction is a part of the prompt, without its heading.
-        fields = {"prompt": layout[1].strip().replace("### Input:\n", "", 1)}
-    refuse(is_blank(text), "there is no answer to learn from", fix="remove the row")
-    finish(row, [], fields)
+        fields = {"prompt": instruction_of(layout)}
+    else:
+        fields, text = _side(row.need(*DEMONSTRATIONS))
+        fields = fields or question(
+            row, "prompt", "question", "query", "instruction"
+        )
+    if is_blank(text):
+        raise DataError("there is no answer to learn from", fix="remove the row")
+    # TRL's unpaired preferences: a false label marks an answer that nobody should learn.
+    if row.take("label", default=True) in (False, 0, "false", "False", "0"):
+        row.clear()
+        row.note(
+            "rejected-answer",
+            "an answer with the label false is not a demonstration, and is left out",
+            severity="warning",
+        )
+        return
+    make_task(row, [], fields)
     answer(
         row, "demonstration", text, source="data", meta={"role": "demonstration"}
     )
@@ -434,60 +531,84 @@ def qa(row: Row) -> None:
     fields = question(row, "question")
     fields["truth"] = {"answer": row.need("expected_answer", "answer")}
     fields["kind"] = row.take("category", "type", "kind")
-    finish(row, [], fields)
+    make_task(row, [], fields)
 
 
 def prompts(row: Row) -> None:
-    """A prompt alone."""
-    finish(row, [], question(row))
+    """A prompt, and an answer where there is one."""
+    fields, text = question(row), row.take("response")
+    make_task(row, [], fields)
+    if text is not None:
+        answer(row, "response", text)
 
 
-Fits = Callable[[Mapping[str, Any]], bool]
+RowTest = Callable[[Mapping[str, Any]], bool]
 
 
-def _is_open(r: Mapping[str, Any]) -> bool:
-    older = any(
-        isinstance(r.get(name), list) for name in ("Answer Critical", "rubric")
-    )
-    return older or {"messages", "ground_truth"} <= r.keys()
-
-
-def _is_demonstration(r: Mapping[str, Any]) -> bool:
-    last = (r.get("messages") or [None])[-1]
-    is_chat = isinstance(last, dict) and last.get("role") == "assistant"
-    return is_chat or not r.keys().isdisjoint(("completion", "output", "text"))
-
-
-def _has(*names: str, beside: tuple[str, ...] = ()) -> Fits:
+def _has(*names: str, beside: tuple[str, ...] = ()) -> RowTest:
     """One of these fields is there, and all those beside it."""
     return lambda r: not r.keys().isdisjoint(names) and r.keys() >= set(beside)
 
 
-# To add a form: write its reader above, put it here (the first form that fits the first row is taken), and into the
-# table at the top of this file.
-FORMATS: dict[str, tuple[Fits, Callable[[Row], None]]] = {
+def _has_criteria(r: Mapping[str, Any]) -> bool:
+    # HealthBench's labels have one criterion under `rubric`, a text.
+    text = r.get("rubric")
+    is_text = isinstance(text, str) and not JSON_TEXT.match(text)
+    return any(name in r for name in LISTS if name != "rubric" or not is_text)
+
+
+def _is_open_instruct(r: Mapping[str, Any]) -> bool:
+    items = r.get("rubric")
+    if isinstance(items, list) and items and isinstance(items[0], dict):
+        return "rubric_item" in items[0]
+    is_older = isinstance(r.get("Answer Critical"), list)
+    return is_older or {"messages", "ground_truth"} <= r.keys()
+
+
+def _is_answer(r: Mapping[str, Any]) -> bool:
+    is_alone = r.keys().isdisjoint(QUESTION)
+    return "response" in r and (is_alone or "response_id" in r)
+
+
+def _is_demonstration(r: Mapping[str, Any]) -> bool:
+    turns = r.get("messages")
+    if isinstance(turns, list) and turns and isinstance(turns[-1], dict):
+        return turns[-1].get("role") == "assistant"
+    return not r.keys().isdisjoint((*DEMONSTRATIONS[:2], "text"))
+
+
+DEMONSTRATIONS = ("completion", "output", "messages")
+# To add a form: write its reader above, put it here (the first form that fits a row is its form), and into the
+# table at the top of this file. The last form is for rows that have no other one.
+FORMATS: dict[str, tuple[RowTest, Callable[[Row], None]]] = {
     "kit": (_has("record"), kit),
     "table": (lambda r: "criterion" in r and "inclusion" not in r, table),
     "labels": (_has("label", "inclusion", beside=IDS), labels),
     "rlvr": (lambda r: any(k.startswith("rubric - ") for k in r), rlvr),
     "ifeval": (_has("instruction_id_list"), ifeval),
     "verifier": (_has("verifiers", "applicable_verifiers"), verifier),
+    "verl": (_has("reward_model"), verl),
     "refiner": (_has("positive_rubrics", "negative_rubrics"), rubric),
-    "open-instruct": (_is_open, open_instruct),
-    "rubric": (_has(*LISTS), rubric),
+    "open-instruct": (_is_open_instruct, open_instruct),
+    "rubric": (_has_criteria, rubric),
     "dpo": (_has("chosen", "rejected"), pair),
-    "answers": (
-        lambda r: "response" in r and r.keys().isdisjoint(QUESTION),
-        answers,
-    ),
+    "answers": (_is_answer, answers),
     "qa": (_has("answer", "expected_answer", beside=("question",)), qa),
     "sft": (_is_demonstration, sft),
     "prompts": (_has(*QUESTION), prompts),
 }
+# Fields with a meaning in some form. Where the form of a row does not read one, its meaning would be lost.
+READ_BY_A_FORM = frozenset(
+    (
+        *QUESTION, *LISTS, "input", "criterion", "label", "labels", "response", "chosen", "rejected", "completion",
+        "output", "answer", "expected_answer", "truth", "ground_truth", "verifiers", "applicable_verifiers",
+        "instruction_id_list", "kwargs", "reward_model", "Answer Critical",
+    )
+)  # fmt: skip
 
 
-def format_of(row: Mapping[str, Any]) -> str:
-    """The name of the form of a row; DataError where it is in none.
+def format_of(row: Mapping[str, Any]) -> str | None:
+    """The name of the form of a row; None where it is in none.
 
     >>> format_of({"prompt": "p", "rubrics": ["Is kind."]})
     'rubric'
@@ -495,10 +616,30 @@ def format_of(row: Mapping[str, Any]) -> str:
     for name, (fits, _) in FORMATS.items():
         if fits(row):
             return name
-    names = ", ".join(map(repr, list(row)[:12]))
-    raise DataError(
-        f"the row is in no form that is read; its fields are {names}",
-        fix="rename yours with fields={'YOURS': 'OURS'}. Ours: rubrics have task_id, prompt, criteria; answers have "
+    return None
+
+
+def format_of_rows(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The form of most rows; "" where no row has one.
+
+    Rows that are nothing but prompts say little: beside rows of another form, they do not count.
+
+    >>> format_of_rows([{"prompt": "p"}, {"prompt": "q", "rubrics": ["Is kind."]}])
+    'rubric'
+    """
+    counts = Counter(filter(None, map(format_of, rows)))
+    if len(counts) > 1:
+        del counts["prompts"]
+    return max(counts, key=counts.__getitem__, default="")
+
+
+def no_form(row: Mapping[str, Any]) -> DataError:
+    """The error for a row that is in no form."""
+    names = list(row)[:12]
+    return DataError(
+        f"the row is in no form that is read; its fields are {', '.join(map(repr, names))}",
+        fix="rename yours with fields= (--map). Rubrics have task_id, prompt, criteria; answers have "
         "task_id, response_id, response; labels have task_id, response_id, criterion_id, label. "
         "More forms: kit/data/formats.py",
+        renames=near_names(names, READ_BY_A_FORM),
     )

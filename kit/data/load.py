@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import gzip
 import os
@@ -16,14 +17,16 @@ import msgspec
 
 from .. import checks
 from ..errors import DataError
-from ..records import Response, Task, Verdict, fingerprint, group
+from ..records import Finding, Response, Task, Verdict, fingerprint, group
 from ..system import paths
 from ..system.settings import nearest
-from .files import LazyRow, parse_chats, row_fields, rows_of
-from .formats import FORMATS, format_of
-from .rows import ID, Finding, Row, refuse
+from .files import Source, parse_chats, row_fields, rows_of
+from .formats import FORMATS, READ_BY_A_FORM, format_of_rows, no_form
+from .rows import ID, Row
 
-MOST = 20  # faults in one message
+# Different faults in one message.
+MAX_FAULTS = 20
+TASK_IDS = ("task_id", "id", "prompt_id")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -142,12 +145,12 @@ class TaskSet:
             and v.judge.startswith("human")
             and criteria[v.ids[::2]] in ("ordinal", "points")
         ]
-        refuse(
-            bool(wrong),
-            f"{''.join(wrong[:1])} is met or unmet, but its criterion has levels or points",
-            where=where,
-            fix="write a level's text or points as 3/5, with levels or points beside the label",
-        )
+        if wrong:
+            raise DataError(
+                f"{wrong[0]} is met or unmet, but its criterion has levels or points",
+                where=where,
+                fix="write a level's text or points as 3/5, with levels or points beside the label",
+            )
 
     def __repr__(self) -> str:
         return (
@@ -164,12 +167,12 @@ def _merge(
 ) -> list[Any]:
     merged = {key(x): x for x in mine}
     for x in theirs:
-        refuse(
-            merged.setdefault(key(x), x) != x,
-            f"{' / '.join(key(x))} differs between the two sets",
-            where=name,
-            fix="correct one of them, or rename its id",
-        )
+        if merged.setdefault(key(x), x) != x:
+            raise DataError(
+                f"{' / '.join(key(x))} differs between the two sets",
+                where=name,
+                fix="correct one of them, or rename its id",
+            )
     return list(merged.values())
 
 
@@ -184,73 +187,105 @@ def load(
 
     source : a JSONL, JSON, CSV or Parquet file (also .gz), `hf://datasets/OWNER/NAME/FILE`, a DataFrame, a
         `datasets.Dataset`, or a list of dicts.
-    format : "auto", or a form of the table in `kit/data/formats.py`. Every row must have the form of the first.
-    fields : renames fields of rows and of criteria, yours -> ours.
-    on_error : "raise" collects up to 20 faults and raises; "skip" leaves such rows out and counts them in `.findings`.
+    format : "auto" (the form of most rows), or a form of the table in `kit/data/formats.py`.
+    fields : renames fields of rows and of criteria, yours -> ours. Several may be renamed to "note": they stay in meta.
+    on_error : "raise" raises all faults as one error; "skip" leaves such rows out and lists the faults in `.findings`.
 
     DataError names file, row and field of what is not in the form. MissingError where there is no file.
 
     >>> rows = [{"id": "t1", "prompt": "Say hi.", "rubrics": [{"desc": "Is kind.", "points": 2}]}]
     >>> tasks = load(rows, fields={"desc": "text"})
     >>> tasks, tasks[0].criteria[0].weight
-    (TaskSet(rubric: 1 tasks, 0 answers, 0 verdicts, 0 findings), 2.0)
+    (TaskSet(rubric: 1 tasks, 0 answers, 0 verdicts, 1 findings), 2.0)
     """
-    refuse(
-        format not in ("auto", *FORMATS),
-        f"there is no form {format!r}",
-        where="format",
-        fix=nearest(format, FORMATS),
-    )
+    if format not in ("auto", *FORMATS):
+        raise DataError(
+            f"there is no form {format!r}",
+            where="format",
+            fix=nearest(format, FORMATS),
+        )
     reader = _Reader(source, format, dict(fields or {}))
     # Nothing that is made here is garbage; looking for it again and again takes a third of the time.
+    with _collection_paused():
+        return reader.run(source, on_error)
+
+
+@contextlib.contextmanager
+def _collection_paused() -> Iterator[None]:
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
-        for where, data in rows_of(source):
-            reader.read(where, data)
-            if on_error != "skip" and len(reader.errors) >= MOST:
-                break
-        return reader.result(on_error)
+        yield
     finally:
-        gc.enable()
+        if was_enabled:
+            gc.enable()
 
 
 class _Reader:
     """Rows in, records out: errors and findings are collected on the way."""
 
-    def __init__(self, source: Any, format: str, fields: dict[str, str]):
+    def __init__(self, source: Source, format: str, fields: dict[str, str]):
         self.path = Path(source) if isinstance(source, str | os.PathLike) else None
         self.name = self.path.name if self.path else "rows"
-        self.format, self.is_auto, self.fields = format, format == "auto", fields
-        self.renames: set[str] = set()
-        self.first: set[str] = set()  # the fields of the row that says the form
-        self.rows = 0
-        self.errors: list[DataError] = []
+        self.format, self.fields = format, fields
+        self.is_chosen = format != "auto"
+        self.used_fields: set[str] = set()
+        self.errors: dict[int, DataError] = {}
         self.notes: Counter[Finding] = Counter()
         self.tasks: dict[str, Task] = {}
         self.records: dict[tuple[str, ...], Response | Verdict] = {}
-        self.made: set[str] = set()  # rows whose ids are made of their content
+        # Rows whose ids are made of their content.
+        self.made: set[str] = set()
 
-    def read(self, where: str, parse_row: LazyRow) -> None:
-        """Read one row; what is wrong with it is collected."""
-        self.rows += 1
+    def run(self, source: Source, on_error: str) -> TaskSet:
+        """Read all rows, and say what is wrong with them."""
+        rows: dict[int, tuple[str, dict[str, Any]]] = {}
+        count = 0
+        for place, parse_row in rows_of(source):
+            count += 1
+            with self._collected(count, place):
+                fields = row_fields(parse_row)
+                if self.fields:
+                    fields = self._rename(fields)
+                rows[count] = place, parse_chats(fields)
+        if not count:
+            raise DataError("there are no rows", where=self.name)
+        if self.format == "auto":
+            self.format = format_of_rows(_filled(data) for _, data in rows.values())
+        for n, (place, data) in rows.items():
+            with self._collected(n, place):
+                self.read(n, Row(data, place))
+        if self.errors and (on_error != "skip" or len(self.errors) == count):
+            raise self._all_errors(count)
+        return self.result(count)
+
+    @contextlib.contextmanager
+    def _collected(self, n: int, place: str) -> Iterator[None]:
+        """Collect what is wrong with row n."""
         try:
-            data = row_fields(parse_row)
-            if self.fields:
-                data = self._rename(data)
-            data = parse_chats(data)
-            self._check_form(data)
-            row = Row(data, where)
-            FORMATS[self.format][1](row)
-            self._note_unread(row)
-            self._add(row)
-            self.notes.update(row.notes)
+            yield
         except DataError as e:
-            self.errors.append(e.at(where))
+            self.errors[n] = e.at(place)
         # A value of another kind deep inside a row; asking for each would double the code.
         except (TypeError, ValueError, AttributeError) as e:
-            self.errors.append(
-                DataError(f"a field is not in its form: {e}", where=where)
+            self.errors[n] = DataError(
+                f"a field is not in its form: {e}", where=place
             )
+
+    def read(self, n: int, row: Row) -> None:
+        """Read row n in the form of the file."""
+        if not self.format:
+            raise no_form(row)
+        fits, reader = FORMATS[self.format]
+        if not fits(_filled(row.data)):
+            raise DataError(
+                f"the row is not in the form {self.format!r} of the file",
+                fix=f"write it in that form; its fields are {', '.join(map(repr, row))}",
+            )
+        reader(row)
+        self._check_unread(row)
+        self._add(n, row)
+        self.notes.update(row.notes)
 
     def _rename(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """The row with its fields, and those of the objects in its lists, renamed."""
@@ -263,55 +298,64 @@ class _Reader:
                 ]
             return value
 
-        self.renames |= data.keys() & self.fields.keys()
-        out = {
-            self.fields.get(key, key): inner(value) for key, value in data.items()
-        }
-        refuse(
-            len(out) < len(data),
-            f"after renaming, a field is there twice: {', '.join(data)}",
-        )
+        out: dict[str, Any] = {}
+        notes: dict[str, Any] = {}
+        for key, value in data.items():
+            target = self.fields.get(key, key)
+            if key in self.fields:
+                self.used_fields.add(key)
+            # Several fields may be notes.
+            if target == "note" and key in self.fields:
+                notes[key] = value
+            elif target in out:
+                raise DataError(
+                    f"after renaming, the field {target!r} is there twice",
+                    fix="rename one of them to 'note'",
+                )
+            else:
+                out[target] = inner(value)
+        if notes:
+            out["meta"] = {**(out.get("meta") or {}), **notes}
         return out
 
-    def _check_form(self, data: Mapping[str, Any]) -> None:
-        """Take the form of the first row; DataError where a later row does not fit it."""
-        # Parquet gives every row every field, so null says nothing about the form.
-        names = {k: v for k, v in data.items() if v is not None or k == "label"}
-        if self.format == "auto":
-            self.format, self.first = format_of(names), set(names)
-        elif self.is_auto and not FORMATS[self.format][0](names):
+    def _check_unread(self, row: Row) -> None:
+        """Note the fields that nothing read; DataError for one that would be missed later."""
+        ids = [name for name in row if ID.fullmatch(name)]
+        if ids:
+            wanted = "response_id"
+            if row.task and self.format != "table":
+                wanted = "task_id"
+            # Of two ids none is clear, and a row that has its id needs no other one.
+            is_clear = len(ids) == 1 and row.data.keys().isdisjoint(TASK_IDS)
+            if wanted == "response_id":
+                is_clear = len(ids) == 1 and "response_id" not in row.data
             raise DataError(
-                f"the row is not in the form {self.format!r} of the first row",
-                fix=f"this row lacks {', '.join(sorted(self.first - names.keys()))[:200]}",
+                f"nothing reads the id {', '.join(map(repr, ids))}",
+                fix=f"rename the id that other files use to {wanted!r}, and every other one to 'note'",
+                renames={ids[0]: wanted} if is_clear else {},
             )
-
-    def _note_unread(self, row: Row) -> None:
-        """Note the fields that nothing read. An id among them is an error: a join would fail later."""
-        task = row.task
         for name, value in row.items():
-            if ID.fullmatch(name):
-                wanted = (
-                    "task_id" if task and self.format != "table" else "response_id"
-                )
+            is_meant = name in READ_BY_A_FORM and value not in ("", [], {})
+            if is_meant and value not in _texts_of(row):
                 raise DataError(
-                    f"nothing reads the id field {name!r}",
-                    fix=f"rename it: load(..., fields={{{name!r}: {wanted!r}}}), or to 'note'",
+                    f"the form {self.format!r} does not read the field {name!r}, which means something in others",
+                    fix="rename it to 'note' if it may be left aside, or write the row in another form",
                 )
             row.note(
                 "unread-field", f"nothing reads the field {name!r}", field=name
             )
             # Texts in a list may be criteria under another name (InFoBench's are).
-            is_list = isinstance(value, list) and task and not task.criteria
+            is_list = isinstance(value, list) and row.task and not row.task.criteria
             if is_list and {type(x) for x in value} == {str}:
                 row.note(
                     "unread-list",
                     f"there is no criterion, and nothing reads the texts in {name!r}",
                     severity="warning",
                     field=name,
-                    suggestion=f"load(..., fields={{{name!r}: 'rubrics'}})",
+                    suggestion="rename it to 'rubrics' if they are criteria",
                 )
 
-    def _add(self, row: Row) -> None:
+    def _add(self, n: int, row: Row) -> None:
         """Take in the records of a row: all of them, or none with a DataError."""
         task, records = row.task, row.records
         old = self.tasks.get(task.id) if task else None
@@ -328,7 +372,7 @@ class _Reader:
             )
         elif old:
             # An equal row of training data counts again, under an id of its own.
-            task = msgspec.structs.replace(old, id=f"{old.id}#{self.rows}")
+            task = msgspec.structs.replace(old, id=f"{old.id}#{n}")
             records = [msgspec.structs.replace(r, task_id=task.id) for r in records]
             row.note(
                 "equal-rows", "the row is equal to an earlier one; both are kept"
@@ -342,11 +386,11 @@ class _Reader:
             same = fingerprint(
                 records[0].ids if self.format == "answers" else row.data
             )
-            refuse(
-                same in self.made,
-                "the row is equal to an earlier one, and its ids are made of its content",
-                fix="remove it, or give it an id: response_id, criterion_id",
-            )
+            if same in self.made:
+                raise DataError(
+                    "the row is equal to an earlier one, and its ids are made of its content",
+                    fix="remove it, or give it an id: response_id, criterion_id",
+                )
             self.made.add(same)
         new: dict[tuple[str, ...], Response | Verdict] = {}
         for record in records:
@@ -360,12 +404,9 @@ class _Reader:
         self.records |= new
         self.tasks |= {task.id: task} if task else {}
 
-    def result(self, on_error: str) -> TaskSet:
-        """The rubric set; DataError with what was collected."""
-        if self.errors and (on_error != "skip" or len(self.errors) == self.rows):
-            raise _together(self.errors)
-        refuse(not self.rows, "there are no rows", where=self.name)
-        if lost := self.fields.keys() - self.renames:
+    def result(self, count: int) -> TaskSet:
+        """The rubric set of `count` rows."""
+        if lost := self.fields.keys() - self.used_fields:
             # A slip in fields= would leave the criteria of every row unread.
             raise DataError(
                 f"fields= renames {min(lost)!r}, which no row has", where=self.name
@@ -374,7 +415,7 @@ class _Reader:
             tasks=list(self.tasks.values()),
             responses=[r for r in self.records.values() if isinstance(r, Response)],
             verdicts=[v for v in self.records.values() if isinstance(v, Verdict)],
-            findings=list(self._findings()),
+            findings=[*self._errors_as_findings(count), *self._notes(count)],
             format=self.format,
             path=self.path,
         )
@@ -383,27 +424,89 @@ class _Reader:
             made.check(self.name)
         return made
 
-    def _findings(self) -> Iterator[Finding]:
+    def _notes(self, count: int) -> Iterator[Finding]:
         """What a user should know of the rows, although they could be read."""
         for note, n in self.notes.most_common():
-            what = f"{note.message}: {n} in {self.rows} rows"
+            what = f"{note.message}: {n} in {count} rows"
             yield msgspec.structs.replace(
                 note, message=what, where=self.name, rows=n
             )
-        if self.errors:
-            n, first = len(self.errors), self.errors[0]
+
+    def _equal_errors(self) -> list[list[DataError]]:
+        """The errors in the order of the rows, equal ones together."""
+        errors = [self.errors[n] for n in sorted(self.errors)]
+        return list(group(((e.what, e.fix), e) for e in errors).values())
+
+    def _errors_as_findings(self, count: int) -> Iterator[Finding]:
+        for equal in self._equal_errors():
+            n, first = len(equal), equal[0]
             yield Finding(
                 code="skipped-rows",
-                severity="warning",
-                message=f"{n} of {self.rows} rows are left out; first: {first.where}: {first.what}",
-                where=self.name,
+                severity="error",
+                message=f"{n} of {count} rows are left out; {first.what}",
+                where=first.where,
                 rows=n,
+                suggestion=self._remedy(first.fix, first.renames),
             )
+
+    def _all_errors(self, count: int) -> DataError:
+        """One error out of many: each fault once, with its first place and its number."""
+        lines = []
+        for equal in self._equal_errors()[:MAX_FAULTS]:
+            more = f" and {len(equal) - 1} more" if len(equal) > 1 else ""
+            lines.append((equal[0], more))
+        first, more = lines[0]
+        others = "".join(
+            f"\n  and {e.where}{more}: {e.what}" for e, more in lines[1:]
+        )
+        fix = first.fix
+        if len(self.errors) < count:
+            fix += "\n  or leave such rows out: load(..., on_error='skip')"
+        return DataError(
+            first.what,
+            where=first.where + more,
+            fix=self._remedy(fix, first.renames) + others,
+        )
+
+    def _remedy(self, fix: str, renames: Mapping[str, str] | None = None) -> str:
+        """What to do, as a call with this file and the options that were chosen."""
+        source, format, fields = "rows", "", dict(self.fields)
+        if self.path:
+            source = repr(str(self.path))
+        if self.is_chosen:
+            format = f", format={self.format!r}"
+        for yours, ours in (renames or {}).items():
+            # A name that is our name for a renamed field stands for that field.
+            old = [name for name in fields if fields[name] == yours]
+            fields |= dict.fromkeys(old or [yours], ours)
+        call = f"load({source}{format}"
+        if fields:
+            call += f", fields={fields!r}"
+        fix = fix.replace("load(...", call)
+        if renames:
+            fix = f"{call})\n  or: {fix}"
+        return fix
+
+
+def _filled(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that say a form: Parquet gives every row every field. A blank label still says one."""
+    return {k: v for k, v in data.items() if v is not None or k == "label"}
+
+
+def _texts_of(row: Row) -> list[Any]:
+    """What was read of a row, as values: a field that repeats one of them loses nothing."""
+    texts = [value for name, value in row.data.items() if name not in row]
+    if row.task:
+        texts += [row.task.prompt, *(turn["content"] for turn in row.task.history)]
+    for record in row.records:
+        if isinstance(record, Response):
+            texts.append(record.text)
+    return texts
 
 
 def _joined(old: Task, part: Task) -> Task:
     """A task of a flat table with the criterion of one more row; DataError where the rows disagree."""
-    for name in ("prompt", "group", "kind", "split", "system"):
+    for name in ("prompt", "history", "group", "kind", "split", "system"):
         if getattr(old, name) != getattr(part, name):
             raise DataError(
                 f"the rows of task {old.id!r} differ in {name!r}",
@@ -418,14 +521,6 @@ def _joined(old: Task, part: Task) -> Task:
     return (
         old if same else msgspec.structs.replace(old, criteria=(*old.criteria, new))
     )
-
-
-def _together(errors: list[DataError]) -> DataError:
-    """One error out of many, each with its place."""
-    first, *rest = errors[:MOST]
-    count = f" (first of {len(errors)} faults)" if rest else ""
-    more = "".join(f"\n  and {e.where}: {e.what}" for e in rest)
-    return DataError(first.what + count, where=first.where, fix=first.fix + more)
 
 
 # What every function with a parameter `tasks` reads.

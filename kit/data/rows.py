@@ -1,31 +1,53 @@
 """A row while it is read: fields are taken out of it one by one, and what is left goes to meta."""
 
+from __future__ import annotations
+
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from ..errors import DataError
-from ..records import Criterion, Response, Task, Verdict, fingerprint, from_json
+from ..records import (
+    Criterion,
+    Finding,
+    Response,
+    Task,
+    Verdict,
+    fingerprint,
+    from_json,
+)
+from ..records.labels import is_blank, verdict_of
 from .files import parse
 
-ID = re.compile(r"(?:.*_)?[a-z]?id", re.I)  # id, qid, question_id
-LAYOUT = re.compile(r"\s*### Instruction:\n(.*?)\n+### Response:\n?(.*)", re.S)
+Container = TypeVar("Container", list[Any], dict[str, Any])
+
+# id, qid, question_id
+ID = re.compile(r"(?:.*_)?[a-z]?id", re.I)
+# The layout of instruction texts: an introduction of one line, the instruction, the answer, the end of the text.
+LAYOUT = re.compile(
+    r"\s*(?:Below is an instruction[^\n]*\n\s*)?### Instruction:\n(.*?)\n+### Response:\n?(.*?)(?:<\|\w+\|>|</s>)?\s*",
+    re.S,
+)
 QUESTION = ("prompt", "messages", "question", "query", "instruction", "Question")
+# A name that is so like one of ours is a slip. Names of ids and numbered names are alike without meaning the same.
+NEAR = 0.8
 
 TEXTS = ("text", "criterion", "description")
 # A field of a criterion in the forms of others -> our field. What changes no score is a note.
 FIELD_OF = {
     **{name: name for name in Criterion.__struct_fields__},
     **dict.fromkeys(
-        ("criterion", "description", "rubric_item", "Ingredient"), "text"
+        (*TEXTS, "rubric", "rubric_item", "requirement", "question", "Ingredient"),
+        "text",
     ),
     # HealthBench's points may be negative; they say how much a criterion counts.
     "points": "weight",
     "criterion_id": "id",
     "Handle": "title",
+    "name": "title",
     **dict.fromkeys(
         ("category", "type", "kind", "note", "notes", "origin", "source"), "note"
     ),
@@ -35,117 +57,14 @@ FIELD_OF = {
 }
 
 
-# In lower case. The colours are those of RLVR's rating columns.
-WORDS = {
-    **dict.fromkeys(("met", "yes", "true", "🟢 yes", "🟢"), ("met", None)),
-    **dict.fromkeys(("unmet", "no", "false", "🔴 no", "🔴"), ("unmet", None)),
-    **dict.fromkeys(("partly", "partially", "🟡 partially", "🟡"), ("level", 0.5)),
-    "unknown": ("unknown", None),
-}
-NUMBERS = {"1": ("met", None), "0": ("unmet", None)}
-FORMS = "met, unmet, partly, unknown, yes, no, true, false, 1, 0, a level's text, or points as 3/5"
-
-
-def refuse(is_wrong: bool, what: str, **place: str) -> None:
-    """DataError where a condition holds. place : where and fix."""
-    if is_wrong:
-        raise DataError(what, **place)
-
-
-def is_blank(label: Any) -> bool:
-    """True for a label that is not filled in."""
-    return label is None or (isinstance(label, str) and not label.strip())
-
-
-def read_label(
-    label: Any, criterion: Criterion | None = None
-) -> tuple[str, float | None] | None:
-    """(status, value in [0, 1] or None) of a label; None where the label has no documented form.
-
-    criterion : needed for a level's text (of a criterion with `levels`) and for points such as "3/5" (of one with
-        `points`). The numbers 1 and 0 are labels of a binary criterion only.
-
-    >>> read_label("🟢 Yes"), read_label(True), read_label(0), read_label("perhaps")
-    (('met', None), ('met', None), ('unmet', None), None)
-    >>> levels = Criterion(id="c", text="Polite", scale="ordinal", levels=("rude", "plain", "kind"))
-    >>> read_label("plain", levels), read_label(1, levels)
-    (('level', 0.5), None)
-    """
-    text = str(label).strip()
-    # A level may be called "1" or "no", so levels come before the words.
-    if criterion is not None and text in criterion.levels:
-        return "level", criterion.levels.index(text) / criterion.top
-    if criterion is not None and criterion.points:
-        # The top is a part of the label: a bare 3 could be of 3, 5 or 10.
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)/(\d+(?:\.\d+)?)", text)
-        if match and float(match[2]) == criterion.points >= float(match[1]):
-            return "level", float(match[1]) / criterion.points
-    if text in NUMBERS and (criterion is None or criterion.scale == "binary"):
-        return NUMBERS[text]
-    return WORDS.get(text.casefold())
-
-
-def verdict_of(
-    ids: tuple[str, ...],
-    label: Any,
-    criterion: Criterion | None = None,
-    *,
-    judge: str = "human",
-    where: str = "",
-) -> Verdict:
-    """The verdict of one label; DataError where the label has no documented form.
-
-    ids : task, answer, criterion. judge : "human" or "human:NAME".
-
-    >>> verdict_of(("t", "r", "c"), "partly").value
-    0.5
-    """
-    reading = read_label(label, criterion)
-    if reading is None:
-        raise DataError(
-            f"the label of {ids[2]!r} is {label!r}",
-            where=where,
-            fix=f"write {FORMS}",
-        )
-    status, value = reading
-    return Verdict(
-        task_id=ids[0],
-        response_id=ids[1],
-        criterion_id=ids[2],
-        status=status,  # type: ignore[arg-type]
-        value=value,
-        judge=judge,
-        failure="abstain" if status == "unknown" else None,
-        meta={"label": label},
-    )
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One fault, or one fact worth knowing, of a rubric set.
-
-    code : the rule. severity : "error", "warning" or "info". where : file and row. field : the field's name.
-    rows : how often it is there. text : the text in question. suggestion : what to do.
-    """
-
-    code: str
-    severity: str
-    message: str
-    where: str = ""
-    rows: int = 1
-    field: str | None = None
-    task_id: str | None = None
-    criterion_id: str | None = None
-    text: str | None = None
-    suggestion: str | None = None
-
-
 class Row(dict[str, Any]):
     """The fields of a row that nothing has read yet, and the records made of it. A null field counts as absent."""
 
     def __init__(self, data: Mapping[str, Any], where: str = ""):
         super().__init__((k, v) for k, v in data.items() if v is not None)
         self.data, self.where = data, where
-        self.extra: dict[str, Any] = {}  # for meta, but not among the unread fields
+        # For meta, but not among the unread fields.
+        self.extra: dict[str, Any] = {}
         self.task: Task | None = None
         self.records: list[Response | Verdict] = []
         self.notes: list[Finding] = []
@@ -160,85 +79,115 @@ class Row(dict[str, Any]):
 
     def take(self, *names: str, default: Any = None) -> Any:
         """The value of the first of these fields that is there, else the default."""
-        return next((self.pop(name) for name in names if name in self), default)
+        for name in names:
+            if name in self:
+                return self.pop(name)
+        return default
 
     def need(self, *names: str) -> Any:
-        """The same; DataError names the field, and the nearest one of the row, where none is there."""
+        """The same; DataError names the fields, and those of the row, where none is there."""
         value = self.take(*names)
         if value is None:
-            raise missing(names, self)
+            raise missing(names, self.data)
         return value
 
-    def json(self, *names: str, kind: type = dict) -> Any:
-        """A field that holds a list or an object, or its JSON text, as a table has it."""
+    def json(self, kind: type[Container], *names: str) -> Container:
+        """A field that holds a list or an object, or its JSON text, as a table has it; empty where there is none."""
         value = self.take(*names)
         if value is None:
             return kind()
-        # A cell of a CSV file holds its list or object as JSON text.
         if isinstance(value, str):
             value = parse(value, f"field {names[0]!r}")
         if not isinstance(value, kind):
             raise DataError(
-                f"{f'the field {names[0]!r} is a {type(value).__name__}'}, not a {kind.__name__}"
+                f"the field {names[0]!r} is a {type(value).__name__}, not a {kind.__name__}"
             )
         return value
 
-    def id(self, name: str, *, is_needed: bool = False) -> str | None:
-        """An id as a text; None where there is none."""
-        value = self.need(name) if is_needed else self.take(name)
-        # True is an int in Python, and no id.
-        is_id = isinstance(value, str | int | None) and not isinstance(value, bool)
-        refuse(
-            not is_id or value == "",
-            f"the id {name!r} is {value!r}",
-            fix="write a text or whole number",
-        )
-        return None if value is None else str(value)
+    def id(self, *names: str) -> str | None:
+        """The first of these ids as a text; None where there is none."""
+        for name in names:
+            value = self.take(name)
+            if value is None:
+                continue
+            # True is an int in Python, and not an id.
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, str | int)
+                or value == ""
+            ):
+                raise DataError(
+                    f"the id {name!r} is {value!r}",
+                    fix="write a text or whole number",
+                )
+            return str(value)
+        return None
+
+    def need_id(self, name: str) -> str:
+        """The same; DataError where there is none."""
+        value = self.id(name)
+        if value is None:
+            raise missing((name,), self.data)
+        return value
+
+    def rest(self) -> dict[str, Any]:
+        """What no field of a record holds: a lint or a user may want it later."""
+        meta = self.take("meta") if isinstance(self.get("meta"), dict) else {}
+        return {**meta, **self.extra, **self}
 
 
-def missing(wanted: Iterable[str], row: Mapping[str, Any]) -> DataError:
-    """The error for a missing field. The remedy names the nearest field of the row."""
+def missing(wanted: Iterable[str], fields: Mapping[str, Any]) -> DataError:
+    """The error for a missing field. A rename is proposed only where it is certainly the right one."""
     wanted = list(wanted)
     if ID.fullmatch(wanted[0]):
-        names = [k for k in row if ID.fullmatch(k)]
+        # Of two ids none is nearer: a wrong guess would swap them.
+        ids = [name for name in fields if ID.fullmatch(name)]
+        renames = {name: wanted[0] for name in ids[:1] if len(ids) == 1}
     else:
-        names = [k for k in row if isinstance(row[k], str) and k not in FIELD_OF]
-    # A cutoff of 0 gives the nearest name, however far it is.
-    matches = difflib.get_close_matches(
-        " ".join(wanted), names or row, n=1, cutoff=0
-    )
-    # Of two ids none is nearer: a wrong guess would swap them.
-    is_clear = matches and not (ID.fullmatch(wanted[0]) and len(names) > 1)
+        renames = near_names(fields, wanted)
     return DataError(
         f"there is no field {' or '.join(map(repr, wanted))}",
-        fix="rename yours, for example load(..., fields="
-        f"{ {matches[0] if is_clear else 'YOURS': wanted[0]} }); "
-        f"the row has {', '.join(map(repr, list(row)[:12])) or 'no fields'}",
+        fix=f"rename the field that holds it to {wanted[0]!r}; "
+        f"there are {', '.join(map(repr, list(fields)[:12]))}",
+        renames=renames if len(renames) == 1 else {},
     )
 
 
-def criterion(item: Any, name: str, sign: float = 1.0) -> Criterion:
+def near_names(names: Iterable[str], ours: Iterable[str]) -> dict[str, str]:
+    """Names that are one of ours but for a slip or capital letters -> our name."""
+    ours = list(ours)
+    out = {}
+    for name in names:
+        if name in ours or ID.fullmatch(name) or re.search(r"\d", name):
+            continue
+        for near in difflib.get_close_matches(name.lower(), ours, n=1, cutoff=NEAR):
+            out[name] = near
+    return out
+
+
+def criterion(item: object, name: str, sign: float = 1.0) -> Criterion:
     """A criterion out of a text or an object; DataError for a field that nothing reads.
 
     name : its id where it has none. sign : -1 in a list of negative rubrics, whose weights are sizes.
     """
-    refuse(
-        not isinstance(item, str | dict),
-        "the criterion is no text",
-        fix='write "text" or {"text": ..., "weight": 1}',
-    )
-    item = {"text": item} if isinstance(item, str) else item
-    fields = {"id": name, "weight": 1.0, **_named(item)}
-    text = fields.get("text")
-    refuse(
-        not isinstance(text, str) or not text.strip(),
-        f"the text of the criterion is {text!r}",
-        fix="write a text",
-    )
+    if isinstance(item, str):
+        item = {"text": item}
+    if not isinstance(item, dict):
+        raise DataError(
+            "the criterion is not a text",
+            fix='write "text" or {"text": ..., "weight": 1}',
+        )
+    fields: dict[str, Any] = {"id": name, "weight": 1.0, **_our_fields(item)}
+    text = fields["text"]
+    if not isinstance(text, str) or not text.strip():
+        raise DataError(
+            f"the text of the criterion is {text!r}", fix="write a text"
+        )
     # Ids are texts, so that 7 in one file joins "7" in another.
     if type(fields["id"]) is int:
         fields["id"] = str(fields["id"])
-    fields.setdefault("scale", "ordinal" if fields.get("levels") else "binary")
+    if fields.get("levels"):
+        fields.setdefault("scale", "ordinal")
     made = from_json(fields, Criterion, where="")
     if sign > 0:
         return made
@@ -251,130 +200,184 @@ def criterion(item: Any, name: str, sign: float = 1.0) -> Criterion:
     return msgspec.structs.replace(made, weight=-made.weight)
 
 
-def _named(item: Mapping[str, Any]) -> dict[str, Any]:
+def _our_fields(item: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a criterion under our names. One that nothing reads could change a score: an error."""
-    if not any(FIELD_OF.get(key) == "text" for key in item):
-        raise missing(TEXTS, item)
+    # A table fills the fields that a criterion lacks with null.
+    item = {key: value for key, value in item.items() if value is not None}
+    unread = [key for key in item if key not in FIELD_OF]
     fields: dict[str, Any] = {}
-    for key, value in item.items():
+    for key in [key for key in item if key in FIELD_OF]:
+        target = FIELD_OF[key]
         # HealthBench's points are weights; ours are the top of a scale.
-        is_top = key == "points" and item.get("scale") == "points"
-        target = "points" if is_top else FIELD_OF.get(key)
-        # A table fills the fields that a criterion lacks with null.
-        if value is None:
-            continue
-        if target in ("note", "meta"):
-            fields["meta"] = {
-                **fields.get("meta", {}),
-                **(value if target == "meta" else {key: value}),
-            }
-        elif target is None or target in fields:
-            matches = difflib.get_close_matches(key, FIELD_OF, n=1)
-            near = matches[0] if matches else "note"
+        if key == "points" and item.get("scale") == "points":
+            target = "points"
+        if target == "note":
+            fields["meta"] = {key: item[key], **fields.get("meta", {})}
+        elif target == "meta":
+            fields["meta"] = {**fields.get("meta", {}), **item[key]}
+        elif target in fields:
             raise DataError(
-                f"nothing reads the field {key!r} of a criterion, or another field means the same",
-                fix=f"rename it, for example load(..., fields={{{key!r}: {near!r}}}); "
-                f"a criterion has {', '.join(Criterion.__struct_fields__)}, note",
+                f"two fields of a criterion mean {target!r}; one is {key!r}",
+                fix="keep one of them",
             )
         else:
-            fields[target] = value
+            fields[target] = item[key]
+    if unread or "text" not in fields:
+        raise _misnamed(item, unread, has_text="text" in fields)
     return fields
 
 
+def _misnamed(
+    item: Mapping[str, Any], unread: list[str], *, has_text: bool
+) -> DataError:
+    """The error for the fields of a criterion that nothing reads. All of them are renamed at once, or none."""
+    renames = near_names(unread, FIELD_OF)
+    texts = [k for k in unread if k not in renames and isinstance(item[k], str)]
+    ids = [k for k in texts if ID.fullmatch(k)]
+    if len(ids) == 1 and not {"id", "criterion_id"} & item.keys():
+        renames[ids[0]] = "id"
+        texts.remove(ids[0])
+    # Where the text is missing, the only text that is there is it.
+    if not has_text and len(texts) == 1:
+        renames[texts[0]] = "text"
+        has_text = True
+    is_complete = has_text and len(renames) == len(unread)
+    what = "a criterion has no text"
+    if unread:
+        what = f"nothing reads the {_fields(unread)} of a criterion"
+    return DataError(
+        what,
+        fix="rename what is judged to 'text', what says how much it counts to 'weight', and what changes "
+        f"no score to 'note'; a criterion has {', '.join(Criterion.__struct_fields__)}",
+        renames=renames if is_complete else {},
+    )
+
+
+def _fields(names: list[str]) -> str:
+    noun = "field" if len(names) == 1 else "fields"
+    return f"{noun} {', '.join(map(repr, names))}"
+
+
 def criteria(
-    items: Any, name: str, prefix: str = "c", sign: float = 1.0
+    row: Row, items: object, name: str, prefix: str = "c", sign: float = 1.0
 ) -> list[Criterion]:
     """The criteria of the list `name`; `prefix` with their number is the id of those without one."""
-    refuse(
-        not isinstance(items, list),
-        f"the field {name!r} is no list",
-        fix='write ["text", ...] or [{"text": ...}]',
-    )
+    if not isinstance(items, list):
+        raise DataError(
+            f"the field {name!r} is not a list",
+            fix='write ["text", ...] or [{"text": ...}]',
+        )
     out = []
     for n, item in enumerate(items, 1):
         try:
             out.append(criterion(item, f"{prefix}{n}", sign))
         except DataError as e:
             raise e.at(f"{name} {n}") from None
+        if isinstance(item, str) or item.keys().isdisjoint(("id", "criterion_id")):
+            row.note(
+                "automatic-ids",
+                f"criteria without an id are called {prefix}1, {prefix}2, ... by their place in {name!r}",
+            )
     return out
 
 
-def chat(turns: Any) -> tuple[dict[str, Any], str | None]:
+def chat(turns: list[Any]) -> tuple[dict[str, Any], str | None]:
     """(fields of a task, the assistant's last turn) of a list of {role, content}, both texts."""
-    # Loaders of Parquet files add fields such as tool_calls: null to each turn.
-    talk = [{k: v for k, v in turn.items() if v is not None} for turn in turns]
-    for n, turn in enumerate(talk, 1):
-        is_text = all(isinstance(x, str) for x in turn.values())
-        refuse(
-            turn.keys() != {"role", "content"} or not is_text,
-            f"turn {n} of the chat is not a role and a content, both texts",
-            fix='write {"role": "user", "content": "..."}; nothing reads other fields of a turn',
+    talk = []
+    for n, turn in enumerate(turns, 1):
+        # Loaders of Parquet files add fields such as tool_calls: null. Fields that were renamed to "note" are in meta.
+        fields = {k: v for k, v in turn.items() if v is not None and k != "meta"}
+        is_text = all(isinstance(x, str) for x in fields.values())
+        if fields.keys() != {"role", "content"} or not is_text:
+            raise DataError(
+                f"turn {n} of the chat is not a role and a content, both texts",
+                fix='write {"role": "user", "content": "..."}; nothing reads other fields of a turn',
+            )
+        talk.append(fields)
+    task: dict[str, Any] = {}
+    if talk and talk[0]["role"] == "system":
+        task["system"] = talk.pop(0)["content"]
+    answer = None
+    if talk and talk[-1]["role"] == "assistant":
+        answer = talk.pop()["content"]
+    if not talk or talk[-1]["role"] != "user":
+        raise DataError(
+            "the chat ends neither with the user nor with an answer to the user"
         )
-    has_system = talk and talk[0]["role"] == "system"
-    fields: dict[str, Any] = (
-        {"system": talk.pop(0)["content"]} if has_system else {}
-    )
-    has_answer = talk and talk[-1]["role"] == "assistant"
-    answer = talk.pop()["content"] if has_answer else None
-    refuse(
-        not talk or talk[-1]["role"] != "user",
-        "the chat ends neither with the user nor with an answer to the user",
-    )
-    fields |= {"history": talk[:-1], "prompt": talk[-1]["content"]}
-    return fields, answer
+    task |= {"history": talk[:-1], "prompt": talk[-1]["content"]}
+    return task, answer
 
 
 def question(row: Row, *names: str) -> dict[str, Any]:
-    """The fields of a task that hold the question: of a text, a chat, or an instruction layout."""
-    value = row.need(*(names or QUESTION))
+    """The fields of a task that hold the question: of a text, a chat, an instruction with its input, or a layout."""
+    names = names or QUESTION
+    is_instruction = "instruction" in row and row.keys().isdisjoint(
+        names[: names.index("instruction")]
+    )
+    value = row.need(*names)
     if isinstance(value, list):
         fields, text = chat(value)
-        refuse(
-            text is not None,
-            "the chat of a prompt ends with an answer",
-            fix="end it with the user",
-        )
+        if text is not None:
+            raise DataError(
+                "the chat of a prompt ends with an answer",
+                fix="end it with the user",
+            )
         return fields
+    if is_instruction:
+        # Alpaca's input and Dolly's context are what the instruction speaks of.
+        more = row.take("input", "context")
+        if not is_blank(more):
+            value = f"{value}\n\n{more}"
     # BioRLHF's prompts carry the layout of its SFT texts, up to the empty response.
     layout = LAYOUT.fullmatch(value) if isinstance(value, str) else None
     if layout is None or layout[2].strip():
         return {"prompt": value}
     row.extra["layout"] = value
-    return {"prompt": layout[1].strip()}
+    return {"prompt": instruction_of(layout)}
 
 
-def finish(row: Row, made: Iterable[Criterion], fields: dict[str, Any]) -> None:
+def instruction_of(layout: re.Match[str]) -> str:
+    """The prompt of an instruction layout: the instruction, and its input without the heading."""
+    return layout[1].strip().replace("### Input:\n", "", 1)
+
+
+def make_task(row: Row, made: Iterable[Criterion], fields: dict[str, Any]) -> None:
     """Make the task of a row, with the fields that all forms share; what is left becomes meta."""
-    name = row.id("task_id") or row.id("id") or row.id("prompt_id")
+    name = row.id("task_id", "id", "prompt_id")
     for key in ("group", "split", "system"):
         fields[key] = fields.get(key) or row.take(key)
     fields["kind"] = fields.get("kind") or row.take("kind", "category")
-    for key, kind in (("truth", dict), ("sources", dict), ("history", list)):
-        fields[key] = fields.get(key) or row.json(key, kind=kind)
-    fields["tags"] = row.json("tags", "example_tags", kind=list)
-    meta = row.take("meta") if isinstance(row.get("meta"), dict) else {}
+    fields["truth"] = fields.get("truth") or row.json(dict, "truth")
+    fields["sources"] = fields.get("sources") or row.json(dict, "sources")
+    fields["history"] = fields.get("history") or row.json(list, "history")
+    fields["tags"] = row.json(list, "tags", "example_tags")
+    fields["criteria"] = list(made)
     if name is None:
         # Made from the content, so that it is the same each time.
         name = "t-" + fingerprint(row.data)[:12]
-    # Unread fields stay with the task: a lint or a user may want them later.
-    meta = {**meta, **row.extra, **row}
-    fields |= {"id": name, "criteria": list(made), "meta": meta}
+        if fields["criteria"]:
+            row.note(
+                "automatic-ids",
+                "a row without an id is called t-..., by its content; answers of other files need an id to join",
+            )
+    fields |= {"id": name, "meta": row.rest()}
     row.task = from_json(fields, Task, where="")
 
 
-def answer(row: Row, name: str, text: Any, **more: Any) -> Response:
+def answer(row: Row, name: str, text: object, **more: Any) -> Response:
     """Add an answer to the records of a row. more : fields of a Response; task_id where the row has no task."""
     fields = {"id": name, "text": text, "source": name, **more}
-    fields |= {"task_id": row.task.id} if row.task else {}
-    response = from_json(fields, Response, where=f"answer {name!r}")
+    if row.task:
+        fields["task_id"] = row.task.id
+    response: Response = from_json(fields, Response, where=f"answer {name!r}")
     row.records.append(response)
     return response
 
 
 def label(
     row: Row,
-    ids: tuple[str, ...],
-    value: Any,
+    ids: tuple[str, str, str],
+    value: object,
     criterion: Criterion | None = None,
     **meta: Any,
 ) -> None:
@@ -386,7 +389,7 @@ def label(
         criterion = next((c for c in row.task.criteria if c.id == ids[2]), None)
         if criterion is None:
             raise DataError(
-                f"there is a label on {ids[2]!r}, which is no criterion of its task"
+                f"there is a label on {ids[2]!r}, which is not a criterion of its task"
             )
     by_rater = value if isinstance(value, dict) else {None: value}
     for rater, one in by_rater.items():

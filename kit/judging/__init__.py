@@ -1,9 +1,9 @@
 """Judging: from a task, an answer and its criteria to verdicts that are never paid twice.
 
-A question takes ten calls in four modules: `kit.judge` -> `Run.all` -> `Run.one` ->
-`Question.answer` (run.py) -> `EndpointJudge.verdicts` -> `ask` -> `_read` (endpoint.py) ->
-`messages` (form.py), then `reply`, and `read` (form.py). `Question.record` puts what comes
-out into the ledger (ledger.py).
+A judge says what to ask and how to read it (`Judge.plan`); it does no I/O. The way of a
+question: `kit.judge` -> `Runner.run` -> `answer` (ledger, lease) -> `ask` -> the judge's `plan`
+-> `send` (slots, budget) -> `Client.post` (HTTP) -> back into the plan, which reads the reply
+(`parse.py`) -> `ask` puts the verdicts into the ledger before anybody sees them.
 
 Why was a call made twice? A verdict's key names everything that shaped it, in five parts:
 settings of the judge, task, answer, criterion, and the criteria beside it.
@@ -11,28 +11,37 @@ settings of the judge, task, answer, criterion, and the criteria beside it.
 stored verdict on the same task, answer and criterion with the parts that differ.
 """
 
-from .factory import Judge, JudgeSource, judge_of
-from .ledger import Budget, Ledger, Spent
-from .run import (
-    acomplete,
-    ajudge,
-    ajudge_pairs,
-    complete,
-    estimate,
-    judge,
-)
+from .budget import Budget, Usage, format_cost
+from .factory import JudgeSource, judge_of
+from .judge import Judge
+from .ledger import Ledger, default_ledger, open_ledger
+from .llm import LLMJudge
+from .loop import wait
+from .question import Plan, Question, Reading, Reply, Request, unknown
+from .runner import acomplete, ajudge, ajudge_pairs, complete, estimate, judge
 
 __all__ = [
     "Budget",
     "Judge",
     "JudgeSource",
+    "LLMJudge",
     "Ledger",
-    "Spent",
+    "Plan",
+    "Question",
+    "Reading",
+    "Reply",
+    "Request",
+    "Usage",
     "acomplete",
     "ajudge",
     "ajudge_pairs",
     "complete",
+    "default_ledger",
     "estimate",
+    "format_cost",
     "judge",
     "judge_of",
+    "open_ledger",
+    "unknown",
+    "wait",
 ]

@@ -1,4 +1,4 @@
-"""The ledger: every verdict and every reply that was paid for, in one SQLite file; budgets.
+"""The ledger: every verdict and every reply that was paid for, in one SQLite file.
 
 It is the cache, what a stopped run continues from, and the cost book. A verdict is on
 disk before it is handed on, so a killed process loses nothing that was answered.
@@ -6,25 +6,43 @@ disk before it is handed on, so a killed process loses nothing that was answered
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import hashlib
 import json
-import math
+import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import psutil
 
-from ..errors import BudgetError, DataError
-from ..records import Verdict, from_json, group, to_json
-from .form import ABOUT, PARTS, is_number
+from ..errors import DataError
+from ..records import (
+    Criterion,
+    Response,
+    Task,
+    Verdict,
+    canonical,
+    from_json,
+    group,
+    strip_thinking,
+    to_json,
+)
+from ..system import paths
+from .prompt import criterion_texts
 
+# A key has five parts, SETTINGS-TASK-ANSWER-CRITERION-TOGETHER. Two keys that differ in one
+# part show why a question was paid twice: another prompt or model, another task text, another
+# answer, a reworded criterion, or other criteria in the same call.
+KEY_PARTS = ("settings", "task", "answer", "criterion", "together")
+HASH_LENGTH = 16  # hex digits of each part
+SUBJECT = slice(
+    HASH_LENGTH + 1, 4 * HASH_LENGTH + 3
+)  # the three parts in the middle
 COSTS = ("tokens_in", "tokens_out", "cost")  # what a call takes
 VERSION = 2
 CALL = (
@@ -53,7 +71,54 @@ INSERT_CALL = (
 _decode, _encode = msgspec.json.Decoder(Verdict).decode, msgspec.json.encode
 
 
-class Ledger(contextlib.AbstractContextManager):
+def short_hash(value: Any) -> str:
+    """The first 16 hex digits of the sha256 of the canonical JSON of `value`."""
+    try:
+        data = canonical(value).encode()
+    except UnicodeEncodeError:
+        raise DataError(
+            "a text holds half of a surrogate pair, which no file can hold",
+            where=ascii(value)[:200],
+            fix="text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')",
+        ) from None
+    return hashlib.sha256(data).hexdigest()[:HASH_LENGTH]
+
+
+def hash_answer(response: Response) -> str:
+    """The part of a key that an answer has: without its thought."""
+    # A model may write half of a surrogate pair, which JSON cannot carry.
+    text = strip_thinking(response.text).encode("utf-8", "replace").decode()
+    return short_hash(text)
+
+
+def subject_keys(
+    task: Task, response: Response, criteria: Sequence[Criterion]
+) -> list[str]:
+    """The middle of each key: task, answer and criterion, whoever the judge is.
+
+    Ids do not count: equal texts share a verdict.
+    """
+    prompt = [task.conversation, task.system, task.sources]
+    subject = f"{short_hash(prompt)}-{hash_answer(response)}"
+    return [f"{subject}-{short_hash(criterion_texts(c))}" for c in criteria]
+
+
+def default_ledger() -> Path:
+    """The file that all commands and `kit.judge` share: KIT_LEDGER, else in the kit's cache."""
+    name = os.environ.get("KIT_LEDGER")
+    return Path(name) if name else paths.home() / "ledger.db"
+
+
+def open_ledger(ledger: Ledger | str | Path | bool | None) -> Ledger:
+    """A Ledger as it is, or by its path. None : the default file; False : in memory."""
+    if isinstance(ledger, Ledger):
+        return ledger
+    if ledger is None or ledger is True:
+        return Ledger(default_ledger())
+    return Ledger(ledger or None)
+
+
+class Ledger:
     """A ledger file, made when there is none (a new folder gets mode 0700).
 
     path : None keeps it in memory. DataError for a broken file.
@@ -74,10 +139,17 @@ class Ledger(contextlib.AbstractContextManager):
         me = psutil.Process()
         self.owner = f"{me.pid} {me.create_time()}"
         # Judging happens on another thread than the one that opens the file.
-        options = {"isolation_level": None, "check_same_thread": False}
         with self._guard():
-            self._db = sqlite3.connect(self.path, timeout=60, **options)
+            self._db = sqlite3.connect(
+                self.path, timeout=60, isolation_level=None, check_same_thread=False
+            )
             self._prepare(self._db)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _prepare(self, db: sqlite3.Connection) -> None:
         db.row_factory = sqlite3.Row
@@ -99,7 +171,7 @@ class Ledger(contextlib.AbstractContextManager):
         if not tables:
             db.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
         # Nobody waits for a process that was killed.
-        db.create_function("here", 1, _is_here)
+        db.create_function("is_running", 1, _is_running)
 
     @contextlib.contextmanager
     def _guard(self) -> Iterator[None]:
@@ -109,7 +181,7 @@ class Ledger(contextlib.AbstractContextManager):
                 yield
             except sqlite3.Error as e:
                 raise DataError(
-                    f"this is no usable ledger: {e}",
+                    f"this is not a usable ledger: {e}",
                     where=str(self.path),
                     fix="give another path, or restore a copy",
                 ) from None
@@ -146,12 +218,14 @@ class Ledger(contextlib.AbstractContextManager):
         A known verdict under a key stays for ever; an unknown one gives way to a later one.
         """
         now, number = time.time(), call.get("call")
-        rows = [
-            (v.key, v.key[ABOUT], v.is_known, v.judge, now, _encode(v), number)
-            for v in verdicts
-            if v.key
-        ]
-        calls = [tuple(call.get(name) for name in CALL)] if call else []
+        rows = []
+        for v in verdicts:
+            if v.key:
+                fields = (v.is_known, v.judge, now, _encode(v), number)
+                rows.append((v.key, v.key[SUBJECT], *fields))
+        calls = []
+        if call:
+            calls.append(tuple(call.get(name) for name in CALL))
         self._write((INSERT, rows), (INSERT_CALL, calls))
 
     def reply(self, key: str) -> str | None:
@@ -197,8 +271,8 @@ class Ledger(contextlib.AbstractContextManager):
         call = dict(*self._read("SELECT * FROM calls WHERE call = ?", number))
         same = "SELECT key, row FROM verdicts WHERE about = ? AND key <> ?"
         others = []
-        for other, other_row in self._read(same, whole[ABOUT], whole):
-            parts = zip(PARTS, other.split("-"), whole.split("-"), strict=True)
+        for other, other_row in self._read(same, whole[SUBJECT], whole):
+            parts = zip(KEY_PARTS, other.split("-"), whole.split("-"), strict=True)
             changes = [name for name, theirs, ours in parts if theirs != ours]
             others.append({"verdict": _decode(other_row), "differs in": changes})
         return {**call, "verdict": _decode(row), "others": others}
@@ -232,7 +306,7 @@ class Ledger(contextlib.AbstractContextManager):
         take = (
             "INSERT INTO leases(key, until, owner) VALUES(?, ?, ?) ON CONFLICT(key) "
             "DO UPDATE SET until = excluded.until, owner = excluded.owner "
-            "WHERE until <= ? OR owner = ? OR NOT here(owner)"
+            "WHERE until <= ? OR owner = ? OR NOT is_running(owner)"
         )
         rows = [(key, now + seconds, owner, now, owner) for key in keys]
         if self._write((take, rows)) == len(keys):
@@ -245,15 +319,13 @@ class Ledger(contextlib.AbstractContextManager):
         rows = [(key, owner) for key in keys]
         self._write(("DELETE FROM leases WHERE key = ? AND owner = ?", rows))
 
-    def close(self, *_: Any) -> None:
+    def close(self) -> None:
         """Close the file."""
         with self._lock:
             self._db.close()
 
-    __exit__ = close
 
-
-def _is_here(owner: str) -> bool:
+def _is_running(owner: str) -> bool:
     """True while the process of a lease runs. WAL works on one machine only."""
     # In a container that starts again, the first process has the number of the old one.
     number, start, *_ = owner.split()
@@ -274,129 +346,3 @@ def recording(path: str | Path) -> tuple[list[tuple[Any, Verdict]], list[Any]]:
             number = row.pop("call", None)
             pairs.append((number, from_json(row, Verdict, where=where)))
     return pairs, calls
-
-
-# -- what calls cost -----------------------------------------------------------
-def tokens(text: str) -> int:
-    """About how many tokens a text has.
-
-    >>> tokens("four tokens or so")
-    5
-    """
-    return math.ceil(len(text) / 4)
-
-
-def volume(messages: Iterable[Mapping[str, str]]) -> int:
-    """About how many tokens a chat has, with four around each message."""
-    return sum(tokens(m["content"]) + 4 for m in messages)
-
-
-def dollars(rates: Sequence[float] | None, n_in: int, n_out: int) -> float | None:
-    """US dollars of one call, None without rates. Cached input counts in full.
-
-    >>> dollars((1.0, 2.0), 1_000_000, 500_000)
-    2.0
-    """
-    return rates and (n_in * rates[0] + n_out * rates[1]) / 1e6
-
-
-class Spent(msgspec.Struct, kw_only=True, frozen=True):
-    """What a run took, or (from `estimate`) will take about.
-
-    calls, tokens_in, tokens_out; cost : US dollars, None where a price is not known;
-    seconds; cached : verdicts that cost nothing.
-
-    >>> print(Spent(calls=1, cost=0.5) + Spent(calls=2, cached=3))
-    3 calls, 0 + 0 tokens, $0.5000, 0.0 s, 3 verdicts from the ledger
-    """
-
-    calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    cost: float | None = 0.0
-    seconds: float = 0.0
-    cached: int = 0
-
-    def __add__(self, other: Spent) -> Spent:
-        both = (msgspec.structs.astuple(x) for x in (self, other))
-        # A sum with an unknown price is unknown, not cheaper.
-        rows = [
-            None if None in pair else sum(pair) for pair in zip(*both, strict=True)
-        ]
-        return Spent(**dict(zip(self.__struct_fields__, rows, strict=True)))
-
-    def __str__(self) -> str:
-        money = "price not known" if self.cost is None else f"${self.cost:.4f}"
-        volume = f"{self.tokens_in} + {self.tokens_out} tokens"
-        source = f"{self.cached} verdicts from the ledger"
-        return (
-            f"{self.calls} calls, {volume}, {money}, {self.seconds:.1f} s, {source}"
-        )
-
-
-@dataclass(kw_only=True)
-class Budget:
-    """Caps that are checked before each call; None means no cap. Runs may share one.
-
-    calls : questions that are sent (a repetition after HTTP 429 or 500 does not count).
-    usd : US dollars. A call first reserves the most that it may cost, so calls in flight
-        cannot break the cap.
-    `calls_made` and `usd_spent` count what was used.
-
-    >>> Budget(calls=1).calls_made
-    0
-    """
-
-    calls: int | None = None
-    usd: float | None = None
-    calls_made: int = field(default=0, init=False)
-    usd_spent: float = field(default=0.0, init=False)
-    # A list, because a sum of floats does not come back to 0.
-    reserved: list[float] = field(default_factory=list, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        for name in ("calls", "usd"):
-            cap = getattr(self, name)
-            if cap is not None and not (is_number(cap) and cap >= 0):
-                raise DataError(
-                    f"{name} is {cap!r}",
-                    where=f"Budget({name}=...)",
-                    fix="give a number >= 0",
-                )
-
-    async def reserve(
-        self, most: float | None, go_on: Callable[[], None] = lambda: None
-    ) -> None:
-        """Count a call of at most so many dollars; BudgetError where a cap would break.
-
-        go_on : raises when the run has stopped while this call waited.
-        """
-        if self.usd is not None and most is None:
-            raise BudgetError(
-                "a cap in dollars needs the price of the model",
-                where="Budget(usd=...)",
-                fix="give the judge price=[input, output] (dollars a million tokens)",
-            )
-        while not self._fits(most or 0.0):
-            if not self.reserved:
-                raise BudgetError(
-                    "the budget is used up",
-                    where=repr(self),
-                    fix="raise the cap; stored verdicts are not paid again",
-                )
-            # What is in flight may turn out cheaper than its reservation.
-            await asyncio.sleep(0.02)
-            go_on()
-        self.calls_made += 1
-        self.reserved.append(most or 0.0)
-
-    def settle(self, most: float | None, cost: float) -> None:
-        """Replace a reservation by the true cost."""
-        self.reserved.remove(most or 0.0)
-        self.usd_spent += cost
-
-    def _fits(self, most: float) -> bool:
-        if self.calls is not None and self.calls_made >= self.calls:
-            return False
-        total = self.usd_spent + sum(self.reserved) + most
-        return self.usd is None or total <= self.usd

@@ -23,21 +23,24 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import JudgeDownError, MissingError
-from . import form as forms
-from .endpoint import EndpointJudge
+from .client import Server
+from .llm import LLMJudge
+from .prompt import wording
 
-END = 1 << 20  # bytes at the end of the file that tell one model from another
+TAIL_LENGTH = (
+    1 << 20
+)  # bytes at the end of the file that tell one model from another
 
 
 @functools.cache
-def _serve(path: Path, n_parallel: int, n_ctx: int) -> tuple[Any, str]:
+def _start_server(path: Path, n_parallel: int, n_ctx: int) -> tuple[Any, str]:
     """The server of a model file, and its key; one per file and process."""
     if not path.is_file():
         raise MissingError(
             "there is no such model file", where=str(path), fix="give a .gguf file"
         )
     try:
-        import xllamacpp
+        import xllamacpp  # type: ignore[import-untyped]
     except ImportError:
         raise MissingError(
             "the local server needs xllamacpp", fix="pip install xllamacpp"
@@ -62,11 +65,34 @@ def _serve(path: Path, n_parallel: int, n_ctx: int) -> tuple[Any, str]:
             fix="is it a GGUF model, and is there memory for it?",
         ) from None
     # llama.cpp complains when the interpreter ends before its threads.
-    atexit.register(_serve.cache_clear)
+    atexit.register(_start_server.cache_clear)
     return server, key
 
 
-class ServedJudge(EndpointJudge):
+class LocalServer(Server):
+    """The server of a GGUF file, on 127.0.0.1 with a random key. It starts at its first use."""
+
+    def __init__(self, model: tuple[Path, int, int], **options: Any):
+        super().__init__("http://127.0.0.1", **options)
+        self.model = model
+
+    @property
+    def settings(self) -> tuple[Any, ...]:
+        """Judges of one file share a server."""
+        return (*super().settings, *self.model)
+
+    @property
+    def address(self) -> str:
+        """The base URL, with the port that the system chose."""
+        return f"{_start_server(*self.model)[0].listening_address}/v1"
+
+    @property
+    def key(self) -> str:
+        """The server's own key."""
+        return _start_server(*self.model)[1]
+
+
+class ServedJudge(LLMJudge):
     """A GGUF file (path) behind a server on 127.0.0.1, with a random key, as an endpoint judge.
 
     The server starts at the first question; judges of one file share it.
@@ -90,31 +116,30 @@ class ServedJudge(EndpointJudge):
         ours = {"how": "word", "timeout": 900.0, "price": (0.0, 0.0)}
         options = {**ours, "concurrency": n_parallel, **options}
         if options["how"] == "word" and not options.keys() & {"system", "prompt"}:
-            options["system"] = forms.wording("yes_no")
+            options["system"] = wording("yes_no")
         file = Path(path).expanduser().absolute()
         super().__init__(file.stem, base_url="http://127.0.0.1", **options)
-        self.server = file, n_parallel, n_ctx
+        remote = self.server
+        self.server = LocalServer(
+            (file, n_parallel, n_ctx),
+            timeout=remote.timeout,
+            tries=remote.tries,
+            concurrency=remote.concurrency,
+            price=remote.price,
+            keep_alive_s=remote.keep_alive_s,
+        )
         # The port is another one each time; the verdicts must be found again.
-        self.settings["base_url"] = _identity(file)
-
-    @property
-    def key(self) -> str:
-        """The server's own key."""
-        return _serve(*self.server)[1]
-
-    def _client(self) -> Any:
-        self.base_url = f"{_serve(*self.server)[0].listening_address}/v1"
-        return super()._client()
+        self.identity["base_url"] = _describe_file(file)
 
 
-def _identity(file: Path) -> str:
+def _describe_file(file: Path) -> str:
     """A file's name, size and a digest of its end; its name alone while it is absent."""
     if not file.is_file():
         return file.name
     # A digest of gigabytes takes seconds; the last weights tell models apart.
     size = file.stat().st_size
     with file.open("rb") as f:
-        f.seek(max(0, size - END))
+        f.seek(max(0, size - TAIL_LENGTH))
         digest = hashlib.sha256(f.read()).hexdigest()
     return f"{file.name} {size} {digest[:16]}"
 

@@ -4,33 +4,38 @@ recorded real judges, and the recorded 1.5B judge of `data/judge_recording.jsonl
 Nothing here calls a model. What was not recorded is a MissingError.
 """
 
+from __future__ import annotations
+
 import functools
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import asdict
 
 from ..errors import DataError, MissingError
 from ..records import Criterion, Response, Task, Verdict
 from ..system import paths
-from .factory import Judge, call
-from .form import ABOUT, Criteria, Reading, about, refuse, short
-from .form import system as system_of
-from .ledger import Ledger, recording
+from .factory import make_judge
+from .judge import Judge
+from .ledger import SUBJECT, Ledger, recording, short_hash, subject_keys
+from .prompt import system_message
+from .question import Reading, Step, unknown
 
-LEDGERS = (".sqlite", ".db")
+Lookup = Callable[[Task, Response, Criterion], Reading | None]
+LEDGER_ENDINGS = (".sqlite", ".db")
 SCORES = ("1", "2", "3", "4", "5")
-FREE = {"cached": True, "cost": 0.0}
-MISS = 'ask a live judge: an endpoint, or "small" after `kit fetch judge` (1.1 GB)'
+MISSING_FIX = (
+    'ask a live judge: an endpoint, or "small" after `kit fetch judge` (1.1 GB)'
+)
 
 
 class ReplayJudge(Judge):
     """A judge that looks its verdicts up.
 
-    look : function of task, answer and criterion -> the fields of the recorded verdict,
+    look_up : function of task, answer and criterion -> the fields of the recorded verdict,
     None without one. texts : the recorded completions by the JSON of their chat; those
     that were recorded without their chat come one after the other.
     """
@@ -38,29 +43,33 @@ class ReplayJudge(Judge):
     def __init__(
         self,
         name: str,
-        look: Callable[..., Any],
-        texts: Iterable[tuple[Any, str]] = (),
+        look_up: Lookup,
+        texts: Iterable[tuple[str | None, str]] = (),
     ):
-        self.name, self.look, self.texts = name, look, list(texts)
+        self.name, self.look_up, self.texts = name, look_up, list(texts)
 
     def readings(
-        self, task: Task, response: Response, criteria: Criteria
+        self, task: Task, response: Response, criteria: Sequence[Criterion]
     ) -> list[Reading]:
         """The fields of the recorded verdicts; MissingError without one."""
-        rows = []
+        rows: list[Reading] = []
         for c in criteria:
-            fields = self.look(task, response, c)
+            fields = self.look_up(task, response, c)
             if not fields:
                 place = (
                     f"task {task.id!r}, answer {response.id!r}, criterion {c.id!r}"
                 )
                 what = f"{self.name} recorded no verdict on this text"
-                raise MissingError(what, where=place, fix=MISS)
-            rows.append({**fields, **FREE})
+                raise MissingError(what, where=place, fix=MISSING_FIX)
+            rows.append({**fields, "cached": True, "cost": 0.0})
         return rows
 
-    async def complete(self, messages: Any, schema: Any, run: Any, key: str) -> str:
+    def completion(
+        self, messages: list[dict[str, str]], schema: Mapping[str, Any] | None
+    ) -> Generator[Step, Any, str]:
         """The recorded completion of a chat; MissingError without one."""
+        # A plan that has nothing to ask.
+        yield from ()
         # As the endpoint writes a request, so that equal chats have equal texts.
         chat = json.dumps(messages, ensure_ascii=False)
         for pair in self.texts:
@@ -70,7 +79,7 @@ class ReplayJudge(Judge):
                 self.texts.remove(pair)
                 return pair[1]
         what = f"{self.name} recorded no completion of this chat"
-        raise MissingError(what, where=f"chat {chat[-80:]}", fix=MISS)
+        raise MissingError(what, where=f"chat {chat[-80:]}", fix=MISSING_FIX)
 
 
 def replay(subject: str | Path = "gpt-4o/bare", **options: Any) -> ReplayJudge:
@@ -79,11 +88,15 @@ def replay(subject: str | Path = "gpt-4o/bare", **options: Any) -> ReplayJudge:
     subject : a ledger or a JSONL file of verdicts (see `recorded_file`), "small" (see
     `recorded_small`), or a recorded real judge as "gpt-4o/bare" (see `real_judge`).
     """
+    make: Callable[..., ReplayJudge] = real_judge
     if str(subject) == "small":
-        return call(recorded_small, None, options, where="judge replay:small")
-    endings = (*LEDGERS, ".jsonl", ".gz")
-    make = recorded_file if Path(subject).suffix in endings else real_judge
-    return call(make, subject, options, where=f"judge replay:{subject}")
+        make, subject = recorded_small, ""
+    elif Path(subject).suffix in (*LEDGER_ENDINGS, ".jsonl", ".gz"):
+        make = recorded_file
+    where = f"judge replay:{subject or 'small'}"
+    return cast(
+        ReplayJudge, make_judge(make, subject or None, options, where=where)
+    )
 
 
 def recorded_small(*, system: str | None = None, how: str = "all") -> ReplayJudge:
@@ -96,9 +109,9 @@ def recorded_small(*, system: str | None = None, how: str = "all") -> ReplayJudg
     'replay:small'
     """
     baseline = paths.data("judge_prompts", "baseline.txt")
-    text = system_of(None if system else str(baseline), system, "system")
+    text = system_message(None if system else str(baseline), system, "system")
     # A prompt of the recording is a judge of its own.
-    who = f"small {short([text, how])}"
+    who = f"small {short_hash([text, how])}"
     judge = recorded_file(paths.data("judge_recording.jsonl.gz"), judge=who)
     judge.name, judge.system = "replay:small", text
     return judge
@@ -120,18 +133,18 @@ def recorded_file(path: str | Path, *, judge: str | None = None) -> ReplayJudge:
         )
     rows = judges.get(name, {})
 
-    def look(task: Task, response: Response, c: Criterion) -> Reading | None:
-        by_text = rows.get(about(task, response, [c])[0])
+    def look_up(task: Task, response: Response, c: Criterion) -> Reading | None:
+        by_text = rows.get(subject_keys(task, response, [c])[0])
         verdict = by_text or rows.get((*response.ids, c.id))
-        return verdict and asdict(verdict)
+        return cast(Reading, asdict(verdict)) if verdict else None
 
-    return ReplayJudge(f"replay:{name}", look, texts)
+    return ReplayJudge(f"replay:{name}", look_up, texts)
 
 
 @functools.lru_cache(maxsize=8)
 def _recorded(path: Path, age: int) -> tuple[dict[str, Any], list[Any]]:
     """The verdicts of each judge by text or ids, and the completions. age : of the file."""
-    if path.suffix in LEDGERS:
+    if path.suffix in LEDGER_ENDINGS:
         with Ledger(path) as book:
             verdicts, calls = list(book.verdicts()), book.calls()
     else:
@@ -140,7 +153,7 @@ def _recorded(path: Path, age: int) -> tuple[dict[str, Any], list[Any]]:
     judges: dict[str, dict[Any, Verdict]] = {}
     for v in verdicts:
         # A key names the texts; ids alone would also match an answer that was edited.
-        place = (v.key or "")[ABOUT] or v.ids
+        place = (v.key or "")[SUBJECT] or v.ids
         same = judges.setdefault(v.judge, {}).setdefault(place, v)
         if (v.status, v.value, v.p) != (same.status, same.value, same.p):
             raise DataError(
@@ -164,20 +177,22 @@ def real_judge(name: str, *, threshold: float = 3.0) -> ReplayJudge:
     judges = recorded_judges()
     who = judges.judge(name.removesuffix("/bare"))
 
-    def look(task: Task, response: Response, c: Criterion) -> Reading | None:
+    def look_up(task: Task, response: Response, c: Criterion) -> Reading | None:
         # The user message that these judges read.
         answer = f"Response: {response.text}\n\nUnit Test: {c.text}"
         reply = judges.reply(who, f"Query: {task.prompt}\n\n{answer}")
-        return reply and {**_scored(reply, threshold), "judge": f"{who}/bare"}
+        if not reply:
+            return None
+        return {**_read_score(reply, threshold), "judge": f"{who}/bare"}
 
-    return ReplayJudge(f"replay:{who}/bare", look)
+    return ReplayJudge(f"replay:{who}/bare", look_up)
 
 
-def _scored(reply: Any, threshold: float) -> Reading:
+def _read_score(reply: Any, threshold: float) -> Reading:
     """A verdict from a score of 1 to 5: the first such digit, as published."""
     digit = next((c for c in reply.text if c in SCORES), None)
     if digit is None:
-        return refuse(f"no score in {reply.text[:60]!r}")
+        return unknown(f"no score in {reply.text[:60]!r}")
     # The candidates at the token that wrote the score.
     pairs = zip(reply.tokens, reply.top, strict=False)
     tops = [top for token, top in pairs if token.strip() == digit]

@@ -46,7 +46,7 @@ FAILURES = {
         "raise the budget and run again",
     ),
     "error": (
-        "the judge or the check raised an error",
+        "the judge, its server or the check reported an error",
         "read the reason and the log",
     ),
 }
@@ -306,6 +306,25 @@ class Run(Record, kw_only=True, tag="run"):
     meta: dict[str, Any] = {}
 
 
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One fault, or one fact worth knowing, of a rubric set.
+
+    code : the rule. severity : "error", "warning" or "info". where : file and row. field : the field's name.
+    rows : how often it is there. text : the text in question. suggestion : what to do.
+    """
+
+    code: str
+    severity: str
+    message: str
+    where: str = ""
+    rows: int = 1
+    field: str | None = None
+    task_id: str | None = None
+    criterion_id: str | None = None
+    text: str | None = None
+    suggestion: str | None = None
+
+
 # One line of a JSONL file is `to_json(record)`; its field "record" says which kind it is.
 to_json = msgspec.to_builtins
 
@@ -322,7 +341,10 @@ def from_json(row: Any, kind: Any, *, where: str) -> Any:
     try:
         return msgspec.convert(row, kind)
     except msgspec.ValidationError as e:
-        raise DataError(str(e), where=where) from None
+        fix = ""
+        if "Expected" in str(e):
+            fix = "a number has no quotation marks, a text has them"
+        raise DataError(str(e), where=where, fix=fix) from None
     # A record's own check knows its id; the caller knows the file and the row.
     except DataError as e:
         raise e.at(where) from None

@@ -132,8 +132,7 @@ def trivial(
     >>> trivial([task]).set_index("policy").loc["parrot", "reward"]
     np.float64(1.0)
     """
-    from ..judging import ajudge_pairs
-    from ..system.loop import wait
+    from ..judging import ajudge_pairs, wait
 
     composer = Composer.from_config(reward)
     pairs = []

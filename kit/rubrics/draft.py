@@ -19,11 +19,10 @@ import msgspec
 
 from ..data import Finding, TaskSet
 from ..errors import DataError, JudgeDownError
-from ..judging import Budget, JudgeSource, Ledger, acomplete, judge_of
+from ..judging import Budget, JudgeSource, Ledger, acomplete, judge_of, wait
 from ..judging import judge as judge_answers
-from ..judging.form import closed
+from ..judging.prompt import closed_object
 from ..records import Criterion, Response, Task, Verdict, canonical, strip_thinking
-from ..system.loop import wait
 from .lint import lint
 
 BETTER_ROLES = ("chosen", "reference", "ideal")
@@ -193,8 +192,10 @@ async def _model_replies(
     """The model's replies; an empty text where a call was lost."""
     template = Path(__file__).with_name("draft.txt").read_text("utf-8")
     system = Template(template).substitute(most=most)
-    item = closed({"text": {"type": "string"}, "weight": {"type": "integer"}})
-    schema = closed({"criteria": {"type": "array", "items": item}})
+    item = closed_object(
+        {"text": {"type": "string"}, "weight": {"type": "integer"}}
+    )
+    schema = closed_object({"criteria": {"type": "array", "items": item}})
     # One object, so that its limit of calls at once holds for all.
     writer = judge_of(judge)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..errors import DataError
+from ..judging import format_cost
 from ..records import Response, Task
 from ..rewards import trivial_answers
 from ..stats import Estimate, mean, per_cluster
@@ -50,7 +51,7 @@ class Forecast:
     answers: int
     others: int
     seconds: float
-    cost: float
+    cost: float | None
 
     @property
     def remedy(self) -> str:
@@ -84,7 +85,8 @@ class Forecast:
             f"pass@1 {self.pass_1}; pass@{self.size} {self.pass_k}",
             f"groups that teach: {self.groups['mixed']} of {total}",
             f"the run's {self.answers} answers and {self.others} held-out ones: "
-            f"about {self.seconds / 60:.0f} minutes and ${self.cost:.2f} for sampling and judging; updates come on top",
+            f"about {self.seconds / 60:.0f} minutes and {format_cost(self.cost)} for sampling and judging; "
+            "updates come on top",
         ]
         return "\n".join(
             [*lines, *([f"to do: {self.remedy}"] if self.remedy else [])]
@@ -116,14 +118,11 @@ def look_ahead(
     """
     size = settings.group_size
     some = spread(tasks, max(ANSWERS // size, 1))
-    start, judging, paid = (
-        time.perf_counter(),
-        reward.seconds,
-        reward.budget.usd_spent,
-    )
+    start, judging = time.perf_counter(), reward.seconds
+    paid = reward.budget.usd_spent
     answers = sample(some, "forecast", size, settings.temperature)
     grades = reward.grade(answers)
-    seconds, cost = time.perf_counter() - start, reward.budget.usd_spent - paid
+    seconds = time.perf_counter() - start
     judging = reward.seconds - judging
     look = Evaluation(
         name="forecast", responses=tuple(answers), grades=tuple(grades)
@@ -139,6 +138,10 @@ def look_ahead(
     )
     evaluations = looks * settings.eval_samples * len(heldout)
     trivial = sum(len(trivial_answers(t)) for t in for_trivial(heldout, reward))
+    cost = None
+    if reward.cost is not None:
+        share = (total + evaluations + trivial) / len(answers)
+        cost = (reward.cost - paid) * share
     return Forecast(
         size=size,
         reward=look.mean(),
@@ -149,5 +152,5 @@ def look_ahead(
         others=evaluations + trivial,
         seconds=(seconds * (total + evaluations) + judging * trivial)
         / len(answers),
-        cost=cost * (total + evaluations + trivial) / len(answers),
+        cost=cost,
     )

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ..errors import DataError
-from ..judging.run import PASSING
+from ..judging.runner import TRANSIENT_FAILURES
 from ..records import Grade, Response, Task, by_criterion, leaves
 from ..rewards import PASS_THRESHOLD, CriteriaTree
 from ..stats import Estimate, difference, mean, per_cluster
@@ -158,7 +158,9 @@ class Evaluation:
     @property
     def is_open(self) -> bool:
         """True where a verdict is unknown only since the judge was down, or a budget used up: ask it again."""
-        return any(v.failure in PASSING for g in self.grades for v in g.verdicts)
+        return any(
+            v.failure in TRANSIENT_FAILURES for g in self.grades for v in g.verdicts
+        )
 
     @property
     def clusters(self) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from ..errors import DataError, MissingError
+from ..judging import format_cost
 from ..records import Grade, Run, Task
 from ..records.tables import plain, table
 from ..stats import Estimate, format_number
@@ -231,7 +232,7 @@ class Result:
         out["Minutes"] = {
             "value": m["seconds"] / 60,
             "caption": f"{m['steps']} steps; {m['judge_calls']} calls of the judge {m['judge']} "
-            f"on the model's answers, ${m['judge_cost']:.2f}.",
+            f"on the model's answers, {format_cost(m['judge_cost'])}.",
         }
         return out
 
@@ -256,7 +257,7 @@ class Result:
             metrics=plain(self.headlines),
             started=when.isoformat(timespec="milliseconds"),
             seconds=round(self.metrics["seconds"], 2),
-            cost=self.metrics["judge_cost"],
+            cost=self.metrics["judge_cost"] or 0.0,
             meta={
                 "results": [
                     {"kind": "sentence", "text": n} for n in self.metrics["notes"]

@@ -45,9 +45,15 @@ class Reward:
         self.ledger, self.patience_s = ledger, patience_s
         self.budget, self.book, self.seconds = Budget(), book, 0.0
         if book and book.exists():
-            self.budget.calls_made, self.budget.usd_spent = json.loads(
-                book.read_text("utf-8")
-            )
+            calls, usd, *unpriced = json.loads(book.read_text("utf-8"))
+            self.budget.calls_made, self.budget.usd_spent = calls, usd
+            # an older run did not count these
+            self.budget.unpriced_calls = sum(unpriced)
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars that the judge took; None where a price is not known."""
+        return None if self.budget.unpriced_calls else self.budget.usd_spent
 
     async def agrade(self, answers: Sequence[Response]) -> list[Grade]:
         """A grade for each answer. All answers go to the judge in one call, which may compare them."""
@@ -65,7 +71,7 @@ class Reward:
 
     def grade(self, answers: Sequence[Response]) -> list[Grade]:
         """`agrade` from synchronous code. A judge that is down is asked once more after one wait."""
-        from ..system.loop import wait
+        from ..judging import wait
 
         start = time.perf_counter()
         try:
@@ -83,7 +89,8 @@ class Reward:
             self.seconds += time.perf_counter() - start
             # a judge that dies has been paid before
             if self.book:
-                paid = [self.budget.calls_made, self.budget.usd_spent]
+                b = self.budget
+                paid = [b.calls_made, b.usd_spent, b.unpriced_calls]
                 paths.write(self.book, json.dumps(paid))
 
 

@@ -274,7 +274,7 @@ class Work:
         """Write metrics.json, with what the judge took so far."""
         paid = {
             "judge_calls": self.reward.budget.calls_made,
-            "judge_cost": self.reward.budget.usd_spent,
+            "judge_cost": self.reward.cost,
         }
         paths.write(
             self.out / METRICS, json.dumps(plain({**metrics, **paid}), indent=1)

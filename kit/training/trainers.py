@@ -229,7 +229,7 @@ class Pay:
             tasks=self.reward.by_id,
             size=self.settings.group_size,
             judge_calls=self.reward.budget.calls_made,
-            judge_cost=self.reward.budget.usd_spent,
+            judge_cost=self.reward.cost,
             seconds_judge=self.reward.seconds - before,
         )
         self.unknown = (

@@ -20,10 +20,10 @@ import pandas as pd
 from msgspec.structs import replace
 
 from ..errors import DataError, MissingError
+from ..judging import Usage, estimate, judge_of
 from ..judging import judge as run_judge
-from ..judging import judge_of
 from ..plots import forest
-from ..records import Response, leaves
+from ..records import Response, Task, leaves
 from ..records.tables import IDS, met_of, show
 from ..stats import Estimate, format_interval, format_number, mean
 from ..system import progress as bars
@@ -127,6 +127,78 @@ def _rate(c: Any, plain: pd.DataFrame, after: pd.Series) -> Estimate:
     return _mean(hits[rows])
 
 
+class _Sets:
+    """The tasks and answers of an audit, plain and under its changes."""
+
+    def __init__(
+        self, judge: Any, tasks: Any, responses: Iterable[Response] | None
+    ):
+        import jinja2
+
+        self.judge, self.tasks = judge_of(judge), tasks
+        self.templates = jinja2.Environment(keep_trailing_newline=True)
+        self.rubrics = {
+            t.id: [c for c in leaves(t.criteria) if not c.by_code] for t in tasks
+        }
+        answers = tasks.responses if responses is None else responses
+        self.answers = [r for r in answers if self.rubrics[r.task_id]]
+        if not self.answers:
+            raise DataError(
+                "there are no answers with criteria for a judge", where="audit"
+            )
+        # The first answer of each task; the last one written wins.
+        first = {r.task_id: r.text for r in reversed(self.answers)}
+        texts = list(first.values())
+        self.other = dict(zip(first, texts[1:] + texts[:1], strict=True))
+
+    def changes(self, names: Iterable[str]) -> list[Any]:
+        """The changes of these names that fit the judge."""
+        kinds = ["attack", "bias", "step"]
+        # Only a judge that sees answers together can prefer a place among them.
+        if hasattr(self.judge, "seed"):
+            kinds.append("group")
+        return [c for n, c in CHANGES.items() if n in names and c.kind in kinds]
+
+    def under(self, c: Any) -> tuple[Any, list[Task], list[Response]]:
+        """Judge, tasks and answers under a change."""
+        who = self.judge
+        if c.kind == "group":
+            # The same answers in another order: a group judge draws it from its seed.
+            who = type(who)(who.judge, seed=who.seed + 1)
+        answer = self.templates.from_string(c.answer)
+        word = self.templates.from_string(c.criterion)
+        rows, new = [], []
+        for r in self.answers:
+            about = {
+                "other": self.other[r.task_id],
+                "criteria": self.rubrics[r.task_id],
+            }
+            text = answer.render(answer=r.text.strip(), **about)
+            rows.append(replace(r, text=text))
+        for t in self.tasks:
+            rubric = [
+                replace(x, text=word.render(text=x.text))
+                for x in self.rubrics[t.id]
+            ]
+            new.append(replace(t, criteria=tuple(rubric[:: c.order])))
+        return who, new, rows
+
+
+def estimate_audit(
+    judge: Any,
+    tasks: Any,
+    responses: Iterable[Response] | None = None,
+    *,
+    ledger: Any = None,
+) -> Usage:
+    """What an audit takes: calls, tokens and dollars of the plain answers and of each change."""
+    sets, usage = _Sets(judge, tasks, responses), Usage()
+    for c in [PLAIN, *sets.changes(CHANGES)]:
+        who, new, rows = sets.under(c)
+        usage += estimate(new, rows, judge=who, ledger=ledger)
+    return usage
+
+
 def audit(
     judge: Any,
     tasks: Any,
@@ -142,41 +214,12 @@ def audit(
     ledger and budget, as in `kit.judge`. It takes one judging for the plain answers and one for
     each change. What a replay judge has not recorded says so. Criteria by code are left out.
     """
-    import jinja2
-
-    judge, forms = judge_of(judge), jinja2.Environment(keep_trailing_newline=True)
-    rubrics = {
-        t.id: [c for c in leaves(t.criteria) if not c.by_code] for t in tasks
-    }
-    answers = tasks.responses if responses is None else responses
-    answers = [r for r in answers if rubrics[r.task_id]]
-    if not answers:
-        raise DataError(
-            "there are no answers with criteria for a judge", where="audit"
-        )
-    # The first answer of each task; the last one written wins.
-    first = {r.task_id: r.text for r in reversed(answers)}
-    texts = list(first.values())
-    other = dict(zip(first, texts[1:] + texts[:1], strict=True))
+    sets = _Sets(judge, tasks, responses)
+    judge = sets.judge
 
     def ask(c: Any) -> pd.DataFrame:
         """Credit on all answers under a change, one row a verdict."""
-        who, rows = judge, []
-        if c.kind == "group":
-            # The same answers in another order: a group judge draws it from its seed.
-            who = type(judge)(judge.judge, seed=judge.seed + 1)
-        form, word = (forms.from_string(text) for text in (c.answer, c.criterion))
-        for r in answers:
-            about = {"other": other[r.task_id], "criteria": rubrics[r.task_id]}
-            rows.append(
-                replace(r, text=form.render(answer=r.text.strip(), **about))
-            )
-        new = []
-        for t in tasks:
-            rubric = [
-                replace(x, text=word.render(text=x.text)) for x in rubrics[t.id]
-            ]
-            new.append(replace(t, criteria=tuple(rubric[:: c.order])))
+        who, new, rows = sets.under(c)
         verdicts = run_judge(new, rows, judge=who, progress=False, **options)
         frame = verdicts.table(tasks=new).set_index(IDS)
         met, bad = met_of(frame["value"]), frame["weight"] < 0
@@ -186,9 +229,7 @@ def audit(
     whole = _mean(plain["credit"][plain["weight"] > 0])
     silent = [_mean(plain["credit"].isna())]
     rates: dict[str, Estimate] = {}
-    # Only a judge that sees answers together can prefer a place among them.
-    kinds = ["attack", "bias", "step"] + ["group"] * hasattr(judge, "seed")
-    picks = [c for n, c in CHANGES.items() if n in changes and c.kind in kinds]
+    picks = sets.changes(changes)
     for c in bars.bar(picks, desc="audit", disable=not progress):
         try:
             after = ask(c)["credit"].reindex(plain.index)

@@ -25,9 +25,9 @@ import pandas as pd
 from msgspec.structs import replace
 
 from ..errors import DataError
-from ..judging import Budget, Ledger, judge_of
+from ..judging import Budget, Ledger, judge_of, open_ledger
 from ..judging import judge as run_judge
-from ..judging.factory import parts
+from ..judging.factory import split_spec
 from ..people import label_rows
 from ..plots import forest
 from ..records import Response, fingerprint
@@ -148,8 +148,8 @@ class Workbench:
         seals: str | Path | None = None,
         budget: Budget | None = None,
     ):
-        # In memory where there is no file: a search asks the same question again and again.
-        self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+        # A search asks the same question again and again.
+        self.ledger = open_ledger(ledger)
         # A name or a mapping: each prompt makes another judge of it.
         if prompt is None and isinstance(judge, str | Mapping):
             prompt = getattr(judge_of(judge), "system", None)
@@ -226,7 +226,7 @@ class Workbench:
         base = self.judge if judge is None else judge
         if callable(base):
             return base(prompt, **options)
-        kind, subject, more = parts(base)
+        kind, subject, more = split_spec(base)
         # Whatever prompt the mapping brought is replaced: a trial has one prompt.
         more.pop("prompt", None)
         made = {kind: subject, **more, **options, "system": prompt}

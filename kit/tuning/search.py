@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError
-from ..judging import Spent, complete, estimate, judge_of
+from ..judging import Usage, complete, estimate, judge_of
 
 COMPONENT = "instructions"
 TEMPLATE = Path(__file__).with_name("rewrite.txt")
@@ -76,7 +76,7 @@ def search(
 
     rows : at most so many rows of train are judged; then each new prompt is judged as a trial.
     reflect : who rewrites, a judge's name or mapping, or a function prompt -> text (default: the
-    judge's own model). dry : True returns a `Spent`, the most that it may take, and judges
+    judge's own model). dry : True returns a `Usage`, the most that it may take, and judges
     nothing. Replies are in the ledger, so a search that was stopped goes on where it was.
     """
     import gepa
@@ -102,7 +102,7 @@ def search(
         trials = (rows - len(track)) // once
         n = rows + trials * int((bench.part != "test").sum())
         # Round up: a forecast may be too high, never too low.
-        return sum([whole] * -(-n // len(train)), Spent())
+        return sum([whole] * -(-n // len(train)), Usage())
     writer = reflect
     if not callable(reflect):
         options = {"ledger": bench.ledger, "budget": bench.budget}

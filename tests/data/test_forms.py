@@ -359,7 +359,9 @@ def test_an_instruction_of_ifeval_is_decided_by_code(name, arguments, good, bad)
 
 
 def test_an_instruction_without_a_check_is_left_to_a_judge():
-    s = load([{"prompt": "p", "instruction_id_list": ["new:thing"], "kwargs": [{"n": 3}]}])
+    s = load(
+        [{"key": 1, "prompt": "p", "instruction_id_list": ["new:thing"], "kwargs": [{"n": 3}]}]
+    )
     assert s[0].criteria[0].text == "Follows the instruction 'new:thing' (n: 3)."
     assert not s.findings and not s[0].criteria[0].by_code
 

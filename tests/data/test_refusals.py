@@ -14,7 +14,7 @@ USER = {"role": "user", "content": "u"}
 OTHER = {**USER, "content": "other"}
 REPLY = {"role": "assistant", "content": "a"}
 ROWS = {  # a row that cannot be read -> parts of the message
-    "no text": ({"rubrics": [{"desc": "x"}]}, ["rubrics 1", "no field 'text'", "{'desc': 'text'}"]),
+    "no text": ({"rubrics": [{"desc": "x"}]}, ["rubrics 1", "'desc'", "{'desc': 'text'}"]),
     "unread": ({"rubrics": [{"text": "x", "wieght": 2}]}, ["rubrics 1", "'wieght'", "{'wieght': 'weight'}"]),
     "twice": ({"rubrics": [{"text": "x", "description": "y"}]}, ["rubrics 1", "'description'"]),
     "weight": ({"rubrics": [{"text": "x", "weight": "2"}]}, ["rubrics 1", "float", "$.weight"]),
@@ -155,18 +155,24 @@ def test_what_is_not_there_is_missing(tmp_path):
     assert "hf://datasets/OWNER/NAME/FILE" in message("hf://datasets/kit/none")
 
 
-def test_up_to_twenty_faults_are_in_one_error():
-    text = message([{**GOOD, "id": n, "rubrics": [n]} for n in range(50)])
-    assert "first of 20 faults" in text and text.count("\n  and row") == 19
+def test_a_fault_is_printed_once_with_its_number():
+    rows = [{**GOOD, "id": n, "rubrics": [n]} for n in range(50)]
+    rows.append({**GOOD, "id": 50, "split": "tset"})
+    text = message(rows)
+    assert text.startswith("the criterion is not a text\n  where: row 1, rubrics 1 and 49 more\n")
+    assert text.count("criterion") == 1 and "and row 51, task '50': the split is 'tset'" in text
 
 
 def test_skip_leaves_rows_out_and_counts_them():
     rows = [GOOD, {**GOOD, "id": "b", "rubrics": [3]}, {"id": "c", "prompt": "p"}]
     s = load(rows, on_error="skip")
     assert [t.id for t in s] == ["good"]
-    (found,) = s.findings
-    assert (found.code, found.severity, found.rows) == ("skipped-rows", "warning", 2)
-    assert "row 2" in found.message
+    found = [f for f in s.findings if f.severity == "error"]
+    assert [(f.code, f.rows, f.where) for f in found] == [
+        ("skipped-rows", 1, "row 2, rubrics 1"),
+        ("skipped-rows", 1, "row 3"),
+    ]
+    assert "'rubric'" in found[1].message and "its fields are 'id', 'prompt'" in found[1].suggestion
     with pytest.raises(DataError):
         load(rows[1:2], on_error="skip")  # nothing is left
 
@@ -180,7 +186,7 @@ def test_fields_are_renamed_once_for_rows_and_criteria():
 
 
 def test_unread_lists_of_texts_are_a_warning_where_no_criterion_was_found():
-    s = load([{"prompt": "p", "decomposed_questions": ["Is it a title?"], "labels": [1]}])
+    s = load([{"prompt": "p", "decomposed_questions": ["Is it a title?"], "numbers": [1]}])
     warnings = [f for f in s.findings if f.severity == "warning"]
     assert [(f.code, f.field) for f in warnings] == [("unread-list", "decomposed_questions")]
     assert not [f for f in load([{**GOOD, "other": ["x"]}]).findings if f.severity == "warning"]

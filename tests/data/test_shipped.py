@@ -90,19 +90,12 @@ def test_biorlhf_files(name, form, tasks, answers, codes):
 
 
 @needs_real
-def test_infobench_needs_five_lines():
-    import pandas as pd
-
+def test_infobench_needs_one_rename():
     path = REAL / "infobench/gpt4_outputs_gpt4_judge.jsonl"
-    findings = load(path, fields={"instruction": "prompt"}).findings
-    lists = {f.field for f in findings if f.code == "unread-list"}
-    assert "decomposed_questions" in lists
-    frame = pd.read_json(path, lines=True)
-    frame["prompt"] = frame["instruction"] + "\n\n" + frame["input"]
-    frame = frame.rename(columns={"decomposed_questions": "rubrics", "output": "response"})
-    s = load(frame[["prompt", "rubrics", "response", "category"]])
+    s = load(path, fields={"decomposed_questions": "rubrics"})
     sizes = sorted(len(t.criteria) for t in s)
     assert (len(s), sum(sizes), sizes[0], sizes[250], sizes[-1]) == (500, 2250, 1, 4, 15)
+    assert len(s.responses) == 500 and len({t.prompt for t in s}) == 500
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from fake_server import chat, honest, http, obj
 
 # fmt: off
 RIGHT, GONE, UNREAD = {"right"}, {"transport"}, {"parse", "missing"}
+OF_ONE_ANSWER = {"error"}
 GONE_OR_UNREAD = GONE | UNREAD
 
 
@@ -313,38 +314,19 @@ for n, value in enumerate(
 for code in (301, 302, 303, 307, 308):
     where = "http://127.0.0.2:9/v1/chat/completions"
     add(f"redirect {code}", GONE, lambda a, c=code, w=where: http(b"", f"{c} Moved", Location=w))
-CODES = (
-    400,
-    401,
-    402,
-    403,
-    404,
-    405,
-    407,
-    408,
-    410,
-    413,
-    415,
-    418,
-    422,
-    425,
-    429,
-    500,
-    501,
-    502,
-    503,
-    504,
-    520,
-)
-for code in CODES:
-    add(f"status {code}", GONE, lambda a, c=code: http({"error": {"message": f"no {c}"}}, f"{c} No"))
-    add(f"status {code}, a good body", GONE, lambda a, c=code: http(chat(lies(a)), f"{c} No"))
-    add(f"key in {code}", GONE, lambda a, c=code: http({"error": {"message": a.key}}, f"{c} No"))
+OUTAGES = (401, 402, 403, 404, 407, 408, 429, 500, 501, 502, 503, 504, 520)
+# About one answer: it is unknown, and the run goes on.
+REFUSED = (400, 405, 410, 413, 415, 418, 422, 425)
+for code in (*OUTAGES, *REFUSED):
+    cause = GONE if code in OUTAGES else OF_ONE_ANSWER
+    add(f"status {code}", cause, lambda a, c=code: http({"error": {"message": f"no {c}"}}, f"{c} No"))
+    add(f"status {code}, a good body", cause, lambda a, c=code: http(chat(lies(a)), f"{c} No"))
+    add(f"key in {code}", cause, lambda a, c=code: http({"error": {"message": a.key}}, f"{c} No"))
 for code in (204, 205, 304):
     add(f"status {code}", GONE_OR_UNREAD, lambda a, c=code: http(b"", f"{c} No", Content_Length=None), timeout=1.0)
 add("quota", GONE, lambda a: http({"error": {"code": "insufficient_quota"}}, "429 No"))
-add("422 echo", GONE, lambda a: http({"detail": [{"loc": ["body"], "input": a.body}]}, "422 No"))
-add("400 echo in words", GONE, lambda a: http({"error": {"message": f"bad: {a.body}"}}, "400 No"))
+add("422 echo", OF_ONE_ANSWER, lambda a: http({"detail": [{"loc": ["body"], "input": a.body}]}, "422 No"))
+add("400 echo in words", OF_ONE_ANSWER, lambda a: http({"error": {"message": f"bad: {a.body}"}}, "400 No"))
 for wait in ("1000000", "inf", "Fri, 31 Dec 2100 23:59:59 GMT", "soon", "-5", "nan", "\x7f"):
     add(f"429, wait {wait[:8]!a}", GONE, lambda a, w=wait: http({}, "429 No", Retry_After=w), tries=0)
 for code in (429, 500, 503):

@@ -10,7 +10,7 @@ from fake_server import FakeServer, obj
 from judged_words import TASK, answers, are_true, endpoint
 
 import kit
-from kit.system import models
+from kit.judging import prices as models
 
 NAMES = [
     ("code", "code", 1),
@@ -248,11 +248,12 @@ def test_groups_tell_what_they_cost_and_stop_at_a_budget(ledger):
     tasks, responses = two_tasks()
     with FakeServer() as server:
         judge = {"group": endpoint(server, concurrency=1, price=[1, 1])}
-        verdicts = kit.judge(tasks, responses, judge=judge, progress=False)
+        run = {"judge": judge, "ledger": False, "progress": False}
+        verdicts = kit.judge(tasks, responses, **run)
         assert verdicts.spent.cost == pytest.approx(2 * 120 / 1e6)
         assert sum(v.cost for v in verdicts) == pytest.approx(verdicts.spent.cost)
         with pytest.raises(kit.BudgetError) as stop:
-            kit.judge(tasks, responses, judge=judge, progress=False, budget=kit.Budget(calls=1))
+            kit.judge(tasks, responses, budget=kit.Budget(calls=1), **run)
         assert sum(v.is_known for v in stop.value.verdicts) == 15
 
 

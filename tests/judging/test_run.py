@@ -42,7 +42,7 @@ def test_async_in_any_loop_and_in_many_threads(ledger):
         results = []
 
         def run():
-            results.append(kit.judge(TASK, answers(6), judge=judge, progress=False))
+            results.append(kit.judge(TASK, answers(6), judge=judge, ledger=False, progress=False))
 
         threads = [threading.Thread(target=run) for _ in range(4)]
         for t in threads:
@@ -180,7 +180,9 @@ def test_a_cap_in_dollars_needs_a_price():
         kit.Budget(usd=float("nan"))
 
 
-@pytest.mark.parametrize(("status", "calls"), [(401, 8), (404, 8), (500, 8), (503, 8)])
+@pytest.mark.parametrize(
+    ("status", "calls"), [(401, 1), (402, 1), (404, 1), (403, 8), (500, 8), (503, 8)]
+)
 def test_a_judge_that_is_down_is_one_clear_stop(status, calls, ledger):
     with FakeServer(lambda a: http({}, f"{status} No")) as server:
         judge = endpoint(server, concurrency=1)

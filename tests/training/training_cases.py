@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
-from kit import Criterion, Task, Verdict
+sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))
+from fake_server import FakeServer
+
+from kit import Criterion, Task
 from kit.data import load
 from kit.errors import JudgeDownError
-from kit.judging import Judge as BaseJudge
+from kit.judging import LLMJudge, Plan, Question, unknown
 
 LETTERS = {"name": "regex", "pattern": "[a-m]", "min": 2}
 TINY = {
@@ -43,25 +48,31 @@ def tasks(n: int = 6, held: int = 2, check: dict[str, Any] | None = LETTERS) -> 
     ]
 
 
-class Judge(BaseJudge):
-    """A judge of the tests. `decide` : answer text -> True, False or None; `dead` : calls that fail, from-to."""
+class Judge(LLMJudge):
+    """A judge of the tests. `decide` : answer text -> True, False or None; `dead` : questions that fail, from-to.
 
-    concurrency = 4
+    Each question is one call of a server that says nothing of interest, so that budgets count it.
+    """
+
     failure = "abstain"  # of an answer on which it does not decide
 
     def __init__(self, decide: Any = lambda text: len(text) % 2 == 0, dead: range = range(0)):
-        self.name, self.decide, self.dead, self.calls = "test", decide, dead, 0
+        self.http = FakeServer().__enter__()
+        super().__init__("test", base_url=self.http.url, concurrency=4)
+        # Nothing is stored: a run that goes on asks again.
+        self.identity = None
+        self.decide, self.dead, self.calls = decide, dead, 0
 
-    async def verdicts(self, task: Any, answers: Any, criteria: Any, run: Any) -> list[Verdict]:
+    def plan(self, question: Question) -> Plan:
         self.calls += 1
         if self.calls in self.dead:
             raise JudgeDownError("no answer", where="judge 'test'", fix="start it")
-        await run.before_call()
-        run.after_call(0.0, {"cost": 0.0, "tokens_in": 0, "tokens_out": 0})
-        decision = self.decide(answers[0].text)
-        status = "unknown" if decision is None else "met" if decision else "unmet"
-        failure = self.failure if decision is None else None
-        return [run.verdict(answers[0], c, status=status, failure=failure) for c in criteria]
+        text = question.answer.text
+        yield self.request([{"role": "user", "content": f"{text} "}])
+        decision = self.decide(text)
+        if decision is None:
+            return [unknown("it cannot tell", self.failure)] * len(question.places)
+        return [{"status": "met" if decision else "unmet"}] * len(question.places)
 
 
 class Stop(Exception):

@@ -8,8 +8,9 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 THREAD = "kit-loop"
 _lock = threading.Lock()
 # A fork while another thread starts the loop would leave the child a lock that is taken.
@@ -35,8 +36,8 @@ def _start(process: int) -> asyncio.AbstractEventLoop:
 
 
 def wait(
-    coroutine: Coroutine[Any, Any, Any], stop: Callable[[], None] = lambda: None
-) -> Any:
+    coroutine: Coroutine[Any, Any, T], stop: Callable[[], None] = lambda: None
+) -> T:
     """Run a coroutine on the loop from synchronous code and return its result.
 
     Ctrl-C calls `stop`, which forbids new calls, and waits for the calls in flight: they
@@ -59,7 +60,7 @@ def wait(
         future.cancel()
 
 
-async def hop(coroutine: Coroutine[Any, Any, Any], stop: Callable[[], None]) -> Any:
+async def hop(coroutine: Coroutine[Any, Any, T], stop: Callable[[], None]) -> T:
     """The same for code on any event loop. A cancelled caller ends no call in flight."""
     future = asyncio.run_coroutine_threadsafe(coroutine, get())
     # Shielded, because cancelling the caller must not cancel a call that is paid.
@@ -70,16 +71,17 @@ async def hop(coroutine: Coroutine[Any, Any, Any], stop: Callable[[], None]) -> 
         raise
 
 
-async def every(coroutines: Iterable[Any]) -> list[Any]:
+async def every(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """All results. The first error is raised when all have ended: each may be paid."""
+    coroutines = list(coroutines)
+    # A task of its own for a lone coroutine would only cost time.
+    if len(coroutines) == 1:
+        return [await coroutines[0]]
     tasks = []
     for coroutine in coroutines:
         tasks.append(asyncio.ensure_future(coroutine))
         # Each begins to wait for its server before the next one prepares its call.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-    rows = await asyncio.gather(*tasks, return_exceptions=True)
-    for row in rows:
-        if isinstance(row, BaseException):
-            raise row
-    return rows
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return [task.result() for task in tasks]

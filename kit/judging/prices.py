@@ -1,11 +1,13 @@
-"""What is public about hosted models: prices and shutdown dates, from the file models.json."""
+"""What calls cost: prices and shutdown dates of hosted models (models.json), and token counts."""
 
 from __future__ import annotations
 
 import datetime
 import functools
 import json
+import math
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,9 @@ from typing import Any
 @functools.cache
 def catalog() -> dict[str, Any]:
     """The data file: `as_of`, `default` (a model's name) and `models` by name."""
-    return json.loads(Path(__file__).with_name("models.json").read_text("utf-8"))
+    text = Path(__file__).with_name("models.json").read_text("utf-8")
+    rows: dict[str, Any] = json.loads(text)
+    return rows
 
 
 def entry(model: str) -> dict[str, Any]:
@@ -26,7 +30,7 @@ def entry(model: str) -> dict[str, Any]:
     """
     # Providers name snapshots by their date; a snapshot costs what its family costs.
     family = re.sub(r"-\d{4}-\d\d-\d\d$", "", model)
-    models = catalog()["models"]
+    models: dict[str, dict[str, Any]] = catalog()["models"]
     return models.get(model) or models.get(family) or {}
 
 
@@ -55,3 +59,32 @@ def shutdown_warning(model: str, today: datetime.date | None = None) -> str | No
         return None
     verb = "is" if day > today.isoformat() else "was"
     return f"{model} {verb} shut down on {day}; use {catalog()['default']}"
+
+
+def estimate_tokens(text: str) -> int:
+    """About how many tokens a text has.
+
+    >>> estimate_tokens("four tokens or so")
+    5
+    """
+    return math.ceil(len(text) / 4)
+
+
+def estimate_chat_tokens(messages: Iterable[Mapping[str, str]]) -> int:
+    """About how many tokens a chat has, with four around each message."""
+    return sum(estimate_tokens(m["content"]) + 4 for m in messages)
+
+
+def dollars(
+    price: Sequence[float] | None, tokens_in: int, tokens_out: int
+) -> float | None:
+    """US dollars of one call, None without a price. Cached input counts in full.
+
+    price : dollars per million tokens, [input, output].
+
+    >>> dollars((1.0, 2.0), 1_000_000, 500_000)
+    2.0
+    """
+    if not price:
+        return None
+    return (tokens_in * price[0] + tokens_out * price[1]) / 1e6

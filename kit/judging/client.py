@@ -1,0 +1,482 @@
+"""A server that speaks OpenAI's chat completions: one request out, one reply back. HTTP only.
+
+`client.post(cast_to=object)` is used instead of `chat.completions.create`: it takes half
+of the time, and the reply is checked here anyway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import os
+import re
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from ..errors import JudgeDownError, MissingError
+from .prices import dollars, estimate_chat_tokens, estimate_tokens
+from .question import Reply, Request
+
+log = logging.getLogger(__name__)
+# What some servers refuse; the kit goes on without it.
+OPTIONAL = (
+    "response_format", "temperature", "seed", "reasoning_effort", "logprobs",
+    "top_logprobs", "max_completion_tokens",
+)  # fmt: skip
+# A name that is a word of English as well is a parameter only between quotes.
+PARAMETER = re.compile(
+    r"(?<!\w)(?:(?P<quote>[\"'`])(?P<name>"
+    + "|".join([*OPTIONAL, "max_tokens"])
+    + r")(?P=quote)|(?P<bare>response_format|reasoning_effort|top_logprobs|logprobs|"
+    r"max_completion_tokens|max_tokens)(?!\w))"
+)
+# An error that repeats the whole request names every parameter, and refuses none.
+ECHO = re.compile(r"[\"']messages[\"']\s*:")
+FEWER_LOGPROBS = 5  # several servers allow no more
+# The whole endpoint is at fault, not one answer.
+OUTAGE = (401, 402, 403, 404, 407, 408, 409, 429)
+# No repetition mends these.
+HOPELESS = {
+    401: "check the key in the environment variable {key_env}",
+    402: "check the balance of the account",
+    404: "check the base URL (most end in /v1) and the name of the model",
+}
+FILTERED = (
+    "content_filter", "content_policy_violation", "data_inspection_failed",
+    "moderation_blocked",
+)  # fmt: skip
+# How servers say that a reply is whole.
+FINISHED = (
+    "stop",
+    "eos",
+    "eos_token",
+    "stop_sequence",
+    "end_turn",
+    "STOP",
+    "COMPLETE",
+)
+# A body of bytes and few headers: the client would walk through the body and write a
+# dozen headers about itself.
+PLAIN: Any = {"headers": {"Content-Type": "application/json"}}
+BODY_LIMIT = 8 * 2**20  # bytes of a reply
+MAX_TIMEOUTS = 5  # that a call may take with its repetitions
+REPLY_SHARE = 3  # a reply takes about a third of the room that it has
+MAX_TOKENS = 10**6  # of one call; a larger count is not a count
+ESCAPE = re.compile(r"\\(?:u00([0-7][0-9a-fA-F])|([\"\\/]))")
+LOCAL = re.compile(r"https?://(127\.|localhost|\[::1\])")
+
+
+class Server:
+    """An OpenAI-compatible server.
+
+    base_url : None is OpenAI's. key_env : the variable with its key. timeout : seconds without
+    a byte. tries : repetitions of a call. price : US dollars per million tokens, [input, output],
+    None where it is not known. keep_alive_s : how long an idle connection is kept.
+    refused : how often a parameter was refused, by its name.
+    """
+
+    def __init__(
+        self,
+        base_url: str | None,
+        *,
+        key_env: str | None = None,
+        timeout: float = 120.0,
+        tries: int = 10,
+        concurrency: int = 64,
+        price: tuple[float, float] | None = None,
+        keep_alive_s: float = 5.0,
+    ):
+        self.base_url, self.key_env, self.timeout = base_url, key_env, timeout
+        self.tries, self.concurrency, self.price = tries, concurrency, price
+        self.keep_alive_s = keep_alive_s
+        self.refused: dict[str, int] = {}
+
+    @property
+    def settings(self) -> tuple[Any, ...]:
+        """What a connection depends on: equal servers share their connections and slots."""
+        limits = (self.timeout, self.tries, self.concurrency, self.keep_alive_s)
+        return (self.base_url, self.key_env, *limits)
+
+    @property
+    def address(self) -> str | None:
+        """The base URL; None is OpenAI's."""
+        return self.base_url
+
+    @property
+    def key_name(self) -> str:
+        """The environment variable with the key. OpenAI's key is never sent to another server."""
+        default = "KIT_JUDGE_KEY" if self.base_url else "OPENAI_API_KEY"
+        return self.key_env or default
+
+    @property
+    def key(self) -> str:
+        """The key from the environment."""
+        value = os.environ.get(self.key_name, "").strip()
+        if not value and self.key_name != "KIT_JUDGE_KEY":
+            raise MissingError(
+                "there is no key for the judge",
+                where=f"environment variable {self.key_name}",
+                fix="set the variable, or give base_url for a server of your own",
+            )
+        return value
+
+    def clean(self, text: str) -> str:
+        """Text without the key that is in use, and with whole characters only."""
+        text = text.encode("utf-8", "replace").decode()
+        if len(self.key) <= 4:
+            return text
+        plain = text
+        # JSON can write the same key in many ways, and a reply may quote JSON inside JSON.
+        for _ in range(4):
+            if self.key in plain:
+                text = plain = plain.replace(self.key, "[key]")
+            if "\\" not in plain:
+                break
+            plain = ESCAPE.sub(_unescape, plain)
+        return text
+
+    def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
+        """A body without what this server refuses."""
+        body = dict(body)
+        for name, times in self.refused.items():
+            if name not in body:
+                continue
+            value = body.pop(name)
+            # Without a limit under its older name a reply would have none.
+            if name == "max_completion_tokens":
+                body["max_tokens"] = value
+            elif name == "top_logprobs" and times == 1 and value > FEWER_LOGPROBS:
+                body[name] = FEWER_LOGPROBS
+        return body
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return chr(int(match[1], 16)) if match[1] else match[2]
+
+
+class Client:
+    """The connections to a server, for the time of one run. slots : calls in flight."""
+
+    def __init__(self, server: Server):
+        import openai
+
+        self.server, self.is_answered = server, False
+        self.slots = asyncio.Semaphore(server.concurrency)
+        address = server.address
+        self._client = openai.AsyncOpenAI(
+            api_key=server.key or "none",
+            base_url=address,
+            max_retries=server.tries,
+            timeout=server.timeout,
+            http_client=openai.DefaultAioHttpClient(
+                limits=type(openai.DEFAULT_CONNECTION_LIMITS)(
+                    max_connections=1000,
+                    max_keepalive_connections=100,
+                    keepalive_expiry=server.keep_alive_s,
+                ),
+                follow_redirects=False,  # a redirect would carry the key elsewhere
+                trust_env=not LOCAL.match(address or ""),
+                event_hooks={"response": [_read_limited]},
+                verify=_certificates(),
+            ),
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def post(self, request: Request) -> Reply:
+        """The reply to a request. JudgeDownError where no repetition would mend the fault."""
+        import openai
+
+        body = {
+            "model": request.model,
+            "messages": request.messages,
+            "max_completion_tokens": request.max_tokens,
+            **request.fields,
+        }
+        try:
+            async with asyncio.timeout(MAX_TIMEOUTS * self.server.timeout):
+                data = await self._exchange(body)
+            reply = self._read_completion(data, request)
+        except openai.APIStatusError as e:
+            reply = self._read_refusal(e, body)
+        except JudgeDownError:
+            raise
+        # Whatever a server makes the libraries stumble over.
+        except Exception as e:
+            reply = Reply(failure="transport", reason=type(e).__name__)
+        self.is_answered = self.is_answered or reply.failure != "transport"
+        return reply
+
+    async def _exchange(self, body: dict[str, Any]) -> Any:
+        """The decoded reply. What a server refuses by name is left out from then on."""
+        import openai
+
+        while True:
+            adapted = self.server.adapt(body)
+            try:
+                return await self._send(adapted)
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as e:
+                name = refused_parameter(e.body)
+                if name not in adapted or name not in OPTIONAL:
+                    raise
+                # A call beside this one may have learned it in the meantime.
+                if self.server.adapt(body) == adapted:
+                    self.server.refused[name] = self.server.refused.get(name, 0) + 1
+                    log.info("the server refuses %s", name)
+
+    async def _send(self, body: dict[str, Any]) -> Any:
+        import openai
+
+        # A whole URL spares the client two merges of it, a tenth of its time.
+        url = f"{self._client.base_url}chat/completions"
+        content = msgspec.json.encode(body)
+        options: Any = PLAIN
+        if not self.is_answered:
+            # The client would repeat for minutes what no repetition mends.
+            try:
+                options = {**PLAIN, "max_retries": 0}
+                return await self._client.post(
+                    url, content=content, cast_to=object, options=options
+                )
+            except openai.APIError as e:
+                self._raise_hopeless(e)
+                can_repeat = isinstance(e, openai.APIConnectionError)
+                if isinstance(e, openai.APIStatusError):
+                    status = e.status_code
+                    can_repeat = status in (408, 409, 429) or status >= 500
+                if not can_repeat or not self.server.tries:
+                    raise
+            options = {**PLAIN, "max_retries": self.server.tries - 1}
+        return await self._client.post(
+            url, content=content, cast_to=object, options=options
+        )
+
+    def _raise_hopeless(self, e: Exception) -> None:
+        """JudgeDownError by the name of the fault, before the first answer."""
+        import openai
+
+        server = self.server
+        address = server.address or "https://api.openai.com/v1"
+        what = fix = ""
+        if isinstance(e, openai.APIStatusError):
+            error = error_fields(e.body)
+            fix = HOPELESS.get(e.status_code, "")
+            if error.get("code") == "insufficient_quota":
+                fix = HOPELESS[402]
+            what = self._sentence(e)
+        for cause in _causes(e):
+            if isinstance(cause, ConnectionRefusedError):
+                what, fix = "nothing listens there", "start the server"
+            elif isinstance(cause, socket.gaierror):
+                what, fix = f"unknown host ({cause.strerror})", "check the base URL"
+            elif isinstance(cause, ssl.SSLCertVerificationError):
+                what, fix = f"{cause.verify_message}", "check the certificate"
+        if fix:
+            raise JudgeDownError(
+                f"the judge does not answer: {what}",
+                where=address,
+                fix=fix.format(key_env=server.key_name),
+            ) from None
+
+    def _sentence(self, e: Any) -> str:
+        """The status, and what the server says."""
+        error = error_fields(e.body)
+        message = error.get("message") or error.get("msg") or ""
+        text = self.server.clean(str(message)).strip()
+        return (
+            f"HTTP {e.status_code}: {text:.250}"
+            if text
+            else f"HTTP {e.status_code}"
+        )
+
+    def _read_refusal(self, e: Any, body: Mapping[str, Any]) -> Reply:
+        """What an HTTP error says of the answer: nothing (an outage), a refusal, or unknown."""
+        error, status, reason = (
+            error_fields(e.body),
+            e.status_code,
+            self._sentence(e),
+        )
+        inner, metadata = (
+            _mapping(error.get("innererror")),
+            _mapping(error.get("metadata")),
+        )
+        codes = (error.get("code"), error.get("type"), inner.get("code"))
+        is_filtered = any(code in FILTERED for code in codes)
+        if is_filtered or metadata.get("flagged_input"):
+            return Reply(failure="refusal", reason=reason)
+        if status in OUTAGE or status >= 500 or status < 400:
+            return Reply(failure="transport", reason=reason)
+        failure = "error"
+        # The model wrote something else than the schema wants: a reply out of form.
+        if error.get("code") == "json_validate_failed":
+            failure = "parse"
+        if "response_format" in self.server.adapt(dict(body)):
+            reason += " (schema: false asks without response_format)"
+        return Reply(failure=failure, reason=reason)
+
+    def _read_completion(self, data: Any, request: Request) -> Reply:
+        """Exactly one finished choice of the assistant with a text, or why not."""
+        data = _mapping(data)
+        choices = data.get("choices")
+        if data.get("error") or not isinstance(choices, list):
+            message = error_fields(data).get("message") or ""
+            reason = f"the reply is not a chat completion {message!a:.200}"
+            return Reply(failure="transport", reason=self.server.clean(reason))
+        # Of two choices nobody knows which one the judge means.
+        choice = _mapping(choices[0]) if len(choices) == 1 else {}
+        if fault := _mapping(choice.get("error")):
+            reason = f"the server reports {fault.get('message')!a:.200}"
+            return Reply(failure="transport", reason=self.server.clean(reason))
+        message = _mapping(choice.get("message"))
+        content = message.get("content")
+        text = self.server.clean(content) if isinstance(content, str) else ""
+        usage = _mapping(data.get("usage"))
+        tokens_in = _count(usage.get("prompt_tokens"))
+        tokens_in = tokens_in or estimate_chat_tokens(request.messages)
+        tokens_out = _count(usage.get("completion_tokens")) or estimate_tokens(text)
+        failure, reason = "", ""
+        if (
+            message.get("refusal")
+            or choice.get("finish_reason") == "content_filter"
+        ):
+            failure, reason = "refusal", "the model or its provider refused"
+        elif fault_text := _unfinished(choices, choice, message):
+            failure, reason = "parse", self.server.clean(fault_text)
+        return Reply(
+            text=text,
+            failure=failure,
+            reason=reason,
+            is_completion=True,
+            model=self.server.clean(ascii(data.get("model"))[1:-1])[:100],
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            cost=dollars(request.server.price, tokens_in, tokens_out),
+            logprobs=choice.get("logprobs"),
+        )
+
+
+def _unfinished(
+    choices: list[Any], choice: Mapping[str, Any], message: Mapping[str, Any]
+) -> str:
+    """Why a reply is not a finished text, with what came and what to set; "" where it is one."""
+    content, end = message.get("content"), choice.get("finish_reason")
+    thought = message.get("reasoning_content") or message.get("reasoning")
+    if len(choices) != 1:
+        return f"the reply has {len(choices)} choices in place of one"
+    if end in ("length", "max_tokens", "MAX_TOKENS"):
+        return "the reply was cut for its length: raise max_tokens"
+    if message.get("tool_calls"):
+        return "the model called a tool in place of a text"
+    if thought and not content:
+        return "only a thought came, and no text: raise max_tokens"
+    if not isinstance(content, str):
+        return f"the content is not a text but {type(content).__name__} ({content!a:.60})"
+    if message.get("role") != "assistant":
+        return (
+            f"the role of the reply is {message.get('role')!a:.60}, not assistant"
+        )
+    if not isinstance(end, str) or end not in FINISHED:
+        return f"the reply is not finished: finish_reason is {end!a:.60}"
+    return ""
+
+
+class CountingClient:
+    """A client that only counts what calls would take."""
+
+    def __init__(self, server: Server):
+        self.server, self.slots = server, asyncio.Semaphore(server.concurrency)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    async def post(self, request: Request) -> Reply:
+        """An unknown reply with the tokens and the cost that are to be expected."""
+        tokens_in = estimate_chat_tokens(request.messages)
+        tokens_out = max(1, request.max_tokens // REPLY_SHARE)
+        return Reply(
+            failure="budget",
+            reason="an estimate sends nothing",
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            cost=dollars(request.server.price, tokens_in, tokens_out),
+        )
+
+
+def refused_parameter(body: Any) -> str:
+    """The parameter that an error refuses, by its whole name; "" for another error.
+
+    >>> refused_parameter({"message": "Unknown name 'top_logprobs'", "param": None})
+    'top_logprobs'
+    >>> refused_parameter({"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs"}]})
+    'seed'
+    """
+    error = error_fields(body)
+    param = re.match(r"\w+", str(error.get("param") or ""))
+    if param and param[0] in OPTIONAL:
+        return param[0]
+    location = error.get("loc")
+    if isinstance(location, list):
+        names = [name for name in location if name in OPTIONAL]
+        return str(names[0]) if names else ""
+    message = str(error.get("message") or error.get("msg") or "")
+    match = PARAMETER.search(message)
+    if not match or ECHO.search(message):
+        return ""
+    return match["name"] or match["bare"]
+
+
+def error_fields(body: Any) -> Mapping[str, Any]:
+    """The error in a body, whatever lists and mappings are around it."""
+    while True:
+        if isinstance(body, list) and body:
+            body = body[0]
+        elif isinstance(body, dict) and isinstance(body.get("error"), dict | list):
+            body = body["error"]
+        elif isinstance(body, dict) and isinstance(body.get("detail"), dict | list):
+            body = body["detail"]
+        elif isinstance(body, dict) and isinstance(body.get("detail"), str):
+            return {"message": body["detail"], **body}
+        elif isinstance(body, str):
+            return {"message": body}
+        else:
+            return _mapping(body)
+
+
+def _causes(e: BaseException | None) -> Iterator[BaseException]:
+    while e is not None:
+        yield e
+        e = e.__cause__ or e.__context__
+
+
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    # Reading the system's certificates takes 50 ms, and each run has a client of its own.
+    return ssl.create_default_context()
+
+
+async def _read_limited(response: Any) -> None:
+    """Read a body, and stop at the limit: a reply must not fill the memory."""
+    body = bytearray()
+    async for part in response.aiter_bytes():
+        body += part
+        if len(body) > BODY_LIMIT:
+            raise ValueError("the reply is too large")
+    # What `aread` would set.
+    response._content = bytes(body)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    # Any part of a reply may be of another type than documented.
+    return value if isinstance(value, dict) else {}
+
+
+def _count(n: Any) -> int:
+    # An impossible count could empty a budget or fill it; 0 is estimated instead.
+    return n if type(n) is int and 0 <= n <= MAX_TOKENS else 0

@@ -1,0 +1,266 @@
+"""Judges made of judges: a panel that votes, votes of one model, a cheap judge that passes its
+doubts on to a strong one, and a judge that compares all answers to a task in one call.
+
+They yield questions to their members. Each member is asked through the same ledger and budget,
+under keys of its own; joining what they say costs nothing.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections import Counter
+from collections.abc import Generator, Sequence
+from typing import Any, Literal, cast
+
+from msgspec.structs import replace
+
+from ..errors import DataError, JudgeDownError
+from ..records import Response, Verdict
+from .factory import judge_of, split_spec
+from .judge import Judge
+from .ledger import COSTS, short_hash
+from .llm import LLMJudge
+from .question import Plan, Question, Reading, Step
+
+# What a vote says, and what its panel says anew.
+VOTE_FIELDS = ("judge", "status", "value", "p", "reason", "failure", "key")
+
+
+class Ensemble(Judge):
+    """A judge that is made of judges. kind : its name in a mapping; most : how many it takes."""
+
+    def __init__(self, judges: Any, kind: str, most: int | None = None):
+        n = len(judges) if isinstance(judges, list | tuple) else 0
+        if n < 2 or n > (most or n):
+            raise DataError(
+                f"{kind} needs two judges",
+                where=f"judge {kind}",
+                fix=f"write {{{kind}: [JUDGE, JUDGE]}}, each a name or a mapping",
+            )
+        self.members = []
+        for i, row in enumerate(judges, 1):
+            self.members.append(judge_of(row, where=f"judge {i} of {kind}"))
+        self.name = f"{kind}({', '.join(j.name for j in self.members)})"
+        self.concurrency = max(j.concurrency for j in self.members)
+        self.groups = any(j.groups for j in self.members)
+        self.gives_p = any(j.gives_p for j in self.members)
+
+
+class Panel(Ensemble):
+    """Several judges that vote.
+
+    rule : "majority" of the known votes (a tie goes by the mean P; a dead tie is unknown
+        "contradiction"), or "mean": mean P(met) against one half. More than half of the
+        members must have a known vote.
+    The verdict's p is the mean of the members' P(met), 1 or 0 for a member without.
+    meta["votes"] keeps the members' verdicts, meta["disagreement"] the smaller side's share.
+    """
+
+    def __init__(
+        self,
+        judges: Any = (),
+        *,
+        rule: Literal["majority", "mean"] = "majority",
+        name: str | None = None,
+    ):
+        if rule not in ("majority", "mean"):
+            raise DataError(
+                f"there is no rule {rule!r}",
+                where="judge panel",
+                fix="rule is majority or mean",
+            )
+        super().__init__(judges, "panel")
+        # Fewer known votes than half would let one member speak for the panel.
+        self.rule, self.quorum = rule, len(self.members) // 2 + 1
+        self.name = name or self.name
+
+    def plan(self, question: Question) -> Plan:
+        """Ask all members at once. A member that is down is a vote less."""
+        rows = yield [(judge, question) for judge in self.members]
+        votes = [row for row in rows if not isinstance(row, JudgeDownError)]
+        if not votes:
+            raise rows[0]
+        return [self._combine(row) for row in zip(*votes, strict=True)]
+
+    def _combine(self, votes: Sequence[Verdict]) -> Reading:
+        """One reading out of those of the members that are not down."""
+        known_votes = [v for v in votes if v.is_known]
+        n, met = len(known_votes), sum(_says_met(v) for v in known_votes)
+        disagreement = min(met, n - met) / n if n else None
+        reading = _sum_costs(votes)
+        reading["reason"] = f"{met} of {n} known votes met, quorum {self.quorum}"
+        reading["meta"] = {
+            "votes": [_vote(v) for v in votes],
+            "disagreement": disagreement,
+        }
+        if n >= self.quorum:
+            reading.update(self._decide(known_votes))
+            return reading
+        failures = Counter(v.failure for v in votes if not v.is_known)
+        failures["transport"] += len(self.members) - len(votes)
+        reading["status"] = "unknown"
+        reading["failure"] = failures.most_common(1)[0][0]
+        return reading
+
+    def _decide(self, votes: Sequence[Verdict]) -> Reading:
+        """Status and P(met) out of enough known votes."""
+        share = statistics.fmean(_says_met(v) for v in votes)
+        p = statistics.fmean(_probability(v) for v in votes)
+        side = p
+        # A majority decides by heads; P(met) decides only where heads are even.
+        if self.rule == "majority" and share != 0.5:
+            side = share
+        if side == 0.5:
+            return {"status": "unknown", "failure": "contradiction", "p": p}
+        if any(v.status == "level" for v in votes):
+            value = statistics.fmean(v.value or 0.0 for v in votes)
+            return {"status": "level", "value": value, "p": p}
+        return {"status": "met" if side > 0.5 else "unmet", "p": p}
+
+
+def votes(subject: Any = None, *, n: int = 5, **options: Any) -> Panel:
+    """A panel of n samples of one endpoint; at temperature 1 where no other is set."""
+    kind, model, more = split_spec(subject, where="judge votes")
+    if kind != "endpoint" or not isinstance(n, int) or n < 2:
+        raise DataError(
+            f"{n!r} votes of {kind}",
+            where="judge votes",
+            fix="write {votes: {endpoint: MODEL}, n: 5} with n from 2 on",
+        )
+    # At temperature 0 all votes would be one vote.
+    mapping = {"endpoint": model, "temperature": 1.0, **more}
+    judges = [judge_of(mapping) for _ in range(n)]
+    # Equal keys would make one stored sample serve for all.
+    for i, judge in enumerate(judges):
+        judge.identity["sample"] = i
+        # One server: its slots are shared.
+        cast(LLMJudge, judge).server = cast(LLMJudge, judges[0]).server
+    return Panel(judges, **{"name": f"{judges[0].name} x{n}", **options})
+
+
+class Escalate(Ensemble):
+    """A cheap judge first; the strong one only where the cheap one is in doubt.
+
+    judges : the cheap and the strong one. In doubt: unknown, no P(met), or
+    low < P(met) < high. The last judge's verdict counts; meta["first"] keeps the cheap
+    one's. Tokens and cost are the sum of both.
+    """
+
+    def __init__(
+        self,
+        judges: Sequence[Any] = (),
+        *,
+        low: float = 0.2,
+        high: float = 0.8,
+        name: str | None = None,
+    ):
+        if not 0 <= low <= high <= 1:
+            raise DataError(f"low {low!r}, high {high!r}", where="judge escalate")
+        super().__init__(judges, "escalate", most=2)
+        self.low, self.high, self.name = low, high, name or self.name
+
+    def plan(self, question: Question) -> Plan:
+        """Ask the cheap judge, then the strong one about the doubts."""
+        cheap, strong = self.members
+        first = yield from _ask(cheap, question)
+        doubts = {v.ids for v in first if self._doubts(v)}
+        if not doubts:
+            return [self._join(v, None) for v in first]
+        answers = {v[1] for v in doubts}
+        criteria = {v[2] for v in doubts}
+        rest = Question.of(
+            question.task,
+            [r for r in question.answers.values() if r.id in answers],
+            [c for c in question.criteria.values() if c.id in criteria],
+        )
+        second = yield from _ask(strong, rest)
+        by_ids = {v.ids: v for v in second if v.ids in doubts}
+        return [self._join(v, by_ids.get(v.ids)) for v in first]
+
+    def _doubts(self, v: Verdict) -> bool:
+        # Without P(met) nobody knows how sure the cheap judge is.
+        return not v.is_known or v.p is None or self.low < v.p < self.high
+
+    def _join(self, first: Verdict, second: Verdict | None) -> Reading:
+        last = second or first
+        reading = _sum_costs([first, second] if second else [first])
+        for name in ("judge", "status", "p", "reason", "failure"):
+            reading[name] = getattr(last, name)
+        if last.status == "level":
+            reading["value"] = last.value
+        escalation = {"escalated": second is not None, "first": _vote(first)}
+        reading["meta"] = {**last.meta, **escalation}
+        return reading
+
+
+def _ask(judge: Judge, question: Question) -> Generator[Step, Any, list[Verdict]]:
+    """The verdicts of one member; its JudgeDownError is raised."""
+    rows = yield [(judge, question)]
+    if isinstance(rows[0], JudgeDownError):
+        raise rows[0]
+    return cast(list[Verdict], rows[0])
+
+
+def _vote(v: Verdict) -> dict[str, Any]:
+    return {name: getattr(v, name) for name in VOTE_FIELDS}
+
+
+def _says_met(v: Verdict) -> bool:
+    return (v.value or 0.0) >= 0.5
+
+
+def _probability(v: Verdict) -> float:
+    return (v.value or 0.0) if v.p is None else v.p
+
+
+def _sum_costs(verdicts: Sequence[Verdict]) -> Reading:
+    """Tokens and cost of several verdicts; cached where all are."""
+    reading: Reading = {"cached": all(v.cached for v in verdicts)}
+    for name in COSTS:
+        reading[name] = sum(getattr(v, name) for v in verdicts)  # type: ignore[literal-required]
+    return reading
+
+
+class GroupJudge(Judge):
+    """A judge that sees the answers to a task together. judge : an endpoint judge.
+
+    One call holds all answers in shuffled order under the ids a1..an, and gives each a
+    verdict on each criterion; answers may tie. seed : another order. The order, and all
+    answers of the group, are part of each key.
+    """
+
+    groups = True
+
+    def __init__(
+        self, judge: Any = None, *, seed: int = 0, name: str | None = None
+    ):
+        judge = judge_of(judge, where="judge group")
+        if not isinstance(judge, LLMJudge):
+            raise DataError(
+                f"{judge.name!r} cannot judge groups",
+                where="judge group",
+                fix="use an endpoint",
+            )
+        self.judge, self.seed = judge, seed
+        self.identity = ["group", judge.identity]
+        self.name = name or f"group({judge.name})"
+        self.concurrency, self.limit = judge.concurrency, judge.limit
+
+    def split(self, question: Question) -> list[Question]:
+        """The question with its answers in the order of the call."""
+
+        # Sorted first: the order must not depend on how the caller lists them.
+        def sort_key(r: Response) -> str:
+            text = r.text.encode("utf-8", "replace").decode()
+            return short_hash([self.seed, text, r.id])
+
+        rows = sorted(question.answers.values(), key=sort_key)
+        random.Random(self.seed).shuffle(rows)
+        # A group of one has the form of a group.
+        answers = {f"a{n}": r for n, r in enumerate(rows, 1)}
+        return [replace(question, answers=answers)]
+
+    def plan(self, question: Question) -> Plan:
+        """One call of the member's model."""
+        return self.judge.plan(question)

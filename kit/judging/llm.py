@@ -1,0 +1,224 @@
+"""A model behind an OpenAI-compatible server as a judge. Override `messages` and `parse` for your own."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from ..errors import DataError, JudgeDownError
+from ..system import settings
+from ..system.settings import Count, NonNegative, Positive
+from .client import LOCAL, MAX_TIMEOUTS, Server
+from .judge import Judge
+from .parse import read_reply, read_word
+from .prices import catalog, entry, reasons_first
+from .prompt import (
+    SINGLE_ANSWER,
+    VERSION,
+    new_nonce,
+    reply_schema,
+    system_message,
+    user_message,
+)
+from .question import Plan, Question, Reading, Reply, Request, Step, unknown
+
+# 20 is the most that OpenAI gives; fewer may miss "no" beside six "yes".
+WORD_FIELDS = {"logprobs": True, "top_logprobs": 20}
+THINKING_TOKENS = 4000  # more room for a model that thinks before it replies
+
+
+class Options(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
+    """Options of an endpoint judge.
+
+    base_url : an OpenAI-compatible server; None is OpenAI's. key_env : the variable with
+        its key (default: OPENAI_API_KEY for OpenAI, KIT_JUDGE_KEY for other servers).
+    how : "all" criteria in one call, "one" criterion a call, k criteria a call, or
+        "word": one yes or no per criterion with P(met) from its log-probabilities and
+        without a reason. Each word has a connection of its own.
+    prompt : a text file with the judge's system message, as `kit tune` writes it;
+        system : the text itself.
+    confidence : ask for a confidence, which becomes P(met).
+    schema : False sends no response_format, for servers that cannot make JSON of a schema.
+        The reply is read as strictly.
+    concurrency : calls in flight; timeout : seconds without a byte. Defaults 64 and 120,
+        on 127.0.0.1 and localhost 2 and 600: raise `concurrency` to the server's slots.
+    tries : repetitions after 429, 5xx, lost connections, in five timeouts at most.
+    price : [input, output] in US dollars per million tokens.
+    extra : more fields of the request, such as {"reasoning_effort": "low"}.
+    """
+
+    base_url: str | None = None
+    key_env: str | None = None
+    how: Literal["all", "one", "word"] | Count = "all"
+    prompt: str | None = None
+    system: str | None = None
+    temperature: NonNegative | None = 0.0
+    max_tokens: Count | None = None
+    confidence: bool = False
+    schema: bool = True
+    concurrency: Count | None = None
+    timeout: Positive | None = None
+    tries: int = 10
+    price: tuple[float, float] | None = None
+    extra: dict[str, Any] = {}
+    name: str | None = None
+
+
+class LLMJudge(Judge):
+    """A judge that asks a model over HTTP.
+
+    model : its name at the server (default: that of models.json). options : see `Options`.
+
+    A subclass overrides `messages`, `parse` and, where it wants no JSON, `schema`. It raises
+    `version` whenever it changes them, so that stored verdicts of the old wording stay apart.
+
+    >>> judge = LLMJudge("my-model", base_url="http://127.0.0.1:8000/v1", how="one")
+    >>> judge.name, judge.concurrency
+    ('my-model', 2)
+    """
+
+    version: Any = VERSION
+
+    def __init__(self, model: str | None = None, **options: Any):
+        model = model or str(catalog()["default"])
+        where = f"judge endpoint:{model}"
+        o = settings.make(Options, options, where=where)
+        # A URL is stored with each call, so it must not hold a secret.
+        if o.base_url and "@" in o.base_url:
+            raise DataError(
+                "the base URL holds a password", where=where, fix="use key_env"
+            )
+        self.model, self.options, self.name = model, o, o.name or model
+        self.system = system_message(o.prompt, o.system, "system")
+        self.gives_p = o.how == "word"
+        self.server = self._make_server()
+        self.concurrency = self.server.concurrency
+        # A question may take two calls: the second asks what the first left unreadable.
+        self.limit = 2 * MAX_TIMEOUTS * self.server.timeout
+        self.thinking = THINKING_TOKENS if reasons_first(model) else 0
+        self.parameters = dict(o.extra)
+        # Models that think take no other temperature than their default.
+        if o.temperature is not None and not self.thinking:
+            self.parameters["temperature"] = o.temperature
+        # All that shapes a verdict is part of each key. Price and limits do not.
+        self.identity: dict[str, Any] = {
+            "model": model, "base_url": o.base_url, "how": o.how, "system": self.system,
+            "parameters": self.parameters, "max_tokens": o.max_tokens,
+            "confidence": o.confidence, "sample": 0, "version": self.version,
+        }  # fmt: skip
+        # Keys that are stored today have no such fields.
+        if not o.schema:
+            self.identity["schema"] = False
+        if type(self).__module__.partition(".")[0] != __name__.partition(".")[0]:
+            self.identity["class"] = type(self).__qualname__
+
+    def _make_server(self) -> Server:
+        o, local = self.options, bool(LOCAL.match(self.options.base_url or ""))
+        price = o.price or entry(self.model).get("price")
+        if local:
+            price = o.price or (0.0, 0.0)
+        return Server(
+            o.base_url,
+            key_env=o.key_env,
+            timeout=o.timeout or (600.0 if local else 120.0),
+            tries=o.tries,
+            # Local servers queue what they cannot do at once, and never send 429.
+            concurrency=o.concurrency or (2 if local else 64),
+            price=price,
+            # One word carries no nonce, so a late reply on a kept connection could pass
+            # for the reply to the next question.
+            keep_alive_s=0.0 if o.how == "word" else 5.0,
+        )
+
+    # -- what to ask, and how to read it ------------------------------------------
+    def messages(self, question: Question) -> list[dict[str, str]]:
+        """The chat of one call."""
+        user = user_message(
+            question, self._form(question), confidence=self.options.confidence
+        )
+        return [
+            {"role": "system", "content": self.system or ""},
+            {"role": "user", "content": user},
+        ]
+
+    def schema(self, question: Question) -> Mapping[str, Any] | None:
+        """The JSON schema of the reply; None for a reply in another form."""
+        if self.options.how == "word":
+            return None
+        return reply_schema(
+            question.criteria,
+            answers=question.answers,
+            confidence=self.options.confidence,
+        )
+
+    def parse(self, reply: Reply, question: Question) -> list[Reading]:
+        """A reading for each of `question.places`, out of a finished reply."""
+        if self._form(question) == "word":
+            return [read_word(reply)]
+        return read_reply(reply.text, question, confidence=self.options.confidence)
+
+    def _form(self, question: Question) -> str:
+        if tuple(question.answers) != SINGLE_ANSWER:
+            return "group"
+        return "word" if self.options.how == "word" else "user"
+
+    def split(self, question: Question) -> list[Question]:
+        """One question a call."""
+        sizes = {"all": len(question.criteria) or 1, "one": 1, "word": 1}
+        how = self.options.how
+        return question.split(how if isinstance(how, int) else sizes[how])
+
+    def plan(self, question: Question) -> Plan:
+        """One call."""
+        question = msgspec.structs.replace(question, nonce=new_nonce())
+        room = 2 if self.gives_p else 200 + 160 * len(question.places)
+        request = self.request(
+            self.messages(question), schema=self.schema(question), room=room
+        )
+        reply = yield request
+        if reply.failure:
+            reading = unknown(reply.reason, reply.failure)
+            return [reading] * len(question.places)
+        return self.parse(reply, question)
+
+    # -- requests ----------------------------------------------------------------
+    def request(
+        self,
+        messages: list[dict[str, str]],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        room: int = 4000,
+    ) -> Request:
+        """A call of this judge's model. room : tokens of the reply where no max_tokens is set."""
+        fields = dict(self.parameters)
+        if schema and self.options.schema:
+            form = {"name": "reply", "strict": True, "schema": schema}
+            fields["response_format"] = {"type": "json_schema", "json_schema": form}
+        if self.gives_p:
+            fields.update(WORD_FIELDS)
+        return Request(
+            server=self.server,
+            model=self.model,
+            messages=messages,
+            max_tokens=self.options.max_tokens or room + self.thinking,
+            fields=fields,
+            settings=self.identity,
+        )
+
+    def completion(
+        self, messages: list[dict[str, str]], schema: Mapping[str, Any] | None
+    ) -> Generator[Step, Any, str]:
+        """A plan that returns what the model writes to a chat."""
+        request = self.request(messages, schema=schema)
+        reply = yield request
+        if reply.failure:
+            raise JudgeDownError(
+                f"there is no usable reply: {reply.reason}",
+                where=f"judge {self.name!r}",
+                fix="try again",
+            )
+        return str(reply.text)

@@ -1,0 +1,156 @@
+"""What judging passes around: the question, the request of one call, its reply, a reading."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+
+import msgspec
+
+from ..errors import DataError
+from ..records import Criterion, Response, Task
+
+if TYPE_CHECKING:
+    from .client import Server
+    from .judge import Judge
+
+T = TypeVar("T")
+Place = tuple[
+    str, str
+]  # the ids of answer and criterion, in a call or in the records
+
+
+class Reading(TypedDict, total=False):
+    """Fields of a Verdict as a judge decides them; see `kit.Verdict`."""
+
+    status: str
+    value: float | None
+    p: float | None
+    reason: str | None
+    failure: str | None
+    judge: str
+    meta: dict[str, Any]
+    tokens_in: int
+    tokens_out: int
+    cost: float
+    cached: bool
+
+
+def unknown(reason: str, failure: str = "parse") -> Reading:
+    """An unknown reading. failure : a name in `kit.records.FAILURES`."""
+    return {"status": "unknown", "failure": failure, "reason": reason[:300]}
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers to a task, and the criteria on which a judge decides.
+
+    answers, criteria : by the ids that a reply repeats: "" is an answer that is alone, a1..an are
+        answers that are compared; c1..cn are criteria.
+    nonce : four digits that a call carries and its reply repeats.
+    """
+
+    task: Task
+    answers: dict[str, Response]
+    criteria: dict[str, Criterion]
+    nonce: str = ""
+
+    @classmethod
+    def of(
+        cls, task: Task, answers: Sequence[Response], criteria: Sequence[Criterion]
+    ) -> Question:
+        """A question with ids from 1 on."""
+        named = {f"a{n}": answer for n, answer in enumerate(answers, 1)}
+        if len(answers) == 1:
+            named = {"": answers[0]}
+        return cls(task=task, answers=named, criteria=number_criteria(criteria))
+
+    @property
+    def answer(self) -> Response:
+        """The only answer; DataError where there are several."""
+        return _only(list(self.answers.values()), "answers")
+
+    @property
+    def criterion(self) -> Criterion:
+        """The only criterion; DataError where there are several (`how="one"` asks one a call)."""
+        return _only(list(self.criteria.values()), "criteria")
+
+    @property
+    def places(self) -> list[Place]:
+        """(answer, criterion) by their ids in the call: the order of a judge's readings."""
+        return [(a, c) for a in self.answers for c in self.criteria]
+
+    def record_ids(self, place: Place) -> Place:
+        """The records' ids at a place."""
+        answer, criterion = place
+        return self.answers[answer].id, self.criteria[criterion].id
+
+    def split(self, size: int) -> list[Question]:
+        """Each answer alone, with at most `size` criteria."""
+        criteria = list(self.criteria.values())
+        parts = []
+        for answer in self.answers.values():
+            for start in range(0, len(criteria), size):
+                part = number_criteria(criteria[start : start + size])
+                parts.append(
+                    Question(task=self.task, answers={"": answer}, criteria=part)
+                )
+        return parts
+
+    def narrow(self, names: set[str]) -> Question:
+        """Only these criteria, under the same ids."""
+        criteria = {name: c for name, c in self.criteria.items() if name in names}
+        return msgspec.structs.replace(self, criteria=criteria)
+
+
+def number_criteria(criteria: Sequence[Criterion]) -> dict[str, Criterion]:
+    """Criteria by the ids c1..cn of a call."""
+    return {f"c{n}": c for n, c in enumerate(criteria, 1)}
+
+
+def _only(rows: list[T], name: str) -> T:
+    if len(rows) != 1:
+        raise DataError(
+            f"the question has {len(rows)} {name}, and this judge reads one",
+            where="judge",
+            fix='ask one criterion a call: how="one"',
+        )
+    return rows[0]
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One call of a model.
+
+    messages : the chat. max_tokens : room of the reply. fields : more fields of the body.
+    settings : what the judge is, for the ledger.
+    """
+
+    server: Server
+    model: str
+    messages: list[dict[str, str]]
+    max_tokens: int
+    fields: Mapping[str, Any] = {}
+    settings: Any = None
+
+
+class Reply(msgspec.Struct, kw_only=True):
+    """What came back. text : of a finished reply. failure, reason : why there is none.
+
+    is_completion : the server answered with a chat completion, which is paid.
+    """
+
+    text: str = ""
+    failure: str = ""
+    reason: str = ""
+    is_completion: bool = False
+    model: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float | None = 0.0
+    logprobs: Any = None
+
+
+# What a plan yields: a call (it receives a Reply); questions to other judges, asked at once (a
+# list of their verdicts, or a JudgeDownError in its place); work that takes time and runs in a
+# thread (what the function returns). At its end it returns a reading for each place.
+Step = Request | list[tuple["Judge", Question]] | Callable[[], Any]
+Plan = Generator[Step, Any, list[Reading]]

@@ -1,0 +1,651 @@
+"""`judge(tasks, responses, judge=...)`: verdicts on every answer and criterion.
+
+The way of a question: `judge` -> `Runner.run` -> `judge_task` (what code decides) ->
+`answer` (ledger and lease) -> `ask` -> the judge's `plan`, whose requests `send` puts through
+slots and budget to a client -> `ask` stores the verdicts before they are handed on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import time
+from collections import defaultdict
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from ..errors import BudgetError, DataError, JudgeDownError, KitError
+from ..records import Response, Task, Verdict, canonical, group, leaves
+from ..records.tables import Verdicts
+from ..system import progress as progress_bars
+from . import loop
+from .budget import Budget, Usage
+from .client import Client, CountingClient, Server
+from .factory import judge_of
+from .judge import Judge
+from .ledger import COSTS, Ledger, open_ledger, short_hash
+from .prices import dollars
+from .question import Place, Question, Reply, Request, Step, unknown
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+Pairs = Sequence[tuple[Task, Response]]
+LedgerLike = Ledger | str | Path | bool | None
+# Never stored: they say nothing of the answer.
+TRANSIENT_FAILURES = ("transport", "budget", "error")
+# Asked once more, alone.
+UNREADABLE = ("parse", "missing")
+CACHED_COSTS: dict[str, Any] = {"cached": True, **dict.fromkeys(COSTS, 0)}
+MAX_CONSECUTIVE_FAILURES = 8  # of calls, before a judge counts as down
+CUT_REPLY_FACTOR = 4  # more room for a reply that is asked once more
+SAMPLE_LENGTH = 500  # characters of a raw reply on the screen
+
+
+def judge(
+    tasks: Any,
+    responses: Iterable[Response] | None = None,
+    *,
+    judge: Any = "code",
+    ledger: LedgerLike = None,
+    budget: Budget | None = None,
+    progress: bool = True,
+    retry: bool = False,
+) -> Verdicts:
+    """Judge answers against the criteria of their tasks.
+
+    tasks : a Task, a list of them, or a TaskSet. responses : the answers (default: those
+        of the TaskSet). Verdicts come in the order answers x criteria.
+    judge : "code" (checks only; other criteria stay unknown), "endpoint:MODEL", "local",
+        "replay:NAME", a mapping with options, or a judge object; see `kit.judge_of`.
+    ledger : a Ledger or its path (default: the one in the kit's cache, which the command
+        line uses as well). What it holds is not paid again. False: nothing is stored.
+    retry : ask stored unknown verdicts again.
+    budget : caps that are checked before each call. BudgetError, JudgeDownError and
+        MissingError stop the run; their `.verdicts` hold what was done, and the rest as
+        unknown.
+    Ctrl-C stops new calls and waits for those in flight.
+
+    >>> from kit.records import Criterion
+    >>> c = Criterion(id="c", text="greets")
+    >>> task = Task(id="t", prompt="Say hello.", criteria=(c,))
+    >>> answers = [Response(task_id="t", id="r", text="Hello!")]
+    >>> judge(task, answers, judge="code", progress=False)[0].failure
+    'abstain'
+    """
+    runner = Runner(judge, ledger, budget, retry=retry, progress=progress)
+    return loop.wait(runner.run(pair_up(tasks, responses)), runner.stop)
+
+
+async def ajudge(
+    tasks: Any, responses: Iterable[Response] | None = None, **options: Any
+) -> Verdicts:
+    """`judge` for asynchronous code, such as an async cell or a trainer's async reward.
+
+    options : judge, ledger, budget, progress, retry, as of `judge`. When it is cancelled,
+    no new call starts; the calls in flight end, and the ledger keeps their verdicts.
+    """
+    return await ajudge_pairs(pair_up(tasks, responses), **options)
+
+
+async def ajudge_pairs(
+    pairs: Iterable[tuple[Task, Response]], *, judge: Any = "code", **options: Any
+) -> Verdicts:
+    """`ajudge` for (task, answer) pairs. A task may have other criteria in each pair."""
+    runner = Runner(judge, **options)
+    return await loop.hop(runner.run(list(pairs)), runner.stop)
+
+
+def estimate(
+    tasks: Any,
+    responses: Iterable[Response] | None = None,
+    *,
+    judge: Any,
+    ledger: LedgerLike = None,
+) -> Usage:
+    """Estimate calls, tokens and dollars of a run. Nothing is sent.
+
+    `cost` is None where the price of the model is not known; `cached` counts the verdicts
+    that the ledger has. Equal answers are counted each, though a run asks once.
+
+    >>> from kit.records import Criterion
+    >>> c = Criterion(id="c", text="greets")
+    >>> task = Task(id="t", prompt="Say hello.", criteria=(c,))
+    >>> answers = [Response(task_id="t", id="r", text="Hello!")]
+    >>> estimate(task, answers, judge="endpoint:gpt-4o-mini", ledger=False).calls
+    1
+    """
+    runner = Runner(judge, ledger, dry=True)
+    verdicts = loop.wait(runner.run(pair_up(tasks, responses)))
+    # The time of an estimate says nothing of the time of a run.
+    usage: Usage = verdicts.spent
+    return replace(usage, seconds=0.0)
+
+
+def complete(
+    judge: Any, messages: str | Sequence[Mapping[str, str]], **options: Any
+) -> str:
+    """The text that a judge's model writes to `messages`. See `acomplete`."""
+    return loop.wait(acomplete(judge, messages, **options))
+
+
+async def acomplete(
+    judge: Any,
+    messages: str | Sequence[Mapping[str, str]],
+    *,
+    schema: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> str:
+    """The text that a judge's model writes; a stored reply is not paid again.
+
+    judge : a judge with a model (an endpoint, a server) or a recording of one.
+    messages : a text, or chat messages with role and content.
+    schema : a JSON schema of the reply. options : ledger, budget.
+    JudgeDownError where there is no usable reply.
+    """
+    runner = Runner(judge, **options)
+    if isinstance(messages, str):
+        messages = [{"role": "user", "content": messages}]
+    chat = [dict(m) for m in messages]
+    return await loop.hop(runner.complete(chat, schema), runner.stop)
+
+
+def pair_up(tasks: Any, responses: Any = None) -> list[tuple[Task, Response]]:
+    """Each answer with its task. DataError for what cannot be judged."""
+    if responses is None:
+        responses = getattr(tasks, "responses", ())
+    responses = [responses] if isinstance(responses, Response) else list(responses)
+    rows = [tasks] if isinstance(tasks, Task) else getattr(tasks, "tasks", tasks)
+    by_id = {t.id: t for t in rows}
+    if not responses:
+        raise DataError(
+            "there are no answers to judge",
+            where="judge(responses=...)",
+            fix="give responses=, or join a file of answers: tasks.joined(kit.load(FILE))",
+        )
+    fix = f"give Responses to the tasks {', '.join([*by_id][:5])}"
+    texts: dict[Any, str] = {}
+    for n, r in enumerate(responses, 1):
+        if getattr(r, "task_id", None) not in by_id:
+            wrong = f"there is no task of {r!r:.60}"
+            raise DataError(wrong, where=f"answer {n}", fix=fix)
+        if texts.setdefault(r.ids, r.text) != r.text:
+            wrong = f"two answers have the id {r.id!r}"
+            raise DataError(wrong, where=f"answer {n}", fix=fix)
+    return [(by_id[r.task_id], r) for r in responses]
+
+
+class Runner:
+    """One run: its judge, ledger and budget, what it spent, and why it stopped.
+
+    dry : nothing is sent and nothing stored; a client counts what calls would take.
+    """
+
+    def __init__(
+        self,
+        judge: Any,
+        ledger: LedgerLike = None,
+        budget: Budget | None = None,
+        *,
+        retry: bool = False,
+        progress: bool = False,
+        dry: bool = False,
+    ):
+        self.judge, self.budget = judge_of(judge), budget or Budget()
+        self.progress, self.dry, self.start = progress, dry, time.time()
+        # Stored unknown verdicts that are older are asked again.
+        self.since = self.start if retry else 0.0
+        # A judge without keys needs no file.
+        if ledger is None and not _has_keys(self.judge):
+            ledger = False
+        # In memory, equal questions of this run still share a call.
+        self.ledger = open_ledger(ledger)
+        # A ledger that this run opened is closed at its end.
+        self.is_ours = self.ledger is not ledger
+        self.clients: dict[Any, Client | CountingClient] = {}
+        self.usage = Usage()
+        # Why calls in a row failed, by judge.
+        self.failures: defaultdict[str, list[str]] = defaultdict(list)
+        self.sample = ""  # the last raw reply
+        self.fault: KitError | None = None  # why nothing more is asked
+
+    def stop(self) -> None:
+        """Ask nothing more: Ctrl-C, or the caller was cancelled."""
+        if self.fault is None:
+            self.fault = BudgetError("the run was interrupted", fix="run it again")
+
+    def raise_if_stopped(self) -> None:
+        """Raises after a stop."""
+        if self.fault is not None:
+            raise self.fault
+
+    # -- a run -----------------------------------------------------------------
+    async def run(self, pairs: Pairs) -> Verdicts:
+        """Verdicts on every pair, in order; as many at once as the judge allows."""
+        questions = self._group(pairs)
+        rows: list[Sequence[Verdict]] = [()] * len(pairs)
+        queue = iter(questions)
+
+        async def worker() -> None:
+            # The workers share this iterator.
+            for places in queue:
+                answers = [pairs[n][1] for n in places]
+                verdicts = await self.judge_task(pairs[places[0]][0], answers)
+                for n in places:
+                    rows[n] = verdicts[pairs[n][1].id]
+                bar.update(len(places))
+                # What the ledger answers waits for nothing, but others use this loop.
+                await asyncio.sleep(0)
+
+        bar = progress_bars.bar(
+            total=len(pairs),
+            desc="judging",
+            unit="answer",
+            disable=not self.progress,
+        )
+        n = min(len(questions), self.judge.concurrency)
+        async with AsyncExitStack() as stack:
+            self._close_at_end(stack)
+            stack.enter_context(bar)
+            await loop.every(worker() for _ in range(n))
+        return self._finish(Verdicts(v for row in rows for v in row))
+
+    def _group(self, pairs: Pairs) -> list[list[int]]:
+        """The places of pairs that make one question."""
+        if not self.judge.groups:
+            return [[n] for n in range(len(pairs))]
+        # A judge that compares answers gets all answers to a task in one question.
+        names = [f"{task.id} {task.criteria}" for task, _ in pairs]
+        return list(group(zip(names, range(len(pairs)), strict=True)).values())
+
+    def _close_at_end(self, stack: AsyncExitStack) -> None:
+        if self.is_ours:
+            stack.enter_context(self.ledger)
+
+        async def close_clients() -> None:
+            for client in self.clients.values():
+                await client.close()
+
+        stack.push_async_callback(close_clients)
+
+    def _finish(self, verdicts: Verdicts) -> Verdicts:
+        """Say what a run took and what is lost; raise why it stopped."""
+        cached = sum(v.cached for v in verdicts)
+        self.usage += Usage(seconds=time.time() - self.start, cached=cached)
+        verdicts.spent = self.usage
+        # A run in which no call was answered is an outage, however few calls it had.
+        if self.failures and not self.usage.tokens_in and not cached:
+            name, reasons = self.failures.popitem()
+            self.fault = self.fault or self._down(name, reasons)
+        if self.fault is not None:
+            self.fault.verdicts = verdicts  # type: ignore[attr-defined]
+            raise self.fault
+        if not self.dry:
+            self._warn(verdicts)
+        return verdicts
+
+    def _warn(self, verdicts: Verdicts) -> None:
+        readable = [v for v in verdicts if v.is_known]
+        if self.usage.calls and not readable:
+            log.warning(
+                "no verdict is known. The first one: %s (%s)\nThe last raw reply: %s",
+                verdicts[0].reason,
+                verdicts[0].failure,
+                self.sample[:SAMPLE_LENGTH] or "(none)",
+            )
+        lost = sum(v.p is None and v.judge != "code" for v in readable)
+        if self.judge.gives_p and lost:
+            log.warning(
+                "%d of %d verdicts have no P(met): the server sends no log-probabilities",
+                lost,
+                len(verdicts),
+            )
+
+    async def judge_task(
+        self, task: Task, answers: Sequence[Response]
+    ) -> dict[str, list[Verdict]]:
+        """Verdicts by answer; unknown where the run stopped or the judge broke."""
+        from ..checks import check_answer
+
+        verdicts: dict[Place, Verdict] = {}
+        criteria, rest = leaves(task.criteria), []
+        for c in criteria:
+            if not c.by_code:
+                rest.append(c)
+                continue
+            for r in answers:
+                verdicts[r.id, c.id] = check_answer(task, r, c)
+        question = Question.of(task, answers, rest)
+        try:
+            verdicts |= await self.answer(self.judge, question)
+        except KitError as e:
+            self.fault = self.fault or e
+            failure = "transport" if isinstance(e, JudgeDownError) else "budget"
+            verdicts |= self._lost(question, failure, e.what)
+        except Exception as e:
+            log.exception("judge %s raised an error", self.judge.name)
+            reason = f"{type(e).__name__}: {e}"
+            verdicts |= self._lost(question, "error", reason)
+        return {r.id: [verdicts[r.id, c.id] for c in criteria] for r in answers}
+
+    def _lost(
+        self, question: Question, failure: str, reason: str
+    ) -> dict[Place, Verdict]:
+        """Unknown verdicts on all criteria but those that are stored."""
+        reading, verdicts = unknown(reason, failure), {}
+        keys: dict[Place, str] = {}
+        # A text that has no key has nothing stored.
+        with contextlib.suppress(DataError):
+            keys = _make_keys(self.judge, self.judge.split(question))
+        for place in question.places:
+            v = _make_verdict(self.judge, question, place, keys, reading)
+            verdicts[v.ids[1:]] = v
+        return verdicts | self._stored(question.task, keys)
+
+    # -- a question ------------------------------------------------------------
+    async def answer(
+        self, judge: Judge, question: Question
+    ) -> dict[Place, Verdict]:
+        """Verdicts by the records' ids of answer and criterion. Nothing is paid twice.
+
+        Whoever asks the same now, in this process or another, is waited for (a lease).
+        """
+        parts = judge.split(question)
+        keys = _make_keys(judge, parts)
+        verdicts = self._stored(question.task, keys)
+        if len(verdicts) == len(question.places):
+            return verdicts
+        self.raise_if_stopped()
+        names = [] if self.dry else list(keys.values())
+        owner = f"{self.ledger.owner} {id(question)}"
+        # The lease outlives the slowest call; who holds it longer was killed.
+        while names and not self.ledger.lease(names, owner, judge.limit):
+            await asyncio.sleep(0.05)
+            self.raise_if_stopped()
+        try:
+            if names:
+                # Looked up under the lease: nobody else can pay between this and the call.
+                verdicts = self._stored(question.task, keys)
+            left = [_leave_out_stored(judge, part, verdicts) for part in parts]
+            rows = await loop.every(self.ask(judge, q, keys) for q in left if q)
+            for row in rows:
+                verdicts = row | verdicts
+            return verdicts
+        except _NothingSent:
+            return verdicts | self._lost(
+                question, "budget", "an estimate sends nothing"
+            )
+        finally:
+            if names:
+                self.ledger.release(names, owner)
+
+    def _stored(
+        self, task: Task, keys: Mapping[Place, str]
+    ) -> dict[Place, Verdict]:
+        """The verdicts of the ledger, under the ids of whoever asks now."""
+        rows = self.ledger.get(keys.values(), self.since) if keys else {}
+        verdicts = {}
+        for place, key in keys.items():
+            if key in rows:
+                ids = {"response_id": place[0], "criterion_id": place[1]}
+                verdicts[place] = replace(
+                    rows[key], task_id=task.id, **ids, **CACHED_COSTS
+                )
+        return verdicts
+
+    async def ask(
+        self, judge: Judge, question: Question, keys: Mapping[Place, str]
+    ) -> dict[Place, Verdict]:
+        """The verdicts of one plan, stored as soon as it ends.
+
+        What its reply leaves unreadable is asked once more, alone.
+        """
+        verdicts: dict[Place, Verdict] = {}
+        left = question.places
+        for room_factor in (1, CUT_REPLY_FACTOR):
+            plan = judge.plan(question)
+            rows, calls = await self.drive(judge, plan, room_factor)
+            readings = dict(zip(question.places, rows, strict=True))
+            shares = _share_costs(calls, len(readings))
+            unreadable, lasting = [], []
+            for place in left:
+                # Its own fields win: an ensemble sums what its members took.
+                reading = {**shares, **readings[place]}
+                verdict = _make_verdict(judge, question, place, keys, reading)
+                verdicts[verdict.ids[1:]] = verdict
+                if verdict.failure in UNREADABLE and calls and room_factor == 1:
+                    unreadable.append(place)
+                else:
+                    lasting.append(verdict)
+            # A refusal or an abstention is certain; what is unreadable is stored only
+            # in the end, so that a killed run asks it again.
+            self._store(lasting, calls)
+            if not unreadable:
+                break
+            left = unreadable
+            # Under the same ids: a late reply to the first call must not fit other criteria.
+            question = question.narrow({name for _, name in unreadable})
+        return verdicts
+
+    async def drive(
+        self, judge: Judge, plan: Generator[Step, Any, T], room_factor: int = 1
+    ) -> tuple[T, list[dict[str, Any]]]:
+        """What a plan returns, and the ledger rows of its calls ({} for a lost one)."""
+        calls: list[dict[str, Any]] = []
+        result: Any = None
+        try:
+            while True:
+                try:
+                    step = plan.send(result)
+                except StopIteration as end:
+                    return end.value, calls
+                if isinstance(step, Request):
+                    # The last call is stored with its verdicts, those before it alone.
+                    self._store([], calls)
+                    room = step.max_tokens * room_factor
+                    request = replace(step, max_tokens=room)
+                    result = await self.send(judge, request)
+                    calls = [self._call_row(judge, request, result)]
+                elif isinstance(step, list):
+                    result = await self._ask_members(step)
+                elif self.dry:
+                    raise _NothingSent
+                else:
+                    result = await asyncio.to_thread(step)
+        except BaseException:
+            self._store([], calls)
+            raise
+
+    async def _ask_members(
+        self, pairs: list[tuple[Judge, Question]]
+    ) -> list[list[Verdict] | JudgeDownError]:
+        """The verdicts of other judges, each in the order of its question's places."""
+        answers = (self.answer(*pair) for pair in pairs)
+        rows = await asyncio.gather(*answers, return_exceptions=True)
+        results: list[list[Verdict] | JudgeDownError] = []
+        for (_, question), row in zip(pairs, rows, strict=True):
+            # The plan decides what a member that is down means; a budget stops the run.
+            if isinstance(row, JudgeDownError):
+                results.append(row)
+            elif isinstance(row, BaseException):
+                raise row
+            else:
+                places = map(question.record_ids, question.places)
+                results.append([row[place] for place in places])
+        return results
+
+    # -- a call ----------------------------------------------------------------
+    async def send(self, judge: Judge, request: Request) -> Reply:
+        """One reply, when a slot and the budget allow the call."""
+        client = self._client(request.server)
+        # The most that the call can cost is reserved until the true cost is there. A
+        # token is at least one byte; a message has some more around it.
+        size = sum(
+            len(m["content"].encode(errors="replace")) + 16
+            for m in request.messages
+        )
+        most = dollars(request.server.price, size, request.max_tokens)
+        async with client.slots:
+            self.raise_if_stopped()
+            await self.budget.reserve(most, self.raise_if_stopped)
+            # Of a call that is cancelled.
+            reply = Reply()
+            try:
+                reply = await client.post(request)
+            finally:
+                self.budget.settle(most, reply.cost)
+                self.usage += Usage(
+                    calls=1,
+                    tokens_in=reply.tokens_in,
+                    tokens_out=reply.tokens_out,
+                    cost=reply.cost,
+                )
+        self._count_failures(judge, reply)
+        return reply
+
+    def _client(self, server: Server) -> Client | CountingClient:
+        """Equal servers share their connections and slots."""
+        if server.settings not in self.clients:
+            make = CountingClient if self.dry else Client
+            self.clients[server.settings] = make(server)
+        return self.clients[server.settings]
+
+    def _count_failures(self, judge: Judge, reply: Reply) -> None:
+        """JudgeDownError after many calls in a row without an answer."""
+        if reply.failure != "transport":
+            self.failures.pop(judge.name, None)
+            self.sample = reply.text or self.sample
+            return
+        reasons = self.failures[judge.name]
+        reasons.append(reply.reason)
+        if len(reasons) >= MAX_CONSECUTIVE_FAILURES:
+            raise self._down(judge.name, reasons)
+
+    def _down(self, name: str, reasons: Sequence[str]) -> JudgeDownError:
+        """The error of a judge that does not answer."""
+        fix = "check base URL, model and key; stored verdicts are not paid again"
+        what = f"the judge does not answer: {reasons[-1]}"
+        return JudgeDownError(what, where=f"judge {name!r}", fix=fix)
+
+    def _call_row(
+        self, judge: Judge, request: Request, reply: Reply
+    ) -> dict[str, Any]:
+        """The row of a call for the ledger; {} where nothing was paid."""
+        if not reply.is_completion:
+            return {}
+        clean = request.server.clean
+        chat = [{**m, "content": clean(m["content"])} for m in request.messages]
+        refused = sorted(self.clients[request.server.settings].server.refused)
+        settings = {**(request.settings or {}), "left out": refused}
+        return {
+            "call": f"{time.time_ns():016x}{os.urandom(4).hex()}",
+            "judge": judge.name,
+            "model": reply.model,
+            "created": time.time(),
+            "tokens_in": reply.tokens_in,
+            "tokens_out": reply.tokens_out,
+            "cost": reply.cost,
+            "settings": clean(canonical(settings)),
+            "request": json.dumps(chat, ensure_ascii=False),
+            "reply": reply.text,
+        }
+
+    def _store(
+        self, verdicts: Sequence[Verdict], calls: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Store calls and verdicts, before anybody reads them."""
+        lasting = [
+            v for v in verdicts if v.key and v.failure not in TRANSIENT_FAILURES
+        ]
+        call = calls[0] if calls else {}
+        if lasting or call:
+            self.ledger.put(lasting, call)
+
+    async def complete(
+        self, chat: list[dict[str, str]], schema: Mapping[str, Any] | None
+    ) -> str:
+        """A plain completion of the judge's model."""
+        writer = self.judge
+        key = short_hash(
+            ["completion", writer.identity or writer.name, chat, schema]
+        )
+        async with AsyncExitStack() as stack:
+            self._close_at_end(stack)
+            stored = self.ledger.reply(key)
+            if stored is not None:
+                return stored
+            text, calls = await self.drive(writer, writer.completion(chat, schema))
+            # Only a finished reply has a key, so another one is not used again.
+            self._store([], [{**call, "key": key} for call in calls if call])
+            return text
+
+
+class _NothingSent(Exception):
+    """An estimate met work other than a call."""
+
+
+def _has_keys(judge: Judge) -> bool:
+    return judge.identity is not None or any(map(_has_keys, judge.members))
+
+
+def _make_keys(judge: Judge, parts: Iterable[Question]) -> dict[Place, str]:
+    """The ledger keys of questions, by the records' ids; {} for a judge without."""
+    keys: dict[Place, str] = {}
+    for part in parts:
+        names = judge.keys(part)
+        if names:
+            places = map(part.record_ids, part.places)
+            keys.update(zip(places, names, strict=True))
+    return keys
+
+
+def _leave_out_stored(
+    judge: Judge, question: Question, stored: Mapping[Place, Verdict]
+) -> Question | None:
+    """What is left to ask of a question, None where all is stored."""
+    left = set()
+    for place in question.places:
+        if question.record_ids(place) not in stored:
+            left.add(place[1])
+    if not left:
+        return None
+    # All of a group's answers and criteria shape each other's verdicts.
+    return question if judge.groups else question.narrow(left)
+
+
+def _make_verdict(
+    judge: Judge,
+    question: Question,
+    place: Place,
+    keys: Mapping[Place, str],
+    reading: Mapping[str, Any],
+) -> Verdict:
+    """A verdict of a judge under its ledger key."""
+    answer, criterion = question.answers[place[0]], question.criteria[place[1]]
+    fields = {
+        "judge": judge.name,
+        **reading,
+        "task_id": answer.task_id,
+        "response_id": answer.id,
+        "criterion_id": criterion.id,
+        "key": keys.get((answer.id, criterion.id)),
+    }
+    return Verdict(**fields)
+
+
+def _share_costs(calls: Sequence[Mapping[str, Any]], n: int) -> dict[str, Any]:
+    """What a verdict of n took: whole tokens, and fractions of a dollar."""
+    if not calls or not calls[0]:
+        return {}
+    call = calls[0]
+    return {
+        "tokens_in": call["tokens_in"] // n,
+        "tokens_out": call["tokens_out"] // n,
+        "cost": (call["cost"] or 0.0) / n,
+    }
