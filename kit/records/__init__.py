@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
 from ..errors import DataError
 
+Kind = TypeVar("Kind")
 # failure -> (what it means, what to do)
 FAILURES = {
     "transport": (
@@ -66,7 +67,7 @@ class Record(
     """Base of all records: keyword arguments, no change after making, no unknown field."""
 
 
-class Criterion(Record, kw_only=True, tag=False):
+class Criterion(Record, frozen=True, kw_only=True, tag=False):
     """One thing that an answer is judged on.
 
     weight : signed importance; negative for what an answer must not do; 0 is recorded and not scored, but a
@@ -119,7 +120,7 @@ class Criterion(Record, kw_only=True, tag=False):
         return len(self.levels) - 1 if self.levels else self.points or 1.0
 
 
-class Task(Record, kw_only=True, tag="task"):
+class Task(Record, frozen=True, kw_only=True, tag="task"):
     """A prompt with its rubric, and what rewards may need beside it.
 
     history : the turns before the prompt, each {"role", "content"}. truth : facts, claims, answers for verifiers.
@@ -171,7 +172,7 @@ class Task(Record, kw_only=True, tag="task"):
         return self.split in HELD_OUT
 
 
-class Response(Record, kw_only=True, tag="response"):
+class Response(Record, frozen=True, kw_only=True, tag="response"):
     """An answer to a task. source : who wrote it (a model, a person, a trivial policy)."""
 
     task_id: str
@@ -188,7 +189,7 @@ class Response(Record, kw_only=True, tag="response"):
         return self.task_id, self.id
 
 
-class Verdict(Record, kw_only=True, tag="verdict"):
+class Verdict(Record, frozen=True, kw_only=True, tag="verdict"):
     """What a judge, code or a person says of one criterion of one answer.
 
     status : "met", "unmet", "level" (`value` says which, in [0, 1]) or "unknown" (`failure` says why).
@@ -251,7 +252,7 @@ class Verdict(Record, kw_only=True, tag="verdict"):
         return self.status != "unknown"
 
 
-class ComponentScore(Record, kw_only=True, tag=False):
+class ComponentScore(Record, frozen=True, kw_only=True, tag=False):
     """What one reward component says of one answer: a score in [low, high], or that it does not apply."""
 
     name: str
@@ -268,7 +269,7 @@ class ComponentScore(Record, kw_only=True, tag=False):
         return self.low if self.applies and self.low == self.high else None
 
 
-class Grade(Record, kw_only=True, tag="grade"):
+class Grade(Record, frozen=True, kw_only=True, tag="grade"):
     """The score of one answer; None where [score_low, score_high] is too wide to pay a reward."""
 
     task_id: str
@@ -288,7 +289,7 @@ class Grade(Record, kw_only=True, tag="grade"):
         return self.task_id, self.response_id
 
 
-class Run(Record, kw_only=True, tag="run"):
+class Run(Record, frozen=True, kw_only=True, tag="run"):
     """One execution of a notebook: what went in, what came out."""
 
     id: str
@@ -329,7 +330,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 to_json = msgspec.to_builtins
 
 
-def from_json(row: Any, kind: Any, *, where: str) -> Any:
+def from_json(row: object, kind: type[Kind], *, where: str) -> Kind:
     """A record out of its JSON form; DataError names the place and the field.
 
     >>> from_json({"id": "c", "text": "x", "wieght": 2}, Criterion, where="a.jsonl, line 1")

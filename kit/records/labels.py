@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from . import Criterion, DataError, Verdict
+from ..errors import DataError
+from . import Criterion, Verdict
 
 Status = Literal["met", "unmet", "level", "unknown"]
 Reading = tuple[Status, float | None]

@@ -103,19 +103,21 @@ def _with_labels(frame: pd.DataFrame, human: Any) -> pd.DataFrame:
 def _with_tasks(frame: pd.DataFrame, tasks: Any) -> pd.DataFrame:
     rows = getattr(tasks, "tasks", tasks)
     # A task without a group is a cluster of its own.
-    about = [(t.id, t.group or t.id, t.kind, t.conversation) for t in rows]
-    answers = [(*r.ids, r.source, r.text) for r in getattr(tasks, "responses", ())]
-    about = pd.DataFrame(about, columns=["task", "group", "kind", "prompt"])
-    frame = frame.merge(about, how="left", on="task")
-    answers = pd.DataFrame(
-        answers, columns=["task", "response", "source", "answer"]
+    about = pd.DataFrame(
+        [(t.id, t.group or t.id, t.kind, t.conversation) for t in rows],
+        columns=["task", "group", "kind", "prompt"],
     )
+    answers = pd.DataFrame(
+        [(*r.ids, r.source, r.text) for r in getattr(tasks, "responses", ())],
+        columns=["task", "response", "source", "answer"],
+    )
+    frame = frame.merge(about, how="left", on="task")
     frame = frame.merge(answers, how="left", on=["task", "response"])
     if "criterion" not in frame:
         return frame
-    criteria = [(t.id, c.id, c.weight, c.text) for t in rows for c in t.criteria]
     criteria = pd.DataFrame(
-        criteria, columns=["task", "criterion", "weight", "text"]
+        [(t.id, c.id, c.weight, c.text) for t in rows for c in t.criteria],
+        columns=["task", "criterion", "weight", "text"],
     )
     return frame.merge(criteria, how="left", on=["task", "criterion"])
 
@@ -161,7 +163,7 @@ class Verdicts(list[Verdict]):
             "reason",
         )
         rows = show(self.table(), *names, caption=repr(self), limit=20)
-        return rows._repr_html_()
+        return str(rows._repr_html_())
 
 
 class Results(dict[str, Any]):

@@ -56,7 +56,7 @@ FORMS = {  # the same for rows of other forms: the whole row
     "table id": ({"qid": 1, "prompt": "p", "criterion": "x"}, ["{'qid': 'task_id'}"]),
     "label": ({**TABLE, "response": "r", "label": "0.7"}, ["'k'", "'0.7'", "3/5"]),
     "answer id": ({"qid": "t", "response": "r"}, ["'task_id'", "{'qid': 'task_id'}"]),
-    "answer made id": ({"task_id": "t", "rid": 1, "response": "r"}, ["'rid'", "{'rid': 'response_id'}"]),
+    "answer made id": ({"task_id": "t", "rid": 1, "response": "r"}, ["'rid'", "'response_id'"]),
     "second id": ({"id": 1, "qid": 7, "prompt": "p"}, ["'qid'"]),
     "task made id": ({"qid": 7, "prompt": "p", "rubrics": ["x"]}, ["'qid'", "{'qid': 'task_id'}"]),
     "answer text": ({"task_id": "t", "response": 3}, ["text"]),
