@@ -40,12 +40,18 @@ demo: data
 
 # A machine without the package index still runs every test that needs no download; the others say why they skip.
 # The notebooks run as they are in git (nbval, profile test): each cell must run without an error on a fresh kernel.
+# mypy runs beside the tests. A machine with more cores: make test WORKERS=8
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 test: $(READY)
 	@$(BIN)/python -m kit fetch || echo "downloads are missing: tests that need them are skipped, each with its reason"
-	@$(BIN)/python -m pytest
-	@$(BIN)/python -m pytest --doctest-modules kit
-	@KIT_PROFILE=test KIT_HEADLESS=1 KIT_RUNS=$(CURDIR)/build/nbval-runs $(BIN)/python -m pytest --nbval-lax \
-	  --nbval-current-env --nbval-cell-timeout 300 --timeout 600 $$($(BIN)/python tests/make_notebooks.py --list)
+	@$(BIN)/python -m mypy & types=$$!; \
+	  $(PYTEST) --cov=kit --cov-report= \
+	  && $(PYTEST) --cov=kit --cov-append --cov-report= --doctest-modules kit \
+	  && $(BIN)/python -m coverage report --format=total | sed 's/$$/ % of the lines of kit ran in the tests/' \
+	  && KIT_PROFILE=test KIT_HEADLESS=1 KIT_RUNS=$(CURDIR)/build/nbval-runs $(PYTEST) --dist loadfile --nbval-lax \
+	  --nbval-current-env --nbval-cell-timeout 300 --timeout 600 $$($(BIN)/python tests/make_notebooks.py --list); \
+	  tests=$$?; wait $$types && exit $$tests
 
 # make test-slow : coverage simulations, fault and kill tests, real training, real browser (an hour on two cores)
 test-slow: data

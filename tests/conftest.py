@@ -9,6 +9,8 @@ import pytest
 from hypothesis import settings
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Workers share the cores: one thread for each is faster, and a number is the same with any count of workers.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("KIT_HEADLESS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
