@@ -8,7 +8,9 @@ from __future__ import annotations
 import ast
 import io
 import json
+import statistics
 import tokenize
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +21,7 @@ LAYOUT = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER,
 }  # fmt: skip
 OWNERS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -62,6 +65,24 @@ class Module:
         """Characters in long string constants."""
         texts = [n.value for n in self.nodes if isinstance(n, ast.Constant)]
         return sum(len(t) for t in texts if isinstance(t, str) and len(t) > LONG)
+
+    @property
+    def top_level_names(self) -> set[str]:
+        """What the module itself defines: functions, classes, variables; without leading underscores."""
+        names = {n.name for n in self.tree.body if isinstance(n, (*FUNCTIONS, ast.ClassDef))}
+        for n in self.tree.body:
+            if isinstance(n, ast.Assign):
+                names |= {t.id for t in n.targets if isinstance(t, ast.Name)}
+        return {name.strip("_") for name in names} - {""}
+
+    @property
+    def public_annotations(self) -> Iterator[ast.expr | None]:
+        """The types of parameters and results of functions whose name has no leading underscore."""
+        for n in self.nodes:
+            if isinstance(n, FUNCTIONS) and not n.name.startswith("_"):
+                every = [*n.args.posonlyargs, *n.args.args, *n.args.kwonlyargs]
+                yield from (a.annotation for a in every if a.arg not in ("self", "cls"))
+                yield n.returns
 
     @property
     def comments(self) -> int:
@@ -133,6 +154,35 @@ def measure(every: dict[str, Module]) -> dict[str, float]:
     }
 
 
+def is_one_word(name: str) -> bool:
+    """No underscore, and no capital inside: `mean`, `PRICES` and `Task`, but not `RunFolder` or `read_rows`."""
+    if "_" in name:
+        return False
+    return name.isupper() or not any(letter.isupper() for letter in name[1:])
+
+
+def measure_words(every: dict[str, Module]) -> dict[str, float]:
+    """How far a reader must guess: names, dense expressions, types that say nothing."""
+    m = list(every.values())
+    # Docstrings count here, so that other packages can be measured in the same way.
+    statements = sum(isinstance(n, ast.stmt) for x in m for n in ast.walk(x.tree))
+    per_thousand = 1000 / statements
+    definitions = Counter(name for x in m for name in x.top_level_names)
+    functions = [n.name.strip("_") for x in m for n in x.nodes if isinstance(n, FUNCTIONS)]
+    types = [annotation for x in m for annotation in x.public_annotations]
+    bare = sum(isinstance(t, ast.Name) and t.id == "Any" for t in types)
+    shared = sum(count > 1 for count in definitions.values())
+    return {
+        "share of one-word names": sum(map(is_one_word, definitions)) / len(definitions),
+        "letters of a function's name": statistics.median(map(len, functions)),
+        "share of names in several modules": shared / len(definitions),
+        "comprehensions per 1,000 statements": per_thousand
+        * sum(x.count(*COMPREHENSIONS) for x in m),
+        "ternaries per 1,000 statements": per_thousand * sum(x.count(ast.IfExp) for x in m),
+        "share of types that are a bare Any": bare / len(types),
+    }
+
+
 def by_room(every: dict[str, Module]) -> dict[str, dict[str, int]]:
     """Statements, nodes and modules of each room, the largest first."""
     out: dict[str, dict[str, int]] = {}
@@ -146,6 +196,8 @@ def by_room(every: dict[str, Module]) -> dict[str, dict[str, int]]:
 
 if __name__ == "__main__":
     every = modules()
-    print(json.dumps({**measure(every), "circles": circles(every)}, indent=1))
+    print(
+        json.dumps({**measure(every), **measure_words(every), "circles": circles(every)}, indent=1)
+    )
     for room, row in by_room(every).items():
         print(f"{room:12} {row}")

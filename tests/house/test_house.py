@@ -30,6 +30,15 @@ MOST = {
     "characters in long strings": 12_000,
     "lines of tests": 16_000,
 }
+WORDS = house.measure_words(MODULES)
+WORDS_MOST = {
+    "share of one-word names": 0.56,
+    "share of names in several modules": 0.08,
+    "comprehensions per 1,000 statements": 70,
+    "ternaries per 1,000 statements": 39,
+    "share of types that are a bare Any": 0.11,
+}
+LETTERS = 7  # least median length of a function's name
 COMMENTS = 0.03  # least share of lines; comments say why
 ORDER = (
     "errors records system plots stats checks data judging rewards rubrics people tuning training "
@@ -42,6 +51,15 @@ FORBIDDEN = "said told found asked kept known own heard meant seen given got hel
 @pytest.mark.parametrize("name", MOST)
 def test_size(name):
     assert FIGURES[name] <= MOST[name]
+
+
+@pytest.mark.parametrize("name", WORDS_MOST)
+def test_words_and_types(name):
+    assert WORDS[name] <= WORDS_MOST[name]
+
+
+def test_functions_have_names_that_say_what_they_do():
+    assert WORDS["letters of a function's name"] >= LETTERS
 
 
 def test_comments_say_why():
