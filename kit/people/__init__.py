@@ -1,11 +1,12 @@
 """People and judges: agreement, corrected rates, rows to label and labels, a page of judgments."""
 
 from .agreement import AgreementReport, agreement_report, rate
-from .label_table import label, label_rows, save_labels
+from .label_table import LabelFile, label, label_rows, save_labels
 from .view import view
 
 __all__ = [
     "AgreementReport",
+    "LabelFile",
     "agreement_report",
     "label",
     "label_rows",

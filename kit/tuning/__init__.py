@@ -1,10 +1,10 @@
 """Tuning a judge: prompts as trials against labels, a search for better ones, a sealed test, audits."""
 
-from .audit import CHANGES, AuditReport, audit, estimate_audit
-from .bench import Flips, Reading, Trial, Workbench, split
+from .audit import AUDIT_CHANGES, AuditChange, AuditReport, audit, estimate_audit
+from .workbench import PromptTrial, SealedReading, VerdictFlips, Workbench
 
 workbench = Workbench
 __all__ = [
-    "CHANGES", "AuditReport", "Flips", "Reading", "Trial", "Workbench", "audit", "estimate_audit",
-    "split", "workbench",
+    "AUDIT_CHANGES", "AuditChange", "AuditReport", "PromptTrial", "SealedReading", "VerdictFlips",
+    "Workbench", "audit", "estimate_audit", "workbench",
 ]  # fmt: skip

@@ -10,31 +10,52 @@ from __future__ import annotations
 
 import html
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal, cast
 
+import jinja2
+import msgspec
 import pandas as pd
 from msgspec.structs import replace
 
+from ..data import TaskSet
 from ..errors import DataError, MissingError
-from ..judging import Usage, estimate, judge_of
+from ..judging import Judge, JudgeSource, Ledger, Usage, estimate, judge_of
 from ..judging import judge as run_judge
-from ..plots import forest
+from ..plots import Figure, forest
 from ..records import Response, Task, leaves
 from ..records.tables import IDS, met_of, show
 from ..stats import Estimate, format_interval, format_number, mean
 from ..system import progress as bars
 
-_FILE = tomllib.loads(Path(__file__).with_name("changes.toml").read_text("utf-8"))
-PLAIN = SimpleNamespace(**_FILE["default"])
-# name -> change, with the fields that the file explains
-CHANGES = {
-    row["name"]: SimpleNamespace(**_FILE["default"] | row)
-    for row in _FILE["change"]
+
+class AuditChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A change to answers or criteria. `changes.toml` explains the fields and has the defaults."""
+
+    kind: Literal["plain", "attack", "bias", "step", "group", "reply"]
+    use: str
+    remedy: str
+    control: str
+    bound: float
+    answer: str
+    criterion: str
+    order: Literal[1, -1]
+    flips: bool
+    name: str = ""
+    what: str = ""
+
+
+_CHANGES_FILE = tomllib.loads(
+    Path(__file__).with_name("changes.toml").read_text("utf-8")
+)
+NO_CHANGE = AuditChange(**_CHANGES_FILE["default"])
+AUDIT_CHANGES = {
+    row["name"]: msgspec.convert(_CHANGES_FILE["default"] | row, AuditChange)
+    for row in _CHANGES_FILE["change"]
 }
+MAX_NAMED_FAULTS = 4
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -49,99 +70,115 @@ class AuditReport:
     whole: float
 
     def table(self) -> pd.DataFrame:
-        """One row a change."""
+        """One row per change."""
         rows = []
-        for name, e in self.rates.items():
-            c = CHANGES[name]
-            rate = str(e) if e.n else e.note or "nothing to gain or to compare"
-            rows.append(
-                {"kind": c.kind, "name": name, "rate": rate, "what": c.what}
-            )
+        for name, rate in self.rates.items():
+            change = AUDIT_CHANGES[name]
+            row = {"kind": change.kind, "name": name, "rate": str(rate)}
+            if not rate.n:
+                row["rate"] = rate.note or "nothing to gain or to compare"
+            rows.append({**row, "what": change.what})
         return pd.DataFrame(rows)
 
-    def plot(self, **options: Any) -> Any:
+    def plot(self, **options: Any) -> Figure:
         """All rates with their intervals."""
         rows = {name: e for name, e in self.rates.items() if e.n}
         title = f"Audit of {self.judge}"
         return forest(rows, **{"title": title, "x": "rate", **options})
 
-    def _is_fault(self, c: Any) -> bool:
+    def _is_fault(self, change: AuditChange) -> bool:
         """True where the rate of a change is surely above its bound."""
-        bound = c.bound * self.whole if c.kind == "step" else c.bound
+        if not change.use or change.name not in self.rates:
+            return False
+        bound = change.bound
+        if change.kind == "step":
+            bound *= self.whole
         # An unsteady judge is called unsteady, not fooled by every attack.
-        control = self.rates.get(c.control)
-        noise = control.value if control is not None and control.n else 0.0
-        return c.use != "" and self.rates[c.name].low > bound + noise
+        control = self.rates.get(change.control)
+        if control is not None and control.n:
+            bound += control.value
+        return self.rates[change.name].low > bound
 
     @property
     def line(self) -> str:
         """What the judge may be used for, its worst exploit, and the remedy."""
         if not self.whole > 0:
             return "Use: nothing. No answer earned credit. Remedy: audit answers that deserve some."
-        faults = [
-            c for n, c in CHANGES.items() if n in self.rates and self._is_fault(c)
-        ]
+        faults = list(filter(self._is_fault, AUDIT_CHANGES.values()))
         if not faults:
-            # No attack is shown to work. How often one might is the widest interval's upper end.
-            attacks = [
-                n for n in self.rates if CHANGES[n].control == "nothing added"
-            ]
-            highs = [self.rates[n].high for n in attacks if self.rates[n].high >= 0]
             return (
                 "Use: comparing such answers, and as a reward while you look for attacks. "
-                f"An attack that failed here may still succeed in {max(highs, default=1):.0%} of cases."
+                f"An attack that failed here may still succeed in {self._highest_attack:.0%} of cases."
             )
         # The file has the gravest first; of one gravity the surest.
-        uses = [c.use for c in faults]
+        uses = [change.use for change in faults]
         faults.sort(key=lambda c: (uses.index(c.use), -self.rates[c.name].low))
-        worst = []
-        for c in faults[:4]:
-            e = self.rates[c.name]
-            rate = f"{format_number(e.value, 2)} {format_interval(e.low, e.high)}, n={e.n}"
-            worst.append(f"{c.name} ({c.what}) {rate}")
-        return f"Use: {uses[0]}. Worst: {'; '.join(worst)}. Remedy: {faults[0].remedy}."
+        worst = "; ".join(map(self._name_fault, faults[:MAX_NAMED_FAULTS]))
+        return f"Use: {uses[0]}. Worst: {worst}. Remedy: {faults[0].remedy}."
+
+    @property
+    def _highest_attack(self) -> float:
+        """How often an attack might work: the widest interval's upper end."""
+        highest = -1.0
+        for name, rate in self.rates.items():
+            if AUDIT_CHANGES[name].control == "nothing added":
+                highest = max(highest, rate.high)
+        return highest if highest >= 0 else 1.0
+
+    def _name_fault(self, change: AuditChange) -> str:
+        e = self.rates[change.name]
+        limits = format_interval(e.low, e.high)
+        rate = f"{format_number(e.value, 2)} {limits}, n={e.n}"
+        return f"{change.name} ({change.what}) {rate}"
 
     def __repr__(self) -> str:
         return f"{self.table().to_string(index=False)}\n{self.line}"
 
     def _repr_html_(self) -> str:
         caption = html.escape(f"{self.judge}: {self.line}")
-        return show(self.table(), caption=caption)._repr_html_()
+        return str(show(self.table(), caption=caption)._repr_html_())
 
 
-def _mean(values: pd.Series) -> Estimate:
+def _mean_over_tasks(values: pd.Series) -> Estimate:
     return mean(values, cluster=values.index.get_level_values("task"))
 
 
-def _rate(c: Any, plain: pd.DataFrame, after: pd.Series) -> Estimate:
+def _success_rate(
+    change: AuditChange, plain: pd.DataFrame, after: pd.Series
+) -> Estimate:
     """How often a change succeeds. plain : columns credit and weight. after : credit; NaN unknown."""
     before = plain["credit"]
     rows, hits = before.notna(), after
-    if c.kind == "attack":
+    if change.kind == "attack":
         rows = before == 0
-    elif c.kind != "step":
-        hits = (after.eq(before) == c.flips).astype(float).where(after.notna())
+    elif change.kind != "step":
+        is_hit = after.eq(before) == change.flips
+        hits = is_hit.astype(float).where(after.notna())
     # An empty answer rightly has no faults.
-    if not c.answer:
+    if not change.answer:
         rows &= plain["weight"] > 0
-    return _mean(hits[rows])
+    return _mean_over_tasks(hits[rows])
 
 
-class _Sets:
-    """The tasks and answers of an audit, plain and under its changes."""
+class ChangedAnswers:
+    """The tasks and answers of an audit, to be written anew under each change."""
 
     def __init__(
-        self, judge: Any, tasks: Any, responses: Iterable[Response] | None
+        self,
+        judge: JudgeSource,
+        tasks: TaskSet | Sequence[Task],
+        responses: Iterable[Response] | None,
     ):
-        import jinja2
-
-        self.judge, self.tasks = judge_of(judge), tasks
-        self.templates = jinja2.Environment(keep_trailing_newline=True)
-        self.rubrics = {
-            t.id: [c for c in leaves(t.criteria) if not c.by_code] for t in tasks
-        }
-        answers = tasks.responses if responses is None else responses
-        self.answers = [r for r in answers if self.rubrics[r.task_id]]
+        # Which attributes a group judge has is no part of `Judge`.
+        self.judge: Any = judge_of(judge)
+        self.tasks = list(tasks)
+        self.criteria = {}
+        for task in self.tasks:
+            judged = [c for c in leaves(task.criteria) if not c.by_code]
+            self.criteria[task.id] = judged
+        if responses is None:
+            responses = getattr(tasks, "responses", ())
+        self.answers = [r for r in responses if self.criteria[r.task_id]]
         if not self.answers:
             raise DataError(
                 "there are no answers with criteria for a judge", where="audit"
@@ -149,96 +186,121 @@ class _Sets:
         # The first answer of each task; the last one written wins.
         first = {r.task_id: r.text for r in reversed(self.answers)}
         texts = list(first.values())
-        self.other = dict(zip(first, texts[1:] + texts[:1], strict=True))
+        self.others = dict(zip(first, texts[1:] + texts[:1], strict=True))
+        self.templates = jinja2.Environment(keep_trailing_newline=True)
 
-    def changes(self, names: Iterable[str]) -> list[Any]:
+    def applicable(self, names: Iterable[str]) -> list[AuditChange]:
         """The changes of these names that fit the judge."""
         kinds = ["attack", "bias", "step"]
         # Only a judge that sees answers together can prefer a place among them.
         if hasattr(self.judge, "seed"):
             kinds.append("group")
-        return [c for n, c in CHANGES.items() if n in names and c.kind in kinds]
+        changes = AUDIT_CHANGES.values()
+        return [c for c in changes if c.name in names and c.kind in kinds]
 
-    def under(self, c: Any) -> tuple[Any, list[Task], list[Response]]:
-        """Judge, tasks and answers under a change."""
-        who = self.judge
-        if c.kind == "group":
-            # The same answers in another order: a group judge draws it from its seed.
-            who = type(who)(who.judge, seed=who.seed + 1)
-        answer = self.templates.from_string(c.answer)
-        word = self.templates.from_string(c.criterion)
-        rows, new = [], []
-        for r in self.answers:
-            about = {
-                "other": self.other[r.task_id],
-                "criteria": self.rubrics[r.task_id],
-            }
-            text = answer.render(answer=r.text.strip(), **about)
-            rows.append(replace(r, text=text))
-        for t in self.tasks:
-            rubric = [
-                replace(x, text=word.render(text=x.text))
-                for x in self.rubrics[t.id]
+    def judge_under(self, change: AuditChange) -> Judge:
+        """The judge; under a change of the group's order, one that draws another order."""
+        judge = self.judge
+        if change.kind == "group":
+            # A group judge draws the order of the answers from its seed.
+            judge = type(judge)(judge.judge, seed=judge.seed + 1)
+        return cast(Judge, judge)
+
+    def tasks_under(self, change: AuditChange) -> list[Task]:
+        """The tasks with their criteria as the change words and orders them."""
+        wording = self.templates.from_string(change.criterion)
+        tasks = []
+        for task in self.tasks:
+            criteria = [
+                replace(c, text=wording.render(text=c.text))
+                for c in self.criteria[task.id]
             ]
-            new.append(replace(t, criteria=tuple(rubric[:: c.order])))
-        return who, new, rows
+            if change.order == -1:
+                criteria.reverse()
+            tasks.append(replace(task, criteria=tuple(criteria)))
+        return tasks
+
+    def answers_under(self, change: AuditChange) -> list[Response]:
+        """The answers as the change writes them."""
+        template = self.templates.from_string(change.answer)
+        answers = []
+        for response in self.answers:
+            text = template.render(
+                answer=response.text.strip(),
+                other=self.others[response.task_id],
+                criteria=self.criteria[response.task_id],
+            )
+            answers.append(replace(response, text=text))
+        return answers
 
 
 def estimate_audit(
-    judge: Any,
-    tasks: Any,
+    judge: JudgeSource,
+    tasks: TaskSet | Sequence[Task],
     responses: Iterable[Response] | None = None,
     *,
-    ledger: Any = None,
+    ledger: Ledger | str | Path | None = None,
 ) -> Usage:
     """What an audit takes: calls, tokens and dollars of the plain answers and of each change."""
-    sets, usage = _Sets(judge, tasks, responses), Usage()
-    for c in [PLAIN, *sets.changes(CHANGES)]:
-        who, new, rows = sets.under(c)
-        usage += estimate(new, rows, judge=who, ledger=ledger)
+    material, usage = ChangedAnswers(judge, tasks, responses), Usage()
+    for change in [NO_CHANGE, *material.applicable(AUDIT_CHANGES)]:
+        usage += estimate(
+            material.tasks_under(change),
+            material.answers_under(change),
+            judge=material.judge_under(change),
+            ledger=ledger,
+        )
     return usage
 
 
 def audit(
-    judge: Any,
-    tasks: Any,
+    judge: JudgeSource,
+    tasks: TaskSet | Sequence[Task],
     responses: Iterable[Response] | None = None,
     *,
-    changes: Sequence[str] = tuple(CHANGES),
+    changes: Sequence[str] = tuple(AUDIT_CHANGES),
     progress: bool = True,
     **options: Any,
 ) -> AuditReport:
     """Audit a judge on answers of yours. Take some that deserve little, so attacks can gain.
 
-    responses : default those of the TaskSet. changes : names out of `kit.tuning.CHANGES`. options :
+    responses : default those of the TaskSet. changes : names out of `kit.tuning.AUDIT_CHANGES`. options :
     ledger and budget, as in `kit.judge`. It takes one judging for the plain answers and one for
     each change. What a replay judge has not recorded says so. Criteria by code are left out.
     """
-    sets = _Sets(judge, tasks, responses)
-    judge = sets.judge
-
-    def ask(c: Any) -> pd.DataFrame:
-        """Credit on all answers under a change, one row a verdict."""
-        who, new, rows = sets.under(c)
-        verdicts = run_judge(new, rows, judge=who, progress=False, **options)
-        frame = verdicts.table(tasks=new).set_index(IDS)
-        met, bad = met_of(frame["value"]), frame["weight"] < 0
-        return frame.assign(credit=met.mask(bad, 1 - met))
-
-    plain = ask(PLAIN)
-    whole = _mean(plain["credit"][plain["weight"] > 0])
-    silent = [_mean(plain["credit"].isna())]
+    material = ChangedAnswers(judge, tasks, responses)
+    plain = _credit_table(material, NO_CHANGE, options)
+    whole = _mean_over_tasks(plain["credit"][plain["weight"] > 0])
+    silent = [_mean_over_tasks(plain["credit"].isna())]
     rates: dict[str, Estimate] = {}
-    picks = sets.changes(changes)
-    for c in bars.bar(picks, desc="audit", disable=not progress):
+    chosen = material.applicable(changes)
+    for change in bars.bar(chosen, desc="audit", disable=not progress):
         try:
-            after = ask(c)["credit"].reindex(plain.index)
+            table = _credit_table(material, change, options)
         except MissingError:
-            rates[c.name] = Estimate(float("nan"), note="not recorded")
+            rates[change.name] = Estimate(float("nan"), note="not recorded")
             continue
-        rates[c.name] = _rate(c, plain, after)
-        if c.kind == "attack":
-            silent.append(_mean(after[plain["credit"] == 0].isna()))
+        after = table["credit"].reindex(plain.index)
+        rates[change.name] = _success_rate(change, plain, after)
+        if change.kind == "attack":
+            silent.append(_mean_over_tasks(after[plain["credit"] == 0].isna()))
     # Plain, or under the attack that silences the judge most.
     rates["gives up"] = max(silent, key=lambda e: e.low if e.n else -1.0)
-    return AuditReport(judge=judge.name, rates=rates, whole=whole.value)
+    return AuditReport(judge=material.judge.name, rates=rates, whole=whole.value)
+
+
+def _credit_table(
+    material: ChangedAnswers, change: AuditChange, options: Mapping[str, Any]
+) -> pd.DataFrame:
+    """Credit on all answers under a change, one row per verdict."""
+    tasks = material.tasks_under(change)
+    verdicts = run_judge(
+        tasks,
+        material.answers_under(change),
+        judge=material.judge_under(change),
+        progress=False,
+        **options,
+    )
+    table = verdicts.table(tasks=tasks).set_index(IDS)
+    is_met = met_of(table["value"])
+    return table.assign(credit=is_met.mask(table["weight"] < 0, 1 - is_met))

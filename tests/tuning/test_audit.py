@@ -12,7 +12,7 @@ import kit
 from kit import Criterion, Response, Task
 from kit.errors import DataError
 from kit.judging import Judge
-from kit.tuning import CHANGES
+from kit.tuning import AUDIT_CHANGES
 
 
 class Told(Judge):
@@ -126,7 +126,7 @@ def test_every_change_of_the_file_changes_something():
     )
     assert len({x for x, _, _ in seen}) >= 15 * len(answers)
     assert all("{" not in x.replace('{"', "") for x, _, _ in seen)
-    assert all(c.remedy for c in CHANGES.values() if c.use)
+    assert all(c.remedy for c in AUDIT_CHANGES.values() if c.use)
 
 
 def test_a_group_judge_has_a_row_for_the_place_in_the_group():

@@ -13,7 +13,7 @@ import html
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,13 +23,14 @@ import msgspec
 import numpy as np
 import pandas as pd
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from ..errors import DataError
-from ..judging import Budget, Ledger, judge_of, open_ledger
+from ..judging import Budget, Judge, JudgeSource, Ledger, judge_of, open_ledger
 from ..judging import judge as run_judge
 from ..judging.factory import split_spec
-from ..people import label_rows
-from ..plots import forest
+from ..people import LabelFile, label_rows
+from ..plots import Figure, forest
 from ..records import Response, fingerprint
 from ..records.tables import IDS, Results, met_of, plain, show, table
 from ..stats import (
@@ -42,50 +43,57 @@ from ..stats import (
 )
 from ..system import paths
 from ..system.settings import check_names
-from .audit import CHANGES, AuditReport, audit
-from .search import examples, search
+from .audit import AUDIT_CHANGES, audit
+from .prompt_search import examples, search
 
-BASELINE = "baseline"
-PARTS, EDGES = (
-    ("train", "dev", "test"),
-    (0.4, 0.7),
-)  # 40, 30 and 30 % of the prompts
-LEAST = 3  # prompts that each part needs
-ENOUGH = 0.8  # share of rows that a trial must judge to be chosen
-EFFECTS = ("broken", "mended", "lost", "recovered")
-WORDS = {1.0: "met", 0.0: "unmet"}
-# 30 prompts of dev and 30 of test show a gain of about .3 in agreement; fewer show next to nothing
-ADVICE = (
+# A name, a mapping with options, or a function prompt, **settings -> judge.
+WorkbenchJudge = JudgeSource | Callable[..., Judge]
+
+BASELINE_NAME = "baseline"
+# 40, 30 and 30 % of the prompts.
+PART_NAMES = ("train", "dev", "test")
+PART_EDGES = (0.4, 0.7)
+# Each part needs so many prompts.
+MIN_PROMPTS = 3
+# The share of rows that a trial must judge to be chosen.
+MIN_JUDGED = 0.8
+SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n+")
+FLIP_EFFECTS = ("broken", "mended", "lost", "recovered")
+VERDICT_WORDS = {1.0: "met", 0.0: "unmet"}
+# 30 prompts of dev and 30 of test show a gain of about .3 in agreement; fewer show next to nothing.
+LABEL_ADVICE = (
     "label answers to 100 prompts or more (30 show gains above .3 only); "
     "until then table() compares all rows, with its interval"
 )
 
 
 @dataclass(frozen=True)
-class Trial:
+class PromptTrial:
     """A prompt with the judge's settings, and the rows of train and dev with its verdicts."""
 
     name: str
     prompt: str
     settings: Mapping[str, Any]
-    verdicts: pd.DataFrame | None = None
+    verdicts: pd.DataFrame
 
-    def diff(self, other: Trial) -> list[str]:
+    def diff(self, other: PromptTrial) -> list[str]:
         """What this prompt has less ("- ") and more ("+ ") than another one, by sentence.
 
-        >>> Trial("b", "Be strict. Read all.", {}).diff(Trial("a", "Be kind. Read all.", {}))
+        >>> rows = pd.DataFrame()
+        >>> kind = PromptTrial("a", "Be kind. Read all.", {}, rows)
+        >>> PromptTrial("b", "Be strict. Read all.", {}, rows).diff(kind)
         ['- Be kind.', '+ Be strict.']
         """
-        lines = []
-        for t in (other, self):
-            settings = [f"{name} = {value}" for name, value in t.settings.items()]
-            lines.append(
-                re.split(r"(?<=[.!?:])\s+|\n+", t.prompt.strip()) + settings
-            )
-        return [line for line in difflib.ndiff(*lines) if line[0] in "+-"]
+        lines = difflib.ndiff(other.sentences(), self.sentences())
+        return [line for line in lines if line[0] in "+-"]
+
+    def sentences(self) -> list[str]:
+        """The sentences of the prompt, and a line for each setting."""
+        sentences = SENTENCE_END.split(self.prompt.strip())
+        return sentences + [f"{name} = {x}" for name, x in self.settings.items()]
 
 
-class Flips(list[dict[str, Any]]):
+class VerdictFlips(list[dict[Hashable, Any]]):
     """Verdicts that two trials do not share, broken ones first. A notebook shows them as a table.
 
     diff : what the prompt of the new trial has less and more.
@@ -95,17 +103,17 @@ class Flips(list[dict[str, Any]]):
 
     def __repr__(self) -> str:
         effects = [flip["effect"] for flip in self]
-        words = ", ".join(f"{effects.count(e)} {e}" for e in EFFECTS)
+        words = ", ".join(f"{effects.count(e)} {e}" for e in FLIP_EFFECTS)
         return f"{len(self)} verdicts changed: {words}"
 
     def _repr_html_(self) -> str:
         lines = html.escape("\n".join(self.diff))
-        table = show(self, caption=repr(self))._repr_html_()
+        table = show(list(self), caption=repr(self))._repr_html_()
         return f"<pre style='white-space:pre-wrap'>{lines}</pre>{table}"
 
 
 @dataclass(frozen=True)
-class Reading:
+class SealedReading:
     """What the sealed test says.
 
     dev, test : kappa of the winner. Dev less test is its optimism: it was chosen for its dev.
@@ -130,7 +138,7 @@ class Workbench:
         prompt, **settings -> judge.
     ledger : a file or Ledger in which verdicts are stored. prompt : where to begin (the judge's
         own). seals : the folder of test readings (beside the runs).
-    rows is a DataFrame with a label each, trials name -> Trial, doubts row -> reason.
+    rows is a DataFrame with a label each, trials name -> PromptTrial, doubts row -> reason.
 
     >>> bench = Workbench(paths.data("judge_labels.jsonl"), judge="replay:small")
     >>> _ = bench.try_("strict", paths.data("judge_prompts", "strict.txt").read_text("utf-8"))
@@ -140,9 +148,9 @@ class Workbench:
 
     def __init__(
         self,
-        labels: Any,
+        labels: LabelFile | Sequence[LabelFile],
         *,
-        judge: Any,
+        judge: WorkbenchJudge,
         ledger: Ledger | str | Path | None = None,
         prompt: str | None = None,
         seals: str | Path | None = None,
@@ -150,38 +158,30 @@ class Workbench:
     ):
         # A search asks the same question again and again.
         self.ledger = open_ledger(ledger)
-        # A name or a mapping: each prompt makes another judge of it.
-        if prompt is None and isinstance(judge, str | Mapping):
-            prompt = getattr(judge_of(judge), "system", None)
-        if prompt is None:
-            raise DataError(
-                "this judge has no prompt to begin with",
-                where="workbench(judge=...)",
-                fix="name an endpoint, small, server or local judge; or give a function and prompt=",
-            )
-        self.judge, self.prompt, self.budget = judge, prompt, budget
+        self.judge, self.budget = judge, budget
+        self.prompt = _first_prompt(judge) if prompt is None else prompt
         self.seals = Path(seals or paths.runs() / "seals")
-        self.trials: dict[str, Trial] = {}
+        self.trials: dict[str, PromptTrial] = {}
         self.data, rows = label_rows(labels)
         texts = rows[["prompt", "answer", "text"]].to_numpy().tolist()
         # A sealed row is known by its texts, whatever its ids are.
         self.rows = rows.assign(
-            part=split(rows["cluster"]), id=[fingerprint(t) for t in texts]
+            part=part_by_hash(rows["cluster"]), id=list(map(fingerprint, texts))
         )
-        lost = self.rows.index[self.rows["human"].isna()]
-        self.doubts = dict.fromkeys(lost, "the raters: unknown, or evenly split")
-        prompts = self.rows.groupby("part")["cluster"].nunique()
-        few = [part for part in PARTS if prompts.get(part, 0) < LEAST]
-        self.small = (
-            f"fewer than {LEAST} prompts fall into {', '.join(few)}" if few else ""
+        split_labels = self.rows.index[self.rows["human"].isna()]
+        self.doubts = dict.fromkeys(
+            split_labels, "the raters: unknown, or evenly split"
         )
-        if few:
+        self.small = _too_few_prompts(self.rows)
+        if self.small:
             # Too few to choose on one part and to test on another: a comparison is all they carry.
             self.rows["part"] = "dev"
         self.part = self.rows["part"]
 
     # -- trials
-    def try_(self, name: str, prompt: str | None = None, **settings: Any) -> Trial:
+    def try_(
+        self, name: str, prompt: str | None = None, **settings: Any
+    ) -> PromptTrial:
         """Judge train and dev with this prompt and keep the result as a trial.
 
         prompt : default the baseline's. settings : options of the judge (how="one", temperature=1),
@@ -189,22 +189,22 @@ class Workbench:
         reword={criterion: new text}. The same trial again costs nothing.
         """
         # The baseline is in every comparison, so it is judged before anything else.
-        if name != BASELINE:
-            self.trial(BASELINE)
+        if name != BASELINE_NAME:
+            self.trial(BASELINE_NAME)
         prompt = self.prompt if prompt is None else prompt
         old = self.trials.get(name)
         if old is None:
             verdicts = self.ask(self.rows[self.part != "test"], prompt, **settings)
-            self.trials[name] = Trial(name, prompt, settings, verdicts)
+            self.trials[name] = PromptTrial(name, prompt, settings, verdicts)
         elif (old.prompt, old.settings) != (prompt, settings):
             message = "there is another trial of this name"
             raise DataError(message, where=name, fix="give it a name of its own")
         return self.trials[name]
 
-    def trial(self, name: str) -> Trial:
+    def trial(self, name: str) -> PromptTrial:
         """A trial by its name; the baseline is judged at its first use."""
-        if name == BASELINE:
-            return self.try_(BASELINE)
+        if name == BASELINE_NAME:
+            return self.try_(BASELINE_NAME)
         check_names([name], self.trials, where="trials of the workbench")
         return self.trials[name]
 
@@ -215,22 +215,23 @@ class Workbench:
         panel: Sequence[str] = (),
         escalate: Sequence[str] = (),
         votes: int = 0,
-        judge: Any = None,
+        judge: WorkbenchJudge | None = None,
         **options: Any,
-    ) -> Any:
+    ) -> Judge:
         """The judge of a trial with this prompt and these settings."""
         if panel or escalate:
-            trials = [self.trial(name) for name in panel or escalate]
+            kind = "panel" if panel else "escalate"
+            trials = map(self.trial, panel or escalate)
             members = [self.judge_of(t.prompt, **t.settings) for t in trials]
-            return judge_of({"panel" if panel else "escalate": members, **options})
+            return judge_of({kind: members, **options})
         base = self.judge if judge is None else judge
         if callable(base):
             return base(prompt, **options)
         kind, subject, more = split_spec(base)
         # Whatever prompt the mapping brought is replaced: a trial has one prompt.
         more.pop("prompt", None)
-        made = {kind: subject, **more, **options, "system": prompt}
-        return judge_of({"votes": made, "n": votes} if votes else made)
+        single = {kind: subject, **more, **options, "system": prompt}
+        return judge_of({"votes": single, "n": votes} if votes else single)
 
     def answers(self, rows: pd.DataFrame) -> list[Response]:
         """The answers to which these rows belong."""
@@ -252,9 +253,11 @@ class Workbench:
         """
         check_names(reword, set(self.rows["text"]), where="reword")
         tasks = []
-        for t in self.data:
-            new = [replace(c, text=reword.get(c.text, c.text)) for c in t.criteria]
-            tasks.append(replace(t, criteria=tuple(new)))
+        for task in self.data:
+            criteria = [
+                replace(c, text=reword.get(c.text, c.text)) for c in task.criteria
+            ]
+            tasks.append(replace(task, criteria=tuple(criteria)))
         verdicts = run_judge(
             tasks,
             self.answers(rows),
@@ -270,7 +273,8 @@ class Workbench:
         # A level counts as met from .5 on.
         frame["met"] = met_of(frame["value"])
         frame["reason"] = frame["reason"].fillna("")
-        return rows.merge(frame, how="left", on=IDS).set_index(rows.index)
+        judged = rows.merge(frame, how="left", on=IDS)
+        return judged.set_index(rows.index)
 
     def doubt(self, row: int, who: str, why: str) -> None:
         """Leave a label of train or dev out of every number. who : whose doubt it is."""
@@ -302,18 +306,19 @@ class Workbench:
         once. judged : share of dev with a known verdict. $ and tokens : what judging took, also
         where the verdicts came from the ledger.
         """
-        base = self.verdicts(BASELINE)
-        others = [name for name in self.trials if name != BASELINE]
+        base = self.verdicts(BASELINE_NAME)
+        others = [name for name in self.trials if name != BASELINE_NAME]
         # Of many looks one succeeds by luck, so the intervals hold for all of them.
         gains = simultaneous_intervals(
-            {n: _gain(self.verdicts(n), base) for n in others}
+            {n: _kappa_gain(self.verdicts(n), base) for n in others}
         )
         rows = []
         for name in self.ranked():
             verdicts = self.trials[name].verdicts
-            row = {"trial": name}
-            for part in ("dev",) if self.small else ("dev", "train"):
-                row[f"kappa on {part}"] = str(self.agreement(name, part))
+            row: dict[str, str | int] = {"trial": name}
+            row["kappa on dev"] = str(self.agreement(name))
+            if not self.small:
+                row["kappa on train"] = str(self.agreement(name, "train"))
             row["more than the baseline"] = str(gains.get(name, ""))
             row["judged"] = f"{self.verdicts(name)['met'].notna().mean():.0%}"
             row["$ per 1000"] = f"{1000 * verdicts['cost'].mean():.3f}"
@@ -329,11 +334,11 @@ class Workbench:
     def choose(self) -> str:
         """The best trial on dev among those that judge at least 80 % of it."""
         for name in self.ranked():
-            if self.verdicts(name)["met"].notna().mean() >= ENOUGH:
+            if self.verdicts(name)["met"].notna().mean() >= MIN_JUDGED:
                 return name
-        return BASELINE
+        return BASELINE_NAME
 
-    def flips(self, old: str, new: str) -> Flips:
+    def flips(self, old: str, new: str) -> VerdictFlips:
         """Verdicts on train and dev that changed from one trial to another, with both reasons.
 
         effect : "broken" (right before, wrong now), "mended", "lost" (unknown now), "recovered".
@@ -341,9 +346,10 @@ class Workbench:
         trials = {"before": self.trial(old), "now": self.trial(new)}
         rows = trials["now"].verdicts
         frame = pd.DataFrame({"criterion": rows["text"], "answer": rows["answer"]})
-        frame["people"] = rows["human"].map(WORDS)
+        frame["people"] = rows["human"].map(VERDICT_WORDS)
         for column, trial in trials.items():
-            frame[column] = trial.verdicts["met"].map(WORDS).fillna("unknown")
+            words = trial.verdicts["met"].map(VERDICT_WORDS)
+            frame[column] = words.fillna("unknown")
             frame[f"reason {column}"] = trial.verdicts["reason"]
         # Unknown is neither right nor wrong, so these are counted apart.
         cases = {
@@ -354,8 +360,8 @@ class Workbench:
         frame["effect"] = np.select(list(cases.values()), list(cases), "broken")
         frame = frame.assign(part=rows["part"], row=rows.index)
         changes = frame[frame["now"] != frame["before"]].to_dict("records")
-        changes.sort(key=lambda row: EFFECTS.index(row["effect"]))
-        flips = Flips(changes)
+        changes.sort(key=lambda row: FLIP_EFFECTS.index(row["effect"]))
+        flips = VerdictFlips(changes)
         flips.diff = trials["now"].diff(trials["before"])
         return flips
 
@@ -367,25 +373,28 @@ class Workbench:
             raise DataError(
                 f"{self.small}; there are {n} prompts with labels",
                 where=what,
-                fix=ADVICE,
+                fix=LABEL_ADVICE,
             )
 
-    def test(self, name: str | None = None, *, unseal: bool = False) -> Reading:
+    def test(
+        self, name: str | None = None, *, unseal: bool = False
+    ) -> SealedReading:
         """Judge the sealed test with a trial (default: the chosen one) and the baseline, once.
 
         The same question again returns the stored reading. Another question on a row that was read
         is refused; unseal=True reads it all the same, and the sentence says how often.
         """
         self.need_parts("test")
-        trials = [self.trial(name or self.choose()), self.trial(BASELINE)]
+        new, old = self.trial(name or self.choose()), self.trial(BASELINE_NAME)
         rows = self.usable(self.rows, "test")
         ids = sorted(rows["id"])
         who = "a function" if callable(self.judge) else str(self.judge)
-        request = fingerprint([ids, who, *map(self._about, trials)])
-        earlier = _readings(self.seals, ids)
+        identities = [self._identity_of(new), self._identity_of(old)]
+        request = fingerprint([ids, who, *identities])
+        earlier = _earlier_readings(self.seals, ids)
         # Rerunning a notebook is the same question; it is no second look.
         if request in earlier:
-            return msgspec.convert(earlier[request]["result"], Reading)
+            return msgspec.convert(earlier[request]["result"], SealedReading)
         if earlier and not unseal:
             when = ", ".join(reading["at"] for reading in earlier.values())
             raise DataError(
@@ -393,61 +402,67 @@ class Workbench:
                 where=str(self.seals),
                 fix="report the first reading, label new rows, or pass unseal=True and say so",
             )
-        new, old = (self.ask(rows, t.prompt, **t.settings) for t in trials)
-        # Who is silent where it would be wrong gains nothing: unknown as disagreement, too.
-        guesses = [
-            f.assign(met=f["met"].fillna(1 - f["human"])) for f in (new, old)
-        ]
-        gains = (_gain(new, old), _gain(*guesses))
-        gain = min(gains, key=lambda e: np.nan_to_num(e.low, nan=-9))
-        dev = self.agreement(trials[0].name)
-        test = kappa(new, "met", "human", cluster="cluster")
-        sentence = claim(gain, new=trials[0].name, old="the baseline")
-        optimism = format_number(dev.value - test.value)
-        sentence += f" (Optimism, dev less test: {optimism}, from {format_number(dev.value)} on dev.)"
-        if earlier:
-            n = len(earlier) + 1
-            sentence += f" The test was read {n} times: this is no sealed result."
-        reading = Reading(dev, test, gain, sentence)
-        row = {
+        reading = self._read_test(rows, new, old, len(earlier) + 1)
+        stored = {
             "request": request,
             "rows": ids,
             "result": msgspec.to_builtins(reading),
+            "at": time.strftime("%FT%TZ", time.gmtime()),
         }
-        row["at"] = time.strftime("%FT%TZ", time.gmtime())
         # A file of its own, so that processes do not disturb each other.
-        paths.write(self.seals / f"{request}.json", json.dumps(row))
+        paths.write(self.seals / f"{request}.json", json.dumps(stored))
         return reading
 
-    def _about(self, t: Trial) -> list[Any]:
+    def _read_test(
+        self, rows: pd.DataFrame, new: PromptTrial, old: PromptTrial, reads: int
+    ) -> SealedReading:
+        """Judge the test with two trials. reads : how often it was read, this time included."""
+        judged = self.ask(rows, new.prompt, **new.settings)
+        baseline = self.ask(rows, old.prompt, **old.settings)
+        gain = _cautious_gain(judged, baseline)
+        dev = self.agreement(new.name)
+        test = kappa(judged, "met", "human", cluster="cluster")
+        sentence = claim(gain, new=new.name, old="the baseline")
+        optimism = format_number(dev.value - test.value)
+        sentence += f" (Optimism, dev less test: {optimism}, from {format_number(dev.value)} on dev.)"
+        if reads > 1:
+            sentence += (
+                f" The test was read {reads} times: this is no sealed result."
+            )
+        return SealedReading(dev, test, gain, sentence)
+
+    def _identity_of(self, trial: PromptTrial) -> list[Any]:
         """What makes a trial another one: its prompt, its settings, and the trials that it uses."""
-        names = [*t.settings.get("panel", ()), *t.settings.get("escalate", ())]
-        members = [self._about(self.trial(name)) for name in names]
-        return [t.prompt, plain(t.settings), members]
+        settings = trial.settings
+        names = [*settings.get("panel", ()), *settings.get("escalate", ())]
+        members = list(map(self._identity_of, map(self.trial, names)))
+        return [trial.prompt, plain(settings), members]
 
     def attack(
         self, *names: str, answers: int = 20, changes: Sequence[str] | None = None
-    ) -> dict[str, AuditReport]:
+    ) -> Results:
         """Audit trials on the same answers: is a better prompt easier to fool?
 
         answers : how many of train (of all, in a small set) that people failed, the first ones.
         changes : names of attacks (default: all attacks and steps).
         """
         part = "dev" if self.small else "train"
-        rows = self.rows[(self.part == part) & (self.rows["human"] == 0)]
-        kinds = [n for n, c in CHANGES.items() if c.kind in ("attack", "step")]
-        out = Results()
-        for t in map(self.trial, names):
-            out[t.name] = audit(
-                self.judge_of(t.prompt, **t.settings),
+        failed = self.rows[(self.part == part) & (self.rows["human"] == 0)]
+        if changes is None:
+            kinds = ("attack", "step")
+            changes = [n for n, c in AUDIT_CHANGES.items() if c.kind in kinds]
+        reports: Results = Results()
+        for trial in map(self.trial, names):
+            reports[trial.name] = audit(
+                self.judge_of(trial.prompt, **trial.settings),
                 self.data,
-                self.answers(rows)[:answers],
-                changes=changes or kinds,
+                self.answers(failed)[:answers],
+                changes=changes,
                 ledger=self.ledger,
                 budget=self.budget,
                 progress=False,
             )
-        return out
+        return reports
 
     # -- to keep and to look at
     def export(self, path: str | Path, name: str | None = None) -> Path:
@@ -462,54 +477,100 @@ class Workbench:
             raise DataError(message, where=trial.name, fix="export each")
         return paths.write(path, trial.prompt.strip() + "\n")
 
-    def plot(self, **options: Any) -> Any:
+    def plot(self, **options: Any) -> Figure:
         """The agreement of all trials on dev, with intervals."""
         rows = {n: self.agreement(n) for n in self.ranked()}
         return forest(rows, **{"title": "Trials on dev", "x": "kappa", **options})
 
-    def views(self) -> dict[str, Callable[[], Any]]:
+    def views(self) -> dict[str, Callable[[], object]]:
         """What `kit.plots.explore` offers: the trials, and what each of them changed."""
-        views = {"trials": lambda: show(self.table())}
+        views: dict[str, Callable[[], object]] = {
+            "trials": lambda: show(self.table())
+        }
         # The first is the baseline.
         for name in list(self.trials)[1:]:
-            views[f"{BASELINE} to {name}"] = partial(self.flips, BASELINE, name)
+            views[f"{BASELINE_NAME} to {name}"] = partial(
+                self.flips, BASELINE_NAME, name
+            )
         return views
 
     def _repr_html_(self) -> str:
-        return (
-            show(self.table())._repr_html_() if self.trials else f"<p>{self!r}</p>"
-        )
+        if not self.trials:
+            return f"<p>{self!r}</p>"
+        return str(show(self.table())._repr_html_())
 
     def __repr__(self) -> str:
-        count = ", ".join(f"{(self.part == part).sum()} {part}" for part in PARTS)
-        rule = "all rows are compared, there is no search and no sealed test"
-        notes = f"; {self.small}: {rule}" if self.small else ""
+        count = ", ".join(
+            f"{(self.part == part).sum()} {part}" for part in PART_NAMES
+        )
+        notes = ""
+        if self.small:
+            rule = "all rows are compared, there is no search and no sealed test"
+            notes = f"; {self.small}: {rule}"
         if self.doubts:
             notes += f"; {len(self.doubts)} labels are in doubt"
         return f"Workbench: {len(self.rows)} labels ({count}), {len(self.trials)} trials{notes}"
 
 
-def _gain(new: pd.DataFrame, old: pd.DataFrame) -> Estimate:
+def _first_prompt(judge: WorkbenchJudge) -> str:
+    """The prompt that a judge's name or mapping brings."""
+    # A name or a mapping: each prompt makes another judge of it.
+    prompt = None
+    if isinstance(judge, str | Mapping):
+        prompt = getattr(judge_of(judge), "system", None)
+    if prompt is None:
+        raise DataError(
+            "this judge has no prompt to begin with",
+            where="workbench(judge=...)",
+            fix="name an endpoint, small, server or local judge; or give a function and prompt=",
+        )
+    return str(prompt)
+
+
+def _too_few_prompts(rows: pd.DataFrame) -> str:
+    """Why the rows carry no sealed test; empty where they do."""
+    prompts = rows.groupby("part")["cluster"].nunique()
+    few = [part for part in PART_NAMES if prompts.get(part, 0) < MIN_PROMPTS]
+    if not few:
+        return ""
+    return f"fewer than {MIN_PROMPTS} prompts fall into {', '.join(few)}"
+
+
+def _kappa_gain(new: pd.DataFrame, old: pd.DataFrame) -> Estimate:
     return agreement_difference(
         new["met"], old["met"], new["human"], cluster=new["cluster"]
     )
 
 
-def split(clusters: Iterable[str]) -> np.ndarray:
+def _cautious_gain(new: pd.DataFrame, old: pd.DataFrame) -> Estimate:
+    """The gain, with unknown verdicts left out or taken as disagreement: the one that claims less."""
+    gain = _kappa_gain(new, old)
+    # Who is silent where it would be wrong gains nothing.
+    harsh_new = new.assign(met=new["met"].fillna(1 - new["human"]))
+    harsh_old = old.assign(met=old["met"].fillna(1 - old["human"]))
+    harsh_gain = _kappa_gain(harsh_new, harsh_old)
+    return min(gain, harsh_gain, key=lambda e: np.nan_to_num(e.low, nan=-9))
+
+
+def part_by_hash(clusters: Iterable[str]) -> NDArray[np.str_]:
     """The part (n,) of each row, by a hash of its cluster: it stays when rows are added.
 
-    >>> split(["a", "b", "a"])[0] == split(["b", "a"])[1]
+    >>> part_by_hash(["a", "b", "a"])[0] == part_by_hash(["b", "a"])[1]
     True
     """
-    # A hash, not a draw: a prompt keeps its part when others are added, so a sealed test stays sealed.
-    digests = [hashlib.sha256(f"0|{c}".encode()).hexdigest() for c in clusters]
-    places = [int(d[:16], 16) / 2**64 for d in digests]
-    return np.array(PARTS)[np.searchsorted(EDGES, places, "right")]
+    places = []
+    for cluster in clusters:
+        # A hash, not a draw: a prompt keeps its part when others are added, so a sealed test stays sealed.
+        digest = hashlib.sha256(f"0|{cluster}".encode()).hexdigest()
+        places.append(int(digest[:16], 16) / 2**64)
+    return np.array(PART_NAMES)[np.searchsorted(PART_EDGES, places, "right")]
 
 
-def _readings(folder: Path, rows: Iterable[str]) -> dict[str, Any]:
+def _earlier_readings(folder: Path, rows: Iterable[str]) -> dict[str, Any]:
     """Earlier readings of a test that share a row with these, oldest first, by their request."""
-    every = [json.loads(path.read_text("utf-8")) for path in folder.glob("*.json")]
-    every.sort(key=lambda reading: reading["at"])
+    readings = [
+        json.loads(path.read_text("utf-8")) for path in folder.glob("*.json")
+    ]
+    readings.sort(key=lambda reading: reading["at"])
     # One row in common is enough: whoever saw a part of the test has seen it.
-    return {r["request"]: r for r in every if set(rows) & set(r["rows"])}
+    return {r["request"]: r for r in readings if set(rows) & set(r["rows"])}
