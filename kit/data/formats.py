@@ -45,21 +45,21 @@ from .. import checks
 from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, from_json
 from ..records.labels import is_blank
-from .files import parse
+from .files import parse_json
 from .rows import (
     LAYOUT,
     QUESTION,
     Row,
-    answer,
-    chat,
-    criteria,
-    criterion,
+    add_answer,
+    add_label,
     instruction_of,
-    label,
+    make_criteria,
+    make_criterion,
     make_task,
-    missing,
+    missing_field,
     near_names,
-    question,
+    read_chat,
+    read_question,
 )
 
 RUBRIC = re.compile(r"rubric - (0|[1-9]\d*)\. (\w+)")
@@ -81,7 +81,7 @@ LISTS = {
 }
 
 
-def kit(row: Row) -> None:
+def read_kit(row: Row) -> None:
     """A record of the kit in its own JSON form."""
     kinds: Any = Task | Response | Verdict
     record = from_json(row.data, kinds, where="")
@@ -92,30 +92,32 @@ def kit(row: Row) -> None:
         row.records.append(record)
 
 
-def rlvr(row: Row) -> None:
+def read_rlvr(row: Row) -> None:
     """Numbered rubric fields, answers, and people's ratings of them."""
     items, ratings = [], []
     for n, part in _numbered_parts(row).items():
         if "criterion" not in part:
-            raise missing((f"rubric - {n}. criterion",), part)
+            raise missing_field((f"rubric - {n}. criterion",), part)
         # The labels stand among the fields of the criterion; they are no part of it.
         names = [name for name in part if name.startswith("rating")]
         ratings += [(name[6:], f"c{n}", part.pop(name)) for name in names]
         items.append({"id": f"c{n}", **part})
     texts = {key: row.pop(key) for key in list(row) if ANSWER.fullmatch(key)}
-    make_task(row, criteria(row, items, "rubric"), question(row, "prompt"))
+    make_task(
+        row, make_criteria(row, items, "rubric"), read_question(row, "prompt")
+    )
     ids = {}
     for key, text in texts.items():
         if not is_blank(text):
             # responseA is called A, gemini_completion_1 keeps its name.
             name = key.removeprefix("response")
-            ids[name] = answer(row, name, text, source=key).ids
+            ids[name] = add_answer(row, name, text, source=key).ids
     for name, criterion_id, rating in ratings:
         if name not in ids:
             raise DataError(
                 f"there is a rating of an answer that the row does not have, 'response{name}'"
             )
-        label(row, (*ids[name], criterion_id), rating)
+        add_label(row, (*ids[name], criterion_id), rating)
 
 
 def _numbered_parts(row: Row) -> dict[int, dict[str, Any]]:
@@ -149,9 +151,9 @@ def _numbered_parts(row: Row) -> dict[int, dict[str, Any]]:
     return filled
 
 
-def rubric(row: Row) -> None:
+def read_rubric(row: Row) -> None:
     """A prompt with lists of criteria; beside it the snippets that an answer may cite, and answers."""
-    made, fields = _criteria_of_lists(row), question(row)
+    made, fields = _criteria_of_lists(row), read_question(row)
     if "sources" not in row:
         # The tool output stays in meta, because it is a part of what a model reads.
         tool = row.take("tool_output", default="")
@@ -163,7 +165,7 @@ def rubric(row: Row) -> None:
         elif not isinstance(tool, str):
             raise DataError("the field 'tool_output' is not a text or an object")
         texts.append(fields["prompt"])
-        fields["sources"] = _snippets("\n".join(map(str, texts)))
+        fields["sources"] = _snippets_of_text("\n".join(map(str, texts)))
     truth = row.take("expected_answer", "answer", "ground_truth")
     if truth is not None:
         fields["truth"] = {"answer": truth}
@@ -173,23 +175,23 @@ def rubric(row: Row) -> None:
     name = row.id("response_id") or "response"
     make_task(row, made, fields)
     if text is not None:
-        answer(row, name, text)
+        add_answer(row, name, text)
     if ideal is not None:
-        answer(row, "ideal", ideal)
+        add_answer(row, "ideal", ideal)
 
 
 def _criteria_of_lists(row: Row) -> list[Criterion]:
     made: list[Criterion] = []
     names = [name for name in LISTS if name in row]
     if not names:
-        raise missing(LISTS, row.data)
+        raise missing_field(LISTS, row.data)
     for name in names:
         items = row.json(list, name)
-        made += criteria(row, items, name, *LISTS[name])
+        made += make_criteria(row, items, name, *LISTS[name])
     return made
 
 
-def _snippets(text: str) -> dict[str, str]:
+def _snippets_of_text(text: str) -> dict[str, str]:
     whole = SNIPPET.findall(text)
     if len(OPENED.findall(text)) != len(whole):
         raise DataError(
@@ -205,13 +207,13 @@ def _snippets(text: str) -> dict[str, str]:
     return dict(sorted(pairs))
 
 
-def verl(row: Row) -> None:
+def read_verl(row: Row) -> None:
     """A rubric or an answer in `reward_model`; the split in `extra_info`."""
     reward, extra = (
         Row(row.json(dict, "reward_model")),
         row.json(dict, "extra_info"),
     )
-    fields, made = question(row), []
+    fields, made = read_question(row), []
     if not reward.keys().isdisjoint(LISTS):
         made = _criteria_of_lists(reward)
         row.notes += reward.notes
@@ -223,9 +225,9 @@ def verl(row: Row) -> None:
     make_task(row, made, fields)
 
 
-def open_instruct(row: Row) -> None:
+def read_open_instruct(row: Row) -> None:
     """A rubric or an answer in `ground_truth`, or the older rubric forms as a row of their own."""
-    fields, raw, made = question(row), row.take("ground_truth"), []
+    fields, raw, made = read_question(row), row.take("ground_truth"), []
     source = row
     if raw is not None:
         source = Row(_rubric_or_answer(raw))
@@ -253,7 +255,7 @@ def _rubric_or_answer(raw: Any) -> dict[str, Any]:
                 "the field 'ground_truth' holds instructions of IFEval, not an answer or a rubric",
                 fix="write such rows in the form ifeval: prompt, instruction_id_list, kwargs",
             )
-        raw = parse(raw, "field 'ground_truth'")
+        raw = parse_json(raw, "field 'ground_truth'")
     if not isinstance(raw, dict | list):
         return {"answer": raw}
     if isinstance(raw, dict) and not raw.keys().isdisjoint((*LISTS, *OLDER)):
@@ -284,9 +286,9 @@ def _older_items(row: Row) -> list[dict[str, Any]]:
     return items
 
 
-def verifier(row: Row) -> None:
+def read_verifier(row: Row) -> None:
     """A truth, the type of the question, the verifiers that apply, and the group to hold out (BioRLHF)."""
-    fields = question(row)
+    fields = read_question(row)
     truth = row.json(dict, "truth")
     if not truth:
         truth = checks.truth_of(row.json(dict, "ground_truth"))
@@ -302,7 +304,7 @@ INSTRUCTIONS: dict[str, Any] = json.loads(
 )
 
 
-def ifeval(row: Row) -> None:
+def read_ifeval(row: Row) -> None:
     """Instruction ids with arguments: each becomes a check by the data table, or is left to a judge."""
     names = row.json(list, "instruction_id_list")
     arguments = row.json(list, "kwargs")
@@ -314,11 +316,11 @@ def ifeval(row: Row) -> None:
         row["task_id"] = row.pop("key")
     made = []
     for n, (name, values) in enumerate(zip(names, arguments, strict=True), 1):
-        made.append(_instruction(f"i{n}", name, values or {}))
-    make_task(row, made, question(row))
+        made.append(_criterion_of_instruction(f"i{n}", name, values or {}))
+    make_task(row, made, read_question(row))
 
 
-def _instruction(
+def _criterion_of_instruction(
     criterion_id: str, name: Any, arguments_by_name: dict[str, Any]
 ) -> Criterion:
     values = {k: v for k, v in arguments_by_name.items() if v is not None}
@@ -332,14 +334,16 @@ def _instruction(
         # A new instruction is no fault of the file: a judge decides it.
         arguments = ", ".join(f"{k}: {v}" for k, v in values.items())
         text = f"Follows the instruction {name!r} ({arguments})."
-        return criterion({"text": text, "meta": meta}, criterion_id)
+        return make_criterion({"text": text, "meta": meta}, criterion_id)
     try:
         check, text = _filled_check(entry, values)
     except (KeyError, TypeError) as e:
         raise DataError(
             f"the arguments of {name!r} are {meta['kwargs']}: {e}"
         ) from None
-    return criterion({"text": text, "check": check, "meta": meta}, criterion_id)
+    return make_criterion(
+        {"text": text, "check": check, "meta": meta}, criterion_id
+    )
 
 
 def _filled_check(
@@ -357,11 +361,13 @@ def _filled_check(
     for argument, options in entry.get("if", {}).items():
         check |= options[values[argument]]
     for key, value in check.items():
-        check[key] = _fill(value, values, is_pattern=key == "pattern")
+        check[key] = _filled_template(value, values, is_pattern=key == "pattern")
     return check, re.sub(r"@([\w-]+)@", lambda m: str(values[m[1]]), entry["text"])
 
 
-def _fill(value: Any, values: Mapping[str, Any], *, is_pattern: bool) -> Any:
+def _filled_template(
+    value: Any, values: Mapping[str, Any], *, is_pattern: bool
+) -> Any:
     """A template of a check with its arguments in it; in a pattern they stand for themselves."""
     if is_pattern:
         return re.sub(r"@([\w-]+)@", lambda m: re.escape(str(values[m[1]])), value)
@@ -373,7 +379,7 @@ OF_CRITERION = ("criterion_id", "weight", "points", "required", "title", "parent
 LISTS_OF_CRITERION = ("levels", "tags")
 
 
-def table(row: Row) -> None:
+def read_table(row: Row) -> None:
     """A row a criterion or a label. `load` puts the rows of a task together."""
     item = {"text": row.need("criterion")}
     item |= {k: row.pop(k) for k in OF_CRITERION if k in row}
@@ -382,8 +388,8 @@ def table(row: Row) -> None:
             item[name] = row.json(list, name)
     if "check" in row:
         item["check"] = row.json(dict, "check")
-    made = criterion(item, "c-" + fingerprint(item)[:8])
-    fields = question(row)
+    made = make_criterion(item, "c-" + fingerprint(item)[:8])
+    fields = read_question(row)
     for name in ("group", "kind", "split", "system"):
         fields[name] = fields.get(name) or row.take(name)
     fields |= {"id": row.need_id("task_id"), "criteria": [made]}
@@ -395,10 +401,10 @@ def _answer_of_table(row: Row, task_id: str, made: Criterion) -> None:
     text, by_rater = row.take("response"), _labels_by_rater(row)
     if text is not None:
         name = row.id("response_id") or "r-" + fingerprint([task_id, text])[:12]
-        response = answer(row, name, text, source=row.take("source"))
-        label(row, (*response.ids, made.id), by_rater, **row)
+        response = add_answer(row, name, text, source=row.take("source"))
+        add_label(row, (*response.ids, made.id), by_rater, **row)
     elif "response_id" in row or not all(map(is_blank, by_rater.values())):
-        raise missing(("response",), row.data)
+        raise missing_field(("response",), row.data)
 
 
 def _labels_by_rater(row: Row) -> dict[str | None, Any]:
@@ -417,7 +423,7 @@ def _labels_by_rater(row: Row) -> dict[str | None, Any]:
     return by_rater
 
 
-def answers(row: Row) -> None:
+def read_answers(row: Row) -> None:
     """An answer to a task of another file, with its labels."""
     text, task_id = row.need("response"), row.need_id("task_id")
     name = row.id("response_id", "id")
@@ -429,11 +435,13 @@ def answers(row: Row) -> None:
         "confidence": row.take("stated_confidence", "confidence"),
         "truncated": row.take("truncated", default=False),
     }
-    response = answer(row, name, text, task_id=task_id, meta=row.rest(), **fields)
+    response = add_answer(
+        row, name, text, task_id=task_id, meta=row.rest(), **fields
+    )
     # The file of the tasks has the question.
     row.take(*QUESTION)
     for criterion_id, value in labels.items():
-        label(row, (*response.ids, criterion_id), value)
+        add_label(row, (*response.ids, criterion_id), value)
 
 
 IDS = ("task_id", "response_id", "criterion_id")
@@ -443,7 +451,7 @@ FOR_RATERS = (
 )  # fmt: skip
 
 
-def labels(row: Row) -> None:
+def read_labels(row: Row) -> None:
     """A label on an answer of another file. A row that is not filled in is none."""
     # A spreadsheet takes a text that begins so for a formula; people.save_labels puts a quote before it.
     for key, value in row.items():
@@ -456,22 +464,26 @@ def labels(row: Row) -> None:
         row.take(key)
     scale = None
     if points:
-        scale = criterion({"text": "-", "scale": "points", "points": points}, "-")
+        scale = make_criterion(
+            {"text": "-", "scale": "points", "points": points}, "-"
+        )
     elif levels:
-        scale = criterion({"text": "-", "levels": levels}, "-")
-    label(row, ids, {rater: value}, scale, **row)
+        scale = make_criterion({"text": "-", "levels": levels}, "-")
+    add_label(row, ids, {rater: value}, scale, **row)
 
 
-def pair(row: Row) -> None:
+def read_preference(row: Row) -> None:
     """A preferred and a rejected answer, texts or chats that begin alike."""
-    sides = {name: _side(row.need(name)) for name in ("chosen", "rejected")}
+    sides = {
+        name: _start_and_answer(row.need(name)) for name in ("chosen", "rejected")
+    }
     starts = [start for start, _ in sides.values() if start is not None]
     names = ("prompt", "question", "query", "instruction")
     fields: dict[str, Any] = {"history": [], "system": None}
     if starts:
         fields |= starts[0]
     if not starts or not row.keys().isdisjoint(names):
-        fields |= question(row, *names)
+        fields |= read_question(row, *names)
     if any({"system": None, **start} != fields for start in starts):
         raise DataError(
             "chosen and rejected answer different prompts",
@@ -479,17 +491,17 @@ def pair(row: Row) -> None:
         )
     make_task(row, [], fields)
     for name, (_, text) in sides.items():
-        answer(row, name, text, meta={"role": name})
+        add_answer(row, name, text, meta={"role": name})
 
 
-def _side(value: Any) -> tuple[dict[str, Any] | None, Any]:
+def _start_and_answer(value: Any) -> tuple[dict[str, Any] | None, Any]:
     """(the fields of the question if the value is a whole chat, the answer)."""
     if not isinstance(value, list):
         return None, value
     # TRL writes an answer as a chat of one turn where the prompt is a field.
     is_turn = len(value) == 1
     start = [{"role": "user", "content": "-"}] if is_turn else []
-    fields, text = chat([*start, *value])
+    fields, text = read_chat([*start, *value])
     if text is None:
         raise DataError(
             "a chat does not end with an answer", fix="end it with the assistant"
@@ -497,7 +509,7 @@ def _side(value: Any) -> tuple[dict[str, Any] | None, Any]:
     return None if is_turn else fields, text
 
 
-def sft(row: Row) -> None:
+def read_sft(row: Row) -> None:
     """A demonstration: a chat, a prompt and a completion, or one text in the instruction layout."""
     fields: dict[str, Any] | None
     if row.keys().isdisjoint(DEMONSTRATIONS):
@@ -509,8 +521,8 @@ def sft(row: Row) -> None:
         row.extra["layout"], text = row.pop("text"), layout[2].strip()
         fields = {"prompt": instruction_of(layout)}
     else:
-        fields, text = _side(row.need(*DEMONSTRATIONS))
-        fields = fields or question(
+        fields, text = _start_and_answer(row.need(*DEMONSTRATIONS))
+        fields = fields or read_question(
             row, "prompt", "question", "query", "instruction"
         )
     if is_blank(text):
@@ -525,35 +537,35 @@ def sft(row: Row) -> None:
         )
         return
     make_task(row, [], fields)
-    answer(
+    add_answer(
         row, "demonstration", text, source="data", meta={"role": "demonstration"}
     )
 
 
-def qa(row: Row) -> None:
+def read_qa(row: Row) -> None:
     """A question with its answer."""
     for wanted, name in (("expected_answer", "answer"), ("category", "type")):
         if wanted not in row and name in row:
             what = f"an evaluator that reads {wanted!r} finds nothing: the field is {name!r}"
             row.note("field-mismatch", what, severity="warning", field=name)
-    fields = question(row, "question")
+    fields = read_question(row, "question")
     fields["truth"] = {"answer": row.need("expected_answer", "answer")}
     fields["kind"] = row.take("category", "type", "kind")
     make_task(row, [], fields)
 
 
-def prompts(row: Row) -> None:
+def read_prompts(row: Row) -> None:
     """A prompt, and an answer where there is one."""
-    fields, text = question(row), row.take("response")
+    fields, text = read_question(row), row.take("response")
     make_task(row, [], fields)
     if text is not None:
-        answer(row, "response", text)
+        add_answer(row, "response", text)
 
 
 RowTest = Callable[[Mapping[str, Any]], bool]
 
 
-def _has(*names: str, beside: tuple[str, ...] = ()) -> RowTest:
+def _has_fields(*names: str, beside: tuple[str, ...] = ()) -> RowTest:
     """One of these fields is there, and all those beside it."""
     return lambda r: not r.keys().isdisjoint(names) and r.keys() >= set(beside)
 
@@ -589,21 +601,21 @@ DEMONSTRATIONS = ("completion", "output", "messages")
 # To add a form: write its reader above, put it here (the first form that fits a row is its form), and into the
 # table at the top of this file. The last form is for rows that have no other one.
 FORMATS: dict[str, tuple[RowTest, Callable[[Row], None]]] = {
-    "kit": (_has("record"), kit),
-    "table": (lambda r: "criterion" in r and "inclusion" not in r, table),
-    "labels": (_has("label", "inclusion", beside=IDS), labels),
-    "rlvr": (lambda r: any(k.startswith("rubric - ") for k in r), rlvr),
-    "ifeval": (_has("instruction_id_list"), ifeval),
-    "verifier": (_has("verifiers", "applicable_verifiers"), verifier),
-    "verl": (_has("reward_model"), verl),
-    "refiner": (_has("positive_rubrics", "negative_rubrics"), rubric),
-    "open-instruct": (_is_open_instruct, open_instruct),
-    "rubric": (_has_criteria, rubric),
-    "dpo": (_has("chosen", "rejected"), pair),
-    "answers": (_is_answer, answers),
-    "qa": (_has("answer", "expected_answer", beside=("question",)), qa),
-    "sft": (_is_demonstration, sft),
-    "prompts": (_has(*QUESTION), prompts),
+    "kit": (_has_fields("record"), read_kit),
+    "table": (lambda r: "criterion" in r and "inclusion" not in r, read_table),
+    "labels": (_has_fields("label", "inclusion", beside=IDS), read_labels),
+    "rlvr": (lambda r: any(k.startswith("rubric - ") for k in r), read_rlvr),
+    "ifeval": (_has_fields("instruction_id_list"), read_ifeval),
+    "verifier": (_has_fields("verifiers", "applicable_verifiers"), read_verifier),
+    "verl": (_has_fields("reward_model"), read_verl),
+    "refiner": (_has_fields("positive_rubrics", "negative_rubrics"), read_rubric),
+    "open-instruct": (_is_open_instruct, read_open_instruct),
+    "rubric": (_has_criteria, read_rubric),
+    "dpo": (_has_fields("chosen", "rejected"), read_preference),
+    "answers": (_is_answer, read_answers),
+    "qa": (_has_fields("answer", "expected_answer", beside=("question",)), read_qa),
+    "sft": (_is_demonstration, read_sft),
+    "prompts": (_has_fields(*QUESTION), read_prompts),
 }
 # Fields with a meaning in some form. Where the form of a row does not read one, its meaning would be lost.
 READ_BY_A_FORM = frozenset(

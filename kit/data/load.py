@@ -108,11 +108,11 @@ class TaskSet:
         name = other.path.name if other.path else "the other set"
         both = replace(
             self,
-            tasks=_merge(self.tasks, other.tasks, lambda t: (t.id,), name),
-            responses=_merge(
+            tasks=_merge_records(self.tasks, other.tasks, lambda t: (t.id,), name),
+            responses=_merge_records(
                 self.responses, other.responses, lambda r: r.ids, name
             ),
-            verdicts=_merge(
+            verdicts=_merge_records(
                 self.verdicts, other.verdicts, lambda v: (*v.ids, v.judge), name
             ),
             findings=[*self.findings, *other.findings],
@@ -161,7 +161,7 @@ class TaskSet:
         )
 
 
-def _merge(
+def _merge_records(
     mine: Sequence[Any],
     theirs: Sequence[Any],
     key: Callable[[Any], tuple[str, ...]],
@@ -253,7 +253,9 @@ class _Reader:
         if not count:
             raise DataError("there are no rows", where=self.name)
         if self.format == "auto":
-            self.format = format_of_rows(_filled(data) for _, data in rows.values())
+            self.format = format_of_rows(
+                _filled_fields(data) for _, data in rows.values()
+            )
         for n, (place, data) in rows.items():
             with self._collected(n, place):
                 self.read(n, Row(data, place))
@@ -279,7 +281,7 @@ class _Reader:
         if not self.format:
             raise no_form(row)
         fits, reader = FORMATS[self.format]
-        if not fits(_filled(row.data)):
+        if not fits(_filled_fields(row.data)):
             raise DataError(
                 f"the row is not in the form {self.format!r} of the file",
                 fix=f"write it in that form; its fields are {', '.join(map(repr, row))}",
@@ -385,7 +387,7 @@ class _Reader:
             if c.check:
                 checks.validate_check(c, None if is_table else task)
         if old and is_table:
-            return _joined(old, task)
+            return _joined_task(old, task)
         if old and old != task:
             raise DataError(
                 f"two different tasks have the id {old.id!r}",
@@ -494,7 +496,7 @@ class _Reader:
         return fix
 
 
-def _filled(data: Mapping[str, Any]) -> dict[str, Any]:
+def _filled_fields(data: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that say a form: Parquet gives every row every field. A blank label still says one."""
     return {k: v for k, v in data.items() if v is not None or k == "label"}
 
@@ -510,7 +512,7 @@ def _texts_of(row: Row) -> list[Any]:
     return texts
 
 
-def _joined(old: Task, part: Task) -> Task:
+def _joined_task(old: Task, part: Task) -> Task:
     """A task of a flat table with the criterion of one more row; DataError where the rows disagree."""
     for name in ("prompt", "history", "group", "kind", "split", "system"):
         if getattr(old, name) != getattr(part, name):

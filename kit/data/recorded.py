@@ -17,7 +17,7 @@ from typing import Any
 from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict, fingerprint
 from ..system.settings import nearest
-from .downloads import recordings
+from .downloads import recordings_folder
 from .load import TaskSet
 
 # The system message is a part of the key of every reply, so it may not change.
@@ -94,7 +94,7 @@ class RecordedJudges:
         text = json.dumps(request, sort_keys=True, ensure_ascii=False)
         key = hashlib.sha256(text.encode()).hexdigest()
         row = self.database.execute(QUERY, (key,)).fetchone()
-        return None if row is None else _reply(*row)
+        return None if row is None else _parse_reply(*row)
 
     def taskset(self) -> TaskSet:
         """The items as tasks with one criterion "c1", the answer "r", and the raters' labels.
@@ -104,9 +104,9 @@ class RecordedJudges:
         tasks, responses = [], []
         verdicts: list[Verdict] = []
         for name, item in self.items.items():
-            tasks.append(_task(name, item))
+            tasks.append(_task_of_item(name, item))
             responses.append(Response(task_id=name, id="r", text=item["response"]))
-            verdicts += _labels(name, item)
+            verdicts += _labels_of_item(name, item)
         return TaskSet(
             tasks=tasks,
             responses=responses,
@@ -116,7 +116,7 @@ class RecordedJudges:
         )
 
 
-def _task(name: str, item: Mapping[str, Any]) -> Task:
+def _task_of_item(name: str, item: Mapping[str, Any]) -> Task:
     levels = tuple(
         line
         for line in str(item["rubric"]).splitlines()
@@ -140,7 +140,7 @@ def _task(name: str, item: Mapping[str, Any]) -> Task:
     )
 
 
-def _labels(name: str, item: Mapping[str, Any]) -> Iterator[Verdict]:
+def _labels_of_item(name: str, item: Mapping[str, Any]) -> Iterator[Verdict]:
     """A level for each rater's score of 1 to 5; another score (-1 is there twice) is unknown."""
     scores = item["human_score"]
     # BiGGen-Bench has one rater, FLASK three.
@@ -153,7 +153,7 @@ def _labels(name: str, item: Mapping[str, Any]) -> Iterator[Verdict]:
         yield Verdict(task_id=name, response_id="r", criterion_id="c1", **about)
 
 
-def _reply(body: str, *numbers: float) -> Reply:
+def _parse_reply(body: str, *numbers: float) -> Reply:
     raw = json.loads(body)
     usage: Any = dict(
         zip(("tokens_in", "tokens_out", "cost"), numbers, strict=True)
@@ -184,4 +184,4 @@ def recorded_judges() -> RecordedJudges:
     The first call fetches 22 MB; later ones read the cache. `.taskset()` gives the answers with the labels.
     MissingError where nothing is in the cache and nothing can be fetched.
     """
-    return RecordedJudges(recordings())
+    return RecordedJudges(recordings_folder())

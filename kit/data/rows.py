@@ -20,7 +20,7 @@ from ..records import (
     from_json,
 )
 from ..records.labels import is_blank, verdict_of
-from .files import parse
+from .files import parse_json
 
 Container = TypeVar("Container", list[Any], dict[str, Any])
 
@@ -88,7 +88,7 @@ class Row(dict[str, Any]):
         """The same; DataError names the fields, and those of the row, where none is there."""
         value = self.take(*names)
         if value is None:
-            raise missing(names, self.data)
+            raise missing_field(names, self.data)
         return value
 
     def json(self, kind: type[Container], *names: str) -> Container:
@@ -97,7 +97,7 @@ class Row(dict[str, Any]):
         if value is None:
             return kind()
         if isinstance(value, str):
-            value = parse(value, f"field {names[0]!r}")
+            value = parse_json(value, f"field {names[0]!r}")
         if not isinstance(value, kind):
             raise DataError(
                 f"the field {names[0]!r} is a {type(value).__name__}, not a {kind.__name__}"
@@ -127,7 +127,7 @@ class Row(dict[str, Any]):
         """The same; DataError where there is none."""
         value = self.id(name)
         if value is None:
-            raise missing((name,), self.data)
+            raise missing_field((name,), self.data)
         return value
 
     def rest(self) -> dict[str, Any]:
@@ -136,7 +136,7 @@ class Row(dict[str, Any]):
         return {**meta, **self.extra, **self}
 
 
-def missing(wanted: Iterable[str], fields: Mapping[str, Any]) -> DataError:
+def missing_field(wanted: Iterable[str], fields: Mapping[str, Any]) -> DataError:
     """The error for a missing field. A rename is proposed only where it is certainly the right one."""
     wanted = list(wanted)
     if ID.fullmatch(wanted[0]):
@@ -165,7 +165,7 @@ def near_names(names: Iterable[str], ours: Iterable[str]) -> dict[str, str]:
     return out
 
 
-def criterion(item: object, name: str, sign: float = 1.0) -> Criterion:
+def make_criterion(item: object, name: str, sign: float = 1.0) -> Criterion:
     """A criterion out of a text or an object; DataError for a field that nothing reads.
 
     name : its id where it has none. sign : -1 in a list of negative rubrics, whose weights are sizes.
@@ -223,11 +223,11 @@ def _our_fields(item: Mapping[str, Any]) -> dict[str, Any]:
         else:
             fields[target] = item[key]
     if unread or "text" not in fields:
-        raise _misnamed(item, unread, has_text="text" in fields)
+        raise _misnamed_fields(item, unread, has_text="text" in fields)
     return fields
 
 
-def _misnamed(
+def _misnamed_fields(
     item: Mapping[str, Any], unread: list[str], *, has_text: bool
 ) -> DataError:
     """The error for the fields of a criterion that nothing reads. All of them are renamed at once, or none."""
@@ -244,7 +244,7 @@ def _misnamed(
     is_complete = has_text and len(renames) == len(unread)
     what = "a criterion has no text"
     if unread:
-        what = f"nothing reads the {_fields(unread)} of a criterion"
+        what = f"nothing reads the {_quoted_fields(unread)} of a criterion"
     return DataError(
         what,
         fix="rename what is judged to 'text', what says how much it counts to 'weight', and what changes "
@@ -253,12 +253,12 @@ def _misnamed(
     )
 
 
-def _fields(names: list[str]) -> str:
+def _quoted_fields(names: list[str]) -> str:
     noun = "field" if len(names) == 1 else "fields"
     return f"{noun} {', '.join(map(repr, names))}"
 
 
-def criteria(
+def make_criteria(
     row: Row, items: object, name: str, prefix: str = "c", sign: float = 1.0
 ) -> list[Criterion]:
     """The criteria of the list `name`; `prefix` with their number is the id of those without one."""
@@ -270,7 +270,7 @@ def criteria(
     out = []
     for n, item in enumerate(items, 1):
         try:
-            out.append(criterion(item, f"{prefix}{n}", sign))
+            out.append(make_criterion(item, f"{prefix}{n}", sign))
         except DataError as e:
             raise e.at(f"{name} {n}") from None
         if isinstance(item, str) or item.keys().isdisjoint(("id", "criterion_id")):
@@ -281,7 +281,7 @@ def criteria(
     return out
 
 
-def chat(turns: list[Any]) -> tuple[dict[str, Any], str | None]:
+def read_chat(turns: list[Any]) -> tuple[dict[str, Any], str | None]:
     """(fields of a task, the assistant's last turn) of a list of {role, content}, both texts."""
     talk = []
     for n, turn in enumerate(turns, 1):
@@ -308,7 +308,7 @@ def chat(turns: list[Any]) -> tuple[dict[str, Any], str | None]:
     return task, answer
 
 
-def question(row: Row, *names: str) -> dict[str, Any]:
+def read_question(row: Row, *names: str) -> dict[str, Any]:
     """The fields of a task that hold the question: of a text, a chat, an instruction with its input, or a layout."""
     names = names or QUESTION
     is_instruction = "instruction" in row and row.keys().isdisjoint(
@@ -316,7 +316,7 @@ def question(row: Row, *names: str) -> dict[str, Any]:
     )
     value = row.need(*names)
     if isinstance(value, list):
-        fields, text = chat(value)
+        fields, text = read_chat(value)
         if text is not None:
             raise DataError(
                 "the chat of a prompt ends with an answer",
@@ -364,7 +364,7 @@ def make_task(row: Row, made: Iterable[Criterion], fields: dict[str, Any]) -> No
     row.task = from_json(fields, Task, where="")
 
 
-def answer(row: Row, name: str, text: object, **more: Any) -> Response:
+def add_answer(row: Row, name: str, text: object, **more: Any) -> Response:
     """Add an answer to the records of a row. more : fields of a Response; task_id where the row has no task."""
     fields = {"id": name, "text": text, "source": name, **more}
     if row.task:
@@ -374,7 +374,7 @@ def answer(row: Row, name: str, text: object, **more: Any) -> Response:
     return response
 
 
-def label(
+def add_label(
     row: Row,
     ids: tuple[str, str, str],
     value: object,

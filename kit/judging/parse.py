@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..data.files import parse
+from ..data.files import parse_json
 from ..errors import DataError
 from ..records import Criterion
 from .prompt import CANNOT_TELL, SINGLE_ANSWER
@@ -69,7 +69,7 @@ def _read_object(text: str, nonce: str) -> dict[str, Any]:
     if fenced := _FENCE.fullmatch(body):
         body = fenced[1]
     # No name twice, of which JSON keeps the last, an attacker's choice; no NaN.
-    rows = parse(body)
+    rows = parse_json(body)
     # Another nonce answers another question: a late reply on a kept connection.
     if not isinstance(rows, dict) or rows.pop("call", None) != nonce:
         raise ValueError('it is not an object with the "call" of this request')

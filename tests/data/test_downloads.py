@@ -56,20 +56,20 @@ def wheel(tmp_path, monkeypatch):
 
 def test_a_package_is_fetched_verified_and_cached(wheel, monkeypatch, tmp_path):
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    path = downloads.package("tiny-kit-test", "1.0", sha256=digest)
+    path = downloads.fetch_package("tiny-kit-test", "1.0", sha256=digest)
     monkeypatch.setenv("KIT_OFFLINE", "1")
-    assert downloads.package("tiny-kit-test", "1.0", sha256=digest) == path
-    downloads.unpack(path, tmp_path, "data.txt")
+    assert downloads.fetch_package("tiny-kit-test", "1.0", sha256=digest) == path
+    downloads.unpack_files(path, tmp_path, "data.txt")
     assert (tmp_path / "data.txt").read_text() == "hello"
     path.write_bytes(b"changed")
     with pytest.raises(MissingError, match="KIT_OFFLINE"):
-        downloads.package("tiny-kit-test", "1.0", sha256=digest)
+        downloads.fetch_package("tiny-kit-test", "1.0", sha256=digest)
 
 
 def test_another_checksum_and_an_absent_package_are_refused(wheel):
     for name in ("tiny-kit-test", "no-such-kit-package"):
         with pytest.raises(MissingError, match="pinned checksum"):
-            downloads.package(name, "1.0", sha256="0" * 64)
+            downloads.fetch_package(name, "1.0", sha256="0" * 64)
     assert not list((paths.home() / "downloads").glob("*/*.whl"))
 
 
@@ -81,13 +81,13 @@ def test_a_half_built_folder_is_never_there(tmp_path):
         raise OSError
 
     with pytest.raises(OSError):
-        downloads.build(folder, mark, broken)
+        downloads.build_folder(folder, mark, broken)
     assert not folder.exists()
     calls = []
     for _ in range(2):
-        downloads.build(folder, mark, calls.append)
+        downloads.build_folder(folder, mark, calls.append)
     assert len(calls) == 1
-    downloads.build(folder, ("mark", "2"), calls.append)
+    downloads.build_folder(folder, ("mark", "2"), calls.append)
     assert len(calls) == 2
 
 
