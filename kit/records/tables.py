@@ -225,6 +225,8 @@ def show(rows: Any, *columns: str, caption: str = "", limit: int = 40) -> Any:
     styler = frame.style.set_caption(caption).hide(axis="index")
     # Answers are hostile text: without the escape, a notebook would run their HTML.
     styler = styler.format(precision=3, na_rep="", escape="html")
+    # a notebook would align the heads of columns to the right of their cells
+    styler.set_table_styles([{"selector": "th", "props": "text-align: left"}])
     return styler.set_properties(
         **{"white-space": "pre-wrap", "text-align": "left"}
     )

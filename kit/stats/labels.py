@@ -293,13 +293,13 @@ class Agreement(PrintedResult):
             lines.append(self.note)
         return "\n".join(lines)
 
-    def plot(self, *, title: str = "Judge against human") -> Figure:
-        """The confusion table as a heat map (plotly)."""
+    def plot(self, *, title: str = "") -> Figure:
+        """The confusion table as a heat map (plotly); its title is the kappa."""
         return heatmap(
             self.confusion,
             self.categories,
-            title=title,
-            subtitle=f"kappa {self.kappa}",
+            title=title or f"Judge against human: kappa {self.kappa}",
+            subtitle=self.note,
             x="human",
             y="judge",
         )

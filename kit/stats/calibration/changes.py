@@ -110,12 +110,14 @@ class Comparison(PrintedResult):
         last = f"Brier less the best constant's {self.constant}"
         return "\n".join([self.sentence, *rows, last])
 
-    def plot(self, *, title: str = "After less before") -> Figure:
-        """The changes with their intervals; 0 is dashed (plotly)."""
+    def plot(self, *, title: str = "") -> Figure:
+        """The changes with their intervals (plotly); 0 is dashed, the title is the conclusion."""
+        conclusion, _, detail = self.sentence.partition(": ")
         return forest(
             {**self.changes, "Brier less a constant's": self.constant},
-            title=title,
-            subtitle=self.sentence,
+            title=title or conclusion,
+            subtitle=detail,
+            x="after less before",
             zero=0,
         )
 

@@ -415,10 +415,10 @@ class Reliability(PrintedResult):
         return super()._repr_html_() + table
 
     def plot(self, **options: Any) -> Figure:
-        """The reliability diagram (plotly)."""
-        return reliability_figure(
-            {"": self}, **{"subtitle": self.sentence, **options}
-        )
+        """The reliability diagram (plotly); its title is the conclusion."""
+        title, _, detail = self.sentence.partition(": ")
+        titles = {"title": title, "subtitle": detail}
+        return reliability_figure({"": self}, **{**titles, **options})
 
 
 @takes_table("conf", "correct", "cluster")
