@@ -38,14 +38,16 @@ PARAMETER = re.compile(
 # An error that repeats the whole request names every parameter, and refuses none.
 ECHO = re.compile(r"[\"']messages[\"']\s*:")
 FEWER_LOGPROBS = 5  # several servers allow no more
+BUSY = (408, 409, 429)  # the client repeats these
 # The whole endpoint is at fault, not one answer.
-OUTAGE = (401, 402, 403, 404, 407, 408, 409, 429)
+OUTAGE = (401, 402, 403, 404, 407, *BUSY)
 # No repetition mends these.
 HOPELESS = {
     401: "check the key in the environment variable {key_env}",
     402: "check the balance of the account",
     404: "check the base URL (most end in /v1) and the name of the model",
 }
+NO_QUOTA = "insufficient_quota"
 FILTERED = (
     "content_filter", "content_policy_violation", "data_inspection_failed",
     "moderation_blocked",
@@ -210,7 +212,7 @@ class Client:
             raise
         # Whatever a server makes the libraries stumble over.
         except Exception as e:
-            reply = Reply(failure="transport", reason=type(e).__name__)
+            reply = Reply(failure="transport", reason=self._sentence(e))
         self.is_answered = self.is_answered or reply.failure != "transport"
         return reply
 
@@ -235,66 +237,55 @@ class Client:
         import openai
 
         # A whole URL spares the client two merges of it, a tenth of its time.
-        url = f"{self._client.base_url}chat/completions"
-        content = msgspec.json.encode(body)
-        options: Any = PLAIN
-        if not self.is_answered:
-            # The client would repeat for minutes what no repetition mends.
-            try:
-                options = {**PLAIN, "max_retries": 0}
-                return await self._client.post(
-                    url, content=content, cast_to=object, options=options
-                )
-            except openai.APIError as e:
-                self._raise_hopeless(e)
-                can_repeat = isinstance(e, openai.APIConnectionError)
-                if isinstance(e, openai.APIStatusError):
-                    status = e.status_code
-                    can_repeat = status in (408, 409, 429) or status >= 500
-                if not can_repeat or not self.server.tries:
-                    raise
-            options = {**PLAIN, "max_retries": self.server.tries - 1}
-        return await self._client.post(
-            url, content=content, cast_to=object, options=options
+        post = functools.partial(
+            self._client.post,
+            f"{self._client.base_url}chat/completions",
+            content=msgspec.json.encode(body),
+            cast_to=object,
         )
+        if self.is_answered:
+            return await post(options=PLAIN)
+        # The client would repeat for minutes what no repetition mends.
+        try:
+            return await post(options={**PLAIN, "max_retries": 0})
+        except openai.APIError as e:
+            self._raise_hopeless(e)
+            status = getattr(e, "status_code", 500)
+            can_repeat = status in BUSY or status >= 500
+            if not self.server.tries or not can_repeat:
+                raise
+        return await post(options={**PLAIN, "max_retries": self.server.tries - 1})
 
     def _raise_hopeless(self, e: Exception) -> None:
         """JudgeDownError by the name of the fault, before the first answer."""
-        import openai
-
-        server = self.server
-        address = server.address or "https://api.openai.com/v1"
-        what = fix = ""
-        if isinstance(e, openai.APIStatusError):
-            error = error_fields(e.body)
-            fix = HOPELESS.get(e.status_code, "")
-            if error.get("code") == "insufficient_quota":
-                fix = HOPELESS[402]
-            what = self._sentence(e)
+        status = getattr(e, "status_code", 0)
+        fix = HOPELESS.get(status, "")
+        if error_fields(getattr(e, "body", None)).get("code") == NO_QUOTA:
+            fix = HOPELESS[402]
+        what = self._sentence(e)
         for cause in _causes(e):
             if isinstance(cause, ConnectionRefusedError):
                 what, fix = "nothing listens there", "start the server"
             elif isinstance(cause, socket.gaierror):
                 what, fix = f"unknown host ({cause.strerror})", "check the base URL"
             elif isinstance(cause, ssl.SSLCertVerificationError):
-                what, fix = f"{cause.verify_message}", "check the certificate"
+                what, fix = cause.verify_message, "check the certificate"
         if fix:
             raise JudgeDownError(
                 f"the judge does not answer: {what}",
-                where=address,
-                fix=fix.format(key_env=server.key_name),
+                where=self.server.address or "https://api.openai.com/v1",
+                fix=fix.format(key_env=self.server.key_name),
             ) from None
 
     def _sentence(self, e: Any) -> str:
-        """The status, and what the server says."""
+        """The status, and what the server says; the kind of error without a status."""
+        status = getattr(e, "status_code", None)
+        if not status:
+            return type(e).__name__
         error = error_fields(e.body)
         message = error.get("message") or error.get("msg") or ""
         text = self.server.clean(str(message)).strip()
-        return (
-            f"HTTP {e.status_code}: {text:.250}"
-            if text
-            else f"HTTP {e.status_code}"
-        )
+        return f"HTTP {status}: {text:.250}".removesuffix(": ")
 
     def _read_refusal(self, e: Any, body: Mapping[str, Any]) -> Reply:
         """What an HTTP error says of the answer: nothing (an outage), a refusal, or unknown."""
@@ -323,53 +314,55 @@ class Client:
 
     def _read_completion(self, data: Any, request: Request) -> Reply:
         """Exactly one finished choice of the assistant with a text, or why not."""
-        data = _mapping(data)
+        clean, data = self.server.clean, _mapping(data)
         choices = data.get("choices")
-        if data.get("error") or not isinstance(choices, list):
-            message = error_fields(data).get("message") or ""
-            reason = f"the reply is not a chat completion {message!a:.200}"
-            return Reply(failure="transport", reason=self.server.clean(reason))
         # Of two choices nobody knows which one the judge means.
-        choice = _mapping(choices[0]) if len(choices) == 1 else {}
-        if fault := _mapping(choice.get("error")):
-            reason = f"the server reports {fault.get('message')!a:.200}"
-            return Reply(failure="transport", reason=self.server.clean(reason))
+        is_single = isinstance(choices, list) and len(choices) == 1
+        choice = _mapping(choices[0]) if is_single else {}
+        fault = data.get("error") or choice.get("error")
+        if fault or not isinstance(choices, list):
+            words = error_fields(fault).get("message")
+            reason = f"the reply is not a chat completion: {words!a:.200}"
+            return Reply(failure="transport", reason=clean(reason))
         message = _mapping(choice.get("message"))
         content = message.get("content")
-        text = self.server.clean(content) if isinstance(content, str) else ""
-        usage = _mapping(data.get("usage"))
-        tokens_in = _count(usage.get("prompt_tokens"))
-        tokens_in = tokens_in or estimate_chat_tokens(request.messages)
-        tokens_out = _count(usage.get("completion_tokens")) or estimate_tokens(text)
-        failure, reason = "", ""
+        reply = Reply(
+            text=clean(content) if isinstance(content, str) else "",
+            is_completion=True,
+            model=clean(ascii(data.get("model"))[1:-1])[:100],
+            logprobs=choice.get("logprobs"),
+        )
+        _count_tokens(reply, _mapping(data.get("usage")), request)
         if (
             message.get("refusal")
             or choice.get("finish_reason") == "content_filter"
         ):
-            failure, reason = "refusal", "the model or its provider refused"
-        elif fault_text := _unfinished(choices, choice, message):
-            failure, reason = "parse", self.server.clean(fault_text)
-        return Reply(
-            text=text,
-            failure=failure,
-            reason=reason,
-            is_completion=True,
-            model=self.server.clean(ascii(data.get("model"))[1:-1])[:100],
-            tokens_in=tokens_in,
-            tokens_out=tokens_out,
-            cost=dollars(request.server.price, tokens_in, tokens_out),
-            logprobs=choice.get("logprobs"),
-        )
+            reply.failure = "refusal"
+            reply.reason = "the model or its provider refused"
+        elif not is_single:
+            reply.failure = "parse"
+            reply.reason = f"the reply has {len(choices)} choices in place of one"
+        elif reason := _explain_unfinished(choice, message):
+            reply.failure, reply.reason = "parse", clean(reason)
+        return reply
 
 
-def _unfinished(
-    choices: list[Any], choice: Mapping[str, Any], message: Mapping[str, Any]
+def _count_tokens(reply: Reply, usage: Mapping[str, Any], request: Request) -> None:
+    """Tokens and cost as the server counts them, or an estimate."""
+    tokens_in = _count(usage.get("prompt_tokens"))
+    tokens_out = _count(usage.get("completion_tokens"))
+    reply.tokens_in = tokens_in or estimate_chat_tokens(request.messages)
+    reply.tokens_out = tokens_out or estimate_tokens(reply.text)
+    price = request.server.price
+    reply.cost = dollars(price, reply.tokens_in, reply.tokens_out)
+
+
+def _explain_unfinished(
+    choice: Mapping[str, Any], message: Mapping[str, Any]
 ) -> str:
-    """Why a reply is not a finished text, with what came and what to set; "" where it is one."""
+    """Why a choice is not a finished text, with what came and what to set; "" where it is one."""
     content, end = message.get("content"), choice.get("finish_reason")
     thought = message.get("reasoning_content") or message.get("reasoning")
-    if len(choices) != 1:
-        return f"the reply has {len(choices)} choices in place of one"
     if end in ("length", "max_tokens", "MAX_TOKENS"):
         return "the reply was cut for its length: raise max_tokens"
     if message.get("tool_calls"):
@@ -433,20 +426,20 @@ def refused_parameter(body: Any) -> str:
 
 
 def error_fields(body: Any) -> Mapping[str, Any]:
-    """The error in a body, whatever lists and mappings are around it."""
-    while True:
-        if isinstance(body, list) and body:
-            body = body[0]
-        elif isinstance(body, dict) and isinstance(body.get("error"), dict | list):
-            body = body["error"]
-        elif isinstance(body, dict) and isinstance(body.get("detail"), dict | list):
-            body = body["detail"]
-        elif isinstance(body, dict) and isinstance(body.get("detail"), str):
-            return {"message": body["detail"], **body}
-        elif isinstance(body, str):
-            return {"message": body}
-        else:
-            return _mapping(body)
+    """The error in a body, whatever lists and mappings are around it.
+
+    >>> error_fields([{"error": {"code": 400, "message": "no"}}])
+    {'code': 400, 'message': 'no'}
+    """
+    if isinstance(body, list):
+        return error_fields(body[0]) if body else {}
+    if isinstance(body, str):
+        return {"message": body}
+    fields = _mapping(body)
+    for name in ("error", "detail"):
+        if fields.get(name):
+            return error_fields(fields[name])
+    return fields
 
 
 def _causes(e: BaseException | None) -> Iterator[BaseException]:

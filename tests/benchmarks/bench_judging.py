@@ -194,7 +194,7 @@ def kit_judge(url: str, concurrency: int, ledger: bool) -> Callable[[list[str]],
 
     task = kit.Task(id="t", prompt=QUESTION, criteria=(kit.Criterion(id="k", text=CRITERION),))
     judge = kit.judge_of({"endpoint": "stub", "base_url": url, "concurrency": concurrency})
-    book = kit.Ledger(Path(tempfile.mkdtemp()) / "ledger.sqlite") if ledger else None
+    book = kit.Ledger(Path(tempfile.mkdtemp()) / "ledger.sqlite") if ledger else False
 
     def judge_all(texts: list[str]) -> list[Any]:
         answers = [kit.Response(task_id="t", id=x[:20], text=x) for x in texts]
@@ -230,6 +230,7 @@ def contend(name: str, url: str, concurrency: int) -> None:
 def cached(n: int) -> float:
     """Verdicts a second that come from the ledger, 20 criteria an answer."""
     import kit
+    from kit.judging import Question
 
     criteria = tuple(kit.Criterion(id=f"k{i}", text=f"says w{i}") for i in range(20))
     task = kit.Task(id="t", prompt="p", criteria=criteria)
@@ -239,7 +240,7 @@ def cached(n: int) -> float:
     ids = {"task_id": "t", "status": "met", "reason": "because " * 8}
     with kit.Ledger(Path(tempfile.mkdtemp()) / "ledger.sqlite") as book:
         for r in answers:
-            keys = judge.keys(task, [r], criteria)
+            keys = judge.keys(Question.of(task, [r], criteria))
             rows = [{"criterion_id": c.id, "key": k} for c, k in zip(criteria, keys, strict=True)]
             book.put([kit.Verdict(**ids, response_id=r.id, **row) for row in rows])
         start = time.perf_counter()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import resource
@@ -12,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from kit import cli, runs, training
+from kit import cli, runs, training, tuning
 from kit.system import paths
 
 COMMANDS = "check demo fetch inspect judge tune agree rate label view calibrate train export run sweep report".split()
 DATA = Path(paths.data())
+FAKE_SERVER = Path(__file__).parents[1] / "judging" / "fake_server.py"
 TASKS = [
     {"id": "t1", "prompt": "Name a colour.", "criteria": [{"id": "c1", "text": "Names a colour."}]},
     {
@@ -279,6 +281,59 @@ def test_tune_compares_prompts_and_writes_the_best(own, capsys):
         == (DATA / "judge_prompts" / "strict.txt").read_text().strip()
     )
     assert "next: kit judge" in out
+
+
+@pytest.fixture
+def server():
+    """A fake judge server that replies honestly, and is silent from its second call on."""
+    spec = importlib.util.spec_from_file_location("fake_server_of_cli", FAKE_SERVER)
+    fake = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(fake)
+
+    def reply(asked):
+        if "not JSON" in asked.answer:
+            return "I would rather talk about cheese."
+        return fake.http({}, "500 No") if len(made.calls) > 1 else None
+
+    with fake.FakeServer(reply) as made:
+        yield made
+
+
+def ask(server, answers, out):
+    judge = ["--judge", "endpoint:m", "--base-url", server.url, "--set", "tries=0"]
+    return ["judge", "tasks.jsonl", answers, *judge, "--set", "concurrency=1", "--out", out]
+
+
+def test_a_run_that_stops_writes_what_it_has(own, capsys, server):
+    rows = [{"task_id": "t1", "id": f"r{i}", "text": f"colour {i}"} for i in range(20)]
+    (own / "many.jsonl").write_text(lines({"record": "response", **r} for r in rows))
+    code, _, err = run(capsys, *ask(server, "many.jsonl", "v.jsonl"))
+    assert code == 5 and "HTTP 500" in err and "v.jsonl" in err
+    verdicts = [json.loads(line) for line in (own / "v.jsonl").read_text().splitlines()]
+    assert [v["status"] == "unknown" for v in verdicts] == [False] + [True] * 19
+    # Where nothing is known, an older file stays.
+    assert run(capsys, *ask(server, "many.jsonl", "v.jsonl"), "--ledger", own / "new.db")[0] == 5
+    assert len((own / "v.jsonl").read_text().splitlines()) == 20
+
+
+def test_where_every_verdict_fails_a_raw_reply_is_on_the_screen(own, capsys, server, caplog):
+    row = {"record": "response", "task_id": "t1", "id": "r", "text": "not JSON"}
+    (own / "one.jsonl").write_text(lines([row]))
+    code, out, _ = run(capsys, *ask(server, "one.jsonl", "v.jsonl"))
+    assert code == 5 and "parse" in out and "cheese" in caplog.text
+
+
+def test_an_estimate_counts_the_audit(own, capsys):
+    judge = ["judge", "tasks.jsonl", "answers.jsonl", "--judge", "endpoint:m", "--estimate"]
+    judge += ["--base-url", "https://judge.invalid/v1"]
+    _, plain, _ = run(capsys, *judge)
+    _, audit, _ = run(capsys, *judge, "--audit")
+    calls = [int(re.search(r"(\d+) calls", text)[1]) for text in (plain, audit)]
+    kinds = [c.kind for c in tuning.CHANGES.values()]
+    assert (
+        calls == [1, 1 + sum(kinds.count(k) for k in ("attack", "bias", "step"))]
+        and "price unknown" in plain
+    )
 
 
 def test_judge_can_be_followed_by_an_audit(own, capsys):
