@@ -85,10 +85,8 @@ def label(
     rows, inclusion = draw(rows, n, random.Random(seed))
     frame = pd.DataFrame(rows).assign(inclusion=inclusion, rater="", label="")
     # Most sets have criteria that are met or unmet only: then these columns are empty.
-    for column in ("levels", "points"):
-        if (frame[column] == "").all():
-            frame = frame.drop(columns=column)
-    return frame
+    is_empty = (frame[["levels", "points"]] == "").all()
+    return frame.drop(columns=is_empty.index[is_empty])
 
 
 DrawnRows = tuple[list[dict[str, Any]], float]

@@ -147,9 +147,8 @@ def _claim_criterion(
 
 def f1_score(recall: float, precision: float) -> float:
     """Harmonic mean, 0 where both are 0."""
-    if not recall + precision:
-        return 0.0
-    return 2 * recall * precision / (recall + precision)
+    total = recall + precision
+    return 2 * recall * precision / total if total else 0.0
 
 
 def score_citations(

@@ -138,8 +138,9 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
 
     def fails_format_gate(self, response: Response) -> bool:
         """True where, whatever a judge says, the answer earns the least."""
-        is_gated = self.format.mode == "gate"
-        return is_gated and self.format.fulfilled_share(response) < 1
+        return (
+            self.format.mode == "gate" and self.format.fulfilled_share(response) < 1
+        )
 
     def extra_criteria(
         self, task: Task, response: Response
@@ -256,8 +257,8 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         parts: dict[str, float | None] = {}
         for c in self.components:
             score = scores[c.name]
-            worst, best = c.worst_and_best(score.low, score.high)
-            paid = paid_score(worst, best, self.max_width)
+            ends = c.worst_and_best(score.low, score.high)
+            paid = paid_score(*ends, self.max_width)
             parts[c.name] = paid if score.applies else None
         return parts
 

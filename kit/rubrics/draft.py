@@ -161,9 +161,8 @@ def _answer_pair(task: Task, tasks: TaskSet) -> AnswerPair | None:
         if not labelled or shares[labelled[0].id] == shares[labelled[-1].id]:
             return None
         worse, better = labelled[0], labelled[-1]
-    if worse is None:
-        worse = Response(task_id=task.id, id="no-answer", text=NO_ANSWER)
-    return AnswerPair(task, better, worse)
+    no_answer = Response(task_id=task.id, id="no-answer", text=NO_ANSWER)
+    return AnswerPair(task, better, worse or no_answer)
 
 
 def _credit_shares(task: Task, tasks: TaskSet) -> dict[str, float]:

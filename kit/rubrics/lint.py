@@ -262,8 +262,10 @@ def _task_faults(task: Task, max_tokens: int) -> Iterator[Finding]:
 
 
 def _is_extreme(ratio: float) -> bool:
-    is_usual = 1 / EXTREME_WEIGHT_RATIO < abs(ratio) < EXTREME_WEIGHT_RATIO
-    return ratio != 0 and not is_usual
+    return (
+        ratio != 0
+        and not 1 / EXTREME_WEIGHT_RATIO < abs(ratio) < EXTREME_WEIGHT_RATIO
+    )
 
 
 def _criterion_faults(c: Criterion, task: Task) -> Iterator[Finding]:

@@ -35,9 +35,8 @@ class Summary:
     @property
     def checkable(self) -> float | None:
         """The share of criteria that code decides; None without criteria."""
-        if self.criteria.empty:
-            return None
-        return float(self.criteria["by_code"].mean())
+        by_code = self.criteria["by_code"]
+        return float(by_code.mean()) if len(by_code) else None
 
     @property
     def coverage(self) -> float | None:

@@ -74,11 +74,10 @@ class AuditReport:
         rows = []
         for name, rate in self.rates.items():
             change = AUDIT_CHANGES[name]
-            row = {"kind": change.kind, "name": name, "rate": str(rate)}
-            if not rate.n:
-                row["rate"] = rate.note or "nothing to gain or to compare"
-            rows.append({**row, "what": change.what})
-        return pd.DataFrame(rows)
+            note = rate.note or "nothing to gain or to compare"
+            row = {"kind": change.kind, "name": name, "what": change.what}
+            rows.append({**row, "rate": str(rate) if rate.n else note})
+        return pd.DataFrame(rows, columns=["kind", "name", "rate", "what"])
 
     def plot(self, **options: Any) -> Figure:
         """All rates with their intervals."""
@@ -90,14 +89,11 @@ class AuditReport:
         """True where the rate of a change is surely above its bound."""
         if not change.use or change.name not in self.rates:
             return False
-        bound = change.bound
-        if change.kind == "step":
-            bound *= self.whole
+        bound = change.bound * (self.whole if change.kind == "step" else 1)
         # An unsteady judge is called unsteady, not fooled by every attack.
         control = self.rates.get(change.control)
-        if control is not None and control.n:
-            bound += control.value
-        return self.rates[change.name].low > bound
+        noise = control.value if control is not None and control.n else 0.0
+        return self.rates[change.name].low > bound + noise
 
     @property
     def line(self) -> str:
@@ -106,24 +102,21 @@ class AuditReport:
             return "Use: nothing. No answer earned credit. Remedy: audit answers that deserve some."
         faults = list(filter(self._is_fault, AUDIT_CHANGES.values()))
         if not faults:
+            # No attack is shown to work. How often one might is the widest interval's upper end.
+            highs = [
+                rate.high
+                for name, rate in self.rates.items()
+                if AUDIT_CHANGES[name].control == "nothing added" and rate.high >= 0
+            ]
             return (
                 "Use: comparing such answers, and as a reward while you look for attacks. "
-                f"An attack that failed here may still succeed in {self._highest_attack:.0%} of cases."
+                f"An attack that failed here may still succeed in {max(highs, default=1):.0%} of cases."
             )
         # The file has the gravest first; of one gravity the surest.
         uses = [change.use for change in faults]
         faults.sort(key=lambda c: (uses.index(c.use), -self.rates[c.name].low))
         worst = "; ".join(map(self._name_fault, faults[:MAX_NAMED_FAULTS]))
         return f"Use: {uses[0]}. Worst: {worst}. Remedy: {faults[0].remedy}."
-
-    @property
-    def _highest_attack(self) -> float:
-        """How often an attack might work: the widest interval's upper end."""
-        highest = -1.0
-        for name, rate in self.rates.items():
-            if AUDIT_CHANGES[name].control == "nothing added":
-                highest = max(highest, rate.high)
-        return highest if highest >= 0 else 1.0
 
     def _name_fault(self, change: AuditChange) -> str:
         e = self.rates[change.name]

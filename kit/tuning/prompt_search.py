@@ -62,9 +62,8 @@ class WorkbenchAdapter:
         )
         rows["right"] = rows["met"] == rows["human"]
         scores = (rows["right"] * rows["human"].map(self.weight)).tolist()
-        traces = None
-        if capture_traces:
-            traces = list(map(_lesson_of_row, rows.itertuples()))
+        lessons = list(map(_lesson_of_row, rows.itertuples()))
+        traces = lessons if capture_traces else None
         return EvaluationBatch(outputs=batch, scores=scores, trajectories=traces)
 
     def make_reflective_dataset(

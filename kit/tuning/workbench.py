@@ -503,10 +503,8 @@ class Workbench:
         count = ", ".join(
             f"{(self.part == part).sum()} {part}" for part in PART_NAMES
         )
-        notes = ""
-        if self.small:
-            rule = "all rows are compared, there is no search and no sealed test"
-            notes = f"; {self.small}: {rule}"
+        rule = "all rows are compared, there is no search and no sealed test"
+        notes = f"; {self.small}: {rule}" if self.small else ""
         if self.doubts:
             notes += f"; {len(self.doubts)} labels are in doubt"
         return f"Workbench: {len(self.rows)} labels ({count}), {len(self.trials)} trials{notes}"
@@ -546,10 +544,10 @@ def _cautious_gain(new: pd.DataFrame, old: pd.DataFrame) -> Estimate:
     """The gain, with unknown verdicts left out or taken as disagreement: the one that claims less."""
     gain = _kappa_gain(new, old)
     # Who is silent where it would be wrong gains nothing.
-    harsh_new = new.assign(met=new["met"].fillna(1 - new["human"]))
-    harsh_old = old.assign(met=old["met"].fillna(1 - old["human"]))
-    harsh_gain = _kappa_gain(harsh_new, harsh_old)
-    return min(gain, harsh_gain, key=lambda e: np.nan_to_num(e.low, nan=-9))
+    guesses = [f.assign(met=f["met"].fillna(1 - f["human"])) for f in (new, old)]
+    return min(
+        gain, _kappa_gain(*guesses), key=lambda e: np.nan_to_num(e.low, nan=-9)
+    )
 
 
 def part_by_hash(clusters: Iterable[str]) -> NDArray[np.str_]:
