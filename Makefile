@@ -10,7 +10,7 @@ export OMP_WAIT_POLICY ?= PASSIVE
 export TOKENIZERS_PARALLELISM ?= false
 export HF_HUB_DISABLE_TELEMETRY ?= 1
 
-.PHONY: help setup setup-gpu data demo test test-slow lab bench gpu-check report notebooks clean
+.PHONY: help setup setup-gpu data demo test test-slow test-gpu-paths lab bench gpu-check report notebooks clean
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
 setup: $(READY)
@@ -55,7 +55,13 @@ test: $(READY)
 
 # make test-slow : coverage simulations, fault and kill tests, real training, real browser (an hour on two cores)
 test-slow: data
-	@$(BIN)/python -m pytest -m 'slow and not gpu and not network' --timeout 1800
+	@$(BIN)/python -m pytest -m 'slow and not gpu and not gpu_paths and not network' --timeout 1800
+
+# make test-gpu-paths : 4 bits and unsloth on a CPU, after `make setup-gpu` (minutes)
+test-gpu-paths: data
+	@$(BIN)/python -c 'import sys; from importlib.util import find_spec as f; \
+	  sys.exit(0 if f("unsloth") and f("bitsandbytes") else "make setup-gpu comes first")'
+	@$(BIN)/python -m pytest -m gpu_paths --timeout 1800
 
 # make lab : the notebooks in JupyterLab, on 127.0.0.1
 lab: $(READY)

@@ -9,7 +9,8 @@ from typing import Any
 _HOME = {
     "settings": "CONFIGS Settings NAMES build presets renames translate",
     "config": "job_of reference",
-    "models": "policy messages tiny_model tiny_tokenizer import_unsloth",
+    "models": "policy messages tiny_model tiny_tokenizer",
+    "engines": "import_unsloth",
     "fast": "Copy logps",
     "reward": "Reward reward_function",
     "rows": "pairs estimates of_answers",

@@ -72,7 +72,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What a training needs. name : of the config.
 
     responses : answers of the tasks' file, which SFT and DPO learn from.
-    prompts : the held-out ones as the files have them, without what the config asks of all.
+    keys : of the config. prompts : the held-out ones as the files have them, without what the config asks of all.
     """
 
     name: str
@@ -81,6 +81,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     heldout: tuple[Task, ...]
     responses: tuple[Response, ...] = ()
     prompts: frozenset[str] = frozenset()
+    keys: Keys = Keys()
     judge: Any = None
     reward: Any = "rubric"
     out: Path
@@ -134,6 +135,7 @@ def job_of(
         tasks=tuple(with_prompts(train, keys)),
         heldout=tuple(with_prompts(heldout_tasks, keys)),
         prompts=frozenset(text_identity(t.conversation) for t in heldout_tasks),
+        keys=keys,
         responses=tuple(getattr(tasks, "responses", ())),
         judge=keys.judge,
         reward=keys.reward,
@@ -309,12 +311,12 @@ def with_prompts(tasks: Sequence[Task], keys: Keys) -> list[Task]:
     out = []
     for t in tasks:
         more = {} if keys.system is None else {"system": keys.system}
-        if keys.ask:
-            more["prompt"] = (
-                f"{t.prompt}\n\n{AnswerForm().instructions(t)}"
-                if keys.ask == "form"
-                else f"{t.prompt} {keys.ask}"
-            )
+        ask, space = keys.ask or "", " "
+        if ask == "form":
+            ask, space = AnswerForm().instructions(t), "\n\n"
+        # rows of a file may have it already
+        if ask and not t.prompt.endswith(ask):
+            more["prompt"] = f"{t.prompt}{space}{ask}"
         out.append(msgspec.structs.replace(t, **more))
     return out
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -36,11 +37,13 @@ def sample(
     temperature: float,
     most: int,
     seed: int,
+    template_options: Mapping[str, Any] = MappingProxyType({}),
     generate: Callable[..., list[list[int]]] | None = None,
 ) -> list[Response]:
     """Answers to each task, with exp(mean log-probability of the tokens) as their confidence.
 
-    temperature : 0 is greedy. most : tokens of an answer. generate : a faster way than model.generate, called with
+    temperature : 0 is greedy. most : tokens of an answer. template_options : of the chat template, as in training.
+    generate : a faster way than model.generate, called with
         prompts, a GenerationConfig and a logits processor.
     The random numbers are the evaluation's own: a run with and without evaluations trains alike.
     """
@@ -55,7 +58,7 @@ def sample(
         **({"temperature": temperature, "top_k": 0} if temperature else {}),
     )
     todo = [
-        (t, prompt_ids(tokenizer, messages(t)))
+        (t, prompt_ids(tokenizer, messages(t), template_options))
         for t in tasks
         for _ in range(samples)
     ]
@@ -125,8 +128,11 @@ def _plain(model: Any, tokenizer: Any) -> Callable[..., list[list[int]]]:
     def generate(
         prompts: Sequence[Sequence[int]], config: Any, watch: Any
     ) -> list[list[int]]:
+        # unsloth pads on the right while it trains
         rows = tokenizer.pad(
-            {"input_ids": [list(p) for p in prompts]}, return_tensors="pt"
+            {"input_ids": [list(p) for p in prompts]},
+            padding_side="left",
+            return_tensors="pt",
         )
         rows = rows.to(model.device)
         new = model.generate(

@@ -9,7 +9,7 @@ gradient are skipped; in the mean entropy that TRL logs, they count as the mean 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from random import Random
 from typing import Any
 
@@ -200,31 +200,44 @@ def draws(key: str, first: int, rows: int) -> Iterator[None]:
 
 
 class Fast:
-    """Mixed into TRL's GRPOTrainer. `kit_copy` is None where the fast path does not apply."""
+    """Mixed into TRL's GRPOTrainer. `kit_copy` is None where the fast path does not apply.
+
+    kit_part : rows that are generated at once, so that a large batch does not fill the memory.
+    """
 
     kit_copy: Copy | None = None
     kit_rows: Any = None
+    kit_part: int = 0
 
     def _generate_single_turn(
         self, prompt_ids: Any, images: Any, *args: Any, **more: Any
     ) -> Any:
+        plain = super()._generate_single_turn
+        if images or self.use_vllm:
+            return plain(prompt_ids, images, *args, **more)
+        rows: list[list[int]] = []
+        for at in range(0, len(prompt_ids), self.kit_part):
+            part = prompt_ids[at : at + self.kit_part]
+            first = ranks.rank() * len(prompt_ids) + at
+            with self.kit_draws(first, len(part)):
+                if self.kit_copy is None:
+                    rows += plain(part, images, *args, **more)[0]
+                else:
+                    rows += generate(self, part, self.generation_config)
+        return rows, None
+
+    def kit_draws(self, first: int, rows: int) -> AbstractContextManager[None]:
+        """On a CPU each row has random numbers of its own."""
         if self.accelerator.device.type != "cpu":
-            return super()._generate_single_turn(prompt_ids, images, *args, **more)
-        first = ranks.rank() * len(prompt_ids)
-        with draws(
-            f"{self.args.seed}/{self.state.global_step}", first, len(prompt_ids)
-        ):
-            if self.kit_copy is None or images:
-                return super()._generate_single_turn(
-                    prompt_ids, images, *args, **more
-                )
-            return generate(self, prompt_ids, self.generation_config), None
+            return nullcontext()
+        return draws(f"{self.args.seed}/{self.state.global_step}", first, rows)
 
     def _compute_loss(self, model: Any, inputs: Any) -> Any:
         # Without a KL term a row whose advantage is 0 has no gradient. An older policy's ratio would need it.
         needless = self.beta == 0 and "old_per_token_logps" not in inputs
         if (
-            needless
+            self.kit_copy is not None
+            and needless
             and not self._entropy_bonus_enabled
             and self.top_entropy_quantile == 1.0
         ):
@@ -240,6 +253,7 @@ class Fast:
         input_ids: Any,
         attention_mask: Any,
         logits_to_keep: int,
+        *args: Any,
         **more: Any,
     ) -> Any:
         # the reference of the KL term comes this way, too, with the adapter off
@@ -254,8 +268,9 @@ class Fast:
                 rows=self.kit_rows,
             )
         if out is None:
+            # unsloth's trainer has more arguments than TRL's
             return super()._get_per_token_logps_and_entropies(
-                model, input_ids, attention_mask, logits_to_keep, **more
+                model, input_ids, attention_mask, logits_to_keep, *args, **more
             )
         return (*out, None)
 

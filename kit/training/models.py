@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ..errors import DataError, MissingError
 from ..records import Task
-from ..system import paths
 from ..system.device import Device, choose, import_torch
-from . import ranks
+from .engines import import_unsloth, pick_engine
 from .settings import Settings
 
 TINY = "tiny-random"
@@ -69,15 +67,14 @@ def policy(settings: Settings, tasks: Sequence[Task] = ()) -> Policy:
         tokenizer = tokenizer_of(source)
         # asked before the model loads, which may take minutes
         check_template(tokenizer, tasks, settings.model)
+        # TRL gets a base model and a fresh adapter: only so a resumed run is the same
         model = base(
             source,
             device,
             quantize=settings.quantize,
+            adapter=settings.adapter,
             split="deepspeed" in settings.options,
         )
-        # TRL gets a base model and a fresh adapter: only so a resumed run is the same
-        if settings.adapter:
-            model = with_adapter(model, settings.adapter).merge_and_unload()
         lora = LoraConfig(
             r=settings.lora_rank,
             lora_alpha=settings.lora_alpha,
@@ -92,19 +89,6 @@ def policy(settings: Settings, tasks: Sequence[Task] = ()) -> Policy:
         why=why,
         device=device,
     )
-
-
-def pick_engine(engine: str) -> tuple[str, str]:
-    """The engine and the reason for it."""
-    if engine != "auto":
-        return engine, f"{engine} was requested"
-    if ranks.world() > 1:
-        return "transformers", "several processes train"
-    if not import_torch().cuda.is_available():
-        return "transformers", "there is no CUDA device"
-    if importlib.util.find_spec("unsloth") is None:
-        return "transformers", "unsloth is not installed"
-    return "unsloth", "a CUDA device and unsloth are present"
 
 
 def resolve(name: str) -> str:
@@ -231,27 +215,6 @@ def with_adapter(model: Any, adapter: str | Path) -> Any:
         ) from e
 
 
-def import_unsloth() -> Any:
-    """unsloth, which must be imported before trl, transformers and peft, or its patches are lost."""
-    # unsloth rewrites these modules while they load
-    late = [m for m in ("trl", "transformers", "peft") if m in sys.modules]
-    if "unsloth" not in sys.modules and late:
-        raise DataError(
-            f"{', '.join(late)} was imported before unsloth, whose patches would be lost",
-            where="engine unsloth",
-            fix="restart the kernel and write `import unsloth` first, or set engine: transformers",
-        )
-    import_torch()
-    os.environ.setdefault("UNSLOTH_DISABLE_STATISTICS", "1")
-    # else unsloth writes into the working directory
-    os.environ.setdefault(
-        "UNSLOTH_COMPILE_LOCATION", str(paths.home() / "unsloth_compiled_cache")
-    )
-    import unsloth
-
-    return unsloth
-
-
 def _unsloth(settings: Settings, source: str, device: Device) -> tuple[Any, Any]:
     """Model with its LoRA adapter, through unsloth's own loader."""
     fast = import_unsloth().FastLanguageModel
@@ -270,6 +233,8 @@ def _unsloth(settings: Settings, source: str, device: Device) -> tuple[Any, Any]
         dtype=getattr(import_torch(), device.dtype),
         load_in_4bit=settings.quantize == "nf4",
         fast_inference=bool(settings.options.get("use_vllm")),
+        # vLLM allows 16 where it is not told
+        max_lora_rank=settings.lora_rank,
     )
     model = fast.get_peft_model(
         model,
@@ -322,11 +287,17 @@ def check_template(tokenizer: Any, tasks: Sequence[Task], model: str) -> None:
 
 
 def prompt_ids(
-    tokenizer: Any, chat: Sequence[dict[str, str]], *, ask: bool = True
+    tokenizer: Any,
+    chat: Sequence[dict[str, str]],
+    template_options: Mapping[str, Any] = MappingProxyType({}),
 ) -> list[int]:
-    """Token ids of a chat in the model's layout. ask : with the words that begin an answer."""
+    """Token ids of a chat in the model's layout, with the words that begin an answer."""
     out = tokenizer.apply_chat_template(
-        list(chat), add_generation_prompt=ask, tokenize=True, return_dict=True
+        list(chat),
+        add_generation_prompt=True,
+        tokenize=True,
+        return_dict=True,
+        **template_options,
     )
     return list(out["input_ids"])
 

@@ -168,3 +168,17 @@ def callback(
                 evaluate(f"step{step}")
 
     return Steps()
+
+
+def adapter_callback(save_point: Path) -> Any:
+    """A callback that loads the trained adapter of a save point, after transformers loaded the rest."""
+    from peft import set_peft_model_state_dict
+    from safetensors.torch import load_file
+    from transformers import TrainerCallback
+
+    class LoadAdapter(TrainerCallback):
+        def on_train_begin(self, args, state, control, model=None, **_):
+            weights = load_file(str(save_point / "adapter_model.safetensors"))
+            set_peft_model_state_dict(model, weights, adapter_name="default")
+
+    return LoadAdapter()

@@ -21,7 +21,7 @@ from ..rewards import trivial
 from ..system import paths
 from . import evaluation, fast, monitor, ranks, rows, trainers
 from .ahead import Forecast, for_trivial, look_ahead
-from .config import Job, Stage, job_of
+from .config import Job, Stage, job_of, with_prompts
 from .evaluation import Evaluation
 from .exports import merge, save_adapter
 from .models import Policy, policy
@@ -111,7 +111,7 @@ def alone(out: Path, resume: bool | None = None) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     # a notebook that runs again goes on; who wants a new run says so
-    if resume is False and (out / MARK).exists():
+    if resume is False and has_begun(out):
         raise DataError(
             "this folder already holds a run",
             where=str(out),
@@ -167,7 +167,7 @@ def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
     ]
     # a chain would write its table over a run of one stage, or over that of a longer chain
     marks = [*job.out.glob(MARK), *job.out.glob(f"[0-9]*_*/{MARK}")]
-    if other := {p.parent for p in marks} - {*folders}:
+    if other := {p.parent for p in marks if has_begun(p.parent)} - {*folders}:
         raise DataError(
             "this folder holds another run",
             where=str(min(other)),
@@ -183,7 +183,9 @@ def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
             stage.settings, model=model, **({"adapter": None} if results else {})
         )
         work = Work(job, stage, settings, folder, reward, on_step, demonstrations)
-        results.append(work.result(before))
+        # in 4 bits the model of this stage is quantised anew, and answers differently
+        same_model = settings.quantize == "none"
+        results.append(work.result(before if same_model else None))
         if job.chain and not stage.aside:
             before = results[-1].after
             model = str(folder / "merged")
@@ -303,7 +305,12 @@ class Work:
                 for k, v in about["settings"].items()
                 if old["settings"].get(k) != v
             ]
-            if other:
+            if other and not has_begun(self.out):
+                # a start that failed: what it sampled belongs to other settings
+                stale = ("rows.json", "forecast.json", "eval_*.json")
+                for file in (f for name in stale for f in self.out.glob(name)):
+                    file.unlink()
+            elif other:
                 raise DataError(
                     f"this folder holds a run with other values of {', '.join(other)}",
                     where=str(self.out),
@@ -359,13 +366,9 @@ class Work:
             if self.job.heldout:
                 self.evaluate("before")
             self.log.rewind(int(last.name.rsplit("-", 1)[1]) if last else 0)
-        # given a model with an adapter, TRL adds a "ref" adapter, and transformers' resume drops the trained one
-        if last and self.policy.engine == "unsloth" and s.beta:
-            raise DataError(
-                "a run of unsloth with beta > 0 cannot go on: its adapter would be dropped",
-                where=str(last),
-                fix="engine: transformers, or begin again in another folder",
-            )
+        # unsloth's model has its adapter already: TRL adds a "ref" adapter, and transformers loads only that one
+        if last and self.policy.engine == "unsloth":
+            self.trainer.add_callback(monitor.adapter_callback(last))
         self.trainer.train(resume_from_checkpoint=str(last) if last else None)
         return self.with_whole_weights(self.finish)
 
@@ -408,6 +411,10 @@ class Work:
         else:
             notes.append(
                 "Nothing is held out, so no gain is measured. Mark rows with split: heldout."
+            )
+        if s.quantize != "none":
+            notes.append(
+                "Trained and evaluated in 4 bits. The merged weights are float32 and answer a little differently."
             )
         if s.control:
             notes.append(
@@ -497,7 +504,8 @@ class Work:
             logger.warning(
                 "%d rows are held out: not trained on", len(data.tasks) - len(some)
             )
-        return rows.of_answers(some, data.responses, self.settings.stage)
+        tasks = with_prompts(some, self.job.keys)
+        return rows.of_answers(tasks, data.responses, self.settings.stage)
 
     def answer(
         self, tasks: Sequence[Task], samples: int, greedy: bool
@@ -526,6 +534,7 @@ class Work:
             temperature=temperature,
             most=self.settings.max_answer_tokens,
             seed=self.settings.seed + 20_000,
+            template_options=self.settings.template_options,
             generate=partial(fast.generate, self.trainer)
             if getattr(self.trainer, "kit_copy", None)
             else None,
@@ -591,6 +600,12 @@ class Work:
         cheap = plain(means.to_dict())
         paths.write(self.out / "trivial.json", json.dumps(cheap, indent=1))
         return metrics | {"trivial": cheap, "trivial_prompts": len(some)}
+
+
+def has_begun(out: Path) -> bool:
+    """True where a step was made in the folder of a run, or in that of a stage."""
+    steps = [*out.glob(monitor.STEPS), *out.glob(f"[0-9]*_*/{monitor.STEPS}")]
+    return any(monitor.read(path) for path in steps)
 
 
 def save_point(folder: Path) -> Path | None:

@@ -29,11 +29,13 @@ from ..system.settings import (
     nearest,
 )
 from . import ranks
+from .engines import import_unsloth, pick_engine
 
 logger = logging.getLogger(__name__)
 CONFIGS = Path(__file__).parent / "configs"
 Method = Literal["sft", "dpo", "grpo"]
 Whole = Annotated[int, msgspec.Meta(ge=0)]
+TEMPLATE_OPTIONS = "chat_template_kwargs"
 Tracker = Literal["wandb", "trackio", "tensorboard", "mlflow"]
 
 
@@ -119,6 +121,11 @@ class Settings(
             )
 
     @property
+    def template_options(self) -> dict[str, Any]:
+        """What the chat template takes beside the chat, such as enable_thinking; in training and evaluation."""
+        return dict(self.options.get(TEMPLATE_OPTIONS) or {})
+
+    @property
     def rows(self) -> int:
         """Rows of a batch."""
         return (
@@ -182,6 +189,9 @@ def build(
                 where=f"{where}, report_to",
                 fix=f"pip install {name}, or report_to: none",
             )
+    # before trl, which reads the options, or unsloth's patches are lost
+    if pick_engine(settings.engine)[0] == "unsloth":
+        import_unsloth()
     check_options(settings, where)
     return settings
 
@@ -226,6 +236,8 @@ def check_options(settings: Settings, where: str) -> None:
     if not settings.options:
         return
     fields = [f.name for f in dataclasses.fields(config_class(settings.stage))]
+    # TRL's configs of SFT and DPO lack it: it goes into their rows
+    fields.append(TEMPLATE_OPTIONS)
     check_names(settings.options, fields, where=f"{where}, options")
     if settings.options.get("use_vllm") and is_too_old_for_vllm():
         raise DataError(

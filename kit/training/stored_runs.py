@@ -299,6 +299,7 @@ def answers_of(
         temperature=temperature,
         most=settings.max_answer_tokens,
         seed=seed,
+        template_options=settings.template_options,
     )
 
 

@@ -17,7 +17,7 @@ from .evaluation import ends_of
 from .models import Policy, messages, prompt_ids
 from .monitor import Log
 from .reward import Reward, text_of, track
-from .settings import Settings, config_class
+from .settings import TEMPLATE_OPTIONS, Settings, config_class
 
 logger = logging.getLogger(__name__)
 MOST_UNKNOWN = 3  # steps in a row without a known reward, after which a run stops
@@ -42,6 +42,10 @@ def arguments(settings: Settings, policy: Policy, out: Path) -> dict[str, Any]:
         "save_steps": math.ceil((settings.save_every or 1) / settings.updates)
         * settings.updates,
         "save_total_limit": 2,
+        # those of transformers; unsloth's are 8 bits, a decay of .001 and a first step with a rate of 0
+        "optim": "adamw_torch_fused",
+        "weight_decay": 0.0,
+        "warmup_steps": 0,
         "logging_steps": 1,
         "use_cpu": policy.device.kind == "cpu",
         # on a CPU the weights themselves are bfloat16, autocast would only add copies
@@ -115,7 +119,12 @@ def grpo_trainer(
     copy = fast.Copy(policy.model) if fast.applies(policy, settings) else None
     # TRL prints the whole row for each unknown reward; the log counts them instead
     logging.getLogger("trl.trainer.grpo_trainer").addFilter(is_news)
-    kind = type("GRPOTrainer", (fast.Fast, trl.GRPOTrainer), {"kit_copy": copy})
+    part = max(values["per_device_train_batch_size"], settings.group_size)
+    kind = type(
+        "GRPOTrainer",
+        (fast.Fast, trl.GRPOTrainer),
+        {"kit_copy": copy, "kit_part": part},
+    )
     trainer = kind(
         model=policy.model,
         reward_funcs=[pay.function(n) for n in weights],
@@ -152,7 +161,9 @@ def check_lengths(
     """DataError for a prompt that is longer than max_prompt_tokens: it would be cut without a word."""
     # TRL has no limit of its own: a long prompt would take all memory
     for t in tasks:
-        n = len(prompt_ids(policy.tokenizer, messages(t)))
+        n = len(
+            prompt_ids(policy.tokenizer, messages(t), settings.template_options)
+        )
         if n > settings.max_prompt_tokens:
             raise DataError(
                 f"a prompt has {n} tokens, more than max_prompt_tokens: {settings.max_prompt_tokens}",
@@ -277,10 +288,11 @@ def supervised_trainer(
     else:
         # nothing is learned of the question
         values["completion_only_loss"] = True
+    values |= {k: v for k, v in settings.options.items() if k != TEMPLATE_OPTIONS}
     kind = {"sft": trl.SFTTrainer, "dpo": trl.DPOTrainer}[settings.stage]
     trainer = kind(
         model=policy.model,
-        args=config_class(settings.stage)(**{**values, **settings.options}),
+        args=config_class(settings.stage)(**values),
         train_dataset=Dataset.from_list(fitting(policy, settings, rows)),
         processing_class=policy.tokenizer,
         peft_config=policy.lora,
@@ -292,9 +304,12 @@ def fitting(
     policy: Policy, settings: Settings, rows: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """The rows whose prompt leaves room for an answer; a warning counts the others."""
-    limit = settings.max_length
+    limit, options = settings.max_length, settings.template_options
     some = [
-        r for r in rows if len(prompt_ids(policy.tokenizer, r["prompt"])) < limit
+        # TRL reads the options of the template from each row
+        {**r, "chat_template_kwargs": options} if options else r
+        for r in rows
+        if len(prompt_ids(policy.tokenizer, r["prompt"], options)) < limit
     ]
     if len(some) < len(rows):
         logger.warning(

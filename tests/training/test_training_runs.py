@@ -260,7 +260,8 @@ def test_a_file_teaches_no_held_out_prompt_of_a_config_that_asks_more(tmp_path):
     result = training.train(tasks(), options, out=tmp_path / "r")
     assert {t.prompt for t in result.heldout} == {f"Say {i}. {ask}" for i in (4, 5)}
     learned = json.loads((result.folder / "rows.json").read_text())
-    assert [row["prompt"][-1]["content"] for row in learned] == prompts[:4]
+    asked = [row["prompt"][-1]["content"] for row in learned]
+    assert asked == [f"{p} {ask}" for p in prompts[:4]]
 
 
 def test_dpo_prefers_what_was_chosen(tmp_path):
@@ -732,3 +733,62 @@ def test_a_template_without_a_system_role_ends_before_the_model_loads(
     with pytest.raises(DataError, match=reason) as error:
         training.train(rows, {**TINY, "model": str(tmp_path / "model")}, out=tmp_path / "r")
     assert "t0" in error.value.where and "into the prompt" in error.value.fix
+
+
+def test_a_start_that_failed_does_not_block_its_folder(tmp_path):
+    dead = Judge(dead=range(10**6))
+    with pytest.raises(JudgeDownError):
+        training.train(tasks(check=None), TINY, judge=dead, patience_s=0.0, out=tmp_path / "r")
+    options = {**TINY, "steps": 1, "lr": 0.5}
+    result = training.train(
+        tasks(check=None), options, judge=Judge(), out=tmp_path / "r", resume=False
+    )
+    assert result.settings["lr"] == 0.5 and len(result.steps()) == 1
+    with pytest.raises(DataError, match="already holds a run"):
+        training.train(tasks(check=None), options, judge=Judge(), out=tmp_path / "r", resume=False)
+
+
+THINKS = """{% for m in messages %}{{ m['role'] + ': ' + m['content'] + '\n' }}{% endfor %}\
+{% if add_generation_prompt %}{{ 'a:' if think is false else 'think:' }}{% endif %}"""
+
+
+@pytest.mark.parametrize("stage", ["grpo", "sft", "dpo"])
+def test_options_of_the_chat_template_hold_in_training_and_evaluation(tmp_path, monkeypatch, stage):
+    from transformers import PreTrainedTokenizerFast
+
+    seen, whole = [], PreTrainedTokenizerFast.apply_chat_template
+
+    def watch(self, conversation, **options):
+        first = conversation[0] if isinstance(conversation[0], list) else conversation
+        if first[-1]["role"] == "user" and options.get("tokenize") is not False:
+            seen.append(options.get("think"))
+        return whole(self, conversation, **{**options, "chat_template": THINKS})
+
+    monkeypatch.setattr(PreTrainedTokenizerFast, "apply_chat_template", watch)
+    source = {"grpo": tasks(), "sft": demonstrations(), "dpo": preferences()}[stage]
+    options = {**TINY, "stage": stage, "steps": 1, "save_every": 0}
+    options["options"] = {"chat_template_kwargs": {"think": False}}
+    held_out = None if stage == "grpo" else tasks()[4:]
+    training.train(source, options, heldout=held_out, out=tmp_path / "r")
+    assert set(seen) == {False}
+
+
+@pytest.mark.parametrize(("micro_rows", "sizes"), [(0, [8]), (2, [4, 4])])
+def test_answers_are_generated_in_parts(tmp_path, monkeypatch, micro_rows, sizes):
+    from transformers import GenerationMixin
+
+    seen, whole = [], GenerationMixin.generate
+
+    def watch(self, *args, **more):
+        seen.append(len(more["input_ids"]))
+        return whole(self, *args, **more)
+
+    monkeypatch.setattr(GenerationMixin, "generate", watch)
+    texts = []
+    for fast in (False, True):
+        seen.clear()
+        options = {**TINY, "steps": 1, "micro_rows": micro_rows, "fast": fast}
+        out = tmp_path / f"{fast}"
+        texts.append(training.train(tasks(held=0), options, out=out).rollouts()["text"].tolist())
+        assert seen == sizes
+    assert texts[0] == texts[1]
