@@ -37,6 +37,12 @@ SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 NEUTRAL_COLOR = "#7a7a7a"
 GRID_COLOR = "rgba(128,128,128,.25)"
 BAND_COLOR = "rgba(128,128,128,.35)"
+# a column's name, or (n,) values
+Values = str | Iterable[object] | None
+# name of a series -> (low, high), each (n,)
+Bands = Mapping[str, tuple[Iterable[float], Iterable[float]]]
+# name -> number, or name -> {part: number}
+BarLengths = Mapping[str, float | Mapping[str, float | None] | None]
 
 
 def escape_label(text: object, limit: int = 120) -> str:
@@ -180,7 +186,7 @@ def _axis_labels(names: Iterable[object]) -> list[str]:
 
 
 def bars(
-    values: Mapping[str, float | Mapping[str, float | None] | None],
+    values: BarLengths,
     *,
     title: str = "",
     subtitle: str = "",
@@ -193,14 +199,7 @@ def bars(
     """
     from plotly import graph_objects as go
 
-    parts = [v if isinstance(v, Mapping) else {"": v} for v in values.values()]
-    table = pd.DataFrame(parts, index=list(values), dtype=object)
-    if order:
-        length = table.apply(pd.to_numeric).sum(axis=1)
-        length = length.sort_values(ascending=False, kind="stable")
-        table = table.loc[length.index]
-    # an unknown part has no bar
-    table = table.where(table.notna(), None)
+    table = _stack_table(values, order)
     fig, labels = go.Figure(), _axis_labels(table.index)
     for part, lengths in table.items():
         name = escape_label(part, 30)
@@ -224,15 +223,26 @@ def bars(
     )
 
 
+def _stack_table(values: BarLengths, order: bool) -> pd.DataFrame:
+    """A row for each bar, a column for each of its parts; None where one is unknown."""
+    parts = [v if isinstance(v, Mapping) else {"": v} for v in values.values()]
+    table = pd.DataFrame(parts, index=list(values), dtype=object)
+    if order:
+        length = table.apply(pd.to_numeric).sum(axis=1)
+        length = length.sort_values(ascending=False, kind="stable")
+        table = table.loc[length.index]
+    return table.where(table.notna(), None)
+
+
 def lines(
     data: pd.DataFrame | Mapping[str, Iterable[object]],
-    x: str | Iterable[object] | None = None,
+    x: Values = None,
     *,
     title: str = "",
     subtitle: str = "",
     x_title: str = "",
     y_title: str = "",
-    bands: Mapping[str, tuple[Iterable[float], Iterable[float]]] | None = None,
+    bands: Bands | None = None,
     smooth: int = 1,
     stack: bool = False,
 ) -> Figure:
@@ -244,35 +254,31 @@ def lines(
     """
     from plotly import graph_objects as go
 
-    frame, at = pd.DataFrame(data), x
+    frame = pd.DataFrame(data)
     if isinstance(x, str):
         x_title = x_title or x
-        frame, at = frame.drop(columns=x), frame[x]
-    places = list(range(len(frame)) if at is None else at)
-    fig = go.Figure()
+        frame, x = frame.drop(columns=x), frame[x]
+    places = pd.Series(range(len(frame)) if x is None else list(x), frame.index)
+    fig, is_several = go.Figure(), len(frame.columns) > 1
     for number, (name, column) in enumerate(frame.items()):
-        style = _series_style(number)
+        style, label = _series_style(number), str(name)
         # None and text become gaps, not zeros
         y = pd.to_numeric(column, errors="coerce").astype(float)
         if smooth > 1:
-            points = {"size": 4, "color": style["color"], "opacity": 0.4}
-            fig.add_scatter(x=places, y=y.tolist(), mode="markers", marker=points)
-            fig.data[-1].showlegend = False
+            _add_points(fig, places, y, style)
             y = y.rolling(smooth, min_periods=1).mean()
-        if bands and str(name) in bands:
-            _add_band(fig, places, *bands[str(name)], color=style["color"])
-        _add_line(fig, places, y.tolist(), str(name), style, stack)
+        if bands and label in bands:
+            _add_band(fig, places, bands[label], style)
+        _add_line(fig, places, y, label, style, stack)
     return apply_theme(
         fig,
         title=title,
         subtitle=subtitle,
-        height=324 if len(frame.columns) > 1 else 300,
+        height=300 + 24 * is_several,
         x=x_title,
         y=y_title,
-        showlegend=len(frame.columns) > 1,
-        rows=frame.assign(
-            **{x_title or "x": pd.Series(places, frame.index)}
-        ).to_dict("records"),
+        showlegend=is_several,
+        rows=frame.assign(**{x_title or "x": places}).to_dict("records"),
     )
 
 
@@ -286,19 +292,35 @@ def _series_style(number: int) -> dict[str, str]:
     }
 
 
+def _add_points(
+    fig: Figure,
+    places: pd.Series[Any],
+    y: pd.Series[float],
+    style: Mapping[str, str],
+) -> None:
+    """The values behind a running mean."""
+    fig.add_scatter(
+        x=places.tolist(),
+        y=y.tolist(),
+        mode="markers",
+        marker={"size": 4, "color": style["color"], "opacity": 0.4},
+        showlegend=False,
+    )
+
+
 def _add_band(
     fig: Figure,
-    places: list[object],
-    low: Iterable[float],
-    high: Iterable[float],
-    *,
-    color: str,
+    places: pd.Series[Any],
+    band: tuple[Iterable[float], Iterable[float]],
+    style: Mapping[str, str],
 ) -> None:
+    low, high = map(list, band)
     fig.add_scatter(
-        x=places + places[::-1],
-        y=[*high, *reversed(list(low))],
+        # there along the upper limits, and back along the lower ones
+        x=[*places, *places[::-1]],
+        y=high + low[::-1],
         fill="toself",
-        line={"width": 0, "color": color},
+        line={"width": 0, "color": style["color"]},
         opacity=0.2,
         mode="lines",
         hoverinfo="skip",
@@ -308,8 +330,8 @@ def _add_band(
 
 def _add_line(
     fig: Figure,
-    places: list[object],
-    y: list[float],
+    places: pd.Series[Any],
+    y: pd.Series[float],
     name: str,
     style: Mapping[str, str],
     stack: bool,
@@ -320,8 +342,13 @@ def _add_line(
     elif len(places) < 30:
         # a line alone would hide a single value between two unknown ones
         more = {"mode": "lines+markers", "marker": {"symbol": style["symbol"]}}
-    line = {"color": style["color"], "dash": style["dash"]}
-    fig.add_scatter(x=places, y=y, name=escape_label(name, 30), line=line, **more)
+    fig.add_scatter(
+        x=places.tolist(),
+        y=y.tolist(),
+        name=escape_label(name, 30),
+        line={"color": style["color"], "dash": style["dash"]},
+        **more,
+    )
 
 
 def heatmap(

@@ -215,34 +215,45 @@ def cluster_variance(
     w = np.ones(len(psi))
     if weights is not None:
         w = weights * weights.sum() / (weights @ weights)
+    if group is not None:
+        return _grouped_variance(psi, group, w)
+    n = float(w.sum())
+    return ClusterVariance(float(psi @ psi) * n / max(n - 1, 1), math.inf, n)
+
+
+def _grouped_variance(psi: Floats, group: Ints, w: Floats) -> ClusterVariance:
     n, square = float(w.sum()), float(psi @ psi)
-    if group is None:
-        return ClusterVariance(square * n / max(n - 1, 1), math.inf, n)
     rows, squares = np.bincount(group, w), np.bincount(group, w * w)
     total, c = np.bincount(group, psi), len(rows)
-    same = float(rows @ rows)
-    n_effective, pairs = n**2 / same, same - n
+    n_effective, pairs = kish_size(rows), float(rows @ rows) - n
     # A few clusters lie nearer to their own mean than to the true one.
     robust = float(total @ total) * c / max(c - 1, 1)
     # clusters of one row, or rows without spread, say nothing of likeness
     if pairs < 1e-9 or square < 1e-24:
         return ClusterVariance(robust, max(n_effective - 1, 1.0), n_effective)
-    icc = (robust - square) / (square / n * pairs)
-    # one cluster with most of the spread tells the ICC as poorly as a single cluster
-    each = np.bincount(group, psi * psi)
-    icc = _cautious_icc(icc, pairs, square**2 / float(each @ each))
+    moment = (robust - square) / (square / n * pairs)
+    icc = _cautious_icc(moment, pairs, np.bincount(group, psi * psi))
     effect = 1 + icc * (rows**2 / squares - 1)
     # the model is steady where clusters are few, the robust one right where the model is wrong
     model = square / max(n - 1, 1) * float(squares @ effect)
-    part = effect * squares / rows
-    df = float(part.sum() ** 2) / float(part @ part) - 1
-    return ClusterVariance(max(model, robust), max(df, 1.0), n_effective)
+    df = max(kish_size(effect * squares / rows) - 1, 1.0)
+    return ClusterVariance(max(model, robust), df, n_effective)
 
 
-def _cautious_icc(moment: float, pairs: float, clusters: float) -> float:
-    """The moment estimate of the ICC, drawn up: too small costs coverage, too large only width."""
+def kish_size(weights: Floats | Ints) -> float:
+    """How many equal weights tell as much as these (Kish 1965)."""
+    return float(weights.sum() ** 2) / float(weights @ weights)
+
+
+def _cautious_icc(moment: float, pairs: float, squares: Floats | Ints) -> float:
+    """The moment estimate of the ICC, drawn up: too small costs coverage, too large only width.
+
+    squares : (C,) sums of squared influences of the clusters.
+    """
     icc = min(max(moment, 0.0), 1.0)
     icc += ICC_MARGIN * (1 - icc) * math.sqrt(2 / pairs)
+    # one cluster with most of the spread tells the ICC as poorly as a single cluster
+    clusters = kish_size(squares)
     return (clusters * icc + ICC_PRIOR_CLUSTERS) / (clusters + ICC_PRIOR_CLUSTERS)
 
 

@@ -360,12 +360,11 @@ def _regress_on_verdict(f: Floats, y: Floats) -> tuple[float, Floats]:
     rest, m = np.zeros(n), len(labels)
     # each labelled row stands for n / m rows
     rest[has_label] = (labels - fit[has_label]) * n / m
-    value = float((fit.sum() + rest.sum()) / n)
+    value = float((fit + rest).mean())
     # a fit passes nearer to its own rows than to new ones
     stretch = math.sqrt(m / max(m - design.shape[1], 1))
-    drift = rest.sum() / m
-    psi = fit - fit.mean() + stretch * np.where(has_label, rest - drift, 0.0)
-    return value, psi / n
+    rest[has_label] -= rest.sum() / m
+    return value, (fit - fit.mean() + stretch * rest) / n
 
 
 def _rogan_gladen(f: Floats, y: Floats) -> tuple[float, Floats]:
@@ -403,19 +402,7 @@ def label_mean(
     >>> print(label_mean(judge, human, design="shifted"))
     .167 [.08, .30], n=1400
     """
-    f, y = read_numbers(judge, "judge", 0, 1), read_numbers(human, "human", 0, 1)
-    if len(f) != len(y) or design not in ("random", "shifted"):
-        raise DataError(
-            f"{len(f)} verdicts, {len(y)} labels, design {design!r}",
-            where="judge, human, design",
-            fix='"random": a random sample of these rows; "shifted": from elsewhere',
-        )
-    missing, group = 0, read_clusters(cluster, len(f))
-    if design == "shifted":
-        # here a row without a verdict says nothing; a row without a label is what is estimated
-        columns = {"judge": f, "human": np.nan_to_num(y, nan=2)}
-        (f, y), group, missing = complete_rows(columns, cluster)
-        y[y == 2] = np.nan
+    f, y, group, missing = _read_labels(judge, human, design, cluster)
     has_label = ~np.isnan(y)
     of_labels = None if group is None else group[has_label]
     method = f"corrected by {has_label.sum()} labels"
@@ -449,6 +436,25 @@ def label_mean(
         unlabelled = "a verdict (or no verdict) occurs of which no row has a label: label some"
         return replace(e, note=unlabelled)
     return e
+
+
+def _read_labels(
+    judge: Column, human: Column, design: str, cluster: Column | None
+) -> tuple[Floats, Floats, Ints | None, int]:
+    """Verdicts, labels (NaN where there is none), clusters, and the number of rows left out."""
+    f, y = read_numbers(judge, "judge", 0, 1), read_numbers(human, "human", 0, 1)
+    if len(f) != len(y) or design not in ("random", "shifted"):
+        raise DataError(
+            f"{len(f)} verdicts, {len(y)} labels, design {design!r}",
+            where="judge, human, design",
+            fix='"random": a random sample of these rows; "shifted": from elsewhere',
+        )
+    if design == "random":
+        return f, y, read_clusters(cluster, len(f)), 0
+    # here a row without a verdict says nothing; a row without a label is what is estimated
+    columns = {"judge": f, "human": np.nan_to_num(y, nan=2)}
+    (f, y), group, missing = complete_rows(columns, cluster)
+    return f, np.where(y == 2, np.nan, y), group, missing
 
 
 def _few_labels_note(labels: Floats, group: Ints | None) -> tuple[str, bool]:

@@ -14,7 +14,7 @@ from ..columns import Column, Floats, takes_table
 from ..estimate import NO_DIFFERENCE, UNIT_RANGE, Estimate, PrintedResult
 from ..means import auroc, difference
 from .reliability import ECE, ece_and_null
-from .rows import put_in_bins, read_rows
+from .rows import ConfidenceRows, put_in_bins, read_rows
 from .scores import beyond_constant
 
 # logit of 0 and 1 is infinite
@@ -167,21 +167,23 @@ def compare(
     binning = {"bins": 15, **binning}
     old, _ = ece_and_null(x, put_in_bins(x.conf, **binning), seed=seed)
     new, _ = ece_and_null(y, put_in_bins(y.conf, **binning), seed=seed)
-    changes = {
-        "ECE": _ece_change(old.debiased, new.debiased),
-        "Brier": difference(
-            y.gap**2, x.gap**2, cluster=x.cluster, bounds=UNIT_RANGE
-        ),
-        "accuracy": difference(y.correct, x.correct, cluster=x.cluster),
-    }
-    # paired areas need one truth: other answers have other right rows
-    if np.array_equal(x.correct, y.correct):
-        changes["AUROC"] = auroc(
-            y.conf, y.correct, against=x.conf, cluster=x.cluster
-        )
+    changes = {"ECE": _ece_change(old.debiased, new.debiased), **_prices(x, y)}
     constant = beyond_constant(y)
     sentence = _comparison_sentence(changes, constant, margin)
     return Comparison(old, new, changes, constant, sentence)
+
+
+def _prices(x: ConfidenceRows, y: ConfidenceRows) -> dict[str, Estimate]:
+    """The changes from x to y of what a lower calibration error may cost."""
+    group = x.cluster
+    out = {
+        "Brier": difference(y.gap**2, x.gap**2, cluster=group, bounds=UNIT_RANGE),
+        "accuracy": difference(y.correct, x.correct, cluster=group),
+    }
+    # paired areas need one truth: other answers have other right rows
+    if np.array_equal(x.correct, y.correct):
+        out["AUROC"] = auroc(y.conf, y.correct, against=x.conf, cluster=group)
+    return out
 
 
 def _comparison_sentence(

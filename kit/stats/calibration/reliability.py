@@ -21,6 +21,7 @@ from ..estimate import (
     estimate_from_influence,
     format_number,
     format_p,
+    kish_size,
     rare_outcome_note,
     t_quantile,
 )
@@ -143,53 +144,56 @@ def debias(gap: Floats, errors: Floats, size: Floats, n: int) -> float:
 
 
 def ece_interval(
-    x: ConfidenceRows, psi: Floats, plug_in: float, best: float, fold: float
-) -> Estimate:
-    """The debiased ECE `best` with its interval.
+    x: ConfidenceRows, b: Bins, total: Floats, errors: Floats
+) -> tuple[float, Estimate]:
+    """The plug-in ECE, and the debiased one with its interval.
 
-    psi : (n,) influences on the plug-in value. fold : what the sign of a gap near 0 adds to the half
-    width; it is noise, which the influence does not know.
+    total, errors : (k,) sums of outcome less confidence, and the error of |gap|, by bin.
     """
+    n, size, gap = len(x.gap), b.size, np.abs(total)
+    plug_in, best = float(gap.sum() / n), debias(gap / size, errors, size, n)
+    psi = (np.sign(total)[b.at] * x.gap - plug_in) / n
     # where some gaps change sign from sample to sample, clusters that move all bins at once seem to
     # cancel; so the interval is at least as wide as that of the mean gap
-    shift = (x.gap - x.gap.mean()) / len(x.gap)
+    shift = (x.gap - x.gap.mean()) / n
     e, of_shift = (
         estimate_from_influence(best, moves, x.cluster, method="debiased ECE")
         for moves in (psi, shift)
     )
     if np.nan_to_num(of_shift.se) > np.nan_to_num(e.se):
         e = of_shift
+    # the sign of a gap near 0 is noise, which the influence does not know
+    fold = t_quantile(0.95, math.inf) * float(np.linalg.norm(size * errors)) / n
     low = best - max(best - e.low, fold) - (plug_in - best) / 2
     high = (best + plug_in) / 2 + max(e.high - best, fold)
-    return replace(e, low=low, high=high, missing=x.missing)
+    low, high = max(low, 0.0), min(high, 1.0)
+    return plug_in, replace(e, low=low, high=high, missing=x.missing)
 
 
 def ece_and_null(
     x: ConfidenceRows, b: Bins, *, draws: int = 1000, seed: int = 0
 ) -> tuple[ECE, Floats]:
     """The error of one binning, and the sums (draws, k) of bins that a calibrated model gives."""
-    n, size, by_cluster = len(x.conf), b.size, _gaps_by_cluster(x, b, seed)
-    total, errors = by_cluster.sum(0), _gap_errors(x, b, by_cluster)
-    value = float(np.abs(total).sum() / n)
-    psi = (np.sign(total)[b.at] * x.gap - value) / n
-    fold = t_quantile(0.95, math.inf) * float(np.linalg.norm(size * errors)) / n
-    best = debias(np.abs(total) / size, errors, size, n)
-    e = ece_interval(x, psi, value, best, fold)
+    n, by_cluster = len(x.conf), _gaps_by_cluster(x, b, seed)
+    errors = _gap_errors(x, b, by_cluster)
+    value, e = ece_interval(x, b, by_cluster.sum(0), errors)
     sums = null_sums(x, b, by_cluster, draws, seed)
     p_value = null_test(value, sums, n)
-    null = float(np.sqrt(2 / math.pi * b.sums(x.noise)).sum() / n)
-    low = max(e.low, 0.0)
     # a test that does not reject and an interval that excludes 0 would contradict each other
-    if low > 0 and p_value > 0.05:
-        low = 0.0
-    e = replace(e, low=low, high=min(e.high, 1.0))
-    doubts = [e.note] if e.note else []
-    if size.max() > 0.8 * n:
-        doubts.append(f"{size.max() / n:.0%} of the rows fall in one bin")
-    if value < 2 * null:
-        doubts.append("near what a calibrated model would score: collect more rows")
-    note = "; ".join(doubts)
+    if e.low > 0 and p_value > 0.05:
+        e = replace(e, low=0.0)
+    null = float(np.sqrt(2 / math.pi * b.sums(x.noise)).sum() / n)
+    note = _ece_note(e, float(b.size.max() / n), value < 2 * null)
     return ECE(value, e.low, e.high, n, e, null, p_value, b.convention, note), sums
+
+
+def _ece_note(e: Estimate, largest_bin: float, is_near_null: bool) -> str:
+    doubts = [e.note] if e.note else []
+    if largest_bin > 0.8:
+        doubts.append(f"{largest_bin:.0%} of the rows fall in one bin")
+    if is_near_null:
+        doubts.append("near what a calibrated model would score: collect more rows")
+    return "; ".join(doubts)
 
 
 @takes_table("conf", "correct", "cluster")
@@ -285,17 +289,13 @@ def logistic_test(
     True
     """
     x = read_rows(conf, correct, cluster=cluster, missing=missing)
-    # clusters of unequal size are worth fewer equal ones (Kish), and so are their degrees
-    size = np.bincount(x.clusters)
-    n_effective = len(x.conf) ** 2 / float(size @ size)
+    # clusters of unequal size are worth fewer equal ones, and so are their degrees of freedom
+    n_effective = kish_size(np.bincount(x.clusters))
     if n_effective < MIN_TEST_CLUSTERS:
         return LogisticTest(math.nan, 0.0)
     # a single wrong answer at 100 % would otherwise decide the test alone
     p = np.clip(x.conf, ROUNDING_MARGIN, 1 - ROUNDING_MARGIN)
-    z = np.column_stack([np.ones(len(p)), np.log(p / (1 - p))])
-    # one distinct confidence has no slope
-    if np.ptp(p) < 1e-9:
-        z = z[:, :1]
+    z = _logit_design(p)
     # a score test needs no fit: both sums are 0 on average for a calibrated model
     score, noise = z * (x.correct - p)[:, None], (p * (1 - p))[:, None]
     total = score.sum(0)
@@ -305,6 +305,15 @@ def logistic_test(
         # Clusters may make the test only more cautious, so the larger p counts.
         p_value = max(_clustered_p(score, x.cluster, n_effective), p_value)
     return LogisticTest(p_value, -float(step[1]) if len(step) > 1 else 0.0)
+
+
+def _logit_design(p: Floats) -> Floats:
+    """Columns (n, k): 1, and the logit where there is more than one confidence."""
+    intercept = np.ones((len(p), 1))
+    # one distinct confidence has no slope
+    if np.ptp(p) < 1e-9:
+        return intercept
+    return np.column_stack([intercept, np.log(p / (1 - p))])
 
 
 def _clustered_p(score: Floats, cluster: Ints, n_effective: float) -> float:
