@@ -534,10 +534,15 @@ def _plot_counts(frame: pd.DataFrame, **options: Any) -> Figure:
         counts = pd.crosstab(frame["criterion"], frame["status"])
         largest = counts.sum(axis=1).nlargest(20, keep="first").index
         options = {"title": "Verdicts by criterion", "x": "verdicts", **options}
-        return bars(counts.loc[largest].to_dict("index"), **options)
+        rows: dict[Any, Any] = counts.loc[largest].to_dict("index")
+        return bars(rows, **options)
     known_scores = frame["score"].dropna()
     spread = pd.cut(known_scores, 10).value_counts(sort=False)
-    rows = {f"{i.left:.2f} to {i.right:.2f}": int(n) for i, n in spread.items()}
+    edges: Any = spread.index
+    rows = {
+        f"{i.left:.2f} to {i.right:.2f}": n
+        for i, n in zip(edges, spread, strict=True)
+    }
     rows["unknown"] = len(frame) - len(known_scores)
     options = {"title": "Scores of answers", "x": "answers", **options}
     return bars(rows, order=False, **options)
