@@ -2,11 +2,13 @@
 
 from .agreement import AgreementReport, agreement_report, rate
 from .label_table import LabelFile, label, label_rows, save_labels
+from .labeller import Labeller
 from .view import view
 
 __all__ = [
     "AgreementReport",
     "LabelFile",
+    "Labeller",
     "agreement_report",
     "label",
     "label_rows",
