@@ -68,7 +68,13 @@ def load(path: str | Path) -> dict[str, Any]:
     """The names and values of a config file; MissingError when there is no such file."""
     if not Path(path).is_file():
         raise MissingError("there is no such config file", where=str(path))
-    values = parse(Path(path).read_text("utf-8"), str(path))
+    try:
+        text = Path(path).read_text("utf-8")
+    except UnicodeDecodeError as e:
+        raise DataError(
+            f"the config is not UTF-8: {e.reason}", where=str(path)
+        ) from None
+    values = parse(text, str(path))
     if not isinstance(values, dict):
         raise DataError(
             "the config must be a mapping of names to values", where=str(path)

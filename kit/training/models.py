@@ -161,7 +161,8 @@ def _pretrained(source: str, **options: Any) -> Any:
 
     try:
         return AutoModelForCausalLM.from_pretrained(source, **options)
-    except OSError as e:
+    # transformers raises ValueError for files that it cannot read
+    except (OSError, ValueError) as e:
         raise _missing(source, e) from None
 
 
@@ -181,7 +182,8 @@ def tokenizer_of(source: str) -> Any:
         return tiny_tokenizer()
     try:
         return _complete(AutoTokenizer.from_pretrained(source))
-    except OSError as e:
+    # transformers raises ValueError for files that it cannot read
+    except (OSError, ValueError) as e:
         raise _missing(source, e) from None
 
 

@@ -270,6 +270,24 @@ def translate(
     return nest(places(values, names, where=where), where=where)
 
 
+def check_mappings(values: object, where: str) -> None:
+    """DataError where a layer of a config, or a setting that is a mapping, is something else."""
+    # A list of names is no preset; `options: 3` would fail far away from its line.
+    try:
+        layer = msgspec.convert(values, dict[str, Any])
+        msgspec.convert(
+            [layer.get("options", {}), *layer.get("profiles", {}).values()],
+            list[dict[str, Any]],
+        )
+        msgspec.convert(layer.get("preset"), str | None)
+    except (msgspec.ValidationError, AttributeError):
+        raise DataError(
+            "a setting has the wrong form",
+            where=where,
+            fix="write a mapping of names to values, also for `options` and each of `profiles`; preset is a name",
+        ) from None
+
+
 def places(
     values: Mapping[str, Any], names: Iterable[str], *, where: str
 ) -> dict[str, Any]:
@@ -282,6 +300,7 @@ def places(
     {'judge.endpoint': 'm', 'judge.base_url': 'http://a/v1'}
     """
     names, table = set(names), renames()
+    check_mappings(values, where)
     for name in values.keys() & table["no_use"].keys() - names:
         logger.warning(
             "%s: %s has no use here: %s", where, name, table["no_use"][name]

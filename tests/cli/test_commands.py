@@ -504,3 +504,12 @@ def test_runs_are_found_by_name_from_anywhere(own, capsys, monkeypatch):
     monkeypatch.setenv("KIT_RUNS", str(own / "elsewhere" / "runs"))
     for name in ("runs/sweep/a-run", "sweep/a-run", "a-run", place):
         assert runs.find_folder(name) == place
+
+
+@pytest.mark.parametrize(
+    "text", ["options: 3", "profiles: 4", "profiles: {test: 3}", "preset: [1]", "[1, 2]", "stages: 3", "\xff"]
+)  # fmt: skip
+def test_a_config_of_another_form_is_an_error_without_a_traceback(own, capsys, text):
+    Path("c.yaml").write_bytes(text.encode("latin-1"))
+    code, _, err = run(capsys, "train", "c.yaml", "--profile", "test")
+    assert code == 2 and err.startswith("error: ") and "Traceback" not in err
