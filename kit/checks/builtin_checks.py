@@ -30,6 +30,7 @@ from .text_measures import (
     words_of,
 )
 
+# Met, unmet or cannot tell; and what was measured.
 Measured = tuple[bool | None, str]
 WholeNumber = Annotated[int, msgspec.Meta(ge=0)]
 NonEmptyText = Annotated[str, msgspec.Meta(min_length=1)]
@@ -106,7 +107,7 @@ def contains_check(
     edge = r"(?<!\w){}(?!\w)" if whole else "{}"
 
     def is_there(term: str) -> bool:
-        # Marks ("**", "_id") are no longer in the plain text: they are looked for in the raw one.
+        # The plain text has lost its marks ("**", "_id"): they are looked for in the raw one.
         word = comparable_text(term, case)
         if re.search(edge.format(re.escape(word)), plain):
             return True
@@ -183,7 +184,7 @@ def json_check(
     text = visible_text(answer).strip()
     fence = CODE_FENCE.fullmatch(text)
     try:
-        # msgspec refuses what `json` reads although it is no JSON, such as NaN.
+        # msgspec refuses what `json` reads although it is not JSON, such as NaN.
         value = msgspec.json.decode(fence[1] if fence else text)
         # The empty registry keeps a "$ref" to a web address from being fetched.
         jsonschema.validate(value, schema or {}, registry=Registry())
@@ -197,7 +198,7 @@ def exact_check(
 ) -> Measured:
     """The answer, or what its last <answer> block holds, is one of these.
 
-    A last line "Confidence: 80%", end marks and markdown are no part of it.
+    A last line "Confidence: 80%", end marks and markdown are not part of it.
     """
     # The last block counts: a model may repeat the question's form before it answers.
     body = [answer, *ANSWER_BLOCK.findall(answer)][-1]

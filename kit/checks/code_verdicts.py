@@ -57,7 +57,7 @@ def check_answer(task: Task, response: Response, criterion: Criterion) -> Verdic
     """One verdict by code, with what was measured as its reason.
 
     Unknown where the check cannot tell, fails, or runs too long. DataError for a malformed check.
-    A thought (<think> ... </think>) is no part of the answer.
+    A thought (<think> ... </think>) is not part of the answer.
 
     >>> criterion = Criterion(id="c", text="At most 2 words.", check={"name": "words", "max": 2})
     >>> v = check_answer(Task(id="t", prompt="p"), Response(task_id="t", id="r", text="a b c"), criterion)

@@ -111,7 +111,7 @@ def answer_outcome(task: Task, stated: StatedAnswer) -> float | None:
 
 
 def _compare_directions(task: Task, answer: str) -> dict[str, Any]:
-    """Subjects that match and that contradict; a name that is no subject contradicts, too."""
+    """Subjects that match and that contradict; a name that is not a subject contradicts, too."""
     claims = claims_of(task)
     stated = {} if is_open(answer) else stated_directions(answer, claims)
     truth = {claim["subject"]: claim["direction"] for claim in claims}

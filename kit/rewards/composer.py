@@ -64,7 +64,7 @@ class FormatRule(
     mode : "gate": without the form it earns the lowest that any answer can, and nothing is judged.
         "bonus": + bonus x share of the demands that it fulfils. "off": its form plays no part.
     answer_block : one <answer> block with flat snippets. pattern : a regular expression that matches in
-        the answer. A thought (<think> ... </think>) is no part of it.
+        the answer. A thought (<think> ... </think>) is not part of it.
     """
 
     mode: Literal["off", "gate", "bonus"] = "off"

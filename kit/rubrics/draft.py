@@ -216,7 +216,7 @@ async def _model_replies(
 
 def _read_reply(reply: str, most: int) -> tuple[Criterion, ...] | None:
     """The criteria of a reply; None where the reply is not exactly in the requested form."""
-    # As in a judge's reply: a closed thought in front and one code fence are no part of the JSON.
+    # As in a judge's reply: a closed thought in front and one code fence are not part of the JSON.
     text = CODE_FENCE.sub(r"\1", strip_thinking(reply).strip())
     # A ValidationError is a DecodeError, too.
     try:

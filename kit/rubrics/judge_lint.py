@@ -34,7 +34,7 @@ def judge_findings(
 ) -> list[Finding]:
     """Findings of a judge on every criterion that code does not decide.
 
-    A last finding counts the questions that the judge left unknown. They are no faults.
+    A last finding counts the questions that the judge left unknown. They are not faults.
     """
     # Files beside the code are read at their use, so that the import stays cheap.
     path = Path(__file__).with_name("questions.toml")

@@ -162,7 +162,7 @@ class ChangedAnswers:
         tasks: TaskSet | Sequence[Task],
         responses: Iterable[Response] | None,
     ):
-        # Which attributes a group judge has is no part of `Judge`.
+        # The attributes of a group judge are not part of `Judge`.
         self.judge: Any = judge_of(judge)
         self.tasks = list(tasks)
         self.criteria = {}

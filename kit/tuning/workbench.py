@@ -392,7 +392,7 @@ class Workbench:
         identities = [self._identity_of(new), self._identity_of(old)]
         request = fingerprint([ids, who, *identities])
         earlier = _earlier_readings(self.seals, ids)
-        # Rerunning a notebook is the same question; it is no second look.
+        # Rerunning a notebook is the same question; it is not a second look.
         if request in earlier:
             return msgspec.convert(earlier[request]["result"], SealedReading)
         if earlier and not unseal:
@@ -427,7 +427,7 @@ class Workbench:
         sentence += f" (Optimism, dev less test: {optimism}, from {format_number(dev.value)} on dev.)"
         if reads > 1:
             sentence += (
-                f" The test was read {reads} times: this is no sealed result."
+                f" The test was read {reads} times: this is not a sealed result."
             )
         return SealedReading(dev, test, gain, sentence)
 
