@@ -48,7 +48,7 @@ def broadcast(value: T) -> T:
 
 def from_first(work: Callable[[], T]) -> T:
     """What `work` returns in the first process, in every process."""
-    return broadcast(work() if rank() == 0 else None)  # type: ignore[arg-type, return-value]
+    return broadcast(work() if rank() == 0 else None)  # type: ignore[return-value]
 
 
 def local_part(rows: Sequence[T]) -> Sequence[T]:

@@ -9,8 +9,8 @@ trl, unsloth     the same numbers of a script as the documentation of TRL and of
 gain             20 steps on the shipped instructions, and the gain on held-out prompts
 resume           is a run that was stopped and resumed equal to the uninterrupted one?
 judge            verdicts per second of a vLLM server, where vllm is installed
-On a CPU the size is `test`: all parts run, and the numbers say nothing of a GPU. A part that fails is recorded with its
-error, and the command ends with exit code 1.
+On a CPU the size is `test`: all parts run, the seconds of steps are CPU seconds, and the numbers say nothing of a GPU.
+A part that fails is recorded with its error, and the command ends with exit code 1.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SIZES: dict[str, dict[str, Any]] = {
         "prompts": 1,
         "micro": 4,
         "tokens": 8,
-        "steps": 2,
+        "steps": 1,
     }
     | {
         "held": 24,
@@ -133,27 +133,30 @@ class Clock:
         import torch
         from transformers import TrainerCallback
 
-        self.wait = torch.cuda.synchronize if torch.cuda.is_available() else lambda: None
+        is_cuda = torch.cuda.is_available()
+        self.wait = torch.cuda.synchronize if is_cuda else lambda: None
+        # on a CPU other processes must not count
+        self.now = time.perf_counter if is_cuda else time.process_time
         self.generation = self.start = 0.0
         self.rows: list[tuple[float, float]] = []
         plain, clock = trainer._generate_single_turn, self
 
         def generate(*args: Any, **more: Any) -> Any:
             clock.wait()
-            start = time.perf_counter()
+            start = clock.now()
             out = plain(*args, **more)
             clock.wait()
-            clock.generation += time.perf_counter() - start
+            clock.generation += clock.now() - start
             return out
 
         class Steps(TrainerCallback):
             def on_step_begin(self, *args: Any, **more: Any) -> None:
                 clock.wait()
-                clock.start, clock.generation = time.perf_counter(), 0.0
+                clock.start, clock.generation = clock.now(), 0.0
 
             def on_step_end(self, *args: Any, **more: Any) -> None:
                 clock.wait()
-                seconds = time.perf_counter() - clock.start
+                seconds = clock.now() - clock.start
                 clock.rows.append((clock.generation, seconds - clock.generation))
 
         trainer._generate_single_turn = generate
@@ -236,6 +239,9 @@ def kit(size: dict[str, Any]) -> dict[str, Any]:
 @part
 def kit_unsloth(size: dict[str, Any]) -> dict[str, Any]:
     """`kit train` with unsloth."""
+    from kit.training import import_unsloth
+
+    import_unsloth()
     return of_kit(size, "unsloth")
 
 
@@ -472,7 +478,9 @@ def main() -> int:
     )
     parser.add_argument("--size", choices=[*SIZES], help="default: as this machine is")
     parser.add_argument("--model", help="in place of the size's model")
-    parser.add_argument("--only", nargs="*", choices=[*PARTS], default=[*PARTS])
+    parser.add_argument(
+        "--only", nargs="+", choices=[*PARTS], default=[*PARTS], help="others stay in the file"
+    )
     parser.add_argument(
         "--seconds", type=int, help="of the whole check, after which a part is stopped"
     )
@@ -486,11 +494,13 @@ def main() -> int:
         a.out.write_text(json.dumps(PARTS[a.part](size)))
         return 0
     start, out = time.perf_counter(), {"size": a.size}
+    if a.out.exists() and {*a.only} < {*PARTS}:
+        out = json.loads(a.out.read_text()) | out
     for name in a.only:
         left = a.seconds - (time.perf_counter() - start)
         out[name] = run_part(name, a, max(left, 0.0))
         print(f"{name}: {json.dumps(out[name])}", flush=True)
-    out["seconds"] = round(time.perf_counter() - start)
+    out["seconds"] = round(sum(out[name]["seconds_of_part"] for name in PARTS if name in out))
     a.out.write_text(json.dumps(out, indent=1, ensure_ascii=False) + "\n")
     print(f"{out['seconds']} s; written to {a.out}")
     return int(any("error" in out[name] for name in a.only))
