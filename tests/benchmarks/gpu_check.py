@@ -44,8 +44,14 @@ SIZES: dict[str, dict[str, Any]] = {
         "steps": 1,
     }
     | {
-        "held": 24,
-        "train": {"quantize": "none", "prompts_per_step": 4, "group_size": 6, "lr": 8e-4},
+        "held": 16,
+        "train": {
+            "quantize": "none",
+            "prompts_per_step": 2,
+            "group_size": 6,
+            "max_answer_tokens": 16,
+            "lr": 8e-4,
+        },
     },
     "t4": {
         "model": "Qwen/Qwen3-1.7B",
@@ -385,7 +391,13 @@ def resume(size: dict[str, Any]) -> dict[str, Any]:
         if row["step"] == 3:
             raise Stop
 
-    small = {"steps": 4, "prompts_per_step": 1, "group_size": 4, "quantize": "nf4"}
+    small = {
+        "steps": 4,
+        "prompts_per_step": 1,
+        "group_size": 4,
+        "max_answer_tokens": 8,
+        "quantize": "nf4",
+    }
     with tempfile.TemporaryDirectory() as folder:
         whole, parts = Path(folder) / "whole", Path(folder) / "parts"
         instructions(size, whole, 0, **small)
