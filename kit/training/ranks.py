@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TypeVar
 
-from ..errors import DataError
+from ..errors import DataError, MissingError
 from ..system.device import import_torch
 
 T = TypeVar("T")
@@ -36,6 +37,15 @@ def connect() -> None:
     if world() > 1 and not dist.is_initialized():
         # a slow judge is no fault, and a dead process is noticed at once
         dist.init_process_group(timeout=timedelta(days=1))
+        # where one process ends, torchrun stops the others
+        signal.signal(signal.SIGTERM, _end)
+
+
+def _end(*_: object) -> None:
+    raise MissingError(
+        "another process of this training ended",
+        fix="the same command with --resume goes on",
+    )
 
 
 def broadcast(value: T) -> T:

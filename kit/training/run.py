@@ -140,7 +140,8 @@ def alone(out: Path, resume: bool | None = None) -> Iterator[None]:
         ) from e
     # torch, SQLite and safetensors each have an error of their own for a full disk
     except Exception as e:
-        if "closed by peer" in str(e):
+        # gloo says "closed by peer" or "reset by peer"
+        if "by peer" in str(e):
             raise MissingError(
                 "another process of this training ended", where=str(out), fix=go_on
             ) from e

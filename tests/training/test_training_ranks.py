@@ -128,19 +128,35 @@ def launch_lines(capsys, *options):
     return {lines[n].strip(":"): lines[n + 1].strip() for n in range(0, 10, 2)}
 
 
+def read_by_the_launcher(words):
+    """(processes, module, words of `kit`) as accelerate or torchrun understand a line."""
+    if words[0] == "torchrun":
+        from torch.distributed.run import get_args_parser
+
+        a = get_args_parser().parse_args(words[1:])
+        return int(a.nproc_per_node), a.module, [a.training_script, *a.training_script_args]
+    from accelerate.commands.launch import launch_command_parser
+
+    a = launch_command_parser().parse_args(words[2:])
+    assert a.multi_gpu
+    return a.num_processes, a.module, [a.training_script, *a.training_script_args]
+
+
 def test_the_profile_cluster_prints_lines_that_start_several_processes(capsys):
     lines = launch_lines(capsys, "--set", "steps=3", "--set", "judge=endpoint:m")
-    trains = [line for line in lines.values() if "kit train" in line]
-    assert len(trains) == 4
-    for line in trains:
-        words = shlex.split(line)
-        train = words[words.index("train") :]
-        assert train[:8] == [
-            *("train", "instructions", "--profile", "cluster"),
+    trains = [shlex.split(line) for line in lines.values() if "kit train" in line]
+    processes = []
+    for words in trains:
+        number, is_module, command = read_by_the_launcher(words)
+        processes.append(number)
+        assert is_module and command[:9] == [
+            *("kit", "train", "instructions", "--profile", "cluster"),
             *("--set", "steps=3", "--set", "judge=endpoint:m"),
         ]
-        assert len(train) == 8 or json.loads(Path(train[9].split("=")[1]).read_text())
-    assert shlex.split(lines[next(k for k in lines if "Ray" in k)])[:2] == ["kit", "sweep"]
+        assert len(command) == 9 or json.loads(Path(command[10].split("=")[1]).read_text())
+    assert processes == [8, 16, 8, 2]
+    sweep = shlex.split(lines[next(k for k in lines if "Ray" in k)])
+    assert main([*sweep[1:3], "--help"]) == 0 and sweep[0] == "kit"
 
 
 @pytest.mark.slow
