@@ -10,7 +10,7 @@ class KitError(Exception):
     """Base of all errors of the kit. The command line prints it without a traceback.
 
     what : the fault, one sentence. where : file, row and field. fix : what the user can do.
-    renames : fields of the input -> our names, where renaming them is certainly right.
+    renames : fields of the input -> our names, where such a rename is likely.
 
     >>> print(KitError("weight is not a number", where="tasks.jsonl, line 3, field weight", fix="write 1.0"))
     weight is not a number

@@ -232,6 +232,7 @@ class _Reader:
         self.format, self.fields = format, fields
         self.is_chosen = format != "auto"
         self.used_fields: set[str] = set()
+        self.originals: dict[int, dict[str, Any]] = {}
         self.errors: dict[int, DataError] = {}
         self.notes: Counter[Finding] = Counter()
         self.tasks: dict[str, Task] = {}
@@ -246,7 +247,7 @@ class _Reader:
         for place, parse_row in rows_of(source):
             count += 1
             with self._collected(count, place):
-                fields = row_fields(parse_row)
+                self.originals[count] = fields = row_fields(parse_row)
                 if self.fields:
                     fields = self._rename(fields)
                 rows[count] = place, parse_chats(fields)
@@ -454,46 +455,57 @@ class _Reader:
                 message=f"{n} of {count} rows are left out; {first.what}",
                 where=first.where,
                 rows=n,
-                suggestion=self._remedy(first.fix, first.renames),
+                suggestion=first.fix,
             )
 
     def _all_errors(self, count: int) -> DataError:
         """One error out of many: each fault once, with its first place and its number."""
-        lines = []
+        places, faults = [], []
         for equal in self._equal_errors()[:MAX_FAULTS]:
             more = f" and {len(equal) - 1} more" if len(equal) > 1 else ""
-            lines.append((equal[0], more))
-        first, more = lines[0]
-        others = "".join(
-            f"\n  and {e.where}{more}: {e.what}" for e, more in lines[1:]
-        )
-        fix = first.fix
+            places.append(equal[0].where + more)
+            faults.append(equal[0])
+        remedies = [faults[0].fix or "correct these rows"]
+        renames = self._certain_renames(min(self.errors))
+        if renames:
+            remedies.insert(0, self._call(f"fields={renames!r}"))
         if len(self.errors) < count:
-            fix += "\n  or leave such rows out: load(..., on_error='skip')"
+            options = ["on_error='skip'"]
+            if self.fields:
+                options.insert(0, f"fields={self.fields!r}")
+            remedies.append(f"leave such rows out: {self._call(*options)}")
+        lines = ["\n  or: ".join(remedies)]
+        lines += [
+            f"  and {place}: {e.what}"
+            for place, e in zip(places, faults, strict=True)
+        ][1:]
         return DataError(
-            first.what,
-            where=first.where + more,
-            fix=self._remedy(fix, first.renames) + others,
+            faults[0].what, where=places[0], fix="\n".join(lines), renames=renames
         )
 
-    def _remedy(self, fix: str, renames: Mapping[str, str] | None = None) -> str:
-        """What to do, as a call with this file and the options that were chosen."""
-        source, format, fields = "rows", "", dict(self.fields)
-        if self.path:
-            source = repr(str(self.path))
-        if self.is_chosen:
-            format = f", format={self.format!r}"
-        for yours, ours in (renames or {}).items():
+    def _certain_renames(self, n: int) -> dict[str, str]:
+        """All renames with which row n is read; none where one of them is not certain."""
+        fields = dict(self.fields)
+        for yours, ours in self.errors[n].renames.items():
             # A name that is our name for a renamed field stands for that field.
             old = [name for name in fields if fields[name] == yours]
             fields |= dict.fromkeys(old or [yours], ours)
-        call = f"load({source}{format}"
-        if fields:
-            call += f", fields={fields!r}"
-        fix = fix.replace("load(...", call)
-        if renames:
-            fix = f"{call})\n  or: {fix}"
-        return fix
+        if fields == self.fields:
+            return {}
+        try:
+            load([self.originals[n]], format=self.format or "auto", fields=fields)
+        except DataError as e:
+            return e.renames
+        return fields
+
+    def _call(self, *options: str) -> str:
+        """The call of `load` that reads this file with these options, and with the form that was chosen."""
+        source, form = "rows", []
+        if self.path:
+            source = repr(str(self.path))
+        if self.is_chosen:
+            form = [f"format={self.format!r}"]
+        return f"load({', '.join([source, *form, *options])})"
 
 
 def _filled_fields(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -230,7 +230,7 @@ def _our_fields(item: Mapping[str, Any]) -> dict[str, Any]:
 def _misnamed_fields(
     item: Mapping[str, Any], unread: list[str], *, has_text: bool
 ) -> DataError:
-    """The error for the fields of a criterion that nothing reads. All of them are renamed at once, or none."""
+    """The error for the fields of a criterion that nothing reads."""
     renames = near_names(unread, FIELD_OF)
     texts = [k for k in unread if k not in renames and isinstance(item[k], str)]
     ids = [k for k in texts if ID.fullmatch(k)]
@@ -240,8 +240,6 @@ def _misnamed_fields(
     # Where the text is missing, the only text that is there is it.
     if not has_text and len(texts) == 1:
         renames[texts[0]] = "text"
-        has_text = True
-    is_complete = has_text and len(renames) == len(unread)
     what = "a criterion has no text"
     if unread:
         what = f"nothing reads the {_quoted_fields(unread)} of a criterion"
@@ -249,7 +247,7 @@ def _misnamed_fields(
         what,
         fix="rename what is judged to 'text', what says how much it counts to 'weight', and what changes "
         f"no score to 'note'; a criterion has {', '.join(Criterion.__struct_fields__)}",
-        renames=renames if is_complete else {},
+        renames=renames,
     )
 
 

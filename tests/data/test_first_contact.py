@@ -230,6 +230,7 @@ RIGHT = [  # rows, what the printed command leads to
     ([{"id": "t", "prompt": "p", "rubrics": [{"desc": "x", "points": 2}]}], 2.0),
     ([{"id": "t", "Prompt": "p", "Rubrics": [{"text": "x", "weight": 2}]}], 2.0),
     ([{"qid": "t", "prompt": "p", "rubrics": [{"text": "x", "weight": 2}]}], 2.0),
+    ([{"qid": "t", "prompt": "p", "rubrics": [{"cid": "k", "desc": "x", "points": 2}]}], 2.0),
     ([{"id": "t", "prompt": "p", "rubrics": [{"uid": "k", "text": "x", "Weight": 2}]}], 2.0),
     (
         [
