@@ -129,7 +129,8 @@ def test_each_notebook_runs(colab, path, tmp_path):
     import nbformat
 
     colab.execute(nbformat.read(path, 4), KIT_PROFILE="test", KIT_RUNS=str(tmp_path))
-    assert list(tmp_path.glob("*/metrics.json"))
+    (record,) = tmp_path.glob(f"{path.stem}-*/run.json")
+    assert json.loads(record.read_text("utf-8"))["status"] == "done"
 
 
 def test_a_loaded_package_that_must_change_asks_for_a_restart_once(runtime, tmp_path):
