@@ -50,7 +50,7 @@ SIZES: dict[str, dict[str, Any]] = {
             "prompts_per_step": 2,
             "group_size": 6,
             "max_answer_tokens": 16,
-            "lr": 8e-4,
+            "lr": 3e-4,
         },
     },
     "t4": {
@@ -375,7 +375,7 @@ def gain(size: dict[str, Any]) -> dict[str, Any]:
             k: result.metrics[k]
             for k in ("engine", "dtype", "steps", "seconds", "gain", "sentence")
         }
-    return numbers | {"quantize": size["train"]["quantize"], "model": size["model"]}
+    return numbers | size["train"] | {"model": size["model"]}
 
 
 class Stop(Exception):

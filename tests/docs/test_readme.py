@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import shlex
@@ -57,6 +58,16 @@ def fake_server():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.FakeServer()
+
+
+def test_the_readme_says_where_training_in_4_bits_is_measured():
+    check = json.loads((ROOT / "data" / "gpu_check.json").read_text("utf-8"))
+    is_cpu = check["machine"]["kind"] == "cpu"
+    assert ("are tested on CPUs only" in README) == is_cpu
+    # a file with a failed part would be shown as if it were whole
+    parts = {k: v for k, v in check.items() if isinstance(v, dict)}
+    assert len(parts) == 8 and not [k for k, v in parts.items() if "error" in v]
+    assert check["resume"]["equal"]
 
 
 def test_caps_of_the_readme():
