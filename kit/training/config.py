@@ -89,7 +89,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     chain: bool = False
 
 
-def job_of(
+def read_job(
     source: Any,
     settings: Any = None,
     *,
@@ -103,13 +103,13 @@ def job_of(
     """A job from a config (name, file or mapping) or from tasks, with the caller's changes."""
     from ..data import tasks_of
 
-    values, beside, name = config_of(source)
+    values, beside, name = read_config(source)
     where = f"config {name}"
     passed = {"judge": judge, "reward": reward, "out": out, "ledger": ledger}
     changes = {**changes, **{k: v for k, v in passed.items() if v is not None}}
     profile = profiles.resolve(changes.pop("profile", None)).name
     base, over = merge_settings(values, settings, changes, profile, where)
-    keys = keys_of(base, where)
+    keys = read_keys(base, where)
     tasks = None if values else source
     if tasks is not None and keys.tasks:
         raise DataError(
@@ -122,16 +122,18 @@ def job_of(
         tasks = read_tasks(str(tasks), None, f"file {name}")
     if tasks is None and keys.tasks:
         tasks = read_tasks(keys.tasks, beside, where)
-    every = of_kinds([] if tasks is None else tasks_of(tasks), keys, where)
+    every = tasks_of_kinds([] if tasks is None else tasks_of(tasks), keys, where)
     if heldout is None and keys.heldout:
         heldout = read_tasks(keys.heldout, beside, where)
-    other = None if heldout is None else of_kinds(tasks_of(heldout), keys, where)
+    other = (
+        None if heldout is None else tasks_of_kinds(tasks_of(heldout), keys, where)
+    )
     # split before `ask` is behind a prompt: files have their prompts without it
-    train, heldout_tasks = split(every, keys, where, other)
+    train, heldout_tasks = split_tasks(every, keys, where, other)
     folder = Path(keys.out or name).expanduser()
     return Job(
         name=name,
-        stages=stages_of(keys, base, over, profile, beside, where),
+        stages=build_stages(keys, base, over, profile, beside, where),
         tasks=tuple(with_prompts(train, keys)),
         heldout=tuple(with_prompts(heldout_tasks, keys)),
         prompts=frozenset(text_identity(t.conversation) for t in heldout_tasks),
@@ -171,7 +173,7 @@ def merge_settings(
     return overlay(config, over), over
 
 
-def keys_of(values: Mapping[str, Any], where: str) -> Keys:
+def read_keys(values: Mapping[str, Any], where: str) -> Keys:
     """The keys of a config out of all settings. Objects, such as a judge, come this way, too."""
     values = nest(
         {k: v for k, v in values.items() if k.split(".")[0] in KEYS}, where=where
@@ -188,7 +190,7 @@ def keys_of(values: Mapping[str, Any], where: str) -> Keys:
     return msgspec.structs.replace(keys, **objects)
 
 
-def stages_of(
+def build_stages(
     keys: Keys,
     base: Mapping[str, Any],
     over: Mapping[str, Any],
@@ -204,7 +206,7 @@ def stages_of(
             fix="stages: [{rows: ...}]",
         )
     stages = tuple(
-        stage_of(row, base, over, profile, beside, f"{where}, stage {n}")
+        build_stage(row, base, over, profile, beside, f"{where}, stage {n}")
         for n, row in enumerate(keys.stages or ({"rows": keys.rows},), 1)
     )
     # the table of a chain begins with a row of this name
@@ -215,7 +217,7 @@ def stages_of(
     return stages
 
 
-def config_of(source: Any) -> tuple[dict[str, Any], Path | None, str]:
+def read_config(source: Any) -> tuple[dict[str, Any], Path | None, str]:
     """(values, folder, name) of a config; values are empty for tasks and data files."""
     if isinstance(source, Mapping):
         return dict(source), None, "training"
@@ -242,7 +244,7 @@ def config_of(source: Any) -> tuple[dict[str, Any], Path | None, str]:
     )
 
 
-def stage_of(
+def build_stage(
     row: Mapping[str, Any],
     base: Mapping[str, Any],
     over: Mapping[str, Any],
@@ -262,7 +264,7 @@ def stage_of(
     if isinstance(rows, Mapping):
         rows = make(Source, rows, where=f"{where}, rows")
     elif rows:
-        rows = str(find(rows, beside, where))
+        rows = str(find_file(rows, beside, where))
     return Stage(
         name=str(row.get("name", settings.stage)),
         settings=settings,
@@ -271,7 +273,7 @@ def stage_of(
     )
 
 
-def find(name: str, beside: Path | None, where: str) -> Path:
+def find_file(name: str, beside: Path | None, where: str) -> Path:
     """A file: from here, beside the config, or in the data folder."""
     for path in (
         Path(name).expanduser(),
@@ -289,10 +291,12 @@ def read_tasks(name: str, beside: Path | None, where: str) -> Any:
     """The rubric set of a file, or of a data set of the hub."""
     from ..data import load as read
 
-    return read(name if name.startswith("hf://") else find(name, beside, where))
+    return read(
+        name if name.startswith("hf://") else find_file(name, beside, where)
+    )
 
 
-def of_kinds(tasks: Sequence[Task], keys: Keys, where: str) -> list[Task]:
+def tasks_of_kinds(tasks: Sequence[Task], keys: Keys, where: str) -> list[Task]:
     """The tasks of the wanted kinds."""
     kinds = {t.kind for t in tasks} if keys.kinds is None else {*keys.kinds}
     # a misspelt kind would silently train on less
@@ -321,7 +325,7 @@ def with_prompts(tasks: Sequence[Task], keys: Keys) -> list[Task]:
     return out
 
 
-def split(
+def split_tasks(
     tasks: Sequence[Task],
     keys: Keys,
     where: str,
@@ -371,7 +375,7 @@ def ids_to_hold_out(tasks: Sequence[Task], keys: Keys, where: str) -> set[str]:
         units = group((text_identity(t.conversation), t) for t in tasks)
     else:
         by = keys.holdout_by or "group"
-        units = group((value_of(t, by, where), t) for t in tasks)
+        units = group((holdout_value(t, by, where), t) for t in tasks)
     if keys.holdout is not None:
         groups = [keys.holdout] if isinstance(keys.holdout, str) else keys.holdout
         # files write Eye and eye
@@ -386,7 +390,7 @@ def ids_to_hold_out(tasks: Sequence[Task], keys: Keys, where: str) -> set[str]:
     return draw_units(units, round(share * len(tasks)), keys.data_seed)
 
 
-def value_of(task: Task, by: str, where: str) -> Any:
+def holdout_value(task: Task, by: str, where: str) -> Any:
     """The field of a task that groups are held out by: group (a tissue), kind, or one in meta."""
     fields = {
         "group": task.group,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import sys
@@ -43,6 +44,4 @@ def import_unsloth() -> ModuleType:
     os.environ.setdefault(
         "UNSLOTH_COMPILE_LOCATION", str(paths.home() / "unsloth_compiled_cache")
     )
-    import unsloth
-
-    return unsloth
+    return importlib.import_module("unsloth")

@@ -35,14 +35,14 @@ def sample(
     name: str,
     samples: int,
     temperature: float,
-    most: int,
+    max_new_tokens: int,
     seed: int,
     template_options: Mapping[str, Any] = MappingProxyType({}),
     generate: Callable[..., list[list[int]]] | None = None,
 ) -> list[Response]:
     """Answers to each task, with exp(mean log-probability of the tokens) as their confidence.
 
-    temperature : 0 is greedy. most : tokens of an answer. template_options : of the chat template, as in training.
+    temperature : 0 is greedy. template_options : of the chat template, as in training.
     generate : a faster way than model.generate, called with
         prompts, a GenerationConfig and a logits processor.
     The random numbers are the evaluation's own: a run with and without evaluations trains alike.
@@ -51,10 +51,10 @@ def sample(
     from transformers import GenerationConfig
 
     config = GenerationConfig(
-        max_new_tokens=most,
+        max_new_tokens=max_new_tokens,
         do_sample=temperature > 0,
         pad_token_id=tokenizer.pad_token_id,
-        eos_token_id=ends_of(model, tokenizer),
+        eos_token_id=eos_ids(model, tokenizer),
         **({"temperature": temperature, "top_k": 0} if temperature else {}),
     )
     todo = [
@@ -69,7 +69,7 @@ def sample(
     with torch.no_grad(), torch.random.fork_rng():
         torch.manual_seed(seed)
         for at in bar(range(0, len(todo), BATCH), desc=f"answers, {name}"):
-            part, watch = todo[at : at + BATCH], Watch()
+            part, watch = todo[at : at + BATCH], LogprobRecorder()
             prompts = [ids for _, ids in part]
             answers = (generate or _plain(model, tokenizer))(prompts, config, watch)
             for (task, _), ids, chance in zip(
@@ -91,7 +91,7 @@ def sample(
     return out
 
 
-class Watch:
+class LogprobRecorder:
     """A logits processor that changes nothing and keeps the log-probability of each token."""
 
     def __init__(self) -> None:
@@ -116,7 +116,7 @@ class Watch:
         return out
 
 
-def ends_of(model: Any, tokenizer: Any) -> list[int]:
+def eos_ids(model: Any, tokenizer: Any) -> list[int]:
     """Every id that ends an answer."""
     ids = model.generation_config.eos_token_id
     return sorted(
@@ -143,12 +143,12 @@ def _plain(model: Any, tokenizer: Any) -> Callable[..., list[list[int]]]:
             synced_gpus=False,
         )
         new = new[:, rows["input_ids"].shape[1] :]
-        return [cut(row, config.eos_token_id) for row in new.tolist()]
+        return [truncate_at_eos(row, config.eos_token_id) for row in new.tolist()]
 
     return generate
 
 
-def cut(row: list[int], ends: Sequence[int]) -> list[int]:
+def truncate_at_eos(row: list[int], ends: Sequence[int]) -> list[int]:
     """The tokens up to and with the first end token."""
     return row[: next((i + 1 for i, t in enumerate(row) if t in ends), len(row))]
 
@@ -339,22 +339,24 @@ def comparison(
     out: dict[str, Any] = {
         "prompts": len(tasks),
         "sentence": reward.sentence,
-        "gain": number_of(reward),
-        "strict_gain": number_of(gain(before, after, values=right)),
-        "words_gain": number_of(gain(before, after, values=words)),
+        "gain": numbers_of_estimate(reward),
+        "strict_gain": numbers_of_estimate(gain(before, after, values=right)),
+        "words_gain": numbers_of_estimate(gain(before, after, values=words)),
         "truncated_after": mean(
             [float(r.truncated) for r in after.responses]
         ).value,
         "kinds": by_kind(before, after, tasks).to_dict("records"),
     }
     for when, look, values in zip(WHEN, (before, after), right, strict=True):
-        out[f"reward_{when}"] = number_of(look.mean())
-        out[f"strict_{when}"] = number_of(look.mean(values))
+        out[f"reward_{when}"] = numbers_of_estimate(look.mean())
+        out[f"strict_{when}"] = numbers_of_estimate(look.mean(values))
         errors = calibration(look, tasks)
-        out[f"calibration_{when}"] = {k: number_of(e) for k, e in errors.items()}
+        out[f"calibration_{when}"] = {
+            k: numbers_of_estimate(e) for k, e in errors.items()
+        }
     return out
 
 
-def number_of(e: Any) -> dict[str, float]:
+def numbers_of_estimate(e: Any) -> dict[str, float]:
     """An estimate as plain numbers for metrics.json."""
     return {k: getattr(e, k) for k in ("value", "low", "high", "n")}

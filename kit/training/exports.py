@@ -16,7 +16,7 @@ from .result import Result
 
 
 @contextmanager
-def whole(folder: Path) -> Iterator[str]:
+def complete_folder(folder: Path) -> Iterator[str]:
     """A folder to write into, which takes the name of `folder` at the end: a kill leaves no half of it."""
     part = folder.with_name(f".{folder.name}")
     shutil.rmtree(part, ignore_errors=True)
@@ -27,7 +27,7 @@ def whole(folder: Path) -> Iterator[str]:
 
 def save_adapter(model: Any, tokenizer: Any, folder: Path) -> None:
     """Write an adapter."""
-    with whole(folder) as part:
+    with complete_folder(folder) as part:
         # with beta > 0 unsloth's model has a second adapter, the reference
         model.save_pretrained(part, selected_adapters=["default"])
         tokenizer.save_pretrained(part)
@@ -45,7 +45,7 @@ def merge(
     merged = base(source, choose("float32"))
     for folder in filter(None, (first, adapter)):
         merged = with_adapter(merged, folder).merge_and_unload()
-    with whole(out) as part:
+    with complete_folder(out) as part:
         merged.save_pretrained(part)
         tokenizer_of(source).save_pretrained(part)
     return out

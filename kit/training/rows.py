@@ -114,7 +114,7 @@ def exact(tasks: Sequence[Task], source: Source, seed: int) -> list[dict[str, An
         rows.append(
             demonstration(
                 task,
-                sure(text, rng.choice(source.confidence))
+                with_confidence(text, rng.choice(source.confidence))
                 if source.confidence
                 else text,
             )
@@ -122,7 +122,7 @@ def exact(tasks: Sequence[Task], source: Source, seed: int) -> list[dict[str, An
     return rows
 
 
-def sure(text: str, percent: int) -> str:
+def with_confidence(text: str, percent: int) -> str:
     """An answer with its confidence behind it."""
     return f"{text}. Confidence: {percent}%"
 
@@ -145,7 +145,7 @@ def from_answers(
     fresh = [t for t in tasks if messages(t) not in chats][: source.tasks]
     if source.source == "outcomes":
         return [
-            demonstration(task, sure(text, 99 if right else 1))
+            demonstration(task, with_confidence(text, 99 if right else 1))
             for task, text, right, _ in _outcomes(answer(fresh, 1, False))
         ]
     return estimates(_outcomes(answer(fresh, 1, True)))
@@ -215,6 +215,6 @@ def estimates(
         chance = 100 * model.predict_proba(design)[:, 1]
     levels = [min(LEVELS, key=lambda level: abs(level - c)) for c in chance]
     return [
-        demonstration(t, sure(text, n))
+        demonstration(t, with_confidence(text, n))
         for (t, text, *_), n in zip(answers, levels, strict=True)
     ]

@@ -19,11 +19,11 @@ from ..records import Grade, Response, Task, fingerprint, text_identity, to_json
 from ..records.tables import plain
 from ..rewards import trivial
 from ..system import paths
-from . import evaluation, fast, monitor, ranks, rows, trainers
-from .ahead import Forecast, for_trivial, look_ahead
-from .config import Job, Stage, job_of, with_prompts
+from . import evaluation, fast_cpu, monitor, ranks, rows, trainers
+from .config import Job, Stage, read_job, with_prompts
 from .evaluation import Evaluation
 from .exports import merge, save_adapter
+from .forecasting import Forecast, for_trivial, make_forecast
 from .models import Policy, policy
 from .result import HELDOUT, MARK, METRICS, Result
 from .reward import Reward
@@ -66,7 +66,7 @@ def train(
     evaluates and writes; all return the result.
     """
     ranks.connect()
-    job = job_of(
+    job = read_job(
         config_or_tasks,
         settings,
         changes=changes,
@@ -76,7 +76,7 @@ def train(
         out=out,
         ledger=ledger,
     )
-    with alone(job.out, resume):
+    with run_lock(job.out, resume):
         return run(job, on_step)
 
 
@@ -87,7 +87,7 @@ def forecast(
 
     pass@1, pass@k and how many groups are mixed: where none is, `.check()` names the remedy.
     """
-    job = job_of(config_or_tasks, settings, changes=changes, judge=judge)
+    job = read_job(config_or_tasks, settings, changes=changes, judge=judge)
     grpo = [s for s in job.stages if s.settings.stage == "grpo"]
     if not grpo:
         raise DataError(
@@ -98,15 +98,15 @@ def forecast(
     reward = Reward(
         job.tasks, judge=job.judge, reward=job.reward, ledger=job.ledger
     )
-    work = Work(job, grpo[0], grpo[0].settings, job.out, reward, None, ())
+    work = StageRunner(job, grpo[0], grpo[0].settings, job.out, reward, None, ())
     work.policy = policy(work.settings, [*job.tasks, *job.heldout])
-    return look_ahead(
+    return make_forecast(
         work.settings, work.training_tasks(), reward, work.sample, job.heldout
     )
 
 
 @contextlib.contextmanager
-def alone(out: Path, resume: bool | None = None) -> Iterator[None]:
+def run_lock(out: Path, resume: bool | None = None) -> Iterator[None]:
     """Hold the folder of a run. A full disk and a dead judge end with what to do."""
     from filelock import FileLock, Timeout
 
@@ -183,7 +183,9 @@ def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
         settings = msgspec.structs.replace(
             stage.settings, model=model, **({"adapter": None} if results else {})
         )
-        work = Work(job, stage, settings, folder, reward, on_step, demonstrations)
+        work = StageRunner(
+            job, stage, settings, folder, reward, on_step, demonstrations
+        )
         # in 4 bits the model of this stage is quantised anew, and answers differently
         same_model = settings.quantize == "none"
         results.append(work.result(before if same_model else None))
@@ -198,7 +200,7 @@ def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
                     first=settings.adapter,
                 )
             # own answers of a later stage are to other questions than the demonstrations
-            demonstrations += work.rows_now()
+            demonstrations += work.training_rows()
     if job.chain:
         paths.write(job.out / METRICS, json.dumps(chain_metrics(results), indent=1))
     result = Result.read(job.out)
@@ -210,7 +212,7 @@ def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
 def follow(job: Job, reward: Reward) -> Result:
     """Train each stage beside the first process, which says when and how, and does all the rest."""
     while order := ranks.broadcast(None):
-        Work(job, *order, reward, None, ()).fit()
+        StageRunner(job, *order, reward, None, ()).fit()
     return Result.read(job.out)
 
 
@@ -228,7 +230,7 @@ def chain_metrics(stages: Sequence[Result]) -> dict[str, Any]:
     return plain(out)  # type: ignore[no-any-return]
 
 
-class Work:
+class StageRunner:
     """One stage: its trainer, its files, its evaluations."""
 
     def __init__(
@@ -331,7 +333,7 @@ class Work:
             "%s (%s); %s", self.policy.engine, self.policy.why, self.policy.device
         )
         # the other processes read the rows that are stored here
-        self.rows_now()
+        self.training_rows()
         ranks.broadcast((self.stage, self.settings, self.out))
         return self.fit()
 
@@ -352,7 +354,7 @@ class Work:
             )
         else:
             self.trainer = trainers.supervised_trainer(
-                self.policy, s, self.rows_now(), out=self.out
+                self.policy, s, self.training_rows(), out=self.out
             )
         evaluate = partial(self.with_whole_weights, self.evaluate)
         self.trainer.add_callback(
@@ -363,7 +365,7 @@ class Work:
         last = save_point(self.out / "checkpoints")
         if ranks.rank() == 0:
             if s.forecast and s.stage == "grpo":
-                self.look_ahead()
+                self.make_forecast()
             if self.job.heldout:
                 self.evaluate("before")
             self.log.rewind(int(last.name.rsplit("-", 1)[1]) if last else 0)
@@ -402,7 +404,7 @@ class Work:
             "steps": len(steps),
             "seconds": sum(r["seconds"] for r in steps),
             **self.policy.about,
-            "fast": getattr(self.trainer, "kit_copy", None) is not None,
+            "fast": getattr(self.trainer, "kit_merged", None) is not None,
             "judge": self.reward.name,
         }
         if s.stage == "grpo":
@@ -467,7 +469,7 @@ class Work:
             )
         return self.job.tasks
 
-    def rows_now(self) -> list[dict[str, Any]]:
+    def training_rows(self) -> list[dict[str, Any]]:
         """What SFT or DPO learns from; the model's own answers are sampled once and stored."""
         source, stage = self.stage.rows, self.settings.stage
         if stage == "grpo":
@@ -476,7 +478,7 @@ class Work:
         if path.exists():
             return json.loads(path.read_text("utf-8"))  # type: ignore[no-any-return]
         if isinstance(source, str):
-            out = self.of_file(source)
+            out = self.rows_of_file(source)
         elif source is None:
             out = rows.of_answers(self.training_tasks(), self.job.responses, stage)
         elif source.source == "exact":
@@ -488,7 +490,7 @@ class Work:
         paths.write(path, json.dumps(out, ensure_ascii=False))
         return out
 
-    def of_file(self, path: str) -> list[dict[str, Any]]:
+    def rows_of_file(self, path: str) -> list[dict[str, Any]]:
         """Rows of a file, without those whose prompt is held out."""
         from ..data import load
 
@@ -533,11 +535,11 @@ class Work:
             name=name,
             samples=samples,
             temperature=temperature,
-            most=self.settings.max_answer_tokens,
+            max_new_tokens=self.settings.max_answer_tokens,
             seed=self.settings.seed + 20_000,
             template_options=self.settings.template_options,
-            generate=partial(fast.generate, self.trainer)
-            if getattr(self.trainer, "kit_copy", None)
+            generate=partial(fast_cpu.generate, self.trainer)
+            if getattr(self.trainer, "kit_merged", None)
             else None,
         )
 
@@ -550,11 +552,13 @@ class Work:
         old = evaluation.read(path) if path.exists() else None
         if old and not old.is_open:
             return old
-        heat = s.temperature if s.eval_temperature is None else s.eval_temperature
+        temperature = (
+            s.temperature if s.eval_temperature is None else s.eval_temperature
+        )
         responses = (
             old.responses
             if old
-            else self.sample(self.job.heldout, name, s.eval_samples, heat)
+            else self.sample(self.job.heldout, name, s.eval_samples, temperature)
         )
         # a judge must not see how likely the model found its own answer
         grades = self.reward.grade(
@@ -566,11 +570,11 @@ class Work:
         new.save(path)
         return new
 
-    def look_ahead(self) -> None:
+    def make_forecast(self) -> None:
         """The forecast, once; it stops a run that cannot learn."""
         path = self.out / "forecast.json"
         if not path.exists():
-            ahead = look_ahead(
+            ahead = make_forecast(
                 self.settings,
                 self.training_tasks(),
                 self.reward,

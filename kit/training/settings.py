@@ -59,7 +59,7 @@ class Settings(
     save_every, eval_every : steps; 0 is only at the end. Where a batch serves several steps, a save point waits for
         the last of them. patience_s : one wait for a judge that is down.
     control : the rewards of each group change hands at random, so that nothing can be learned from them.
-    forecast : 64 answers first; where no group is mixed, the run stops. fast : the CPU path of kit.training.fast.
+    forecast : 64 answers first; where no group is mixed, the run stops. fast : the CPU path of kit.training.fast_cpu.
     """
 
     stage: Method = "grpo"

@@ -297,7 +297,7 @@ def answers_of(
         name=folder.name,
         samples=1,
         temperature=temperature,
-        most=settings.max_answer_tokens,
+        max_new_tokens=settings.max_answer_tokens,
         seed=seed,
         template_options=settings.template_options,
     )
@@ -320,13 +320,13 @@ def store(
             continue
         result = Result.read(folder)
         # the training's own temperature shows what GRPO itself saw
-        heat = {"greedy": 0.0, "sampled": result.settings["temperature"]}
+        temperatures = {"greedy": 0.0, "sampled": result.settings["temperature"]}
         after = {
             how: {
                 r.task_id: r.text
                 for r in answers_of(folder, tasks, temperature=t, seed=5)
             }
-            for how, t in heat.items()
+            for how, t in temperatures.items()
         }
         runs[run] = {
             "control": run == "control",

@@ -12,8 +12,8 @@ from typing import Any
 
 from ..errors import DataError, JudgeDownError
 from ..records import Grade, Response, Task
-from . import fast, ranks
-from .evaluation import ends_of
+from . import fast_cpu, ranks
+from .evaluation import eos_ids
 from .models import Policy, messages, prompt_ids
 from .monitor import Log
 from .reward import Reward, text_of, track
@@ -81,7 +81,7 @@ def grpo_trainer(
     out: Path,
     log: Log,
 ) -> Any:
-    """TRL's GRPOTrainer on these tasks; on a CPU with the three methods of kit.training.fast."""
+    """TRL's GRPOTrainer on these tasks; on a CPU with the three methods of kit.training.fast_cpu."""
     import trl
     from datasets import Dataset
 
@@ -113,17 +113,23 @@ def grpo_trainer(
         "log_completions": bool(settings.report_to),
         "num_completions_to_print": 0,
     }
-    ends = ends_of(policy.model, policy.tokenizer)
-    pay = Pay(reward, settings, log, ends={*ends, policy.tokenizer.pad_token_id})
+    ends = eos_ids(policy.model, policy.tokenizer)
+    pay = RewardAdapter(
+        reward, settings, log, ends={*ends, policy.tokenizer.pad_token_id}
+    )
     # the copy is made before TRL puts an adapter into the model
-    copy = fast.Copy(policy.model) if fast.applies(policy, settings) else None
+    copy = (
+        fast_cpu.MergedModel(policy.model)
+        if fast_cpu.applies(policy, settings)
+        else None
+    )
     # TRL prints the whole row for each unknown reward; the log counts them instead
-    logging.getLogger("trl.trainer.grpo_trainer").addFilter(is_news)
+    logging.getLogger("trl.trainer.grpo_trainer").addFilter(is_not_unknown_reward)
     part = max(values["per_device_train_batch_size"], settings.group_size)
     kind = type(
         "GRPOTrainer",
-        (fast.Fast, trl.GRPOTrainer),
-        {"kit_copy": copy, "kit_part": part},
+        (fast_cpu.GRPOMixin, trl.GRPOTrainer),
+        {"kit_merged": copy, "kit_part": part},
     )
     trainer = kind(
         model=policy.model,
@@ -172,7 +178,7 @@ def check_lengths(
             )
 
 
-class Pay:
+class RewardAdapter:
     """The reward functions of TRL: one, or one for each part of the reward, which share the grades of a batch."""
 
     def __init__(
@@ -327,6 +333,6 @@ def fitting(
     return some
 
 
-def is_news(record: logging.LogRecord) -> bool:
+def is_not_unknown_reward(record: logging.LogRecord) -> bool:
     """False for TRL's message on an unknown reward."""
     return "returned None for" not in record.getMessage()

@@ -138,18 +138,18 @@ def test_packed_log_probabilities_and_greedy_answers_are_the_plain_ones(tmp_path
     ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
     mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1)
     width = batch["completion_ids"].shape[1]
-    packed, entropy = training.logps(trainer.model, ids, mask, width, temperature=1.0)
+    packed, entropy = training.packed_logps(trainer.model, ids, mask, width, temperature=1.0)
     plain = padded_logps(trainer, batch) * batch["completion_mask"]
     assert (packed - plain).abs().max().item() < 1e-4
     assert bool((entropy >= 0).all()) and packed.shape == entropy.shape == plain.shape
     config = GenerationConfig(max_new_tokens=5, do_sample=False, pad_token_id=0, eos_token_id=2)
-    trainer.kit_copy.refresh(trainer.model)
+    trainer.kit_merged.refresh(trainer.model)
     prompts = [[5, 9, 30, 31], [5, 9, 30, 31], [7, 8], [7, 8]]
     for rows in (prompts, prompts[:3], [[4]]):  # equal groups, unequal ones, a single row
         padded = trainer.processing_class.pad({"input_ids": rows}, return_tensors="pt")
         with torch.no_grad():
             plain = trainer.model.eval().generate(**padded, generation_config=config)
-            fast = trainer.kit_copy.generate(rows, config)
+            fast = trainer.kit_merged.generate(rows, config)
         assert fast.tolist() == plain[:, padded["input_ids"].shape[1] :].tolist()
 
 

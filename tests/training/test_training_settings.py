@@ -14,7 +14,7 @@ import kit
 import kit.training as training
 from kit import Task
 from kit.errors import DataError, KitError, MissingError
-from kit.training import Settings, build, job_of, translate
+from kit.training import Settings, build, read_job, translate
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_wrong_value_is_an_error_that_names_it(values, words):
 )
 def test_a_name_that_cannot_be_used_says_what_to_write(values):
     with pytest.raises(DataError, match="to do"):
-        job_of({"preset": "rlvr", **values}, changes={"profile": "test"})
+        read_job({"preset": "rlvr", **values}, changes={"profile": "test"})
 
 
 def test_numbers_in_yaml_are_numbers(tmp_path):
@@ -159,14 +159,14 @@ def test_numbers_in_yaml_are_numbers(tmp_path):
     (tmp_path / "t.jsonl").write_text(
         json.dumps({"id": "t", "prompt": "p", "rubrics": ["Is kind."]}) + "\n"
     )
-    job = job_of(tmp_path / "c.yaml", changes={"profile": "test"})
+    job = read_job(tmp_path / "c.yaml", changes={"profile": "test"})
     assert job.stages[0].settings.lr == 1e-5
     assert [t.id for t in job.tasks] == ["t"]
 
 
 def test_a_config_that_is_missing_names_the_shipped_ones():
     with pytest.raises(MissingError, match="ladder_chain"):
-        job_of("instruction", changes={})
+        read_job("instruction", changes={})
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_config_that_is_missing_names_the_shipped_ones():
 )
 @pytest.mark.parametrize("profile", ["test", "cpu", "gpu"])
 def test_the_shipped_configs_hold_something_out(name, profile):
-    job = job_of(name, changes={"profile": profile})
+    job = read_job(name, changes={"profile": profile})
     held = {t.id for t in job.heldout}
     assert job.tasks and held
     assert not held & {t.id for t in job.tasks}
@@ -183,10 +183,10 @@ def test_the_shipped_configs_hold_something_out(name, profile):
 
 def test_rows_marked_held_out_and_their_twins_are_not_trained_on():
     twins = [Task(id=p, prompt=p) for p in ("Say 5.", "say  5.", "Say\n4.")]
-    job = job_of([*tasks(), *twins], TINY, changes={"profile": "test"})
+    job = read_job([*tasks(), *twins], TINY, changes={"profile": "test"})
     assert [t.id for t in job.heldout] == ["t4", "t5"]
     assert [t.id for t in job.tasks] == ["t0", "t1", "t2", "t3"]
-    shared = job_of(twins, {"train_ratio": 0.7}, changes={"profile": "test"})
+    shared = read_job(twins, {"train_ratio": 0.7}, changes={"profile": "test"})
     assert sorted(map(len, (shared.tasks, shared.heldout))) == [1, 2]
 
 
@@ -194,27 +194,29 @@ def test_whole_groups_are_held_out_by_name_and_by_share():
     rows = [
         Task(id=f"t{i}", prompt=f"p{i}", group=("liver", "eye", "skin")[i % 3]) for i in range(9)
     ]
-    named = job_of(rows, {"hold_out_tissues": ["Eye"]}, changes={"profile": "test"})
+    named = read_job(rows, {"hold_out_tissues": ["Eye"]}, changes={"profile": "test"})
     assert {t.group for t in named.heldout} == {"eye"}
-    shared = job_of(rows, {"holdout_by": "tissue", "train_ratio": 0.7}, changes={"profile": "test"})
+    shared = read_job(
+        rows, {"holdout_by": "tissue", "train_ratio": 0.7}, changes={"profile": "test"}
+    )
     assert len({t.group for t in shared.heldout}) == 1 and len(shared.heldout) == 3
     with pytest.raises(DataError, match="no group 'lung'"):
-        job_of(rows, {"holdout": "lung"}, changes={"profile": "test"})
+        read_job(rows, {"holdout": "lung"}, changes={"profile": "test"})
     with pytest.raises(DataError, match="also trained on"):
-        job_of(rows, heldout=rows[:1], changes={"profile": "test"})
+        read_job(rows, heldout=rows[:1], changes={"profile": "test"})
 
 
 def test_sources_and_the_stated_form_are_asked_for():
-    refiner = job_of("refiner", changes={"profile": "test"}).tasks[0]
+    refiner = read_job("refiner", changes={"profile": "test"}).tasks[0]
     asked = training.messages(refiner)[-1]["content"]
     assert all(f"<snippet id={k}>{v}</snippet>" in asked for k, v in refiner.sources.items())
-    biorlhf = job_of("biorlhf", changes={"profile": "test"}).tasks[0]
+    biorlhf = read_job("biorlhf", changes={"profile": "test"}).tasks[0]
     assert biorlhf.prompt.endswith("Confidence: 0% to 100%")
 
 
 def test_settings_come_as_a_preset_a_mapping_or_an_object():
     for some in ("instructions", {"steps": 60}, Settings(steps=60)):
-        assert job_of(tasks(), some, changes={"profile": "cpu"}).stages[0].settings.steps == 60
+        assert read_job(tasks(), some, changes={"profile": "cpu"}).stages[0].settings.steps == 60
 
 
 # a value for each name of the three systems, where the kind of its target does not say one
@@ -281,7 +283,7 @@ def test_every_setting_of_the_systems_reaches_the_run_or_is_an_error(
     alone = judge is reward is None and {*wanted} <= {place} - {"options.loss_weights"}
     # an error is not a silence; a name alone has no cause for one, but that a tracker is not installed
     with contextlib.suppress(MissingError if alone else KitError):
-        job = job_of(**rows_of, changes=changes, judge=judge, reward=reward)
+        job = read_job(**rows_of, changes=changes, judge=judge, reward=reward)
         for place, value in wanted.items():
             if place == "out":
                 assert job.out.name == value
@@ -295,28 +297,28 @@ def test_every_setting_of_the_systems_reaches_the_run_or_is_an_error(
 def test_a_setting_beside_a_judge_or_a_reward_is_joined_or_refused(caplog):
     url = "http://mine/v1"
     changes = {"profile": "test", "judge_base_url": url}
-    job = job_of(tasks(), TINY, changes=changes, judge="endpoint:M")
+    job = read_job(tasks(), TINY, changes=changes, judge="endpoint:M")
     assert job.judge == {"endpoint": "M", "base_url": url}
     # the config's server stays where the caller names another model of it
     config = {"judge_model": "A", "judge_base_url": url, **TINY}
-    job = job_of(tasks(), config, changes={"profile": "test"}, judge="endpoint:B")
+    job = read_job(tasks(), config, changes={"profile": "test"}, judge="endpoint:B")
     assert job.judge == {"endpoint": "B", "base_url": url}
-    assert job_of(tasks(), config, changes={"profile": "test"}, judge="code").judge == "code"
+    assert read_job(tasks(), config, changes={"profile": "test"}, judge="code").judge == "code"
     assert f"another judge replaces judge.base_url: {url}" in caplog.text
     for judge in ("code", "local", {"panel": ["code"]}, Judge()):
         with pytest.raises(DataError, match="has no base_url"):
-            job_of(tasks(), TINY, changes=changes, judge=judge)
+            read_job(tasks(), TINY, changes=changes, judge=judge)
     changes = {"profile": "test", "verification_reward": 5}
-    assert job_of(tasks(), TINY, changes=changes, reward="rubric").reward["scale"] == 5
+    assert read_job(tasks(), TINY, changes=changes, reward="rubric").reward["scale"] == 5
     with pytest.raises(DataError, match="has no scale"):
-        job_of(tasks(), TINY, changes=changes, reward=kit.rewards.Composer.from_config("rubric"))
+        read_job(tasks(), TINY, changes=changes, reward=kit.rewards.Composer.from_config("rubric"))
     with pytest.raises(DataError, match=r"another name both set reward\.scale"):
-        job_of(tasks(), TINY, changes=changes, reward={"preset": "refiner", "scale": 3})
+        read_job(tasks(), TINY, changes=changes, reward={"preset": "refiner", "scale": 3})
     with pytest.raises(DataError, match="both set 'options.warmup_steps'"):
         changes = {"warmup_steps": 3, "options": {"warmup_steps": 4}}
-        job_of(tasks(), TINY, changes={"profile": "test", **changes})
+        read_job(tasks(), TINY, changes={"profile": "test", **changes})
     with pytest.raises(DataError, match="tasks come twice"):
-        job_of(tasks(), TINY, changes={"profile": "test", "data_path": "facts.jsonl"})
+        read_job(tasks(), TINY, changes={"profile": "test", "data_path": "facts.jsonl"})
     # what the caller writes wins over a config's values for the profile
     config = {"tasks": "facts.jsonl", "profiles": {"test": {"steps": 5}}}
-    assert job_of(config, {"steps": 3}, changes={"profile": "test"}).stages[0].settings.steps == 3
+    assert read_job(config, {"steps": 3}, changes={"profile": "test"}).stages[0].settings.steps == 3

@@ -105,7 +105,7 @@ def for_trivial(heldout: Sequence[Task], reward: Reward) -> list[Task]:
     return spread(heldout, len(heldout) if reward.name == "code" else JUDGED)
 
 
-def look_ahead(
+def make_forecast(
     settings: Settings,
     tasks: Sequence[Task],
     reward: Reward,

@@ -16,7 +16,7 @@ from typing import Any
 from ..records import group
 from ..system.device import import_torch
 from . import ranks
-from .evaluation import cut
+from .evaluation import truncate_at_eos
 
 # models whose attention takes a whole mask and whose logits can be restricted to chosen places
 LIKE_LLAMA = ("llama", "qwen2", "qwen3")
@@ -35,7 +35,7 @@ def applies(policy: Any, settings: Any) -> bool:
     return plain and alone and policy.model.config.model_type in LIKE_LLAMA
 
 
-class Copy:
+class MergedModel:
     """A copy of the base model whose weights are base + adapter, made anew for each generation."""
 
     def __init__(self, model: Any):
@@ -120,7 +120,7 @@ def pack(prompt: Any, answers: Sequence[Any]) -> dict[str, Any]:
     }
 
 
-def logps(
+def packed_logps(
     model: Any,
     ids: Any,
     mask: Any,
@@ -199,13 +199,13 @@ def draws(key: str, first: int, rows: int) -> Iterator[None]:
         torch.multinomial = plain
 
 
-class Fast:
-    """Mixed into TRL's GRPOTrainer. `kit_copy` is None where the fast path does not apply.
+class GRPOMixin:
+    """Mixed into TRL's GRPOTrainer. `kit_merged` is None where the fast path does not apply.
 
     kit_part : rows that are generated at once, so that a large batch does not fill the memory.
     """
 
-    kit_copy: Copy | None = None
+    kit_merged: MergedModel | None = None
     kit_rows: Any = None
     kit_part: int = 0
 
@@ -220,7 +220,7 @@ class Fast:
             part = prompt_ids[at : at + self.kit_part]
             first = ranks.rank() * len(prompt_ids) + at
             with self.kit_draws(first, len(part)):
-                if self.kit_copy is None:
+                if self.kit_merged is None:
                     rows += plain(part, images, *args, **more)[0]
                 else:
                     rows += generate(self, part, self.generation_config)
@@ -236,7 +236,7 @@ class Fast:
         # Without a KL term a row whose advantage is 0 has no gradient. An older policy's ratio would need it.
         needless = self.beta == 0 and "old_per_token_logps" not in inputs
         if (
-            self.kit_copy is not None
+            self.kit_merged is not None
             and needless
             and not self._entropy_bonus_enabled
             and self.top_entropy_quantile == 1.0
@@ -258,8 +258,8 @@ class Fast:
     ) -> Any:
         # the reference of the KL term comes this way, too, with the adapter off
         out = None
-        if self.kit_copy is not None:
-            out = logps(
+        if self.kit_merged is not None:
+            out = packed_logps(
                 model,
                 input_ids,
                 attention_mask,
@@ -281,6 +281,6 @@ def generate(
     """Answers as token ids, each up to and with its first end token. watch : a logits processor."""
     torch = import_torch()
     with torch.no_grad():
-        trainer.kit_copy.refresh(trainer.model)
-        rows = trainer.kit_copy.generate(prompts, config, watch).tolist()
-    return [cut(row, trainer.eos_token_ids) for row in rows]
+        trainer.kit_merged.refresh(trainer.model)
+        rows = trainer.kit_merged.generate(prompts, config, watch).tolist()
+    return [truncate_at_eos(row, trainer.eos_token_ids) for row in rows]
