@@ -70,7 +70,7 @@ def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
     if claims:
         truth["claims"] = claims
     if texts:
-        truth["facts"] = [_fact_of_text(text) for text in texts]
+        truth["facts"] = list(map(_fact_of_text, texts))
     if raw.get("correct_behavior") == "context_dependent":
         # The direction differs between missions, so the right answer is that it depends.
         truth |= {"answerable": False, "depends": True}

@@ -240,7 +240,7 @@ def cites_check(
 ) -> Measured:
     """At least `min` source ids are cited; with `only_known`, none that the task does not have."""
     names = ",".join(CITED_IDS.findall(answer)).split(",")
-    ids = {name.strip() for name in names} - {""}
+    ids = set(map(str.strip, names)) - {""}
     strange = ids - task.sources.keys() if only_known else set()
     is_met = len(ids) >= min and not strange
     return is_met, f"cites {sorted(ids)}; unknown are {sorted(strange)}"

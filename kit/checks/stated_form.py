@@ -75,7 +75,7 @@ class AnswerForm:
         """
         # Models set the labels in bold, and that changes nothing.
         text = strip_thinking(text).replace("*", "")
-        lines = [line.strip() for line in lines_of(text)]
+        lines = list(map(str.strip, lines_of(text)))
         place = -2 if self.confidence else -1
         answer = _labelled_text(lines, self.answer, place)
         confidence = _stated_share(text, self.confidence)

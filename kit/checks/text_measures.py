@@ -67,7 +67,7 @@ def sentences_of(text: str) -> list[str]:
     >>> sentences_of("Dr. Lee paid $3.50. Was it tea? Yes!")
     ['Dr. Lee paid $3.50.', 'Was it tea?', 'Yes!']
     """
-    parts = [part.strip() for part in SENTENCE_END.split(without_markdown(text))]
+    parts = map(str.strip, SENTENCE_END.split(without_markdown(text)))
     return list(filter(has_word, parts))
 
 
@@ -78,7 +78,7 @@ def paragraphs_of(text: str) -> list[str]:
 
 def lines_of(text: str) -> list[str]:
     """The lines that are not blank."""
-    return [line for line in visible_text(text).splitlines() if line.strip()]
+    return list(filter(str.strip, visible_text(text).splitlines()))
 
 
 def fold_case(text: str) -> str:

@@ -72,7 +72,7 @@ def parse_citations(text: str) -> ParsedAnswer:
     claims: dict[AnswerClaim, None] = {}
     place = 0
     for tag in SNIPPET_TAG.finditer(block[1]):
-        ids = tuple(dict.fromkeys(i.strip() for i in (tag[1] or tag[2]).split(",")))
+        ids = tuple(dict.fromkeys(map(str.strip, (tag[1] or tag[2]).split(","))))
         if ANY_TAG.search(tag[3]) or not all(ids) or not ANY_WORD.search(tag[3]):
             return ParsedAnswer(
                 fault="a snippet tag stands in another one, or is empty"

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 
 import pandas as pd
+from msgspec.structs import asdict
 
 from ..checks import validate_check
 from ..data import Finding, TaskSet, TaskSource, tasks_of
@@ -114,7 +115,7 @@ class LintReport:
     def table(self) -> pd.DataFrame:
         """A DataFrame with one row per rule: how often it applies, an example, and what to do."""
         columns = ["severity", "code", "message", "text", "suggestion"]
-        rows = [[getattr(f, name) for name in columns] for f in self.findings]
+        rows = list(map(asdict, self.findings))
         frame = pd.DataFrame(rows, columns=columns).fillna("")
         by_rule = frame.groupby(["severity", "code"], sort=False)
         table = by_rule.agg(
@@ -248,7 +249,7 @@ def _task_faults(task: Task, max_tokens: int) -> Iterator[Finding]:
             "no weight is positive: an empty answer is the best one",
             task,
         )
-    sizes = [abs(w) for w in weights if w]
+    sizes = list(map(abs, filter(None, weights)))
     middle = median(sizes) if len(sizes) > 2 else None
     for c in task.criteria:
         yield from _criterion_faults(c, task)
