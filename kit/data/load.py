@@ -179,7 +179,7 @@ def _merge_records(
 
 
 def load(
-    source: Any,
+    source: Source,
     *,
     format: str = "auto",
     fields: Mapping[str, str] | None = None,
@@ -295,7 +295,7 @@ class _Reader:
     def _rename(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """The row with its fields, and those of the objects in its lists, renamed."""
 
-        def inner(value: Any) -> Any:
+        def inner(value: object) -> object:
             # Criteria and turns are objects in lists. Deeper ones ("meta") keep their names.
             if isinstance(value, list):
                 return [
@@ -555,7 +555,7 @@ def tasks_of(thing: TaskSource) -> list[Task]:
     >>> tasks_of([{"id": "t", "prompt": "p"}])[0].id
     't'
     """
-    rows = getattr(thing, "tasks", thing)
+    rows: Any = getattr(thing, "tasks", thing)
     if isinstance(rows, list | tuple) and all(isinstance(t, Task) for t in rows):
         return list(rows)
     return [rows] if isinstance(rows, Task) else load(rows).tasks

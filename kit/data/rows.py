@@ -77,7 +77,7 @@ class Row(dict[str, Any]):
             Finding(code=code, message=message, severity=severity, **more)
         )
 
-    def take(self, *names: str, default: Any = None) -> Any:
+    def take(self, *names: str, default: object = None) -> Any:
         """The value of the first of these fields that is there, else the default."""
         for name in names:
             if name in self:

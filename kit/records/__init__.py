@@ -351,13 +351,13 @@ def from_json(row: object, kind: type[Kind], *, where: str) -> Kind:
         raise e.at(where) from None
 
 
-def canonical(value: Any) -> str:
+def canonical(value: object) -> str:
     """JSON text that is equal for equal values."""
     # The order of keys differs between writers; a key of the ledger may not.
     return msgspec.json.encode(value, order="sorted").decode()
 
 
-def fingerprint(value: Any) -> str:
+def fingerprint(value: object) -> str:
     """First 32 hex digits of the sha256 of the canonical JSON of `value`."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()[:32]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -13,6 +13,9 @@ from msgspec.structs import asdict
 
 from . import FAILURES, Grade, Verdict
 
+if TYPE_CHECKING:
+    from pandas.io.formats.style import Styler
+
 IDS = ["task", "response", "criterion"]
 VERDICT_COLUMNS = (
     "judge", "status", "value", "p", "failure", "reason", "tokens_in", "tokens_out", "cost", "cached",
@@ -20,7 +23,10 @@ VERDICT_COLUMNS = (
 
 
 def table(
-    records: Iterable[Any], *, human: Any = None, tasks: Any = None
+    records: Iterable[Verdict] | Iterable[Grade],
+    *,
+    human: object = None,
+    tasks: object = None,
 ) -> pd.DataFrame:
     """One row per verdict or grade. Unknown is NaN, never 0.
 
@@ -28,10 +34,9 @@ def table(
         `correct` (NaN where either side is unknown) and `confidence` (max(p, 1 - p)).
     tasks : a TaskSet. Adds group, kind, prompt, source, answer, and the criterion's weight and text.
     """
-    rows = list(records)
-    frame = (
-        _grades(rows) if rows and isinstance(rows[0], Grade) else _verdicts(rows)
-    )
+    rows: list[Any] = list(records)
+    are_grades = bool(rows) and isinstance(rows[0], Grade)
+    frame = _grades(rows) if are_grades else _verdicts(rows)
     if human is not None:
         frame = _with_labels(frame, human)
         if tasks is None and hasattr(human, "tasks"):
@@ -57,7 +62,7 @@ def _grades(rows: list[Grade]) -> pd.DataFrame:
     return pd.DataFrame(data).astype({"score": float})
 
 
-def labels_of(human: Any) -> pd.DataFrame:
+def labels_of(human: object) -> pd.DataFrame:
     """Columns task, response, criterion, human: the mean label over raters.
 
     NaN where every rater chose unknown, or where raters split evenly between met and unmet.
@@ -89,7 +94,7 @@ def met_of(values: pd.Series) -> pd.Series:
     return values.ge(0.5).astype(float).where(values.notna())
 
 
-def _with_labels(frame: pd.DataFrame, human: Any) -> pd.DataFrame:
+def _with_labels(frame: pd.DataFrame, human: object) -> pd.DataFrame:
     frame = frame.merge(labels_of(human), how="left", on=IDS)
     # Unknown on either side is no disagreement: it is left out, and counted elsewhere.
     both = frame["value"].notna() & frame["human"].notna()
@@ -100,7 +105,7 @@ def _with_labels(frame: pd.DataFrame, human: Any) -> pd.DataFrame:
     )
 
 
-def _with_tasks(frame: pd.DataFrame, tasks: Any) -> pd.DataFrame:
+def _with_tasks(frame: pd.DataFrame, tasks: object) -> pd.DataFrame:
     rows = getattr(tasks, "tasks", tasks)
     # A task without a group is a cluster of its own.
     about = pd.DataFrame(
@@ -135,7 +140,7 @@ class Verdicts(list[Verdict]):
         """The causes of what is unknown, with their numbers."""
         return Counter(str(v.failure) for v in self if not v.is_known)
 
-    def table(self, *, human: Any = None, tasks: Any = None) -> pd.DataFrame:
+    def table(self, *, human: object = None, tasks: object = None) -> pd.DataFrame:
         """One row per verdict, beside people's labels and the tasks' columns."""
         return table(self, human=human, tasks=tasks)
 
@@ -210,12 +215,17 @@ def per_group(
     return out
 
 
-def show(rows: Any, *columns: str, caption: str = "", limit: int = 40) -> Any:
+def show(
+    rows: pd.DataFrame | Mapping[str, object] | Iterable[Any],
+    *columns: str,
+    caption: str = "",
+    limit: int = 40,
+) -> Styler:
     """Show a DataFrame, or a list of dicts or records, as a table with whole texts.
 
     columns : the columns to show (default: all). limit : the number of rows. All text is escaped.
     """
-    if isinstance(rows, dict):
+    if isinstance(rows, Mapping):
         rows = [{"name": name, "result": str(x)} for name, x in rows.items()]
     if not isinstance(rows, pd.DataFrame):
         rows = pd.DataFrame(
@@ -225,17 +235,17 @@ def show(rows: Any, *columns: str, caption: str = "", limit: int = 40) -> Any:
     styler = frame.style.set_caption(caption).hide(axis="index")
     # Answers are hostile text: without the escape, a notebook would run their HTML.
     styler = styler.format(precision=3, na_rep="", escape="html")
-    # a notebook would align the heads of columns to the right of their cells
+    # A notebook would align the heads of columns to the right of their cells
     styler.set_table_styles([{"selector": "th", "props": "text-align: left"}])
     return styler.set_properties(
         **{"white-space": "pre-wrap", "text-align": "left"}
     )
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Values as JSON holds them: NaN becomes None, numpy becomes Python, records become dicts."""
 
-    def convert(x: Any) -> Any:
+    def convert(x: object) -> object:
         if isinstance(x, pd.DataFrame):
             return x.to_dict("records")
         return x.tolist() if hasattr(x, "tolist") else str(x)
