@@ -7,18 +7,22 @@ of the time, and the reply is checked here anyway.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 import os
 import re
 import socket
 import ssl
+import threading
+import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from ..errors import JudgeDownError, MissingError
+from . import loop
 from .prices import dollars, estimate_chat_tokens, estimate_tokens
 from .question import Reply, Request
 
@@ -97,6 +101,18 @@ class Server:
         self.tries, self.concurrency, self.price = tries, concurrency, price
         self.keep_alive_s = keep_alive_s
         self.refused: dict[str, int] = {}
+        self._client: Client | None = None
+
+    def connect(self) -> Client:
+        """The client of this server. It lives as long as the judge."""
+        # A client belongs to its loop: after a fork there is another one.
+        place = asyncio.get_running_loop(), self.key
+        if self._client is None or self._client.place != place:
+            self._client = Client(self, place)
+            weakref.finalize(self, _close_soon, self._client.http, place[0])
+        # Each run looks anew whether anybody is there.
+        self._client.is_answered = False
+        return self._client
 
     @property
     def settings(self) -> tuple[Any, ...]:
@@ -161,16 +177,30 @@ def _unescape(match: re.Match[str]) -> str:
     return chr(int(match[1], 16)) if match[1] else match[2]
 
 
-class Client:
-    """The connections to a server, for the time of one run. slots : calls in flight."""
+def _close_soon(http: Any, here: asyncio.AbstractEventLoop) -> None:
+    """Close the connections of a judge that is gone, before the interpreter complains."""
+    # A forked child has another loop, and no connections to close.
+    if here is not loop.get():
+        return
+    future = asyncio.run_coroutine_threadsafe(http.close(), here)
+    # The loop cannot wait for itself.
+    if threading.current_thread().name != loop.THREAD:
+        with contextlib.suppress(TimeoutError):
+            future.result(2)
 
-    def __init__(self, server: Server):
+
+class Client:
+    """The connections to a server. place : its loop and key. slots : calls in flight."""
+
+    def __init__(self, server: Server, place: tuple[Any, str]):
         import openai
 
-        self.server, self.is_answered = server, False
+        # A proxy: the connections are closed as soon as nobody has the judge any more.
+        self.server: Server = weakref.proxy(server)
+        self.place, self.is_answered = place, False
         self.slots = asyncio.Semaphore(server.concurrency)
         address = server.address
-        self._client = openai.AsyncOpenAI(
+        self.http = openai.AsyncOpenAI(
             api_key=server.key or "none",
             base_url=address,
             max_retries=server.tries,
@@ -187,10 +217,6 @@ class Client:
                 verify=_certificates(),
             ),
         )
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._client.close()
 
     async def post(self, request: Request) -> Reply:
         """The reply to a request. JudgeDownError where no repetition would mend the fault."""
@@ -238,8 +264,8 @@ class Client:
 
         # A whole URL spares the client two merges of it, a tenth of its time.
         post = functools.partial(
-            self._client.post,
-            f"{self._client.base_url}chat/completions",
+            self.http.post,
+            f"{self.http.base_url}chat/completions",
             content=msgspec.json.encode(body),
             cast_to=object,
         )
@@ -385,9 +411,6 @@ class CountingClient:
 
     def __init__(self, server: Server):
         self.server, self.slots = server, asyncio.Semaphore(server.concurrency)
-
-    async def close(self) -> None:
-        """Nothing is open."""
 
     async def post(self, request: Request) -> Reply:
         """An unknown reply with the tokens and the cost that are to be expected."""

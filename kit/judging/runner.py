@@ -15,7 +15,6 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -207,7 +206,8 @@ class Runner:
         # In memory, equal questions of this run still share a call.
         self.ledger = open_ledger(ledger)
         # A ledger that this run opened is closed at its end.
-        self.is_ours = self.ledger is not ledger
+        is_ours = self.ledger is not ledger
+        self.opened_ledger = self.ledger if is_ours else contextlib.nullcontext()
         self.clients: dict[Any, Client | CountingClient] = {}
         self.usage = Usage()
         # Why calls in a row failed, by judge.
@@ -250,9 +250,7 @@ class Runner:
             disable=not self.progress,
         )
         n = min(len(questions), self.judge.concurrency)
-        async with AsyncExitStack() as stack:
-            self._close_at_end(stack)
-            stack.enter_context(bar)
+        with self.opened_ledger, bar:
             await loop.every(worker() for _ in range(n))
         return self._finish(Verdicts(v for row in rows for v in row))
 
@@ -263,16 +261,6 @@ class Runner:
         # A judge that compares answers gets all answers to a task in one question.
         names = [f"{task.id} {task.criteria}" for task, _ in pairs]
         return list(group(zip(names, range(len(pairs)), strict=True)).values())
-
-    def _close_at_end(self, stack: AsyncExitStack) -> None:
-        if self.is_ours:
-            stack.enter_context(self.ledger)
-
-        async def close_clients() -> None:
-            for client in self.clients.values():
-                await client.close()
-
-        stack.push_async_callback(close_clients)
 
     def _finish(self, verdicts: Verdicts) -> Verdicts:
         """Say what a run took and what is lost; raise why it stopped."""
@@ -511,10 +499,11 @@ class Runner:
 
     def _client(self, server: Server) -> Client | CountingClient:
         """Equal servers share their connections and slots."""
-        if server.settings not in self.clients:
-            make = CountingClient if self.dry else Client
-            self.clients[server.settings] = make(server)
-        return self.clients[server.settings]
+        settings = server.settings
+        if settings not in self.clients:
+            client = CountingClient(server) if self.dry else server.connect()
+            self.clients[settings] = client
+        return self.clients[settings]
 
     def _count_failures(self, judge: Judge, reply: Reply) -> None:
         """JudgeDownError after many calls in a row without an answer."""
@@ -575,8 +564,7 @@ class Runner:
         key = short_hash(
             ["completion", writer.identity or writer.name, chat, schema]
         )
-        async with AsyncExitStack() as stack:
-            self._close_at_end(stack)
+        with self.opened_ledger:
             stored = self.ledger.reply(key)
             if stored is not None:
                 return stored
