@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from ..records import Run
-from ..stats import Estimate
 from ..stats import over_seeds as mean_over_seeds
 from .folders import find
+from .kept import metrics_of
 
 Runs = str | Path | Sequence[tuple[Path, Run]] | None
 
@@ -68,7 +66,7 @@ def overview(runs: Runs = None) -> pd.DataFrame:
             "status": run.status,
             "seconds": run.seconds,
             "GiB": run.meta.get("memory"),
-            **{name: m.get("value") for name, m in run.metrics.items()},
+            **{name: m.value for name, m in metrics_of(run).items()},
         }
         for folder, run in runs
     ]
@@ -89,17 +87,17 @@ def compare(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
             "setting": setting[folder],
             "seedless": seedless[folder],
             "seed": run.seed,
-            "value": float(m["value"]),
-            "low": m.get("low"),
-            "high": m.get("high"),
-            "n": m.get("n"),
+            "value": float(m.value),
+            "low": m.estimate.low if m.estimate else None,
+            "high": m.estimate.high if m.estimate else None,
+            "n": m.estimate.n if m.estimate else None,
             "run": folder.name,
         }
         for folder, run in runs
         # What an unfinished run kept may come from half of its work.
         if run.status == "done"
-        for name, m in run.metrics.items()
-        if contains in name and isinstance(m.get("value"), (int, float))
+        for name, m in metrics_of(run).items()
+        if contains in name and isinstance(m.value, int | float)
     ]
     columns = "notebook metric setting seedless seed value low high n run".split()
     frame = pd.DataFrame(rows, columns=columns).astype(
@@ -117,7 +115,7 @@ def over_seeds(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
     The column `estimate` holds the Estimate. One seed says nothing about others and has no row.
     """
     rows, runs = [], pairs(runs)
-    metrics = {folder.name: run.metrics for folder, run in runs}
+    metrics = {folder.name: metrics_of(run) for folder, run in runs}
     groups = compare(runs, contains=contains).groupby(
         ["notebook", "metric", "seedless"]
     )
@@ -127,7 +125,8 @@ def over_seeds(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
         if len(group) < 2:
             continue
         # Rewards and shares have a range, which rounding may leave by a hair.
-        bounds = estimate_of(metrics[group["run"].iloc[-1]][metric]).bounds
+        last = metrics[group["run"].iloc[-1]][metric].estimate
+        bounds = last.bounds if last else (-math.inf, math.inf)
         mean = mean_over_seeds(
             group["value"].clip(*bounds).tolist(),
             seeds=group["seed"].tolist(),
@@ -151,20 +150,3 @@ def over_seeds(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
         "notebook metric setting mean low high seeds worst best estimate".split()
     )
     return pd.DataFrame(rows, columns=columns)
-
-
-def estimate_of(metric: Mapping[str, Any]) -> Estimate:
-    """The Estimate that a run kept as a metric."""
-    # JSON has no NaN: an unknown number, like a field that an older kit lacks, is the default.
-    row = {
-        f.name: metric[f.name]
-        for f in fields(Estimate)
-        if metric.get(f.name) is not None
-    }
-    # It has no infinity either: None is a side without a bound.
-    low, high = row.get("bounds", (None, None))
-    row["bounds"] = (
-        -math.inf if low is None else low,
-        math.inf if high is None else high,
-    )
-    return Estimate(**{"value": math.nan, **row})

@@ -170,7 +170,7 @@ def load(folder: str | Path) -> Run:
         row = msgspec.json.decode(path.read_bytes())
     except msgspec.DecodeError as e:
         raise DataError(
-            f"this is no record of a run: {e}", where=str(path)
+            f"this is not a record of a run: {e}", where=str(path)
         ) from None
     run = from_json(row, Run, where=str(path))
     # Only the machine of a run can tell whether its process still runs.

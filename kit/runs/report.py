@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import math
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,7 +17,8 @@ from ..errors import DataError
 from ..records import Run
 from ..stats import Estimate, format_number
 from ..system import paths
-from .compare import compare, differences, estimate_of, over_seeds, overview, pairs
+from .compare import compare, differences, over_seeds, overview, pairs
+from .kept import Kept, kept_by, metrics_of
 
 Pairs = Sequence[tuple[Path, Run]]
 FEW = 10  # clusters; an interval from fewer rests on its assumptions
@@ -66,24 +68,20 @@ def newest(runs: Pairs) -> dict[str, tuple[Path, Run]]:
 def _headlines(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
     """A card for every metric with a caption; over seeds where several ran. Then the sentences."""
     for book, (folder, run) in newest(runs).items():
-        results = run.meta.get("results", ())
-        figures = {r["name"]: r for r in results if r["kind"] == "figure"}
-        metrics = {name: m for name, m in run.metrics.items() if m.get("caption")}
+        results = kept_by(run)
+        figures = {r.name: r for r in results if r.kind == "figure"}
+        every = metrics_of(run)
+        metrics = {name: m for name, m in every.items() if m.caption}
         if not metrics:  # the author named no headline: the first two estimates
-            metrics = dict(
-                [(name, m) for name, m in run.metrics.items() if "low" in m][:2]
-            )
+            metrics = dict([(n, m) for n, m in every.items() if m.estimate][:2])
         yield plots.Html(f"<h2>{html.escape(book)}</h2>")
         for name, metric in metrics.items():
-            value, sentence = (
-                _text(metric),
-                metric.get("caption") or metric.get("sentence") or "",
-            )
+            value, sentence = str(metric), metric.caption or metric.sentence
             figure = None
             if name in figures:
                 figure = _figure(folder, figures[name])
-            elif "low" in metric:
-                figure = plots.small_forest({"interval": estimate_of(metric)})
+            elif metric.estimate:
+                figure = plots.small_forest({"interval": metric.estimate})
             # Several seeds say more than the newest run alone.
             several = seeds[(seeds["notebook"] == book) & (seeds["metric"] == name)]
             if len(several) == 1:
@@ -95,27 +93,15 @@ def _headlines(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
                 sentence += f" Mean over {row['seeds']} seeds, which gave {span}."
                 figure = plots.small_forest({"interval": row["estimate"]})
             yield plots.Card(name, value, sentence, figure)
-        yield from (r["text"] for r in results if r["kind"] == "sentence")
+        yield from (r.text for r in results if r.kind == "sentence")
 
 
-def _text(metric: dict[str, Any]) -> str:
-    """A metric as text: with its interval, or a plain value."""
-    if "low" in metric:
-        return str(estimate_of(metric))
-    value = metric["value"]
-    return (
-        format_number(value)
-        if isinstance(value, float)
-        else str("unknown" if value is None else value)
-    )
-
-
-def _figure(folder: Path, result: dict[str, Any]) -> Any:
+def _figure(folder: Path, result: Kept) -> Any:
     import plotly.io
 
     # Another version of plotly may have written it: what is unknown is skipped.
     return plotly.io.from_json(
-        (folder / result["file"]).read_text("utf-8"), skip_invalid=True
+        (folder / result.file).read_text("utf-8"), skip_invalid=True
     )
 
 
@@ -179,20 +165,21 @@ def _details(runs: Pairs) -> Iterator[Any]:
         title = f"{run.notebook} {setting[folder]}".strip()
         yield plots.Html(f"<h2>{html.escape(title)}</h2>")
         rows = [
-            {"metric": name, "result": _text(m)} for name, m in run.metrics.items()
+            {"metric": name, "result": str(m)}
+            for name, m in metrics_of(run).items()
         ]
         if rows:
             yield pd.DataFrame(rows)
-        for result in run.meta.get("results", ()):
-            if result["kind"] == "sentence":
+        for result in kept_by(run):
+            if result.kind == "sentence":
                 continue
-            yield plots.Html(f"<h3>{html.escape(result['name'])}</h3>")
-            yield result["caption"]
-            if result["kind"] == "figure":
+            yield plots.Html(f"<h3>{html.escape(result.name)}</h3>")
+            yield result.caption
+            if result.kind == "figure":
                 yield _figure(folder, result)
             else:
                 # pandas reads JSON from a file; it would take a text for a path.
-                text = io.StringIO((folder / result["file"]).read_text("utf-8"))
+                text = io.StringIO((folder / result.file).read_text("utf-8"))
                 yield pd.read_json(text, orient="split").head(ROWS)
 
 
@@ -207,24 +194,25 @@ def caveats(runs: Pairs) -> list[str]:
     if len(open_runs) > 5:
         out.append(f"{len(open_runs) - 5} more runs did not finish.")
     for _, run in newest(runs).values():
-        for name, m in run.metrics.items():
+        for name, metric in metrics_of(run).items():
+            if (e := metric.estimate) is None:
+                continue
             # Rows of one cluster resemble each other, so clusters are what counts.
-            units = m.get("n_clusters") or m.get("n")
-            if m.get("missing"):
+            units = e.n_clusters or e.n
+            if e.missing:
                 out.append(
-                    f"{run.notebook}, {name}: {m['missing']} unknown values are left out."
+                    f"{run.notebook}, {name}: {e.missing} unknown values are left out."
                 )
-            if "low" in m and m["low"] is None:
-                out.append(
-                    f"{run.notebook}, {name}: no interval. {m.get('note') or ''}".strip()
-                )
-            elif "low" in m and units and units < FEW:
+            if math.isnan(e.low):
+                out.append(f"{run.notebook}, {name}: no interval. {e.note}".strip())
+            elif units and units < FEW:
                 out.append(
                     f"{run.notebook}, {name}: the interval rests on {units} clusters only."
                 )
     # Of many looks, some exclude 0 by chance; a reader of one page sees all of them.
+    every = [m for _, run in runs for m in metrics_of(run).values()]
     looks = sum(
-        m.get("scale") is not None for _, run in runs for m in run.metrics.values()
+        bool(m.estimate) and not math.isnan(m.estimate.scale) for m in every
     )
     if looks > 3:
         chance = f"about {0.05 * looks:.1f} of them would exclude 0 by chance"

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -25,8 +25,8 @@ from ..stats import Estimate
 from ..system import device, paths, profiles
 from . import folders, parameters
 from .folders import is_done
+from .kept import Kept, Metric
 
-FIELDS = (*(f.name for f in fields(Estimate)), "sentence")
 LITERALS = (bool, int, float, str, type(None), list)
 
 
@@ -42,8 +42,8 @@ class Session:
         self.folder, self.profile, self.params = folder, profile, record.params
         self._record, self._lock = record, lock
         self._begin = time.monotonic()
-        self.metrics: dict[str, dict[str, Any]] = {}
-        self._results: dict[str, dict[str, Any]] = {}
+        self.metrics: dict[str, Metric] = {}
+        self._results: dict[str, Kept] = {}
         # A finished run stays readable until this one ends.
         self._silent = is_done(folder)
         self._save("running")
@@ -65,18 +65,12 @@ class Session:
             for key, one in thing.items():
                 self.keep(f"{name}: {key}", one, caption)
         elif isinstance(thing, str):
-            self._results[name] = {
-                "kind": "sentence",
-                "text": thing,
-                "caption": caption,
-            }
+            self._results[name] = Kept(kind="sentence", text=thing, caption=caption)
         elif thing is None or isinstance(thing, numbers.Real):
             # JSON has no infinity and no NaN: both are unknown
             finite = thing is not None and math.isfinite(thing)
-            self.metrics[name] = {
-                "value": thing if finite else None,
-                "caption": caption,
-            }
+            value = thing if finite else None
+            self.metrics[name] = Metric(value=value, caption=caption)
         elif not self._keep_result(name, thing, caption):
             raise DataError(
                 f"a {type(thing).__name__} cannot be kept",
@@ -93,10 +87,13 @@ class Session:
         estimate, table = getattr(thing, "estimate", thing), _frame(thing)
         interval = hasattr(estimate, "value") and hasattr(estimate, "low")
         if interval:
-            fields = {
-                f: getattr(estimate, f) for f in FIELDS if hasattr(estimate, f)
-            }
-            self.metrics[name] = {**fields, "caption": caption}
+            names = [f.name for f in fields(Estimate) if hasattr(estimate, f.name)]
+            self.metrics[name] = Metric(
+                value=estimate.value,
+                caption=caption,
+                sentence=getattr(estimate, "sentence", ""),
+                estimate=Estimate(**{n: getattr(estimate, n) for n in names}),
+            )
         if table is not None:
             rows = table.to_json(orient="split", default_handler=str, index=False)
             self._store(name, "table", rows, caption)
@@ -112,13 +109,15 @@ class Session:
             self._store(name, "figure", figure.to_json(), caption)
         return interval or table is not None or picture
 
-    def _store(self, name: str, kind: str, text: str, caption: str) -> None:
+    def _store(
+        self, name: str, kind: Literal["table", "figure"], text: str, caption: str
+    ) -> None:
         # A result's name may hold a slash, or be too long for a file.
         file = f"kept/{kind}-{fingerprint(name)[:8]}.json"
         paths.write(self.folder / file, text)
-        self._results[f"{name} ({kind})"] = {
-            "kind": kind, "name": name, "file": file, "caption": caption,
-        }  # fmt: skip
+        self._results[f"{name} ({kind})"] = Kept(
+            kind=kind, name=name, file=file, caption=caption
+        )
 
     def finish(self) -> None:
         """End the run: its record is complete, and its folder is free for others."""
@@ -131,11 +130,11 @@ class Session:
         run = msgspec.structs.replace(
             self._record,
             status=status,
-            metrics=plain(self.metrics),
+            metrics=plain({name: m.row() for name, m in self.metrics.items()}),
             seconds=round(time.monotonic() - self._begin, 2),
             meta={
                 **self._record.meta,
-                "results": list(self._results.values()),
+                "results": plain(list(self._results.values())),
                 "memory": _memory(),
             },
         )

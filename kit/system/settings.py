@@ -61,7 +61,7 @@ def parse(text: str, where: str = "config") -> Any:
     try:
         return YAML(typ="safe", pure=True).load(text)
     except YAMLError as e:
-        raise DataError(f"this is no valid YAML: {e}", where=where) from None
+        raise DataError(f"this is not valid YAML: {e}", where=where) from None
 
 
 def load(path: str | Path) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def test_a_notebook_without_parameters_or_no_notebook(tmp_path, notebook):
     with pytest.raises(DataError, match="no cell has the tag"):
         runs.run(book)
     book.write_text("{}")
-    with pytest.raises(DataError, match="no notebook"):
+    with pytest.raises(DataError, match="not a notebook"):
         runs.run(book)
     with pytest.raises(MissingError, match="there is no notebook"):
         runs.run("99")
