@@ -46,8 +46,8 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 test: $(READY)
 	@$(BIN)/python -m kit fetch || echo "downloads are missing: tests that need them are skipped, each with its reason"
 	@$(BIN)/python -m mypy & types=$$!; \
-	  $(PYTEST) --cov=kit --cov-report= \
-	  && $(PYTEST) --cov=kit --cov-append --cov-report= --doctest-modules kit \
+	  $(PYTEST) -p no:nbval --cov=kit --cov-report= \
+	  && $(PYTEST) -p no:nbval --cov=kit --cov-append --cov-report= --doctest-modules kit \
 	  && $(BIN)/python -m coverage report --format=total | sed 's/$$/ % of the lines of kit ran in the tests/' \
 	  && KIT_PROFILE=test KIT_HEADLESS=1 KIT_RUNS=$(CURDIR)/build/nbval-runs $(PYTEST) --dist loadfile --nbval-lax \
 	  --nbval-current-env --nbval-cell-timeout 300 --timeout 600 $$($(BIN)/python tests/make_notebooks.py --list); \

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
+from functools import cache
 from typing import Any, NamedTuple
 
 from fake_server import chat, honest, http, obj
@@ -357,12 +358,17 @@ def chunks(data):
     return http(out, Transfer_Encoding="chunked", Content_Length=None)
 
 
-BOMB = {"gzip": gzip.compress(b" [" * 20_000_000), "deflate": zlib.compress(b" [" * 20_000_000)}
+@cache
+def bomb(compress: Any) -> bytes:
+    """Forty megabytes in a short reply."""
+    return compress(b" [" * 20_000_000)
+
+
 BYTES = {
     "gzip": (RIGHT, lambda a: http(gzip.compress(raw(a)), Content_Encoding="gzip")),
     "deflate": (RIGHT, lambda a: http(zlib.compress(raw(a)), Content_Encoding="deflate")),
-    "gzip bomb": (GONE, lambda a: http(BOMB["gzip"], Content_Encoding="gzip")),
-    "deflate bomb": (GONE, lambda a: http(BOMB["deflate"], Content_Encoding="deflate")),
+    "gzip bomb": (GONE, lambda a: http(bomb(gzip.compress), Content_Encoding="gzip")),
+    "deflate bomb": (GONE, lambda a: http(bomb(zlib.compress), Content_Encoding="deflate")),
     "no gzip": (GONE, lambda a: http(b"plain", Content_Encoding="gzip")),
     "half gzip": (GONE, lambda a: http(gzip.compress(raw(a))[:40], Content_Encoding="gzip")),
     "brotli": (GONE, lambda a: http(b"\x0b\x02\x80", Content_Encoding="br")),
