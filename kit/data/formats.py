@@ -44,7 +44,7 @@ from typing import Any
 from .. import checks
 from ..errors import DataError
 from ..records import Criterion, Response, Task, Verdict, fingerprint, from_json
-from ..records.labels import is_blank
+from ..records.labels import is_blank, read_label
 from .files import parse_json
 from .rows import (
     LAYOUT,
@@ -528,7 +528,13 @@ def read_sft(row: Row) -> None:
     if is_blank(text):
         raise DataError("there is no answer to learn from", fix="remove the row")
     # TRL's unpaired preferences: a false label marks an answer that nobody should learn.
-    if row.take("label", default=True) in (False, "false", "False", "0"):
+    mark = row.take("label", default=True)
+    reading = read_label(mark)
+    if reading not in (("met", None), ("unmet", None)):
+        raise DataError(
+            f"the label of a demonstration is {mark!r}", fix="write true or false"
+        )
+    if reading == ("unmet", None):
         row.clear()
         row.note(
             "rejected-answer",

@@ -22,7 +22,7 @@ from ..system import paths
 from ..system.settings import nearest
 from .files import Source, parse_chats, row_fields, rows_of
 from .formats import FORMATS, READ_BY_A_FORM, format_of_rows, no_form
-from .rows import ID, Row
+from .rows import ID, Row, near_names
 
 # Different faults in one message.
 MAX_FAULTS = 20
@@ -335,11 +335,12 @@ class _Reader:
                 renames=dict.fromkeys(ids, "task_id") if is_clear else {},
             )
         for name, value in row.items():
-            is_meant = name in READ_BY_A_FORM and value not in ("", [], {})
+            is_meant = name.lower() in READ_BY_A_FORM and value not in ("", [], {})
             if is_meant and value not in _texts_of(row):
                 raise DataError(
                     f"the form {self.format!r} does not read the field {name!r}, which means something in others",
                     fix="rename it to 'note' if it may be left aside, or write the row in another form",
+                    renames=near_names([name], READ_BY_A_FORM),
                 )
             row.note(
                 "unread-field", f"nothing reads the field {name!r}", field=name
@@ -360,10 +361,15 @@ class _Reader:
         task, records = row.task, row.records
         if task:
             task = self._merged_task(task, row)
-        if task and task.id in self.tasks and self.format != "table":
+        # Rows of one task with answers of their own are that task with several answers.
+        is_one_task = self.format == "table" or "response_id" in row.data
+        if task and task.id in self.tasks and not is_one_task:
             # An equal row of training data counts again, under an id of its own.
             task = msgspec.structs.replace(task, id=f"{task.id}#{n}")
             records = [msgspec.structs.replace(r, task_id=task.id) for r in records]
+            row.note(
+                "equal-rows", "the row is equal to an earlier one; both are kept"
+            )
         if any(
             row.data.get(name) is None for name in MADE_IDS.get(self.format, ())
         ):
@@ -393,10 +399,6 @@ class _Reader:
             raise DataError(
                 f"two different tasks have the id {old.id!r}",
                 fix="give each an id of its own",
-            )
-        if old:
-            row.note(
-                "equal-rows", "the row is equal to an earlier one; both are kept"
             )
         return task
 
@@ -493,7 +495,8 @@ class _Reader:
         if fields == self.fields:
             return {}
         try:
-            load([self.originals[n]], format=self.format or "auto", fields=fields)
+            form = self.format if self.is_chosen else "auto"
+            load([self.originals[n]], format=form, fields=fields)
         except DataError as e:
             return e.renames
         return fields

@@ -24,8 +24,8 @@ from .files import parse_json
 
 Container = TypeVar("Container", list[Any], dict[str, Any])
 
-# id, qid, question_id
-ID = re.compile(r"(?:.*_)?[a-z]?id", re.I)
+# id, qid, question_id, questionId
+ID = re.compile(r"(?i:(?:.*_)?[a-z]?id)|[a-z]+I[dD]")
 # The layout of instruction texts: an introduction of one line, the instruction, the answer, the end of the text.
 LAYOUT = re.compile(
     r"\s*(?:Below is an instruction[^\n]*\n\s*)?### Instruction:\n(.*?)\n+### Response:\n?(.*?)(?:<\|\w+\|>|</s>)?\s*",

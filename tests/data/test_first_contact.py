@@ -53,6 +53,8 @@ def test_an_answer_with_a_false_label_is_left_out_and_counted(bad):
     assert [(f.code, f.rows) for f in s.findings if f.severity == "warning"] == [
         ("rejected-answer", 1)
     ]
+    with pytest.raises(DataError, match="'good'"):
+        load([{**row, "label": "good"}])
     chats = {"prompt": [USER], "completion": [{"role": "assistant", "content": "a"}], "label": bad}
     assert not load([row, chats]).tasks[1:]
 
@@ -228,6 +230,7 @@ def follow(folder, capsys, rows, *options):
 RIGHT = [  # rows, what the printed command leads to
     ([{"id": "t", "prompt": "p", "rubrics": [{"text": "x", "wieght": 2}]}], 2.0),
     ([{"id": "t", "prompt": "p", "rubrics": [{"desc": "x", "points": 2}]}], 2.0),
+    ([{"taskId": "t", "prompt": "p", "Criteria": [{"Text": "x", "Weight": 2}]}], 2.0),
     ([{"id": "t", "Prompt": "p", "Rubrics": [{"text": "x", "weight": 2}]}], 2.0),
     ([{"qid": "t", "prompt": "p", "rubrics": [{"text": "x", "weight": 2}]}], 2.0),
     ([{"qid": "t", "prompt": "p", "rubrics": [{"cid": "k", "desc": "x", "points": 2}]}], 2.0),
