@@ -1,6 +1,6 @@
 """Where files are: the project's data and notebooks, runs, the download cache. Never the working directory.
 
-KIT_HOME moves the cache, KIT_DATA the data folder, KIT_RUNS the runs.
+KIT_HOME moves the cache, KIT_DATA the data folder, KIT_RUNS the runs, KIT_LEDGER the file of stored verdicts.
 """
 
 from __future__ import annotations
