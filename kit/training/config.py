@@ -44,6 +44,7 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     tasks, heldout : files, beside the config or in the data folder. kinds : only tasks of these kinds.
     ask : a sentence behind every prompt; "form" is the stated form (answer and confidence). system : of every task.
     train_ratio, data_seed : hold out whole prompts at random. holdout_by, holdout : hold out groups, such as tissues.
+    judge : the fields of an endpoint are joined over config, profile and caller, as options are.
     rows : what SFT or DPO learns from. stages : a chain. profiles : profile -> values that replace these.
     """
 

@@ -166,14 +166,7 @@ def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
         job.out / f"{n}_{s.name.replace(' ', '_')}" if job.chain else job.out
         for n, s in enumerate(job.stages, 1)
     ]
-    # a chain would write its table over a run of one stage, or over that of a longer chain
-    marks = [*job.out.glob(MARK), *job.out.glob(f"[0-9]*_*/{MARK}")]
-    if other := {p.parent for p in marks if has_begun(p.parent)} - {*folders}:
-        raise DataError(
-            "this folder holds another run",
-            where=str(min(other)),
-            fix="choose another out, or repeat all stages of the run",
-        )
+    check_folder(job.out, folders)
     if ranks.rank():
         return follow(job, reward)
     before: Evaluation | None = None
@@ -207,6 +200,18 @@ def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
     result.page()
     ranks.broadcast(None)
     return result
+
+
+def check_folder(out: Path, folders: Sequence[Path]) -> None:
+    """DataError where `out` holds a run whose stages are not in these folders."""
+    # a chain would write its table over a run of one stage, or over that of a longer chain
+    marks = [*out.glob(MARK), *out.glob(f"[0-9]*_*/{MARK}")]
+    if other := {p.parent for p in marks if has_begun(p.parent)} - {*folders}:
+        raise DataError(
+            "this folder holds another run",
+            where=str(min(other)),
+            fix="choose another out, or repeat all stages of the run",
+        )
 
 
 def follow(job: Job, reward: Reward) -> Result:

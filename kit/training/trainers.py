@@ -72,6 +72,34 @@ def order(tasks: Sequence[Task], settings: Settings) -> list[Task]:
     return out[:need]
 
 
+def grpo_arguments(settings: Settings, policy: Policy, out: Path) -> dict[str, Any]:
+    """What TRL's GRPOConfig receives beside the weights of the rewards."""
+    values = arguments(settings, policy, out)
+    return values | {
+        "temperature": settings.temperature,
+        "beta": settings.beta or 0.0,
+        "num_generations": settings.group_size,
+        "max_completion_length": settings.max_answer_tokens,
+        "num_iterations": settings.iterations,
+        "steps_per_generation": values["gradient_accumulation_steps"]
+        * settings.substeps,
+        "scale_rewards": {"std": "group", "centred": "none", "batch": "batch"}[
+            settings.advantage
+        ],
+        "multi_objective_aggregation": "normalize_then_sum"
+        if settings.gdpo
+        else "sum_then_normalize",
+        # plain k3, as the three systems have it; TRL's default multiplies it by the ratio
+        "use_bias_correction_kl": False,
+        "top_k": 0,
+        # `order` has decided, so that a resumed run sees the same prompts
+        "shuffle_dataset": False,
+        # a tracker gets the answers with their verdicts, the terminal does not
+        "log_completions": bool(settings.report_to),
+        "num_completions_to_print": 0,
+    }
+
+
 def grpo_trainer(
     policy: Policy,
     settings: Settings,
@@ -86,33 +114,10 @@ def grpo_trainer(
     from datasets import Dataset
 
     check_lengths(policy, settings, tasks)
-    values = arguments(settings, policy, out)
     # with GDPO there is a reward function for each part
     weights = reward.composer.gdpo_weights() if settings.gdpo else {"rubric": 1.0}
-    values |= {
-        "temperature": settings.temperature,
-        "beta": settings.beta or 0.0,
-        "num_generations": settings.group_size,
-        "max_completion_length": settings.max_answer_tokens,
-        "num_iterations": settings.iterations,
-        "steps_per_generation": values["gradient_accumulation_steps"]
-        * settings.substeps,
-        "scale_rewards": {"std": "group", "centred": "none", "batch": "batch"}[
-            settings.advantage
-        ],
-        "multi_objective_aggregation": "normalize_then_sum"
-        if settings.gdpo
-        else "sum_then_normalize",
-        "reward_weights": [float(w) for w in weights.values()],
-        # plain k3, as the three systems have it; TRL's default multiplies it by the ratio
-        "use_bias_correction_kl": False,
-        "top_k": 0,
-        # `order` has decided, so that a resumed run sees the same prompts
-        "shuffle_dataset": False,
-        # a tracker gets the answers with their verdicts, the terminal does not
-        "log_completions": bool(settings.report_to),
-        "num_completions_to_print": 0,
-    }
+    values = grpo_arguments(settings, policy, out)
+    values["reward_weights"] = [float(w) for w in weights.values()]
     ends = eos_ids(policy.model, policy.tokenizer)
     pay = RewardAdapter(
         reward, settings, log, ends={*ends, policy.tokenizer.pad_token_id}

@@ -19,6 +19,8 @@ from training_cases import (
 )
 
 import kit.training as training
+from kit.data import load, small_model
+from kit.errors import MissingError
 
 pytest.importorskip("bitsandbytes")
 pytestmark = [pytest.mark.slow, pytest.mark.gpu_paths]
@@ -54,15 +56,38 @@ def test_a_step_of_5e_6_moves_every_weight(tmp_path):
 
 
 def test_a_stage_in_4_bits_begins_where_the_last_one_ended(tmp_path):
-    sft = {**NF4, "stage": "sft", "steps": 30, "lr": 2e-2, "save_every": 0}
-    first = training.train(demonstrations(), sft, out=tmp_path / "a")
-    last = first.steps()["loss"].iloc[-3:].mean()
-    # as an adapter, and as the stage of a chain
+    """SmolLM2 learns four lines. Merged into 4-bit weights they would be gone: loss 2.7, as before the training."""
+    try:
+        small_model()
+    except MissingError as e:
+        pytest.skip(str(e))
+    codes = [f"The code is {i * 37 + 11}." for i in range(4)]
+    rows = [
+        {"id": f"s{i}", "prompt": f"What is the code of room {i}?", "completion": code}
+        for i, code in enumerate(codes)
+    ]
+    sft = {**NF4, "model": "SmolLM2-135M-Instruct", "stage": "sft", "lr": 5e-4, "save_every": 0}
+    first = training.train(load(rows), {**sft, "steps": 8}, out=tmp_path / "a")
+    start, *_, end = first.steps()["loss"]
+    assert end < start - 1.5
     again = {**sft, "steps": 1, "lr": 1e-9, "adapter": str(first.adapter)}
-    second = training.train(demonstrations(), again, out=tmp_path / "b")
-    stages = [{"stage": "sft", "steps": 30}, {"stage": "sft", "name": "b", "steps": 1, "lr": 1e-9}]
-    chain = {k: v for k, v in sft.items() if k not in ("stage", "steps")} | {"stages": stages}
-    third = training.train(demonstrations(), chain, out=tmp_path / "c").stages[1]
-    start = first.steps()["loss"].iloc[0]
-    for loss in (second.steps()["loss"].iloc[0], third.steps()["loss"].iloc[0]):
-        assert loss < last + 0.1 * (start - last), (start, last, loss)
+    second = training.train(load(rows), again, out=tmp_path / "b")
+    assert second.steps()["loss"].iloc[0] == pytest.approx(end, abs=0.15)
+
+
+def test_a_chain_in_4_bits_evaluates_each_stage_as_it_is_quantised(tmp_path):
+    stages = [
+        {"stage": "sft", "rows": {"source": "exact"}},
+        {"stage": "dpo", "rows": {"source": "own"}},
+    ]
+    stages.append({"stage": "grpo"})
+    check = {"name": "exact", "answers": ["ab"]}
+    options = {**NF4, "steps": 2, "save_every": 0, "eval_temperature": 0.0, "stages": stages}
+    result = training.train(tasks(check=check), options, out=tmp_path / "c")
+    assert [r.metrics["stage"] for r in result.stages] == ["sft", "dpo", "grpo"]
+    assert all("4 bits" in " ".join(r.metrics["notes"]) for r in result.stages)
+    # each stage has its own look at the model before it, and others read its model as it was trained
+    for stage in result.stages:
+        assert {r.source for r in stage.before.responses} == {"before"}
+        answers = training.answers_of(stage.folder, result.heldout)
+        assert [a.text for a in answers] == [r.text for r in stage.after.responses]
