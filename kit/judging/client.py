@@ -69,6 +69,8 @@ FINISHED = (
 # A body of bytes and few headers: the client would walk through the body and write a
 # dozen headers about itself.
 PLAIN: Any = {"headers": {"Content-Type": "application/json"}}
+# Finish reasons of a text that was cut for its length.
+CUT_REASONS = ("length", "max_tokens", "MAX_TOKENS")
 BODY_LIMIT = 8 * 2**20  # bytes of a reply
 MAX_TIMEOUTS = 5  # that a call may take with its repetitions
 REPLY_SHARE = 3  # a reply takes about a third of the room that it has
@@ -356,6 +358,8 @@ class Client:
             text=clean(content) if isinstance(content, str) else "",
             is_completion=True,
             model=clean(ascii(data.get("model"))[1:-1])[:100],
+            is_cut=choice.get("finish_reason") in CUT_REASONS,
+            thought=clean(_thought(message)),
             logprobs=choice.get("logprobs"),
         )
         _count_tokens(reply, _mapping(data.get("usage")), request)
@@ -388,12 +392,11 @@ def _explain_unfinished(
 ) -> str:
     """Why a choice is not a finished text, with what came and what to set; "" where it is one."""
     content, end = message.get("content"), choice.get("finish_reason")
-    thought = message.get("reasoning_content") or message.get("reasoning")
-    if end in ("length", "max_tokens", "MAX_TOKENS"):
+    if end in CUT_REASONS:
         return "the reply was cut for its length: raise max_tokens"
     if message.get("tool_calls"):
         return "the model called a tool in place of a text"
-    if thought and not content:
+    if _thought(message) and not content:
         return "only a thought came, and no text: raise max_tokens"
     if not isinstance(content, str):
         return f"the content is not a text but {type(content).__name__} ({content!a:.60})"
@@ -404,6 +407,12 @@ def _explain_unfinished(
     if not isinstance(end, str) or end not in FINISHED:
         return f"the reply is not finished: finish_reason is {end!a:.60}"
     return ""
+
+
+def _thought(message: Mapping[str, Any]) -> str:
+    """What the model thought, where the server sends it beside the text."""
+    thought = message.get("reasoning_content") or message.get("reasoning")
+    return thought if isinstance(thought, str) else ""
 
 
 class CountingClient:

@@ -230,8 +230,15 @@ class Ledger:
 
     def reply(self, key: str) -> str | None:
         """The stored text of a completion, None when there is none."""
-        rows = self._read("SELECT reply FROM calls WHERE key = ? LIMIT 1", key)
-        return rows[0][0] if rows else None
+        call = self.find_call(key)
+        return call["reply"] if call else None
+
+    def find_call(self, key: str) -> dict[str, Any] | None:
+        """The stored call of a completion, None when there is none."""
+        columns = ", ".join(CALL)
+        sql = f"SELECT {columns} FROM calls WHERE key = ? LIMIT 1"  # noqa: S608
+        rows = self._read(sql, key)
+        return dict(rows[0]) if rows else None
 
     def verdicts(self) -> Iterator[Verdict]:
         """The stored verdicts, oldest first."""

@@ -129,10 +129,10 @@ class ServedJudge(LLMJudge):
             keep_alive_s=remote.keep_alive_s,
         )
         # The port is another one each time; the verdicts must be found again.
-        self.identity["base_url"] = _describe_file(file)
+        self.identity["base_url"] = describe_file(file)
 
 
-def _describe_file(file: Path) -> str:
+def describe_file(file: Path) -> str:
     """A file's name, size and a digest of its end; its name alone while it is absent."""
     if not file.is_file():
         return file.name

@@ -136,12 +136,15 @@ class Reply(msgspec.Struct, kw_only=True):
     """What came back. text : of a finished reply. failure, reason : why there is none.
 
     is_completion : the server answered with a chat completion, which is paid.
+    is_cut : the text ended at max_tokens. thought : what a model that thinks sent beside its text.
     """
 
     text: str = ""
     failure: str = ""
     reason: str = ""
     is_completion: bool = False
+    is_cut: bool = False
+    thought: str = ""
     model: str = ""
     tokens_in: int = 0
     tokens_out: int = 0

@@ -439,7 +439,7 @@ class Runner:
                     room = step.max_tokens * room_factor
                     request = replace(step, max_tokens=room)
                     result = await self.send(judge, request)
-                    calls = [self._call_row(judge, request, result)]
+                    calls = [self.call_row(judge, request, result)]
                 elif isinstance(step, list):
                     result = await self._ask_members(step)
                 elif self.dry:
@@ -522,7 +522,7 @@ class Runner:
         what = f"the judge does not answer: {reasons[-1]}"
         return JudgeDownError(what, where=f"judge {name!r}", fix=fix)
 
-    def _call_row(
+    def call_row(
         self, judge: Judge, request: Request, reply: Reply
     ) -> dict[str, Any]:
         """The row of a call for the ledger; {} where nothing was paid."""

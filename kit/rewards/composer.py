@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -44,6 +44,20 @@ from .rubric_score import MAX_WIDTH, paid_score
 # An answer with its task.
 TaskAnswer = tuple[Task, Response]
 ScoreByName = dict[str, ComponentScore]
+FORMAT_GATE = "format gate"
+
+
+class RewardStep(NamedTuple):
+    """One step of a reward's arithmetic, and both ends of the sum after it.
+
+    kind : "start", "component", "weights" (divided by their sum), "format bonus", "gate", "cap" or "scale"; alone
+        "format gate".
+    """
+
+    kind: str
+    name: str
+    low: float
+    high: float
 
 
 class RewardGate(
@@ -197,15 +211,8 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         """
         ids = (task.id, response.id)
         verdicts = [v for v in verdicts if v.answer_ids == ids]
-        scores = self._component_scores(task, response, verdicts)
-        span = self._range_of(scores)
-        fails_gate = self.fails_format_gate(response)
-        if fails_gate:
-            # What the answer says is not looked at: each part is at its worst, and so is the sum.
-            scores = self._worst_scores(scores)
-            low = high = span[0]
-        else:
-            low, high = self._total(scores, self.format.fulfilled_share(response))
+        scores, steps = self.scores_and_steps(task, response, verdicts)
+        low, high = steps[-1].low, steps[-1].high
         score, excluded = self._paid_reward(scores, low, high)
         applying = {name: s for name, s in scores.items() if s.applies}
         return Grade(
@@ -219,8 +226,8 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
             cost=sum(v.cost for v in verdicts),
             parts=self._paid_parts(scores),
             meta={
-                "range": span,
-                "form_missing": fails_gate,
+                "range": self._range_of(scores),
+                "form_missing": steps[-1].kind == FORMAT_GATE,
                 "excluded": excluded,
                 "intervals": {
                     name: (s.low, s.high) for name, s in applying.items()
@@ -228,6 +235,19 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
                 "details": {name: s.details for name, s in scores.items()},
             },
         )
+
+    def scores_and_steps(
+        self, task: Task, response: Response, verdicts: list[Verdict]
+    ) -> tuple[ScoreByName, list[RewardStep]]:
+        """The score of each component, and the arithmetic from them to the reward."""
+        scores = self._component_scores(task, response, verdicts)
+        if self.fails_format_gate(response):
+            # What the answer says is not looked at: each part is at its worst, and so is the sum.
+            lowest = self._range_of(scores)[0]
+            step = RewardStep(FORMAT_GATE, "", lowest, lowest)
+            return self._worst_scores(scores), [step]
+        share = self.format.fulfilled_share(response)
+        return scores, self.reward_steps(scores, share)
 
     def _component_scores(
         self, task: Task, response: Response, verdicts: list[Verdict]
@@ -266,7 +286,15 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         self, scores: ScoreByName, format_share: float
     ) -> tuple[float, float]:
         """Both ends of the reward. format_share : of the format's demands that are fulfilled."""
+        last = self.reward_steps(scores, format_share)[-1]
+        return last.low, last.high
+
+    def reward_steps(
+        self, scores: ScoreByName, format_share: float
+    ) -> list[RewardStep]:
+        """The arithmetic of a reward, a step a line; the last one holds what is paid."""
         low = high = total = 0.0
+        steps = [RewardStep("start", "", low, high)]
         for c in self.components:
             score = scores[c.name]
             if score.applies:
@@ -274,12 +302,15 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
                 low += c.weight * worst
                 high += c.weight * best
                 total += abs(c.weight)
+                steps.append(RewardStep("component", c.name, low, high))
         if self.combine == "mean" and total:
             low /= total
             high /= total
+            steps.append(RewardStep("weights", f"{total:g}", low, high))
         if self.format.mode == "bonus":
             low += self.format.bonus * format_share
             high += self.format.bonus * format_share
+            steps.append(RewardStep("format bonus", "", low, high))
         for gate in self.gates:
             score = scores[gate.component]
             # A gate only lowers an end, and closes the low one first: so unknown never pays.
@@ -287,9 +318,14 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
                 low = min(low, gate.to)
                 if score.high < gate.below:
                     high = min(high, gate.to)
+                steps.append(RewardStep("gate", gate.component, low, high))
         if self.cap is not None:
             low, high = min(low, self.cap), min(high, self.cap)
-        return low * self.scale, high * self.scale
+            steps.append(RewardStep("cap", f"{self.cap:g}", low, high))
+        if self.scale != 1:
+            low, high = low * self.scale, high * self.scale
+            steps.append(RewardStep("scale", f"{self.scale:g}", low, high))
+        return steps
 
     def _range_of(self, scores: ScoreByName) -> tuple[float, float]:
         """The reward's range, with each score anywhere in its own range."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ..errors import DataError
 from ..records import ComponentScore, Criterion, Verdict, by_criterion, group
@@ -98,6 +98,15 @@ def _known_values(
     return decided
 
 
+class CriterionTerm(NamedTuple):
+    """One criterion in the sum of a rubric: its weight, its value in [0, 1], what it adds."""
+
+    id: str
+    weight: float
+    value: float
+    contribution: float
+
+
 class CriteriaTree:
     """A tree of criteria under one form of score.
 
@@ -161,23 +170,42 @@ class CriteriaTree:
         self, parent: str | None, values: CriterionValues
     ) -> float | None:
         """The score of the criteria below `parent`; None where none of them has a weight."""
-        score = total = positive = 0.0
-        for c in self.children.get(parent, ()):
-            x, w = values[c.id], c.weight
-            if x is not None and w:
-                if self.how == "mean":
-                    w = math.copysign(1, w)
-                score += w * x
-                total += abs(w)
-                positive += max(w, 0.0)
-        if not total:
+        terms = self.terms(parent, values)
+        if not terms:
             return None
-        # "mean" and "flip" count a fault that is absent, the others a fault that is there.
-        # Inside a tree a value must stay in [0, 1].
-        if parent is not None or self.how in ("mean", "flip"):
-            return (score + (total - positive)) / total
+        return sum(t.contribution for t in terms) / self.divisor(parent, terms)
+
+    def terms(
+        self, parent: str | None, values: CriterionValues
+    ) -> list[CriterionTerm]:
+        """What each scored criterion below `parent` adds to the sum that `divisor` divides."""
+        counts_absence = self._counts_absence(parent)
+        terms = []
+        for c in self.children.get(parent, ()):
+            value, weight = values[c.id], c.weight
+            if value is None or not weight:
+                continue
+            if self.how == "mean":
+                weight = math.copysign(1, weight)
+            contribution = weight * value
+            if counts_absence and weight < 0:
+                contribution -= weight
+            terms.append(CriterionTerm(c.id, weight, value, contribution))
+        return terms
+
+    def divisor(self, parent: str | None, terms: Sequence[CriterionTerm]) -> float:
+        """What the sum of the contributions is divided by; never 0 where there is a term."""
+        total = sum(abs(t.weight) for t in terms)
+        positive = sum(max(t.weight, 0.0) for t in terms)
+        if self._counts_absence(parent):
+            return total
         # open-instruct never divides by less than 1, so small weights stay small rewards.
         if self.how == "open_instruct":
-            return score / max(positive, 1.0)
+            return max(positive, 1.0)
         # A rubric of faults alone has no positive weight to divide by.
-        return score / (positive if self.how == "net" and positive else total)
+        return positive if self.how == "net" and positive else total
+
+    def _counts_absence(self, parent: str | None) -> bool:
+        """True where a fault that is absent earns its weight, else one that is there costs it."""
+        # Inside a tree a value must stay in [0, 1].
+        return parent is not None or self.how in ("mean", "flip")
