@@ -49,7 +49,13 @@ def takes_table(
             bound = signature.bind_partial(*args[1:], **kwargs)
             for name, column in bound.arguments.items():
                 if name in arguments and isinstance(column, str):
-                    bound.arguments[name] = _table_column(args[0], column, name)
+                    if column not in args[0].columns:
+                        raise DataError(
+                            f"there is no column {column!r}",
+                            where=name,
+                            fix=f"columns: {', '.join(map(str, args[0].columns))}",
+                        )
+                    bound.arguments[name] = args[0][column]
             return function(*bound.args, **bound.kwargs)
 
         return cast("TableFunction[P, R]", call)
@@ -57,14 +63,14 @@ def takes_table(
     return wrap
 
 
-def _table_column(table: pd.DataFrame, column: str, argument: str) -> Column:
-    if column not in table.columns:
+def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
+    """DataError unless an argument is one of its choices."""
+    if value not in choices:
         raise DataError(
-            f"there is no column {column!r}",
-            where=argument,
-            fix=f"columns: {', '.join(map(str, table.columns))}",
+            f"{name} is {value!r}",
+            where=name,
+            fix=" or ".join(map(repr, choices)),
         )
-    return table[column]
 
 
 def read_numbers(
@@ -97,15 +103,18 @@ def read_numbers(
     return x
 
 
-def read_clusters(cluster: Column | None, n: int) -> Ints | None:
-    """Cluster numbers (n,) from 0, or None; DataError where a cluster is unknown."""
+def read_clusters(cluster: Column | None, rows: NDArray[np.bool_]) -> Ints | None:
+    """Cluster numbers from 0 of the rows that are True in (n,), or None.
+
+    DataError where a cluster is unknown, also that of a row that is not asked for.
+    """
     if cluster is None:
         return None
     # by position: a Series keeps its order, whatever its index
     code, _ = pd.factorize(pd.Series(cast(Any, cluster)))
-    if len(code) != n:
+    if len(code) != len(rows):
         raise DataError(
-            f"there are {len(code)} clusters for {n} rows", where="cluster"
+            f"there are {len(code)} clusters for {len(rows)} rows", where="cluster"
         )
     # Rows of unknown clusters are neither one cluster nor one each.
     if (code < 0).any():
@@ -113,7 +122,8 @@ def read_clusters(cluster: Column | None, n: int) -> Ints | None:
         raise DataError(
             "a cluster is unknown", where=f"cluster, row {row}", fix="name it"
         )
-    return code
+    # without gaps: an emptied number would count as a cluster that was drawn
+    return pd.factorize(code[rows], sort=True)[0]
 
 
 def complete_rows(
@@ -125,21 +135,9 @@ def complete_rows(
         raise DataError(
             f"columns differ in length: {sizes}", where=", ".join(sizes)
         )
-    n = next(iter(sizes.values()))
-    group = read_clusters(cluster, n)
     is_known = ~np.any([np.isnan(x) for x in columns.values()], axis=0)
-    # the common case without a copy: a million known rows
-    if is_known.all():
-        return list(columns.values()), group, 0
-    if group is not None:
-        group = renumber(group[is_known])
-    left_out = n - int(is_known.sum())
+    group, left_out = read_clusters(cluster, is_known), int((~is_known).sum())
     return [x[is_known] for x in columns.values()], group, left_out
-
-
-def renumber(group: Ints) -> Ints:
-    """Cluster numbers without gaps: an emptied number would count as a cluster that was drawn."""
-    return np.unique(group, return_inverse=True)[1]
 
 
 def level_numbers(
@@ -150,12 +148,11 @@ def level_numbers(
     Without `levels` one column must hold every level that the others hold: "yes" and "Yes" are an
     error.
     """
-    codes: dict[str, Ints] = {}
-    names: dict[str, list[Level]] = {}
-    for name, values in columns.items():
-        series = pd.Series(cast(Any, values), dtype=object)
-        codes[name], levels_here = pd.factorize(series)
-        names[name] = [_level_key(level) for level in levels_here]
+    series = [pd.Series(cast(Any, v), dtype=object) for v in columns.values()]
+    names = {
+        name: [_level_key(level) for level in column.dropna().unique()]
+        for name, column in zip(columns, series, strict=True)
+    }
     every: set[Level] = set().union(*names.values())
     if levels is None:
         levels = _common_levels(names, every)
@@ -163,12 +160,10 @@ def level_numbers(
         raise DataError(
             f"{strange} are not among the categories {list(levels)}", where="values"
         )
-    order, out = list(levels), []
-    for name, code in codes.items():
-        # code -1 (unknown) picks the last entry
-        places = [*map(order.index, names[name]), np.nan]
-        out.append(np.array(places, float)[code])
-    return order, out
+    numbers = dict(zip(levels, range(len(levels)), strict=True))
+    return list(levels), [
+        column.map(numbers.get).to_numpy(float) for column in series
+    ]
 
 
 def _common_levels(
@@ -178,7 +173,7 @@ def _common_levels(
     is_binary = every <= {0, 1}
     if is_binary:
         every = {0, 1}
-    one_holds_all = any(every == set(v) for v in names.values())
+    one_holds_all = every in map(set, names.values())
     # The text "1" beside the number 1 is a slip in one of the files.
     is_mixed = len({isinstance(v, str) for v in every}) > 1
     if is_mixed or not (is_binary or one_holds_all):

@@ -75,8 +75,7 @@ def format_interval(low: float, high: float, digits: int = 2) -> str:
     """
     if math.isnan(low) or math.isnan(high):
         return "[no interval]"
-    nearest = min(abs(low), abs(high))
-    while digits < 6 and low * high > 0 and nearest < 10**-digits:
+    while digits < 6 and low * high > 0 and min(abs(low), abs(high)) < 10**-digits:
         digits += 1
     scale = 10**digits
     # 1e-9: a limit such as .29 * 100 = 28.999999999999996 is not pushed one digit out
@@ -124,6 +123,12 @@ class Estimate(PrintedResult):
     scale: float = math.nan
     bounds: ValueRange = UNBOUNDED
 
+    def __post_init__(self) -> None:
+        if not 0 < self.level < 1:
+            raise DataError(
+                f"level is {self.level!r}", where="level", fix="in (0, 1)"
+            )
+
     def __str__(self) -> str:
         text = f"{format_number(self.value)} {format_interval(self.low, self.high)}, n={self.n}"
         if self.n_clusters not in (None, self.n):
@@ -136,8 +141,8 @@ class Estimate(PrintedResult):
         return float(self.value)
 
     def _repr_html_(self) -> str:
-        small = "; ".join(filter(None, (self.method, self.note)))
-        return f"{html.escape(str(self))}<br><small>{html.escape(small)}</small>"
+        small = html.escape("; ".join(filter(None, (self.method, self.note))))
+        return f"{html.escape(str(self))}<br><small>{small}</small>"
 
     @property
     def units(self) -> int:
@@ -166,9 +171,7 @@ class Estimate(PrintedResult):
 @lru_cache(4096)
 def t_quantile(level: float, df: float) -> float:
     """Two-sided Student quantile; infinite df gives the normal one."""
-    tail = (1 + level) / 2
-    normal = math.isinf(df)
-    return float(special.ndtri(tail) if normal else special.stdtrit(df, tail))
+    return float(special.stdtrit(df, (1 + level) / 2))
 
 
 def wilson_interval(
@@ -198,11 +201,6 @@ class ClusterVariance(NamedTuple):
     variance: float
     df: float
     n_effective: float
-
-    def t_quantile(self, level: float) -> float:
-        """Student's quantile; independent rows have as many degrees as they are worth, less 1."""
-        df = self.df if math.isfinite(self.df) else self.n_effective - 1
-        return t_quantile(level, df)
 
 
 def cluster_variance(
@@ -260,20 +258,12 @@ def _cautious_icc(moment: float, pairs: float, squares: Floats | Ints) -> float:
 def rare_outcome_note(outcome: Floats | Ints, group: Ints | None) -> str:
     """Why there is no interval: the rarest outcome lies in too few clusters. Else empty."""
     unit = np.arange(len(outcome)) if group is None else group
-    sizes = [np.bincount(unit[outcome == level]) for level in np.unique(outcome)]
-    fewest = min(map(np.count_nonzero, sizes), default=0)
+    sizes = [len(np.unique(unit[outcome == v])) for v in np.unique(outcome)]
     # one level only: the other lies in no cluster
-    if len(sizes) == 1:
-        fewest = 0
+    fewest = min(sizes) if len(sizes) > 1 else 0
     if fewest >= MIN_RARE_CLUSTERS:
         return ""
     return f"the rarest outcome lies in {fewest} clusters, {MIN_RARE_CLUSTERS} are needed"
-
-
-def check_level(level: float) -> None:
-    """DataError unless a confidence level lies in (0, 1)."""
-    if not 0 < level < 1:
-        raise DataError(f"level is {level!r}", where="level", fix="in (0, 1)")
 
 
 def estimate_from_influence(
@@ -298,7 +288,6 @@ def estimate_from_influence(
     cluster that was not drawn may be worth. outcome : (n,) levels that each need five clusters.
     weights : (n,) of rows, above 0. The rest is passed on to the estimate.
     """
-    check_level(level)
     bare = Estimate(
         value,
         n=len(psi),
@@ -317,9 +306,10 @@ def estimate_from_influence(
     spread = cluster_variance(psi, group, weights)
     # one large cluster among small ones is one observation, whatever their number
     if spread.n_effective < MIN_CLUSTERS:
-        worth = f"the rows are worth {spread.n_effective:.1f} of equal size"
         return replace(
-            bare, note=f"too few clusters: {worth}, {MIN_CLUSTERS:g} are needed"
+            bare,
+            note=f"too few clusters: the rows are worth {spread.n_effective:.1f} of "
+            f"equal size, {MIN_CLUSTERS:g} are needed",
         )
     if outcome is not None and (note := rare_outcome_note(outcome, group)):
         return replace(bare, note=note)
@@ -338,7 +328,9 @@ def _with_limits(
     elif se < ZERO_ERROR:
         return replace(e, note="all rows are equal: no interval without a range")
     else:
-        half = spread.t_quantile(e.level) * se
+        # independent rows have as many degrees of freedom as they are worth, less 1
+        df = spread.df if math.isfinite(spread.df) else spread.n_effective - 1
+        half = t_quantile(e.level, df) * se
         low, high = e.value - half, e.value + half
     if ends is not None:
         low, high = _add_unseen_clusters(e.value, (low, high), ends, spread)
@@ -366,9 +358,10 @@ def _add_unseen_clusters(
     share = UNSEEN_CLUSTERS / (spread.n_effective + UNSEEN_CLUSTERS)
     down, up = share * (ends[0] - value), share * (ends[1] - value)
     # added in quadrature: it matters where the interval is narrow, and vanishes with clusters
-    low = value - math.hypot(value - limits[0], min(down, 0.0))
-    high = value + math.hypot(limits[1] - value, max(up, 0.0))
-    return low, high
+    return (
+        value - math.hypot(value - limits[0], min(down, 0.0)),
+        value + math.hypot(limits[1] - value, max(up, 0.0)),
+    )
 
 
 def claim(e: Estimate, noun: str = "", *, new: str = "", old: str = "") -> str:
@@ -393,10 +386,6 @@ def claim(e: Estimate, noun: str = "", *, new: str = "", old: str = "") -> str:
     between, over = "", ""
     if new and old:
         between, over = f" between {new} and {old}", f" of {new} over {old}"
-    return _claim_difference(e, noun, between, over)
-
-
-def _claim_difference(e: Estimate, noun: str, between: str, over: str) -> str:
     text, side = str(e), "loss"
     if e.value > 0:
         text, side = f"+{e}", "gain"
@@ -405,6 +394,8 @@ def _claim_difference(e: Estimate, noun: str, between: str, over: str) -> str:
     units = max(e.units, 1)
     # the interval knows nothing of a kind of prompt that was not drawn
     if min(abs(e.low), abs(e.high)) <= RULE_OF_THREE / units * e.scale:
-        few = f"a collapse in {RULE_OF_THREE} of {units} prompts may not have been drawn"
-        return f"Too few prompts to show a {side} in {noun}: {text}; {few}."
+        return (
+            f"Too few prompts to show a {side} in {noun}: {text}; a collapse in "
+            f"{RULE_OF_THREE} of {units} prompts may not have been drawn."
+        )
     return f"A {side} in {noun}{over}: {text}."

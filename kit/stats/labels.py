@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,11 +17,11 @@ from .columns import (
     Floats,
     Ints,
     Level,
+    check_choice,
     complete_rows,
     level_numbers,
     read_clusters,
     read_numbers,
-    renumber,
     takes_table,
 )
 from .estimate import (
@@ -56,14 +56,16 @@ class LabelPairs:
 
 
 def _read_pairs(
-    judge: Column,
-    human: Column,
+    columns: Mapping[str, Column],
     cluster: Column | None,
-    levels: Sequence[Level] | None = None,
-) -> LabelPairs:
-    names, (a, b) = level_numbers({"judge": judge, "human": human}, levels)
-    (a, b), group, missing = complete_rows({"judge": a, "human": b}, cluster)
-    return LabelPairs(names, a.astype(int), b.astype(int), group, missing)
+    categories: Sequence[Level] | None = None,
+) -> list[LabelPairs]:
+    """Each column but the last paired with the last, the human's, on rows where all are known."""
+    levels, numbers = level_numbers(columns, categories)
+    by_name = dict(zip(columns, numbers, strict=True))
+    complete, group, missing = complete_rows(by_name, cluster)
+    *judges, human = [x.astype(int) for x in complete]
+    return [LabelPairs(levels, judge, human, group, missing) for judge in judges]
 
 
 def _at_least(values: Column, threshold: float, name: str) -> NDArray[np.object_]:
@@ -77,14 +79,9 @@ def _agreement_weights(
     kind: str | None, levels: list[Level], has_order: bool
 ) -> Floats:
     """How far each two levels agree (q, q): 1 or 0, or falling with their distance."""
+    check_choice("weights", kind, (None, "linear", "quadratic"))
     if kind is None:
         return np.eye(len(levels))
-    if kind not in ("linear", "quadratic"):
-        raise DataError(
-            f"weights is {kind!r}",
-            where="weights",
-            fix='None, "linear" or "quadratic"',
-        )
     at = np.arange(len(levels), dtype=float)
     if not any(isinstance(v, str) for v in levels):
         at = np.array(levels, float)
@@ -96,16 +93,14 @@ def _agreement_weights(
             fix="pass categories=[worst, ..., best]",
         )
     gap = np.abs(at[:, None] - at) / max(float(np.ptp(at)), 1e-300)
-    if kind == "quadratic":
-        gap = gap**2
-    return 1 - gap
+    return 1 - gap ** {"linear": 1, "quadratic": 2}[kind]
 
 
 def _kappa_of_counts(table: Floats, w: Floats) -> Floats:
     """Kappa of counts (..., q, q); NaN where both sides always give one level."""
-    p = table / table.sum((-1, -2), keepdims=True)
-    chance = np.einsum("...i,ij,...j->...", p.sum(-1), w, p.sum(-2))
     with np.errstate(all="ignore"):
+        p = table / table.sum((-1, -2), keepdims=True)
+        chance = np.einsum("...i,ij,...j->...", p.sum(-1), w, p.sum(-2))
         value = ((p * w).sum((-1, -2)) - chance) / (1 - chance)
     # One level on both sides makes 0/0: no agreement beyond chance is shown.
     return np.where(chance < 1 - 1e-12, value, math.nan)
@@ -113,9 +108,7 @@ def _kappa_of_counts(table: Floats, w: Floats) -> Floats:
 
 def _kappa_influence(p: LabelPairs, w: Floats) -> tuple[float, Floats]:
     """Kappa, and the influence (n,) of each row on it (Fleiss, Cohen & Everitt 1969)."""
-    with np.errstate(invalid="ignore"):
-        value = float(_kappa_of_counts(p.table, w))
-    n = max(len(p.judge), 1)
+    value, n = float(_kappa_of_counts(p.table, w)), max(len(p.judge), 1)
     share = p.table / n
     agreement = (share * w).sum()
     by_judge = w @ share.sum(0)
@@ -123,9 +116,8 @@ def _kappa_influence(p: LabelPairs, w: Floats) -> tuple[float, Floats]:
     chance = float(share.sum(1) @ by_judge)
     marginal = by_judge[p.judge] + by_human[p.human] - 2 * chance
     row = (w[p.judge, p.human] - agreement) * (1 - chance)
-    row -= marginal * (1 - agreement)
     # derivative of (agreement - chance) / (1 - chance) by a row's weight
-    psi = row / max(1 - chance, 1e-12) ** 2 / n
+    psi = (row - marginal * (1 - agreement)) / max(1 - chance, 1e-12) ** 2 / n
     if p.cluster is None or math.isnan(value):
         return value, psi
     return value, psi * _jackknife_stretch(p, p.cluster, w, psi)
@@ -141,34 +133,12 @@ def _jackknife_stretch(
     q, c = len(w), int(cluster.max()) + 1
     cell = (cluster * q + p.judge) * q + p.human
     by_cluster = np.bincount(cell, minlength=c * q * q).reshape(c, q, q)
-    with np.errstate(invalid="ignore"):
-        left_out = _kappa_of_counts(p.table - by_cluster, w)
+    left_out = _kappa_of_counts(p.table - by_cluster, w)
     total = np.bincount(cluster, psi)
     if not np.isfinite(left_out).all() or total @ total == 0:
         return 1.0
     moves = (left_out - left_out.mean()) * (c - 1) / c
     return max(1.0, math.sqrt(float(moves @ moves) / float(total @ total)))
-
-
-def _kappa_estimate(
-    p: LabelPairs, weights: str | None, has_order: bool
-) -> Estimate:
-    w = _agreement_weights(weights, p.levels, has_order)
-    value, psi = _kappa_influence(p, w)
-    method = "Cohen's kappa"
-    if weights:
-        method += f" ({weights} weights)"
-    return estimate_from_influence(
-        value,
-        psi,
-        p.cluster,
-        noun="kappa",
-        bounds=SIGNED_RANGE,
-        ends=SIGNED_RANGE,
-        outcome=p.human,
-        missing=p.missing,
-        method=method,
-    )
 
 
 @takes_table("judge", "human", "cluster")
@@ -189,8 +159,23 @@ def kappa(
     >>> round(kappa([1, 1, 0, 0, 1, 0], [1, 1, 0, 0, 0, 0]).value, 3)
     0.667
     """
-    pairs = _read_pairs(judge, human, cluster, categories)
-    return _kappa_estimate(pairs, weights, categories is not None)
+    (p,) = _read_pairs({"judge": judge, "human": human}, cluster, categories)
+    w = _agreement_weights(weights, p.levels, categories is not None)
+    value, psi = _kappa_influence(p, w)
+    method = "Cohen's kappa"
+    if weights:
+        method += f" ({weights} weights)"
+    return estimate_from_influence(
+        value,
+        psi,
+        p.cluster,
+        noun="kappa",
+        bounds=SIGNED_RANGE,
+        ends=SIGNED_RANGE,
+        outcome=p.human,
+        missing=p.missing,
+        method=method,
+    )
 
 
 @takes_table("judge", "human", "cluster")
@@ -202,19 +187,13 @@ def accuracy(
     >>> accuracy(["yes", "no", "no"], ["yes", "no", "yes"]).value
     0.6666666666666666
     """
-    return _raw_agreement(_read_pairs(judge, human, cluster))
+    (p,) = _read_pairs({"judge": judge, "human": human}, cluster)
+    return _raw_agreement(p)
 
 
 def _raw_agreement(p: LabelPairs) -> Estimate:
     e = mean(p.judge == p.human, cluster=p.cluster)
     return replace(e, missing=p.missing, method="raw agreement", noun="agreement")
-
-
-def _rate_of_level(p: LabelPairs, level: int) -> Estimate:
-    """The share on which the judge gives this level, of rows on which the human does."""
-    rows = p.human == level
-    group = None if p.cluster is None else p.cluster[rows]
-    return mean(p.judge[rows] == level, cluster=group)
 
 
 @takes_table("new", "old", "human", "cluster")
@@ -227,30 +206,22 @@ def agreement_difference(
     >>> agreement_difference(y, [1] * 10, y).value
     1.0
     """
-    levels, (a, b, y) = level_numbers({"new": new, "old": old, "human": human})
     # On the same rows, what moves both kappas cancels (Miller 2024).
-    (a, b, y), group, missing = complete_rows(
-        {"new": a, "old": b, "human": y}, cluster
-    )
-    w, truth = np.eye(len(levels)), y.astype(int)
-    value, psi = _kappa_influence(
-        LabelPairs(levels, a.astype(int), truth, group, missing), w
-    )
-    second, less = _kappa_influence(
-        LabelPairs(levels, b.astype(int), truth, group, missing), w
-    )
+    p, q = _read_pairs({"new": new, "old": old, "human": human}, cluster)
+    value, psi = _kappa_influence(p, np.eye(len(p.levels)))
+    second, less = _kappa_influence(q, np.eye(len(p.levels)))
     # a kappa has no range per row, so the rule of three asks for nothing more: scale 0
     return estimate_from_influence(
         value - second,
         psi - less,
-        group,
+        p.cluster,
         noun="kappa",
         method="difference in kappa",
         bounds=(-2.0, 2.0),
         ends=SIGNED_RANGE,
-        outcome=y,
+        outcome=p.human,
         scale=0.0,
-        missing=missing,
+        missing=p.missing,
     )
 
 
@@ -287,11 +258,9 @@ class Agreement(PrintedResult):
         counts = pd.DataFrame(
             self.confusion.astype(int), self.categories, self.categories
         )
+        table = counts.rename_axis("judge \\ human").to_string()
         lines = [f"{k:<32}{e}" for k, e in self.measures().items()]
-        lines += ["", counts.rename_axis("judge \\ human").to_string()]
-        if self.note:
-            lines.append(self.note)
-        return "\n".join(lines)
+        return "\n".join([*lines, "", table, self.note]).rstrip()
 
     def plot(self, *, title: str = "") -> Figure:
         """The confusion table as a heat map (plotly); its title is the kappa."""
@@ -325,20 +294,31 @@ def agree(
     if threshold is not None:
         judge = _at_least(judge, threshold, "judge")
         human = _at_least(human, threshold, "human")
-    p = _read_pairs(judge, human, cluster, categories)
+    (p,) = _read_pairs({"judge": judge, "human": human}, cluster, categories)
     # by the human's level: a judge that always says met is right on all that are met
-    rates = {p.levels[i]: _rate_of_level(p, i) for i in np.unique(p.human)}
+    rates = {
+        p.levels[i]: mean(p.judge == i, cluster=p.cluster, weights=p.human == i)
+        for i in np.unique(p.human)
+    }
     raw, share = _raw_agreement(p), p.table.sum(0) / max(len(p.human), 1)
     majority, note = float(share.max(initial=0.0)), ""
     if raw.n and not raw.low > majority:
         # chance agreement is high when one level is common
-        common = p.levels[int(share.argmax())]
         note = (
-            f"Always answering {common!r} would agree in {format_number(majority)}: "
-            "raw agreement is not shown to be better."
+            f"Always answering {p.levels[int(share.argmax())]!r} would agree in "
+            f"{format_number(majority)}: raw agreement is not shown to be better."
         )
-    beyond_chance = _kappa_estimate(p, weights, categories is not None)
-    return Agreement(p.levels, p.table, beyond_chance, raw, rates, majority, note)
+    return Agreement(
+        p.levels,
+        p.table,
+        kappa(
+            judge, human, cluster=cluster, weights=weights, categories=categories
+        ),
+        raw,
+        rates,
+        majority,
+        note,
+    )
 
 
 def _regress_on_verdict(f: Floats, y: Floats) -> tuple[float, Floats]:
@@ -370,9 +350,7 @@ def _regress_on_verdict(f: Floats, y: Floats) -> tuple[float, Floats]:
 def _rogan_gladen(f: Floats, y: Floats) -> tuple[float, Floats]:
     """The judge's rate on rows without labels, its errors from the labels (Rogan & Gladen 1978)."""
     bare, one, two = np.isnan(y), y == 1, y == 0
-    p = f[bare].mean()
-    q1 = f[one].mean()
-    q0 = 1 - f[two].mean()
+    p, q1, q0 = f[bare].mean(), f[one].mean(), 1 - f[two].mean()
     gain = q1 + q0 - 1
     # such a judge is not better than chance
     if not gain > 0:
@@ -404,19 +382,26 @@ def label_mean(
     """
     f, y, group, missing = _read_labels(judge, human, design, cluster)
     has_label = ~np.isnan(y)
-    of_labels = None if group is None else group[has_label]
-    method = f"corrected by {has_label.sum()} labels"
-    if design == "shifted" and (has_label.all() or not is_binary(y[has_label])):
+    labels, of_labels = y[has_label], read_clusters(group, has_label)
+    is_rate = is_binary(labels)
+    if design == "shifted" and (has_label.all() or not is_rate):
         raise DataError(
             "the shifted design corrects a pass rate",
             where="human",
             fix='pass and fail, and rows without labels; or design="random"',
         )
-    note, is_rare = _few_labels_note(y[has_label], of_labels)
+    note, clusters = "", len(labels)
+    if of_labels is not None:
+        clusters = len(np.unique(of_labels))
+    if is_rate:
+        note = rare_outcome_note(labels, of_labels)
+    elif clusters < MIN_RARE_CLUSTERS:
+        note = f"labels lie in {clusters} clusters, {MIN_RARE_CLUSTERS} are needed"
     # five labels of one outcome cannot say how often the judge errs on it
-    if is_rare and design == "random":
-        alone = mean(y[has_label], cluster=of_labels)
+    if note and is_rate and design == "random":
+        alone = mean(labels, cluster=of_labels)
         return replace(alone, method="labels alone", note=f"labels alone: {note}")
+    method = f"corrected by {len(labels)} labels"
     if note:
         return Estimate(
             math.nan, n=len(f), method=method, note=note, missing=missing
@@ -433,8 +418,10 @@ def label_mean(
         missing=missing,
     )
     if math.isnan(value) and design == "random":
-        unlabelled = "a verdict (or no verdict) occurs of which no row has a label: label some"
-        return replace(e, note=unlabelled)
+        return replace(
+            e,
+            note="a verdict (or no verdict) occurs of which no row has a label: label some",
+        )
     return e
 
 
@@ -442,32 +429,16 @@ def _read_labels(
     judge: Column, human: Column, design: str, cluster: Column | None
 ) -> tuple[Floats, Floats, Ints | None, int]:
     """Verdicts, labels (NaN where there is none), clusters, and the number of rows left out."""
+    check_choice("design", design, ("random", "shifted"))
     f, y = read_numbers(judge, "judge", 0, 1), read_numbers(human, "human", 0, 1)
-    if len(f) != len(y) or design not in ("random", "shifted"):
-        raise DataError(
-            f"{len(f)} verdicts, {len(y)} labels, design {design!r}",
-            where="judge, human, design",
-            fix='"random": a random sample of these rows; "shifted": from elsewhere',
-        )
-    if design == "random":
-        return f, y, read_clusters(cluster, len(f)), 0
-    # here a row without a verdict says nothing; a row without a label is what is estimated
+    # a row without a label is what is estimated, so it stays: 2 stands for unknown
     columns = {"judge": f, "human": np.nan_to_num(y, nan=2)}
-    (f, y), group, missing = complete_rows(columns, cluster)
-    return f, np.where(y == 2, np.nan, y), group, missing
-
-
-def _few_labels_note(labels: Floats, group: Ints | None) -> tuple[str, bool]:
-    """Why labels are too few to correct a judge, or empty; True where an outcome is rare."""
-    if is_binary(labels) and (note := rare_outcome_note(labels, group)):
-        return note, True
-    clusters = len(labels) if group is None else len(np.unique(group))
-    if clusters >= MIN_RARE_CLUSTERS:
-        return "", False
-    return (
-        f"labels lie in {clusters} clusters, {MIN_RARE_CLUSTERS} are needed",
-        False,
-    )
+    # with labels from elsewhere, a row without a verdict says nothing
+    if design == "random":
+        columns["judge"] = np.nan_to_num(f, nan=2)
+    complete, group, missing = complete_rows(columns, cluster)
+    f, y = [np.where(x == 2, np.nan, x) for x in complete]
+    return f, y, group, missing
 
 
 @takes_table("judge", "human", "policy", "cluster")
@@ -506,11 +477,11 @@ def policy_difference(
         rate, influence = _regress_on_verdict(f[rows], y[rows])
         value += sign * rate
         psi[rows] = sign * influence
-    rows, group = (names == new) | (names == old), read_clusters(cluster, len(f))
+    rows = (names == new) | (names == old)
     return estimate_from_influence(
         value,
         psi[rows],
-        None if group is None else renumber(group[rows]),
+        read_clusters(cluster, rows),
         bounds=SIGNED_RANGE,
         ends=SIGNED_RANGE,
         method="difference corrected by labels",

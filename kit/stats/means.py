@@ -21,7 +21,6 @@ from .estimate import (
     UNIT_RANGE,
     Estimate,
     ValueRange,
-    check_level,
     estimate_from_influence,
     t_quantile,
 )
@@ -60,9 +59,7 @@ def mean(
     .750 [.25, .97], n=4, 1 unknown
     """
     x = read_numbers(values, "values", *bounds)
-    w = np.ones(len(x))
-    if weights is not None:
-        w = read_numbers(weights, "weights", 0.0)
+    w = read_numbers(np.ones(len(x)) if weights is None else weights, "weights", 0)
     is_zero = w == 0
     columns = {"values": x, "weights": np.where(is_zero, math.nan, w)}
     (x, w), group, left_out = complete_rows(columns, cluster)
@@ -116,7 +113,7 @@ def difference(
     value = float(change.mean()) if len(change) else math.nan
     e = estimate_from_influence(
         value,
-        (change - value) / max(len(change), 1),
+        (change - value) / len(change),
         group,
         method="paired difference",
         bounds=(-width, width),
@@ -163,28 +160,28 @@ def over_seeds(
     >>> print(over_seeds([0.5, 0.6, 0.7]))
     .600 [.35, .85], n=3
     """
-    x = read_numbers(values, "values", *bounds)
+    column = read_numbers(values, "values", *bounds)
     # a deterministic run repeated with its seed gives the same value, and no news
-    labels = list(range(len(x)) if seeds is None else seeds)
-    if not len(labels) == len(x) == len(set(labels)):
+    labels = list(range(len(column)) if seeds is None else seeds)
+    if not len(labels) == len(column) == len(set(labels)):
         raise DataError(
             "a seed occurs twice, or has no value",
             where="seeds",
             fix="pass one value for each seed",
         )
-    is_known = ~np.isnan(x)
-    x, missing = x[is_known], int((~is_known).sum())
+    (x,), _, missing = complete_rows({"values": column}, None)
     value = float(x.mean()) if len(x) else math.nan
     e = estimate_from_influence(
         value,
-        (x - value) / max(len(x), 1),
+        (x - value) / len(x),
         None,
         method="mean over seeds",
         missing=missing,
     )
     # The limits of t know no range, and three seeds may put one beyond it.
-    low, high = max(e.low, bounds[0]), min(e.high, bounds[1])
-    return replace(e, low=low, high=high, bounds=bounds)
+    return replace(
+        e, low=max(e.low, bounds[0]), high=min(e.high, bounds[1]), bounds=bounds
+    )
 
 
 def _roc_area(score: Floats, right: Floats) -> tuple[float, Floats]:
@@ -272,18 +269,15 @@ def simultaneous_intervals(
     >>> print(simultaneous_intervals({"a": one, "b": one})["a"])
     .100 [-.02, .22], n=100
     """
-    check_level(level)
     out, looks = {}, max(len(claims), 1)
     for name, e in claims.items():
         df = max(e.units - 1, 1)
         # the estimate's own half widths are stretched, so its shape stays
         wider = t_quantile(1 - (1 - level) / looks, df) / t_quantile(e.level, df)
-        low = e.value - wider * (e.value - e.low)
-        high = e.value + wider * (e.high - e.value)
         out[name] = replace(
             e,
-            low=max(low, e.bounds[0]),
-            high=min(high, e.bounds[1]),
+            low=max(e.value - wider * (e.value - e.low), e.bounds[0]),
+            high=min(e.value + wider * (e.high - e.value), e.bounds[1]),
             method=f"{e.method}, adjusted for {looks} looks",
             level=level,
         )
@@ -347,33 +341,22 @@ def prompts_for(
     if is_valid and 0 < certain < 1 and 0 < level < 1:
         # flips that are fewer than the gain could not make it
         if spread is None and flips is not None and flips >= abs(gain):
-            return _prompts_by_flips(gain, flips, certain, level)
+            sides = t_quantile(level, math.inf) * math.sqrt(flips)
+            sides += t_quantile(certain, math.inf) * math.sqrt(flips - gain**2)
+            return math.ceil((sides / gain) ** 2)
         if flips is None and spread is not None and spread >= 0:
             # Both sides are sampled, so the noise of an answer enters twice.
             sd = math.sqrt(spread**2 + 2 * noise**2 / samples)
-            return _prompts_by_spread(abs(gain), sd, certain, level)
+            # No formula gives n: the quantiles and the rule of three both depend on it.
+            for n in count(4):
+                width = t_quantile(level, n - 1) + t_quantile(certain, n - 1)
+                if width * sd / math.sqrt(n) + RULE_OF_THREE / n <= abs(gain):
+                    return n
     raise DataError(
         f"gain {gain}, spread {spread}, flips {flips}, power {power}",
         where="prompts_for",
         fix="a gain other than 0; spread >= 0, or flips >= the gain; power in (.5, 1)",
     )
-
-
-def _prompts_by_flips(
-    gain: float, flips: float, certain: float, level: float
-) -> int:
-    sides = t_quantile(level, math.inf) * math.sqrt(flips)
-    sides += t_quantile(certain, math.inf) * math.sqrt(flips - gain**2)
-    return math.ceil((sides / gain) ** 2)
-
-
-def _prompts_by_spread(size: float, sd: float, certain: float, level: float) -> int:
-    # No formula gives n: the quantiles and the rule of three both depend on it.
-    for n in count(4):
-        width = t_quantile(level, n - 1) + t_quantile(certain, n - 1)
-        if width * sd / math.sqrt(n) + RULE_OF_THREE / n <= size:
-            break
-    return n
 
 
 def labels_needed(
@@ -394,12 +377,9 @@ def labels_needed(
             fix="rates in (0, 1), half_width > 0",
         )
     scale = (t_quantile(level, math.inf) / half_width) ** 2
-    # share of rows with the verdict "met", and of rows that are met under either verdict
-    met, right, wrong = (
-        rate * q1 + (1 - rate) * (1 - q0),
-        rate * q1,
-        rate * (1 - q1),
-    )
+    # share of rows that are met under either verdict, and of rows with the verdict "met"
+    right, wrong = rate * q1, rate * (1 - q1)
+    met = right + (1 - rate) * (1 - q0)
     # Beside a judge, labels pay only for what its verdict leaves open.
     variance = right * (1 - right / max(met, 1e-12))
     variance += wrong * (1 - wrong / max(1 - met, 1e-12))

@@ -97,7 +97,7 @@ ERRORS = {
     "order of the levels": lambda: stats.kappa(["a", "b"], ["a", "b"], weights="linear"),
     "weights is 'cubic'": lambda: stats.kappa([1, 2], [1, 2], weights="cubic"),
     "neither 0 nor 1": lambda: stats.auroc([0.1, 0.2], [0.5, 1]),
-    "design 'other'": lambda: stats.label_mean([1], [1], design="other"),
+    "design is 'other'": lambda: stats.label_mean([1], [1], design="other"),
     "shifted design": lambda: stats.label_mean([1, 0], [0.5, None], design="shifted"),
     "fewer than 5": lambda: stats.policy_difference(
         [1, 0], [1, 0], ["a", "b"], new="a", old="b", cluster=[1, 2]

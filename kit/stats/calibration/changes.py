@@ -10,16 +10,15 @@ import numpy as np
 
 from ...errors import DataError
 from ...plots import Figure, forest
-from ..columns import Column, Floats, takes_table
+from ..columns import Column, Floats, check_choice, takes_table
 from ..estimate import NO_DIFFERENCE, UNIT_RANGE, Estimate, PrintedResult
 from ..means import auroc, difference
-from .reliability import ECE, ece_and_null
-from .rows import ConfidenceRows, put_in_bins, read_rows
+from .reliability import ECE, ece
+from .rows import ConfidenceRows, read_rows
 from .scores import beyond_constant
 
 # logit of 0 and 1 is infinite
 LOGIT_MARGIN = 1e-6
-METHODS = ("isotonic", "platt", "beta")
 
 
 def fit(
@@ -33,10 +32,7 @@ def fit(
     from sklearn.isotonic import IsotonicRegression
     from sklearn.linear_model import LogisticRegression
 
-    if method not in METHODS:
-        raise DataError(
-            f"method is {method!r}", where="method", fix=", ".join(METHODS)
-        )
+    check_choice("method", method, ("isotonic", "platt", "beta"))
     if len(np.unique(correct)) < 2:
         raise DataError("right and wrong rows are needed", where="correct")
     if method == "isotonic":
@@ -106,9 +102,9 @@ class Comparison(PrintedResult):
     sentence: str
 
     def __str__(self) -> str:
-        rows = [f"{k:<10}{e}" for k, e in self.changes.items()]
-        last = f"Brier less the best constant's {self.constant}"
-        return "\n".join([self.sentence, *rows, last])
+        changes = [f"{k:<10}{e}" for k, e in self.changes.items()]
+        constant = f"Brier less the best constant's {self.constant}"
+        return "\n".join([self.sentence, *changes, constant])
 
     def plot(self, *, title: str = "") -> Figure:
         """The changes with their intervals (plotly); 0 is dashed, the title is the conclusion."""
@@ -120,22 +116,6 @@ class Comparison(PrintedResult):
             x="after less before",
             zero=0,
         )
-
-
-def _ece_change(before: Estimate, after: Estimate) -> Estimate:
-    """The second less the first, from the limits of both.
-
-    A shift of accuracy that raises the error of an over-confident model lowers that of a timid one:
-    both errors can be wrong in the direction that hurts. So the limits add up, and pairing is not
-    used: it would hold the change in .72 to .95 of samples.
-    """
-    return replace(
-        after,
-        value=after.value - before.value,
-        low=after.low - before.high,
-        high=after.high - before.low,
-        method="change in debiased ECE",
-    )
 
 
 def compare(
@@ -165,9 +145,18 @@ def compare(
         )
     # Fixed bins: automatic ones could differ, and change the ECE by themselves.
     binning = {"bins": 15, **binning}
-    old, _ = ece_and_null(x, put_in_bins(x.conf, **binning), seed=seed)
-    new, _ = ece_and_null(y, put_in_bins(y.conf, **binning), seed=seed)
-    changes = {"ECE": _ece_change(old.debiased, new.debiased), **_prices(x, y)}
+    old, new = (ece(rows, seed=seed, **binning) for rows in (x, y))
+    # A shift of accuracy that raises the error of an over-confident model lowers that of a timid
+    # one: both errors can be wrong in the direction that hurts. So the limits add up, and pairing
+    # is not used: it would hold the change in .72 to .95 of samples.
+    ece_change = replace(
+        new.debiased,
+        value=new.debiased.value - old.debiased.value,
+        low=new.low - old.high,
+        high=new.high - old.low,
+        method="change in debiased ECE",
+    )
+    changes = {"ECE": ece_change, **_prices(x, y)}
     constant = beyond_constant(y)
     sentence = _comparison_sentence(changes, constant, margin)
     return Comparison(old, new, changes, constant, sentence)
@@ -196,17 +185,18 @@ def _comparison_sentence(
         )
     if e.low > 0:
         return f"Worse calibrated: the debiased ECE changed by {e}."
-    # an ECE falls as easily by saying less: each of these would show it
-    doubts = []
-    # NaN fails a comparison, so a doubt is what is not shown
-    if not accuracy.low > -margin and accuracy.note != NO_DIFFERENCE:
-        doubts.append(f"accuracy is not shown to be preserved ({accuracy})")
-    if not constant.high < 0:
-        doubts.append(f"a constant may do as well (Brier differs by {constant})")
-    if changes["Brier"].low > 0:
-        doubts.append(f"the Brier score got worse ({changes['Brier']})")
-    if "AUROC" in changes and changes["AUROC"].high < 0:
-        doubts.append(f"AUROC got worse ({changes['AUROC']})")
-    if doubts:
-        return f"A lower calibration error ({e}), but {'; '.join(doubts)}."
+    brier, area = changes["Brier"], changes.get("AUROC")
+    # An ECE falls as easily by saying less: each of these would show it. NaN fails a comparison, so
+    # a doubt is what is not shown.
+    is_lost = not accuracy.low > -margin and accuracy.note != NO_DIFFERENCE
+    doubts = {
+        f"accuracy is not shown to be preserved ({accuracy})": is_lost,
+        f"a constant may do as well (Brier differs by {constant})": not constant.high
+        < 0,
+        f"the Brier score got worse ({brier})": brier.low > 0,
+        f"AUROC got worse ({area})": area is not None and area.high < 0,
+    }
+    if any(doubts.values()):
+        texts = "; ".join(text for text, is_open in doubts.items() if is_open)
+        return f"A lower calibration error ({e}), but {texts}."
     return f"Better calibrated: the debiased ECE changed by {e}."

@@ -56,7 +56,6 @@ class ECE(PrintedResult):
     null: float
     p_value: float
     convention: str
-    note: str = ""
 
     @property
     def estimate(self) -> Estimate:
@@ -67,9 +66,11 @@ class ECE(PrintedResult):
         return self.value
 
     def __str__(self) -> str:
-        value, null = format_number(self.value), format_number(self.null)
-        calm = f"a calibrated model would score {null} ({format_p(self.p_value)})"
-        return f"ECE {value}; debiased {self.debiased}; {calm} | {self.convention}"
+        null = f"{format_number(self.null)} ({format_p(self.p_value)})"
+        return (
+            f"ECE {format_number(self.value)}; debiased {self.debiased}; "
+            f"a calibrated model would score {null} | {self.convention}"
+        )
 
     def plot(self, **options: Any) -> Figure:
         """The debiased error with its interval; dashed: what a calibrated model would score."""
@@ -86,8 +87,7 @@ def _gaps_by_cluster(x: ConfidenceRows, b: Bins, seed: int) -> Floats:
         # 2,000 sums tell the null as well as a million, in a thousandth of the time
         pool = np.random.default_rng(seed).permutation(c) % POOLED_CLUSTERS
         group, c = pool[group], POOLED_CLUSTERS
-    sums = np.bincount(group * k + b.at, x.gap, c * k).reshape(c, k)
-    return sums.astype(float, copy=False)
+    return np.asarray(np.bincount(group * k + b.at, x.gap, c * k).reshape(c, k))
 
 
 def null_sums(
@@ -110,14 +110,6 @@ def null_sums(
     wider = t_quantile(0.95, max(c - 1, 1)) / t_quantile(0.95, math.inf)
     at_least = np.maximum(1.0, deviation / np.maximum(sums.std(0), 1e-12))
     return np.asarray(sums * wider * at_least)
-
-
-def null_test(value: float, sums: Floats, n: int) -> float:
-    """The p-value of an ECE of n rows, by the sums (draws, k) of a calibrated model."""
-    errors = np.abs(sums).sum(1) / n
-    hits = np.count_nonzero(errors >= value - 1e-12)
-    # One more on both sides: a finite number of draws never gives p = 0.
-    return (hits + 1) / (len(sums) + 1)
 
 
 def _gap_errors(x: ConfidenceRows, b: Bins, by_cluster: Floats) -> Floats:
@@ -166,8 +158,9 @@ def ece_interval(
     fold = t_quantile(0.95, math.inf) * float(np.linalg.norm(size * errors)) / n
     low = best - max(best - e.low, fold) - (plug_in - best) / 2
     high = (best + plug_in) / 2 + max(e.high - best, fold)
-    low, high = max(low, 0.0), min(high, 1.0)
-    return plug_in, replace(e, low=low, high=high, missing=x.missing)
+    return plug_in, replace(
+        e, low=max(low, 0.0), high=min(high, 1.0), missing=x.missing
+    )
 
 
 def ece_and_null(
@@ -178,22 +171,14 @@ def ece_and_null(
     errors = _gap_errors(x, b, by_cluster)
     value, e = ece_interval(x, b, by_cluster.sum(0), errors)
     sums = null_sums(x, b, by_cluster, draws, seed)
-    p_value = null_test(value, sums, n)
+    hits = np.count_nonzero(np.abs(sums).sum(1) / n >= value - 1e-12)
+    # One more on both sides: a finite number of draws never gives p = 0.
+    p_value = (hits + 1) / (draws + 1)
     # a test that does not reject and an interval that excludes 0 would contradict each other
     if e.low > 0 and p_value > 0.05:
         e = replace(e, low=0.0)
     null = float(np.sqrt(2 / math.pi * b.sums(x.noise)).sum() / n)
-    note = _ece_note(e, float(b.size.max() / n), value < 2 * null)
-    return ECE(value, e.low, e.high, n, e, null, p_value, b.convention, note), sums
-
-
-def _ece_note(e: Estimate, largest_bin: float, is_near_null: bool) -> str:
-    doubts = [e.note] if e.note else []
-    if largest_bin > 0.8:
-        doubts.append(f"{largest_bin:.0%} of the rows fall in one bin")
-    if is_near_null:
-        doubts.append("near what a calibrated model would score: collect more rows")
-    return "; ".join(doubts)
+    return ECE(value, e.low, e.high, n, e, null, p_value, b.convention), sums
 
 
 @takes_table("conf", "correct", "cluster")
@@ -218,9 +203,10 @@ def ece(
     0.475
     """
     x = read_rows(conf, correct, cluster=cluster, missing=missing)
-    return ece_and_null(x, put_in_bins(x.conf, **binning), draws=draws, seed=seed)[
-        0
-    ]
+    error, _ = ece_and_null(
+        x, put_in_bins(x.conf, **binning), draws=draws, seed=seed
+    )
+    return error
 
 
 BINNINGS: dict[str, dict[str, Any]] = {
@@ -295,7 +281,10 @@ def logistic_test(
         return LogisticTest(math.nan, 0.0)
     # a single wrong answer at 100 % would otherwise decide the test alone
     p = np.clip(x.conf, ROUNDING_MARGIN, 1 - ROUNDING_MARGIN)
-    z = _logit_design(p)
+    z = np.ones((len(p), 1))
+    # one distinct confidence has no slope
+    if np.ptp(p) >= 1e-9:
+        z = np.column_stack([z, np.log(p / (1 - p))])
     # a score test needs no fit: both sums are 0 on average for a calibrated model
     score, noise = z * (x.correct - p)[:, None], (p * (1 - p))[:, None]
     total = score.sum(0)
@@ -305,15 +294,6 @@ def logistic_test(
         # Clusters may make the test only more cautious, so the larger p counts.
         p_value = max(_clustered_p(score, x.cluster, n_effective), p_value)
     return LogisticTest(p_value, -float(step[1]) if len(step) > 1 else 0.0)
-
-
-def _logit_design(p: Floats) -> Floats:
-    """Columns (n, k): 1, and the logit where there is more than one confidence."""
-    intercept = np.ones((len(p), 1))
-    # one distinct confidence has no slope
-    if np.ptp(p) < 1e-9:
-        return intercept
-    return np.column_stack([intercept, np.log(p / (1 - p))])
 
 
 def _clustered_p(score: Floats, cluster: Ints, n_effective: float) -> float:
@@ -385,27 +365,24 @@ class Reliability(PrintedResult):
     def sentence(self) -> str:
         """One conclusion from the logistic test, the gap and the ECE."""
         p = self.test.p_value
-        value, null = format_number(self.ece.value), format_number(self.ece.null)
-        error = f"ECE {value}, {null} if calibrated"
+        null = format_number(self.ece.null)
+        error = f"ECE {format_number(self.ece.value)}, {null} if calibrated"
         if math.isnan(p):
             return "Too few clusters to test calibration."
         if p < 0.05:
-            return f"Miscalibrated ({format_p(p)}): {self._fault()}; {error}."
+            fault = "confidences are not extreme enough"
+            if self.gap.excludes(0) or self.test.extreme == 0:
+                side = "over" if self.gap.value > 0 else "under"
+                fault = f"{side}-confident by {self.gap}"
+            elif self.test.extreme > 0:
+                fault = "confidences are too extreme"
+            return f"Miscalibrated ({format_p(p)}): {fault}; {error}."
         # a second test, so it must be surer
         if self.ece.p_value < 0.01:
-            second = format_p(self.ece.p_value)
-            return f"Miscalibrated in some bins ({second}): {error}."
+            return f"Miscalibrated in some bins ({format_p(self.ece.p_value)}): {error}."
         return (
             f"No miscalibration is shown ({format_p(p)}): {error}, gap {self.gap}."
         )
-
-    def _fault(self) -> str:
-        """The direction of a miscalibration."""
-        if self.gap.excludes(0) or self.test.extreme == 0:
-            side = "over" if self.gap.value > 0 else "under"
-            return f"{side}-confident by {self.gap}"
-        side = "too extreme" if self.test.extreme > 0 else "not extreme enough"
-        return f"confidences are {side}"
 
     def __str__(self) -> str:
         rows = [
@@ -420,14 +397,16 @@ class Reliability(PrintedResult):
         return "\n".join(map(str, rows))
 
     def _repr_html_(self) -> str:
-        table = self.bins.to_html(index=False, float_format="{:.3f}".format)
-        return super()._repr_html_() + table
+        return super()._repr_html_() + self.bins.to_html(
+            index=False, float_format="{:.3f}".format
+        )
 
     def plot(self, **options: Any) -> Figure:
         """The reliability diagram (plotly); its title is the conclusion."""
         title, _, detail = self.sentence.partition(": ")
-        titles = {"title": title, "subtitle": detail}
-        return reliability_figure({"": self}, **{**titles, **options})
+        return reliability_figure(
+            {"": self}, **{"title": title, "subtitle": detail, **options}
+        )
 
 
 @takes_table("conf", "correct", "cluster")
@@ -471,19 +450,22 @@ def _bin_table(x: ConfidenceRows, b: Bins, sums: Floats) -> pd.DataFrame:
     rates = []
     for rows in np.split(order, np.cumsum(size.astype(int))[:-1]):
         group = None if x.cluster is None else x.cluster[rows]
-        e = mean(x.correct[rows], cluster=group)
-        rates.append((e.value, e.low, e.high))
+        rates.append(mean(x.correct[rows], cluster=group).as_dict())
     conf = b.sums(x.conf) / size
     band = np.clip(conf + np.quantile(sums, [0.025, 0.975], axis=0) / size, 0, 1)
-    places = {
-        "lower": b.lower,
-        "upper": b.upper,
-        "n": size.astype(int),
-        "conf": conf,
-    }
-    accuracy = pd.DataFrame(rates, columns=["accuracy", "low", "high"])
-    return pd.DataFrame(places).assign(
-        **accuracy, band_low=band[0], band_high=band[1]
+    accuracy = pd.DataFrame(rates)
+    return pd.DataFrame(
+        {
+            "lower": b.lower,
+            "upper": b.upper,
+            "n": size.astype(int),
+            "conf": conf,
+            "accuracy": accuracy["value"],
+            "low": accuracy["low"],
+            "high": accuracy["high"],
+            "band_low": band[0],
+            "band_high": band[1],
+        }
     )
 
 

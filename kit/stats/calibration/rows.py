@@ -9,7 +9,14 @@ from typing import Literal
 import numpy as np
 
 from ...errors import DataError
-from ..columns import Column, Floats, Ints, complete_rows, read_numbers
+from ..columns import (
+    Column,
+    Floats,
+    Ints,
+    check_choice,
+    complete_rows,
+    read_numbers,
+)
 
 # A confidence this near to i/K lies on that edge, so float32 and .1 * 3 count as written.
 EDGE_TOLERANCE = 1e-7
@@ -56,10 +63,7 @@ def read_rows(
     """
     if isinstance(conf, ConfidenceRows):
         return conf
-    if missing not in ("raise", "count"):
-        raise DataError(
-            f"missing is {missing!r}", where="missing", fix='"raise" or "count"'
-        )
+    check_choice("missing", missing, ("raise", "count"))
     p, y = read_numbers(conf, "conf"), read_numbers(correct, "correct")
     columns, group, left_out = complete_rows({"conf": p, "correct": y}, cluster)
     is_unknown = np.isnan(p) | np.isnan(y)
@@ -86,21 +90,20 @@ def read_rows(
 
 @dataclass(frozen=True)
 class Bins:
-    """at : (n,) bin of each row. lower, upper : (k,) limits of used bins. convention : words."""
+    """at : (n,) bin of each row. lower, upper, size : (k,) limits and rows of used bins.
+
+    convention : how rows went into bins, in words.
+    """
 
     at: Ints
     lower: Floats
     upper: Floats
+    size: Floats
     convention: str
 
     def sums(self, values: Floats) -> Floats:
         """Sums of (n,) by bin (k,)."""
         return np.asarray(np.bincount(self.at, values, len(self.lower)), float)
-
-    @property
-    def size(self) -> Floats:
-        """Rows in each bin (k,)."""
-        return np.bincount(self.at, minlength=len(self.lower)).astype(float)
 
 
 def put_in_bins(
@@ -118,10 +121,7 @@ def put_in_bins(
     side of a bin that belongs to it. edges : limits as they are. 0 is in the first bin and 1 in the
     last, whatever side is closed.
     """
-    if closed not in ("right", "left"):
-        raise DataError(
-            f"closed is {closed!r}", where="closed", fix='"right" or "left"'
-        )
+    check_choice("closed", closed, ("right", "left"))
     if edges is not None:
         return _bins_by_edges(p, np.asarray(edges, float), closed)
     if bins == "auto":
@@ -130,7 +130,7 @@ def put_in_bins(
         # Rounded, because 0.1 * 3 and 0.3 are one stated confidence.
         values, at = np.unique(np.round(p, 7), return_inverse=True)
         words = f"one bin per distinct confidence ({len(values)})"
-        return Bins(at, values, values, words)
+        return Bins(at, values, values, np.bincount(at).astype(float), words)
     if not isinstance(bins, int) or not 1 <= bins <= 10_000:
         raise DataError(
             f"bins is {bins!r}",
@@ -139,9 +139,9 @@ def put_in_bins(
         )
     if equal_mass:
         return _bins_of_equal_mass(p, bins)
-    place = np.floor(p * bins + EDGE_TOLERANCE * bins)
+    place = np.floor((p + EDGE_TOLERANCE) * bins)
     if closed == "right":
-        place = np.ceil(p * bins - EDGE_TOLERANCE * bins) - 1
+        place = np.ceil((p - EDGE_TOLERANCE) * bins) - 1
     words = f"{bins} equal-width {closed}-closed bins"
     return _used_bins(place, np.arange(bins + 1) / bins, words)
 
@@ -175,7 +175,8 @@ def _bins_of_equal_mass(p: Floats, bins: int) -> Bins:
     values, same, count = np.unique(p, return_inverse=True, return_counts=True)
     middle = (np.cumsum(count) - count / 2) / len(p)
     at = (middle * bins).astype(int)
-    lowest = [values[at >= i].min(initial=1.0) for i in range(bins)]
+    # a bin reaches up to the lowest confidence of the next one
+    lowest = np.append(values, 1.0)[np.searchsorted(at, np.arange(bins))]
     words = f"{bins} bins of about equal mass, equal confidences together"
     return _used_bins(at[same], np.append(lowest, p.max()), words)
 
@@ -183,6 +184,5 @@ def _bins_of_equal_mass(p: Floats, bins: int) -> Bins:
 def _used_bins(at: Floats | Ints, limits: Floats, words: str) -> Bins:
     """Bins without the empty ones: they have no gap, and a model has one only where it speaks."""
     at = np.clip(at, 0, len(limits) - 2).astype(int)
-    used = np.flatnonzero(np.bincount(at, minlength=len(limits) - 1))
-    place = np.searchsorted(used, at)
-    return Bins(place, limits[used], limits[used + 1], words)
+    used, place, size = np.unique(at, return_inverse=True, return_counts=True)
+    return Bins(place, limits[used], limits[used + 1], size.astype(float), words)

@@ -104,21 +104,7 @@ def smece(
     >>> round(smece([0.7] * 10, [1] * 4 + [0] * 6), 4)
     0.3
     """
-    gap = _gap_on_nodes(read_rows(conf, correct, missing=missing))
-    # The cosine transform mirrors at both ends, and turns smoothing into a product.
-    waves = fft.dct(gap, type=1)
-    decay = -0.5 * (np.pi * np.arange(SMOOTHING_NODES + 1)) ** 2
-
-    def excess(width: float) -> float:
-        smooth = np.abs(fft.idct(waves * np.exp(decay * width**2), type=1))
-        return float(smooth.sum() - (smooth[0] + smooth[-1]) / 2 - width)
-
-    # the error falls as the kernel widens, so they meet once
-    return float(optimize.brentq(excess, 0.0, 1.0, xtol=1e-9))
-
-
-def _gap_on_nodes(x: ConfidenceRows) -> Floats:
-    """The mean gap by confidence, on the nodes of a grid over [0, 1]."""
+    x = read_rows(conf, correct, missing=missing)
     at = x.conf * SMOOTHING_NODES
     node = np.minimum(at.astype(int), SMOOTHING_NODES - 1)
     part = at - node
@@ -127,7 +113,16 @@ def _gap_on_nodes(x: ConfidenceRows) -> Floats:
     gap += np.bincount(node + 1, x.gap * part, SMOOTHING_NODES + 1)
     # half of a kernel at the border lies outside and is mirrored back
     gap[[0, -1]] *= 2
-    return np.asarray(gap / len(at))
+    # The cosine transform mirrors at both ends, and turns smoothing into a product.
+    waves = fft.dct(gap / len(at), type=1)
+    decay = -0.5 * (np.pi * np.arange(SMOOTHING_NODES + 1)) ** 2
+
+    def excess(width: float) -> float:
+        smooth = np.abs(fft.idct(waves * np.exp(decay * width**2), type=1))
+        return float(smooth.sum() - (smooth[0] + smooth[-1]) / 2 - width)
+
+    # the error falls as the kernel widens, so they meet once
+    return float(optimize.brentq(excess, 0.0, 1.0, xtol=1e-9))
 
 
 @dataclass(frozen=True, repr=False)
