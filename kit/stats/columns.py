@@ -118,9 +118,10 @@ def read_clusters(cluster: Column | None, rows: NDArray[np.bool_]) -> Ints | Non
         )
     # Rows of unknown clusters are neither one cluster nor one each.
     if (code < 0).any():
-        row = int(np.argmin(code))
         raise DataError(
-            "a cluster is unknown", where=f"cluster, row {row}", fix="name it"
+            "a cluster is unknown",
+            where=f"cluster, row {np.argmin(code)}",
+            fix="name it",
         )
     # without gaps: an emptied number would count as a cluster that was drawn
     return pd.factorize(code[rows], sort=True)[0]
@@ -142,16 +143,16 @@ def complete_rows(
 
 def level_numbers(
     columns: Mapping[str, Column], levels: Sequence[Level] | None = None
-) -> tuple[list[Level], list[Floats]]:
+) -> tuple[list[Level], dict[str, Floats]]:
     """The levels that columns share, and each column as level numbers, NaN where unknown.
 
     Without `levels` one column must hold every level that the others hold: "yes" and "Yes" are an
     error.
     """
-    series = [pd.Series(cast(Any, v), dtype=object) for v in columns.values()]
+    series = {k: pd.Series(cast(Any, v), dtype=object) for k, v in columns.items()}
     names = {
         name: [_level_key(level) for level in column.dropna().unique()]
-        for name, column in zip(columns, series, strict=True)
+        for name, column in series.items()
     }
     every: set[Level] = set().union(*names.values())
     if levels is None:
@@ -160,10 +161,9 @@ def level_numbers(
         raise DataError(
             f"{strange} are not among the categories {list(levels)}", where="values"
         )
-    numbers = dict(zip(levels, range(len(levels)), strict=True))
-    return list(levels), [
-        column.map(numbers.get).to_numpy(float) for column in series
-    ]
+    places = dict(zip(levels, range(len(levels)), strict=True))
+    numbers = {k: x.map(places.get).to_numpy(float) for k, x in series.items()}
+    return list(levels), numbers
 
 
 def _common_levels(

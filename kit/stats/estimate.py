@@ -187,9 +187,10 @@ def wilson_interval(
     half = quantile * math.sqrt(share * (1 - share) / n + square / (2 * n) ** 2)
     divisor = 1 + square / n
     # At the ends the formula gives exactly 0 and 1, but for rounding.
-    low = (middle - half) / divisor if share > 0 else 0.0
-    high = (middle + half) / divisor if share < 1 else 1.0
-    return low, high
+    return (
+        (middle - half) / divisor if share > 0 else 0.0,
+        (middle + half) / divisor if share < 1 else 1.0,
+    )
 
 
 class ClusterVariance(NamedTuple):
@@ -234,8 +235,11 @@ def _grouped_variance(psi: Floats, group: Ints, w: Floats) -> ClusterVariance:
     effect = 1 + icc * (rows**2 / squares - 1)
     # the model is steady where clusters are few, the robust one right where the model is wrong
     model = square / max(n - 1, 1) * float(squares @ effect)
-    df = max(kish_size(effect * squares / rows) - 1, 1.0)
-    return ClusterVariance(max(model, robust), df, n_effective)
+    return ClusterVariance(
+        variance=max(model, robust),
+        df=max(kish_size(effect * squares / rows) - 1, 1.0),
+        n_effective=n_effective,
+    )
 
 
 def kish_size(weights: Floats | Ints) -> float:
@@ -377,8 +381,7 @@ def claim(e: Estimate, noun: str = "", *, new: str = "", old: str = "") -> str:
     """
     noun = noun or e.noun or "score"
     if math.isnan(e.low):
-        reason = e.note or "there is no interval"
-        return f"No statement on {noun} is possible: {reason} ({e})."
+        return f"No statement on {noun} is possible: {e.note or 'there is no interval'} ({e})."
     if math.isnan(e.scale):
         return f"{noun[0].upper()}{noun[1:]} is {e}."
     if e.note == NO_DIFFERENCE:

@@ -62,8 +62,7 @@ def _read_pairs(
 ) -> list[LabelPairs]:
     """Each column but the last paired with the last, the human's, on rows where all are known."""
     levels, numbers = level_numbers(columns, categories)
-    by_name = dict(zip(columns, numbers, strict=True))
-    complete, group, missing = complete_rows(by_name, cluster)
+    complete, group, missing = complete_rows(numbers, cluster)
     *judges, human = [x.astype(int) for x in complete]
     return [LabelPairs(levels, judge, human, group, missing) for judge in judges]
 

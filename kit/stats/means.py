@@ -61,8 +61,9 @@ def mean(
     x = read_numbers(values, "values", *bounds)
     w = read_numbers(np.ones(len(x)) if weights is None else weights, "weights", 0)
     is_zero = w == 0
-    columns = {"values": x, "weights": np.where(is_zero, math.nan, w)}
-    (x, w), group, left_out = complete_rows(columns, cluster)
+    (x, w), group, left_out = complete_rows(
+        {"values": x, "weights": np.where(is_zero, math.nan, w)}, cluster
+    )
     w = w / w.sum()
     value = float(w @ x) if len(x) else math.nan
     ends: ValueRange | None = _extreme_means(x, group)
@@ -100,11 +101,13 @@ def difference(
     >>> print(difference([1, 1, 1, 0, 1, 1], [0, 1, 0, 0, 0, 1]))
     .500 [-.13, .83], n=6
     """
-    columns = {
-        "new": read_numbers(new, "new", *bounds),
-        "old": read_numbers(old, "old", *bounds),
-    }
-    (a, b), group, missing = complete_rows(columns, cluster)
+    (a, b), group, missing = complete_rows(
+        {
+            "new": read_numbers(new, "new", *bounds),
+            "old": read_numbers(old, "old", *bounds),
+        },
+        cluster,
+    )
     # Paired, so that what makes a prompt easy for both cancels (Miller 2024).
     change = a - b
     ends, width = _extreme_means(change, group), bounds[1] - bounds[0]
@@ -308,11 +311,13 @@ def compare_to_baseline(
             fix=f"{list(columns)}",
         )
     base = columns.pop(baseline)
-    changes = {
-        name: difference(column, base, cluster=group, level=level)
-        for name, column in columns.items()
-    }
-    return simultaneous_intervals(changes, level)
+    return simultaneous_intervals(
+        {
+            name: difference(column, base, cluster=group, level=level)
+            for name, column in columns.items()
+        },
+        level,
+    )
 
 
 def prompts_for(

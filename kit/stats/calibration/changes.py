@@ -158,21 +158,29 @@ def compare(
     )
     changes = {"ECE": ece_change, **_prices(x, y)}
     constant = beyond_constant(y)
-    sentence = _comparison_sentence(changes, constant, margin)
-    return Comparison(old, new, changes, constant, sentence)
+    return Comparison(
+        before=old,
+        after=new,
+        changes=changes,
+        constant=constant,
+        sentence=_comparison_sentence(changes, constant, margin),
+    )
 
 
 def _prices(x: ConfidenceRows, y: ConfidenceRows) -> dict[str, Estimate]:
     """The changes from x to y of what a lower calibration error may cost."""
-    group = x.cluster
-    out = {
-        "Brier": difference(y.gap**2, x.gap**2, cluster=group, bounds=UNIT_RANGE),
-        "accuracy": difference(y.correct, x.correct, cluster=group),
+    prices = {
+        "Brier": difference(
+            y.gap**2, x.gap**2, cluster=x.cluster, bounds=UNIT_RANGE
+        ),
+        "accuracy": difference(y.correct, x.correct, cluster=x.cluster),
     }
     # paired areas need one truth: other answers have other right rows
     if np.array_equal(x.correct, y.correct):
-        out["AUROC"] = auroc(y.conf, y.correct, against=x.conf, cluster=group)
-    return out
+        prices["AUROC"] = auroc(
+            y.conf, y.correct, against=x.conf, cluster=x.cluster
+        )
+    return prices
 
 
 def _comparison_sentence(

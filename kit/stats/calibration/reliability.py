@@ -136,24 +136,21 @@ def debias(gap: Floats, errors: Floats, size: Floats, n: int) -> float:
 
 
 def ece_interval(
-    x: ConfidenceRows, b: Bins, total: Floats, errors: Floats
+    x: ConfidenceRows, b: Bins, by_cluster: Floats
 ) -> tuple[float, Estimate]:
-    """The plug-in ECE, and the debiased one with its interval.
-
-    total, errors : (k,) sums of outcome less confidence, and the error of |gap|, by bin.
-    """
+    """The plug-in ECE, and the debiased one with its interval. by_cluster : sums of gaps (C, k)."""
+    total, errors = by_cluster.sum(0), _gap_errors(x, b, by_cluster)
     n, size, gap = len(x.gap), b.size, np.abs(total)
     plug_in, best = float(gap.sum() / n), debias(gap / size, errors, size, n)
     psi = (np.sign(total)[b.at] * x.gap - plug_in) / n
     # where some gaps change sign from sample to sample, clusters that move all bins at once seem to
     # cancel; so the interval is at least as wide as that of the mean gap
     shift = (x.gap - x.gap.mean()) / n
-    e, of_shift = (
+    estimates = (
         estimate_from_influence(best, moves, x.cluster, method="debiased ECE")
         for moves in (psi, shift)
     )
-    if np.nan_to_num(of_shift.se) > np.nan_to_num(e.se):
-        e = of_shift
+    e = max(estimates, key=lambda e: float(np.nan_to_num(e.se)))
     # the sign of a gap near 0 is noise, which the influence does not know
     fold = t_quantile(0.95, math.inf) * float(np.linalg.norm(size * errors)) / n
     low = best - max(best - e.low, fold) - (plug_in - best) / 2
@@ -168,8 +165,7 @@ def ece_and_null(
 ) -> tuple[ECE, Floats]:
     """The error of one binning, and the sums (draws, k) of bins that a calibrated model gives."""
     n, by_cluster = len(x.conf), _gaps_by_cluster(x, b, seed)
-    errors = _gap_errors(x, b, by_cluster)
-    value, e = ece_interval(x, b, by_cluster.sum(0), errors)
+    value, e = ece_interval(x, b, by_cluster)
     sums = null_sums(x, b, by_cluster, draws, seed)
     hits = np.count_nonzero(np.abs(sums).sum(1) / n >= value - 1e-12)
     # One more on both sides: a finite number of draws never gives p = 0.

@@ -129,8 +129,13 @@ def put_in_bins(
     if bins == "distinct":
         # Rounded, because 0.1 * 3 and 0.3 are one stated confidence.
         values, at = np.unique(np.round(p, 7), return_inverse=True)
-        words = f"one bin per distinct confidence ({len(values)})"
-        return Bins(at, values, values, np.bincount(at).astype(float), words)
+        return Bins(
+            at=at,
+            lower=values,
+            upper=values,
+            size=np.bincount(at).astype(float),
+            convention=f"one bin per distinct confidence ({len(values)})",
+        )
     if not isinstance(bins, int) or not 1 <= bins <= 10_000:
         raise DataError(
             f"bins is {bins!r}",
@@ -142,8 +147,11 @@ def put_in_bins(
     place = np.floor((p + EDGE_TOLERANCE) * bins)
     if closed == "right":
         place = np.ceil((p - EDGE_TOLERANCE) * bins) - 1
-    words = f"{bins} equal-width {closed}-closed bins"
-    return _used_bins(place, np.arange(bins + 1) / bins, words)
+    return _used_bins(
+        place,
+        np.arange(bins + 1) / bins,
+        f"{bins} equal-width {closed}-closed bins",
+    )
 
 
 def _automatic_bins(p: Floats) -> int | Literal["distinct"]:
@@ -166,8 +174,11 @@ def _bins_by_edges(p: Floats, limits: Floats, closed: str) -> Bins:
         )
     # in numpy's words, the side is where an equal value is put before or after
     side: Literal["left", "right"] = "left" if closed == "right" else "right"
-    words = f"{len(limits) - 1} {closed}-closed bins, edges as given"
-    return _used_bins(np.searchsorted(limits, p, side) - 1, limits, words)
+    return _used_bins(
+        np.searchsorted(limits, p, side) - 1,
+        limits,
+        f"{len(limits) - 1} {closed}-closed bins, edges as given",
+    )
 
 
 def _bins_of_equal_mass(p: Floats, bins: int) -> Bins:
@@ -177,8 +188,11 @@ def _bins_of_equal_mass(p: Floats, bins: int) -> Bins:
     at = (middle * bins).astype(int)
     # a bin reaches up to the lowest confidence of the next one
     lowest = np.append(values, 1.0)[np.searchsorted(at, np.arange(bins))]
-    words = f"{bins} bins of about equal mass, equal confidences together"
-    return _used_bins(at[same], np.append(lowest, p.max()), words)
+    return _used_bins(
+        at[same],
+        np.append(lowest, p.max()),
+        f"{bins} bins of about equal mass, equal confidences together",
+    )
 
 
 def _used_bins(at: Floats | Ints, limits: Floats, words: str) -> Bins:

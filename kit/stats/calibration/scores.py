@@ -144,8 +144,10 @@ class RiskCoverage(PrintedResult):
         return self.aurc
 
     def __str__(self) -> str:
-        best, random = format_number(self.best), format_number(self.random)
-        return f"AURC {self.aurc}; perfect order {best}, random order {random}"
+        return (
+            f"AURC {self.aurc}; perfect order {format_number(self.best)}, "
+            f"random order {format_number(self.random)}"
+        )
 
     def plot(self, *, title: str = "Risk and coverage") -> Figure:
         """The curve (plotly); the second line is a random order."""
@@ -199,8 +201,12 @@ def risk_coverage(
             "risk": risk[last],
         }
     )
-    best = float((np.cumsum(np.sort(errors)) / rank).mean())
-    return RiskCoverage(curve, area, best, float(errors.mean()))
+    return RiskCoverage(
+        curve=curve,
+        aurc=area,
+        best=float((np.cumsum(np.sort(errors)) / rank).mean()),
+        random=float(errors.mean()),
+    )
 
 
 def _area_influence(errors: Floats, risk: Floats, at: Ints, order: Ints) -> Floats:
