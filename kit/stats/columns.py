@@ -129,16 +129,17 @@ def read_clusters(cluster: Column | None, rows: NDArray[np.bool_]) -> Ints | Non
 
 def complete_rows(
     columns: Mapping[str, Floats], cluster: Column | None
-) -> tuple[list[Floats], Ints | None, int]:
-    """The rows in which every column (n,) is known, their clusters, and how many are left out."""
+) -> tuple[Floats, Ints | None, int]:
+    """Of k columns (n,) the rows (k, m) that are known in all, their clusters, and how many are not."""
     sizes = {name: len(x) for name, x in columns.items()}
     if len(set(sizes.values())) > 1:
         raise DataError(
             f"columns differ in length: {sizes}", where=", ".join(sizes)
         )
-    is_known = ~np.any([np.isnan(x) for x in columns.values()], axis=0)
+    values = np.stack(list(columns.values()))
+    is_known = ~np.asarray(np.isnan(values).any(axis=0))
     group, left_out = read_clusters(cluster, is_known), int((~is_known).sum())
-    return [x[is_known] for x in columns.values()], group, left_out
+    return np.compress(is_known, values, axis=1), group, left_out
 
 
 def level_numbers(

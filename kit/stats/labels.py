@@ -63,7 +63,7 @@ def _read_pairs(
     """Each column but the last paired with the last, the human's, on rows where all are known."""
     levels, numbers = level_numbers(columns, categories)
     complete, group, missing = complete_rows(numbers, cluster)
-    *judges, human = [x.astype(int) for x in complete]
+    *judges, human = complete.astype(int)
     return [LabelPairs(levels, judge, human, group, missing) for judge in judges]
 
 
@@ -436,7 +436,7 @@ def _read_labels(
     if design == "random":
         columns["judge"] = np.nan_to_num(f, nan=2)
     complete, group, missing = complete_rows(columns, cluster)
-    f, y = [np.where(x == 2, np.nan, x) for x in complete]
+    f, y = np.where(complete == 2, np.nan, complete)
     return f, y, group, missing
 
 
