@@ -17,21 +17,31 @@ FACT_FIELDS = (
 )  # fmt: skip
 LEADING_QUANTITY = re.compile(r"([-+]?\d[\d,]*(?:\.\d+)?)(?:\s*(\D.*))?")
 # Words of its truths. "none" is what it writes where a pathway does not change.
-DIRECTION_WORDS = {
-    "up": "up,upregulated,activated,increased,increase,positive",
-    "down": "down,downregulated,suppressed,decreased,decrease,negative",
-    "unchanged": "none,unchanged,no change,not significant,ns",
+DIRECTION_OF_WORD = {
+    **dict.fromkeys(
+        ("up", "upregulated", "activated", "increased", "increase", "positive"),
+        "up",
+    ),
+    **dict.fromkeys(
+        (
+            "down",
+            "downregulated",
+            "suppressed",
+            "decreased",
+            "decrease",
+            "negative",
+        ),
+        "down",
+    ),
+    **dict.fromkeys(
+        ("none", "unchanged", "no change", "not significant", "ns"), "unchanged"
+    ),
 }
 # Its README and its files number the first two differently: what the truth holds decides which applies.
 VERIFIERS_OF = {
     **dict.fromkeys(("V1", "V2"), ("direction", "factual")),
     "V3": ("consistency",),
     "V4": ("uncertainty",),
-}
-DIRECTION_OF_WORD = {
-    word: direction
-    for direction, words in DIRECTION_WORDS.items()
-    for word in words.split(",")
 }
 
 
@@ -62,15 +72,17 @@ def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
         for name, word in directions.items()
         if name and (direction := direction_of(word))
     ]
-    texts: dict[str, None] = {}
+    facts: dict[str, dict[str, Any]] = {}
     for field in FACT_FIELDS:
         value = raw.get(field) or []
-        values = value if isinstance(value, list) else [value]
-        texts |= dict.fromkeys(map(str, values))
+        for text in map(str, value if isinstance(value, list) else [value]):
+            facts[text] = {"text": text}
+            if quantity := LEADING_QUANTITY.fullmatch(text):
+                facts[text]["number"] = float(quantity[1].replace(",", ""))
     if claims:
         truth["claims"] = claims
-    if texts:
-        truth["facts"] = list(map(_fact_of_text, texts))
+    if facts:
+        truth["facts"] = list(facts.values())
     if raw.get("correct_behavior") == "context_dependent":
         # The direction differs between missions, so the right answer is that it depends.
         truth |= {"answerable": False, "depends": True}
@@ -79,19 +91,12 @@ def truth_of(raw: Mapping[str, Any]) -> dict[str, Any]:
     return truth
 
 
-def _fact_of_text(text: str) -> dict[str, Any]:
-    fact: dict[str, Any] = {"text": text}
-    quantity = LEADING_QUANTITY.fullmatch(text)
-    if quantity:
-        fact["number"] = float(quantity[1].replace(",", ""))
-    return fact
-
-
 def verifiers_of(names: Sequence[str]) -> list[str]:
     """The kit's names of BioRLHF's verifiers "V1" to "V4"; other names stay as they are.
 
     >>> verifiers_of(["V1", "V4"])
     ['direction', 'factual', 'uncertainty']
     """
-    verifiers = [v for name in names for v in VERIFIERS_OF.get(name, (name,))]
-    return list(dict.fromkeys(verifiers))
+    return list(
+        dict.fromkeys(v for name in names for v in VERIFIERS_OF.get(name, (name,)))
+    )

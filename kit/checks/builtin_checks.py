@@ -78,8 +78,9 @@ def _count_check(
     def count_check(
         task: Task, answer: str, *, min: CountBound = None, max: CountBound = None
     ) -> Measured:
-        items = measure(visible_text(answer).strip())
-        return within_bounds(len(items), noun, min, max)
+        return within_bounds(
+            len(measure(visible_text(answer).strip())), noun, min, max
+        )
 
     return count_check
 
@@ -109,16 +110,15 @@ def contains_check(
     def is_there(term: str) -> bool:
         # The plain text has lost its marks ("**", "_id"): they are looked for in the raw one.
         word = comparable_text(term, case)
-        if re.search(edge.format(re.escape(word)), plain):
+        if not term.isalnum() and word in raw:
             return True
-        return not term.isalnum() and word in raw
+        return bool(re.search(edge.format(re.escape(word)), plain))
 
     missing = [term for term in as_terms(all) if not is_there(term)]
     choices = list(filter(is_there, as_terms(any)))
     unwanted = list(filter(is_there, as_terms(none)))
-    has_choice = bool(choices or not any)
     return (
-        not missing and not unwanted and has_choice,
+        not missing and not unwanted and bool(choices or not any),
         f"lacks {missing}, has {choices} of the choices and {unwanted} of the unwanted",
     )
 
@@ -160,8 +160,10 @@ def _edge_check(
         texts = [
             comparable_text(x, case) for x in (answer, without_markdown(answer))
         ]
-        is_met = any(getattr(text, method)(edges) for text in texts)
-        return is_met, f"{method} {edges}"
+        return (
+            any(getattr(text, method)(edges) for text in texts),
+            f"{method} {edges}",
+        )
 
     return edge_check
 
@@ -170,8 +172,9 @@ def no_char(
     task: Task, answer: str, *, chars: TermOrTerms, case: bool = False
 ) -> Measured:
     """None of these characters stands in the answer."""
-    characters = list("".join(as_terms(chars)))
-    return contains_check(task, answer, none=characters, case=case, whole=False)
+    return contains_check(
+        task, answer, none=list("".join(as_terms(chars))), case=case, whole=False
+    )
 
 
 def json_check(
@@ -242,8 +245,10 @@ def cites_check(
     names = ",".join(CITED_IDS.findall(answer)).split(",")
     ids = set(map(str.strip, names)) - {""}
     strange = ids - task.sources.keys() if only_known else set()
-    is_met = len(ids) >= min and not strange
-    return is_met, f"cites {sorted(ids)}; unknown are {sorted(strange)}"
+    return (
+        len(ids) >= min and not strange,
+        f"cites {sorted(ids)}; unknown are {sorted(strange)}",
+    )
 
 
 def own_words(
@@ -256,8 +261,7 @@ def own_words(
 
 def no_copy(task: Task, answer: str, *, words: Count = 5) -> Measured:
     """No run of so many words of the prompt stands in the answer."""
-    in_prompt = word_runs(lowercase_words(task.prompt), words)
-    copied = in_prompt & word_runs(lowercase_words(answer), words)
+    copied = word_runs(task.prompt, words) & word_runs(answer, words)
     return not copied, f"{len(copied)} runs of {words} words are copied"
 
 

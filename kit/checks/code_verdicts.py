@@ -106,10 +106,10 @@ def measure_check(task: Task, answer: str, criterion: Criterion) -> Measured:
 
 def _is_silent(task: Task, answer: str, criterion: Criterion) -> bool:
     """True for an answer without a word, unless its marks ("{}") do what silence does not."""
-    if has_word(answer):
-        return False
-    is_blank = not visible_text(answer).strip()
-    return is_blank or bool(measure_check(task, "", criterion)[0])
+    return not has_word(answer) and (
+        not visible_text(answer).strip()
+        or bool(measure_check(task, "", criterion)[0])
+    )
 
 
 def validate_check(criterion: Criterion, task: Task | None = None) -> None:
@@ -134,8 +134,11 @@ def validate_check(criterion: Criterion, task: Task | None = None) -> None:
                 )
     except DataError as e:
         place = f"task {task.id!r}, " if task else ""
-        where = f"{place}criterion {criterion.id!r}, field check"
-        raise DataError(e.what, where=where, fix=e.fix) from None
+        raise DataError(
+            e.what,
+            where=f"{place}criterion {criterion.id!r}, field check",
+            fix=e.fix,
+        ) from None
 
 
 def _read_check(criterion: Criterion) -> tuple[CheckFunction, dict[str, Any]]:
@@ -153,9 +156,9 @@ def _read_check(criterion: Criterion) -> tuple[CheckFunction, dict[str, Any]]:
         msgspec.convert(is_negated, bool)
         arguments = msgspec.structs.asdict(msgspec.convert(raw, form))
     except msgspec.ValidationError as e:
-        names = ", ".join((*form.__struct_fields__, "not"))
         raise DataError(
-            f"check {name!r}: {e}", fix=f"its arguments are {names}"
+            f"check {name!r}: {e}",
+            fix=f"its arguments are {', '.join((*form.__struct_fields__, 'not'))}",
         ) from None
     if name in BUILT_IN_NAMES:
         # A probe: bounds out of order, a pattern or a schema that is not sound.

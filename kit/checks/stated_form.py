@@ -76,8 +76,7 @@ class AnswerForm:
         # Models set the labels in bold, and that changes nothing.
         text = strip_thinking(text).replace("*", "")
         lines = list(map(str.strip, lines_of(text)))
-        place = -2 if self.confidence else -1
-        answer = _labelled_text(lines, self.answer, place)
+        answer = _labelled_text(lines, self.answer, -2 if self.confidence else -1)
         confidence = _stated_share(text, self.confidence)
         problem = ""
         if answer is None:
@@ -201,10 +200,9 @@ def stated_directions(
         subject = plain_name(name or word)
         subject = subjects.get(subject, subject)
         stated = direction_of(plain_name(word)) if name else None
-        is_new = subject not in directions
-        directions[subject] = (
-            stated if is_new or directions[subject] == stated else None
-        )
+        # Who states two directions states none.
+        if directions.setdefault(subject, stated) != stated:
+            directions[subject] = None
     return directions
 
 
@@ -217,8 +215,8 @@ def matches_fact(part: str, fact: Mapping[str, Any]) -> bool:
     >>> matches_fact("46", fact), matches_fact("46 or 48", fact), matches_fact("46 genes", fact)
     (True, False, False)
     """
-    names = (fact["text"], *fact.get("aliases", ()))
-    if plain_name(part) in map(plain_name, names):
+    names = map(plain_name, (fact["text"], *fact.get("aliases", ())))
+    if plain_name(part) in names:
         return True
     number = fact.get("number")
     match = NUMBER_AND_UNIT.fullmatch(part.replace(",", "").strip())

@@ -97,6 +97,7 @@ def lowercase_words(text: str) -> list[str]:
     return " ".join(words_of(text)).casefold().replace("-", " ").split()
 
 
-def word_runs(words: list[str], n: int) -> set[tuple[str, ...]]:
-    """Each n neighbours."""
+def word_runs(text: str, n: int) -> set[tuple[str, ...]]:
+    """Each n neighbours among the words of a text."""
+    words = lowercase_words(text)
     return {tuple(words[i : i + n]) for i in range(len(words) - n + 1)}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from .. import stats
+from .. import plots, stats
 from ..data import TaskSet
 from ..errors import DataError
 from ..records import Grade, Task, Verdict
@@ -35,13 +35,13 @@ WORST_COLUMNS = [
 
 def verdicts_of(decisions: JudgeDecisions) -> list[Verdict]:
     """The verdicts of grades; verdicts stay what they are."""
-    verdicts: list[Verdict] = []
-    for decision in decisions:
-        if isinstance(decision, Grade):
-            verdicts += decision.verdicts
-        else:
-            verdicts.append(decision)
-    return verdicts
+    return [
+        verdict
+        for decision in decisions
+        for verdict in (
+            decision.verdicts if isinstance(decision, Grade) else [decision]
+        )
+    ]
 
 
 def judge_beside_people(
@@ -70,15 +70,12 @@ def judge_beside_people(
 
 def _first_pair(labels: PeopleLabels, frame: pd.DataFrame) -> str:
     """The ids of the first label and of the first verdict, to compare by eye."""
-    label, verdict = labels_of(labels).head(1), frame.head(1)
-    pairs = [("label", label), ("verdict", verdict)]
-    texts = [
+    return ", ".join(
         f"the first {name} is of {' / '.join(rows[IDS].iloc[0])}"
         if len(rows)
         else f"there is no {name}"
-        for name, rows in pairs
-    ]
-    return ", ".join(texts)
+        for name, rows in (("label", labels_of(labels)), ("verdict", frame))
+    )
 
 
 @dataclass(frozen=True)
@@ -116,12 +113,12 @@ class AgreementReport:
 
     def plot(self, *, most: int = 20) -> Figure:
         """A forest: accuracy per criterion, those with most labels first."""
-        from .. import plots
-
         rows = self.criteria[self.criteria["n"] >= FEWEST_LABELS].head(most)
         names = rows["criterion"] + ": " + rows["text"]
-        estimates = dict(zip(names, rows["accuracy"], strict=True))
-        return plots.forest(estimates, title="Agreement with people")
+        return plots.forest(
+            dict(zip(names, rows["accuracy"], strict=True)),
+            title="Agreement with people",
+        )
 
     @property
     def note(self) -> str:
@@ -145,9 +142,9 @@ class AgreementReport:
                 for name in ("prompt", "answer", "reason")
                 if row[name]
             ]
-            about = f"the judge says {row['status']}, people {row['human']:g} (1 is met)"
             head = f"{row['task']} / {row['response']} / {row['criterion']}: {row['text']}"
-            blocks.append("\n".join([head, f"  {about}", *texts]))
+            about = f"  the judge says {row['status']}, people {row['human']:g} (1 is met)"
+            blocks.append("\n".join([head, about, *texts]))
         return "\n\n".join(blocks)
 
     def _repr_html_(self) -> str:
@@ -191,24 +188,24 @@ def agreement_report(
 
 def _disagreements(rows: pd.DataFrame) -> pd.DataFrame:
     """The disagreements, the surest first; of equally sure ones, the heaviest first."""
-    wrong = rows[rows["correct"] == 0]
     # A judge that gives no probability counts as sure.
-    wrong = wrong.assign(
-        sure=wrong["confidence"].fillna(1), heavy=wrong["weight"].abs()
+    rows = rows.assign(
+        sure=rows["confidence"].fillna(1), heavy=rows["weight"].abs()
     )
-    wrong = wrong.sort_values(["sure", "heavy"], ascending=False, kind="stable")
+    wrong = rows[rows["correct"] == 0].sort_values(
+        ["sure", "heavy"], ascending=False, kind="stable"
+    )
     # Tasks without their answers have no such column.
     return wrong.reindex(columns=WORST_COLUMNS).reset_index(drop=True)
 
 
 def _judge_agreement(rows: pd.DataFrame) -> Agreement:
-    agreement: Agreement = stats.agree(
+    return stats.agree(
         rows["value"],
         rows["human"],
         cluster=rows["group"],
         threshold=MET_THRESHOLD,
     )
-    return agreement
 
 
 def _criterion_row(*names: object, rows: pd.DataFrame) -> dict[str, object]:
@@ -294,7 +291,7 @@ def _rate_difference(rows: pd.DataFrame, others: pd.DataFrame) -> Estimate:
         [rows.assign(policy="this"), others.assign(policy="other")],
         ignore_index=True,
     )
-    difference: Estimate = stats.policy_difference(
+    return stats.policy_difference(
         both["credit"],
         both["due"],
         both["policy"],
@@ -302,4 +299,3 @@ def _rate_difference(rows: pd.DataFrame, others: pd.DataFrame) -> Estimate:
         old="other",
         cluster=both["group"],
     )
-    return difference

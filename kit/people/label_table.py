@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Sequence
 from functools import reduce
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 
 from ..data import TaskSet, load
 from ..errors import DataError
-from ..records import Task, leaves
+from ..records import leaves
 from ..records.tables import IDS, labels_of, met_of
 from ..system import paths
 from .agreement import JudgeDecisions, verdicts_of
@@ -34,19 +35,18 @@ def label_questions(tasks: TaskSet) -> list[dict[str, Any]]:
     rows = []
     for task in tasks:
         criteria = [c for c in leaves(task.criteria) if not c.by_code]
-        for response in tasks.answers(task.id):
-            for c in criteria:
-                row = {
-                    "task_id": task.id,
-                    "response_id": response.id,
-                    "criterion_id": c.id,
-                    "criterion": c.text,
-                    "levels": json.dumps(c.levels) if c.levels else "",
-                    "points": c.points or "",
-                    "prompt": task.conversation,
-                    "response": response.text,
-                }
-                rows.append(row)
+        for response, c in product(tasks.answers(task.id), criteria):
+            row = {
+                "task_id": task.id,
+                "response_id": response.id,
+                "criterion_id": c.id,
+                "criterion": c.text,
+                "levels": json.dumps(c.levels) if c.levels else "",
+                "points": c.points or "",
+                "prompt": task.conversation,
+                "response": response.text,
+            }
+            rows.append(row)
     return rows
 
 
@@ -95,9 +95,9 @@ DrawnRows = tuple[list[dict[str, Any]], float]
 def _draw_rows(rows: list[dict[str, Any]], n: int, rng: random.Random) -> DrawnRows:
     """n rows, and the probability of a row to be drawn."""
     n = min(n, len(rows))
-    places = rng.sample(range(len(rows)), n)
     # In the file's order, so that answers to one prompt are read together.
-    return [rows[i] for i in sorted(places)], n / len(rows)
+    places = sorted(rng.sample(range(len(rows)), n))
+    return [rows[i] for i in places], n / len(rows)
 
 
 def _draw_prompts(
@@ -151,8 +151,9 @@ def label_rows(
     or split evenly. Raters are averaged; .5 and more is met.
     """
     sources = [source] if isinstance(source, LabelFile) else source
-    sets = [s if isinstance(s, TaskSet) else load(s) for s in sources]
-    data = reduce(TaskSet.joined, sets)
+    data = reduce(
+        TaskSet.joined, (s if isinstance(s, TaskSet) else load(s) for s in sources)
+    )
     names = dict(zip(ID_COLUMNS, IDS, strict=True))
     names |= {"criterion": "text", "response": "answer"}
     rows = pd.DataFrame(label_questions(data)).rename(columns=names)
@@ -166,15 +167,10 @@ def label_rows(
         )
     clusters = {t.id: t.group or t.conversation for t in data}
     rows = rows.assign(human=is_met, cluster=rows["task"].map(clusters))
-    tasks = _with_labelled_criteria(data, rows)
-    return TaskSet(tasks=tasks, responses=data.responses), rows
-
-
-def _with_labelled_criteria(tasks: TaskSet, rows: pd.DataFrame) -> list[Task]:
-    """The tasks without the criteria that have no label: nobody is asked about those."""
+    # Nobody is asked about a criterion that has no label.
     labelled = set(zip(rows["task"], rows["criterion"], strict=True))
-    smaller = []
-    for task in tasks:
+    tasks = []
+    for task in data:
         criteria = [c for c in task.criteria if (task.id, c.id) in labelled]
-        smaller.append(replace(task, criteria=tuple(criteria)))
-    return smaller
+        tasks.append(replace(task, criteria=tuple(criteria)))
+    return TaskSet(tasks=tasks, responses=data.responses), rows

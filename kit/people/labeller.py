@@ -57,8 +57,8 @@ class Labeller:
         rows = _read_csv(io.StringIO(labels_as_csv(drawn)))
         self.path, self.rater = Path(out), rater
         self.verdicts = verdicts_of(verdicts)
-        self.rows = rows.assign(rater=rater, label="", note="")
-        self.rows = self.rows.set_index(ID_COLUMNS, drop=False)
+        rows = rows.assign(rater=rater, label="", note="")
+        self.rows = rows.set_index(ID_COLUMNS, drop=False)
         stored = _read_csv(self.path) if self.path.exists() else rows.head(0)
         stored = stored[stored["label"] != ""].set_index(ID_COLUMNS, drop=False)
         is_mine = stored["rater"] == rater
@@ -117,9 +117,8 @@ class Labeller:
         table = pd.DataFrame(columns).apply(met_of)
         results = Results()
         for a, b in itertools.combinations(table, 2):
-            clusters = table.index.get_level_values(0)
             results[f"{a} and {b}"] = stats.kappa(
-                table[a], table[b], cluster=clusters
+                table[a], table[b], cluster=table.index.get_level_values(0)
             )
         return results
 
@@ -128,16 +127,13 @@ class Labeller:
         if not self.choices():
             end = f"<p>All labels are in {html.escape(str(self.path))}.</p>"
             return end + self.agreement()._repr_html_()
-        row = self.rows.iloc[self.place]
-        parts = [
+        page = (
             f"<p><b>{self.progress}</b> labelled by {html.escape(self.rater)}</p>"
-        ]
+        )
         for name in ("prompt", "response", "criterion"):
-            text = html.escape(row[name])
-            parts.append(
-                f"<b>{name}</b><pre style='white-space:pre-wrap'>{text}</pre>"
-            )
-        return "".join(parts)
+            text = html.escape(self.rows.iloc[self.place][name])
+            page += f"<b>{name}</b><pre style='white-space:pre-wrap'>{text}</pre>"
+        return page
 
     def _ipython_display_(self) -> None:
         from IPython import display

@@ -55,26 +55,26 @@ def _page_data(
     page_tasks: list[dict[str, Any]] = []
     answers: list[dict[str, Any]] = []
     for task_id, of_task in group((row["task"], row) for row in rows).items():
-        criteria = _criteria_data(of_task)
+        criteria = {
+            row["criterion"]: {
+                "id": row["criterion"],
+                "text": row["text"],
+                "weight": row["weight"],
+            }
+            for row in of_task
+            if "criterion" in row
+        }
         for name, part in group((row["response"], row) for row in of_task).items():
             answer = _answer_data(part, [*criteria], grades.get((task_id, name)))
             answers.append({"task": len(page_tasks), "id": name, **answer})
-        about = {"id": task_id, "prompt": of_task[0]["prompt"]}
-        page_tasks.append({**about, "criteria": [*criteria.values()]})
+        page_tasks.append(
+            {
+                "id": task_id,
+                "prompt": of_task[0]["prompt"],
+                "criteria": [*criteria.values()],
+            }
+        )
     return {"tasks": page_tasks, "answers": answers, "graded": bool(grades)}
-
-
-def _criteria_data(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The criteria of a task's verdicts, by id."""
-    return {
-        row["criterion"]: {
-            "id": row["criterion"],
-            "text": row["text"],
-            "weight": row["weight"],
-        }
-        for row in rows
-        if "criterion" in row
-    }
 
 
 def _page_rows(
@@ -104,10 +104,10 @@ def _answer_data(
     verdicts = []
     for row in rows:
         if "criterion" in row:
-            place = criteria.index(row["criterion"])
             verdict = {name: row[name] for name in VERDICT_FIELDS}
+            verdict["criterion"] = criteria.index(row["criterion"])
             verdict["reason"] = row["reason"] or ""
-            verdicts.append({"criterion": place, **verdict})
+            verdicts.append(verdict)
     return {
         "score": grade.score if grade else None,
         "parts": grade.parts if grade else {},

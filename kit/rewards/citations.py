@@ -130,9 +130,12 @@ def _claim_criterion(
     data: dict[str, Any] = {"claim": claim.text}
     if snippets:
         data["snippets"] = snippets
-    text = json.dumps(data, ensure_ascii=False)
     # A claim with a closing tag of the judge's fence would end the fence.
-    text = text.replace("<", "\\u003c").replace(">", "\\u003e")
+    text = (
+        json.dumps(data, ensure_ascii=False)
+        .replace("<", "\\u003c")
+        .replace(">", "\\u003e")
+    )
     is_graded = kind == "support"
     return Criterion(
         id=f"{CITATION_PREFIX}{n}:{kind}",
@@ -143,12 +146,6 @@ def _claim_criterion(
         levels=SUPPORT_LEVELS if is_graded else (),
         meta={"claim": claim.text, "ids": list(claim.ids)},
     )
-
-
-def f1_score(recall: float, precision: float) -> float:
-    """Harmonic mean, 0 where both are 0."""
-    total = recall + precision
-    return 2 * recall * precision / total if total else 0.0
 
 
 def score_citations(
@@ -195,44 +192,36 @@ def _citation_measures(
 ) -> dict[str, float]:
     """Recall, precision, F1 and share of valid ids, unknown verdicts at their worst (0) or best (1)."""
 
-    recalls, precisions, f1_scores = [], [], []
+    def value_of(n: int, kind: str, default: float) -> float:
+        value = values.get(f"{CITATION_PREFIX}{n}:{kind}")
+        return default if value is None else value
+
+    scores: list[tuple[float, float, float]] = []
     valid_ids: set[str] = set()
     # Uncited text, as far as it needs a citation.
     uncited = 0.0
     for n, claim in enumerate(answer.claims, 1):
-        support, relevance, needs = _claim_values(n, values, unknown_value)
         if not claim.ids:
-            uncited += needs
+            # The one verdict that lowers the score.
+            uncited += value_of(n, "needs", 1 - unknown_value)
             continue
         real_ids = set(claim.ids) & set(task.sources)
         # No judge is asked about ids that the task does not have: code has decided.
-        recalls.append(support if real_ids else 0.0)
+        recall = value_of(n, "support", unknown_value) if real_ids else 0.0
         # An invented id beside a real one costs its share.
-        precisions.append(relevance * len(real_ids) / len(claim.ids))
-        f1_scores.append(f1_score(recalls[-1], precisions[-1]))
-        if f1_scores[-1]:
+        relevance = value_of(n, "relevant", unknown_value)
+        precision = relevance * len(real_ids) / len(claim.ids)
+        f1 = 2 * recall * precision / ((recall + precision) or 1.0)
+        scores.append((recall, precision, f1))
+        if f1:
             valid_ids |= real_ids
-    total = len(f1_scores) + uncited
+    recalls, precisions, f1_scores = zip(*scores, strict=True)
+    total = len(scores) + uncited
     # Ids are counted once, so citing one source many times adds nothing.
     all_ids = {i for claim in answer.claims for i in claim.ids}
     return {
         "recall": sum(recalls) / total,
-        "precision": sum(precisions) / len(precisions),
+        "precision": sum(precisions) / len(scores),
         "f1": sum(f1_scores) / total,
         "ids": len(valid_ids) / len(all_ids),
     }
-
-
-def _claim_values(
-    n: int, values: dict[str, float | None], unknown_value: float
-) -> tuple[float, float, float]:
-    """Support, relevance and need of a citation of the n-th claim."""
-
-    def value_of(kind: str, default: float) -> float:
-        value = values.get(f"{CITATION_PREFIX}{n}:{kind}")
-        return default if value is None else value
-
-    support = value_of("support", unknown_value)
-    relevance = value_of("relevant", unknown_value)
-    # The one verdict that lowers the score.
-    return support, relevance, value_of("needs", 1 - unknown_value)

@@ -128,8 +128,10 @@ def static_sets() -> dict[str, tuple[Criterion, ...]]:
     >>> sorted(static_sets())
     ['citation_discipline', 'off_query_padding', 'wrong_entity_confabulation']
     """
-    text = Path(__file__).with_name("static_rubrics.json").read_bytes()
-    return msgspec.json.decode(text, type=dict[str, tuple[Criterion, ...]])
+    return msgspec.json.decode(
+        Path(__file__).with_name("static_rubrics.json").read_bytes(),
+        type=dict[str, tuple[Criterion, ...]],
+    )
 
 
 def static_criteria(names: str | Iterable[str]) -> tuple[Criterion, ...]:

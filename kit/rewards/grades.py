@@ -37,12 +37,11 @@ class Grades(list[Grade]):
         from ..stats import mean
 
         lows, highs = zip(*(g.meta["range"] for g in self), strict=True)
-        estimate: Estimate = mean(
+        return mean(
             [g.score for g in self],
             cluster=[g.task_id for g in self],
             bounds=(min(lows), max(highs)),
         )
-        return estimate
 
     def __repr__(self) -> str:
         return f"{len(self)} grades, mean {self.estimate}" if self else "no grades"
@@ -82,15 +81,15 @@ def grade(
         responses = tasks.responses or None
     if responses is None:
         responses = _textless_answers(composer, verdicts)
-    answers = list(responses)
-    for answer in answers:
+    pairs = []
+    for answer in responses:
         if answer.task_id not in by_id:
             raise DataError(
                 f"there is no task {answer.task_id!r}",
                 where=f"answer {answer.id!r}",
                 fix="give its task",
             )
-    pairs = [(by_id[answer.task_id], answer) for answer in answers]
+        pairs.append((by_id[answer.task_id], answer))
     return Grades(composer.grade_all(pairs, verdicts))
 
 
@@ -99,8 +98,9 @@ def _textless_answers(
 ) -> list[Response]:
     """An answer without text for each one that has a verdict; DataError where a text is needed."""
     # A rubric's score needs the verdicts alone; every other part reads the text.
-    is_rubric = [isinstance(c, RubricComponent) for c in composer.components]
-    if not all(is_rubric) or composer.format.mode != "off":
+    if composer.format.mode != "off" or not all(
+        isinstance(c, RubricComponent) for c in composer.components
+    ):
         raise DataError(
             f"reward {composer.name!r} reads the answers",
             where="grade",
@@ -156,8 +156,8 @@ def trivial(
 def _policy_table(frame: pd.DataFrame, max_width: float) -> pd.DataFrame:
     """One row per policy out of one row per answer."""
     rows = frame.groupby("policy", sort=False)
-    table = rows[["score", "low", "high"]].mean()
-    table = table.rename(columns={"score": "reward"})
+    means = rows[["score", "low", "high"]].mean()
+    table = means.rename(columns={"score": "reward"})
     # The mean of the known ones alone would hide the unknown ones, or show them as 0.
     table.loc[table["high"] - table["low"] > max_width, "reward"] = None
     table["tasks"] = rows.size()

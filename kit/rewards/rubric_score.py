@@ -93,8 +93,7 @@ def _known_values(
     for i, v in by_criterion(verdicts).items():
         # A judge that answers "unknown" may still send a P(met): it pays nothing.
         if v.is_known:
-            has_p = use == "p" and v.p is not None
-            decided[i] = v.p if has_p else v.value
+            decided[i] = v.p if use == "p" and v.p is not None else v.value
     return decided
 
 

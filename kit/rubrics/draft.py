@@ -56,16 +56,6 @@ class AnswerPair:
     better: Response
     worse: Response
 
-    def as_json(self) -> str:
-        """What the model reads: one JSON object."""
-        return canonical(
-            {
-                "prompt": self.task.conversation,
-                "better": self.better.text,
-                "worse": self.worse.text,
-            }
-        )
-
 
 def draft(
     tasks: TaskSet,
@@ -105,26 +95,20 @@ def draft(
         drafts[task.id] = task
         findings += dropped
         if criteria is None:
-            fault = ("draft-unknown", "the reply is not in the requested form")
-            findings.append(_draft_finding(*fault, task))
-    larger = replace(
-        tasks, tasks=[drafts.get(t.id, t) for t in tasks], findings=findings
-    )
-    return replace(
-        larger, verdicts=tasks.verdicts + _usable_verdicts(verdicts, larger)
-    )
-
-
-def _usable_verdicts(verdicts: Sequence[Verdict], tasks: TaskSet) -> list[Verdict]:
-    """The verdicts on answers and criteria of a set."""
-    criteria = {(t.id, c.id) for t in tasks for c in t.criteria}
+            message = "the reply is not in the requested form"
+            findings.append(_draft_finding("draft-unknown", message, task))
+    larger = [drafts.get(t.id, t) for t in tasks]
+    asked = {(t.id, c.id) for t in larger for c in t.criteria}
     # No answer of the set has the verdicts on a stand-in answer.
     answers = {r.ids for r in tasks.responses}
-    return [
+    usable = [
         v
         for v in verdicts
-        if v.answer_ids in answers and (v.task_id, v.criterion_id) in criteria
+        if v.answer_ids in answers and (v.task_id, v.criterion_id) in asked
     ]
+    return replace(
+        tasks, tasks=larger, findings=findings, verdicts=tasks.verdicts + usable
+    )
 
 
 def _judge_proposals(
@@ -199,9 +183,14 @@ async def _model_replies(
     writer = judge_of(judge)
 
     def complete(pair: AnswerPair) -> Coroutine[None, None, str]:
+        material = {
+            "prompt": pair.task.conversation,
+            "better": pair.better.text,
+            "worse": pair.worse.text,
+        }
         chat = [
             {"role": "system", "content": system},
-            {"role": "user", "content": pair.as_json()},
+            {"role": "user", "content": canonical(material)},
         ]
         return acomplete(writer, chat, schema=schema, ledger=ledger, budget=budget)
 
@@ -239,8 +228,7 @@ def _keep_separating(
     for c in proposed:
         # Linted beside those that stay: two proposals may repeat each other.
         larger = msgspec.structs.replace(task, criteria=(*task.criteria, c))
-        fault = _fault_of(c, pair, values) or _lint_fault(larger)
-        if fault:
+        if fault := _fault_of(c, pair, values) or _lint_fault(larger):
             dropped.append(_draft_finding(*fault, task, c))
         else:
             task = larger
@@ -260,8 +248,10 @@ def _fault_of(
     if (better, worse) == ((1, 0) if c.weight > 0 else (0, 1)):
         return None
     side = "neither" if better == worse else "the worse"
-    message = f"it favours {side} answer ({better:g}, {worse:g})"
-    return "draft-not-separated", message
+    return (
+        "draft-not-separated",
+        f"it favours {side} answer ({better:g}, {worse:g})",
+    )
 
 
 def _lint_fault(task: Task) -> tuple[str, str] | None:

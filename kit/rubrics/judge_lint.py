@@ -37,18 +37,22 @@ def judge_findings(
     A last finding counts the questions that the judge left unknown. They are not faults.
     """
     # Files beside the code are read at their use, so that the import stays cheap.
-    path = Path(__file__).with_name("questions.toml")
-    wording = tomllib.loads(path.read_text("utf-8"))
+    wording = tomllib.loads(
+        Path(__file__).with_name("questions.toml").read_text("utf-8")
+    )
     pairs = [(t, c) for t in tasks for c in t.criteria if not c.by_code]
     if not pairs:
         return []
     reviewed = {f"lint-{n}": pair for n, pair in enumerate(pairs)}
-    reviews, answers = [], []
-    for name, (task, criterion) in reviewed.items():
-        reviews.append(_review_task(name, task, criterion, wording))
-        answers.append(Response(task_id=name, id="criterion", text=criterion.text))
     verdicts = judge_answers(
-        reviews, answers, judge=judge, ledger=ledger, budget=budget
+        [_review_task(name, *pair, wording) for name, pair in reviewed.items()],
+        [
+            Response(task_id=name, id="criterion", text=criterion.text)
+            for name, (_, criterion) in reviewed.items()
+        ],
+        judge=judge,
+        ledger=ledger,
+        budget=budget,
     )
     # Questions ask for faults: met is a finding, unknown is counted below.
     findings = [
@@ -58,9 +62,12 @@ def judge_findings(
     ]
     n_unknown = sum(not v.is_known for v in verdicts)
     if n_unknown:
-        message = f"the judge left {n_unknown} of {len(verdicts)} questions unknown"
         findings.append(
-            Finding(code="judge-unknown", severity="info", message=message)
+            Finding(
+                code="judge-unknown",
+                severity="info",
+                message=f"the judge left {n_unknown} of {len(verdicts)} questions unknown",
+            )
         )
     return findings
 
@@ -91,10 +98,12 @@ def _review_task(
         others="\n".join(others[:MAX_OTHER_CRITERIA]) or "(none)",
         effect=wording["loses" if criterion.weight < 0 else "gains"],
     )
-    questions = wording["questions"].items()
     return Task(
         id=name,
         prompt=prompt.strip(),
-        criteria=tuple(Criterion(id=i, text=q["text"]) for i, q in questions),
+        criteria=tuple(
+            Criterion(id=i, text=question["text"])
+            for i, question in wording["questions"].items()
+        ),
         sources=task.sources,
     )

@@ -19,6 +19,7 @@ from ..errors import DataError
 from ..judging import Budget, JudgeSource, Ledger
 from ..plots import Figure, bars
 from ..records import Criterion, Task, canonical, group, text_identity
+from ..system.settings import check_names
 from .judge_lint import judge_findings
 
 SEVERITY_ORDER = ("error", "warning", "info")
@@ -115,16 +116,14 @@ class LintReport:
     def table(self) -> pd.DataFrame:
         """A DataFrame with one row per rule: how often it applies, an example, and what to do."""
         columns = ["severity", "code", "message", "text", "suggestion"]
-        rows = list(map(asdict, self.findings))
-        frame = pd.DataFrame(rows, columns=columns).fillna("")
+        frame = pd.DataFrame(map(asdict, self.findings), columns=columns).fillna("")
         by_rule = frame.groupby(["severity", "code"], sort=False)
-        table = by_rule.agg(
+        return by_rule.agg(
             findings=("code", "size"),
             message=("message", "first"),
             example=("text", "first"),
             suggestion=("suggestion", "first"),
-        )
-        return table.reset_index()
+        ).reset_index()
 
     def plot(self) -> Figure:
         """Bars: findings per rule."""
@@ -134,15 +133,14 @@ class LintReport:
     @property
     def sentence(self) -> str:
         """The counts as one sentence."""
-        counts = [f"{n} {name}" for name, n in self.severities.items()]
-        findings = ", ".join(counts) or "no finding"
-        return f"{findings}; {self.faulty} of {self.criteria} criteria are faulty"
+        counts = ", ".join(f"{n} {name}" for name, n in self.severities.items())
+        return f"{counts or 'no finding'}; {self.faulty} of {self.criteria} criteria are faulty"
 
     def __str__(self) -> str:
-        lines = []
-        for row in self.table().itertuples():
-            rule = f"{row.severity}: {row.code}, {row.findings}"
-            lines.append(f"{rule}: {row.message}")
+        lines = [
+            f"{row.severity}: {row.code}, {row.findings}: {row.message}"
+            for row in self.table().itertuples()
+        ]
         return "\n".join([*lines, self.sentence])
 
     def _repr_html_(self) -> str:
@@ -172,11 +170,7 @@ def lint(
     >>> lint([Task(id="t", prompt="Why?", criteria=(Criterion(id="c", text="..."),))]).counts
     Counter({'empty-criterion': 1})
     """
-    if profile not in PROMPT_TOKENS:
-        raise DataError(
-            f"there is no profile {profile!r}",
-            fix=f"one of {', '.join(PROMPT_TOKENS)}",
-        )
+    check_names([profile], PROMPT_TOKENS, where="lint(profile=)")
     rows = tasks_of(tasks)
     findings = list(tasks.findings) if isinstance(tasks, TaskSet) else []
     findings += _repeated_prompts(rows)
@@ -193,8 +187,11 @@ def lint(
         for f in findings
         if f.severity != "info" and f.criterion_id
     }
-    n_criteria = sum(len(t.criteria) for t in rows)
-    return LintReport(tuple(findings), n_criteria, len(faulty))
+    return LintReport(
+        findings=tuple(findings),
+        criteria=sum(len(t.criteria) for t in rows),
+        faulty=len(faulty),
+    )
 
 
 def word_stems(text: str) -> frozenset[str]:
@@ -253,20 +250,14 @@ def _task_faults(task: Task, max_tokens: int) -> Iterator[Finding]:
     middle = median(sizes) if len(sizes) > 2 else None
     for c in task.criteria:
         yield from _criterion_faults(c, task)
-        if middle and _is_extreme(c.weight / middle):
+        ratio = abs(c.weight) / middle if middle else 0.0
+        if ratio and not 1 / EXTREME_WEIGHT_RATIO < ratio < EXTREME_WEIGHT_RATIO:
             yield _lint_finding(
                 "extreme-weight",
                 f"weight {c.weight:g}, the median of the task is {middle:g}",
                 task,
                 c,
             )
-
-
-def _is_extreme(ratio: float) -> bool:
-    return (
-        ratio != 0
-        and not 1 / EXTREME_WEIGHT_RATIO < abs(ratio) < EXTREME_WEIGHT_RATIO
-    )
 
 
 def _criterion_faults(c: Criterion, task: Task) -> Iterator[Finding]:
@@ -369,7 +360,9 @@ def _repeated_prompts(tasks: Iterable[Task]) -> Iterator[Finding]:
     for same in by_prompt.values():
         if len(same) > 1:
             is_leak = len({t.held_out for t in same}) == 2
-            code = "split-leak" if is_leak else "duplicate-prompt"
             ids = ", ".join(t.id for t in same[:5])
-            message = f"{len(same)} tasks have this prompt: {ids}"
-            yield _lint_finding(code, message, same[1])
+            yield _lint_finding(
+                "split-leak" if is_leak else "duplicate-prompt",
+                f"{len(same)} tasks have this prompt: {ids}",
+                same[1],
+            )

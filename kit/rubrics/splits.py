@@ -14,6 +14,7 @@ from ..data import TaskSet, TaskSource, save, tasks_of
 from ..errors import DataError
 from ..records import Task, canonical, fingerprint, group, text_identity, to_json
 from ..system import paths
+from ..system.settings import check_names
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,9 @@ class Split:
 
     def save(self, folder: str | Path) -> Path:
         """Write train.jsonl, heldout.jsonl and split.json into a folder."""
-        folder = Path(folder)
-        path = paths.write(folder / "split.json", canonical(self.manifest))
-        save(folder / "train.jsonl", self.train)
-        save(folder / "heldout.jsonl", self.heldout)
-        return path
+        save(Path(folder, "train.jsonl"), self.train)
+        save(Path(folder, "heldout.jsonl"), self.heldout)
+        return paths.write(Path(folder, "split.json"), canonical(self.manifest))
 
     def __repr__(self) -> str:
         return f"Split({len(self.train)} train, {len(self.heldout)} held out)"
@@ -66,10 +65,8 @@ def split(
         raise DataError(
             f"the share is {share}", where="split(share=)", fix="a number in (0, 1)"
         )
-    if absent := set(groups) - {t.group for t in whole}:
-        raise DataError(
-            f"there are no groups {sorted(absent)}", where="split(groups=)"
-        )
+    names = {t.group for t in whole if t.group}
+    check_names(groups, names, where="split(groups=)")
     units = linked_tasks(whole.tasks)
     heldout: set[str] = set()
     for unit in units.values():
@@ -142,8 +139,7 @@ def verify_split(manifest: Mapping[str, Any], tasks: TaskSource) -> list[str]:
     faults += [f"task {name!r} is new" for name in hashes if name not in sides]
     # Equal hashes do not show that a new task ties the two sides together.
     for unit in linked_tasks(tasks_of(tasks)).values():
-        of_unit = set().union(*(sides.get(t.id, ()) for t in unit))
-        if len(of_unit) > 1:
+        if len(set().union(*(sides.get(t.id, ()) for t in unit))) > 1:
             names = ", ".join(t.id for t in unit[:5])
             faults.append(f"a prompt or group is on both sides: {names}")
     return faults
@@ -151,19 +147,16 @@ def verify_split(manifest: Mapping[str, Any], tasks: TaskSource) -> list[str]:
 
 def linked_tasks(tasks: Sequence[Task]) -> dict[Hashable, list[Task]]:
     """Tasks that must stay together: those of a group, and those with one prompt."""
-    parent: dict[Hashable, Hashable] = {}
-
-    def root_of(key: Hashable) -> Hashable:
-        while parent.setdefault(key, key) != key:
-            parent[key] = parent[parent[key]]
-            key = parent[key]
-        return key
+    # Slow to import, and few callers split.
+    from scipy.cluster.hierarchy import DisjointSet
 
     prompts = {t.id: text_identity(t.conversation) for t in tasks}
+    links = DisjointSet(prompts.values())
     for t in tasks:
         if t.group:
-            parent[root_of(prompts[t.id])] = root_of(("group", t.group))
-    units = group((root_of(prompts[t.id]), t) for t in tasks).values()
+            links.add(("group", t.group))
+            links.merge(prompts[t.id], ("group", t.group))
+    units = group((links[prompts[t.id]], t) for t in tasks).values()
     # The root depends on the order of the tasks, the first prompt does not.
     return {min(prompts[t.id] for t in unit): unit for unit in units}
 
@@ -178,10 +171,11 @@ def _task_ids(tasks: Iterable[Task]) -> set[str]:
 
 
 def _split_side(whole: TaskSet, ids: set[str], name: str) -> TaskSet:
-    tasks = [t for t in whole if t.id in ids]
     return replace(
         whole,
-        tasks=[msgspec.structs.replace(t, split=name) for t in tasks],
+        tasks=[
+            msgspec.structs.replace(t, split=name) for t in whole if t.id in ids
+        ],
         responses=[r for r in whole.responses if r.task_id in ids],
         verdicts=[v for v in whole.verdicts if v.task_id in ids],
         # A finding about the whole set, such as a leak, need not hold of a part.

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ..data import TaskSet, TaskSource, tasks_of
-from ..errors import DataError
 from ..plots import Figure, bars
 from ..records import Verdict, leaves
 from ..records.tables import labels_of, table
+from ..system.settings import check_names
 
 TASK_COLUMNS = [
     "task", "kind", "group", "split", "held_out", "criteria", "leaves", "length",
@@ -91,10 +91,7 @@ class Summary:
                 "Criteria by who decides",
             ),
         }
-        if what not in columns:
-            raise DataError(
-                f"there is no picture {what!r}", fix=f"one of {', '.join(columns)}"
-            )
+        check_names([what], columns, where="Summary.plot(what=)")
         values, title = columns[what]
         counts = values.value_counts().sort_index()
         return bars(
@@ -138,11 +135,13 @@ def summarize(tasks: TaskSource) -> Summary:
             check = (c.check or {}).get("name")
             row = c.weight, c.scale, c.required, c.by_code, check, len(c.text)
             criterion_rows.append((t.id, c.id, *row))
-    answer_rows = [(*r.ids, r.source, len(r.text)) for r in whole.responses]
     return Summary(
         tasks=pd.DataFrame(task_rows, columns=TASK_COLUMNS),
         criteria=pd.DataFrame(criterion_rows, columns=CRITERION_COLUMNS),
-        answers=pd.DataFrame(answer_rows, columns=ANSWER_COLUMNS),
+        answers=pd.DataFrame(
+            [(*r.ids, r.source, len(r.text)) for r in whole.responses],
+            columns=ANSWER_COLUMNS,
+        ),
         labels=labels_of(whole),
     )
 
@@ -158,17 +157,17 @@ def discrimination(
     in [0, 1]), spread (highest less lowest value), apart (spread > 0; False with one known answer).
     """
     if verdicts is None:
-        rows = labels_of(tasks).rename(columns={"human": "value"})
-        texts = [(t.id, c.id, c.weight, c.text) for t in tasks for c in t.criteria]
         criteria = pd.DataFrame(
-            texts, columns=["task", "criterion", "weight", "text"]
+            [(t.id, c.id, c.weight, c.text) for t in tasks for c in t.criteria],
+            columns=["task", "criterion", "weight", "text"],
         )
+        rows = labels_of(tasks).rename(columns={"human": "value"})
         rows = rows.merge(criteria, on=["task", "criterion"])
     else:
         rows = table(verdicts, tasks=tasks)
     by = rows.groupby(["task", "criterion", "text", "weight"], sort=False)["value"]
+    spread = by.max() - by.min()
     out = by.agg(answers="count", unknown=lambda x: x.isna().sum(), met="mean")
-    spread = (by.max() - by.min()).rename("spread")
     # NaN > 0 is False: without a known verdict a criterion tells nothing apart.
     out = out.assign(spread=spread, apart=spread > 0).reset_index()
     return pd.DataFrame(

@@ -143,7 +143,7 @@ def test_a_prompt_is_too_long_for_a_profile():
     long = task("Names a crater.", prompt="word " * 1000)
     assert {f.code for f in lint([long], profile="t4").findings} == {"long-prompt"}
     assert lint([long], profile="gpu").findings == ()
-    with pytest.raises(DataError, match="no profile"):
+    with pytest.raises(DataError, match="unknown names: huge"):
         lint([long], profile="huge")
 
 

@@ -57,7 +57,7 @@ def test_a_summary_of_prompts_alone():
 def test_a_summary_draws_itself(small):
     for what in ("criteria", "weights", "lengths", "kinds", "checks"):
         assert len(summarize(small).plot(what).data)
-    with pytest.raises(DataError, match="no picture 'weight'"):
+    with pytest.raises(DataError, match="unknown names: weight"):
         summarize(small).plot("weight")
 
 
@@ -118,7 +118,7 @@ def test_the_share_is_reached():
 def test_groups_are_held_out_by_name():
     tasks = tasks_of([(n, n % 3 + 1, False) for n in range(9)])
     assert {t.group for t in split(tasks, groups=["g2"]).heldout} == {"g2"}
-    with pytest.raises(DataError, match="no groups"):
+    with pytest.raises(DataError, match="unknown names: g9"):
         split(tasks, groups=["g9"])
 
 
