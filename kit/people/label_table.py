@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from functools import reduce
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from msgspec.structs import replace
@@ -24,30 +23,25 @@ from .agreement import JudgeDecisions, verdicts_of
 LabelFile = TaskSet | str | Path
 
 ID_COLUMNS = ["task_id", "response_id", "criterion_id"]
+QUESTION_COLUMNS = [
+    *ID_COLUMNS, "criterion", "levels", "points", "prompt", "response",
+]  # fmt: skip
 # A spreadsheet takes a cell that begins like this for a formula.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 # A corrected rate needs labels on five prompts.
 MIN_PROMPTS = 5
 
 
-def label_questions(tasks: TaskSet) -> list[dict[str, Any]]:
+def label_questions(tasks: TaskSet) -> pd.DataFrame:
     """Each answer with each criterion that a judge decides: a row of ids and texts."""
     rows = []
     for task in tasks:
         criteria = [c for c in leaves(task.criteria) if not c.by_code]
         for response, c in product(tasks.answers(task.id), criteria):
-            row = {
-                "task_id": task.id,
-                "response_id": response.id,
-                "criterion_id": c.id,
-                "criterion": c.text,
-                "levels": json.dumps(c.levels) if c.levels else "",
-                "points": c.points or "",
-                "prompt": task.conversation,
-                "response": response.text,
-            }
-            rows.append(row)
-    return rows
+            levels = json.dumps(c.levels) if c.levels else ""
+            about = (c.text, levels, c.points or "", task.conversation)
+            rows.append((*response.ids, c.id, *about, response.text))
+    return pd.DataFrame(rows, columns=QUESTION_COLUMNS)
 
 
 def label(
@@ -74,8 +68,8 @@ def label(
     rows = label_questions(tasks)
     if verdicts is not None:
         decided = {v.ids for v in verdicts_of(verdicts) if v.judge != "code"}
-        rows = [row for row in rows if tuple(map(row.get, ID_COLUMNS)) in decided]
-    if not rows or n < 1:
+        rows = rows[pd.MultiIndex.from_frame(rows[ID_COLUMNS]).isin(decided)]
+    if rows.empty or n < 1:
         raise DataError(
             "there is nothing to label",
             where="label",
@@ -83,33 +77,31 @@ def label(
         )
     draw = _draw_prompts if whole else _draw_rows
     rows, inclusion = draw(rows, n, random.Random(seed))
-    frame = pd.DataFrame(rows).assign(inclusion=inclusion, rater="", label="")
+    frame = rows.assign(inclusion=inclusion, rater="", label="")
+    frame = frame.reset_index(drop=True)
     # Most sets have criteria that are met or unmet only: then these columns are empty.
     is_empty = (frame[["levels", "points"]] == "").all()
     return frame.drop(columns=is_empty.index[is_empty])
 
 
-DrawnRows = tuple[list[dict[str, Any]], float]
-
-
-def _draw_rows(rows: list[dict[str, Any]], n: int, rng: random.Random) -> DrawnRows:
+def _draw_rows(
+    rows: pd.DataFrame, n: int, rng: random.Random
+) -> tuple[pd.DataFrame, float]:
     """n rows, and the probability of a row to be drawn."""
     n = min(n, len(rows))
     # In the file's order, so that answers to one prompt are read together.
     places = sorted(rng.sample(range(len(rows)), n))
-    return [rows[i] for i in places], n / len(rows)
+    return rows.iloc[places], n / len(rows)
 
 
 def _draw_prompts(
-    rows: list[dict[str, Any]], n: int, rng: random.Random
-) -> DrawnRows:
+    rows: pd.DataFrame, n: int, rng: random.Random
+) -> tuple[pd.DataFrame, float]:
     """All rows of some prompts, about n, and the probability of a prompt to be drawn."""
-    # A set has another order in each process: the seed would draw other rows.
-    prompts = list(dict.fromkeys(row["task_id"] for row in rows))
+    prompts = list(rows["task_id"].unique())
     size = max(MIN_PROMPTS, math.ceil(n * len(prompts) / len(rows)))
     sample = set(rng.sample(prompts, min(size, len(prompts))))
-    drawn = [row for row in rows if row["task_id"] in sample]
-    return drawn, len(sample) / len(prompts)
+    return rows[rows["task_id"].isin(sample)], len(sample) / len(prompts)
 
 
 def save_labels(frame: pd.DataFrame, path: str | Path) -> Path:
@@ -156,7 +148,7 @@ def label_rows(
     )
     names = dict(zip(ID_COLUMNS, IDS, strict=True))
     names |= {"criterion": "text", "response": "answer"}
-    rows = pd.DataFrame(label_questions(data)).rename(columns=names)
+    rows = label_questions(data).rename(columns=names)
     rows = rows.merge(labels_of(data), on=IDS)
     is_met = met_of(rows["human"])
     if is_met.nunique() < 2:

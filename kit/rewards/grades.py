@@ -37,11 +37,8 @@ class Grades(list[Grade]):
         from ..stats import mean
 
         lows, highs = zip(*(g.meta["range"] for g in self), strict=True)
-        return mean(
-            [g.score for g in self],
-            cluster=[g.task_id for g in self],
-            bounds=(min(lows), max(highs)),
-        )
+        bounds = (min(lows), max(highs))
+        return mean(self.table(), "score", cluster="task", bounds=bounds)
 
     def __repr__(self) -> str:
         return f"{len(self)} grades, mean {self.estimate}" if self else "no grades"

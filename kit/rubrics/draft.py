@@ -25,7 +25,6 @@ from ..judging.prompt import closed_object
 from ..records import Criterion, Response, Task, Verdict, canonical, strip_thinking
 from .lint import lint
 
-BETTER_ROLES = ("chosen", "reference", "ideal")
 # Stands in for the worse answer where a task has only a reference.
 NO_ANSWER = "I do not know."
 CODE_FENCE = re.compile(r"\A```(?:json)?[ \t]*\n(.*)\n```\Z", re.S)
@@ -133,7 +132,7 @@ def _answer_pair(task: Task, tasks: TaskSet) -> AnswerPair | None:
     """The better and the worse answer to a task; None where there are none to compare."""
     answers = tasks.answers(task.id)
     roles = {r.meta.get("role", r.source): r for r in answers}
-    better = next((roles[name] for name in BETTER_ROLES if name in roles), None)
+    better = roles.get("chosen") or roles.get("reference") or roles.get("ideal")
     worse = roles.get("rejected")
     reference = task.truth.get("reference")
     if better is None and isinstance(reference, str):

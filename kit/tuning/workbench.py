@@ -168,9 +168,9 @@ class Workbench:
         self.rows = rows.assign(
             part=part_by_hash(rows["cluster"]), id=list(map(fingerprint, texts))
         )
-        split_labels = self.rows.index[self.rows["human"].isna()]
         self.doubts = dict.fromkeys(
-            split_labels, "the raters: unknown, or evenly split"
+            self.rows.index[self.rows["human"].isna()],
+            "the raters: unknown, or evenly split",
         )
         self.small = _too_few_prompts(self.rows)
         if self.small:
@@ -197,8 +197,11 @@ class Workbench:
             verdicts = self.ask(self.rows[self.part != "test"], prompt, **settings)
             self.trials[name] = PromptTrial(name, prompt, settings, verdicts)
         elif (old.prompt, old.settings) != (prompt, settings):
-            message = "there is another trial of this name"
-            raise DataError(message, where=name, fix="give it a name of its own")
+            raise DataError(
+                "there is another trial of this name",
+                where=name,
+                fix="give it a name of its own",
+            )
         return self.trials[name]
 
     def trial(self, name: str) -> PromptTrial:
@@ -307,10 +310,10 @@ class Workbench:
         where the verdicts came from the ledger.
         """
         base = self.verdicts(BASELINE_NAME)
-        others = [name for name in self.trials if name != BASELINE_NAME]
         # Of many looks one succeeds by luck, so the intervals hold for all of them.
         gains = simultaneous_intervals(
-            {n: _kappa_gain(self.verdicts(n), base) for n in others}
+            # The first is the baseline.
+            {n: _kappa_gain(self.verdicts(n), base) for n in list(self.trials)[1:]}
         )
         rows = []
         for name in self.ranked():
@@ -328,8 +331,10 @@ class Workbench:
 
     def ranked(self) -> list[str]:
         """The trials, the best on dev first; of equal ones the earlier."""
-        values = {n: self.agreement(n).value for n in self.trials}
-        return sorted(values, key=lambda n: -np.nan_to_num(values[n], nan=-9))
+        return sorted(
+            self.trials,
+            key=lambda n: -np.nan_to_num(self.agreement(n).value, nan=-9),
+        )
 
     def choose(self) -> str:
         """The best trial on dev among those that judge at least 80 % of it."""
@@ -359,9 +364,10 @@ class Workbench:
         }
         frame["effect"] = np.select(list(cases.values()), list(cases), "broken")
         frame = frame.assign(part=rows["part"], row=rows.index)
-        changes = frame[frame["now"] != frame["before"]].to_dict("records")
-        changes.sort(key=lambda row: FLIP_EFFECTS.index(row["effect"]))
-        flips = VerdictFlips(changes)
+        flips = VerdictFlips(
+            frame[frame["now"] != frame["before"]].to_dict("records")
+        )
+        flips.sort(key=lambda flip: FLIP_EFFECTS.index(flip["effect"]))
         flips.diff = trials["now"].diff(trials["before"])
         return flips
 
@@ -389,8 +395,9 @@ class Workbench:
         rows = self.usable(self.rows, "test")
         ids = sorted(rows["id"])
         who = "a function" if callable(self.judge) else str(self.judge)
-        identities = [self._identity_of(new), self._identity_of(old)]
-        request = fingerprint([ids, who, *identities])
+        request = fingerprint(
+            [ids, who, self._identity_of(new), self._identity_of(old)]
+        )
         earlier = _earlier_readings(self.seals, ids)
         # Rerunning a notebook is the same question; it is not a second look.
         if request in earlier:
@@ -473,8 +480,11 @@ class Workbench:
         """
         trial = self.trial(name or self.choose())
         if {"panel", "escalate"} & trial.settings.keys():
-            message = "this trial has several prompts"
-            raise DataError(message, where=trial.name, fix="export each")
+            raise DataError(
+                "this trial has several prompts",
+                where=trial.name,
+                fix="export each",
+            )
         return paths.write(path, trial.prompt.strip() + "\n")
 
     def plot(self, **options: Any) -> Figure:
@@ -484,15 +494,10 @@ class Workbench:
 
     def views(self) -> dict[str, Callable[[], object]]:
         """What `kit.plots.explore` offers: the trials, and what each of them changed."""
-        views: dict[str, Callable[[], object]] = {
-            "trials": lambda: show(self.table())
+        return {"trials": lambda: show(self.table())} | {
+            f"{BASELINE_NAME} to {name}": partial(self.flips, BASELINE_NAME, name)
+            for name in list(self.trials)[1:]
         }
-        # The first is the baseline.
-        for name in list(self.trials)[1:]:
-            views[f"{BASELINE_NAME} to {name}"] = partial(
-                self.flips, BASELINE_NAME, name
-            )
-        return views
 
     def _repr_html_(self) -> str:
         if not self.trials:
@@ -513,9 +518,8 @@ class Workbench:
 def _first_prompt(judge: WorkbenchJudge) -> str:
     """The prompt that a judge's name or mapping brings."""
     # A name or a mapping: each prompt makes another judge of it.
-    prompt = None
-    if isinstance(judge, str | Mapping):
-        prompt = getattr(judge_of(judge), "system", None)
+    is_named = isinstance(judge, str | Mapping)
+    prompt = getattr(judge_of(judge), "system", None) if is_named else None
     if prompt is None:
         raise DataError(
             "this judge has no prompt to begin with",
@@ -566,9 +570,7 @@ def part_by_hash(clusters: Iterable[str]) -> NDArray[np.str_]:
 
 def _earlier_readings(folder: Path, rows: Iterable[str]) -> dict[str, Any]:
     """Earlier readings of a test that share a row with these, oldest first, by their request."""
-    readings = [
-        json.loads(path.read_text("utf-8")) for path in folder.glob("*.json")
-    ]
-    readings.sort(key=lambda reading: reading["at"])
+    texts = (path.read_text("utf-8") for path in folder.glob("*.json"))
+    readings = sorted(map(json.loads, texts), key=lambda reading: reading["at"])
     # One row in common is enough: whoever saw a part of the test has seen it.
     return {r["request"]: r for r in readings if set(rows) & set(r["rows"])}
