@@ -97,13 +97,13 @@ def draft(
             message = "the reply is not in the requested form"
             findings.append(_draft_finding("draft-unknown", message, task))
     larger = [drafts.get(t.id, t) for t in tasks]
-    asked = {(t.id, c.id) for t in larger for c in t.criteria}
+    drafted = {(t.id, c.id) for t in larger for c in t.criteria}
     # No answer of the set has the verdicts on a stand-in answer.
     answers = {r.ids for r in tasks.responses}
     usable = [
         v
         for v in verdicts
-        if v.answer_ids in answers and (v.task_id, v.criterion_id) in asked
+        if v.answer_ids in answers and (v.task_id, v.criterion_id) in drafted
     ]
     return replace(
         tasks, tasks=larger, findings=findings, verdicts=tasks.verdicts + usable
