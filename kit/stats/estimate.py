@@ -214,14 +214,9 @@ def cluster_variance(
     w = np.ones(len(psi))
     if weights is not None:
         w = weights * weights.sum() / (weights @ weights)
-    if group is not None:
-        return _grouped_variance(psi, group, w)
-    n = float(w.sum())
-    return ClusterVariance(float(psi @ psi) * n / max(n - 1, 1), math.inf, n)
-
-
-def _grouped_variance(psi: Floats, group: Ints, w: Floats) -> ClusterVariance:
     n, square = float(w.sum()), float(psi @ psi)
+    if group is None:
+        return ClusterVariance(square * n / max(n - 1, 1), math.inf, n)
     rows, squares = np.bincount(group, w), np.bincount(group, w * w)
     total, c = np.bincount(group, psi), len(rows)
     n_effective, pairs = kish_size(rows), float(rows @ rows) - n
@@ -339,8 +334,13 @@ def _with_limits(
     if ends is not None:
         low, high = _add_unseen_clusters(e.value, (low, high), ends, spread)
     # The allowance for undrawn clusters may have passed the end of the range.
-    low, high = max(low, e.bounds[0]), min(high, e.bounds[1])
-    return replace(e, low=low, high=high, se=se, method=f"{e.method}, {form}")
+    return replace(
+        e,
+        low=max(low, e.bounds[0]),
+        high=min(high, e.bounds[1]),
+        se=se,
+        method=f"{e.method}, {form}",
+    )
 
 
 def _bounded_limits(e: Estimate, se: float, spread: ClusterVariance) -> ValueRange:

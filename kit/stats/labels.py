@@ -191,8 +191,12 @@ def accuracy(
 
 
 def _raw_agreement(p: LabelPairs) -> Estimate:
-    e = mean(p.judge == p.human, cluster=p.cluster)
-    return replace(e, missing=p.missing, method="raw agreement", noun="agreement")
+    return replace(
+        mean(p.judge == p.human, cluster=p.cluster),
+        missing=p.missing,
+        method="raw agreement",
+        noun="agreement",
+    )
 
 
 @takes_table("new", "old", "human", "cluster")
@@ -398,8 +402,11 @@ def label_mean(
         note = f"labels lie in {clusters} clusters, {MIN_RARE_CLUSTERS} are needed"
     # five labels of one outcome cannot say how often the judge errs on it
     if note and is_rate and design == "random":
-        alone = mean(labels, cluster=of_labels)
-        return replace(alone, method="labels alone", note=f"labels alone: {note}")
+        return replace(
+            mean(labels, cluster=of_labels),
+            method="labels alone",
+            note=f"labels alone: {note}",
+        )
     method = f"corrected by {len(labels)} labels"
     if note:
         return Estimate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -38,8 +38,7 @@ def fit(
     if method == "isotonic":
         # By default sklearn gives NaN beyond the confidences that it was fitted on.
         line = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
-        predict: Callable[[Floats], Floats] = line.fit(conf, correct).predict
-        return predict
+        return cast("Callable[[Floats], Floats]", line.fit(conf, correct).predict)
 
     def columns(p: Floats) -> Floats:
         p = np.clip(p, LOGIT_MARGIN, 1 - LOGIT_MARGIN)
@@ -103,8 +102,13 @@ class Comparison(PrintedResult):
 
     def __str__(self) -> str:
         changes = [f"{k:<10}{e}" for k, e in self.changes.items()]
-        constant = f"Brier less the best constant's {self.constant}"
-        return "\n".join([self.sentence, *changes, constant])
+        return "\n".join(
+            [
+                self.sentence,
+                *changes,
+                f"Brier less the best constant's {self.constant}",
+            ]
+        )
 
     def plot(self, *, title: str = "") -> Figure:
         """The changes with their intervals (plotly); 0 is dashed, the title is the conclusion."""

@@ -66,10 +66,10 @@ class ECE(PrintedResult):
         return self.value
 
     def __str__(self) -> str:
-        null = f"{format_number(self.null)} ({format_p(self.p_value)})"
         return (
-            f"ECE {format_number(self.value)}; debiased {self.debiased}; "
-            f"a calibrated model would score {null} | {self.convention}"
+            f"ECE {format_number(self.value)}; debiased {self.debiased}; a calibrated "
+            f"model would score {format_number(self.null)} ({format_p(self.p_value)}) "
+            f"| {self.convention}"
         )
 
     def plot(self, **options: Any) -> Figure:
@@ -360,9 +360,10 @@ class Reliability(PrintedResult):
     @property
     def sentence(self) -> str:
         """One conclusion from the logistic test, the gap and the ECE."""
-        p = self.test.p_value
-        null = format_number(self.ece.null)
-        error = f"ECE {format_number(self.ece.value)}, {null} if calibrated"
+        p, e = self.test.p_value, self.ece
+        error = (
+            f"ECE {format_number(e.value)}, {format_number(e.null)} if calibrated"
+        )
         if math.isnan(p):
             return "Too few clusters to test calibration."
         if p < 0.05:
@@ -374,8 +375,8 @@ class Reliability(PrintedResult):
                 fault = "confidences are too extreme"
             return f"Miscalibrated ({format_p(p)}): {fault}; {error}."
         # a second test, so it must be surer
-        if self.ece.p_value < 0.01:
-            return f"Miscalibrated in some bins ({format_p(self.ece.p_value)}): {error}."
+        if e.p_value < 0.01:
+            return f"Miscalibrated in some bins ({format_p(e.p_value)}): {error}."
         return (
             f"No miscalibration is shown ({format_p(p)}): {error}, gap {self.gap}."
         )
