@@ -60,8 +60,7 @@ def judge_findings(
         for v in verdicts
         if v.status == "met"
     ]
-    n_unknown = sum(not v.is_known for v in verdicts)
-    if n_unknown:
+    if n_unknown := sum(not v.is_known for v in verdicts):
         findings.append(
             Finding(
                 code="judge-unknown",

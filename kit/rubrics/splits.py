@@ -65,8 +65,7 @@ def split(
         raise DataError(
             f"the share is {share}", where="split(share=)", fix="a number in (0, 1)"
         )
-    names = {t.group for t in whole if t.group}
-    check_names(groups, names, where="split(groups=)")
+    check_names(groups, {t.group for t in whole if t.group}, where="split(groups=)")
     units = linked_tasks(whole.tasks)
     heldout: set[str] = set()
     for unit in units.values():

@@ -75,15 +75,16 @@ class AuditReport:
         for name, rate in self.rates.items():
             change = AUDIT_CHANGES[name]
             note = rate.note or "nothing to gain or to compare"
-            row = {"kind": change.kind, "name": name, "what": change.what}
-            rows.append({**row, "rate": str(rate) if rate.n else note})
+            text = str(rate) if rate.n else note
+            rows.append((change.kind, name, text, change.what))
         return pd.DataFrame(rows, columns=["kind", "name", "rate", "what"])
 
     def plot(self, **options: Any) -> Figure:
         """All rates with their intervals."""
         rows = {name: e for name, e in self.rates.items() if e.n}
-        title = f"Audit of {self.judge}"
-        return forest(rows, **{"title": title, "x": "rate", **options})
+        return forest(
+            rows, **{"title": f"Audit of {self.judge}", "x": "rate", **options}
+        )
 
     def _is_fault(self, change: AuditChange) -> bool:
         """True where the rate of a change is surely above its bound."""
@@ -120,8 +121,9 @@ class AuditReport:
 
     def _name_fault(self, change: AuditChange) -> str:
         e = self.rates[change.name]
-        limits = format_interval(e.low, e.high)
-        rate = f"{format_number(e.value, 2)} {limits}, n={e.n}"
+        rate = (
+            f"{format_number(e.value, 2)} {format_interval(e.low, e.high)}, n={e.n}"
+        )
         return f"{change.name} ({change.what}) {rate}"
 
     def __repr__(self) -> str:
@@ -167,8 +169,9 @@ class ChangedAnswers:
         self.tasks = list(tasks)
         self.criteria = {}
         for task in self.tasks:
-            judged = [c for c in leaves(task.criteria) if not c.by_code]
-            self.criteria[task.id] = judged
+            self.criteria[task.id] = [
+                c for c in leaves(task.criteria) if not c.by_code
+            ]
         if responses is None:
             responses = getattr(tasks, "responses", ())
         self.answers = [r for r in responses if self.criteria[r.task_id]]
@@ -188,8 +191,9 @@ class ChangedAnswers:
         # Only a judge that sees answers together can prefer a place among them.
         if hasattr(self.judge, "seed"):
             kinds.append("group")
-        changes = AUDIT_CHANGES.values()
-        return [c for c in changes if c.name in names and c.kind in kinds]
+        return [
+            c for n, c in AUDIT_CHANGES.items() if n in names and c.kind in kinds
+        ]
 
     def judge_under(self, change: AuditChange) -> Judge:
         """The judge; under a change of the group's order, one that draws another order."""
@@ -208,9 +212,9 @@ class ChangedAnswers:
                 replace(c, text=wording.render(text=c.text))
                 for c in self.criteria[task.id]
             ]
-            if change.order == -1:
-                criteria.reverse()
-            tasks.append(replace(task, criteria=tuple(criteria)))
+            # An order of -1 turns them round.
+            ordered = tuple(criteria[:: change.order])
+            tasks.append(replace(task, criteria=ordered))
         return tasks
 
     def answers_under(self, change: AuditChange) -> list[Response]:

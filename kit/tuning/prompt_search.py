@@ -63,8 +63,11 @@ class WorkbenchAdapter:
         rows["right"] = rows["met"] == rows["human"]
         scores = (rows["right"] * rows["human"].map(self.weight)).tolist()
         lessons = list(map(_lesson_of_row, rows.itertuples()))
-        traces = lessons if capture_traces else None
-        return EvaluationBatch(outputs=batch, scores=scores, trajectories=traces)
+        return EvaluationBatch(
+            outputs=batch,
+            scores=scores,
+            trajectories=lessons if capture_traces else None,
+        )
 
     def make_reflective_dataset(
         self,
@@ -78,12 +81,11 @@ class WorkbenchAdapter:
 
 def _lesson_of_row(row: Any) -> dict[str, Any]:
     task, answer = row.prompt[:MAX_CHARACTERS], row.answer[:MAX_CHARACTERS]
-    verdict = VERDICT_WORDS.get(row.met, "unknown")
     side = "Right" if row.right else "Wrong"
     return {
         "Inputs": {"Task": task, "Answer": answer, "Criterion": row.text},
         "Generated Outputs": {
-            "Verdict": verdict,
+            "Verdict": VERDICT_WORDS.get(row.met, "unknown"),
             "Reason": row.reason[:MAX_CHARACTERS],
         },
         "Feedback": f"{side}: people say {VERDICT_WORDS[row.human]}.",
@@ -129,15 +131,10 @@ def search(
         writer = partial(
             complete, rewriter, ledger=bench.ledger, budget=bench.budget
         )
-    adapter = WorkbenchAdapter(bench, train)
-    last = rows - round_size
-    return _try_prompts(
-        bench, _rewritten_prompts(adapter, track, feed, writer, last)
+    texts = _rewritten_prompts(
+        WorkbenchAdapter(bench, train), track, feed, writer, rows - round_size
     )
-
-
-def _try_prompts(bench: Workbench, texts: Sequence[str]) -> list[str]:
-    """The names of the trials with these prompts; those that are new are judged."""
+    # Prompts that are trials already are not judged again.
     names = {t.prompt: name for name, t in bench.trials.items()}
     for text in texts:
         if text not in names:
@@ -200,6 +197,7 @@ def examples(bench: Workbench, k: int = 4) -> str:
     lines = [bench.prompt, "Examples of verdicts on other tasks:"]
     for row in picks.itertuples():
         verdict = "met" if row.human else "unmet"
-        texts = f"Criterion: {row.text}\nAnswer: {str(row.answer)[:400]}"
-        lines.append(f"{texts}\nVerdict: {verdict}")
+        lines.append(
+            f"Criterion: {row.text}\nAnswer: {str(row.answer)[:400]}\nVerdict: {verdict}"
+        )
     return "\n\n".join(lines)

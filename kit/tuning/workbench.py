@@ -272,12 +272,13 @@ class Workbench:
         stored = self.ledger.get(v.key for v in verdicts if v.key)
         frame = table([stored.get(v.key or "", v) for v in verdicts])
         frame[IDS] = [v.ids for v in verdicts]
-        frame["tokens"] = frame["tokens_in"] + frame["tokens_out"]
-        # A level counts as met from .5 on.
-        frame["met"] = met_of(frame["value"])
-        frame["reason"] = frame["reason"].fillna("")
-        judged = rows.merge(frame, how="left", on=IDS)
-        return judged.set_index(rows.index)
+        frame = frame.assign(
+            tokens=frame["tokens_in"] + frame["tokens_out"],
+            # A level counts as met from .5 on.
+            met=met_of(frame["value"]),
+            reason=frame["reason"].fillna(""),
+        )
+        return rows.merge(frame, how="left", on=IDS).set_index(rows.index)
 
     def doubt(self, row: int, who: str, why: str) -> None:
         """Leave a label of train or dev out of every number. who : whose doubt it is."""
@@ -318,15 +319,13 @@ class Workbench:
         rows = []
         for name in self.ranked():
             verdicts = self.trials[name].verdicts
-            row: dict[str, str | int] = {"trial": name}
-            row["kappa on dev"] = str(self.agreement(name))
+            row = {"trial": name, "kappa on dev": str(self.agreement(name))}
             if not self.small:
                 row["kappa on train"] = str(self.agreement(name, "train"))
             row["more than the baseline"] = str(gains.get(name, ""))
             row["judged"] = f"{self.verdicts(name)['met'].notna().mean():.0%}"
             row["$ per 1000"] = f"{1000 * verdicts['cost'].mean():.3f}"
-            row["tokens"] = round(verdicts["tokens"].mean())
-            rows.append(row)
+            rows.append({**row, "tokens": round(verdicts["tokens"].mean())})
         return pd.DataFrame(rows)
 
     def ranked(self) -> list[str]:
@@ -353,8 +352,8 @@ class Workbench:
         frame = pd.DataFrame({"criterion": rows["text"], "answer": rows["answer"]})
         frame["people"] = rows["human"].map(VERDICT_WORDS)
         for column, trial in trials.items():
-            words = trial.verdicts["met"].map(VERDICT_WORDS)
-            frame[column] = words.fillna("unknown")
+            verdicts = trial.verdicts["met"]
+            frame[column] = verdicts.map(VERDICT_WORDS).fillna("unknown")
             frame[f"reason {column}"] = trial.verdicts["reason"]
         # Unknown is neither right nor wrong, so these are counted apart.
         cases = {
@@ -375,9 +374,8 @@ class Workbench:
     def need_parts(self, what: str) -> None:
         """DataError where there are too few prompts for train, dev and test."""
         if self.small:
-            n = self.rows["cluster"].nunique()
             raise DataError(
-                f"{self.small}; there are {n} prompts with labels",
+                f"{self.small}; there are {self.rows['cluster'].nunique()} prompts with labels",
                 where=what,
                 fix=LABEL_ADVICE,
             )
