@@ -144,8 +144,9 @@ def regex_check(
         (regex.MULTILINE, multiline),
     )
     flags = sum(flag for flag, is_on in settings if is_on)
-    text = visible_text(answer).strip()
-    matches = regex.findall(pattern, text, flags, timeout=REGEX_SECONDS)
+    matches = regex.findall(
+        pattern, visible_text(answer).strip(), flags, timeout=REGEX_SECONDS
+    )
     return within_bounds(len(matches), "matches", min, max)
 
 

@@ -264,14 +264,13 @@ def _pass_rates(rows: pd.DataFrame, design: str) -> Results:
             where="labels, column inclusion",
             fix="use the labels of one draw",
         )
-    corrected = stats.label_mean(
-        rows["credit"], rows["due"], design=design, cluster=rows["group"]
-    )
     # Labels from elsewhere: the judge is rated on the rows that nobody labelled.
     rated = rows[rows["due"].isna()] if design == "shifted" else rows
     return Results(
         {
-            "pass rate": corrected,
+            "pass rate": stats.label_mean(
+                rows["credit"], rows["due"], design=design, cluster=rows["group"]
+            ),
             "judge alone": stats.mean(rated["credit"], cluster=rated["group"]),
             "labels alone": stats.mean(rows["due"], cluster=rows["group"]),
         }

@@ -90,9 +90,8 @@ def _page_rows(
         )
     # A verifier grades an answer without a verdict on any criterion.
     bare = [g for g in decisions if isinstance(g, Grade) and not g.verdicts]
-    grades = table(bare, tasks=tasks)
     rows: list[dict[str, Any]] = plain(
-        verdicts.to_dict("records") + grades.to_dict("records")
+        verdicts.to_dict("records") + table(bare, tasks=tasks).to_dict("records")
     )
     return rows
 

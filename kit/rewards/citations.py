@@ -167,8 +167,11 @@ def score_citations(
     span = (0.0, f1_weight + id_weight)
     answer = parse_citations(response.text)
     if not any(c.ids for c in answer.claims):
-        fault = answer.fault or "nothing is cited"
-        return ComponentScore(name=name, range=span, details={"fault": fault})
+        return ComponentScore(
+            name=name,
+            range=span,
+            details={"fault": answer.fault or "nothing is cited"},
+        )
     values = {i: v.value for i, v in by_criterion(verdicts).items()}
     # Every score rises with every verdict but "needs", which is turned round.
     worst = _citation_measures(task, answer, values, 0.0)

@@ -408,8 +408,11 @@ def _build_composer(fields: dict[str, Any], where: str) -> Composer:
         )
     check_names(weights, names, where=f"{where}, field weights")
     composer = make(Composer, {**fields, "components": []}, where=where)
-    gated = [gate.component for gate in composer.gates]
-    check_names(gated, names, where=f"{where}, field gates")
+    check_names(
+        (gate.component for gate in composer.gates),
+        names,
+        where=f"{where}, field gates",
+    )
     return replace(composer, components=tuple(components))
 
 

@@ -37,8 +37,12 @@ class Grades(list[Grade]):
         from ..stats import mean
 
         lows, highs = zip(*(g.meta["range"] for g in self), strict=True)
-        bounds = (min(lows), max(highs))
-        return mean(self.table(), "score", cluster="task", bounds=bounds)
+        return mean(
+            self.table(),
+            "score",
+            cluster="task",
+            bounds=(min(lows), max(highs)),
+        )
 
     def __repr__(self) -> str:
         return f"{len(self)} grades, mean {self.estimate}" if self else "no grades"

@@ -62,7 +62,11 @@ def score_rubric(
     (0.0, 1.0)
     """
     tree = CriteriaTree(criteria, how, gate_to)
-    decided = _known_values(verdicts, use)
+    decided: CriterionValues = {}
+    for i, v in by_criterion(verdicts).items():
+        # A judge that answers "unknown" may still send a P(met): it pays nothing.
+        if v.is_known:
+            decided[i] = v.p if use == "p" and v.p is not None else v.value
     worst, best = (
         tree.fill(decided, is_best=False),
         tree.fill(decided, is_best=True),
@@ -84,17 +88,6 @@ def score_rubric(
         range=(lowest, highest),
         details={"criteria": values},
     )
-
-
-def _known_values(
-    verdicts: Iterable[Verdict], use: Literal["value", "p"]
-) -> CriterionValues:
-    decided: CriterionValues = {}
-    for i, v in by_criterion(verdicts).items():
-        # A judge that answers "unknown" may still send a P(met): it pays nothing.
-        if v.is_known:
-            decided[i] = v.p if use == "p" and v.p is not None else v.value
-    return decided
 
 
 class CriterionTerm(NamedTuple):

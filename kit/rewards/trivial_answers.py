@@ -96,9 +96,10 @@ def trivial_answers(
 
 def _with_citations(task: Task, words: dict[str, str]) -> dict[str, str]:
     """Policies for tasks with sources: ids and copies without a claim of their own."""
-    stuffing = [(i, "This is well documented.") for i in task.sources]
     claims_of_policy = {
-        "citation_stuffing": stuffing,
+        "citation_stuffing": [
+            (i, "This is well documented.") for i in task.sources
+        ],
         "all_ids_on_one_claim": [(",".join(task.sources), words["question"])],
         "sources_copied": list(task.sources.items()),
         "prompt_cited": [(next(iter(task.sources)), words["prompt"])],

@@ -94,8 +94,11 @@ def draft(
         drafts[task.id] = task
         findings += dropped
         if criteria is None:
-            message = "the reply is not in the requested form"
-            findings.append(_draft_finding("draft-unknown", message, task))
+            findings.append(
+                _draft_finding(
+                    "draft-unknown", "the reply is not in the requested form", task
+                )
+            )
     larger = [drafts.get(t.id, t) for t in tasks]
     drafted = {(t.id, c.id) for t in larger for c in t.criteria}
     # No answer of the set has the verdicts on a stand-in answer.
@@ -172,8 +175,7 @@ async def _model_replies(
     budget: Budget | None,
 ) -> list[str]:
     """The model's replies; an empty text where a call was lost."""
-    template = Path(__file__).with_name("draft.txt").read_text("utf-8")
-    system = Template(template).substitute(most=most)
+    template = Template(Path(__file__).with_name("draft.txt").read_text("utf-8"))
     item = closed_object(
         {"text": {"type": "string"}, "weight": {"type": "integer"}}
     )
@@ -188,7 +190,7 @@ async def _model_replies(
             "worse": pair.worse.text,
         }
         chat = [
-            {"role": "system", "content": system},
+            {"role": "system", "content": template.substitute(most=most)},
             {"role": "user", "content": canonical(material)},
         ]
         return acomplete(writer, chat, schema=schema, ledger=ledger, budget=budget)

@@ -72,8 +72,9 @@ def split(
         if any(t.held_out or t.group in groups for t in unit):
             heldout |= _task_ids(unit)
     if not groups:
-        count = max(1, round(share * len(whole)))
-        heldout = draw_units(units, count, seed, heldout)
+        heldout = draw_units(
+            units, max(1, round(share * len(whole))), seed, heldout
+        )
     if len(heldout) in (0, len(whole)):
         raise DataError(
             "one side of the split is empty",
@@ -82,14 +83,17 @@ def split(
         )
     train = _split_side(whole, _task_ids(whole) - heldout, "train")
     test = _split_side(whole, heldout, "heldout")
-    manifest = {
-        "share": share,
-        "seed": seed,
-        "groups": list(groups),
-        "train": _task_hashes(train),
-        "heldout": _task_hashes(test),
-    }
-    return Split(train, test, manifest)
+    return Split(
+        train,
+        test,
+        manifest={
+            "share": share,
+            "seed": seed,
+            "groups": list(groups),
+            "train": _task_hashes(train),
+            "heldout": _task_hashes(test),
+        },
+    )
 
 
 def draw_units(

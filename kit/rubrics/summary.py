@@ -41,8 +41,7 @@ class Summary:
     @property
     def coverage(self) -> float | None:
         """The share of (answer, criterion) pairs with a label; None without answers."""
-        n_criteria = self.tasks.set_index("task")["leaves"]
-        pairs = self.answers["task"].map(n_criteria).sum()
+        pairs = self.answers.merge(self.tasks, on="task")["leaves"].sum()
         return float(self.labels["human"].notna().sum() / pairs) if pairs else None
 
     def numbers(self) -> dict[str, int | float | None]:

@@ -423,8 +423,7 @@ class Workbench:
     ) -> SealedReading:
         """Judge the test with two trials. reads : how often it was read, this time included."""
         judged = self.ask(rows, new.prompt, **new.settings)
-        baseline = self.ask(rows, old.prompt, **old.settings)
-        gain = _cautious_gain(judged, baseline)
+        gain = _cautious_gain(judged, self.ask(rows, old.prompt, **old.settings))
         dev = self.agreement(new.name)
         test = kappa(judged, "met", "human", cluster="cluster")
         sentence = claim(gain, new=new.name, old="the baseline")
