@@ -150,10 +150,13 @@ def level_numbers(
     Without `levels` one column must hold every level that the others hold: "yes" and "Yes" are an
     error.
     """
-    series = {k: pd.Series(cast(Any, v), dtype=object) for k, v in columns.items()}
+    codes = {
+        name: pd.factorize(pd.Series(cast(Any, values), dtype=object))
+        for name, values in columns.items()
+    }
     names = {
-        name: [_level_key(level) for level in column.dropna().unique()]
-        for name, column in series.items()
+        name: [_level_key(level) for level in uniques]
+        for name, (_, uniques) in codes.items()
     }
     every: set[Level] = set().union(*names.values())
     if levels is None:
@@ -162,9 +165,13 @@ def level_numbers(
         raise DataError(
             f"{strange} are not among the categories {list(levels)}", where="values"
         )
-    places = dict(zip(levels, range(len(levels)), strict=True))
-    numbers = {k: x.map(places.get).to_numpy(float) for k, x in series.items()}
-    return list(levels), numbers
+    order = list(levels)
+    numbers = {
+        # the code of an unknown value is -1, which picks the last entry
+        name: np.array([*map(order.index, names[name]), np.nan])[code]
+        for name, (code, _) in codes.items()
+    }
+    return order, numbers
 
 
 def _common_levels(

@@ -257,9 +257,9 @@ def _cautious_icc(moment: float, pairs: float, squares: Floats | Ints) -> float:
 def rare_outcome_note(outcome: Floats | Ints, group: Ints | None) -> str:
     """Why there is no interval: the rarest outcome lies in too few clusters. Else empty."""
     unit = np.arange(len(outcome)) if group is None else group
-    sizes = [len(np.unique(unit[outcome == v])) for v in np.unique(outcome)]
+    rows = [np.bincount(unit[outcome == level]) for level in np.unique(outcome)]
     # one level only: the other lies in no cluster
-    fewest = min(sizes) if len(sizes) > 1 else 0
+    fewest = min(map(np.count_nonzero, rows)) if len(rows) > 1 else 0
     if fewest >= MIN_RARE_CLUSTERS:
         return ""
     return f"the rarest outcome lies in {fewest} clusters, {MIN_RARE_CLUSTERS} are needed"

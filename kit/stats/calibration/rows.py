@@ -198,5 +198,7 @@ def _bins_of_equal_mass(p: Floats, bins: int) -> Bins:
 def _used_bins(at: Floats | Ints, limits: Floats, words: str) -> Bins:
     """Bins without the empty ones: they have no gap, and a model has one only where it speaks."""
     at = np.clip(at, 0, len(limits) - 2).astype(int)
-    used, place, size = np.unique(at, return_inverse=True, return_counts=True)
-    return Bins(place, limits[used], limits[used + 1], size.astype(float), words)
+    size = np.bincount(at).astype(float)
+    used = np.flatnonzero(size)
+    place = np.searchsorted(used, at)
+    return Bins(place, limits[used], limits[used + 1], size[used], words)
