@@ -16,7 +16,7 @@ import socket
 import ssl
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -51,6 +51,11 @@ HOPELESS = {
     402: "check the balance of the account",
     404: "check the base URL (most end in /v1) and the name of the model",
 }
+HOPELESS_CAUSES = (
+    (ConnectionRefusedError, "nothing listens there", "start the server"),
+    (socket.gaierror, "unknown host ({0.strerror})", "check the base URL"),
+    (ssl.SSLCertVerificationError, "{0.verify_message}", "check the certificate"),
+)
 NO_QUOTA = "insufficient_quota"
 FILTERED = (
     "content_filter", "content_policy_violation", "data_inspection_failed",
@@ -222,8 +227,6 @@ class Client:
 
     async def post(self, request: Request) -> Reply:
         """The reply to a request. JudgeDownError where no repetition would mend the fault."""
-        import openai
-
         body = {
             "model": request.model,
             "messages": request.messages,
@@ -234,27 +237,24 @@ class Client:
             async with asyncio.timeout(MAX_TIMEOUTS * self.server.timeout):
                 data = await self._exchange(body)
             reply = self._read_completion(data, request)
-        except openai.APIStatusError as e:
-            reply = self._read_refusal(e, body)
         except JudgeDownError:
             raise
         # Whatever a server makes the libraries stumble over.
         except Exception as e:
-            reply = Reply(failure="transport", reason=self._sentence(e))
+            reply = self._read_refusal(e, body)
         self.is_answered = self.is_answered or reply.failure != "transport"
         return reply
 
     async def _exchange(self, body: dict[str, Any]) -> Any:
         """The decoded reply. What a server refuses by name is left out from then on."""
-        import openai
-
         while True:
             adapted = self.server.adapt(body)
             try:
                 return await self._send(adapted)
-            except (openai.BadRequestError, openai.UnprocessableEntityError) as e:
-                name = refused_parameter(e.body)
-                if name not in adapted or name not in OPTIONAL:
+            except Exception as e:
+                name = refused_parameter(getattr(e, "body", None))
+                is_refusal = getattr(e, "status_code", 0) in (400, 422)
+                if not is_refusal or name not in adapted or name not in OPTIONAL:
                     raise
                 # A call beside this one may have learned it in the meantime.
                 if self.server.adapt(body) == adapted:
@@ -279,25 +279,22 @@ class Client:
         except openai.APIError as e:
             self._raise_hopeless(e)
             status = getattr(e, "status_code", 500)
-            can_repeat = status in BUSY or status >= 500
-            if not self.server.tries or not can_repeat:
+            if not self.server.tries or (status not in BUSY and status < 500):
                 raise
         return await post(options={**PLAIN, "max_retries": self.server.tries - 1})
 
     def _raise_hopeless(self, e: Exception) -> None:
         """JudgeDownError by the name of the fault, before the first answer."""
-        status = getattr(e, "status_code", 0)
-        fix = HOPELESS.get(status, "")
+        fix = HOPELESS.get(getattr(e, "status_code", 0), "")
         if error_fields(getattr(e, "body", None)).get("code") == NO_QUOTA:
             fix = HOPELESS[402]
         what = self._sentence(e)
-        for cause in _causes(e):
-            if isinstance(cause, ConnectionRefusedError):
-                what, fix = "nothing listens there", "start the server"
-            elif isinstance(cause, socket.gaierror):
-                what, fix = f"unknown host ({cause.strerror})", "check the base URL"
-            elif isinstance(cause, ssl.SSLCertVerificationError):
-                what, fix = cause.verify_message, "check the certificate"
+        cause: BaseException | None = e
+        while cause is not None:
+            for kind, words, remedy in HOPELESS_CAUSES:
+                if isinstance(cause, kind):
+                    what, fix = words.format(cause), remedy
+            cause = cause.__cause__ or cause.__context__
         if fix:
             raise JudgeDownError(
                 f"the judge does not answer: {what}",
@@ -317,28 +314,26 @@ class Client:
 
     def _read_refusal(self, e: Any, body: Mapping[str, Any]) -> Reply:
         """What an HTTP error says of the answer: nothing (an outage), a refusal, or unknown."""
-        error, status, reason = (
-            error_fields(e.body),
-            e.status_code,
-            self._sentence(e),
+        # A fault of the connection has no status and no body.
+        error, status = (
+            error_fields(getattr(e, "body", None)),
+            getattr(e, "status_code", 0),
         )
-        inner, metadata = (
-            _mapping(error.get("innererror")),
-            _mapping(error.get("metadata")),
-        )
+        reply = Reply(failure="error", reason=self._sentence(e))
+        inner = _mapping(error.get("innererror"))
         codes = (error.get("code"), error.get("type"), inner.get("code"))
-        is_filtered = any(code in FILTERED for code in codes)
-        if is_filtered or metadata.get("flagged_input"):
-            return Reply(failure="refusal", reason=reason)
-        if status in OUTAGE or status >= 500 or status < 400:
-            return Reply(failure="transport", reason=reason)
-        failure = "error"
-        # The model wrote something else than the schema wants: a reply out of form.
-        if error.get("code") == "json_validate_failed":
-            failure = "parse"
-        if "response_format" in self.server.adapt(dict(body)):
-            reason += " (schema: false asks without response_format)"
-        return Reply(failure=failure, reason=reason)
+        is_flagged = _mapping(error.get("metadata")).get("flagged_input")
+        if is_flagged or any(code in FILTERED for code in codes):
+            reply.failure = "refusal"
+        elif status in OUTAGE or status >= 500 or status < 400:
+            reply.failure = "transport"
+        else:
+            # The model wrote something else than the schema wants: a reply out of form.
+            if error.get("code") == "json_validate_failed":
+                reply.failure = "parse"
+            if "response_format" in self.server.adapt(dict(body)):
+                reply.reason += " (schema: false asks without response_format)"
+        return reply
 
     def _read_completion(self, data: Any, request: Request) -> Reply:
         """Exactly one finished choice of the assistant with a text, or why not."""
@@ -352,17 +347,26 @@ class Client:
             words = error_fields(fault).get("message")
             reason = f"the reply is not a chat completion: {words!a:.200}"
             return Reply(failure="transport", reason=clean(reason))
-        message = _mapping(choice.get("message"))
+        message, usage = (
+            _mapping(choice.get("message")),
+            _mapping(data.get("usage")),
+        )
         content = message.get("content")
+        text = clean(content) if isinstance(content, str) else ""
+        tokens_in = _count(usage.get("prompt_tokens"))
+        tokens_in = tokens_in or estimate_chat_tokens(request.messages)
+        tokens_out = _count(usage.get("completion_tokens")) or estimate_tokens(text)
         reply = Reply(
-            text=clean(content) if isinstance(content, str) else "",
+            text=text,
             is_completion=True,
             model=clean(ascii(data.get("model"))[1:-1])[:100],
             is_cut=choice.get("finish_reason") in CUT_REASONS,
             thought=clean(_thought(message)),
             logprobs=choice.get("logprobs"),
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            cost=dollars(request.server.price, tokens_in, tokens_out),
         )
-        _count_tokens(reply, _mapping(data.get("usage")), request)
         if (
             message.get("refusal")
             or choice.get("finish_reason") == "content_filter"
@@ -377,36 +381,31 @@ class Client:
         return reply
 
 
-def _count_tokens(reply: Reply, usage: Mapping[str, Any], request: Request) -> None:
-    """Tokens and cost as the server counts them, or an estimate."""
-    tokens_in = _count(usage.get("prompt_tokens"))
-    tokens_out = _count(usage.get("completion_tokens"))
-    reply.tokens_in = tokens_in or estimate_chat_tokens(request.messages)
-    reply.tokens_out = tokens_out or estimate_tokens(reply.text)
-    price = request.server.price
-    reply.cost = dollars(price, reply.tokens_in, reply.tokens_out)
-
-
 def _explain_unfinished(
     choice: Mapping[str, Any], message: Mapping[str, Any]
 ) -> str:
     """Why a choice is not a finished text, with what came and what to set; "" where it is one."""
     content, end = message.get("content"), choice.get("finish_reason")
-    if end in CUT_REASONS:
-        return "the reply was cut for its length: raise max_tokens"
-    if message.get("tool_calls"):
-        return "the model called a tool in place of a text"
-    if _thought(message) and not content:
-        return "only a thought came, and no text: raise max_tokens"
-    if not isinstance(content, str):
-        return f"the content is not a text but {type(content).__name__} ({content!a:.60})"
-    if message.get("role") != "assistant":
-        return (
-            f"the role of the reply is {message.get('role')!a:.60}, not assistant"
-        )
-    if not isinstance(end, str) or end not in FINISHED:
-        return f"the reply is not finished: finish_reason is {end!a:.60}"
-    return ""
+    role, kind = message.get("role"), type(content).__name__
+    # The first that is true.
+    faults = (
+        (end in CUT_REASONS, "the reply was cut for its length: raise max_tokens"),
+        (message.get("tool_calls"), "the model called a tool in place of a text"),
+        (
+            _thought(message) and not content,
+            "only a thought came, and no text: raise max_tokens",
+        ),
+        (kind != "str", f"the content is not a text but {kind} ({content!a:.60})"),
+        (
+            role != "assistant",
+            f"the role of the reply is {role!a:.60}, not assistant",
+        ),
+        (
+            end not in FINISHED,
+            f"the reply is not finished: finish_reason is {end!a:.60}",
+        ),
+    )
+    return next((words for is_so, words in faults if is_so), "")
 
 
 def _thought(message: Mapping[str, Any]) -> str:
@@ -472,12 +471,6 @@ def error_fields(body: Any) -> Mapping[str, Any]:
         if fields.get(name):
             return error_fields(fields[name])
     return fields
-
-
-def _causes(e: BaseException | None) -> Iterator[BaseException]:
-    while e is not None:
-        yield e
-        e = e.__cause__ or e.__context__
 
 
 @functools.cache

@@ -104,22 +104,17 @@ class LLMJudge(Judge):
         # Models that think take no other temperature than their default.
         if o.temperature is not None and not self.thinking:
             self.parameters["temperature"] = o.temperature
-        self.identity = self._make_identity()
-
-    def _make_identity(self) -> dict[str, Any]:
-        """All that shapes a verdict is part of each key. Price and limits do not."""
-        o = self.options
-        identity: dict[str, Any] = {
-            "model": self.model, "base_url": o.base_url, "how": o.how, "system": self.system,
+        # All that shapes a verdict is part of each key. Price and limits do not.
+        self.identity: dict[str, Any] = {
+            "model": model, "base_url": o.base_url, "how": o.how, "system": self.system,
             "parameters": self.parameters, "max_tokens": o.max_tokens,
             "confidence": o.confidence, "sample": 0, "version": self.version,
         }  # fmt: skip
         # Keys that are stored today have no such fields.
         if not o.schema:
-            identity["schema"] = False
+            self.identity["schema"] = False
         if not type(self).__module__.startswith("kit."):
-            identity["class"] = type(self).__qualname__
-        return identity
+            self.identity["class"] = type(self).__qualname__
 
     def _make_server(self) -> Server:
         o, local = self.options, bool(LOCAL.match(self.options.base_url or ""))
@@ -181,13 +176,11 @@ class LLMJudge(Judge):
         """One call."""
         question = msgspec.structs.replace(question, nonce=new_nonce())
         room = 2 if self.gives_p else 200 + 160 * len(question.places)
-        request = self.request(
+        reply = yield self.request(
             self.messages(question), schema=self.schema(question), room=room
         )
-        reply = yield request
         if reply.failure:
-            reading = unknown(reply.reason, reply.failure)
-            return [reading] * len(question.places)
+            return [unknown(reply.reason, reply.failure)] * len(question.places)
         return self.parse(reply, question)
 
     # -- requests ----------------------------------------------------------------
@@ -218,8 +211,7 @@ class LLMJudge(Judge):
         self, messages: list[dict[str, str]], schema: Mapping[str, Any] | None
     ) -> Generator[Step, Any, str]:
         """A plan that returns what the model writes to a chat."""
-        request = self.request(messages, schema=schema)
-        reply = yield request
+        reply = yield self.request(messages, schema=schema)
         if reply.failure:
             raise JudgeDownError(
                 f"there is no usable reply: {reply.reason}",

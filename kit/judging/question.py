@@ -62,7 +62,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         named = {f"a{n}": answer for n, answer in enumerate(answers, 1)}
         if len(answers) == 1:
             named = {"": answers[0]}
-        return cls(task=task, answers=named, criteria=number_criteria(criteria))
+        numbered = {f"c{n}": c for n, c in enumerate(criteria, 1)}
+        return cls(task=task, answers=named, criteria=numbered)
 
     @property
     def answer(self) -> Response:
@@ -86,25 +87,17 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     def split(self, size: int) -> list[Question]:
         """Each answer alone, with at most `size` criteria."""
-        criteria = list(self.criteria.values())
-        parts = []
+        criteria, parts = list(self.criteria.values()), []
         for answer in self.answers.values():
             for start in range(0, len(criteria), size):
-                part = number_criteria(criteria[start : start + size])
-                parts.append(
-                    Question(task=self.task, answers={"": answer}, criteria=part)
-                )
+                part = criteria[start : start + size]
+                parts.append(Question.of(self.task, [answer], part))
         return parts
 
     def narrow(self, names: set[str]) -> Question:
         """Only these criteria, under the same ids."""
         criteria = {name: c for name, c in self.criteria.items() if name in names}
         return msgspec.structs.replace(self, criteria=criteria)
-
-
-def number_criteria(criteria: Sequence[Criterion]) -> dict[str, Criterion]:
-    """Criteria by the ids c1..cn of a call."""
-    return {f"c{n}": c for n, c in enumerate(criteria, 1)}
 
 
 def _only(rows: list[T], name: str) -> T:

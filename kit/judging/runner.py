@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import logging
 import os
@@ -26,7 +27,7 @@ from ..records.tables import Verdicts
 from ..system import progress as progress_bars
 from . import loop
 from .budget import Budget, Usage
-from .client import Client, CountingClient, Server
+from .client import Client, CountingClient
 from .factory import judge_of
 from .judge import Judge
 from .ledger import COSTS, Ledger, open_ledger, short_hash
@@ -172,11 +173,13 @@ def pair_up(tasks: Any, responses: Any = None) -> list[tuple[Task, Response]]:
     texts: dict[Any, str] = {}
     for n, r in enumerate(responses, 1):
         if getattr(r, "task_id", None) not in by_id:
-            wrong = f"there is no task of {r!r:.60}"
-            raise DataError(wrong, where=f"answer {n}", fix=fix)
+            raise DataError(
+                f"there is no task of {r!r:.60}", where=f"answer {n}", fix=fix
+            )
         if texts.setdefault(r.ids, r.text) != r.text:
-            wrong = f"two answers have the id {r.id!r}"
-            raise DataError(wrong, where=f"answer {n}", fix=fix)
+            raise DataError(
+                f"two answers have the id {r.id!r}", where=f"answer {n}", fix=fix
+            )
     return [(by_id[r.task_id], r) for r in responses]
 
 
@@ -206,8 +209,9 @@ class Runner:
         # In memory, equal questions of this run still share a call.
         self.ledger = open_ledger(ledger)
         # A ledger that this run opened is closed at its end.
-        is_ours = self.ledger is not ledger
-        self.opened_ledger = self.ledger if is_ours else contextlib.nullcontext()
+        self.opened_ledger = (
+            contextlib.nullcontext() if self.ledger is ledger else self.ledger
+        )
         self.clients: dict[Any, Client | CountingClient] = {}
         self.usage = Usage()
         # Why calls in a row failed, by judge.
@@ -256,10 +260,10 @@ class Runner:
 
     def _group(self, pairs: Pairs) -> list[list[int]]:
         """The places of pairs that make one question."""
-        if not self.judge.groups:
-            return [[n] for n in range(len(pairs))]
+        names: Iterable[Any] = range(len(pairs))
         # A judge that compares answers gets all answers to a task in one question.
-        names = [f"{task.id} {task.criteria}" for task, _ in pairs]
+        if self.judge.groups:
+            names = [f"{task.id} {task.criteria}" for task, _ in pairs]
         return list(group(zip(names, range(len(pairs)), strict=True)).values())
 
     def _finish(self, verdicts: Verdicts) -> Verdicts:
@@ -302,14 +306,11 @@ class Runner:
         from ..checks import check_answer
 
         verdicts: dict[Place, Verdict] = {}
-        criteria, rest = leaves(task.criteria), []
-        for c in criteria:
-            if not c.by_code:
-                rest.append(c)
-                continue
-            for r in answers:
-                verdicts[r.id, c.id] = check_answer(task, r, c)
-        question = Question.of(task, answers, rest)
+        criteria = leaves(task.criteria)
+        by_code = group((c.by_code, c) for c in criteria)
+        for c, r in itertools.product(by_code.get(True, ()), answers):
+            verdicts[r.id, c.id] = check_answer(task, r, c)
+        question = Question.of(task, answers, by_code.get(False, ()))
         try:
             verdicts |= await self.answer(self.judge, question)
         except KitError as e:
@@ -318,8 +319,7 @@ class Runner:
             verdicts |= self._lost(question, failure, e.what)
         except Exception as e:
             log.exception("judge %s raised an error", self.judge.name)
-            reason = f"{type(e).__name__}: {e}"
-            verdicts |= self._lost(question, "error", reason)
+            verdicts |= self._lost(question, "error", f"{type(e).__name__}: {e}")
         return {r.id: [verdicts[r.id, c.id] for c in criteria] for r in answers}
 
     def _lost(
@@ -361,8 +361,8 @@ class Runner:
                 # Looked up under the lease: nobody else can pay between this and the call.
                 verdicts = self._stored(question.task, keys)
             left = [_leave_out_stored(judge, part, verdicts) for part in parts]
-            rows = await loop.every(self.ask(judge, q, keys) for q in left if q)
-            for row in rows:
+            calls = (self.ask(judge, q, keys) for q in left if q.criteria)
+            for row in await loop.every(calls):
                 verdicts = row | verdicts
             return verdicts
         except _NothingSent:
@@ -381,9 +381,12 @@ class Runner:
         verdicts = {}
         for place, key in keys.items():
             if key in rows:
-                ids = {"response_id": place[0], "criterion_id": place[1]}
                 verdicts[place] = replace(
-                    rows[key], task_id=task.id, **ids, **CACHED_COSTS
+                    rows[key],
+                    task_id=task.id,
+                    response_id=place[0],
+                    criterion_id=place[1],
+                    **CACHED_COSTS,
                 )
         return verdicts
 
@@ -398,22 +401,23 @@ class Runner:
         left = question.places
         for room_factor in (1, CUT_REPLY_FACTOR):
             plan = judge.plan(question)
-            rows, calls = await self.drive(judge, plan, room_factor)
+            rows, call = await self.drive(judge, plan, room_factor)
             readings = dict(zip(question.places, rows, strict=True))
-            shares = _share_costs(calls, len(readings))
+            shares = _share_costs(call, len(readings)) if call else {}
             unreadable, lasting = [], []
             for place in left:
                 # Its own fields win: an ensemble sums what its members took.
                 reading = {**shares, **readings[place]}
                 verdict = _make_verdict(judge, question, place, keys, reading)
                 verdicts[verdict.ids[1:]] = verdict
-                if verdict.failure in UNREADABLE and calls and room_factor == 1:
+                can_repeat = call is not None and room_factor == 1
+                if can_repeat and verdict.failure in UNREADABLE:
                     unreadable.append(place)
                 else:
                     lasting.append(verdict)
             # A refusal or an abstention is certain; what is unreadable is stored only
             # in the end, so that a killed run asks it again.
-            self._store(lasting, calls)
+            self._store(lasting, call)
             if not unreadable:
                 break
             left = unreadable
@@ -423,55 +427,57 @@ class Runner:
 
     async def drive(
         self, judge: Judge, plan: Generator[Step, Any, T], room_factor: int = 1
-    ) -> tuple[T, list[dict[str, Any]]]:
-        """What a plan returns, and the ledger rows of its calls ({} for a lost one)."""
-        calls: list[dict[str, Any]] = []
+    ) -> tuple[T, dict[str, Any] | None]:
+        """What a plan returns, and the ledger row of its last call.
+
+        {} for a call that was lost, None where there was no call.
+        """
+        call: dict[str, Any] | None = None
         result: Any = None
         try:
             while True:
                 try:
                     step = plan.send(result)
                 except StopIteration as end:
-                    return end.value, calls
+                    return end.value, call
                 if isinstance(step, Request):
                     # The last call is stored with its verdicts, those before it alone.
-                    self._store([], calls)
+                    self._store([], call)
                     room = step.max_tokens * room_factor
                     request = replace(step, max_tokens=room)
                     result = await self.send(judge, request)
-                    calls = [self.call_row(judge, request, result)]
+                    call = self.call_row(judge, request, result)
                 elif isinstance(step, list):
-                    result = await self._ask_members(step)
+                    members = (self._ask_member(*pair) for pair in step)
+                    result = await loop.every(members)
                 elif self.dry:
                     raise _NothingSent
                 else:
                     result = await asyncio.to_thread(step)
         except BaseException:
-            self._store([], calls)
+            self._store([], call)
             raise
 
-    async def _ask_members(
-        self, pairs: list[tuple[Judge, Question]]
-    ) -> list[list[Verdict] | JudgeDownError]:
-        """The verdicts of other judges, each in the order of its question's places."""
-        answers = (self.answer(*pair) for pair in pairs)
-        rows = await asyncio.gather(*answers, return_exceptions=True)
-        results: list[list[Verdict] | JudgeDownError] = []
-        for (_, question), row in zip(pairs, rows, strict=True):
-            # The plan decides what a member that is down means; a budget stops the run.
-            if isinstance(row, JudgeDownError):
-                results.append(row)
-            elif isinstance(row, BaseException):
-                raise row
-            else:
-                places = map(question.record_ids, question.places)
-                results.append([row[place] for place in places])
-        return results
+    async def _ask_member(
+        self, judge: Judge, question: Question
+    ) -> list[Verdict] | JudgeDownError:
+        """The verdicts of another judge, in the order of the question's places."""
+        try:
+            verdicts = await self.answer(judge, question)
+        # The plan decides what a member that is down means; a budget stops the run.
+        except JudgeDownError as e:
+            return e
+        return [verdicts[question.record_ids(p)] for p in question.places]
 
     # -- a call ----------------------------------------------------------------
     async def send(self, judge: Judge, request: Request) -> Reply:
         """One reply, when a slot and the budget allow the call."""
-        client = self._client(request.server)
+        # Equal servers share their connections and slots.
+        client = self.clients.get(request.server.settings)
+        if client is None:
+            server = request.server
+            client = CountingClient(server) if self.dry else server.connect()
+            self.clients[server.settings] = client
         # The most that the call can cost is reserved until the true cost is there. A
         # token is at least one byte; a message has some more around it.
         size = sum(
@@ -497,14 +503,6 @@ class Runner:
         self._count_failures(judge, reply)
         return reply
 
-    def _client(self, server: Server) -> Client | CountingClient:
-        """Equal servers share their connections and slots."""
-        settings = server.settings
-        if settings not in self.clients:
-            client = CountingClient(server) if self.dry else server.connect()
-            self.clients[settings] = client
-        return self.clients[settings]
-
     def _count_failures(self, judge: Judge, reply: Reply) -> None:
         """JudgeDownError after many calls in a row without an answer."""
         if reply.failure != "transport":
@@ -518,9 +516,11 @@ class Runner:
 
     def _down(self, name: str, reasons: Sequence[str]) -> JudgeDownError:
         """The error of a judge that does not answer."""
-        fix = "check base URL, model and key; stored verdicts are not paid again"
-        what = f"the judge does not answer: {reasons[-1]}"
-        return JudgeDownError(what, where=f"judge {name!r}", fix=fix)
+        return JudgeDownError(
+            f"the judge does not answer: {reasons[-1]}",
+            where=f"judge {name!r}",
+            fix="check base URL, model and key; stored verdicts are not paid again",
+        )
 
     def call_row(
         self, judge: Judge, request: Request, reply: Reply
@@ -546,15 +546,14 @@ class Runner:
         }
 
     def _store(
-        self, verdicts: Sequence[Verdict], calls: Sequence[Mapping[str, Any]]
+        self, verdicts: Sequence[Verdict], call: Mapping[str, Any] | None
     ) -> None:
-        """Store calls and verdicts, before anybody reads them."""
+        """Store a call and verdicts, before anybody reads them."""
         lasting = [
             v for v in verdicts if v.key and v.failure not in TRANSIENT_FAILURES
         ]
-        call = calls[0] if calls else {}
         if lasting or call:
-            self.ledger.put(lasting, call)
+            self.ledger.put(lasting, call or {})
 
     async def complete(
         self, chat: list[dict[str, str]], schema: Mapping[str, Any] | None
@@ -568,9 +567,10 @@ class Runner:
             stored = self.ledger.reply(key)
             if stored is not None:
                 return stored
-            text, calls = await self.drive(writer, writer.completion(chat, schema))
+            text, call = await self.drive(writer, writer.completion(chat, schema))
             # Only a finished reply has a key, so another one is not used again.
-            self._store([], [{**call, "key": key} for call in calls if call])
+            if call:
+                self._store([], {**call, "key": key})
             return text
 
 
@@ -595,16 +595,11 @@ def _make_keys(judge: Judge, parts: Iterable[Question]) -> dict[Place, str]:
 
 def _leave_out_stored(
     judge: Judge, question: Question, stored: Mapping[Place, Verdict]
-) -> Question | None:
-    """What is left to ask of a question, None where all is stored."""
-    left = set()
-    for place in question.places:
-        if question.record_ids(place) not in stored:
-            left.add(place[1])
-    if not left:
-        return None
+) -> Question:
+    """What is left to ask of a question; it has no criteria where all is stored."""
+    left = {p[1] for p in question.places if question.record_ids(p) not in stored}
     # All of a group's answers and criteria shape each other's verdicts.
-    return question if judge.groups else question.narrow(left)
+    return question if left and judge.groups else question.narrow(left)
 
 
 def _make_verdict(
@@ -627,11 +622,8 @@ def _make_verdict(
     return Verdict(**fields)
 
 
-def _share_costs(calls: Sequence[Mapping[str, Any]], n: int) -> dict[str, Any]:
+def _share_costs(call: Mapping[str, Any], n: int) -> dict[str, Any]:
     """What a verdict of n took: whole tokens, and fractions of a dollar."""
-    if not calls or not calls[0]:
-        return {}
-    call = calls[0]
     return {
         "tokens_in": call["tokens_in"] // n,
         "tokens_out": call["tokens_out"] // n,
