@@ -66,10 +66,10 @@ class Judge:
 
     def context(self, question: Question, answer: str) -> Any:
         """What else shapes the verdicts on an answer: the last part of their keys."""
-        rubric = [criterion_texts(c) for c in question.criteria.values()]
+        rubric = list(map(criterion_texts, question.criteria.values()))
         if not self.groups:
             return rubric if len(rubric) > 1 else None
-        texts = [hash_answer(r) for r in question.answers.values()]
+        texts = list(map(hash_answer, question.answers.values()))
         return [texts, list(question.answers).index(answer), rubric]
 
     def keys(self, question: Question) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
@@ -78,7 +79,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def places(self) -> list[Place]:
         """(answer, criterion) by their ids in the call: the order of a judge's readings."""
-        return [(a, c) for a in self.answers for c in self.criteria]
+        return list(itertools.product(self.answers, self.criteria))
 
     def record_ids(self, place: Place) -> Place:
         """The records' ids at a place."""

@@ -152,7 +152,7 @@ async def acomplete(
     runner = Runner(judge, **options)
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
-    chat = [dict(m) for m in messages]
+    chat = list(map(dict, messages))
     return await loop.hop(runner.complete(chat, schema), runner.stop)
 
 
@@ -256,7 +256,7 @@ class Runner:
         n = min(len(questions), self.judge.concurrency)
         with self.opened_ledger, bar:
             await loop.every(worker() for _ in range(n))
-        return self._finish(Verdicts(v for row in rows for v in row))
+        return self._finish(Verdicts(itertools.chain.from_iterable(rows)))
 
     def _group(self, pairs: Pairs) -> list[list[int]]:
         """The places of pairs that make one question."""
