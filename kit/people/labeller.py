@@ -125,8 +125,10 @@ class Labeller:
     def question_html(self) -> str:
         """The question as the page shows it: prompt, answer, criterion; no judge's verdict."""
         if not self.choices():
-            end = f"<p>All labels are in {html.escape(str(self.path))}.</p>"
-            return end + self.agreement()._repr_html_()
+            file = html.escape(str(self.path))
+            return (
+                f"<p>All labels are in {file}.</p>{self.agreement()._repr_html_()}"
+            )
         page = (
             f"<p><b>{self.progress}</b> labelled by {html.escape(self.rater)}</p>"
         )
@@ -150,8 +152,9 @@ class Labeller:
 
         def draw() -> None:
             text.value, note.value = self.question_html(), ""
-            names = [*self.choices(), "back"]
-            buttons.children = [w.Button(description=name) for name in names]
+            buttons.children = [
+                w.Button(description=name) for name in [*self.choices(), "back"]
+            ]
             for button in buttons.children:
                 button.on_click(click)
 

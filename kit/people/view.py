@@ -39,9 +39,10 @@ def view(
         raise DataError("there is no verdict to show", where="view")
     # In a script element only "<" can end the data.
     text = msgspec.json.encode(data).decode().replace("<", "\\u003c")
-    template = Path(__file__).with_name("view.html").read_text(encoding="utf-8")
     # Jinja escapes nothing by default, and a title may hold markup.
-    page = jinja2.Environment(autoescape=True).from_string(template)
+    page = jinja2.Environment(autoescape=True).from_string(
+        Path(__file__).with_name("view.html").read_text("utf-8")
+    )
     return paths.write(out, page.render(title=title, data=text))
 
 

@@ -157,8 +157,9 @@ def trivial(
 def _policy_table(frame: pd.DataFrame, max_width: float) -> pd.DataFrame:
     """One row per policy out of one row per answer."""
     rows = frame.groupby("policy", sort=False)
-    means = rows[["score", "low", "high"]].mean()
-    table = means.rename(columns={"score": "reward"})
+    table = (
+        rows[["score", "low", "high"]].mean().rename(columns={"score": "reward"})
+    )
     # The mean of the known ones alone would hide the unknown ones, or show them as 0.
     table.loc[table["high"] - table["low"] > max_width, "reward"] = None
     table["tasks"] = rows.size()

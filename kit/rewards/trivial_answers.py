@@ -18,7 +18,7 @@ from ..system.settings import load
 
 AnswerPolicy = Callable[[Task], str]
 
-TRIVIAL_SOURCE = "trivial:"
+
 QUOTED_TEXT = re.compile(r"[\"“']([^\"”']{1,40})[\"”']")
 PROPER_NAME = re.compile(r"\b[A-Z][\w-]+(?:\s[A-Z][\w-]+)*")
 EITHER_OR = re.compile(r"([\w-]+),? or (?:the )?([\w-]+)")
@@ -88,7 +88,7 @@ def trivial_answers(
             task_id=task.id,
             id=f"trivial-{name}",
             text=text,
-            source=f"{TRIVIAL_SOURCE}{name}",
+            source=f"trivial:{name}",
         )
         for name, text in texts.items()
     ]

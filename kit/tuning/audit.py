@@ -147,8 +147,7 @@ def _success_rate(
     if change.kind == "attack":
         rows = before == 0
     elif change.kind != "step":
-        is_hit = after.eq(before) == change.flips
-        hits = is_hit.astype(float).where(after.notna())
+        hits = (after.eq(before) == change.flips).astype(float).where(after.notna())
     # An empty answer rightly has no faults.
     if not change.answer:
         rows &= plain["weight"] > 0
