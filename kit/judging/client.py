@@ -373,22 +373,20 @@ class Client:
         ):
             reply.failure = "refusal"
             reply.reason = "the model or its provider refused"
-        elif not is_single:
-            reply.failure = "parse"
-            reply.reason = f"the reply has {len(choices)} choices in place of one"
-        elif reason := _explain_unfinished(choice, message):
+        elif reason := _explain_unfinished(choice, message, len(choices)):
             reply.failure, reply.reason = "parse", clean(reason)
         return reply
 
 
 def _explain_unfinished(
-    choice: Mapping[str, Any], message: Mapping[str, Any]
+    choice: Mapping[str, Any], message: Mapping[str, Any], n_choices: int
 ) -> str:
     """Why a choice is not a finished text, with what came and what to set; "" where it is one."""
     content, end = message.get("content"), choice.get("finish_reason")
     role, kind = message.get("role"), type(content).__name__
     # The first that is true.
     faults = (
+        (n_choices != 1, f"the reply has {n_choices} choices in place of one"),
         (end in CUT_REASONS, "the reply was cut for its length: raise max_tokens"),
         (message.get("tool_calls"), "the model called a tool in place of a text"),
         (

@@ -76,12 +76,13 @@ class Judge:
         """A ledger key for each place; none for a judge without identity."""
         if self.identity is None:
             return []
-        keys, first = list[str](), short_hash(self.identity)
+        keys: list[str] = []
+        first = short_hash(self.identity)
         criteria = list(question.criteria.values())
         for name, answer in question.answers.items():
             last = short_hash(self.context(question, name))
-            for middle in subject_keys(question.task, answer, criteria):
-                keys.append(f"{first}-{middle}-{last}")
+            middles = subject_keys(question.task, answer, criteria)
+            keys += [f"{first}-{middle}-{last}" for middle in middles]
         return keys
 
     def completion(

@@ -95,7 +95,20 @@ class LLMJudge(Judge):
         self.model, self.options, self.name = model, o, o.name or model
         self.system = system_message(o.prompt, o.system, "system")
         self.gives_p = o.how == "word"
-        self.server = self._make_server()
+        local = bool(LOCAL.match(o.base_url or ""))
+        listed = (0.0, 0.0) if local else entry(model).get("price")
+        self.server = Server(
+            o.base_url,
+            key_env=o.key_env,
+            timeout=o.timeout or (600.0 if local else 120.0),
+            tries=o.tries,
+            # Local servers queue what they cannot do at once, and never send 429.
+            concurrency=o.concurrency or (2 if local else 64),
+            price=o.price or listed,
+            # One word carries no nonce, so a late reply on a kept connection could pass
+            # for the reply to the next question.
+            keep_alive_s=0.0 if o.how == "word" else 5.0,
+        )
         self.concurrency = self.server.concurrency
         # A question may take two calls: the second asks what the first left unreadable.
         self.limit = 2 * MAX_TIMEOUTS * self.server.timeout
@@ -115,24 +128,6 @@ class LLMJudge(Judge):
             self.identity["schema"] = False
         if not type(self).__module__.startswith("kit."):
             self.identity["class"] = type(self).__qualname__
-
-    def _make_server(self) -> Server:
-        o, local = self.options, bool(LOCAL.match(self.options.base_url or ""))
-        price = o.price or entry(self.model).get("price")
-        if local:
-            price = o.price or (0.0, 0.0)
-        return Server(
-            o.base_url,
-            key_env=o.key_env,
-            timeout=o.timeout or (600.0 if local else 120.0),
-            tries=o.tries,
-            # Local servers queue what they cannot do at once, and never send 429.
-            concurrency=o.concurrency or (2 if local else 64),
-            price=price,
-            # One word carries no nonce, so a late reply on a kept connection could pass
-            # for the reply to the next question.
-            keep_alive_s=0.0 if o.how == "word" else 5.0,
-        )
 
     # -- what to ask, and how to read it ------------------------------------------
     def messages(self, question: Question) -> list[dict[str, str]]:

@@ -83,8 +83,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     def record_ids(self, place: Place) -> Place:
         """The records' ids at a place."""
-        answer, criterion = place
-        return self.answers[answer].id, self.criteria[criterion].id
+        return self.answers[place[0]].id, self.criteria[place[1]].id
 
     def split(self, size: int) -> list[Question]:
         """Each answer alone, with at most `size` criteria."""

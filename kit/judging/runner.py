@@ -121,8 +121,8 @@ def estimate(
     >>> estimate(task, answers, judge="endpoint:gpt-4o-mini", ledger=False).calls
     1
     """
-    runner = Runner(judge, ledger, dry=True)
-    verdicts = loop.wait(runner.run(pair_up(tasks, responses)))
+    run = Runner(judge, ledger, dry=True).run(pair_up(tasks, responses))
+    verdicts = loop.wait(run)
     # The time of an estimate says nothing of the time of a run.
     usage: Usage = verdicts.spent
     return replace(usage, seconds=0.0)
@@ -221,8 +221,9 @@ class Runner:
 
     def stop(self) -> None:
         """Ask nothing more: Ctrl-C, or the caller was cancelled."""
-        if self.fault is None:
-            self.fault = BudgetError("the run was interrupted", fix="run it again")
+        self.fault = self.fault or BudgetError(
+            "the run was interrupted", fix="run it again"
+        )
 
     def raise_if_stopped(self) -> None:
         """Raises after a stop."""
@@ -403,7 +404,14 @@ class Runner:
             plan = judge.plan(question)
             rows, call = await self.drive(judge, plan, room_factor)
             readings = dict(zip(question.places, rows, strict=True))
-            shares = _share_costs(call, len(readings)) if call else {}
+            shares: dict[str, Any] = {}
+            if call:
+                # Whole tokens, and fractions of a dollar.
+                shares = {
+                    "tokens_in": call["tokens_in"] // len(rows),
+                    "tokens_out": call["tokens_out"] // len(rows),
+                    "cost": (call["cost"] or 0.0) / len(rows),
+                }
             unreadable, lasting = [], []
             for place in left:
                 # Its own fields win: an ensemble sums what its members took.
@@ -500,19 +508,16 @@ class Runner:
                     tokens_out=reply.tokens_out,
                     cost=reply.cost,
                 )
-        self._count_failures(judge, reply)
-        return reply
-
-    def _count_failures(self, judge: Judge, reply: Reply) -> None:
-        """JudgeDownError after many calls in a row without an answer."""
+        # Many calls in a row without an answer: the judge is down.
         if reply.failure != "transport":
             self.failures.pop(judge.name, None)
             self.sample = reply.text or self.sample
-            return
+            return reply
         reasons = self.failures[judge.name]
         reasons.append(reply.reason)
         if len(reasons) >= MAX_CONSECUTIVE_FAILURES:
             raise self._down(judge.name, reasons)
+        return reply
 
     def _down(self, name: str, reasons: Sequence[str]) -> JudgeDownError:
         """The error of a judge that does not answer."""
@@ -530,8 +535,8 @@ class Runner:
             return {}
         clean = request.server.clean
         chat = [{**m, "content": clean(m["content"])} for m in request.messages]
-        refused = sorted(self.clients[request.server.settings].server.refused)
-        settings = {**(request.settings or {}), "left out": refused}
+        server = self.clients[request.server.settings].server
+        settings = {**(request.settings or {}), "left out": sorted(server.refused)}
         return {
             "call": f"{time.time_ns():016x}{os.urandom(4).hex()}",
             "judge": judge.name,
@@ -620,12 +625,3 @@ def _make_verdict(
         "key": keys.get((answer.id, criterion.id)),
     }
     return Verdict(**fields)
-
-
-def _share_costs(call: Mapping[str, Any], n: int) -> dict[str, Any]:
-    """What a verdict of n took: whole tokens, and fractions of a dollar."""
-    return {
-        "tokens_in": call["tokens_in"] // n,
-        "tokens_out": call["tokens_out"] // n,
-        "cost": (call["cost"] or 0.0) / n,
-    }
