@@ -206,10 +206,9 @@ class Client:
         self.server: Server = weakref.proxy(server)
         self.place, self.is_answered = place, False
         self.slots = asyncio.Semaphore(server.concurrency)
-        address = server.address
         self.http = openai.AsyncOpenAI(
             api_key=server.key or "none",
-            base_url=address,
+            base_url=server.address,
             max_retries=server.tries,
             timeout=server.timeout,
             http_client=openai.DefaultAioHttpClient(
@@ -219,7 +218,7 @@ class Client:
                     keepalive_expiry=server.keep_alive_s,
                 ),
                 follow_redirects=False,  # a redirect would carry the key elsewhere
-                trust_env=not LOCAL.match(address or ""),
+                trust_env=not LOCAL.match(server.address or ""),
                 event_hooks={"response": [_read_limited]},
                 verify=_certificates(),
             ),
@@ -445,8 +444,7 @@ def refused_parameter(body: Any) -> str:
         return param[0]
     location = error.get("loc")
     if isinstance(location, list):
-        names = [name for name in location if name in OPTIONAL]
-        return str(names[0]) if names else ""
+        return next((str(name) for name in location if name in OPTIONAL), "")
     message = str(error.get("message") or error.get("msg") or "")
     match = PARAMETER.search(message)
     if not match or ECHO.search(message):

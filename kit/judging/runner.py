@@ -401,8 +401,7 @@ class Runner:
         verdicts: dict[Place, Verdict] = {}
         left = question.places
         for room_factor in (1, CUT_REPLY_FACTOR):
-            plan = judge.plan(question)
-            rows, call = await self.drive(judge, plan, room_factor)
+            rows, call = await self.drive(judge, judge.plan(question), room_factor)
             readings = dict(zip(question.places, rows, strict=True))
             shares: dict[str, Any] = {}
             if call:
