@@ -86,13 +86,12 @@ class Panel(Ensemble):
     def _combine(self, votes: Sequence[Verdict]) -> Reading:
         """One reading out of those of the members that are not down."""
         known_votes = [v for v in votes if v.is_known]
-        n, met = len(known_votes), sum(_says_met(v) for v in known_votes)
-        disagreement = min(met, n - met) / n if n else None
+        n, met = len(known_votes), sum(map(_says_met, known_votes))
         reading = _sum_costs(votes)
         reading["reason"] = f"{met} of {n} known votes met, quorum {self.quorum}"
         reading["meta"] = {
             "votes": [_vote(v) for v in votes],
-            "disagreement": disagreement,
+            "disagreement": min(met, n - met) / n if n else None,
         }
         if n >= self.quorum:
             reading.update(self._decide(known_votes))
@@ -105,8 +104,8 @@ class Panel(Ensemble):
 
     def _decide(self, votes: Sequence[Verdict]) -> Reading:
         """Status and P(met) out of enough known votes."""
-        share = statistics.fmean(_says_met(v) for v in votes)
-        p = statistics.fmean(_probability(v) for v in votes)
+        share = statistics.fmean(map(_says_met, votes))
+        p = statistics.fmean(map(_probability, votes))
         side = p
         # A majority decides by heads; P(met) decides only where heads are even.
         if self.rule == "majority" and share != 0.5:
@@ -189,8 +188,11 @@ class Escalate(Ensemble):
             reading[name] = getattr(last, name)
         if last.status == "level":
             reading["value"] = last.value
-        escalation = {"escalated": second is not None, "first": _vote(first)}
-        reading["meta"] = {**last.meta, **escalation}
+        reading["meta"] = {
+            **last.meta,
+            "escalated": second is not None,
+            "first": _vote(first),
+        }
         return reading
 
 

@@ -66,15 +66,17 @@ def make_judge(
     where: str,
 ) -> Judge:
     """What a maker of judges returns; DataError for an option that it does not have."""
-    signature, names = inspect.signature(make), []
-    if subject is not None:
-        names.append(subject)
+    signature = inspect.signature(make)
+    names = [] if subject is None else [subject]
     # A wrong option is the user's slip; a TypeError from inside a judge is not.
     try:
         signature.bind(*names, **options)
     except TypeError as e:
-        fix = f"this kind takes: {', '.join(signature.parameters)}"
-        raise DataError(f"{e}", where=where, fix=fix) from None
+        raise DataError(
+            f"{e}",
+            where=where,
+            fix=f"this kind takes: {', '.join(signature.parameters)}",
+        ) from None
     return make(*names, **options)
 
 

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 import psutil
@@ -65,10 +65,10 @@ INSERT = (
     "created = excluded.created, row = excluded.row, call = excluded.call WHERE NOT known"
 )
 INSERT_CALL = (
-    f"INSERT OR IGNORE INTO calls({', '.join(CALL)}) "
-    f"VALUES({', '.join('?' * len(CALL))})"
+    f"INSERT OR IGNORE INTO calls({', '.join(CALL)}) VALUES(:{', :'.join(CALL)})"
 )
-_decode, _encode = msgspec.json.Decoder(Verdict).decode, msgspec.json.encode
+SELECT_CALLS = f"SELECT {', '.join(CALL)} FROM calls"  # noqa: S608
+_decode = msgspec.json.Decoder(Verdict).decode
 
 
 def short_hash(value: Any) -> str:
@@ -105,8 +105,7 @@ def subject_keys(
 
 def default_ledger() -> Path:
     """The file that all commands and `kit.judge` share: KIT_LEDGER, else in the kit's cache."""
-    name = os.environ.get("KIT_LEDGER")
-    return Path(name) if name else paths.home() / "ledger.db"
+    return Path(os.environ.get("KIT_LEDGER") or paths.home() / "ledger.db")
 
 
 def open_ledger(ledger: Ledger | str | Path | bool | None) -> Ledger:
@@ -118,7 +117,7 @@ def open_ledger(ledger: Ledger | str | Path | bool | None) -> Ledger:
     return Ledger(ledger or None)
 
 
-class Ledger:
+class Ledger(contextlib.AbstractContextManager["Ledger"]):
     """A ledger file, made when there is none (a new folder gets mode 0700).
 
     path : None keeps it in memory. DataError for a broken file.
@@ -136,29 +135,27 @@ class Ledger:
             self.path = self.path.expanduser().absolute()
             self.path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
         # A lease names the process that has it.
-        me = psutil.Process()
-        self.owner = f"{me.pid} {me.create_time()}"
+        self.owner = f"{os.getpid()} {psutil.Process().create_time()}"
         # Judging happens on another thread than the one that opens the file.
         with self._guard():
             self._db = sqlite3.connect(
                 self.path, timeout=60, isolation_level=None, check_same_thread=False
             )
-            self._prepare(self._db)
-
-    def __enter__(self) -> Self:
-        return self
+            self._prepare()
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _prepare(self, db: sqlite3.Connection) -> None:
+    def _prepare(self) -> None:
+        db = self._db
         db.row_factory = sqlite3.Row
         # In this order: another process may be making both at this moment.
         tables = db.execute("SELECT 1 FROM sqlite_master").fetchall()
         version = db.execute("PRAGMA user_version").fetchone()[0]
         if tables and version != VERSION:
-            what = f"its form is {version}, this kit reads form {VERSION}"
-            raise sqlite3.DatabaseError(what)
+            raise sqlite3.DatabaseError(
+                f"its form is {version}, this kit reads form {VERSION}"
+            )
         # The switch to WAL ignores the time limit above, so processes that start
         # together collide.
         for _ in range(100):
@@ -221,11 +218,9 @@ class Ledger:
         rows = []
         for v in verdicts:
             if v.key:
-                fields = (v.is_known, v.judge, now, _encode(v), number)
+                fields = (v.is_known, v.judge, now, msgspec.json.encode(v), number)
                 rows.append((v.key, v.key[SUBJECT], *fields))
-        calls = []
-        if call:
-            calls.append(tuple(call.get(name) for name in CALL))
+        calls = [{**dict.fromkeys(CALL), **call}] if call else []
         self._write((INSERT, rows), (INSERT_CALL, calls))
 
     def reply(self, key: str) -> str | None:
@@ -235,9 +230,7 @@ class Ledger:
 
     def find_call(self, key: str) -> dict[str, Any] | None:
         """The stored call of a completion, None when there is none."""
-        columns = ", ".join(CALL)
-        sql = f"SELECT {columns} FROM calls WHERE key = ? LIMIT 1"  # noqa: S608
-        rows = self._read(sql, key)
+        rows = self._read(f"{SELECT_CALLS} WHERE key = ? LIMIT 1", key)
         return dict(rows[0]) if rows else None
 
     def verdicts(self) -> Iterator[Verdict]:
@@ -247,8 +240,7 @@ class Ledger:
 
     def calls(self) -> list[dict[str, Any]]:
         """The stored calls with request and reply, oldest first."""
-        sql = f"SELECT {', '.join(CALL)} FROM calls ORDER BY id"  # noqa: S608
-        return [dict(row) for row in self._read(sql)]
+        return [dict(row) for row in self._read(f"{SELECT_CALLS} ORDER BY id")]
 
     def costs(self) -> Any:
         """A DataFrame: calls, tokens and US dollars per judge and model."""

@@ -156,5 +156,5 @@ def local(**options: Any) -> ServedJudge:
     from ..data import small_gguf
 
     # Without a grammar this model replies in a sentence; P(met) is read before it acts.
-    words = {"extra": {"grammar": 'root ::= "yes" | "no"'}}
-    return ServedJudge(small_gguf(), **{**words, **options})
+    options.setdefault("extra", {"grammar": 'root ::= "yes" | "no"'})
+    return ServedJudge(small_gguf(), **options)

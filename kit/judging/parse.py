@@ -88,9 +88,7 @@ def _read_row(
         return unknown("the reply leaves this criterion out", "missing")
     row = rows[name]
     required = {"reason", "verdict"}
-    allowed = set(required)
-    if confidence:
-        allowed.add("confidence")
+    allowed = required | {"confidence"} if confidence else required
     in_form = isinstance(row, dict) and required <= set(row) <= allowed
     if not in_form or not isinstance(row["reason"], str):
         raise ValueError("the fields of a verdict are not the requested ones")

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import datetime
 import functools
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 
 @functools.cache
 def catalog() -> dict[str, Any]:
     """The data file: `as_of`, `default` (a model's name) and `models` by name."""
-    text = Path(__file__).with_name("models.json").read_text("utf-8")
-    rows: dict[str, Any] = json.loads(text)
-    return rows
+    data = Path(__file__).with_name("models.json").read_bytes()
+    return msgspec.json.decode(data, type=dict[str, Any])
 
 
 def entry(model: str) -> dict[str, Any]:

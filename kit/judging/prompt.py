@@ -21,7 +21,11 @@ from .question import Question
 
 CANNOT_TELL = "cannot_tell"
 SINGLE_ANSWER = ("",)  # the ids of an answer that is alone in its call
-FOLDER = Path(__file__).with_name("prompts")
+# What a verdict has, without and with its confidence.
+FIELDS = (
+    '"reason" and "verdict"',
+    '"reason", "verdict" and "confidence" (0 to 100 percent)',
+)
 # Part of every ledger key. Raise it when the wording of the user message or the schema changes.
 VERSION = 1
 _SECRET = secrets.token_bytes(16)
@@ -40,7 +44,8 @@ _INVISIBLE = re.compile(
 @functools.cache
 def wording(name: str) -> str:
     """The text of a file in `prompts/`, without its last line break."""
-    return FOLDER.joinpath(f"{name}.txt").read_text("utf-8").rstrip("\n")
+    file = Path(__file__).with_name("prompts").joinpath(f"{name}.txt")
+    return file.read_text("utf-8").rstrip("\n")
 
 
 def system_message(file: str | None, text: str | None, default: str) -> str:
@@ -85,33 +90,28 @@ def user_message(
     sources = "\n\n".join(f"[{n}]\n{text}" for n, text in task.sources.items())
     if sources:
         sources = f"\nThe sources:\n{fence('SOURCES', sources)}\n"
-    fields = '"reason" and "verdict"'
-    if confidence:
-        fields = '"reason", "verdict" and "confidence" (0 to 100 percent)'
     answers = []
     for name, answer in question.answers.items():
         answers.append(fence(name or "ANSWER", strip_thinking(answer.text)))
-    rows = [_criterion_line(n, c, form) for n, c in question.criteria.items()]
+    rows = []
+    for name, c in question.criteria.items():
+        row = c.text
+        if form != "word":
+            fields = {"id": name, "criterion": row, "verdicts": allowed_verdicts(c)}
+            row = json.dumps(fields, ensure_ascii=False)
+        # A criterion may be written by somebody else as well, so it is made harmless.
+        rows.append(sanitize(row))
     places = {
         "prompt": fence("TASK", prompt),
         "sources": sources,
         "criteria": "\n".join(rows),
         "answer": "\n\n".join(answers),
         "ids": ", ".join(question.answers),
-        "fields": fields,
+        "fields": FIELDS[confidence],
         "call": question.nonce,
     }
     # One pass: a place that stands in a judged text is not filled again.
     return re.sub(r"\{(\w+)\}", lambda m: places[m[1]], wording(form))
-
-
-def _criterion_line(name: str, c: Criterion, form: str) -> str:
-    text = c.text
-    if form != "word":
-        row = {"id": name, "criterion": text, "verdicts": allowed_verdicts(c)}
-        text = json.dumps(row, ensure_ascii=False)
-    # A criterion may be written by somebody else as well, so it is made harmless.
-    return sanitize(text)
 
 
 def criterion_texts(c: Criterion) -> list[Any]:

@@ -56,11 +56,11 @@ class ReplayJudge(Judge):
         for c in criteria:
             fields = self.look_up(task, response, c)
             if not fields:
-                place = (
-                    f"task {task.id!r}, answer {response.id!r}, criterion {c.id!r}"
+                raise MissingError(
+                    f"{self.name} recorded no verdict on this text",
+                    where=f"task {task.id!r}, answer {response.id!r}, criterion {c.id!r}",
+                    fix=MISSING_FIX,
                 )
-                what = f"{self.name} recorded no verdict on this text"
-                raise MissingError(what, where=place, fix=MISSING_FIX)
             rows.append({**fields, "cached": True, "cost": 0.0})
         return rows
 
@@ -73,13 +73,15 @@ class ReplayJudge(Judge):
         # As the endpoint writes a request, so that equal chats have equal texts.
         chat = json.dumps(messages, ensure_ascii=False)
         for pair in self.texts:
-            if pair[0] == chat:
-                return pair[1]
             if pair[0] is None:
                 self.texts.remove(pair)
+            if pair[0] in (chat, None):
                 return pair[1]
-        what = f"{self.name} recorded no completion of this chat"
-        raise MissingError(what, where=f"chat {chat[-80:]}", fix=MISSING_FIX)
+        raise MissingError(
+            f"{self.name} recorded no completion of this chat",
+            where=f"chat {chat[-80:]}",
+            fix=MISSING_FIX,
+        )
 
 
 def replay(subject: str | Path = "gpt-4o/bare", **options: Any) -> ReplayJudge:
@@ -111,8 +113,10 @@ def recorded_small(*, system: str | None = None, how: str = "all") -> ReplayJudg
     baseline = paths.data("judge_prompts", "baseline.txt")
     text = system_message(None if system else str(baseline), system, "system")
     # A prompt of the recording is a judge of its own.
-    who = f"small {short_hash([text, how])}"
-    judge = recorded_file(paths.data("judge_recording.jsonl.gz"), judge=who)
+    judge = recorded_file(
+        paths.data("judge_recording.jsonl.gz"),
+        judge=f"small {short_hash([text, how])}",
+    )
     judge.name, judge.system = "replay:small", text
     return judge
 
@@ -179,8 +183,10 @@ def real_judge(name: str, *, threshold: float = 3.0) -> ReplayJudge:
 
     def look_up(task: Task, response: Response, c: Criterion) -> Reading | None:
         # The user message that these judges read.
-        answer = f"Response: {response.text}\n\nUnit Test: {c.text}"
-        reply = judges.reply(who, f"Query: {task.prompt}\n\n{answer}")
+        reply = judges.reply(
+            who,
+            f"Query: {task.prompt}\n\nResponse: {response.text}\n\nUnit Test: {c.text}",
+        )
         if not reply:
             return None
         return {**_read_score(reply, threshold), "judge": f"{who}/bare"}
