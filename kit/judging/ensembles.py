@@ -38,9 +38,10 @@ class Ensemble(Judge):
                 where=f"judge {kind}",
                 fix=f"write {{{kind}: [JUDGE, JUDGE]}}, each a name or a mapping",
             )
-        self.members = []
-        for i, row in enumerate(judges, 1):
-            self.members.append(judge_of(row, where=f"judge {i} of {kind}"))
+        self.members = [
+            judge_of(row, where=f"judge {i} of {kind}")
+            for i, row in enumerate(judges, 1)
+        ]
         self.name = f"{kind}({', '.join(j.name for j in self.members)})"
         self.concurrency = max(j.concurrency for j in self.members)
         self.groups = any(j.groups for j in self.members)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from ..data.files import parse_json
 from ..errors import DataError
@@ -21,6 +21,7 @@ from ..records import Criterion
 from .prompt import CANNOT_TELL, SINGLE_ANSWER
 from .question import Question, Reading, Reply, unknown
 
+WORDS: dict[str, Literal["met", "unmet"]] = {"yes": "met", "no": "unmet"}
 _THOUGHT = re.compile(r"<think>.*?</think>", re.S)
 _FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*)\n```", re.S)
 
@@ -140,15 +141,14 @@ def read_word(reply: Reply) -> Reading:
     ('met', 0.731)
     """
     word = reply.text.strip().strip(".").lower()
-    if word not in ("yes", "no"):
+    if word not in WORDS:
         return unknown(f"neither yes nor no: {reply.text!a:.60}")
-    status = "met" if word == "yes" else "unmet"
-    return {"status": status, "p": _probability_of_yes(reply.logprobs)}
+    return {"status": WORDS[word], "p": _probability_of_yes(reply.logprobs)}
 
 
 def _probability_of_yes(logprobs: Any) -> float | None:
     """The share of "yes" among "yes" and "no"; None for another form than documented."""
-    mass = {"yes": 0.0, "no": 0.0}
+    mass = dict.fromkeys(WORDS, 0.0)
     try:
         for first in logprobs["content"]:
             # A line break may stand before the word.

@@ -201,9 +201,11 @@ def _read_score(reply: Any, threshold: float) -> Reading:
         return unknown(f"no score in {reply.text[:60]!r}")
     # The candidates at the token that wrote the score.
     pairs = zip(reply.tokens, reply.top, strict=False)
-    tops = [top for token, top in pairs if token.strip() == digit]
+    top: dict[str, float] = next(
+        (top for token, top in pairs if token.strip() == digit), {}
+    )
     met = total = 0.0
-    for token, x in tops[0].items() if tops else ():
+    for token, x in top.items():
         if token.strip() in SCORES:
             total += math.exp(x)
             met += math.exp(x) * (int(token) >= threshold)
