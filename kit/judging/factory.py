@@ -67,7 +67,9 @@ def make_judge(
 ) -> Judge:
     """What a maker of judges returns; DataError for an option that it does not have."""
     signature = inspect.signature(make)
-    names = [] if subject is None else [subject]
+    names: list[Any] = []
+    if subject is not None:
+        names.append(subject)
     # A wrong option is the user's slip; a TypeError from inside a judge is not.
     try:
         signature.bind(*names, **options)

@@ -225,8 +225,8 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
 
     def reply(self, key: str) -> str | None:
         """The stored text of a completion, None when there is none."""
-        call = self.find_call(key)
-        return call["reply"] if call else None
+        call = self.find_call(key) or {}
+        return call.get("reply")
 
     def find_call(self, key: str) -> dict[str, Any] | None:
         """The stored call of a completion, None when there is none."""

@@ -89,9 +89,13 @@ def _read_row(
         return unknown("the reply leaves this criterion out", "missing")
     row = rows[name]
     required = {"reason", "verdict"}
-    allowed = required | {"confidence"} if confidence else required
+    allowed = {*required, "confidence"}
     in_form = isinstance(row, dict) and required <= set(row) <= allowed
-    if not in_form or not isinstance(row["reason"], str):
+    if (
+        not in_form
+        or not isinstance(row["reason"], str)
+        or ("confidence" in row and not confidence)
+    ):
         raise ValueError("the fields of a verdict are not the requested ones")
     verdict, reason = row["verdict"], row["reason"]
     if verdict == CANNOT_TELL:
