@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # what editors see
     from .plots import plot
     from .records import Criterion, Grade, Response, Run, Task, Verdict
     from .records.tables import per_group, show, table
-    from .rewards import Composer, explain, grade, trivial
+    from .rewards import Composer, grade, trivial
     from .rubrics import draft, lint, split, summarize
     from .runs import start
     from .stats import Estimate, agree, calibration, kappa, mean
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # what editors see
         risk_coverage,
         sensitivity,
     )
-    from .training import answer, compare, reward_function, train
+    from .training import reward_function, train
     from .tuning import audit, workbench
 
 __version__ = "0.2.0"
@@ -43,8 +43,8 @@ _ROOMS = {
     "judging": "judge ajudge estimate judge_of Ledger Budget",
     "tuning": "workbench audit",
     "people": "agreement_report rate label view",
-    "rewards": "grade Composer trivial explain",
-    "training": "train reward_function answer compare",
+    "rewards": "grade Composer trivial",
+    "training": "train reward_function",
     "stats.calibration": "reliability ece sensitivity recalibrate risk_coverage",
     "checks": "stated_confidence",
     "stats": "agree kappa mean Estimate",

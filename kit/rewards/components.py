@@ -14,7 +14,7 @@ from ..checks import VerifierName, verify_answer
 from ..records import ComponentScore, Criterion, Response, Task, Verdict
 from ..system.settings import NonNegative, check_names
 from .citations import claim_criteria, score_citations
-from .rubric_score import RubricSum, ScoreForm, score_rubric, sum_rubric
+from .rubric_score import ScoreForm, score_rubric
 
 FiniteNumber = Annotated[float, msgspec.Meta(ge=-1e9, le=1e9)]
 
@@ -77,13 +77,6 @@ class RubricComponent(RewardComponent, frozen=True, kw_only=True):
             gate_to=self.gate_to,
             name=self.name,
         )
-
-    def sum_terms(
-        self, task: Task, response: Response, verdicts: list[Verdict]
-    ) -> RubricSum:
-        """What each criterion adds to the score, to explain it."""
-        criteria = task.criteria + self.extra_criteria(task, response)
-        return sum_rubric(criteria, verdicts, how=self.how, use=self.use)
 
 
 class CitationComponent(RewardComponent, frozen=True, kw_only=True):

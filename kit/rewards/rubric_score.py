@@ -90,45 +90,6 @@ def score_rubric(
     )
 
 
-class RubricSum(NamedTuple):
-    """The sum behind a rubric's score: its terms with unknown verdicts at their worst and at their best."""
-
-    worst: list[CriterionTerm]
-    best: list[CriterionTerm]
-    divisor: float
-
-
-def sum_rubric(
-    criteria: Sequence[Criterion],
-    verdicts: Iterable[Verdict],
-    *,
-    how: ScoreForm,
-    use: Literal["value", "p"],
-) -> RubricSum:
-    """The terms that `score_rubric` adds up, before the gate of required criteria."""
-    tree = CriteriaTree(criteria, how, None)
-    decided = _known_values(verdicts, use)
-    sides = []
-    for is_best in (False, True):
-        values = tree.fill(decided, is_best=is_best)
-        tree.score(values)
-        sides.append(tree.terms(None, values))
-    divisor = tree.divisor(None, sides[0]) if sides[0] else 1.0
-    return RubricSum(sides[0], sides[1], divisor)
-
-
-def _known_values(
-    verdicts: Iterable[Verdict], use: Literal["value", "p"]
-) -> CriterionValues:
-    decided: CriterionValues = {}
-    for i, v in by_criterion(verdicts).items():
-        # A judge that answers "unknown" may still send a P(met): it pays nothing.
-        if v.is_known:
-            has_p = use == "p" and v.p is not None
-            decided[i] = v.p if has_p else v.value
-    return decided
-
-
 class CriterionTerm(NamedTuple):
     """One criterion in the sum of a rubric: its weight, its value in [0, 1], what it adds."""
 

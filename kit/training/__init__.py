@@ -15,8 +15,6 @@ _HOME = {
     "reward": "Reward reward_function",
     "rows": "pairs estimates of_answers",
     "monitor": "Log health summary",
-    "answers": "answer estimate_answers",
-    "model_comparison": "ModelComparison compare",
     "evaluation": "Evaluation gain passes failures by_kind comparison",
     "trainers": "grpo_trainer supervised_trainer order",
     "forecasting": "Forecast",
