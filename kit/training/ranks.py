@@ -33,12 +33,19 @@ def connect() -> None:
             where="accelerate launch --cpu",
             fix="torchrun --nproc_per_node 2 -m kit train CONFIG",
         )
-    dist = import_torch().distributed
+    torch = import_torch()
+    dist = torch.distributed
     if world() > 1 and not dist.is_initialized():
         # a slow judge is no fault, and a dead process is noticed at once
         dist.init_process_group(timeout=timedelta(days=1))
         # where one process ends, torchrun stops the others
         signal.signal(signal.SIGTERM, _end)
+        # a save point is loaded to the place "cpu:0", which torch knows as "cpu" alone
+        torch.serialization.register_package(100, lambda _: None, _stay_on_cpu)
+
+
+def _stay_on_cpu(storage: T, place: str) -> T | None:
+    return storage if place.startswith("cpu") else None
 
 
 def _end(*_: object) -> None:
