@@ -62,6 +62,7 @@ def test_a_killed_run_of_unsloth_goes_on_as_if_it_had_not_been(tmp_path, folder,
     assert code == 0, text
     # the kit's own schedule: unsloth's begins with a step of rate 0
     assert "step 1 rate 0.01" in text
+    assert re.search(r"optimiser \S*adamw_torch_fused decay 0.0 warm-up 0", text, re.I), text
     assert ("UnslothGRPOTrainer" in text) == (mode == "patched")
     code, text = run(mode, folder, tmp_path / "parts", stop=3, **values)
     assert code == -9, text

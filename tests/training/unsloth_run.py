@@ -50,4 +50,8 @@ else:
     )
 
 trl = importlib.import_module("trl")
+for path in sorted(result.folder.glob("checkpoints/checkpoint-*/training_args.bin"))[:1]:
+    # only here are the classes that unsloth made
+    args = importlib.import_module("torch").load(path, weights_only=False)
+    print("optimiser", args.optim, "decay", args.weight_decay, "warm-up", args.warmup_steps)
 print("trainers", [c.__name__ for c in trl.GRPOTrainer.__mro__], result.metrics["engine"])
