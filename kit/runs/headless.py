@@ -108,8 +108,8 @@ def _execute(plan: folders.Plan, folder: Path, echo: Echo) -> None:
     with open(folder / "run.log", "a", encoding="utf-8") as log:
         try:
             papermill.execute_notebook(
-                str(plan.book),
-                str(folder / plan.book.name),
+                _literal(plan.book),
+                _literal(folder / plan.book.name),
                 parameters=plan.values,
                 engine_name=_engine(folder, plan.profile.name, log, echo),
                 # A notebook may name a kernel of the machine on which it was saved.
@@ -153,6 +153,11 @@ def _close(
             run, status=status, seconds=round(seconds, 2), meta=meta
         ),
     )
+
+
+def _literal(path: Path) -> str:
+    """A path whose braces papermill does not fill with parameters."""
+    return str(path).replace("{", "{{").replace("}", "}}")
 
 
 def _engine(folder: Path, profile: str, log: Any, echo: Echo) -> str:

@@ -117,6 +117,11 @@ def test_paths_become_absolute(notebook, tmp_path, monkeypatch):
     assert runs.load(folder).metrics["there"]["value"] is True
 
 
+def test_a_folder_may_have_braces_in_its_name(notebook, tmp_path):
+    folder = runs.run(notebook(), out=tmp_path / "a {name}")
+    assert runs.load(folder).status == "done" and folder.parent == tmp_path / "a {name}"
+
+
 def test_a_failing_cell_is_named_and_the_run_goes_on_in_its_folder(notebook):
     lines: list[str] = []
     book = notebook([FAIL_ONCE])
