@@ -44,6 +44,7 @@ _ROOMS = {
     "tuning": "workbench audit",
     "people": "agreement_report rate label view",
     "rewards": "grade Composer trivial",
+    "evaluation": "",
     "training": "train reward_function",
     "stats.calibration": "reliability ece sensitivity recalibrate risk_coverage",
     "checks": "stated_confidence",

@@ -163,7 +163,7 @@ def load(folder: str | Path) -> Run:
     """The record of a run or a training. Its status is running, done, failed, or stopped (its process is gone)."""
     path = Path(folder) / RECORD
     if not path.is_file():
-        from ..training import Result
+        from ..evaluation import Result
 
         return Result.read(folder).record
     try:

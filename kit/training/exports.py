@@ -9,10 +9,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import DataError, MissingError
+from ..evaluation import (
+    SMOL,
+    Result,
+    base,
+    resolve,
+    tokenizer_of,
+    with_adapter,
+)
 from ..stats import format_number
 from ..system.device import choose
-from .models import SMOL, base, resolve, tokenizer_of, with_adapter
-from .result import Result
 
 
 @contextmanager

@@ -13,10 +13,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from random import Random
 from typing import Any
 
+from ..evaluation import truncate_at_eos
 from ..records import group
 from ..system.device import import_torch
 from . import ranks
-from .evaluation import truncate_at_eos
 
 # models whose attention takes a whole mask and whose logits can be restricted to chosen places
 LIKE_LLAMA = ("llama", "qwen2", "qwen3")

@@ -12,12 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..errors import DataError
+from ..evaluation import Evaluation, health
 from ..judging import format_cost
 from ..records import Response, Task
 from ..rewards import trivial_answers
 from ..stats import Estimate, mean, per_cluster
-from .evaluation import Evaluation
-from .monitor import health
 from .reward import Reward
 from .settings import Settings
 
@@ -130,8 +129,7 @@ def make_forecast(
     right = look.strict(some)
     # an unknown answer is no success here: the forecast must not promise
     hits = per_cluster([0.0 if x is None else x for x in right], look.clusters) > 0
-    batches = math.ceil(settings.steps / settings.updates)
-    total = batches * settings.rows
+    total = math.ceil(settings.steps / settings.updates) * settings.rows
     # before, after and on the way; the policies without skill are judged once, and cost no sampling
     looks = 2 + (
         settings.eval_every and (settings.steps - 1) // settings.eval_every

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, JudgeDownError
-from ..records import Grade, Response, Task, group
+from ..evaluation import parts_of
+from ..records import Grade, Response, Task
 from ..system import paths
 from ..system.settings import nearest
 
@@ -226,10 +227,3 @@ def track(grades: Sequence[Grade], columns: dict[str, Any]) -> None:
             for g in grades
         ]
         extra("verdicts", marks)
-
-
-def parts_of(grades: Sequence[Grade]) -> dict[str, list[float]]:
-    """The known values of each part of the reward."""
-    return group(
-        (k, x) for g in grades for k, x in g.parts.items() if x is not None
-    )

@@ -10,10 +10,9 @@ from typing import Any, Literal
 import msgspec
 
 from ..errors import DataError
+from ..evaluation import messages, passes
 from ..records import Grade, Response, Task, group
 from ..system.settings import Count
-from .evaluation import passes
-from .models import messages
 
 LEVELS = (
     1,
@@ -43,21 +42,21 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     confidence: tuple[int, ...] = ()
 
 
-def _say(text: str) -> list[dict[str, str]]:
+def _turn(text: str) -> list[dict[str, str]]:
     return [{"role": "assistant", "content": text}]
 
 
 def demonstration(task: Task, text: str) -> dict[str, Any]:
     """A row for SFT: the chat as it is asked later, and the answer. Nothing is learned from the chat."""
-    return {"prompt": messages(task), "completion": _say(text)}
+    return {"prompt": messages(task), "completion": _turn(text)}
 
 
 def preference(task: Task, chosen: str, rejected: str) -> dict[str, Any]:
     """A row for DPO."""
     return {
         "prompt": messages(task),
-        "chosen": _say(chosen),
-        "rejected": _say(rejected),
+        "chosen": _turn(chosen),
+        "rejected": _turn(rejected),
     }
 
 

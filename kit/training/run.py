@@ -15,17 +15,29 @@ from typing import Any
 import msgspec
 
 from ..errors import DataError, JudgeDownError, KitError, MissingError
+from ..evaluation import (
+    HELDOUT,
+    MARK,
+    METRICS,
+    STEPS,
+    WHEN,
+    Evaluation,
+    Log,
+    Result,
+    comparison,
+    read_evaluation,
+    read_rows,
+    sample,
+)
 from ..records import Grade, Response, Task, fingerprint, text_identity, to_json
 from ..records.tables import plain
 from ..rewards import trivial
 from ..system import paths
-from . import evaluation, fast_cpu, monitor, ranks, rows, trainers
+from . import callbacks, fast_cpu, ranks, rows, trainers
 from .config import Job, Stage, read_job, with_prompts
-from .evaluation import Evaluation
 from .exports import merge, save_adapter
 from .forecasting import Forecast, for_trivial, make_forecast
-from .models import Policy, policy
-from .result import HELDOUT, MARK, METRICS, Result
+from .policies import Policy, policy
 from .reward import Reward
 from .settings import Settings
 
@@ -231,7 +243,7 @@ def chain_metrics(stages: Sequence[Result]) -> dict[str, Any]:
     notes = dict.fromkeys(n for r in stages for n in r.metrics["notes"])
     out |= {"stage": "chain", "model": first.metrics["model"], "notes": [*notes]}
     if first.before and last.after:
-        out |= evaluation.comparison(first.before, last.after, last.heldout)
+        out |= comparison(first.before, last.after, last.heldout)
     return plain(out)  # type: ignore[no-any-return]
 
 
@@ -255,7 +267,7 @@ class StageRunner:
             out,
             reward,
         )
-        self.log = monitor.Log(out, on_step)
+        self.log = Log(out, on_step)
         self.demonstrations = list(demonstrations)
         self.every_task = [*job.tasks, *job.heldout]
         self.trainer: Any = None
@@ -266,14 +278,14 @@ class StageRunner:
         self.out.mkdir(parents=True, exist_ok=True)
         self.mark()
         path = self.out / METRICS
-        ends = [self.out / f"eval_{name}.json" for name in evaluation.WHEN]
+        ends = [self.out / f"eval_{name}.json" for name in WHEN]
         if not path.exists():
             # the model before this stage is the one after the last: it is not asked twice
             if before is not None:
                 before.save(ends[0])
             self.write(self.train())
         # what a judge that was down left unknown is asked again
-        elif any(evaluation.read(p).is_open for p in ends if p.exists()):
+        elif any(read_evaluation(p).is_open for p in ends if p.exists()):
             self.write(json.loads(path.read_text("utf-8")) | self.comparison())
         # the next stage loads a model of its own
         self.trainer = self.policy = None
@@ -282,13 +294,12 @@ class StageRunner:
 
     def write(self, metrics: Mapping[str, Any]) -> None:
         """Write metrics.json, with what the judge took so far."""
-        paid = {
+        rows = {
+            **metrics,
             "judge_calls": self.reward.budget.calls_made,
             "judge_cost": self.reward.cost,
         }
-        paths.write(
-            self.out / METRICS, json.dumps(plain({**metrics, **paid}), indent=1)
-        )
+        paths.write(self.out / METRICS, json.dumps(plain(rows), indent=1))
 
     def mark(self) -> None:
         """Write what this run is; DataError where the folder holds a run of something else."""
@@ -363,7 +374,7 @@ class StageRunner:
             )
         evaluate = partial(self.with_whole_weights, self.evaluate)
         self.trainer.add_callback(
-            monitor.callback(self.log, s, evaluate if self.job.heldout else None)
+            callbacks.callback(self.log, s, evaluate if self.job.heldout else None)
         )
         # transformers would print every log
         self.trainer.remove_callback(PrinterCallback)
@@ -376,7 +387,7 @@ class StageRunner:
             self.log.rewind(int(last.name.rsplit("-", 1)[1]) if last else 0)
         # unsloth's model has its adapter already: TRL adds a "ref" adapter, and transformers loads only that one
         if last and self.policy.engine == "unsloth":
-            self.trainer.add_callback(monitor.adapter_callback(last))
+            self.trainer.add_callback(callbacks.adapter_callback(last))
         self.trainer.train(resume_from_checkpoint=str(last) if last else None)
         return self.with_whole_weights(self.finish)
 
@@ -399,7 +410,7 @@ class StageRunner:
         save_adapter(
             self.trainer.model, self.policy.tokenizer, self.out / "adapter"
         )
-        steps = monitor.read(self.out / monitor.STEPS)
+        steps = read_rows(self.out / STEPS)
         out: dict[str, Any] = {
             "config": self.job.name,
             "base": self.job.stages[0].settings.model,
@@ -533,7 +544,7 @@ class StageRunner:
     ) -> list[Response]:
         """Answers of the model as it is now."""
         assert self.policy is not None
-        return evaluation.sample(
+        return sample(
             self.policy.model if self.trainer is None else self.trainer.model,
             self.policy.tokenizer,
             tasks,
@@ -554,7 +565,7 @@ class StageRunner:
         Where the judge was down, stored answers are graded again.
         """
         path, s = self.out / f"eval_{name}.json", self.settings
-        old = evaluation.read(path) if path.exists() else None
+        old = read_evaluation(path) if path.exists() else None
         if old and not old.is_open:
             return old
         temperature = (
@@ -593,8 +604,8 @@ class StageRunner:
     def comparison(self) -> dict[str, Any]:
         """Before and after on the held-out prompts, beside the policies without skill."""
         tasks = self.job.heldout
-        old, new = map(self.evaluate, evaluation.WHEN)
-        metrics = evaluation.comparison(old, new, tasks)
+        old, new = map(self.evaluate, WHEN)
+        metrics = comparison(old, new, tasks)
         # The policies never change, so an LLM judge sees them once: after the last stage.
         if self.reward.name != "code" and self.stage is not self.job.stages[-1]:
             return metrics
@@ -614,8 +625,8 @@ class StageRunner:
 
 def has_begun(out: Path) -> bool:
     """True where a step was made in the folder of a run, or in that of a stage."""
-    steps = [*out.glob(monitor.STEPS), *out.glob(f"[0-9]*_*/{monitor.STEPS}")]
-    return any(monitor.read(path) for path in steps)
+    steps = [*out.glob(STEPS), *out.glob(f"[0-9]*_*/{STEPS}")]
+    return any(read_rows(path) for path in steps)
 
 
 def save_point(folder: Path) -> Path | None:

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from ..errors import DataError, MissingError
+from ..evaluation import TEMPLATE_OPTIONS
 from ..system import profiles
 from ..system.device import import_torch, is_too_old_for_vllm
 from ..system.settings import (
@@ -35,7 +36,6 @@ logger = logging.getLogger(__name__)
 CONFIGS = Path(__file__).parent / "configs"
 Method = Literal["sft", "dpo", "grpo"]
 Whole = Annotated[int, msgspec.Meta(ge=0)]
-TEMPLATE_OPTIONS = "chat_template_kwargs"
 Tracker = Literal["wandb", "trackio", "tensorboard", "mlflow"]
 
 

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, JudgeDownError
+from ..evaluation import TEMPLATE_OPTIONS, Log, eos_ids, messages, prompt_ids
 from ..records import Grade, Response, Task
 from . import fast_cpu, ranks
-from .evaluation import eos_ids
-from .models import Policy, messages, prompt_ids
-from .monitor import Log
+from .policies import Policy
 from .reward import Reward, text_of, track
-from .settings import TEMPLATE_OPTIONS, Settings, config_class
+from .settings import Settings, config_class
 
 logger = logging.getLogger(__name__)
 MOST_UNKNOWN = 3  # steps in a row without a known reward, after which a run stops
@@ -65,8 +64,8 @@ def order(tasks: Sequence[Task], settings: Settings) -> list[Task]:
     They are written out as one epoch, so that a resumed run goes on with the same prompts.
     """
     # a batch serves several updates
-    batches = math.ceil(settings.steps / settings.updates)
-    need, out = batches * settings.prompts_per_step, []
+    need = math.ceil(settings.steps / settings.updates) * settings.prompts_per_step
+    out: list[Task] = []
     for n in range(-(-need // len(tasks))):
         out += random.Random(f"{settings.seed}/{n}").sample(list(tasks), len(tasks))
     return out[:need]
@@ -130,11 +129,15 @@ def grpo_trainer(
     )
     # TRL prints the whole row for each unknown reward; the log counts them instead
     logging.getLogger("trl.trainer.grpo_trainer").addFilter(is_not_unknown_reward)
-    part = max(values["per_device_train_batch_size"], settings.group_size)
     kind = type(
         "GRPOTrainer",
         (fast_cpu.GRPOMixin, trl.GRPOTrainer),
-        {"kit_merged": copy, "kit_part": part},
+        {
+            "kit_merged": copy,
+            "kit_part": max(
+                values["per_device_train_batch_size"], settings.group_size
+            ),
+        },
     )
     trainer = kind(
         model=policy.model,

@@ -41,7 +41,7 @@ WORDS_MOST = {
 LETTERS = 8  # least median length of a function's name
 COMMENTS = 0.03  # least share of lines; comments say why
 ORDER = (
-    "errors records system plots stats checks data judging rewards rubrics people tuning training "
+    "errors records system plots stats checks data judging rewards rubrics people tuning evaluation training "
     "runs cli __main__"
 ).split()
 # A name says what a thing is, not how it came about.

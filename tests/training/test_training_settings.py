@@ -57,7 +57,7 @@ def test_vllm_is_refused_on_a_gpu_that_it_has_no_attention_for(monkeypatch, capa
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
-    values = {"options": {"use_vllm": True}}
+    values = {"engine": "transformers", "options": {"use_vllm": True}}
     if not refused:
         assert build(values, profile="t4").options["use_vllm"]
         return

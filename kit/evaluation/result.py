@@ -18,8 +18,8 @@ from ..judging import format_cost
 from ..records import Grade, Run, Task
 from ..records.tables import plain, table
 from ..stats import Estimate, format_number
-from . import evaluation, monitor
-from .evaluation import Evaluation
+from . import heldout, monitor
+from .heldout import Evaluation
 
 PAGE, HELDOUT, METRICS, MARK = (
     "training.html",
@@ -66,13 +66,17 @@ class Result:
             key=lambda p: int(p.name.split("_")[0]),
         )
         ends = parts or [folder]
-        tasks = [msgspec.convert(r, Task) for r in monitor.read(ends[0] / HELDOUT)]
+        tasks = [
+            msgspec.convert(r, Task) for r in monitor.read_rows(ends[0] / HELDOUT)
+        ]
         paths = [
             at / f"eval_{when}.json"
-            for at, when in zip((ends[0], ends[-1]), evaluation.WHEN, strict=True)
+            for at, when in zip((ends[0], ends[-1]), heldout.WHEN, strict=True)
         ]
         # SFT and DPO without held-out prompts have none
-        before, after = (evaluation.read(p) if p.exists() else None for p in paths)
+        before, after = (
+            heldout.read_evaluation(p) if p.exists() else None for p in paths
+        )
         return cls(
             folder=folder,
             metrics=metrics,
@@ -107,7 +111,7 @@ class Result:
             return Estimate(
                 math.nan, note=NOTHING, noun=noun, method="paired difference"
             )
-        return evaluation.gain(
+        return heldout.gain(
             self.before,
             self.after,
             values=(of(self.before), of(self.after)),
@@ -132,7 +136,7 @@ class Result:
         import pandas as pd
 
         if not self.stages:
-            return getattr(pd, how)(monitor.read(self.folder / name))
+            return getattr(pd, how)(monitor.read_rows(self.folder / name))
         # the steps of each stage begin at 1
         frames = [
             r._rows(name, how).assign(stage=r.metrics["name"]) for r in self.stages
@@ -152,8 +156,7 @@ class Result:
         """
         tasks, grades = self.judged
         unmet = [
-            ", ".join(evaluation.failures(tasks.by_id[g.task_id], g))
-            for g in grades
+            ", ".join(heldout.failures(tasks.by_id[g.task_id], g)) for g in grades
         ]
         frame = table(grades, tasks=tasks).assign(**{"not met": unmet})
         return frame.rename(columns={"source": "when", "score": "reward"})[
@@ -175,17 +178,17 @@ class Result:
             # a stage that others do not build on begins where they do
             old = stage.before if stage and stage.before else look
             strict = look.strict(self.heldout)
-            change = evaluation.gain(
+            change = heldout.gain(
                 old, look, values=(old.strict(self.heldout), strict)
             )
-            errors = evaluation.calibration(look, self.heldout)
+            errors = heldout.calibration(look, self.heldout)
             rows.append(
                 {
                     "stage": name,
                     "strict passes": str(look.mean(strict)),
                     "change": str(change) if stage else "",
                     "reward": str(look.mean()),
-                    "gain": str(evaluation.gain(self.looks[0][1], look))
+                    "gain": str(heldout.gain(self.looks[0][1], look))
                     if stage
                     else "",
                     "ECE of stated confidence": str(errors.get("stated", "")),
@@ -298,7 +301,7 @@ class Result:
             blocks += ["Strict passes by kind of prompt:", self.by_kind()]
         errors = [
             {"when": when, "confidence": k, **e}
-            for when in evaluation.WHEN
+            for when in heldout.WHEN
             for k, e in m.get(f"calibration_{when}", {}).items()
         ]
         if errors:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -19,138 +18,8 @@ from ..records import Grade, Response, Task, by_criterion, leaves
 from ..rewards import PASS_THRESHOLD, CriteriaTree
 from ..stats import Estimate, difference, mean, per_cluster
 from ..system import paths
-from ..system.device import import_torch
-from ..system.progress import bar
-from .models import messages, prompt_ids
 
 WHEN = ("before", "after")
-BATCH = 32  # prompts that are answered at once
-
-
-def sample(
-    model: Any,
-    tokenizer: Any,
-    tasks: Sequence[Task],
-    *,
-    name: str,
-    samples: int,
-    temperature: float,
-    max_new_tokens: int,
-    seed: int,
-    template_options: Mapping[str, Any] = MappingProxyType({}),
-    generate: Callable[..., list[list[int]]] | None = None,
-) -> list[Response]:
-    """Answers to each task, with exp(mean log-probability of the tokens) as their confidence.
-
-    temperature : 0 is greedy. template_options : of the chat template, as in training.
-    generate : a faster way than model.generate, called with
-        prompts, a GenerationConfig and a logits processor.
-    The random numbers are the evaluation's own: a run with and without evaluations trains alike.
-    """
-    torch = import_torch()
-    from transformers import GenerationConfig
-
-    config = GenerationConfig(
-        max_new_tokens=max_new_tokens,
-        do_sample=temperature > 0,
-        pad_token_id=tokenizer.pad_token_id,
-        eos_token_id=eos_ids(model, tokenizer),
-        **({"temperature": temperature, "top_k": 0} if temperature else {}),
-    )
-    todo = [
-        (t, prompt_ids(tokenizer, messages(t), template_options))
-        for t in tasks
-        for _ in range(samples)
-    ]
-    out: list[Response] = []
-    training = model.training
-    model.eval()
-    # the numbers of the training itself are left as they were
-    with torch.no_grad(), torch.random.fork_rng():
-        torch.manual_seed(seed)
-        for at in bar(range(0, len(todo), BATCH), desc=f"answers, {name}"):
-            part, watch = todo[at : at + BATCH], LogprobRecorder()
-            prompts = [ids for _, ids in part]
-            answers = (generate or _plain(model, tokenizer))(prompts, config, watch)
-            for (task, _), ids, chance in zip(
-                part, answers, watch.chances(answers), strict=True
-            ):
-                out.append(
-                    Response(
-                        task_id=task.id,
-                        id=f"{name}-{len(out)}",
-                        text=tokenizer.decode(
-                            ids, skip_special_tokens=True
-                        ).strip(),
-                        source=name,
-                        truncated=ids[-1] not in config.eos_token_id,
-                        confidence=chance,
-                    )
-                )
-    model.train(training)
-    return out
-
-
-class LogprobRecorder:
-    """A logits processor that changes nothing and keeps the log-probability of each token."""
-
-    def __init__(self) -> None:
-        self.last: Any = None
-        self.logps: list[Any] = []
-
-    def __call__(self, ids: Any, logits: Any) -> Any:
-        # the token that was drawn is known one call later
-        if self.last is not None:
-            self.logps.append(self.last.gather(-1, ids[:, -1:])[:, 0])
-        self.last = logits.float().log_softmax(-1)
-        return logits
-
-    def chances(self, answers: Sequence[list[int]]) -> list[float]:
-        """exp(mean log-probability) of each answer's tokens, at temperature 1."""
-        out = []
-        for i, ids in enumerate(answers):
-            # no call comes after the last token, so the longest answers end in what was kept last
-            logps = [float(step[i]) for step in self.logps[: len(ids)]]
-            logps += [float(self.last[i, ids[-1]])] * (len(ids) - len(logps))
-            out.append(min(1.0, math.exp(sum(logps) / len(logps))))
-        return out
-
-
-def eos_ids(model: Any, tokenizer: Any) -> list[int]:
-    """Every id that ends an answer."""
-    ids = model.generation_config.eos_token_id
-    return sorted(
-        {*([ids] if isinstance(ids, int) else ids or []), tokenizer.eos_token_id}
-    )
-
-
-def _plain(model: Any, tokenizer: Any) -> Callable[..., list[list[int]]]:
-    def generate(
-        prompts: Sequence[Sequence[int]], config: Any, watch: Any
-    ) -> list[list[int]]:
-        # unsloth pads on the right while it trains
-        rows = tokenizer.pad(
-            {"input_ids": [list(p) for p in prompts]},
-            padding_side="left",
-            return_tensors="pt",
-        )
-        rows = rows.to(model.device)
-        new = model.generate(
-            **rows,
-            generation_config=config,
-            logits_processor=[watch],
-            # one process evaluates: it must not wait for the others at every token
-            synced_gpus=False,
-        )
-        new = new[:, rows["input_ids"].shape[1] :]
-        return [truncate_at_eos(row, config.eos_token_id) for row in new.tolist()]
-
-    return generate
-
-
-def truncate_at_eos(row: list[int], ends: Sequence[int]) -> list[int]:
-    """The tokens up to and with the first end token."""
-    return row[: next((i + 1 for i, t in enumerate(row) if t in ends), len(row))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,7 +85,7 @@ class Evaluation:
         paths.write(path, msgspec.json.encode(self))
 
 
-def read(path: Path) -> Evaluation:
+def read_evaluation(path: Path) -> Evaluation:
     """A stored evaluation."""
     return msgspec.json.decode(path.read_bytes(), type=Evaluation)
 

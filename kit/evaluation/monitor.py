@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..records import Grade, Response, Task, group
 from ..records.tables import plain
-from ..system.progress import bar
-from .reward import parts_of
 
 STEPS, ROLLOUTS = "steps.jsonl", "rollouts.jsonl"
 EQUAL = 1e-6  # rewards of a group that differ by less are equal
@@ -38,7 +35,7 @@ class Log:
         """Drop what was written after a save point: it is written again."""
         for name in (STEPS, ROLLOUTS):
             # a kill may have come after the last save point
-            rows = [r for r in read(self.out / name) if r["step"] <= step]
+            rows = [r for r in read_rows(self.out / name) if r["step"] <= step]
             (self.out / name).unlink(missing_ok=True)
             self.write(name, rows)
 
@@ -105,6 +102,13 @@ def summary(
     }
 
 
+def parts_of(grades: Sequence[Grade]) -> dict[str, list[float]]:
+    """The known values of each part of the reward."""
+    return group(
+        (k, x) for g in grades for k, x in g.parts.items() if x is not None
+    )
+
+
 def health(pairs: Any) -> dict[str, int]:
     """How many groups are mixed, good, bad or unknown, of (group, grade) pairs."""
     out = dict.fromkeys(("mixed", "good", "bad", "unknown"), 0)
@@ -122,63 +126,9 @@ def health(pairs: Any) -> dict[str, int]:
     return out
 
 
-def read(path: Path) -> list[dict[str, Any]]:
+def read_rows(path: Path) -> list[dict[str, Any]]:
     """The rows of one of the files. A last line that a kill cut short is left out."""
     text = path.read_text("utf-8") if path.exists() else ""
     # a whole line ends with a line feed, so what is behind the last one is empty or cut
     *lines, _ = text.split("\n")
     return [json.loads(line) for line in lines]
-
-
-def callback(
-    log: Log, settings: Any, evaluate: Callable[[str], Any] | None = None
-) -> Any:
-    """TRL's view of the log: a row for each step, a progress bar, and evaluations on the way."""
-    from transformers import TrainerCallback
-
-    class Steps(TrainerCallback):
-        def on_train_begin(self, args, state, control, **_):
-            self.bar = bar(
-                total=args.max_steps,
-                initial=state.global_step,
-                desc=settings.stage,
-                disable=not state.is_world_process_zero,
-            )
-
-        def on_train_end(self, args, state, control, **_):
-            self.bar.close()
-
-        def on_step_begin(self, args, state, control, **_):
-            self.start = time.perf_counter()
-
-        def on_log(self, args, state, control, logs=None, **_):
-            # the last log of a run has totals and no loss
-            if not logs or "loss" not in logs or not state.is_world_process_zero:
-                return
-            seconds = {"seconds": time.perf_counter() - self.start}
-            row = {**logs, **log.latest, "step": state.global_step, **seconds}
-            log.write(STEPS, [row])
-            self.bar.update()
-            log.on_step(row)
-
-        def on_step_end(self, args, state, control, **_):
-            # after the last step the run evaluates anyway
-            every, step = settings.eval_every, state.global_step
-            if evaluate and every and step % every == 0 and step < args.max_steps:
-                evaluate(f"step{step}")
-
-    return Steps()
-
-
-def adapter_callback(save_point: Path) -> Any:
-    """A callback that loads the trained adapter of a save point, after transformers loaded the rest."""
-    from peft import set_peft_model_state_dict
-    from safetensors.torch import load_file
-    from transformers import TrainerCallback
-
-    class LoadAdapter(TrainerCallback):
-        def on_train_begin(self, args, state, control, model=None, **_):
-            weights = load_file(str(save_point / "adapter_model.safetensors"))
-            set_peft_model_state_dict(model, weights, adapter_name="default")
-
-    return LoadAdapter()

@@ -12,20 +12,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from ..errors import DataError
+from ..judging import judge
 from ..records import Response, Task
 from ..records.tables import plain
+from ..rewards import grade
 from ..stats import Estimate, difference, mean, over_seeds
 from ..system import paths
 from ..system.device import choose
 from ..system.settings import nearest
-from .evaluation import Evaluation, sample
-from .models import base, resolve, tokenizer_of, with_adapter
+from .heldout import Evaluation
+from .language_models import base, resolve, tokenizer_of, with_adapter
 from .result import Result
-from .reward import Reward
-from .settings import Settings
+from .sampling import TEMPLATE_OPTIONS, sample
 
 LEARNING, LADDER = "learning.json", "ladder_runs.json"
 
@@ -225,7 +224,7 @@ def _frame(looks: Sequence[Any], tasks: Sequence[Task]) -> Any:
     """One row an answer, graded by code. looks : (run, control, how, stage, [(task, text, token probability)])."""
     import pandas as pd
 
-    by_id, reward = {t.id: t for t in tasks}, Reward(tasks)
+    by_id = {t.id: t for t in tasks}
     # all runs of a file begin with the same answers: they are graded once
     cache: dict[Any, Evaluation] = {}
     frames = []
@@ -236,7 +235,10 @@ def _frame(looks: Sequence[Any], tasks: Sequence[Task]) -> Any:
                 Response(task_id=i, id=f"a{n}", text=text, confidence=p)
                 for n, (i, text, p) in enumerate(answers)
             ]
-            grades = reward.grade(responses)
+            verdicts = judge(
+                tasks, responses, judge="code", ledger=False, progress=False
+            )
+            grades = grade(tasks, verdicts, responses=responses)
             cache[key] = Evaluation(
                 name=stage, responses=tuple(responses), grades=tuple(grades)
             )
@@ -279,16 +281,16 @@ def answers_of(
     A model in 4 bits answers as it was trained, with its adapter beside the quantised weights.
     """
     folder = Path(folder)
-    settings = msgspec.convert(Result.read(folder).settings, Settings)
-    source = resolve(settings.model)
+    settings = Result.read(folder).settings
+    source = resolve(settings["model"])
     model = base(
         source,
-        choose(settings.dtype),
-        quantize=settings.quantize,
-        adapter=settings.adapter,
+        choose(settings["dtype"]),
+        quantize=settings["quantize"],
+        adapter=settings["adapter"],
     )
     model = with_adapter(model, folder / "adapter")
-    if settings.quantize == "none":
+    if settings["quantize"] == "none":
         model = model.merge_and_unload()
     return sample(
         model,
@@ -297,9 +299,9 @@ def answers_of(
         name=folder.name,
         samples=1,
         temperature=temperature,
-        max_new_tokens=settings.max_answer_tokens,
+        max_new_tokens=settings["max_answer_tokens"],
         seed=seed,
-        template_options=settings.template_options,
+        template_options=settings["options"].get(TEMPLATE_OPTIONS) or {},
     )
 
 

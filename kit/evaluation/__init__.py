@@ -1,0 +1,75 @@
+"""Evaluation of trained models: their answers to held-out prompts before and after, and what a run left behind."""
+
+from .heldout import (
+    WHEN,
+    Evaluation,
+    by_kind,
+    comparison,
+    failures,
+    gain,
+    passes,
+    read_evaluation,
+)
+from .language_models import (
+    SMOL,
+    TINY,
+    base,
+    complete_tokenizer,
+    resolve,
+    tiny_model,
+    tiny_tokenizer,
+    tokenizer_of,
+    with_adapter,
+)
+from .monitor import ROLLOUTS, STEPS, Log, health, parts_of, read_rows, summary
+from .result import HELDOUT, MARK, METRICS, Result
+from .sampling import (
+    TEMPLATE_OPTIONS,
+    eos_ids,
+    messages,
+    prompt_ids,
+    sample,
+    truncate_at_eos,
+)
+from .stored_runs import Stored, answers_of, store, stored
+
+__all__ = [
+    "HELDOUT",
+    "MARK",
+    "METRICS",
+    "ROLLOUTS",
+    "SMOL",
+    "STEPS",
+    "TEMPLATE_OPTIONS",
+    "TINY",
+    "WHEN",
+    "Evaluation",
+    "Log",
+    "Result",
+    "Stored",
+    "answers_of",
+    "base",
+    "by_kind",
+    "comparison",
+    "complete_tokenizer",
+    "eos_ids",
+    "failures",
+    "gain",
+    "health",
+    "messages",
+    "parts_of",
+    "passes",
+    "prompt_ids",
+    "read_evaluation",
+    "read_rows",
+    "resolve",
+    "sample",
+    "store",
+    "stored",
+    "summary",
+    "tiny_model",
+    "tiny_tokenizer",
+    "tokenizer_of",
+    "truncate_at_eos",
+    "with_adapter",
+]
