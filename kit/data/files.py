@@ -88,36 +88,26 @@ def read_table(
     path : CSV, TSV, JSONL, JSON or Parquet, also .gz. numbers : the columns that hold numbers, or true and false.
     DataError names row and column of a cell that does not.
     """
+    import numpy as np
     import pandas as pd
 
-    rows = []
-    for place, row in read_rows(path):
-        for column in numbers:
-            if column in row:
-                row[column] = _parse_number(
-                    row[column], f"{place}, column {column!r}"
-                )
-        rows.append(row)
+    rows = dict(read_rows(path))
     if not rows:
         raise DataError("there are no rows", where=Path(path).name)
-    return pd.DataFrame(rows)
-
-
-def _parse_number(cell: object, where: str) -> float | None:
-    """The number of a cell: its text may also be true or false."""
-    if cell is None:
-        return None
-    text = str(cell).strip().lower()
-    if text in ("true", "false"):
-        return float(text == "true")
-    try:
-        return float(text)
-    except ValueError:
-        raise DataError(
-            f"{cell!r} is not a number",
-            where=where,
-            fix="write 1 and 0 for right and wrong, .95 for 95 %; leave it empty where it is unknown",
-        ) from None
+    frame = pd.DataFrame(rows.values())
+    for name in frame.columns.intersection(list(numbers)):
+        texts = frame[name].astype("string").str.strip().str.lower()
+        cells = texts.replace({"true": "1", "false": "0"})
+        column = pd.to_numeric(cells, errors="coerce").astype(float)
+        wrong = np.flatnonzero(column.isna() & cells.notna())
+        if len(wrong):
+            raise DataError(
+                f"{frame[name][wrong[0]]!r} is not a number",
+                where=f"{list(rows)[wrong[0]]}, column {name!r}",
+                fix="write 1 and 0 for right and wrong, .95 for 95 %; leave it empty where it is unknown",
+            )
+        frame[name] = column
+    return frame
 
 
 def _rows_of_file(path: Path) -> Iterator[tuple[str, LazyRow]]:
@@ -306,11 +296,9 @@ def _plain_row(row: Any, has_gaps: bool) -> Any:
     for name, value in values.items():
         # NaN is the one value that differs from itself.
         is_gap = value is None or value != value
-        if not is_gap:
-            fields[name] = value
         # A blank label still says that the row is one of labels.
-        elif name == "label":
-            fields[name] = None
+        if not is_gap or name == "label":
+            fields[name] = None if is_gap else value
     return fields
 
 

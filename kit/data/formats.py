@@ -135,12 +135,8 @@ def _numbered_parts(row: Row) -> dict[int, dict[str, Any]]:
             part[match[2]] = value
     filled = {n: parts[n] for n in sorted(parts) if parts[n]}
     for n in parts.keys() - filled.keys():
-        # A table has as many numbers as its longest row.
-        if n > max(filled, default=0):
-            row.note(
-                "placeholder", "a rubric field after the last criterion is blank"
-            )
-        else:
+        # A table has as many numbers as its longest row: blank ones at the end say nothing.
+        if n < max(filled, default=0):
             row.note(
                 "empty-criterion",
                 f"the criterion c{n} has no text",
@@ -152,22 +148,12 @@ def _numbered_parts(row: Row) -> dict[int, dict[str, Any]]:
 
 
 def read_rubric(row: Row) -> None:
-    """A prompt with lists of criteria; beside it the snippets that an answer may cite, and answers."""
+    """A question, and beside it what is there: lists of criteria, snippets to cite, the truth, answers."""
     made, fields = _criteria_of_lists(row), read_question(row)
-    if "sources" not in row:
-        # The tool output stays in meta, because it is a part of what a model reads.
-        tool = row.take("tool_output", default="")
-        if tool:
-            row.extra["tool_output"] = tool
-        texts = [tool]
-        if isinstance(tool, dict):
-            texts = list(tool.values())
-        elif not isinstance(tool, str):
-            raise DataError("the field 'tool_output' is not a text or an object")
-        texts.append(fields["prompt"])
-        fields["sources"] = _snippets_of_text("\n".join(map(str, texts)))
+    if made and "sources" not in row:
+        fields["sources"] = _snippets_to_cite(row, fields["prompt"])
     truth = row.take("expected_answer", "answer", "ground_truth")
-    if truth is not None:
+    if not is_blank(truth):
         fields["truth"] = {"answer": truth}
     # HealthBench's ideal answer lies in an object that stays in meta.
     ideal = (row.get("ideal_completions_data") or {}).get("ideal_completion")
@@ -182,13 +168,23 @@ def read_rubric(row: Row) -> None:
 
 def _criteria_of_lists(row: Row) -> list[Criterion]:
     made: list[Criterion] = []
-    names = [name for name in LISTS if name in row]
-    if not names:
-        raise missing_field(LISTS, row.data)
-    for name in names:
-        items = row.json(list, name)
-        made += make_criteria(row, items, name, *LISTS[name])
+    for name in LISTS:
+        if name in row:
+            made += make_criteria(row, row.json(list, name), name, *LISTS[name])
     return made
+
+
+def _snippets_to_cite(row: Row, prompt: Any) -> dict[str, str]:
+    """Snippet id -> text, of the tool output and the prompt."""
+    tool = row.take("tool_output", default={})
+    # The tool output stays in meta, because it is a part of what a model reads.
+    if tool:
+        row.extra["tool_output"] = tool
+    if isinstance(tool, str):
+        tool = {"": tool}
+    if not isinstance(tool, dict):
+        raise DataError("the field 'tool_output' is not a text or an object")
+    return _snippets_of_text("\n".join(map(str, [*tool.values(), prompt])))
 
 
 def _snippets_of_text(text: str) -> dict[str, str]:
@@ -209,33 +205,27 @@ def _snippets_of_text(text: str) -> dict[str, str]:
 
 def read_verl(row: Row) -> None:
     """A rubric or an answer in `reward_model`; the split in `extra_info`."""
-    reward, extra = (
-        Row(row.json(dict, "reward_model")),
-        row.json(dict, "extra_info"),
-    )
-    fields, made = read_question(row), []
-    if not reward.keys().isdisjoint(LISTS):
-        made = _criteria_of_lists(reward)
-        row.notes += reward.notes
-    truth = reward.take("ground_truth")
-    if not is_blank(truth):
-        fields["truth"] = {"answer": truth}
-    fields |= {"kind": row.take("ability"), "split": extra.get("split")}
-    row.extra |= {"reward_model": dict(reward), "extra_info": extra}
-    make_task(row, made, fields)
+    # A copy: the id of the row is made of its content.
+    reward = dict(row.json(dict, "reward_model"))
+    extra = row.json(dict, "extra_info")
+    for name in (*LISTS, "ground_truth"):
+        if not is_blank(reward.get(name)):
+            row[name] = reward.pop(name)
+    row |= {"kind": row.take("ability"), "split": extra.get("split")}
+    row.extra |= {"reward_model": reward, "extra_info": extra}
+    read_rubric(row)
 
 
 def read_open_instruct(row: Row) -> None:
     """A rubric or an answer in `ground_truth`, or the older rubric forms as a row of their own."""
-    fields, raw, made = read_question(row), row.take("ground_truth"), []
+    fields, raw = read_question(row), row.take("ground_truth")
     source = row
     if raw is not None:
         source = Row(_rubric_or_answer(raw))
     items = _older_items(source)
     if items:
         source["rubrics"] = source.json(list, "rubrics") + items
-    if not source.keys().isdisjoint(LISTS):
-        made = _criteria_of_lists(source)
+    made = _criteria_of_lists(source)
     if source is not row:
         row.notes += source.notes
         fields["truth"] = dict(source)
@@ -463,12 +453,10 @@ def read_labels(row: Row) -> None:
     for key in FOR_RATERS:
         row.take(key)
     scale = None
-    if points:
-        scale = make_criterion(
-            {"text": "-", "scale": "points", "points": points}, "-"
-        )
-    elif levels:
-        scale = make_criterion({"text": "-", "levels": levels}, "-")
+    if points or levels:
+        kind = "points" if points else "ordinal"
+        about = {"id": "-", "text": "-", "points": points, "levels": levels}
+        scale = from_json({**about, "scale": kind}, Criterion, where="")
     add_label(row, ids, {rater: value}, scale, **row)
 
 
@@ -550,22 +538,8 @@ def read_sft(row: Row) -> None:
 
 def read_qa(row: Row) -> None:
     """A question with its answer."""
-    for wanted, name in (("expected_answer", "answer"), ("category", "type")):
-        if wanted not in row and name in row:
-            what = f"an evaluator that reads {wanted!r} finds nothing: the field is {name!r}"
-            row.note("field-mismatch", what, severity="warning", field=name)
-    fields = read_question(row, "question")
-    fields["truth"] = {"answer": row.need("expected_answer", "answer")}
-    fields["kind"] = row.take("category", "type", "kind")
-    make_task(row, [], fields)
-
-
-def read_prompts(row: Row) -> None:
-    """A prompt, and an answer where there is one."""
-    fields, text = read_question(row), row.take("response")
-    make_task(row, [], fields)
-    if text is not None:
-        add_answer(row, "response", text)
+    row["kind"] = row.take("category", "type", "kind")
+    read_rubric(row)
 
 
 RowTest = Callable[[Mapping[str, Any]], bool]
@@ -621,7 +595,7 @@ FORMATS: dict[str, tuple[RowTest, Callable[[Row], None]]] = {
     "answers": (_is_answer, read_answers),
     "qa": (_has_fields("answer", "expected_answer", beside=("question",)), read_qa),
     "sft": (_is_demonstration, read_sft),
-    "prompts": (_has_fields(*QUESTION), read_prompts),
+    "prompts": (_has_fields(*QUESTION), read_rubric),
 }
 # Fields with a meaning in some form. Where the form of a row does not read one, its meaning would be lost.
 READ_BY_A_FORM = frozenset(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import gzip
 import os
 from collections import Counter
@@ -27,8 +26,6 @@ from .rows import ID, Row, near_names
 # Different faults in one message.
 MAX_FAULTS = 20
 TASK_IDS = ("task_id", "id", "prompt_id")
-# Form -> ids that are made of the content of a row where they are absent.
-MADE_IDS = {"table": ("criterion_id", "response_id"), "answers": ("response_id",)}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -207,20 +204,7 @@ def load(
             fix=nearest(format, FORMATS),
         )
     reader = _Reader(source, format, dict(fields or {}))
-    # Nothing that is made here is garbage; looking for it again and again takes a third of the time.
-    with _collection_paused():
-        return reader.run(source, on_error)
-
-
-@contextlib.contextmanager
-def _collection_paused() -> Iterator[None]:
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
+    return reader.run(source, on_error)
 
 
 class _Reader:
@@ -237,8 +221,8 @@ class _Reader:
         self.notes: Counter[Finding] = Counter()
         self.tasks: dict[str, Task] = {}
         self.records: dict[tuple[str, ...], Response | Verdict] = {}
-        # Rows whose ids are made of their content.
-        self.made: set[str] = set()
+        # Fingerprints of the rows of a table or of answers.
+        self.contents: set[str] = set()
 
     def run(self, source: Source, on_error: str) -> TaskSet:
         """Read all rows, and say what is wrong with them."""
@@ -345,16 +329,6 @@ class _Reader:
             row.note(
                 "unread-field", f"nothing reads the field {name!r}", field=name
             )
-            # Texts in a list may be criteria under another name (InFoBench's are).
-            is_list = isinstance(value, list) and row.task and not row.task.criteria
-            if is_list and {type(x) for x in value} == {str}:
-                row.note(
-                    "unread-list",
-                    f"there is no criterion, and nothing reads the texts in {name!r}",
-                    severity="warning",
-                    field=name,
-                    suggestion="rename it to 'rubrics' if they are criteria",
-                )
 
     def _add(self, n: int, row: Row) -> None:
         """Take in the records of a row: all of them, or none with a DataError."""
@@ -370,10 +344,15 @@ class _Reader:
             row.note(
                 "equal-rows", "the row is equal to an earlier one; both are kept"
             )
-        if any(
-            row.data.get(name) is None for name in MADE_IDS.get(self.format, ())
-        ):
-            self._check_made_ids(row)
+        if self.format in ("table", "answers"):
+            # Ids that are made of the content are the same for an equal row, which would be lost.
+            same = fingerprint(row.data)
+            if same in self.contents:
+                raise DataError(
+                    "the row is equal to an earlier one",
+                    fix="remove it, or give it an id of its own: response_id, criterion_id",
+                )
+            self.contents.add(same)
         new: dict[tuple[str, ...], Response | Verdict] = {}
         for record in records:
             key = (*record.ids, getattr(record, "judge", ""))
@@ -401,19 +380,6 @@ class _Reader:
                 fix="give each an id of its own",
             )
         return task
-
-    def _check_made_ids(self, row: Row) -> None:
-        """An id made of the content is the same for an equal answer or criterion, which would be lost."""
-        content: object = row.data
-        if self.format == "answers":
-            content = row.records[0].ids
-        same = fingerprint(content)
-        if same in self.made:
-            raise DataError(
-                "the row is equal to an earlier one, and its ids are made of its content",
-                fix="remove it, or give it an id: response_id, criterion_id",
-            )
-        self.made.add(same)
 
     def result(self, count: int) -> TaskSet:
         """The rubric set of `count` rows."""
@@ -462,12 +428,8 @@ class _Reader:
 
     def _all_errors(self, count: int) -> DataError:
         """One error out of many: each fault once, with its first place and its number."""
-        places, faults = [], []
-        for equal in self._equal_errors()[:MAX_FAULTS]:
-            more = f" and {len(equal) - 1} more" if len(equal) > 1 else ""
-            places.append(equal[0].where + more)
-            faults.append(equal[0])
-        remedies = [faults[0].fix or "correct these rows"]
+        first, *others = self._equal_errors()[:MAX_FAULTS]
+        remedies = [first[0].fix or "correct these rows"]
         renames = self._certain_renames(min(self.errors))
         if renames:
             remedies.insert(0, self._call(f"fields={renames!r}"))
@@ -477,12 +439,12 @@ class _Reader:
                 options.insert(0, f"fields={self.fields!r}")
             remedies.append(f"leave such rows out: {self._call(*options)}")
         lines = ["\n  or: ".join(remedies)]
-        lines += [
-            f"  and {place}: {e.what}"
-            for place, e in zip(places, faults, strict=True)
-        ][1:]
+        lines += [f"  and {_places(errors)}: {errors[0].what}" for errors in others]
         return DataError(
-            faults[0].what, where=places[0], fix="\n".join(lines), renames=renames
+            first[0].what,
+            where=_places(first),
+            fix="\n".join(lines),
+            renames=renames,
         )
 
     def _certain_renames(self, n: int) -> dict[str, str]:
@@ -509,6 +471,13 @@ class _Reader:
         if self.is_chosen:
             form = [f"format={self.format!r}"]
         return f"load({', '.join([source, *form, *options])})"
+
+
+def _places(errors: list[DataError]) -> str:
+    """Where the first of equal errors is, and how many more there are."""
+    if len(errors) == 1:
+        return errors[0].where
+    return f"{errors[0].where} and {len(errors) - 1} more"
 
 
 def _filled_fields(data: Mapping[str, Any]) -> dict[str, Any]:

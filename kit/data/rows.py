@@ -106,22 +106,20 @@ class Row(dict[str, Any]):
 
     def id(self, *names: str) -> str | None:
         """The first of these ids as a text; None where there is none."""
-        for name in names:
-            value = self.take(name)
-            if value is None:
-                continue
-            # True is an int in Python, and not an id.
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, str | int)
-                or value == ""
-            ):
-                raise DataError(
-                    f"the id {name!r} is {value!r}",
-                    fix="write a text or whole number",
-                )
-            return str(value)
-        return None
+        value = self.take(*names)
+        if value is None:
+            return None
+        # True is an int in Python, and not an id.
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, str | int)
+            or value == ""
+        ):
+            raise DataError(
+                f"the id {' or '.join(map(repr, names))} is {value!r}",
+                fix="write a text or whole number",
+            )
+        return str(value)
 
     def need_id(self, name: str) -> str:
         """The same; DataError where there is none."""
@@ -348,8 +346,10 @@ def make_task(row: Row, made: Iterable[Criterion], fields: dict[str, Any]) -> No
     fields["truth"] = fields.get("truth") or row.json(dict, "truth")
     fields["sources"] = fields.get("sources") or row.json(dict, "sources")
     fields["history"] = fields.get("history") or row.json(list, "history")
-    fields["tags"] = row.json(list, "tags", "example_tags")
-    fields["criteria"] = list(made)
+    fields |= {
+        "tags": row.json(list, "tags", "example_tags"),
+        "criteria": list(made),
+    }
     if name is None:
         # Made from the content, so that it is the same each time.
         name = "t-" + fingerprint(row.data)[:12]

@@ -185,21 +185,6 @@ def test_fields_are_renamed_once_for_rows_and_criteria():
     assert "twice" in message([{**GOOD, "ask": "q"}], fields={"ask": "prompt"})
 
 
-def test_unread_lists_of_texts_are_a_warning_where_no_criterion_was_found():
-    s = load([{"prompt": "p", "decomposed_questions": ["Is it a title?"], "numbers": [1]}])
-    warnings = [f for f in s.findings if f.severity == "warning"]
-    assert [(f.code, f.field) for f in warnings] == [("unread-list", "decomposed_questions")]
-    assert not [f for f in load([{**GOOD, "other": ["x"]}]).findings if f.severity == "warning"]
-
-
-def test_a_field_that_an_evaluator_does_not_read_is_a_warning():
-    row = {"question": "q", "answer": "a", "type": "direct"}
-    s = load([row, {**row, "question": "r"}])
-    warnings = [(f.code, f.field, f.rows) for f in s.findings if f.severity == "warning"]
-    assert warnings == [("field-mismatch", "answer", 2), ("field-mismatch", "type", 2)]
-    assert not load([{"question": "q", "expected_answer": "a", "category": "c"}]).findings
-
-
 def test_equal_rows_are_kept_and_different_tasks_of_one_id_are_refused():
     row = {"prompt": "p", "completion": "c"}
     s = load([row, row, {**row, "completion": "d"}])
@@ -226,9 +211,13 @@ def test_rows_of_a_table_that_disagree_are_refused(rows):
 
 @pytest.mark.parametrize(
     "row",
-    [{"task_id": "t", "response": "r"}, {k: v for k, v in TABLE.items() if k != "criterion_id"}],
+    [
+        TABLE,
+        {"task_id": "t", "response": "r"},
+        {k: v for k, v in TABLE.items() if k != "criterion_id"},
+    ],
 )
-def test_an_equal_row_whose_ids_are_made_is_refused(row):
+def test_an_equal_row_of_a_table_or_of_answers_is_refused(row):
     assert "row 2" in message([row, row])
 
 
