@@ -17,6 +17,7 @@ from training_cases import (
     tasks,
     weights,
 )
+from transformers import TrainerCallback
 
 import kit.training as training
 from kit.data import load, small_model
@@ -53,6 +54,28 @@ def test_a_step_of_5e_6_moves_every_weight(tmp_path):
     moved = {k: float((first[k] != second[k]).float().mean()) for k in first}
     lora_a = [share for name, share in moved.items() if "lora_A" in name]
     assert min(lora_a) > 0.9 and sum(lora_a) / len(lora_a) > 0.99, moved
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.1])
+def test_a_gradient_scaler_takes_the_gradients_of_a_float16_training(tmp_path, beta):
+    """A T4 trains in float16 with a GradScaler, which refuses float16 gradients and has no kernel for bfloat16 ones."""
+    options = training.build({**NF4, "dtype": "float16", "beta": beta, "steps": 2}, profile="cpu")
+    policy = training.policy(options)
+    trainer = training.grpo_trainer(
+        policy, options, tasks(held=0), training.Reward(tasks(held=0)), out=tmp_path, log=training.Log(tmp_path)
+    )  # fmt: skip
+    scaler, dtypes = torch.amp.GradScaler("cpu"), []
+
+    class Scale(TrainerCallback):
+        def on_pre_optimizer_step(self, *_, optimizer, **more):
+            scaler.scale(torch.ones(()))
+            scaler.unscale_(optimizer)
+            dtypes.extend(p.grad.dtype for g in optimizer.param_groups for p in g["params"])
+            scaler.update()
+
+    trainer.add_callback(Scale())
+    trainer.train()
+    assert policy.device.dtype == "float16" and dtypes and {*dtypes} == {torch.float32}
 
 
 def test_a_stage_in_4_bits_begins_where_the_last_one_ended(tmp_path):
