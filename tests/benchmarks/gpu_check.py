@@ -44,14 +44,8 @@ SIZES: dict[str, dict[str, Any]] = {
         "steps": 1,
     }
     | {
-        "held": 16,
-        "train": {
-            "quantize": "none",
-            "prompts_per_step": 2,
-            "group_size": 6,
-            "max_answer_tokens": 16,
-            "lr": 3e-4,
-        },
+        "held": 42,
+        "train": {"quantize": "none"},
     },
     "t4": {
         "model": "Qwen/Qwen3-1.7B",
@@ -416,9 +410,10 @@ def resume(size: dict[str, Any]) -> dict[str, Any]:
 
 @part
 def judge(size: dict[str, Any]) -> dict[str, Any]:
-    """A vLLM server that judges the shipped answers, one word for each criterion."""
-    if find_spec("vllm") is None:
-        return {"skipped": "vllm is not installed"}
+    """A vLLM server that judges the shipped answers. KIT_VLLM_PYTHON : the Python of an environment that has vllm."""
+    python = os.environ.get("KIT_VLLM_PYTHON", sys.executable)
+    if python == sys.executable and find_spec("vllm") is None:
+        return {"skipped": "vllm is not installed, and KIT_VLLM_PYTHON is not set"}
     import kit as front
     from kit.system import paths
 
@@ -427,9 +422,7 @@ def judge(size: dict[str, Any]) -> dict[str, Any]:
         port = free.getsockname()[1]
     serve = ["serve", source_of(size["model"]), "--served-model-name", "judge", "--port", str(port)]
     limits = ["--max-model-len", "2048", "--gpu-memory-utilization", "0.6"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "vllm.entrypoints.cli.main", *serve, *limits]
-    ) as server:
+    with subprocess.Popen([python, "-m", "vllm.entrypoints.cli.main", *serve, *limits]) as server:
         try:
             wait_for(port, server)
             url = f"http://127.0.0.1:{port}/v1"

@@ -254,8 +254,9 @@ def killed_sweep(book: Path, tmp_path: Path, *more: str) -> None:
     wait_for(lambda: all(map(ends, kernels)), 60)
     before = {f.name for f, r in _runs(out) if r.status == "done"}
     again = kit_command(*words)
-    _, lines = again.communicate(timeout=240)
-    assert again.returncode == 0 and f"{len(before)} of 8 cells are finished already" in lines
+    table, lines = again.communicate(timeout=240)
+    assert f"{len(before)} of 8 cells are finished already" in lines
+    assert again.returncode == 0, table + lines
     assert sum(r.status == "done" for _, r in _runs(out)) == 8 == len(_runs(out))
 
 
