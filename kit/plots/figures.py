@@ -265,8 +265,7 @@ def lines(
         # None and text become gaps, not zeros
         y = pd.to_numeric(column, errors="coerce").astype(float)
         if smooth > 1:
-            _add_points(fig, places, y, style)
-            y = y.rolling(smooth, min_periods=1).mean()
+            y = _smooth_points(fig, places, y, style, smooth)
         if bands and label in bands:
             _add_band(fig, places, bands[label], style)
         _add_line(fig, places, y, label, style, stack)
@@ -292,13 +291,14 @@ def _series_style(number: int) -> dict[str, str]:
     }
 
 
-def _add_points(
+def _smooth_points(
     fig: Figure,
     places: pd.Series[Any],
     y: pd.Series[float],
     style: Mapping[str, str],
-) -> None:
-    """The values behind a running mean."""
+    width: int,
+) -> pd.Series[float]:
+    """The running mean of values, which are drawn as points behind it."""
     fig.add_scatter(
         x=places.tolist(),
         y=y.tolist(),
@@ -306,6 +306,7 @@ def _add_points(
         marker={"size": 4, "color": style["color"], "opacity": 0.4},
         showlegend=False,
     )
+    return y.rolling(width, min_periods=1).mean()
 
 
 def _add_band(

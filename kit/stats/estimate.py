@@ -217,6 +217,12 @@ def cluster_variance(
     n, square = float(w.sum()), float(psi @ psi)
     if group is None:
         return ClusterVariance(square * n / max(n - 1, 1), math.inf, n)
+    return _variance_of_clusters(psi, group, w)
+
+
+def _variance_of_clusters(psi: Floats, group: Ints, w: Floats) -> ClusterVariance:
+    """The larger of a model with an ICC and the robust variance. w : (n,) what rows are worth."""
+    n, square = float(w.sum()), float(psi @ psi)
     rows, squares = np.bincount(group, w), np.bincount(group, w * w)
     total, c = np.bincount(group, psi), len(rows)
     n_effective, pairs = kish_size(rows), float(rows @ rows) - n
@@ -386,14 +392,13 @@ def claim(e: Estimate, noun: str = "", *, new: str = "", old: str = "") -> str:
         return f"{noun[0].upper()}{noun[1:]} is {e}."
     if e.note == NO_DIFFERENCE:
         return f"No difference in {noun}: {e.note} (n={e.n})."
-    between, over = "", ""
     if new and old:
-        between, over = f" between {new} and {old}", f" of {new} over {old}"
+        noun += f" of {new} over {old}"
     text, side = str(e), "loss"
     if e.value > 0:
         text, side = f"+{e}", "gain"
     if not e.excludes(0):
-        return f"No difference in {noun} is shown{between}: {text}."
+        return f"No difference in {noun} is shown: {text}."
     units = max(e.units, 1)
     # the interval knows nothing of a kind of prompt that was not drawn
     if min(abs(e.low), abs(e.high)) <= RULE_OF_THREE / units * e.scale:
@@ -401,4 +406,4 @@ def claim(e: Estimate, noun: str = "", *, new: str = "", old: str = "") -> str:
             f"Too few prompts to show a {side} in {noun}: {text}; a collapse in "
             f"{RULE_OF_THREE} of {units} prompts may not have been drawn."
         )
-    return f"A {side} in {noun}{over}: {text}."
+    return f"A {side} in {noun}: {text}."

@@ -330,11 +330,7 @@ def _regress_on_verdict(f: Floats, y: Floats) -> tuple[float, Floats]:
     For pass and fail this is post-stratification, for scores PPI++ (Angelopoulos et al. 2023). An
     unknown verdict is a level of its own.
     """
-    has_label, n = ~np.isnan(y), len(f)
-    design = np.column_stack([np.ones(n), np.nan_to_num(f)])
-    # an unknown verdict is not an "unmet": it has a mean label of its own
-    if np.isnan(f).any():
-        design = np.column_stack([design, np.isnan(f)])
+    has_label, n, design = ~np.isnan(y), len(f), _verdict_columns(f)
     x, labels = design[has_label], y[has_label]
     # a verdict without labels has no rate: the least squares of least norm would make one up
     if np.linalg.matrix_rank(x) < np.linalg.matrix_rank(design):
@@ -348,6 +344,15 @@ def _regress_on_verdict(f: Floats, y: Floats) -> tuple[float, Floats]:
     stretch = math.sqrt(m / max(m - design.shape[1], 1))
     rest[has_label] -= rest.sum() / m
     return value, (fit - fit.mean() + stretch * rest) / n
+
+
+def _verdict_columns(f: Floats) -> Floats:
+    """A constant, the verdict, and whether it is unknown (n, 2 or 3)."""
+    columns = [np.ones(len(f)), np.nan_to_num(f)]
+    # an unknown verdict is not an "unmet": it has a mean label of its own
+    if np.isnan(f).any():
+        columns.append(np.isnan(f).astype(float))
+    return np.column_stack(columns)
 
 
 def _rogan_gladen(f: Floats, y: Floats) -> tuple[float, Floats]:
@@ -393,13 +398,7 @@ def label_mean(
             where="human",
             fix='pass and fail, and rows without labels; or design="random"',
         )
-    note, clusters = "", len(labels)
-    if of_labels is not None:
-        clusters = len(np.unique(of_labels))
-    if is_rate:
-        note = rare_outcome_note(labels, of_labels)
-    elif clusters < MIN_RARE_CLUSTERS:
-        note = f"labels lie in {clusters} clusters, {MIN_RARE_CLUSTERS} are needed"
+    note = _lack_of_labels(labels, of_labels)
     # five labels of one outcome cannot say how often the judge errs on it
     if note and is_rate and design == "random":
         return replace(
@@ -429,6 +428,16 @@ def label_mean(
             note="a verdict (or no verdict) occurs of which no row has a label: label some",
         )
     return e
+
+
+def _lack_of_labels(labels: Floats, cluster: Ints | None) -> str:
+    """Why labels are too few to correct a judge; empty where they are enough."""
+    if is_binary(labels):
+        return rare_outcome_note(labels, cluster)
+    clusters = len(labels if cluster is None else np.unique(cluster))
+    if clusters >= MIN_RARE_CLUSTERS:
+        return ""
+    return f"labels lie in {clusters} clusters, {MIN_RARE_CLUSTERS} are needed"
 
 
 def _read_labels(

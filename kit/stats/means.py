@@ -352,16 +352,23 @@ def prompts_for(
         if flips is None and spread is not None and spread >= 0:
             # Both sides are sampled, so the noise of an answer enters twice.
             sd = math.sqrt(spread**2 + 2 * noise**2 / samples)
-            # No formula gives n: the quantiles and the rule of three both depend on it.
-            for n in count(4):
-                width = t_quantile(level, n - 1) + t_quantile(certain, n - 1)
-                if width * sd / math.sqrt(n) + RULE_OF_THREE / n <= abs(gain):
-                    return n
+            return _prompts_for_spread(abs(gain), sd, level, certain)
     raise DataError(
         f"gain {gain}, spread {spread}, flips {flips}, power {power}",
         where="prompts_for",
         fix="a gain other than 0; spread >= 0, or flips >= the gain; power in (.5, 1)",
     )
+
+
+def _prompts_for_spread(
+    gain: float, sd: float, level: float, certain: float
+) -> int:
+    # No formula gives n: the quantiles and the rule of three both depend on it.
+    for n in count(4):
+        width = t_quantile(level, n - 1) + t_quantile(certain, n - 1)
+        if width * sd / math.sqrt(n) + RULE_OF_THREE / n <= gain:
+            break
+    return n
 
 
 def labels_needed(

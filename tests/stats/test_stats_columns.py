@@ -37,7 +37,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "auroc": lambda f: stats.auroc(f, "conf", "human", cluster="task"),
     "label mean": lambda f: stats.label_mean(f, "judge", "label", design="random", cluster="task"),
     "brier": lambda f: calibration.brier(f, "conf", "human", cluster="task"),
-    "ece": lambda f: calibration.ece(f, "conf", "human", cluster="task", draws=100),
+    "ece": lambda f: calibration.ece(f, "conf", "human", cluster="task", draws=100).debiased,
     "risk": lambda f: calibration.risk_coverage(f, "conf", "human", cluster="task").aurc,
     "gap": lambda f: calibration.overconfidence(f, "conf", "human", cluster="task"),
     "smece": lambda f: stats.Estimate(calibration.smece(f, "conf", "human")),

@@ -156,8 +156,8 @@ def compare(
     ece_change = replace(
         new.debiased,
         value=new.debiased.value - old.debiased.value,
-        low=new.low - old.high,
-        high=new.high - old.low,
+        low=new.debiased.low - old.debiased.high,
+        high=new.debiased.high - old.debiased.low,
         method="change in debiased ECE",
     )
     changes = {"ECE": ece_change, **_prices(x, y)}

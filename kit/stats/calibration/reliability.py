@@ -43,15 +43,12 @@ MIN_TEST_CLUSTERS = 4
 class ECE(PrintedResult):
     """An expected calibration error and what to compare it with.
 
-    value : plug-in, as other tools print it. debiased : Estimate, whose limits are low and high.
+    value : plug-in, as other tools print it. debiased : Estimate with the interval.
     null : what a calibrated model would score on so many rows. p_value : of the test of
     calibration. convention : how rows went into bins.
     """
 
     value: float
-    low: float
-    high: float
-    n: int
     debiased: Estimate
     null: float
     p_value: float
@@ -135,6 +132,18 @@ def debias(gap: Floats, errors: Floats, size: Floats, n: int) -> float:
     return max(0.0, float(size @ (2 * gap - absolute)) / n)
 
 
+def _wider_estimate(x: ConfidenceRows, value: float, psi: Floats) -> Estimate:
+    """The interval by the influences (n,) of rows, or that of the mean gap where it is wider."""
+    # where some gaps change sign from sample to sample, clusters that move all bins at once seem to
+    # cancel
+    shift = (x.gap - x.gap.mean()) / len(x.gap)
+    estimates = (
+        estimate_from_influence(value, moves, x.cluster, method="debiased ECE")
+        for moves in (psi, shift)
+    )
+    return max(estimates, key=lambda e: float(np.nan_to_num(e.se)))
+
+
 def ece_interval(
     x: ConfidenceRows, b: Bins, by_cluster: Floats
 ) -> tuple[float, Estimate]:
@@ -142,15 +151,7 @@ def ece_interval(
     total, errors = by_cluster.sum(0), _gap_errors(x, b, by_cluster)
     n, size, gap = len(x.gap), b.size, np.abs(total)
     plug_in, best = float(gap.sum() / n), debias(gap / size, errors, size, n)
-    psi = (np.sign(total)[b.at] * x.gap - plug_in) / n
-    # where some gaps change sign from sample to sample, clusters that move all bins at once seem to
-    # cancel; so the interval is at least as wide as that of the mean gap
-    shift = (x.gap - x.gap.mean()) / n
-    estimates = (
-        estimate_from_influence(best, moves, x.cluster, method="debiased ECE")
-        for moves in (psi, shift)
-    )
-    e = max(estimates, key=lambda e: float(np.nan_to_num(e.se)))
+    e = _wider_estimate(x, best, (np.sign(total)[b.at] * x.gap - plug_in) / n)
     # the sign of a gap near 0 is noise, which the influence does not know
     fold = t_quantile(0.95, math.inf) * float(np.linalg.norm(size * errors)) / n
     low = best - max(best - e.low, fold) - (plug_in - best) / 2
@@ -174,7 +175,7 @@ def ece_and_null(
     if e.low > 0 and p_value > 0.05:
         e = replace(e, low=0.0)
     null = float(np.sqrt(2 / math.pi * b.sums(x.noise)).sum() / n)
-    return ECE(value, e.low, e.high, n, e, null, p_value, b.convention), sums
+    return ECE(value, e, null, p_value, b.convention), sums
 
 
 @takes_table("conf", "correct", "cluster")
@@ -277,10 +278,10 @@ def logistic_test(
         return LogisticTest(math.nan, 0.0)
     # a single wrong answer at 100 % would otherwise decide the test alone
     p = np.clip(x.conf, ROUNDING_MARGIN, 1 - ROUNDING_MARGIN)
-    z = np.ones((len(p), 1))
+    z = np.column_stack([np.ones(len(p)), special.logit(p)])
     # one distinct confidence has no slope
-    if np.ptp(p) >= 1e-9:
-        z = np.column_stack([z, np.log(p / (1 - p))])
+    if np.ptp(p) < 1e-9:
+        z = z[:, :1]
     # a score test needs no fit: both sums are 0 on average for a calibrated model
     score, noise = z * (x.correct - p)[:, None], (p * (1 - p))[:, None]
     total = score.sum(0)
