@@ -25,7 +25,6 @@ from .rows import ID, Row, near_names
 
 # Different faults in one message.
 MAX_FAULTS = 20
-TASK_IDS = ("task_id", "id", "prompt_id")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -311,12 +310,11 @@ class _Reader:
         """Note the fields that nothing read; DataError for one that would be missed later."""
         ids = [name for name in row if ID.fullmatch(name)]
         if ids:
-            # Of two ids none is clear, and a row that has its id needs no other one.
-            is_clear = len(ids) == 1 and row.data.keys().isdisjoint(TASK_IDS)
             raise DataError(
                 f"nothing reads the id {', '.join(map(repr, ids))}",
                 fix="rename the id that other files use to 'task_id' or 'response_id', every other one to 'note'",
-                renames=dict.fromkeys(ids, "task_id") if is_clear else {},
+                # Where this is a guess (two ids, or a row that has its id), the row is refused again.
+                renames=dict.fromkeys(ids, "task_id"),
             )
         for name, value in row.items():
             is_meant = name.lower() in READ_BY_A_FORM and value not in ("", [], {})

@@ -147,7 +147,7 @@ def missing_field(wanted: Iterable[str], fields: Mapping[str, Any]) -> DataError
         f"there is no field {' or '.join(map(repr, wanted))}",
         fix=f"rename the field that holds it to {wanted[0]!r}; "
         f"there are {', '.join(map(repr, list(fields)[:12]))}",
-        renames=renames if len(renames) == 1 else {},
+        renames=renames,
     )
 
 
