@@ -13,8 +13,8 @@ from typing import Any, Literal
 import kit
 
 from ..system import device, paths, profiles, settings
-from .dispatch import Lists, Output, Texts, Values, command_line
-from .remedies import with_commands
+from .dispatch import Command, Lists, Output, Texts, Values
+from .remedies import command_line, inspect_command, with_commands
 
 
 def check() -> Output:
@@ -148,10 +148,9 @@ def _after_inspect(
 ) -> str:
     """What to do with an inspected file."""
     if not out and (map or format != "auto"):
-        words = {"map": map, "format": "" if format == "auto" else format}
         # Only `kit inspect` knows the file's own names of its fields.
-        own_form = f"{Path(file).stem}.kit.jsonl"
-        return command_line("inspect", file, **words, out=own_form)
+        named = "" if format == "auto" else format
+        return inspect_command(file, map=map, format=named)
     if not tasks.tasks:
         return f"name it behind the file of its tasks: kit judge TASKS {file}"
     if not tasks.responses:
@@ -198,17 +197,27 @@ def judge(
     both = _joined(tasks, answers)
     asking = _asking(judge, model, base_url, prompt, set, ledger)
     if estimate:
-        # All options, in the order of the signature, except the one that only estimates.
-        options = {"judge": judge, "model": model, "base_url": base_url}
-        options |= {"prompt": prompt, "set": set, "out": out, "ledger": ledger}
-        options |= {"budget_usd": budget_usd, "budget_calls": budget_calls}
-        options |= {"retry": retry, "reward": reward, "audit": audit}
         # An audit judges the plain answers as well; these verdicts are there already.
         measure = kit.tuning.estimate_audit if audit else kit.estimate
-        return Output(
-            data=measure(tasks=both, **asking),
-            next=command_line("judge", tasks, answers, **options),
+        # All options, in the order of the signature, except the one that only estimates.
+        the_same = command_line(
+            "judge",
+            tasks,
+            answers,
+            judge=judge,
+            model=model,
+            base_url=base_url,
+            prompt=prompt,
+            set=set,
+            out=out,
+            ledger=ledger,
+            budget_usd=budget_usd,
+            budget_calls=budget_calls,
+            retry=retry,
+            reward=reward,
+            audit=audit,
         )
+        return Output(data=measure(tasks=both, **asking), next=the_same)
     budget = kit.Budget(calls=budget_calls, usd=budget_usd)
     try:
         verdicts = kit.judge(both, **asking, budget=budget, retry=retry)
@@ -669,7 +678,7 @@ def report(folder: Path | None = None, /, *, out: Path | None = None) -> Output:
 
 
 # heading in the help -> commands, in the order of the steps
-STEPS = {
+STEPS: dict[str, tuple[Command, ...]] = {
     "Start": (check, demo, fetch),
     "Inspect": (inspect,),
     "Judge, and compare with people": (
@@ -763,14 +772,15 @@ def _asking(
     """Who judges, and where verdicts are stored: a judge's name, or its mapping where options say more."""
     # None is the default ledger, shared by all: what one paid for, the others find.
     asking: dict[str, Any] = {"judge": judge, "ledger": ledger}
-    kind, _, subject = (judge or "").partition(":")
+    name = judge or ""
+    kind, _, subject = name.partition(":")
     more = {"base_url": base_url, "prompt": prompt and str(prompt)}
     if kind == "replay" and prompt:
         # A recording knows a prompt by its text.
         more = {"system": prompt.read_text("utf-8").strip()}
-    more = {name: value for name, value in more.items() if value} | (options or {})
+    more = {key: value for key, value in more.items() if value} | (options or {})
     if kind.startswith("{"):
-        asking["judge"] = settings.parse(judge, "--judge")
+        asking["judge"] = settings.parse(name, "--judge")
     elif more or model:
         # "small" names no subject, and "" would be taken for one
         asking["judge"] = {kind: model or subject or None, **more}

@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import re
-import shlex
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -86,8 +85,8 @@ def _with_options(function: Command) -> Callable[..., tuple[Output, bool]]:
     parameters = [*inspect.signature(function).parameters.values(), JSON]
     for place, p in enumerate(parameters):
         about = Parameter(help=helps[p.name], show_default=bool(p.default))
-        hint = Annotated[hints.get(p.name, p.annotation), about]
-        parameters[place] = p.replace(annotation=hint)
+        hint = hints.get(p.name, p.annotation)
+        parameters[place] = p.replace(annotation=Annotated[hint, about])
 
     def command(*words: Any, as_json: bool = False, **options: Any) -> Any:
         return function(*words, **options), as_json
@@ -126,26 +125,6 @@ PAIRS = Parameter(
 Texts = Annotated[dict[str, str] | None, PAIRS]
 Values = Annotated[dict[str, Any] | None, PAIRS]
 Lists = Annotated[dict[str, list[Any]] | None, PAIRS]
-
-
-def command_line(command: str, *words: Any, **options: Any) -> str:
-    """A command as it is typed; options that are None, False or empty are left out.
-
-    >>> command_line("judge", "my tasks.jsonl", None, base_url="http://a", set={"how": "one"}, retry=True)
-    "kit judge 'my tasks.jsonl' --base-url http://a --set how=one --retry"
-    """
-    line = ["kit", command, *(str(word) for word in words if word)]
-    for name, value in options.items():
-        flag = f"--{name.strip('_').replace('_', '-')}"
-        if isinstance(value, Mapping):
-            for key, part in value.items():
-                text = part if isinstance(part, str) else json.dumps(part)
-                line += [flag, f"{key}={text}"]
-        elif value is True:
-            line.append(flag)
-        elif value not in (None, False, ""):
-            line += [flag, str(value)]
-    return shlex.join(line)
 
 
 def main(

@@ -1,13 +1,45 @@
-"""Remedies of the data room as commands: who types commands has `kit inspect` in place of `load`."""
+"""Commands as texts: what to type next, and `kit inspect` in place of a remedy's call of `load`."""
 
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
 LOAD = re.compile(r"load\('[^'\n]*'(?:, \w+=(?:\{.*?\}|'.*?'))+\)")
+
+
+def command_line(command: str, *words: object, **options: object) -> str:
+    """A command as it is typed; options that are None, False or empty are left out.
+
+    >>> command_line("judge", "my tasks.jsonl", None, base_url="http://a", set={"how": "one"}, retry=True)
+    "kit judge 'my tasks.jsonl' --base-url http://a --set how=one --retry"
+    """
+    line = ["kit", command, *(str(word) for word in words if word)]
+    for name, value in options.items():
+        flag = f"--{name.strip('_').replace('_', '-')}"
+        if isinstance(value, Mapping):
+            for key, part in value.items():
+                text = part if isinstance(part, str) else json.dumps(part)
+                line += [flag, f"{key}={text}"]
+        elif value is True:
+            line.append(flag)
+        elif value not in (None, False, ""):
+            line += [flag, str(value)]
+    return shlex.join(line)
+
+
+def inspect_command(file: str, **options: object) -> str:
+    """The command that writes a file in the kit's own form, beside where it is typed.
+
+    >>> inspect_command("my rows.json.gz", map={"qid": "task_id"})
+    "kit inspect 'my rows.json.gz' --map qid=task_id --out 'my rows.kit.jsonl'"
+    """
+    stem = Path(Path(file).name.removesuffix(".gz")).stem
+    return command_line("inspect", file, **options, out=f"{stem}.kit.jsonl")
 
 
 def with_commands(text: str) -> str:
@@ -16,21 +48,13 @@ def with_commands(text: str) -> str:
     >>> with_commands("load('my rows.json', fields={'qid': 'task_id'})")
     "kit inspect 'my rows.json' --map qid=task_id --out 'my rows.kit.jsonl'"
     """
-    return LOAD.sub(lambda match: _inspect_command(match[0]), text)
+    return LOAD.sub(_command_of_call, text)
 
 
-def _inspect_command(call: str) -> str:
-    tree = ast.parse(call, mode="eval").body
+def _command_of_call(call: re.Match[str]) -> str:
+    tree = ast.parse(call[0], mode="eval").body
     assert isinstance(tree, ast.Call)
-    path = ast.literal_eval(tree.args[0])
-    words = ["kit", "inspect", path]
-    for option in tree.keywords:
-        value = ast.literal_eval(option.value)
-        if isinstance(value, dict):
-            for yours, ours in value.items():
-                words += ["--map", f"{yours}={ours}"]
-        else:
-            words += [f"--{str(option.arg).replace('_', '-')}", value]
-    stem = Path(path).name.removesuffix(".gz")
-    words += ["--out", f"{Path(stem).stem}.kit.jsonl"]
-    return shlex.join(words)
+    options = {str(o.arg): ast.literal_eval(o.value) for o in tree.keywords}
+    # What `load` calls fields, the command calls map.
+    fields = options.pop("fields", None)
+    return inspect_command(ast.literal_eval(tree.args[0]), map=fields, **options)
