@@ -15,6 +15,12 @@ from .folders import find
 from .kept import metrics_of
 
 Runs = str | Path | Sequence[tuple[Path, Run]] | None
+METRIC_COLUMNS = [
+    "notebook", "metric", "setting", "seedless", "seed", "value", "run", "estimate",
+]  # fmt: skip
+SEED_COLUMNS = [
+    "notebook", "metric", "setting", "mean", "low", "high", "seeds", "worst", "best", "estimate",
+]  # fmt: skip
 
 
 def pairs(runs: Runs) -> list[tuple[Path, Run]]:
@@ -78,31 +84,26 @@ def compare(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
 
     contains : only metrics whose name contains this text.
     """
-    runs = pairs(runs)
+    return metric_rows(pairs(runs), contains).drop(columns="estimate")
+
+
+def metric_rows(
+    runs: Sequence[tuple[Path, Run]], contains: str = ""
+) -> pd.DataFrame:
+    """The rows of `compare`, and the Estimate of each (None: a number without an interval)."""
     setting, seedless = differences(runs), differences(runs, but=("seed",))
     rows = [
-        {
-            "notebook": run.notebook,
-            "metric": name,
-            "setting": setting[folder],
-            "seedless": seedless[folder],
-            "seed": run.seed,
-            "value": float(m.value),
-            "low": m.estimate.low if m.estimate else None,
-            "high": m.estimate.high if m.estimate else None,
-            "n": m.estimate.n if m.estimate else None,
-            "run": folder.name,
-        }
-        for folder, run in runs
+        (run.notebook, name, setting[at], seedless[at], run.seed, m.value, at.name, m.estimate)
+        for at, run in runs
         # What an unfinished run kept may come from half of its work.
         if run.status == "done"
         for name, m in metrics_of(run).items()
         if contains in name and isinstance(m.value, int | float)
-    ]
-    columns = "notebook metric setting seedless seed value low high n run".split()
-    frame = pd.DataFrame(rows, columns=columns).astype(
-        {"low": float, "high": float}
-    )
+    ]  # fmt: skip
+    frame = pd.DataFrame(rows, columns=METRIC_COLUMNS).astype({"value": float})
+    for place, limit in enumerate(("low", "high", "n"), 6):
+        limits = [getattr(e, limit, math.nan) for e in frame["estimate"]]
+        frame.insert(place, limit, pd.Series(limits, dtype=float))
     # Stable, so that of equal settings the newest run stays last.
     return frame.sort_values(
         ["notebook", "metric"], kind="stable", ignore_index=True
@@ -114,39 +115,23 @@ def over_seeds(runs: Runs = None, *, contains: str = "") -> pd.DataFrame:
 
     The column `estimate` holds the Estimate. One seed says nothing about others and has no row.
     """
-    rows, runs = [], pairs(runs)
-    metrics = {folder.name: metrics_of(run) for folder, run in runs}
-    groups = compare(runs, contains=contains).groupby(
+    rows = []
+    groups = metric_rows(pairs(runs), contains).groupby(
         ["notebook", "metric", "seedless"]
     )
-    for (notebook, metric, setting), group in groups:
+    for names, group in groups:
         # The same seed twice, under other code say, is no new draw: the later one counts.
         group = group.drop_duplicates("seed", keep="last")
         if len(group) < 2:
             continue
         # Rewards and shares have a range, which rounding may leave by a hair.
-        last = metrics[group["run"].iloc[-1]][metric].estimate
+        last = group["estimate"].iloc[-1]
         bounds = last.bounds if last else (-math.inf, math.inf)
         mean = mean_over_seeds(
             group["value"].clip(*bounds).tolist(),
             seeds=group["seed"].tolist(),
             bounds=bounds,
         )
-        rows.append(
-            {
-                "notebook": notebook,
-                "metric": metric,
-                "setting": setting,
-                "mean": mean.value,
-                "low": mean.low,
-                "high": mean.high,
-                "seeds": len(group),
-                "worst": group["value"].min(),
-                "best": group["value"].max(),
-                "estimate": mean,
-            }
-        )
-    columns = (
-        "notebook metric setting mean low high seeds worst best estimate".split()
-    )
-    return pd.DataFrame(rows, columns=columns)
+        ends = mean.low, mean.high, len(group), *group["value"].agg(["min", "max"])
+        rows.append((*names, mean.value, *ends, mean))
+    return pd.DataFrame(rows, columns=SEED_COLUMNS)

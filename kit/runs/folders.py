@@ -88,9 +88,8 @@ def plan(
     # The text of the cells counts, their outputs do not: storing outputs makes no new run.
     code = [
         cell["source"]
-        for cell in parameters.cells(book)
-        if cell["cell_type"] == "code"
-        and "parameters" not in cell["metadata"].get("tags", ())
+        for cell in parameters.code_cells(book)
+        if "parameters" not in cell["metadata"].get("tags", ())
     ]
     files = {name: _digest(value) for name, value in full.items()}
     # Eight digits are enough for a folder of runs, and short enough to be typed.
@@ -135,18 +134,10 @@ def versions() -> dict[str, str]:
 def commit() -> str | None:
     """The git commit of the checkout, with "+changes" where files differ from it."""
     # Without tags, because the name of a tag would hide the commit.
-    git = [
-        "git",
-        "-C",
-        str(paths.ROOT),
-        "describe",
-        "--always",
-        "--dirty=+changes",
-        "--exclude=*",
-    ]
+    describe = "git describe --always --dirty=+changes --exclude=*".split()
     try:
         return subprocess.run(
-            git, capture_output=True, text=True, check=True
+            describe, cwd=paths.ROOT, capture_output=True, text=True, check=True
         ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None

@@ -19,16 +19,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-import msgspec
 import pandas as pd
+from msgspec.structs import replace
 
 from ..data.files import read_rows
 from ..errors import MissingError
-from ..records import Run
 from ..system import paths
-from . import folders
+from . import folders, parameters
 from .compare import overview
 from .folders import is_done
 from .session import lock_of, new_record
@@ -59,32 +58,29 @@ def run(
     plan = folders.plan(
         folders.find_notebook(notebook), values or {}, profile=profile
     )
-    base = Path(out).expanduser().resolve() if out else paths.runs()
-    folder = base / plan.name
+    folder = Path(out or paths.runs()).expanduser().resolve() / plan.name
     # A sweep's cell watches its sweep from the first moment on.
     _end_with_parent()
     lock = FileLock(lock_of(folder))
     try:
         # Two sweeps into one folder share its cells: each cell is run by one of them.
-        lock.acquire(timeout=0)
+        turn = lock.acquire(timeout=0)
     except Timeout:
         echo(f"another process runs {folder.name}; waiting for it")
-        lock.acquire()
-    try:
+        turn = lock.acquire()
+    with turn:
         # Asked under the lock: whoever was waited for may have finished the run.
         if is_done(folder) and not again:
             echo(f"finished before: {folder}")
-        else:
-            if again:
-                _clear(folder)
-            folder.mkdir(parents=True, exist_ok=True)
-            _execute(plan, folder, echo)
-    finally:
-        lock.release()
+            return folder
+        if again:
+            _remove_results(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        _execute_notebook(plan, folder, echo)
     return folder
 
 
-def _clear(folder: Path) -> None:
+def _remove_results(folder: Path) -> None:
     """Remove what a run made, except ledgers, at any depth: their verdicts were paid for."""
     # What is in a folder sorts behind it, so backwards a folder comes after all of it.
     for path in sorted(folder.rglob("*"), reverse=True):
@@ -95,154 +91,128 @@ def _clear(folder: Path) -> None:
             path.rmdir()
 
 
-def _execute(plan: folders.Plan, folder: Path, echo: Echo) -> None:
-    import papermill
+def _execute_notebook(plan: folders.Plan, folder: Path, echo: Echo) -> None:
+    """Execute a notebook. However it ends, the record of its run says so."""
+    from papermill import PapermillExecutionError
 
-    logging.getLogger("papermill").setLevel(
-        logging.ERROR
-    )  # parameters were checked here
-    record = new_record(folder, plan.book.stem, plan.profile.name, plan.values)
-    folders.save(folder, record)
-    begin, error, status = time.monotonic(), "", "done"
+    folders.save(
+        folder, new_record(folder, plan.book.stem, plan.profile.name, plan.values)
+    )
+    begin, status, error = time.monotonic(), "stopped", "stopped by a signal"
     # Appended, because the lines of an earlier attempt may say why it ended.
     with open(folder / "run.log", "a", encoding="utf-8") as log:
         try:
-            papermill.execute_notebook(
-                _literal(plan.book),
-                _literal(folder / plan.book.name),
-                parameters=plan.values,
-                engine_name=_engine(folder, plan.profile.name, log, echo),
-                # A notebook may name a kernel of the machine on which it was saved.
-                kernel_name="python3",
-                language="python",
-                progress_bar=False,
-                # what a killed run had is readable
-                autosave_cell_every=10,
-            )
-        except papermill.PapermillExecutionError as e:
-            error, status = f"cell {e.exec_count}: {e.ename}: {e.evalue}", "failed"
-        except KeyboardInterrupt:
-            error, status = "stopped by a signal", "stopped"
-            raise
-        except (
-            Exception
-        ) as e:  # a kernel that was killed: what it kept is in the folder
-            error, status = f"{type(e).__name__}: {e}", "failed"
+            _run_kernel(plan, folder, log, echo)
+            status, error = "done", ""
+        except PapermillExecutionError as e:
+            status, error = "failed", f"cell {e.exec_count}: {e.ename}: {e.evalue}"
+        # A kernel that was killed: what it kept is in the folder.
+        except Exception as e:
+            status, error = "failed", f"{type(e).__name__}: {e}"
         finally:
+            # The record that the notebook wrote, or the one above where it wrote none.
+            run = folders.load(folder)
+            # The signal came after the last cell.
+            if status == "stopped" and run.status == "done":
+                status, error = "done", ""
             log.write(f"{status} {error}\n")
-            _close(folder, record, status, error, time.monotonic() - begin)
-    echo(
-        f"{status} in {time.monotonic() - begin:.0f} s"
-        + f": {error[:600]}" * bool(error)
-    )
+            seconds = round(time.monotonic() - begin, 2)
+            meta = {**run.meta, "error": error}
+            run = replace(run, status=status, seconds=seconds, meta=meta)
+            folders.save(folder, run)
+    echo(f"{status} in {seconds:.0f} s: {error[:600]}".removesuffix(": "))
 
 
-def _close(
-    folder: Path, record: Run, status: str, error: str, seconds: float
-) -> None:
-    """Complete the record that the notebook wrote, or the runner's own where it wrote none."""
-    run = folders.load(folder)
-    if (
-        status == "stopped" and run.status == "done"
-    ):  # the signal came after the last cell
-        status, error = "done", ""
-    meta = {**run.meta, "error": error}
-    folders.save(
-        folder,
-        msgspec.structs.replace(
-            run, status=status, seconds=round(seconds, 2), meta=meta
-        ),
-    )
-
-
-def _literal(path: Path) -> str:
-    """A path whose braces papermill does not fill with parameters."""
-    return str(path).replace("{", "{{").replace("}", "}}")
-
-
-def _engine(folder: Path, profile: str, log: Any, echo: Echo) -> str:
-    """Register a papermill engine: a kernel in the run's folder that echoes each cell as it starts."""
-    from papermill.clientwrap import PapermillNotebookClient
-    from papermill.engines import Engine, papermill_engines
+def _run_kernel(plan: folders.Plan, folder: Path, log: TextIO, echo: Echo) -> None:
+    """Execute a notebook with papermill, in a kernel whose working directory is the run's folder."""
+    import papermill.engines
     from traitlets.config import Config
 
-    variables = {
+    environment = {
+        **os.environ,
         "KIT_RUN_DIR": str(folder),
         "KIT_HEADLESS": "1",
-        "KIT_PROFILE": profile,
+        "KIT_PROFILE": plan.profile.name,
         # The default renderer would store plotly.js, megabytes, in the notebook.
         "PLOTLY_RENDERER": "plotly_mimetype",
         "PYTHONUNBUFFERED": "1",
     }
+    kernel_echo = KernelEcho(plan.book, log, echo)
 
-    class KitEngine(Engine):
+    # papermill's own engine passes no environment on.
+    class KitEngine(papermill.engines.Engine):  # type: ignore[misc]
         @classmethod
         def execute_managed_notebook(
-            cls, nb_man: Any, kernel_name: str, **_: Any
+            cls, nb_man: object, kernel_name: str, **_: object
         ) -> None:
-            cells, begin, start = (
-                nb_man.nb.cells,
-                time.monotonic(),
-                nb_man.cell_start,
-            )
-            # papermill's own cell of parameters is none of the notebook's
-            code = [
-                c
-                for c in cells
-                if c.cell_type == "code"
-                and "injected-parameters" not in c.metadata["tags"]
-            ]
-            # A line names the heading above the cell: code says less to whoever waits.
-            number, title = 0, "start"
-
-            def cell_start(
-                cell: Any, cell_index: int | None = None, **more: Any
-            ) -> Any:
-                nonlocal number, title
-                if cell in code:
-                    number += 1
-                    seconds = time.monotonic() - begin
-                    echo(
-                        f"  [{seconds:5.0f} s] cell {number} of {len(code)}: {title}"
-                    )
-                elif heading := re.search(r"^#+\s*(.+)$", cell.source, re.M):
-                    title = heading[1].strip()
-                return start(cell, cell_index, **more)
-
-            nb_man.cell_start = cell_start
             with tempfile.TemporaryDirectory(prefix="kit-") as sockets:
+                manager = {}
                 # Sockets of this user, where the system has them: others can read TCP ports.
-                manager = (
-                    {"transport": "ipc", "ip": f"{sockets}/kernel"}
-                    if os.name == "posix"
-                    else {}
-                )
-                client = PapermillNotebookClient(
+                if os.name == "posix":
+                    manager = {"transport": "ipc", "ip": f"{sockets}/kernel"}
+                client = papermill.engines.PapermillNotebookClient(
                     nb_man,
                     kernel_name=kernel_name,
-                    startup_timeout=600,  # a busy machine; a kernel that died is noticed at once
+                    # A busy machine; a kernel that died is noticed at once.
+                    startup_timeout=600,
                     # A cell that trains may take days.
                     timeout=None,
                     stdout_file=log,
-                    stderr_file=_Progress(log, echo),
+                    stderr_file=kernel_echo,
+                    on_cell_start=kernel_echo.cell_begins,
                     config=Config({"KernelManager": manager}),
                 )
-                environment = {**os.environ, **variables}
                 client.execute(
                     env=environment, cwd=str(folder), stdout=log, stderr=log
                 )
 
-    papermill_engines.register("kit", KitEngine)
-    return "kit"
+    papermill.engines.papermill_engines.register("kit", KitEngine)
+    # Parameters were checked before.
+    logging.getLogger("papermill").setLevel(logging.ERROR)
+    papermill.execute_notebook(
+        _without_fields(plan.book),
+        _without_fields(folder / plan.book.name),
+        parameters=plan.values,
+        engine_name="kit",
+        # A notebook may name a kernel of the machine on which it was saved.
+        kernel_name="python3",
+        language="python",
+        progress_bar=False,
+        # What a killed run had is readable.
+        autosave_cell_every=10,
+    )
 
 
-class _Progress:
-    """The kernel's stderr goes to the log; lines of progress bars also to the person who waits."""
+def _without_fields(path: Path) -> str:
+    """A path whose braces papermill does not fill with parameters."""
+    return str(path).replace("{", "{{").replace("}", "}}")
 
-    def __init__(self, log: Any, echo: Echo):
+
+class KernelEcho:
+    """What a person who waits sees of a kernel: a line per cell, and the lines of progress bars.
+
+    It takes the place of the kernel's stderr, which goes to the log.
+    """
+
+    def __init__(self, book: Path, log: TextIO, echo: Echo):
         self.log, self.echo = log, echo
+        self.begin, self.number, self.title = time.monotonic(), 0, "start"
+        self.n_cells = len(parameters.code_cells(book))
+
+    def cell_begins(self, cell: Mapping[str, Any], cell_index: int) -> None:
+        """Name the cell that begins by the heading above it: code says less to whoever waits."""
+        if cell["cell_type"] != "code":
+            headings = re.findall(r"^#+\s*(.+)$", cell["source"], re.M)
+            self.title = (headings or [self.title])[0].strip()
+        # papermill's own cell of parameters is none of the notebook's
+        elif "injected-parameters" not in cell["metadata"].get("tags", ()):
+            self.number += 1
+            place = f"cell {self.number} of {self.n_cells}"
+            seconds = time.monotonic() - self.begin
+            self.echo(f"  [{seconds:5.0f} s] {place}: {self.title}")
 
     def write(self, text: str) -> None:
+        """Log a text of the kernel's stderr."""
         self.log.write(text)
         # tqdm writes \r to move back to the beginning of its line
         for line in re.split(r"[\r\n]+", text):
@@ -250,6 +220,7 @@ class _Progress:
                 self.echo(f"      {line.strip()[:110]}")
 
     def flush(self) -> None:
+        """Write out what the log holds back."""
         self.log.flush()
 
 
@@ -301,35 +272,25 @@ def sweep(
     jobs : processes at once. address : a Ray cluster ("auto", "ray://HOST:PORT") that sees the same files.
     """
     book = folders.find_notebook(notebook)
-    base = (
-        Path(out).expanduser().resolve()
-        if out
-        else paths.runs() / f"sweep-{book.stem}"
-    )
-    base.mkdir(parents=True, exist_ok=True)
+    base = Path(out or paths.runs() / f"sweep-{book.stem}").expanduser().resolve()
     plans = [folders.plan(book, cell, profile=profile) for cell in cells]
-    waiting = {
-        i: p for i, p in enumerate(plans) if not folders.is_done(base / p.name)
-    }
-    if len(waiting) < len(plans):
-        echo(
-            f"{len(plans) - len(waiting)} of {len(plans)} cells are finished already"
-        )
+    places = [base / plan.name for plan in plans]
     # A process per cell: a crash or a full GPU ends one cell and leaves the others.
-    commands = {i: _command(p, base) for i, p in waiting.items()}
+    commands = {
+        i: _cell_command(plan, base)
+        for i, plan in enumerate(plans)
+        if not is_done(places[i])
+    }
+    if len(commands) < len(plans):
+        finished = len(plans) - len(commands)
+        echo(f"{finished} of {len(plans)} cells are finished already")
     ends = _on_ray(commands, address) if address else _processes(commands, jobs)
     begin = time.monotonic()
     for number, (index, code) in enumerate(ends, 1):
-        state = (
-            "done"
-            if code == 0
-            else f"failed, see {base / plans[index].name / 'run.log'}"
-        )
+        state = f"failed, see {places[index] / 'run.log'}" if code else "done"
         words = ", ".join(f"{k}={v}" for k, v in cells[index].items())
-        echo(
-            f"[{number} of {len(waiting)}, {time.monotonic() - begin:.0f} s] {words}: {state}"
-        )
-    places = [base / p.name for p in plans]
+        seconds = time.monotonic() - begin
+        echo(f"[{number} of {len(commands)}, {seconds:.0f} s] {words}: {state}")
     frame = overview(
         [(f, folders.load(f)) for f in places if (f / folders.RECORD).is_file()]
     )
@@ -337,17 +298,16 @@ def sweep(
     return frame
 
 
-def _command(plan: folders.Plan, base: Path) -> list[str]:
-    sets = [
-        # JSON keeps the text "1" and the number 1 apart on a command line.
-        f"--set={name}={json.dumps(value)}"
-        for name, value in plan.values.items()
-    ]
-    return [
+def _cell_command(plan: folders.Plan, base: Path) -> list[str]:
+    """The command that runs one cell of a sweep."""
+    command = [
         *(sys.executable, "-m", "kit", "run", str(plan.book)),
         *("--profile", plan.profile.name, "--out", str(base)),
-        *sets,
     ]
+    for name, value in plan.values.items():
+        # JSON keeps the text "1" and the number 1 apart on a command line.
+        command.append(f"--set={name}={json.dumps(value)}")
+    return command
 
 
 def _processes(
@@ -362,22 +322,23 @@ def _processes(
         PARENT: str(os.getpid()),
         folders.CODE: folders.code_fingerprint(),
     }
-    waiting, running = dict(commands), {}
+    waiting = list(commands)
+    running: dict[int, subprocess.Popen[bytes]] = {}
     try:
         while waiting or running:
             while waiting and len(running) < max(jobs, 1):
-                index = next(iter(waiting))
+                index = waiting.pop(0)
                 running[index] = subprocess.Popen(
-                    waiting.pop(index),
+                    commands[index],
                     # A pipe that nobody reads would fill up and block the run.
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     env=env,
                 )
-            for index in [
-                i for i, process in running.items() if process.poll() is not None
-            ]:
-                yield index, running.pop(index).returncode
+            for index, process in list(running.items()):
+                if process.poll() is not None:
+                    del running[index]
+                    yield index, process.returncode
             time.sleep(0.1)
     finally:  # the sweep was stopped: its cells stop readably
         for process in running.values():

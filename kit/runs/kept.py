@@ -55,6 +55,11 @@ class Metric:
         row = asdict(self.estimate) if self.estimate else {"value": self.value}
         return {**row, "sentence": self.sentence, "caption": self.caption}
 
+    @property
+    def is_difference(self) -> bool:
+        """True for a difference, which is 0 where nothing differs; False for a level."""
+        return self.estimate is not None and not math.isnan(self.estimate.scale)
+
     def __str__(self) -> str:
         if self.estimate:
             return str(self.estimate)

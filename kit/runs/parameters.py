@@ -75,12 +75,16 @@ def _bounds(
     return msgspec.Meta(**bounds)
 
 
-def cells(notebook: Path) -> list[dict[str, Any]]:
-    """The cells of a notebook file, each with its source as one text."""
+def code_cells(notebook: Path) -> list[dict[str, Any]]:
+    """The cells of code of a notebook file, each with its source as one text."""
     try:
         rows = json.loads(Path(notebook).read_text("utf-8"))["cells"]
         # The format allows a text or a list of lines.
-        return [{**row, "source": "".join(row["source"])} for row in rows]
+        return [
+            {**row, "source": "".join(row["source"])}
+            for row in rows
+            if row["cell_type"] == "code"
+        ]
     except (OSError, ValueError, KeyError, TypeError) as e:
         raise DataError(
             f"this is not a notebook: {e}", where=str(notebook)
@@ -96,10 +100,11 @@ def parse(text: str, *, where: str = "parameters cell") -> dict[str, Parameter]:
     out = {}
     lines = text.encode().splitlines()
     for line in ast.parse(text).body:
-        default = None
-        if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name):
-            with suppress(ValueError):
-                default = ast.literal_eval(line.value)
+        default: object = None
+        match line:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                with suppress(ValueError):
+                    default = ast.literal_eval(value)
         # None has no type that a value could be checked against.
         if type(default) not in TYPES:
             raise DataError(
@@ -107,15 +112,15 @@ def parse(text: str, *, where: str = "parameters cell") -> dict[str, Parameter]:
                 where=where,
                 fix="write `name = literal`; 0 or an empty text stand for nothing",
             )
-        name = line.targets[0].id
-        comment = lines[line.end_lineno - 1][line.end_col_offset :].decode()
+        last_line = lines[(line.end_lineno or line.lineno) - 1]
+        comment = last_line[line.end_col_offset :].decode()
         out[name] = Parameter(name, default, comment.strip(" #;"))
     return out
 
 
 def read(notebook: Path) -> dict[str, Parameter]:
     """The parameters that a notebook declares, in order, by name."""
-    for cell in cells(notebook):
+    for cell in code_cells(notebook):
         if "parameters" in cell["metadata"].get("tags", ()):
             return parse(cell["source"], where=str(notebook))
     raise DataError(

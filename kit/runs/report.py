@@ -7,6 +7,7 @@ import io
 import math
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from ..errors import DataError
 from ..records import Run
 from ..stats import Estimate, format_number
 from ..system import paths
-from .compare import compare, differences, over_seeds, overview, pairs
-from .kept import Kept, kept_by, metrics_of
+from .compare import differences, metric_rows, over_seeds, overview, pairs
+from .kept import Kept, Metric, kept_by, metrics_of
 
 Pairs = Sequence[tuple[Path, Run]]
 FEW = 10  # clusters; an interval from fewer rests on its assumptions
@@ -66,34 +67,43 @@ def newest(runs: Pairs) -> dict[str, tuple[Path, Run]]:
 
 
 def _headlines(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
-    """A card for every metric with a caption; over seeds where several ran. Then the sentences."""
+    """A card for every metric with a caption, then the sentences."""
     for book, (folder, run) in newest(runs).items():
-        results = kept_by(run)
-        figures = {r.name: r for r in results if r.kind == "figure"}
-        every = metrics_of(run)
-        metrics = {name: m for name, m in every.items() if m.caption}
-        if not metrics:  # the author named no headline: the first two estimates
-            metrics = dict([(n, m) for n, m in every.items() if m.estimate][:2])
+        metrics = metrics_of(run)
+        names = [name for name, m in metrics.items() if m.caption]
+        if not names:  # the author named no headline: the first two estimates
+            names = [name for name, m in metrics.items() if m.estimate][:2]
+        figures = {r.name: r for r in kept_by(run) if r.kind == "figure"}
         yield plots.Html(f"<h2>{html.escape(book)}</h2>")
-        for name, metric in metrics.items():
-            value, sentence = str(metric), metric.caption or metric.sentence
-            figure = None
-            if name in figures:
-                figure = _figure(folder, figures[name])
-            elif metric.estimate:
-                figure = plots.small_forest({"interval": metric.estimate})
-            # Several seeds say more than the newest run alone.
-            several = seeds[(seeds["notebook"] == book) & (seeds["metric"] == name)]
-            if len(several) == 1:
-                row = several.iloc[0]
-                value, span = (
-                    str(row["estimate"]),
-                    f"{format_number(row['worst'])} to {format_number(row['best'])}",
-                )
-                sentence += f" Mean over {row['seeds']} seeds, which gave {span}."
-                figure = plots.small_forest({"interval": row["estimate"]})
-            yield plots.Card(name, value, sentence, figure)
-        yield from (r.text for r in results if r.kind == "sentence")
+        for name in names:
+            of_metric = (seeds["notebook"] == book) & (seeds["metric"] == name)
+            card = _headline(name, metrics[name], seeds[of_metric])
+            # The author's own figure shows more than the interval.
+            if name in figures and of_metric.sum() != 1:
+                card = replace(card, figure=_figure(folder, figures[name]))
+            yield card
+        yield from (r.text for r in kept_by(run) if r.kind == "sentence")
+
+
+def _headline(name: str, metric: Metric, several: pd.DataFrame) -> plots.Card:
+    """The card of a metric: over its seeds where several ran, because they say more than one."""
+    value, sentence, estimate = (
+        str(metric),
+        metric.caption or metric.sentence,
+        metric.estimate,
+    )
+    if len(several) == 1:
+        row = several.iloc[0]
+        estimate = row["estimate"]
+        value = str(estimate)
+        span = f"{format_number(row['worst'])} to {format_number(row['best'])}"
+        sentence += f" Mean over {row['seeds']} seeds, which gave {span}."
+    figure = None
+    if estimate is not None:
+        # Only a difference has a line at which nothing differs.
+        zero = 0.0 if metric.is_difference else None
+        figure = plots.small_forest({"interval": estimate}, zero=zero)
+    return plots.Card(name, value, sentence, figure)
 
 
 def _figure(folder: Path, result: Kept) -> Any:
@@ -108,54 +118,48 @@ def _figure(folder: Path, result: Kept) -> Any:
 def _comparisons(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
     """Metrics of notebooks that ran with several settings: over seeds where possible, else run by run."""
     # Without its limits a value would look certain in a forest.
-    metrics = compare(runs).dropna(subset=["low"])
-    several = metrics.groupby("notebook")["run"].nunique() > 1
-    metrics = metrics[metrics["notebook"].isin(several.index[several])]
-    if metrics.empty and seeds.empty:
-        return
-    yield plots.Html("<h2>Comparisons</h2>")
-    yield seeds.dropna(subset=["low"]).drop(columns="estimate").head(ROWS)
-    for (book, metric), group in list(metrics.groupby(["notebook", "metric"]))[:8]:
-        title = f"{book}: {metric}"
-        means = seeds[(seeds["notebook"] == book) & (seeds["metric"] == metric)]
-        if len(means) > 1:
-            rows = dict(zip(means["setting"], means["estimate"], strict=True))
-        else:
-            points = group.drop_duplicates("setting", keep="last").sort_values(
-                ["seedless", "seed"]
-            )
-            rows = {
-                p.setting or p.run: Estimate(
-                    p.value, p.low, p.high, n=int(p.n or 0)
-                )
-                for p in points.itertuples()
-            }
-        # More lines than fit on a screen are read by nobody.
-        yield plots.forest(dict(list(rows.items())[:POINTS]), title=title)
-        if len(rows) > POINTS:
-            yield f"{POINTS} of {len(rows)} settings are drawn; `kit report --json` lists all."
+    metrics = metric_rows(runs).dropna(subset=["low"])
+    figures = []
+    for (book, metric), group in metrics.groupby(["notebook", "metric"]):
+        points = seeds[(seeds["notebook"] == book) & (seeds["metric"] == metric)]
+        if len(points) < 2:
+            points = group.drop_duplicates("setting", keep="last")
+        # What did not vary is not compared.
+        if len(points) > 1:
+            # More lines than fit on a screen are read by nobody.
+            names = points["setting"].head(POINTS)
+            lines = dict(zip(names, points["estimate"].head(POINTS), strict=True))
+            subtitle = ""
+            if len(points) > POINTS:
+                subtitle = f"{POINTS} of {len(points)} are drawn; `kit report --json` lists all"
+            title = f"{book}: {metric}"
+            figures.append(plots.forest(lines, title=title, subtitle=subtitle))
+    if figures or len(seeds):
+        yield plots.Html("<h2>Comparisons</h2>")
+        yield seeds.dropna(subset=["low"]).drop(columns="estimate").head(ROWS)
+        yield from figures[:8]
 
 
-def _run_table(runs: Pairs, base: Path) -> Any:
+def _run_table(runs: Pairs, base: Path) -> plots.Html:
     """All runs, with links to the executed notebook and to pages that a run wrote."""
     frame = overview(runs)[
         ["run", "notebook", "setting", "status", "seconds", "GiB"]
     ]
     # Escaped here, because the links need a table that is not escaped.
     frame = frame.fillna("").map(lambda value: html.escape(str(value)))
-    # Relative links: the folder can be sent as a whole.
-    frame["open"] = [_links(folder, run, base) for folder, run in runs]
+    links = []
+    for folder, run in runs:
+        # A notebook's training has its page one folder below.
+        pages = [*sorted(folder.glob("*.html")), *sorted(folder.glob("*/*.html"))]
+        anchors = ""
+        for file in (folder / f"{run.notebook}.ipynb", *pages):
+            if file.is_file() and file.name != "report.html":
+                # Relative: the folder can be sent as a whole.
+                address = html.escape(os.path.relpath(file, base))
+                anchors += f'<a href="{address}">{html.escape(file.name)}</a> '
+        links.append(anchors)
+    frame["open"] = links
     return plots.Html(frame.to_html(escape=False, index=False, border=0))
-
-
-def _links(folder: Path, run: Run, base: Path) -> str:
-    # a notebook's training has its page one folder below
-    pages = sorted(folder.glob("*.html")) + sorted(folder.glob("*/*.html"))
-    return " ".join(
-        f'<a href="{html.escape(os.path.relpath(f, base))}">{html.escape(f.name)}</a>'
-        for f in [folder / f"{run.notebook}.ipynb", *pages]
-        if f.is_file() and f.name != "report.html"
-    )
 
 
 def _details(runs: Pairs) -> Iterator[Any]:
@@ -183,47 +187,36 @@ def _details(runs: Pairs) -> Iterator[Any]:
                 yield pd.read_json(text, orient="split").head(ROWS)
 
 
-def caveats(runs: Pairs) -> list[str]:
+def caveats(runs: Pairs) -> Iterator[str]:
     """What to doubt, one sentence each: unfinished runs, few clusters, unknown values, many looks."""
-    open_runs = [
-        f"{folder.name} is {run.status}. {run.meta.get('error', '')[:300]}".strip()
-        for folder, run in runs
-        if run.status != "done"
-    ]
-    out = open_runs[:5]
-    if len(open_runs) > 5:
-        out.append(f"{len(open_runs) - 5} more runs did not finish.")
+    unfinished = [(folder, run) for folder, run in runs if run.status != "done"]
+    for folder, run in unfinished[:5]:
+        reason = run.meta.get("error", "")[:300]
+        yield f"{folder.name} is {run.status}. {reason}".strip()
+    if len(unfinished) > 5:
+        yield f"{len(unfinished) - 5} more runs did not finish."
     for _, run in newest(runs).values():
         for name, metric in metrics_of(run).items():
-            if (e := metric.estimate) is None:
-                continue
-            # Rows of one cluster resemble each other, so clusters are what counts.
-            units = e.n_clusters or e.n
-            if e.missing:
-                out.append(
-                    f"{run.notebook}, {name}: {e.missing} unknown values are left out."
-                )
-            if math.isnan(e.low):
-                out.append(f"{run.notebook}, {name}: no interval. {e.note}".strip())
-            elif units and units < FEW:
-                out.append(
-                    f"{run.notebook}, {name}: the interval rests on {units} clusters only."
-                )
+            if metric.estimate:
+                yield from _doubts(f"{run.notebook}, {name}", metric.estimate)
     # Of many looks, some exclude 0 by chance; a reader of one page sees all of them.
-    every = [m for _, run in runs for m in metrics_of(run).values()]
     looks = sum(
-        bool(m.estimate) and not math.isnan(m.estimate.scale) for m in every
+        m.is_difference for _, run in runs for m in metrics_of(run).values()
     )
     if looks > 3:
         chance = f"about {0.05 * looks:.1f} of them would exclude 0 by chance"
-        out.append(
-            f"{looks} differences stand here. If nothing differed, {chance}."
-        )
+        yield f"{looks} differences stand here. If nothing differed, {chance}."
     if len(runs) > 5:
-        out.append(
-            "The best of many runs looks better than it is. Confirm a setting with new seeds."
-        )
-    out.append(
-        "Numbers of one machine and seed vary on others; the record of each run names its versions."
-    )
-    return out
+        yield "The best of many runs looks better than it is. Confirm a setting with new seeds."
+    yield "Numbers of one machine and seed vary on others; the record of each run names its versions."
+
+
+def _doubts(name: str, estimate: Estimate) -> Iterator[str]:
+    """What to doubt about one interval."""
+    if estimate.missing:
+        yield f"{name}: {estimate.missing} unknown values are left out."
+    if math.isnan(estimate.low):
+        yield f"{name}: no interval. {estimate.note}".strip()
+    # Rows of one cluster resemble each other, so clusters are what counts.
+    elif 0 < estimate.units < FEW:
+        yield f"{name}: the interval rests on {estimate.units} clusters only."

@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -44,7 +43,6 @@ class Session:
         self._begin = time.monotonic()
         self.metrics: dict[str, Metric] = {}
         self._results: dict[str, Kept] = {}
-        # A finished run stays readable until this one ends.
         self._silent = is_done(folder)
         self._save("running")
 
@@ -85,14 +83,13 @@ class Session:
         """Store every part that a result offers: estimate, table, figure. False where it has none."""
         # Not by type: results of all rooms, and of users, offer these parts under the same names.
         estimate, table = getattr(thing, "estimate", thing), _frame(thing)
-        interval = hasattr(estimate, "value") and hasattr(estimate, "low")
+        interval = isinstance(estimate, Estimate)
         if interval:
-            names = [f.name for f in fields(Estimate) if hasattr(estimate, f.name)]
             self.metrics[name] = Metric(
                 value=estimate.value,
                 caption=caption,
-                sentence=getattr(estimate, "sentence", ""),
-                estimate=Estimate(**{n: getattr(estimate, n) for n in names}),
+                sentence=estimate.sentence,
+                estimate=estimate,
             )
         if table is not None:
             rows = table.to_json(orient="split", default_handler=str, index=False)
@@ -126,7 +123,10 @@ class Session:
             self._lock.release(force=True)  # the cell may have run twice
         print(f"saved in {self.folder}\nreport: python -m kit report {self.folder}")
 
-    def _save(self, status: str) -> Run:
+    def _save(self, status: str) -> None:
+        """Write the record; that of a finished run stays readable until this one ends."""
+        if self._silent and status == "running":
+            return
         run = msgspec.structs.replace(
             self._record,
             status=status,
@@ -138,9 +138,7 @@ class Session:
                 "memory": _memory(),
             },
         )
-        if status == "done" or not self._silent:
-            folders.save(self.folder, run)
-        return run
+        folders.save(self.folder, run)
 
     def __repr__(self) -> str:
         versions = ", ".join(
@@ -158,12 +156,10 @@ def start(notebook: str, params: Mapping[str, Any]) -> Session:
     params : the notebook's variables; those that its cell `parameters` declares are the run's parameters.
     The folder is the one that papermill and `kit run` use for the same parameters.
     """
-    if os.environ.get(
-        "KIT_RUN_DIR"
-    ):  # `kit run` checked the parameters and made the record
-        folder = Path(os.environ["KIT_RUN_DIR"])
-        record = folders.load(folder)
-        session = Session(folder, record, profiles.resolve(record.profile))
+    # `kit run` checked the parameters and made the record.
+    if place := os.environ.get("KIT_RUN_DIR"):
+        record = folders.load(place)
+        session = Session(Path(place), record, profiles.resolve(record.profile))
     else:
         session = _begin_here(notebook, params)
     print(session)
@@ -172,51 +168,59 @@ def start(notebook: str, params: Mapping[str, Any]) -> Session:
 
 def _begin_here(notebook: str, params: Mapping[str, Any]) -> Session:
     """A session in Jupyter or plain papermill."""
+    file = f"{notebook}.ipynb"
+    places = paths.notebooks(file), Path.cwd() / file
+    if books := [book for book in places if book.is_file()]:
+        plan = _plan_of_kernel(books[0], params)
+    else:
+        plan = _plan_without_file(notebook, params)
+    folder, lock = _free_folder(plan.name)
+    record = new_record(folder, notebook, plan.profile.name, plan.values)
+    return Session(folder, record, plan.profile, lock)
+
+
+def _plan_of_kernel(book: Path, params: Mapping[str, Any]) -> folders.Plan:
+    """The plan of a notebook from a kernel's variables."""
+    values = {k: params[k] for k in parameters.read(book) if k in params}
+    plan = folders.plan(book, values)
+    for name, value in values.items():
+        number = plan.values[name]
+        # YAML 1.1, which papermill reads, takes 1e-5 for a text.
+        if isinstance(value, str) and not isinstance(number, str):
+            raise DataError(
+                f"{name} is the text {value!r}",
+                where="parameters",
+                fix=f"write {number!r}, for a number like 1e-5 also 1.0e-5",
+            )
+    return plan
+
+
+def _plan_without_file(notebook: str, params: Mapping[str, Any]) -> folders.Plan:
+    """The plan of a notebook that lies elsewhere: its plain variables are its parameters."""
+    values = {
+        k: v
+        for k, v in params.items()
+        if isinstance(v, LITERALS)
+        and not k.startswith("_")
+        and k not in ("In", "exit", "quit")
+    }
+    profile = profiles.resolve(params.get("profile") or None)
+    key = fingerprint([folders.code_fingerprint(), profile.name, values])
+    return folders.Plan(Path(), values, profile, f"{notebook}-{key[:8]}")
+
+
+def _free_folder(name: str) -> tuple[Path, Any]:
+    """The folder of a run, and its lock; a folder beside it where another process writes the run."""
     from filelock import FileLock, Timeout
 
-    candidates = (
-        paths.notebooks(f"{notebook}.ipynb"),
-        Path.cwd() / f"{notebook}.ipynb",
-    )
-    book = next((path for path in candidates if path.is_file()), None)
-    if (
-        book is None
-    ):  # a notebook that lies elsewhere: its plain variables are its parameters
-        values = {
-            k: v
-            for k, v in params.items()
-            if isinstance(v, LITERALS)
-            and not k.startswith("_")
-            and k not in ("In", "exit", "quit")
-        }
-        profile = profiles.resolve(values.get("profile") or None)
-        name = f"{notebook}-{fingerprint([folders.code_fingerprint(), profile.name, values])[:8]}"
-    else:
-        names = parameters.read(book)
-        plan = folders.plan(book, {k: params[k] for k in names if k in params})
-        for k in names:  # YAML 1.1, which papermill reads, takes 1e-5 for a text
-            if isinstance(params.get(k), str) and not isinstance(
-                plan.values[k], str
-            ):
-                fix = (
-                    f"write {plan.values[k]!r}, for a number like 1e-5 also 1.0e-5"
-                )
-                raise DataError(
-                    f"{k} is the text {params[k]!r}", where="parameters", fix=fix
-                )
-        values, profile, name = plan.values, plan.profile, plan.name
-    # Another kernel, or `kit run`, may be writing this run: then this session takes a folder beside it.
     for number in itertools.count(1):
         folder = paths.runs() / (name if number == 1 else f"{name}-{number}")
-        lock = FileLock(
-            lock_of(folder), is_singleton=True
-        )  # the cell may be run again
+        # A singleton, because the cell may be run again.
+        lock = FileLock(lock_of(folder), is_singleton=True)
         with suppress(Timeout):
             lock.acquire(timeout=0)
             break
-    return Session(
-        folder, new_record(folder, notebook, profile.name, values), profile, lock
-    )
+    return folder, lock
 
 
 def _frame(thing: Any) -> Any:
