@@ -12,14 +12,19 @@ from .errors import BudgetError, DataError, JudgeDownError, KitError, MissingErr
 
 if TYPE_CHECKING:  # what editors see
     from .checks import stated_confidence
-    from .data import load, save
+
+    # From their modules: a room's function and its module may share a name.
+    from .data.load import load, save
     from .judging import Budget, Ledger, ajudge, estimate, judge, judge_of
-    from .people import agreement_report, label, rate, view
+    from .people import agreement_report, label, rate
+    from .people.view import view
     from .plots import plot
     from .records import Criterion, Grade, Response, Run, Task, Verdict
     from .records.tables import per_group, show, table
     from .rewards import Composer, grade, trivial
-    from .rubrics import draft, lint, split, summarize
+    from .rubrics import split, summarize
+    from .rubrics.draft import draft
+    from .rubrics.lint import lint
     from .runs import start
     from .stats import Estimate, agree, calibration, kappa, mean
     from .stats.calibration import (
@@ -30,7 +35,8 @@ if TYPE_CHECKING:  # what editors see
         sensitivity,
     )
     from .training import reward_function, train
-    from .tuning import audit, workbench
+    from .tuning.audit import audit
+    from .tuning.workbench import Workbench as workbench
 
 __version__ = "0.2.0"
 

@@ -52,7 +52,7 @@ class Grades(list[Grade]):
 
         if not self:
             return repr(self)
-        return str(show(self.table(), caption=repr(self))._repr_html_())
+        return show(self.table(), caption=repr(self)).to_html()
 
 
 def grade(
