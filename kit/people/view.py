@@ -51,7 +51,7 @@ def _page_data(
 ) -> dict[str, Any]:
     """Tasks with their criteria, and answers whose verdicts name a criterion by its place."""
     # Verdicts do not hold the score of their answer; only grades do.
-    grades = {g.ids: g for g in decisions if isinstance(g, Grade)}
+    grades = {g.answer_ids: g for g in decisions if isinstance(g, Grade)}
     rows = _page_rows(decisions, tasks, labels)
     page_tasks: list[dict[str, Any]] = []
     answers: list[dict[str, Any]] = []

@@ -189,15 +189,25 @@ class Response(Record, frozen=True, kw_only=True, tag="response"):
         return self.task_id, self.id
 
 
-class Verdict(Record, frozen=True, kw_only=True, tag="verdict"):
+class AnswerRecord(Record, frozen=True, kw_only=True):
+    """Base of what is decided about an answer."""
+
+    task_id: str
+    response_id: str
+
+    @property
+    def answer_ids(self) -> tuple[str, str]:
+        """(task, answer), as `Response.ids`."""
+        return self.task_id, self.response_id
+
+
+class Verdict(AnswerRecord, frozen=True, kw_only=True, tag="verdict"):
     """What a judge, code or a person says of one criterion of one answer.
 
     status : "met", "unmet", "level" (`value` says which, in [0, 1]) or "unknown" (`failure` says why).
     p : P(met), None where none was given. judge : who decided ("code", "human:ann", "gpt-4o"). key : the ledger's.
     """
 
-    task_id: str
-    response_id: str
     criterion_id: str
     status: Literal["met", "unmet", "level", "unknown"]
     p: float | None = None
@@ -214,11 +224,11 @@ class Verdict(Record, frozen=True, kw_only=True, tag="verdict"):
 
     def __post_init__(self) -> None:
         where = f"verdict on {' / '.join(self.ids)}"
-        is_level = self.status == "level"
         # met and unmet say their value; an unknown verdict has none, so nothing can count it as 0.
-        default = self.value if is_level else None
-        value = {"met": 1.0, "unmet": 0.0}.get(self.status, default)
-        if self.value not in (None, value) or (is_level and self.value is None):
+        values = {"met": 1.0, "unmet": 0.0, "level": self.value}
+        value = values.get(self.status)
+        lacks_level = self.status == "level" and value is None
+        if self.value not in (None, value) or lacks_level:
             raise DataError(
                 f"the status is {self.status!r}, the value {self.value}",
                 where=where,
@@ -240,11 +250,6 @@ class Verdict(Record, frozen=True, kw_only=True, tag="verdict"):
     def ids(self) -> tuple[str, str, str]:
         """(task, answer, criterion)."""
         return self.task_id, self.response_id, self.criterion_id
-
-    @property
-    def answer_ids(self) -> tuple[str, str]:
-        """(task, answer), as `Response.ids`."""
-        return self.task_id, self.response_id
 
     @property
     def is_known(self) -> bool:
@@ -269,11 +274,9 @@ class ComponentScore(Record, frozen=True, kw_only=True, tag=False):
         return self.low if self.applies and self.low == self.high else None
 
 
-class Grade(Record, frozen=True, kw_only=True, tag="grade"):
+class Grade(AnswerRecord, frozen=True, kw_only=True, tag="grade"):
     """The score of one answer; None where [score_low, score_high] is too wide to pay a reward."""
 
-    task_id: str
-    response_id: str
     score: float | None
     score_low: float
     score_high: float
@@ -282,11 +285,6 @@ class Grade(Record, frozen=True, kw_only=True, tag="grade"):
     cost: float = 0.0
     parts: dict[str, float | None] = {}
     meta: dict[str, Any] = {}
-
-    @property
-    def ids(self) -> tuple[str, str]:
-        """(task, answer)."""
-        return self.task_id, self.response_id
 
 
 class Run(Record, frozen=True, kw_only=True, tag="run"):

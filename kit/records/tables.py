@@ -52,14 +52,21 @@ def _verdicts(rows: list[Verdict]) -> pd.DataFrame:
 
 
 def _grades(rows: list[Grade]) -> pd.DataFrame:
+    names = ["task", "response", "score", "low", "high", "cost", "unknown"]
     data = []
     for g in rows:
-        row = {"task": g.task_id, "response": g.response_id, "score": g.score}
-        row |= {"low": g.score_low, "high": g.score_high, "cost": g.cost}
-        row["unknown"] = sum(not v.is_known for v in g.verdicts)
-        row |= {f"part {name}": value for name, value in g.parts.items()}
-        data.append(row)
-    return pd.DataFrame(data).astype({"score": float})
+        unknown = sum(not v.is_known for v in g.verdicts)
+        values = (
+            *g.answer_ids,
+            g.score,
+            g.score_low,
+            g.score_high,
+            g.cost,
+            unknown,
+        )
+        data.append(values)
+    parts = pd.DataFrame([g.parts for g in rows]).add_prefix("part ")
+    return pd.DataFrame(data, columns=names).astype({"score": float}).join(parts)
 
 
 def labels_of(human: object) -> pd.DataFrame:
@@ -67,13 +74,12 @@ def labels_of(human: object) -> pd.DataFrame:
 
     NaN where every rater chose unknown, or where raters split evenly between met and unmet.
     """
-    rows = [
-        v for v in getattr(human, "verdicts", human) if v.judge.startswith("human")
-    ]
+    verdicts: Any = getattr(human, "verdicts", human)
     names = [*IDS, "human", "inclusion", "binary"]
     data = [
         (*v.ids, v.value, v.meta.get("inclusion"), v.status != "level")
-        for v in rows
+        for v in verdicts
+        if v.judge.startswith("human")
     ]
     frame = pd.DataFrame(data, columns=names).astype({"human": float})
     labels = frame.groupby(IDS, as_index=False, sort=False).agg(
@@ -97,16 +103,15 @@ def met_of(values: pd.Series) -> pd.Series:
 def _with_labels(frame: pd.DataFrame, human: object) -> pd.DataFrame:
     frame = frame.merge(labels_of(human), how="left", on=IDS)
     # Unknown on either side is no disagreement: it is left out, and counted elsewhere.
-    both = frame["value"].notna() & frame["human"].notna()
-    same = (frame["value"] >= 0.5) == (frame["human"] >= 0.5)
+    distance = (met_of(frame["value"]) - met_of(frame["human"])).abs()
     return frame.assign(
-        correct=same.astype(float).where(both),
+        correct=1 - distance,
         confidence=np.maximum(frame["p"], 1 - frame["p"]),
     )
 
 
 def _with_tasks(frame: pd.DataFrame, tasks: object) -> pd.DataFrame:
-    rows = getattr(tasks, "tasks", tasks)
+    rows: Any = getattr(tasks, "tasks", tasks)
     # A task without a group is a cluster of its own.
     about = pd.DataFrame(
         [(t.id, t.group or t.id, t.kind, t.conversation) for t in rows],
@@ -167,8 +172,7 @@ class Verdicts(list[Verdict]):
             "failure",
             "reason",
         )
-        rows = show(self.table(), *names, caption=repr(self), limit=20)
-        return str(rows._repr_html_())
+        return show(self.table(), *names, caption=repr(self), limit=20).to_html()
 
 
 class Results(dict[str, Any]):
@@ -228,18 +232,17 @@ def show(
     if isinstance(rows, Mapping):
         rows = [{"name": name, "result": str(x)} for name, x in rows.items()]
     if not isinstance(rows, pd.DataFrame):
+        records: list[Any] = list(rows)
         rows = pd.DataFrame(
-            asdict(r) if isinstance(r, msgspec.Struct) else r for r in rows
+            [asdict(r) if isinstance(r, msgspec.Struct) else r for r in records]
         )
     frame = rows.reindex(columns=list(columns) or rows.columns).head(limit)
     styler = frame.style.set_caption(caption).hide(axis="index")
     # Answers are hostile text: without the escape, a notebook would run their HTML.
     styler = styler.format(precision=3, na_rep="", escape="html")
-    # A notebook would align the heads of columns to the right of their cells
-    styler.set_table_styles([{"selector": "th", "props": "text-align: left"}])
-    return styler.set_properties(
-        **{"white-space": "pre-wrap", "text-align": "left"}
-    )
+    # A notebook would align the heads of columns to the right of their cells.
+    left = "text-align: left; white-space: pre-wrap"
+    return styler.set_table_styles([{"selector": "th, td", "props": left}])
 
 
 def plain(value: object) -> Any:

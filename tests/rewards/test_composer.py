@@ -255,7 +255,7 @@ def test_grades_of_many_answers():
     tasks = [PLAIN, kit.Task(id="u", prompt="p", criteria=(GOOD,))]
     vs = [verdict("p1"), verdict("n1", 0.0), unknown("u", "r", "p1", "parse")]
     grades = grade(tasks, vs)
-    assert [g.ids for g in grades] == [("t", "r"), ("u", "r")]
+    assert [g.answer_ids for g in grades] == [("t", "r"), ("u", "r")]
     table = grades.table()
     assert table["score"].tolist()[0] == 1.0 and table["score"].isna().tolist() == [False, True]
     assert (grades.estimate.value, grades.estimate.missing) == (1.0, 1)
