@@ -10,7 +10,7 @@ export OMP_WAIT_POLICY ?= PASSIVE
 export TOKENIZERS_PARALLELISM ?= false
 export HF_HUB_DISABLE_TELEMETRY ?= 1
 
-.PHONY: help setup setup-gpu data demo test test-slow test-gpu-paths lab bench gpu-check report notebooks clean
+.PHONY: help setup setup-gpu data demo test test-slow test-gpu-paths lab bench gpu-check report notebooks docs clean
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
 setup: $(READY)
@@ -74,6 +74,11 @@ report: $(READY)
 # make notebooks : run the six notebooks and store their outputs in them, figures as PNG (needs Chromium)
 notebooks: data
 	@$(BIN)/python tests/make_notebooks.py
+
+# make docs : the documentation as HTML pages in build/docs, links checked (a minute; adds two small packages)
+docs: $(READY)
+	@$(PIP) -c constraints.txt -e '.[docs]'
+	@$(BIN)/python docs/make_docs.py
 
 # make bench : ratios against peers, each peer in an environment of its own
 bench: $(READY)

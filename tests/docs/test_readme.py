@@ -49,7 +49,7 @@ def run(line):
     return code, out.getvalue()
 
 
-def fake_server():
+def fake_server(*reply):
     """The fake judge of tests/judging, loaded by its path: the folders of tests are no packages."""
     import importlib.util
 
@@ -57,7 +57,7 @@ def fake_server():
     spec = importlib.util.spec_from_file_location("fake_server_of_docs", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.FakeServer()
+    return module.FakeServer(*reply)
 
 
 def test_the_readme_says_where_training_in_4_bits_is_measured():
