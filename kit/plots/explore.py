@@ -86,12 +86,12 @@ def _explore_tasks(tasks: Any) -> Any:
             texts = [t.prompt, *(c.text for c in t.criteria)]
             if words.lower() in " ".join(texts).lower():
                 hits.append(t.id)
-        if not hits:
-            return Html("No task holds these words.")
-        choice = task if task in hits else hits[0]
         first = html.escape(", ".join(hits[:12]))
-        count = f"<p>{len(hits)} of {len(names)} tasks: {first}</p>"
-        return Html(count + _task_html(tasks, names.index(choice)))
+        count = f"<p>{len(hits)} of {len(names)} tasks hold the words: {first}</p>"
+        # The page never shows another task than the menu.
+        if task not in hits:
+            return Html(count + "<p>The task in the menu is not one of them.</p>")
+        return Html(count + _task_html(tasks, names.index(task)))
 
     return _interact(draw, {"task": {"options": names}, "words": {"value": ""}})
 

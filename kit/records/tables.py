@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from msgspec.structs import asdict
 
+from ..errors import DataError
 from . import FAILURES, Grade, Verdict
 
 if TYPE_CHECKING:
@@ -192,6 +193,22 @@ class Results(dict[str, Any]):
         return texts.to_frame("result").to_html()
 
 
+def table_column(frame: pd.DataFrame, name: str, where: str = "") -> pd.Series[Any]:
+    """A column of a table. Files say task_id, response_id, criterion_id; tables leave `_id` out: both are read.
+
+    >>> table_column(pd.DataFrame({"task_id": ["t"]}), "task").tolist()
+    ['t']
+    """
+    for column in (name, f"{name}_id", name.removesuffix("_id")):
+        if column in frame.columns:
+            return frame[column]
+    raise DataError(
+        f"there is no column {name!r}",
+        where=where,
+        fix=f"columns: {', '.join(map(str, frame.columns))}",
+    )
+
+
 def per_group(
     frame: pd.DataFrame,
     by: str,
@@ -211,11 +228,12 @@ def per_group(
     b: 1.0
     """
     out = Results()
-    for name, rows in frame.groupby(by, sort=False, dropna=False):
-        clusters = {"cluster": rows[cluster]} if cluster else {}
-        out[str(name)] = function(
-            *(rows[c] for c in columns), **clusters, **options
-        )
+    groups = table_column(frame, by, "by")
+    for name, rows in frame.groupby(groups, sort=False, dropna=False):
+        if cluster:
+            options["cluster"] = table_column(rows, cluster, "cluster")
+        values = [table_column(rows, column) for column in columns]
+        out[str(name)] = function(*values, **options)
     return out
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ..errors import DataError
+from ..records.tables import table_column
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -49,13 +50,7 @@ def takes_table(
             bound = signature.bind_partial(*args[1:], **kwargs)
             for name, column in bound.arguments.items():
                 if name in arguments and isinstance(column, str):
-                    if column not in args[0].columns:
-                        raise DataError(
-                            f"there is no column {column!r}",
-                            where=name,
-                            fix=f"columns: {', '.join(map(str, args[0].columns))}",
-                        )
-                    bound.arguments[name] = args[0][column]
+                    bound.arguments[name] = table_column(args[0], column, name)
             return function(*bound.args, **bound.kwargs)
 
         return cast("TableFunction[P, R]", call)

@@ -206,6 +206,17 @@ def test_browsing_escapes_and_shows_verdicts(monkeypatch: pytest.MonkeyPatch) ->
     assert "a (code)" in text and "unknown" in text and "Is it short?" in text
 
 
+def test_browsing_shows_the_task_of_the_menu_or_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KIT_HEADLESS", "0")
+    menu, words = plots.explore(TASKS).children[0].children
+    assert f"<h4>{menu.value}</h4>" in capsys.readouterr().out
+    words.value = "no task has this"
+    page = capsys.readouterr().out
+    assert "0 of 2 tasks" in page and "<h4>" not in page
+
+
 def test_weights_score_as_the_reward_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KIT_HEADLESS", "1")
     fig = plots.explore(TASK, scores=scores)

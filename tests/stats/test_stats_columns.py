@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import kit
 from kit import calibration, stats
 from kit.errors import DataError
 
@@ -58,6 +59,17 @@ def test_index_order_and_dtype_change_nothing(name: str) -> None:
     assert limits(CALLS[name](shuffled)) == pytest.approx(expected, abs=1e-9, nan_ok=True)
     small = frame.astype({"judge": "float32", "conf": "float32", "task": str})
     assert limits(CALLS[name](small)) == pytest.approx(expected, abs=1e-6, nan_ok=True)
+
+
+def test_an_id_has_one_name_in_files_and_in_tables() -> None:
+    of_file = FRAME.rename(columns={"task": "task_id"})
+    for frame in (FRAME, of_file):
+        limits_by_name = [
+            limits(stats.mean(frame, "conf", cluster=name)) for name in ("task", "task_id")
+        ]
+        groups = kit.per_group(frame, "task_id", stats.mean, "conf", cluster="task")
+        assert limits_by_name[0] == limits_by_name[1] != limits(stats.mean(frame, "conf"))
+        assert len(groups) == FRAME["task"].nunique()
 
 
 def test_weights_of_two_are_doubled_rows() -> None:
