@@ -2,7 +2,7 @@
 
 A judge says what to ask and how to read it (`Judge.plan`); it does no I/O. The way of a
 question: `kit.judge` -> `Runner.run` -> `answer` (ledger, lease) -> `ask` -> the judge's `plan`
--> `send` (slots, budget) -> `Client.post` (HTTP) -> back into the plan, which reads the reply
+-> `send` (slots, budget) -> `Server.post` (HTTP) -> back into the plan, which reads the reply
 (`parse.py`) -> `ask` puts the verdicts into the ledger before anybody sees them.
 
 Why was a call made twice? A verdict's key names everything that shaped it, in five parts:

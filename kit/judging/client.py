@@ -78,7 +78,6 @@ PLAIN: Any = {"headers": {"Content-Type": "application/json"}}
 CUT_REASONS = ("length", "max_tokens", "MAX_TOKENS")
 BODY_LIMIT = 8 * 2**20  # bytes of a reply
 MAX_TIMEOUTS = 5  # that a call may take with its repetitions
-REPLY_SHARE = 3  # a reply takes about a third of the room that it has
 MAX_TOKENS = 10**6  # of one call; a larger count is not a count
 ESCAPE = re.compile(r"\\(?:u00([0-7][0-9a-fA-F])|([\"\\/]))")
 LOCAL = re.compile(r"https?://(127\.|localhost|\[::1\])")
@@ -90,7 +89,7 @@ class Server:
     base_url : None is OpenAI's. key_env : the variable with its key. timeout : seconds without
     a byte. tries : repetitions of a call. price : US dollars per million tokens, [input, output],
     None where it is not known. keep_alive_s : how long an idle connection is kept.
-    refused : how often a parameter was refused, by its name.
+    refused : how often a parameter was refused, by its name. slots : calls in flight.
     """
 
     def __init__(
@@ -108,18 +107,38 @@ class Server:
         self.tries, self.concurrency, self.price = tries, concurrency, price
         self.keep_alive_s = keep_alive_s
         self.refused: dict[str, int] = {}
-        self._client: Client | None = None
+        # The loop and the key of the connections.
+        self.place: tuple[asyncio.AbstractEventLoop, str] | None = None
 
-    def connect(self) -> Client:
-        """The client of this server. It lives as long as the judge."""
-        # A client belongs to its loop: after a fork there is another one.
-        place = asyncio.get_running_loop(), self.key
-        if self._client is None or self._client.place != place:
-            self._client = Client(self, place)
-            weakref.finalize(self, _close_soon, self._client.http, place[0])
+    def connect(self) -> None:
+        """Open connections, at the first use on a loop. They live as long as the judge."""
+        import openai
+
         # Each run looks anew whether anybody is there.
-        self._client.is_answered = False
-        return self._client
+        self.is_answered = False
+        # Connections belong to their loop: after a fork there is another one.
+        place = asyncio.get_running_loop(), self.key
+        if self.place == place:
+            return
+        self.place, self.slots = place, asyncio.Semaphore(self.concurrency)
+        self.http = openai.AsyncOpenAI(
+            api_key=self.key or "none",
+            base_url=self.address,
+            max_retries=self.tries,
+            timeout=self.timeout,
+            http_client=openai.DefaultAioHttpClient(
+                limits=type(openai.DEFAULT_CONNECTION_LIMITS)(
+                    max_connections=1000,
+                    max_keepalive_connections=100,
+                    keepalive_expiry=self.keep_alive_s,
+                ),
+                follow_redirects=False,  # a redirect would carry the key elsewhere
+                trust_env=not LOCAL.match(self.address or ""),
+                event_hooks={"response": [_read_limited]},
+                verify=_certificates(),
+            ),
+        )
+        weakref.finalize(self, _close_soon, self.http, place[0])
 
     @property
     def settings(self) -> tuple[Any, ...]:
@@ -179,51 +198,6 @@ class Server:
                 body[name] = FEWER_LOGPROBS
         return body
 
-
-def _unescape(match: re.Match[str]) -> str:
-    return chr(int(match[1], 16)) if match[1] else match[2]
-
-
-def _close_soon(http: Any, here: asyncio.AbstractEventLoop) -> None:
-    """Close the connections of a judge that is gone, before the interpreter complains."""
-    # A forked child has another loop, and no connections to close.
-    if here is not loop.get():
-        return
-    future = asyncio.run_coroutine_threadsafe(http.close(), here)
-    # The loop cannot wait for itself.
-    if threading.current_thread().name != loop.THREAD:
-        with contextlib.suppress(TimeoutError):
-            future.result(2)
-
-
-class Client:
-    """The connections to a server. place : its loop and key. slots : calls in flight."""
-
-    def __init__(self, server: Server, place: tuple[Any, str]):
-        import openai
-
-        # A proxy: the connections are closed as soon as nobody has the judge any more.
-        self.server: Server = weakref.proxy(server)
-        self.place, self.is_answered = place, False
-        self.slots = asyncio.Semaphore(server.concurrency)
-        self.http = openai.AsyncOpenAI(
-            api_key=server.key or "none",
-            base_url=server.address,
-            max_retries=server.tries,
-            timeout=server.timeout,
-            http_client=openai.DefaultAioHttpClient(
-                limits=type(openai.DEFAULT_CONNECTION_LIMITS)(
-                    max_connections=1000,
-                    max_keepalive_connections=100,
-                    keepalive_expiry=server.keep_alive_s,
-                ),
-                follow_redirects=False,  # a redirect would carry the key elsewhere
-                trust_env=not LOCAL.match(server.address or ""),
-                event_hooks={"response": [_read_limited]},
-                verify=_certificates(),
-            ),
-        )
-
     async def post(self, request: Request) -> Reply:
         """The reply to a request. JudgeDownError where no repetition would mend the fault."""
         body = {
@@ -233,7 +207,7 @@ class Client:
             **request.fields,
         }
         try:
-            async with asyncio.timeout(MAX_TIMEOUTS * self.server.timeout):
+            async with asyncio.timeout(MAX_TIMEOUTS * self.timeout):
                 data = await self._exchange(body)
             reply = self._read_completion(data, request)
         except JudgeDownError:
@@ -247,7 +221,7 @@ class Client:
     async def _exchange(self, body: dict[str, Any]) -> Any:
         """The decoded reply. What a server refuses by name is left out from then on."""
         while True:
-            adapted = self.server.adapt(body)
+            adapted = self.adapt(body)
             try:
                 return await self._send(adapted)
             except Exception as e:
@@ -256,8 +230,8 @@ class Client:
                 if not is_refusal or name not in adapted or name not in OPTIONAL:
                     raise
                 # A call beside this one may have learned it in the meantime.
-                if self.server.adapt(body) == adapted:
-                    self.server.refused[name] = self.server.refused.get(name, 0) + 1
+                if self.adapt(body) == adapted:
+                    self.refused[name] = self.refused.get(name, 0) + 1
                     log.info("the server refuses %s", name)
 
     async def _send(self, body: dict[str, Any]) -> Any:
@@ -278,9 +252,9 @@ class Client:
         except openai.APIError as e:
             self._raise_hopeless(e)
             status = getattr(e, "status_code", 500)
-            if not self.server.tries or (status not in BUSY and status < 500):
+            if not self.tries or (status not in BUSY and status < 500):
                 raise
-        return await post(options={**PLAIN, "max_retries": self.server.tries - 1})
+        return await post(options={**PLAIN, "max_retries": self.tries - 1})
 
     def _raise_hopeless(self, e: Exception) -> None:
         """JudgeDownError by the name of the fault, before the first answer."""
@@ -297,8 +271,8 @@ class Client:
         if fix:
             raise JudgeDownError(
                 f"the judge does not answer: {what}",
-                where=self.server.address or "https://api.openai.com/v1",
-                fix=fix.format(key_env=self.server.key_name),
+                where=self.address or "https://api.openai.com/v1",
+                fix=fix.format(key_env=self.key_name),
             ) from None
 
     def _sentence(self, e: Any) -> str:
@@ -308,7 +282,7 @@ class Client:
             return type(e).__name__
         error = error_fields(e.body)
         message = error.get("message") or error.get("msg") or ""
-        text = self.server.clean(str(message)).strip()
+        text = self.clean(str(message)).strip()
         return f"HTTP {status}: {text:.250}".removesuffix(": ")
 
     def _read_refusal(self, e: Any, body: Mapping[str, Any]) -> Reply:
@@ -330,13 +304,13 @@ class Client:
             # The model wrote something else than the schema wants: a reply out of form.
             if error.get("code") == "json_validate_failed":
                 reply.failure = "parse"
-            if "response_format" in self.server.adapt(dict(body)):
+            if "response_format" in self.adapt(dict(body)):
                 reply.reason += " (schema: false asks without response_format)"
         return reply
 
     def _read_completion(self, data: Any, request: Request) -> Reply:
         """Exactly one finished choice of the assistant with a text, or why not."""
-        clean, data = self.server.clean, _mapping(data)
+        data = _mapping(data)
         choices = data.get("choices")
         # Of two choices nobody knows which one the judge means.
         is_single = isinstance(choices, list) and len(choices) == 1
@@ -345,44 +319,59 @@ class Client:
         if fault or not isinstance(choices, list):
             words = error_fields(fault).get("message")
             reason = f"the reply is not a chat completion: {words!a:.200}"
-            return Reply(failure="transport", reason=clean(reason))
-        message, usage = (
-            _mapping(choice.get("message")),
-            _mapping(data.get("usage")),
-        )
-        content = message.get("content")
-        text = clean(content) if isinstance(content, str) else ""
+            return Reply(failure="transport", reason=self.clean(reason))
+        message, end = _mapping(choice.get("message")), choice.get("finish_reason")
+        reply = self._read_paid(data, message, request)
+        reply.is_cut, reply.logprobs = end in CUT_REASONS, choice.get("logprobs")
+        if message.get("refusal") or end == "content_filter":
+            reply.failure = "refusal"
+            reply.reason = "the model or its provider refused"
+        elif reason := _explain_unfinished(message, end, len(choices)):
+            reply.failure, reply.reason = "parse", self.clean(reason)
+        return reply
+
+    def _read_paid(
+        self, data: Mapping[str, Any], message: Mapping[str, Any], request: Request
+    ) -> Reply:
+        """The text of a reply and what it took."""
+        content, usage = message.get("content"), _mapping(data.get("usage"))
+        text = self.clean(content) if isinstance(content, str) else ""
         tokens_in = _count(usage.get("prompt_tokens"))
         tokens_in = tokens_in or estimate_chat_tokens(request.messages)
         tokens_out = _count(usage.get("completion_tokens")) or estimate_tokens(text)
-        reply = Reply(
+        return Reply(
             text=text,
             is_completion=True,
-            model=clean(ascii(data.get("model"))[1:-1])[:100],
-            is_cut=choice.get("finish_reason") in CUT_REASONS,
-            thought=clean(_thought(message)),
-            logprobs=choice.get("logprobs"),
+            model=self.clean(ascii(data.get("model"))[1:-1])[:100],
+            thought=self.clean(_thought(message)),
             tokens_in=tokens_in,
             tokens_out=tokens_out,
             cost=dollars(request.server.price, tokens_in, tokens_out),
         )
-        if (
-            message.get("refusal")
-            or choice.get("finish_reason") == "content_filter"
-        ):
-            reply.failure = "refusal"
-            reply.reason = "the model or its provider refused"
-        elif reason := _explain_unfinished(choice, message, len(choices)):
-            reply.failure, reply.reason = "parse", clean(reason)
-        return reply
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return chr(int(match[1], 16)) if match[1] else match[2]
+
+
+def _close_soon(http: Any, here: asyncio.AbstractEventLoop) -> None:
+    """Close the connections of a judge that is gone, before the interpreter complains."""
+    # A forked child has another loop, and no connections to close.
+    if here is not loop.get():
+        return
+    future = asyncio.run_coroutine_threadsafe(http.close(), here)
+    # The loop cannot wait for itself.
+    if threading.current_thread().name != loop.THREAD:
+        with contextlib.suppress(TimeoutError):
+            future.result(2)
 
 
 def _explain_unfinished(
-    choice: Mapping[str, Any], message: Mapping[str, Any], n_choices: int
+    message: Mapping[str, Any], end: Any, n_choices: int
 ) -> str:
     """Why a choice is not a finished text, with what came and what to set; "" where it is one."""
-    content, end = message.get("content"), choice.get("finish_reason")
-    role, kind = message.get("role"), type(content).__name__
+    content, role = message.get("content"), message.get("role")
+    kind = type(content).__name__
     # The first that is true.
     faults = (
         (n_choices != 1, f"the reply has {n_choices} choices in place of one"),
@@ -409,25 +398,6 @@ def _thought(message: Mapping[str, Any]) -> str:
     """What the model thought, where the server sends it beside the text."""
     thought = message.get("reasoning_content") or message.get("reasoning")
     return thought if isinstance(thought, str) else ""
-
-
-class CountingClient:
-    """A client that only counts what calls would take."""
-
-    def __init__(self, server: Server):
-        self.server, self.slots = server, asyncio.Semaphore(server.concurrency)
-
-    async def post(self, request: Request) -> Reply:
-        """An unknown reply with the tokens and the cost that are to be expected."""
-        tokens_in = estimate_chat_tokens(request.messages)
-        tokens_out = max(1, request.max_tokens // REPLY_SHARE)
-        return Reply(
-            failure="budget",
-            reason="an estimate sends nothing",
-            tokens_in=tokens_in,
-            tokens_out=tokens_out,
-            cost=dollars(request.server.price, tokens_in, tokens_out),
-        )
 
 
 def refused_parameter(body: Any) -> str:

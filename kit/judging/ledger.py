@@ -223,11 +223,6 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
         calls = [{**dict.fromkeys(CALL), **call}] if call else []
         self._write((INSERT, rows), (INSERT_CALL, calls))
 
-    def reply(self, key: str) -> str | None:
-        """The stored text of a completion, None when there is none."""
-        call = self.find_call(key) or {}
-        return call.get("reply")
-
     def find_call(self, key: str) -> dict[str, Any] | None:
         """The stored call of a completion, None when there is none."""
         rows = self._read(f"{SELECT_CALLS} WHERE key = ? LIMIT 1", key)

@@ -12,6 +12,10 @@ from typing import Any
 
 import msgspec
 
+from .question import Reply, Request
+
+REPLY_SHARE = 3  # a reply takes about a third of the room that it has
+
 
 @functools.cache
 def catalog() -> dict[str, Any]:
@@ -88,3 +92,24 @@ def dollars(
     if not price:
         return None
     return (tokens_in * price[0] + tokens_out * price[1]) / 1e6
+
+
+def most_dollars(request: Request) -> float | None:
+    """The most that a call can cost, None without a price."""
+    # A token is at least one byte; a message has some more around it.
+    sizes = [len(m["content"].encode(errors="replace")) for m in request.messages]
+    tokens_in = sum(sizes) + 16 * len(sizes)
+    return dollars(request.server.price, tokens_in, request.max_tokens)
+
+
+def estimate_reply(request: Request) -> Reply:
+    """An unknown reply with the tokens and the cost that are to be expected."""
+    tokens_in = estimate_chat_tokens(request.messages)
+    tokens_out = max(1, request.max_tokens // REPLY_SHARE)
+    return Reply(
+        failure="budget",
+        reason="an estimate sends nothing",
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
+        cost=dollars(request.server.price, tokens_in, tokens_out),
+    )

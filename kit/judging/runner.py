@@ -27,21 +27,25 @@ from ..records.tables import Verdicts
 from ..system import progress as progress_bars
 from . import loop
 from .budget import Budget, Usage
-from .client import Client, CountingClient
-from .factory import judge_of
+from .client import Server
+from .factory import JudgeSource, judge_of
 from .judge import Judge
 from .ledger import COSTS, Ledger, open_ledger, short_hash
-from .prices import dollars
-from .question import Place, Question, Reply, Request, Step, unknown
+from .prices import estimate_reply, most_dollars
+from .question import Place, Question, Reading, Reply, Request, Step, unknown
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 Pairs = Sequence[tuple[Task, Response]]
+# By the records' ids of answer and criterion.
+VerdictMap = dict[Place, Verdict]
+KeyMap = dict[Place, str]
 LedgerLike = Ledger | str | Path | bool | None
 # Never stored: they say nothing of the answer.
 TRANSIENT_FAILURES = ("transport", "budget", "error")
 # Asked once more, alone.
 UNREADABLE = ("parse", "missing")
+NOTHING_SENT = unknown("an estimate sends nothing", "budget")
 CACHED_COSTS: dict[str, Any] = {"cached": True, **dict.fromkeys(COSTS, 0)}
 MAX_CONSECUTIVE_FAILURES = 8  # of calls, before a judge counts as down
 CUT_REPLY_FACTOR = 4  # more room for a reply that is asked once more
@@ -186,12 +190,12 @@ def pair_up(tasks: Any, responses: Any = None) -> list[tuple[Task, Response]]:
 class Runner:
     """One run: its judge, ledger and budget, what it spent, and why it stopped.
 
-    dry : nothing is sent and nothing stored; a client counts what calls would take.
+    dry : nothing is sent and nothing stored; what calls would take is counted.
     """
 
     def __init__(
         self,
-        judge: Any,
+        judge: JudgeSource,
         ledger: LedgerLike = None,
         budget: Budget | None = None,
         *,
@@ -212,7 +216,8 @@ class Runner:
         self.opened_ledger = (
             contextlib.nullcontext() if self.ledger is ledger else self.ledger
         )
-        self.clients: dict[Any, Client | CountingClient] = {}
+        # Equal servers share their connections and slots.
+        self.servers: dict[tuple[Any, ...], Server] = {}
         self.usage = Usage()
         # Why calls in a row failed, by judge.
         self.failures: defaultdict[str, list[str]] = defaultdict(list)
@@ -233,11 +238,11 @@ class Runner:
     # -- a run -----------------------------------------------------------------
     async def run(self, pairs: Pairs) -> Verdicts:
         """Verdicts on every pair, in order; as many at once as the judge allows."""
-        questions = self._group(pairs)
+        questions = self._group_pairs(pairs)
         rows: list[Sequence[Verdict]] = [()] * len(pairs)
         queue = iter(questions)
 
-        async def worker() -> None:
+        async def work_off_queue() -> None:
             # The workers share this iterator.
             for places in queue:
                 answers = [pairs[n][1] for n in places]
@@ -256,10 +261,10 @@ class Runner:
         )
         n = min(len(questions), self.judge.concurrency)
         with self.opened_ledger, bar:
-            await loop.every(worker() for _ in range(n))
-        return self._finish(Verdicts(itertools.chain.from_iterable(rows)))
+            await loop.every(work_off_queue() for _ in range(n))
+        return self._finish_run(Verdicts(itertools.chain.from_iterable(rows)))
 
-    def _group(self, pairs: Pairs) -> list[list[int]]:
+    def _group_pairs(self, pairs: Pairs) -> list[list[int]]:
         """The places of pairs that make one question."""
         names: Iterable[Any] = range(len(pairs))
         # A judge that compares answers gets all answers to a task in one question.
@@ -267,7 +272,7 @@ class Runner:
             names = [f"{task.id} {task.criteria}" for task, _ in pairs]
         return list(group(zip(names, range(len(pairs)), strict=True)).values())
 
-    def _finish(self, verdicts: Verdicts) -> Verdicts:
+    def _finish_run(self, verdicts: Verdicts) -> Verdicts:
         """Say what a run took and what is lost; raise why it stopped."""
         cached = sum(v.cached for v in verdicts)
         self.usage += Usage(seconds=time.time() - self.start, cached=cached)
@@ -275,15 +280,15 @@ class Runner:
         # A run in which no call was answered is an outage, however few calls it had.
         if self.failures and not self.usage.tokens_in and not cached:
             name, reasons = self.failures.popitem()
-            self.fault = self.fault or self._down(name, reasons)
+            self.fault = self.fault or _describe_outage(name, reasons)
         if self.fault is not None:
             self.fault.verdicts = verdicts  # type: ignore[attr-defined]
             raise self.fault
         if not self.dry:
-            self._warn(verdicts)
+            self._warn_of_losses(verdicts)
         return verdicts
 
-    def _warn(self, verdicts: Verdicts) -> None:
+    def _warn_of_losses(self, verdicts: Verdicts) -> None:
         readable = [v for v in verdicts if v.is_known]
         if self.usage.calls and not readable:
             log.warning(
@@ -306,50 +311,45 @@ class Runner:
         """Verdicts by answer; unknown where the run stopped or the judge broke."""
         from ..checks import check_answer
 
-        verdicts: dict[Place, Verdict] = {}
+        verdicts: VerdictMap = {}
         criteria = leaves(task.criteria)
         by_code = group((c.by_code, c) for c in criteria)
         for c, r in itertools.product(by_code.get(True, ()), answers):
             verdicts[r.id, c.id] = check_answer(task, r, c)
         question = Question.of(task, answers, by_code.get(False, ()))
+        lost: Reading = {}
         try:
-            verdicts |= await self.answer(self.judge, question)
+            await self.answer(self.judge, question, verdicts)
         except KitError as e:
             self.fault = self.fault or e
-            failure = "transport" if isinstance(e, JudgeDownError) else "budget"
-            verdicts |= self._lost(question, failure, e.what)
+            is_down = isinstance(e, JudgeDownError)
+            lost = unknown(e.what, "transport" if is_down else "budget")
         except Exception as e:
             log.exception("judge %s raised an error", self.judge.name)
-            verdicts |= self._lost(question, "error", f"{type(e).__name__}: {e}")
+            lost = unknown(f"{type(e).__name__}: {e}", "error")
+        for ids in map(question.record_ids, question.places):
+            if ids not in verdicts:
+                verdicts[ids] = _make_verdict(self.judge, task, ids, lost)
         return {r.id: [verdicts[r.id, c.id] for c in criteria] for r in answers}
-
-    def _lost(
-        self, question: Question, failure: str, reason: str
-    ) -> dict[Place, Verdict]:
-        """Unknown verdicts on all criteria but those that are stored."""
-        reading, verdicts = unknown(reason, failure), {}
-        keys: dict[Place, str] = {}
-        # A text that has no key has nothing stored.
-        with contextlib.suppress(DataError):
-            keys = _make_keys(self.judge, self.judge.split(question))
-        for place in question.places:
-            v = _make_verdict(self.judge, question, place, keys, reading)
-            verdicts[v.ids[1:]] = v
-        return verdicts | self._stored(question.task, keys)
 
     # -- a question ------------------------------------------------------------
     async def answer(
-        self, judge: Judge, question: Question
-    ) -> dict[Place, Verdict]:
-        """Verdicts by the records' ids of answer and criterion. Nothing is paid twice.
+        self, judge: Judge, question: Question, verdicts: VerdictMap
+    ) -> None:
+        """Put the verdicts on a question into `verdicts`. Nothing is paid twice.
 
         Whoever asks the same now, in this process or another, is waited for (a lease).
+        What was answered before an error is in `verdicts` when it is raised.
         """
         parts = judge.split(question)
-        keys = _make_keys(judge, parts)
-        verdicts = self._stored(question.task, keys)
-        if len(verdicts) == len(question.places):
-            return verdicts
+        keys: KeyMap = {}
+        for part in parts:
+            places = map(part.record_ids, part.places)
+            # A judge without identity has no keys.
+            keys.update(zip(places, judge.keys(part), strict=False))
+        self._look_up(question.task, keys, verdicts)
+        if not _leave_out_stored(judge, parts, verdicts):
+            return
         self.raise_if_stopped()
         names = [] if self.dry else list(keys.values())
         owner = f"{self.ledger.owner} {id(question)}"
@@ -358,86 +358,74 @@ class Runner:
             await asyncio.sleep(0.05)
             self.raise_if_stopped()
         try:
-            if names:
-                # Looked up under the lease: nobody else can pay between this and the call.
-                verdicts = self._stored(question.task, keys)
-            left = [_leave_out_stored(judge, part, verdicts) for part in parts]
-            calls = (self.ask(judge, q, keys) for q in left if q.criteria)
-            for row in await loop.every(calls):
-                verdicts = row | verdicts
-            return verdicts
-        except _NothingSent:
-            return verdicts | self._lost(
-                question, "budget", "an estimate sends nothing"
-            )
+            # Looked up under the lease: nobody else can pay between this and the call.
+            self._look_up(question.task, keys, verdicts)
+            left = _leave_out_stored(judge, parts, verdicts)
+            await loop.every(self.ask(judge, q, keys, verdicts) for q in left)
         finally:
             if names:
                 self.ledger.release(names, owner)
 
-    def _stored(
-        self, task: Task, keys: Mapping[Place, str]
-    ) -> dict[Place, Verdict]:
-        """The verdicts of the ledger, under the ids of whoever asks now."""
-        rows = self.ledger.get(keys.values(), self.since) if keys else {}
-        verdicts = {}
-        for place, key in keys.items():
+    def _look_up(self, task: Task, keys: KeyMap, verdicts: VerdictMap) -> None:
+        """Take the verdicts of the ledger, under the ids of whoever asks now."""
+        rows = self.ledger.get(keys.values(), self.since)
+        for ids, key in keys.items():
             if key in rows:
-                verdicts[place] = replace(
+                verdicts[ids] = replace(
                     rows[key],
                     task_id=task.id,
-                    response_id=place[0],
-                    criterion_id=place[1],
+                    response_id=ids[0],
+                    criterion_id=ids[1],
                     **CACHED_COSTS,
                 )
-        return verdicts
 
     async def ask(
-        self, judge: Judge, question: Question, keys: Mapping[Place, str]
-    ) -> dict[Place, Verdict]:
-        """The verdicts of one plan, stored as soon as it ends.
+        self, judge: Judge, question: Question, keys: KeyMap, verdicts: VerdictMap
+    ) -> None:
+        """Put the verdicts of one plan into the ledger and then into `verdicts`.
 
         What its reply leaves unreadable is asked once more, alone.
         """
-        verdicts: dict[Place, Verdict] = {}
         left = question.places
         for room_factor in (1, CUT_REPLY_FACTOR):
-            rows, call = await self.drive(judge, judge.plan(question), room_factor)
-            readings = dict(zip(question.places, rows, strict=True))
-            shares: dict[str, Any] = {}
-            if call:
-                # Whole tokens, and fractions of a dollar.
-                shares = {
-                    "tokens_in": call["tokens_in"] // len(rows),
-                    "tokens_out": call["tokens_out"] // len(rows),
-                    "cost": (call["cost"] or 0.0) / len(rows),
-                }
+            plan = judge.plan(question)
+            readings, call = await self.drive(judge, plan, room_factor)
+            if readings is None:
+                readings = [NOTHING_SENT] * len(question.places)
+            by_place = dict(zip(question.places, readings, strict=True))
+            shares = _share_costs(call, len(readings))
+            can_repeat = call is not None and room_factor == 1
             unreadable, lasting = [], []
             for place in left:
                 # Its own fields win: an ensemble sums what its members took.
-                reading = {**shares, **readings[place]}
-                verdict = _make_verdict(judge, question, place, keys, reading)
-                verdicts[verdict.ids[1:]] = verdict
-                can_repeat = call is not None and room_factor == 1
-                if can_repeat and verdict.failure in UNREADABLE:
+                reading: Reading = {**shares, **by_place[place]}
+                if can_repeat and reading.get("failure") in UNREADABLE:
                     unreadable.append(place)
-                else:
-                    lasting.append(verdict)
+                    continue
+                ids = question.record_ids(place)
+                verdict = _make_verdict(
+                    judge, question.task, ids, reading, keys.get(ids)
+                )
+                lasting.append(verdict)
             # A refusal or an abstention is certain; what is unreadable is stored only
             # in the end, so that a killed run asks it again.
             self._store(lasting, call)
+            for verdict in lasting:
+                # A stored verdict stays, also where a group is asked again.
+                verdicts.setdefault(verdict.ids[1:], verdict)
             if not unreadable:
                 break
             left = unreadable
             # Under the same ids: a late reply to the first call must not fit other criteria.
             question = question.narrow({name for _, name in unreadable})
-        return verdicts
 
     async def drive(
         self, judge: Judge, plan: Generator[Step, Any, T], room_factor: int = 1
-    ) -> tuple[T, dict[str, Any] | None]:
+    ) -> tuple[T | None, dict[str, Any] | None]:
         """What a plan returns, and the ledger row of its last call.
 
-        {} for a call that was lost, None where there was no call.
+        {} for a call that was lost, None where there was no call. In a dry run a plan ends
+        with None where it needs other work than a call.
         """
         call: dict[str, Any] | None = None
         result: Any = None
@@ -458,7 +446,7 @@ class Runner:
                     members = (self._ask_member(*pair) for pair in step)
                     result = await loop.every(members)
                 elif self.dry:
-                    raise _NothingSent
+                    return None, call
                 else:
                     result = await asyncio.to_thread(step)
         except BaseException:
@@ -469,8 +457,9 @@ class Runner:
         self, judge: Judge, question: Question
     ) -> list[Verdict] | JudgeDownError:
         """The verdicts of another judge, in the order of the question's places."""
+        verdicts: VerdictMap = {}
         try:
-            verdicts = await self.answer(judge, question)
+            await self.answer(judge, question, verdicts)
         # The plan decides what a member that is down means; a budget stops the run.
         except JudgeDownError as e:
             return e
@@ -479,34 +468,26 @@ class Runner:
     # -- a call ----------------------------------------------------------------
     async def send(self, judge: Judge, request: Request) -> Reply:
         """One reply, when a slot and the budget allow the call."""
-        # Equal servers share their connections and slots.
-        client = self.clients.get(request.server.settings)
-        if client is None:
-            server = request.server
-            client = CountingClient(server) if self.dry else server.connect()
-            self.clients[server.settings] = client
-        # The most that the call can cost is reserved until the true cost is there. A
-        # token is at least one byte; a message has some more around it.
-        size = sum(
-            len(m["content"].encode(errors="replace")) + 16
-            for m in request.messages
-        )
-        most = dollars(request.server.price, size, request.max_tokens)
-        async with client.slots:
+        if self.dry:
+            reply = estimate_reply(request)
+            self._count_call(reply)
+            return reply
+        settings = request.server.settings
+        if settings not in self.servers:
+            request.server.connect()
+        server = self.servers.setdefault(settings, request.server)
+        most = most_dollars(request)
+        async with server.slots:
             self.raise_if_stopped()
+            # The most that the call can cost is reserved until the true cost is there.
             await self.budget.reserve(most, self.raise_if_stopped)
             # Of a call that is cancelled.
             reply = Reply()
             try:
-                reply = await client.post(request)
+                reply = await server.post(request)
             finally:
                 self.budget.settle(most, reply.cost)
-                self.usage += Usage(
-                    calls=1,
-                    tokens_in=reply.tokens_in,
-                    tokens_out=reply.tokens_out,
-                    cost=reply.cost,
-                )
+                self._count_call(reply)
         # Many calls in a row without an answer: the judge is down.
         if reply.failure != "transport":
             self.failures.pop(judge.name, None)
@@ -515,15 +496,15 @@ class Runner:
         reasons = self.failures[judge.name]
         reasons.append(reply.reason)
         if len(reasons) >= MAX_CONSECUTIVE_FAILURES:
-            raise self._down(judge.name, reasons)
+            raise _describe_outage(judge.name, reasons)
         return reply
 
-    def _down(self, name: str, reasons: Sequence[str]) -> JudgeDownError:
-        """The error of a judge that does not answer."""
-        return JudgeDownError(
-            f"the judge does not answer: {reasons[-1]}",
-            where=f"judge {name!r}",
-            fix="check base URL, model and key; stored verdicts are not paid again",
+    def _count_call(self, reply: Reply) -> None:
+        self.usage += Usage(
+            calls=1,
+            tokens_in=reply.tokens_in,
+            tokens_out=reply.tokens_out,
+            cost=reply.cost,
         )
 
     def call_row(
@@ -534,7 +515,7 @@ class Runner:
             return {}
         clean = request.server.clean
         chat = [{**m, "content": clean(m["content"])} for m in request.messages]
-        server = self.clients[request.server.settings].server
+        server = self.servers[request.server.settings]
         settings = {**(request.settings or {}), "left out": sorted(server.refused)}
         return {
             "call": f"{time.time_ns():016x}{os.urandom(4).hex()}",
@@ -568,59 +549,57 @@ class Runner:
             ["completion", writer.identity or writer.name, chat, schema]
         )
         with self.opened_ledger:
-            stored = self.ledger.reply(key)
-            if stored is not None:
-                return stored
+            if stored := self.ledger.find_call(key):
+                return str(stored["reply"])
             text, call = await self.drive(writer, writer.completion(chat, schema))
             # Only a finished reply has a key, so another one is not used again.
             if call:
                 self._store([], {**call, "key": key})
-            return text
+            return str(text)
 
 
-class _NothingSent(Exception):
-    """An estimate met work other than a call."""
+def _describe_outage(name: str, reasons: Sequence[str]) -> JudgeDownError:
+    """The error of a judge that does not answer."""
+    return JudgeDownError(
+        f"the judge does not answer: {reasons[-1]}",
+        where=f"judge {name!r}",
+        fix="check base URL, model and key; stored verdicts are not paid again",
+    )
 
 
 def _has_keys(judge: Judge) -> bool:
     return judge.identity is not None or any(map(_has_keys, judge.members))
 
 
-def _make_keys(judge: Judge, parts: Iterable[Question]) -> dict[Place, str]:
-    """The ledger keys of questions, by the records' ids; {} for a judge without."""
-    keys: dict[Place, str] = {}
-    for part in parts:
-        names = judge.keys(part)
-        if names:
-            places = map(part.record_ids, part.places)
-            keys.update(zip(places, names, strict=True))
-    return keys
-
-
 def _leave_out_stored(
-    judge: Judge, question: Question, stored: Mapping[Place, Verdict]
-) -> Question:
-    """What is left to ask of a question; it has no criteria where all is stored."""
-    left = {p[1] for p in question.places if question.record_ids(p) not in stored}
-    # All of a group's answers and criteria shape each other's verdicts.
-    return question if left and judge.groups else question.narrow(left)
+    judge: Judge, parts: Iterable[Question], stored: VerdictMap
+) -> list[Question]:
+    """What is left to ask."""
+    questions = []
+    for part in parts:
+        left = {p[1] for p in part.places if part.record_ids(p) not in stored}
+        # All of a group's answers and criteria shape each other's verdicts.
+        if left:
+            questions.append(part if judge.groups else part.narrow(left))
+    return questions
+
+
+def _share_costs(call: Mapping[str, Any] | None, n: int) -> Reading:
+    """The part of a call's costs that each of its verdicts has."""
+    if not call:
+        return {}
+    # Whole tokens, and fractions of a dollar.
+    return {
+        "tokens_in": call["tokens_in"] // n,
+        "tokens_out": call["tokens_out"] // n,
+        "cost": (call["cost"] or 0.0) / n,
+    }
 
 
 def _make_verdict(
-    judge: Judge,
-    question: Question,
-    place: Place,
-    keys: Mapping[Place, str],
-    reading: Mapping[str, Any],
+    judge: Judge, task: Task, ids: Place, reading: Reading, key: str | None = None
 ) -> Verdict:
-    """A verdict of a judge under its ledger key."""
-    answer, criterion = question.answers[place[0]], question.criteria[place[1]]
-    fields = {
-        "judge": judge.name,
-        **reading,
-        "task_id": answer.task_id,
-        "response_id": answer.id,
-        "criterion_id": criterion.id,
-        "key": keys.get((answer.id, criterion.id)),
-    }
+    """A verdict of a judge under its ledger key. ids : of answer and criterion."""
+    fields: dict[str, Any] = {"judge": judge.name, **reading, "key": key}
+    fields.update(task_id=task.id, response_id=ids[0], criterion_id=ids[1])
     return Verdict(**fields)
