@@ -11,12 +11,12 @@ settings of the judge, task, answer, criterion, and the criteria beside it.
 stored verdict on the same task, answer and criterion with the parts that differ.
 """
 
-from .budget import Budget, Usage, format_cost
 from .factory import JudgeSource, judge_of
 from .judge import Judge
 from .ledger import Ledger, default_ledger, open_ledger
 from .llm import LLMJudge
 from .loop import wait
+from .prices import Budget, Usage, format_cost
 from .question import Plan, Question, Reading, Reply, Request, unknown
 from .runner import acomplete, ajudge, ajudge_pairs, complete, estimate, judge
 

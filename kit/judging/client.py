@@ -181,7 +181,7 @@ class Server:
                 text = plain = plain.replace(self.key, "[key]")
             if "\\" not in plain:
                 break
-            plain = ESCAPE.sub(_unescape, plain)
+            plain = ESCAPE.sub(_unescape_match, plain)
         return text
 
     def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -208,7 +208,7 @@ class Server:
         }
         try:
             async with asyncio.timeout(MAX_TIMEOUTS * self.timeout):
-                data = await self._exchange(body)
+                data = await self._exchange_json(body)
             reply = self._read_completion(data, request)
         except JudgeDownError:
             raise
@@ -218,12 +218,12 @@ class Server:
         self.is_answered = self.is_answered or reply.failure != "transport"
         return reply
 
-    async def _exchange(self, body: dict[str, Any]) -> Any:
+    async def _exchange_json(self, body: dict[str, Any]) -> Any:
         """The decoded reply. What a server refuses by name is left out from then on."""
         while True:
             adapted = self.adapt(body)
             try:
-                return await self._send(adapted)
+                return await self._send_request(adapted)
             except Exception as e:
                 name = refused_parameter(getattr(e, "body", None))
                 is_refusal = getattr(e, "status_code", 0) in (400, 422)
@@ -234,7 +234,7 @@ class Server:
                     self.refused[name] = self.refused.get(name, 0) + 1
                     log.info("the server refuses %s", name)
 
-    async def _send(self, body: dict[str, Any]) -> Any:
+    async def _send_request(self, body: dict[str, Any]) -> Any:
         import openai
 
         # A whole URL spares the client two merges of it, a tenth of its time.
@@ -261,7 +261,7 @@ class Server:
         fix = HOPELESS.get(getattr(e, "status_code", 0), "")
         if error_fields(getattr(e, "body", None)).get("code") == NO_QUOTA:
             fix = HOPELESS[402]
-        what = self._sentence(e)
+        what = self._error_sentence(e)
         cause: BaseException | None = e
         while cause is not None:
             for kind, words, remedy in HOPELESS_CAUSES:
@@ -275,7 +275,7 @@ class Server:
                 fix=fix.format(key_env=self.key_name),
             ) from None
 
-    def _sentence(self, e: Any) -> str:
+    def _error_sentence(self, e: Any) -> str:
         """The status, and what the server says; the kind of error without a status."""
         status = getattr(e, "status_code", None)
         if not status:
@@ -292,10 +292,10 @@ class Server:
             error_fields(getattr(e, "body", None)),
             getattr(e, "status_code", 0),
         )
-        reply = Reply(failure="error", reason=self._sentence(e))
-        inner = _mapping(error.get("innererror"))
+        reply = Reply(failure="error", reason=self._error_sentence(e))
+        inner = _as_mapping(error.get("innererror"))
         codes = (error.get("code"), error.get("type"), inner.get("code"))
-        is_flagged = _mapping(error.get("metadata")).get("flagged_input")
+        is_flagged = _as_mapping(error.get("metadata")).get("flagged_input")
         if is_flagged or any(code in FILTERED for code in codes):
             reply.failure = "refusal"
         elif status in OUTAGE or status >= 500 or status < 400:
@@ -310,17 +310,20 @@ class Server:
 
     def _read_completion(self, data: Any, request: Request) -> Reply:
         """Exactly one finished choice of the assistant with a text, or why not."""
-        data = _mapping(data)
+        data = _as_mapping(data)
         choices = data.get("choices")
         # Of two choices nobody knows which one the judge means.
         is_single = isinstance(choices, list) and len(choices) == 1
-        choice = _mapping(choices[0]) if is_single else {}
+        choice = _as_mapping(choices[0]) if is_single else {}
         fault = data.get("error") or choice.get("error")
         if fault or not isinstance(choices, list):
             words = error_fields(fault).get("message")
             reason = f"the reply is not a chat completion: {words!a:.200}"
             return Reply(failure="transport", reason=self.clean(reason))
-        message, end = _mapping(choice.get("message")), choice.get("finish_reason")
+        message, end = (
+            _as_mapping(choice.get("message")),
+            choice.get("finish_reason"),
+        )
         reply = self._read_paid(data, message, request)
         reply.is_cut, reply.logprobs = end in CUT_REASONS, choice.get("logprobs")
         if message.get("refusal") or end == "content_filter":
@@ -334,30 +337,32 @@ class Server:
         self, data: Mapping[str, Any], message: Mapping[str, Any], request: Request
     ) -> Reply:
         """The text of a reply and what it took."""
-        content, usage = message.get("content"), _mapping(data.get("usage"))
+        content, usage = message.get("content"), _as_mapping(data.get("usage"))
         text = self.clean(content) if isinstance(content, str) else ""
-        tokens_in = _count(usage.get("prompt_tokens"))
+        tokens_in = _token_count(usage.get("prompt_tokens"))
         tokens_in = tokens_in or estimate_chat_tokens(request.messages)
-        tokens_out = _count(usage.get("completion_tokens")) or estimate_tokens(text)
+        tokens_out = _token_count(
+            usage.get("completion_tokens")
+        ) or estimate_tokens(text)
         return Reply(
             text=text,
             is_completion=True,
             model=self.clean(ascii(data.get("model"))[1:-1])[:100],
-            thought=self.clean(_thought(message)),
+            thought=self.clean(_thought_text(message)),
             tokens_in=tokens_in,
             tokens_out=tokens_out,
             cost=dollars(request.server.price, tokens_in, tokens_out),
         )
 
 
-def _unescape(match: re.Match[str]) -> str:
+def _unescape_match(match: re.Match[str]) -> str:
     return chr(int(match[1], 16)) if match[1] else match[2]
 
 
 def _close_soon(http: Any, here: asyncio.AbstractEventLoop) -> None:
     """Close the connections of a judge that is gone, before the interpreter complains."""
     # A forked child has another loop, and no connections to close.
-    if here is not loop.get():
+    if here is not loop.background_loop():
         return
     future = asyncio.run_coroutine_threadsafe(http.close(), here)
     # The loop cannot wait for itself.
@@ -378,7 +383,7 @@ def _explain_unfinished(
         (end in CUT_REASONS, "the reply was cut for its length: raise max_tokens"),
         (message.get("tool_calls"), "the model called a tool in place of a text"),
         (
-            _thought(message) and not content,
+            _thought_text(message) and not content,
             "only a thought came, and no text: raise max_tokens",
         ),
         (kind != "str", f"the content is not a text but {kind} ({content!a:.60})"),
@@ -394,7 +399,7 @@ def _explain_unfinished(
     return next((words for is_so, words in faults if is_so), "")
 
 
-def _thought(message: Mapping[str, Any]) -> str:
+def _thought_text(message: Mapping[str, Any]) -> str:
     """What the model thought, where the server sends it beside the text."""
     thought = message.get("reasoning_content") or message.get("reasoning")
     return thought if isinstance(thought, str) else ""
@@ -432,7 +437,7 @@ def error_fields(body: Any) -> Mapping[str, Any]:
         return error_fields(body[0]) if body else {}
     if isinstance(body, str):
         return {"message": body}
-    fields = _mapping(body)
+    fields = _as_mapping(body)
     for name in ("error", "detail"):
         if fields.get(name):
             return error_fields(fields[name])
@@ -456,11 +461,11 @@ async def _read_limited(response: Any) -> None:
     response._content = bytes(body)
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _as_mapping(value: Any) -> Mapping[str, Any]:
     # Any part of a reply may be of another type than documented.
     return value if isinstance(value, dict) else {}
 
 
-def _count(n: Any) -> int:
+def _token_count(n: Any) -> int:
     # An impossible count could empty a budget or fill it; 0 is estimated instead.
     return n if type(n) is int and 0 <= n <= MAX_TOKENS else 0

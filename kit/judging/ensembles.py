@@ -82,20 +82,20 @@ class Panel(Ensemble):
         votes = [row for row in rows if not isinstance(row, JudgeDownError)]
         if not votes:
             raise rows[0]
-        return [self._combine(row) for row in zip(*votes, strict=True)]
+        return [self._combine_votes(row) for row in zip(*votes, strict=True)]
 
-    def _combine(self, votes: Sequence[Verdict]) -> Reading:
+    def _combine_votes(self, votes: Sequence[Verdict]) -> Reading:
         """One reading out of those of the members that are not down."""
         known_votes = [v for v in votes if v.is_known]
-        n, met = len(known_votes), sum(map(_says_met, known_votes))
-        reading = _sum_costs(votes)
+        n, met = len(known_votes), sum(map(_counts_as_met, known_votes))
+        reading = _summed_costs(votes)
         reading["reason"] = f"{met} of {n} known votes met, quorum {self.quorum}"
         reading["meta"] = {
-            "votes": [_vote(v) for v in votes],
+            "votes": [_vote_fields(v) for v in votes],
             "disagreement": min(met, n - met) / n if n else None,
         }
         if n >= self.quorum:
-            reading.update(self._decide(known_votes))
+            reading.update(self._decide_by_rule(known_votes))
             return reading
         failures = Counter(v.failure for v in votes if not v.is_known)
         failures["transport"] += len(self.members) - len(votes)
@@ -103,9 +103,9 @@ class Panel(Ensemble):
         reading["failure"] = failures.most_common(1)[0][0]
         return reading
 
-    def _decide(self, votes: Sequence[Verdict]) -> Reading:
+    def _decide_by_rule(self, votes: Sequence[Verdict]) -> Reading:
         """Status and P(met) out of enough known votes."""
-        share = statistics.fmean(map(_says_met, votes))
+        share = statistics.fmean(map(_counts_as_met, votes))
         p = statistics.fmean(map(_probability, votes))
         side = p
         # A majority decides by heads; P(met) decides only where heads are even.
@@ -163,10 +163,10 @@ class Escalate(Ensemble):
     def plan(self, question: Question) -> Plan:
         """Ask the cheap judge, then the strong one about the doubts."""
         cheap, strong = self.members
-        first = yield from _ask(cheap, question)
-        doubts = {v.ids for v in first if self._doubts(v)}
+        first = yield from _ask_member(cheap, question)
+        doubts = {v.ids for v in first if self._is_doubtful(v)}
         if not doubts:
-            return [self._join(v, None) for v in first]
+            return [self._join_verdicts(v, None) for v in first]
         answers = {v[1] for v in doubts}
         criteria = {v[2] for v in doubts}
         rest = Question.of(
@@ -174,30 +174,27 @@ class Escalate(Ensemble):
             [r for r in question.answers.values() if r.id in answers],
             [c for c in question.criteria.values() if c.id in criteria],
         )
-        second = yield from _ask(strong, rest)
+        second = yield from _ask_member(strong, rest)
         by_ids = {v.ids: v for v in second if v.ids in doubts}
-        return [self._join(v, by_ids.get(v.ids)) for v in first]
+        return [self._join_verdicts(v, by_ids.get(v.ids)) for v in first]
 
-    def _doubts(self, v: Verdict) -> bool:
+    def _is_doubtful(self, v: Verdict) -> bool:
         # Without P(met) nobody knows how sure the cheap judge is.
         return not v.is_known or v.p is None or self.low < v.p < self.high
 
-    def _join(self, first: Verdict, second: Verdict | None) -> Reading:
-        last = second or first
-        reading = _sum_costs([first, second] if second else [first])
-        for name in ("judge", "status", "p", "reason", "failure"):
-            reading[name] = getattr(last, name)
-        if last.status == "level":
-            reading["value"] = last.value
-        reading["meta"] = {
-            **last.meta,
-            "escalated": second is not None,
-            "first": _vote(first),
-        }
-        return reading
+    def _join_verdicts(self, first: Verdict, second: Verdict | None) -> Reading:
+        rows = [first, second] if second else [first]
+        last = rows[-1]
+        escalation = {"escalated": second is not None, "first": _vote_fields(first)}
+        meta = {**last.meta, **escalation}
+        return cast(
+            Reading, {**_summed_costs(rows), **_vote_fields(last), "meta": meta}
+        )
 
 
-def _ask(judge: Judge, question: Question) -> Generator[Step, Any, list[Verdict]]:
+def _ask_member(
+    judge: Judge, question: Question
+) -> Generator[Step, Any, list[Verdict]]:
     """The verdicts of one member; its JudgeDownError is raised."""
     rows = yield [(judge, question)]
     if isinstance(rows[0], JudgeDownError):
@@ -205,11 +202,11 @@ def _ask(judge: Judge, question: Question) -> Generator[Step, Any, list[Verdict]
     return cast(list[Verdict], rows[0])
 
 
-def _vote(v: Verdict) -> dict[str, Any]:
+def _vote_fields(v: Verdict) -> dict[str, Any]:
     return {name: getattr(v, name) for name in VOTE_FIELDS}
 
 
-def _says_met(v: Verdict) -> bool:
+def _counts_as_met(v: Verdict) -> bool:
     return (v.value or 0.0) >= 0.5
 
 
@@ -217,7 +214,7 @@ def _probability(v: Verdict) -> float:
     return (v.value or 0.0) if v.p is None else v.p
 
 
-def _sum_costs(verdicts: Sequence[Verdict]) -> Reading:
+def _summed_costs(verdicts: Sequence[Verdict]) -> Reading:
     """Tokens and cost of several verdicts; cached where all are."""
     reading: Reading = {"cached": all(v.cached for v in verdicts)}
     for name in COSTS:
@@ -254,11 +251,11 @@ class GroupJudge(Judge):
         """The question with its answers in the order of the call."""
 
         # Sorted first: the order must not depend on how the caller lists them.
-        def sort_key(r: Response) -> str:
+        def order_in_call(r: Response) -> str:
             text = r.text.encode("utf-8", "replace").decode()
             return short_hash([self.seed, text, r.id])
 
-        rows = sorted(question.answers.values(), key=sort_key)
+        rows = sorted(question.answers.values(), key=order_in_call)
         random.Random(self.seed).shuffle(rows)
         # A group of one has the form of a group.
         answers = {f"a{n}": r for n, r in enumerate(rows, 1)}

@@ -137,16 +137,16 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
         # A lease names the process that has it.
         self.owner = f"{os.getpid()} {psutil.Process().create_time()}"
         # Judging happens on another thread than the one that opens the file.
-        with self._guard():
+        with self._guard_access():
             self._db = sqlite3.connect(
                 self.path, timeout=60, isolation_level=None, check_same_thread=False
             )
-            self._prepare()
+            self._prepare_tables()
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _prepare(self) -> None:
+    def _prepare_tables(self) -> None:
         db = self._db
         db.row_factory = sqlite3.Row
         # In this order: another process may be making both at this moment.
@@ -171,7 +171,7 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
         db.create_function("is_running", 1, _is_running)
 
     @contextlib.contextmanager
-    def _guard(self) -> Iterator[None]:
+    def _guard_access(self) -> Iterator[None]:
         """One thread at a time; a broken file is a DataError."""
         with self._lock:
             try:
@@ -183,13 +183,13 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
                     fix="give another path, or restore a copy",
                 ) from None
 
-    def _read(self, sql: str, *values: Any) -> list[Any]:
-        with self._guard():
+    def _fetch_rows(self, sql: str, *values: Any) -> list[Any]:
+        with self._guard_access():
             return self._db.execute(sql, values).fetchall()
 
-    def _write(self, *steps: tuple[str, list[Any]]) -> int:
+    def _write_rows(self, *steps: tuple[str, list[Any]]) -> int:
         """Run statements in one transaction; the number of rows that changed."""
-        with self._guard():
+        with self._guard_access():
             before = self._db.total_changes
             self._db.execute("BEGIN IMMEDIATE")
             with self._db:  # commits, or rolls back
@@ -204,7 +204,7 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
             "SELECT key, row FROM verdicts WHERE (known OR created >= ?) "
             "AND key IN (SELECT value FROM json_each(?))"
         )
-        rows = self._read(sql, since, json.dumps(list(keys)))
+        rows = self._fetch_rows(sql, since, json.dumps(list(keys)))
         return {key: _decode(row) for key, row in rows}
 
     def put(
@@ -221,21 +221,23 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
                 fields = (v.is_known, v.judge, now, msgspec.json.encode(v), number)
                 rows.append((v.key, v.key[SUBJECT], *fields))
         calls = [{**dict.fromkeys(CALL), **call}] if call else []
-        self._write((INSERT, rows), (INSERT_CALL, calls))
+        self._write_rows((INSERT, rows), (INSERT_CALL, calls))
 
     def find_call(self, key: str) -> dict[str, Any] | None:
         """The stored call of a completion, None when there is none."""
-        rows = self._read(f"{SELECT_CALLS} WHERE key = ? LIMIT 1", key)
+        rows = self._fetch_rows(f"{SELECT_CALLS} WHERE key = ? LIMIT 1", key)
         return dict(rows[0]) if rows else None
 
     def verdicts(self) -> Iterator[Verdict]:
         """The stored verdicts, oldest first."""
-        rows = self._read("SELECT row FROM verdicts ORDER BY id")
+        rows = self._fetch_rows("SELECT row FROM verdicts ORDER BY id")
         return (_decode(row) for (row,) in rows)
 
     def calls(self) -> list[dict[str, Any]]:
         """The stored calls with request and reply, oldest first."""
-        return [dict(row) for row in self._read(f"{SELECT_CALLS} ORDER BY id")]
+        return [
+            dict(row) for row in self._fetch_rows(f"{SELECT_CALLS} ORDER BY id")
+        ]
 
     def costs(self) -> Any:
         """A DataFrame: calls, tokens and US dollars per judge and model."""
@@ -243,7 +245,7 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
 
         sums = ", ".join(f"sum({name}) AS {name}" for name in COSTS)
         sql = f"SELECT judge, model, count(*) AS calls, {sums} FROM calls GROUP BY 1, 2"  # noqa: S608
-        return pd.DataFrame([dict(row) for row in self._read(sql)])
+        return pd.DataFrame([dict(row) for row in self._fetch_rows(sql)])
 
     def explain(self, key: str) -> dict[str, Any]:
         """Why a verdict is what it is, and why its call was made.
@@ -254,7 +256,7 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
         parts of its key that differ. They tell why a call was made again.
         """
         sql = "SELECT key, row, call FROM verdicts WHERE substr(key, 1, ?) = ? LIMIT 2"
-        rows = self._read(sql, len(key), key)
+        rows = self._fetch_rows(sql, len(key), key)
         if len(rows) != 1:
             raise DataError(
                 f"{'several' if rows else 'no'} verdicts' key begins with {key!r}",
@@ -262,10 +264,10 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
                 fix="give the whole key of a verdict (verdict.key)",
             )
         whole, row, number = rows[0]
-        call = dict(*self._read("SELECT * FROM calls WHERE call = ?", number))
+        call = dict(*self._fetch_rows("SELECT * FROM calls WHERE call = ?", number))
         same = "SELECT key, row FROM verdicts WHERE about = ? AND key <> ?"
         others = []
-        for other, other_row in self._read(same, whole[SUBJECT], whole):
+        for other, other_row in self._fetch_rows(same, whole[SUBJECT], whole):
             parts = zip(KEY_PARTS, other.split("-"), whole.split("-"), strict=True)
             changes = [name for name, theirs, ours in parts if theirs != ours]
             others.append({"verdict": _decode(other_row), "differs in": changes})
@@ -274,7 +276,7 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
     def export(self, path: str | Path) -> int:
         """Write all as JSON lines; the number of verdicts."""
         # One row a verdict, in the records' own form, so that other tools read it.
-        calls = dict(self._read("SELECT key, call FROM verdicts"))
+        calls = dict(self._fetch_rows("SELECT key, call FROM verdicts"))
         rows = [{**to_json(v), "call": calls.get(v.key)} for v in self.verdicts()]
         rows += [{"record": "call", **call} for call in self.calls()]
         lines = "".join(json.dumps(row) + "\n" for row in rows)
@@ -283,7 +285,7 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
 
     def load(self, path: str | Path) -> int:
         """Add the verdicts and calls of an exported file; the number of its verdicts."""
-        pairs, rows = recording(path)
+        pairs, rows = read_recording(path)
         verdicts, calls = group(pairs), {row["call"]: row for row in rows}
         for number in {**verdicts, **calls}:
             self.put(verdicts.get(number, []), calls.get(number, {}))
@@ -303,7 +305,7 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
             "WHERE until <= ? OR owner = ? OR NOT is_running(owner)"
         )
         rows = [(key, now + seconds, owner, now, owner) for key in keys]
-        if self._write((take, rows)) == len(keys):
+        if self._write_rows((take, rows)) == len(keys):
             return True
         self.release(keys, owner)
         return False
@@ -311,7 +313,7 @@ class Ledger(contextlib.AbstractContextManager["Ledger"]):
     def release(self, keys: Sequence[str], owner: str) -> None:
         """End the leases of an asker."""
         rows = [(key, owner) for key in keys]
-        self._write(("DELETE FROM leases WHERE key = ? AND owner = ?", rows))
+        self._write_rows(("DELETE FROM leases WHERE key = ? AND owner = ?", rows))
 
     def close(self) -> None:
         """Close the file."""
@@ -328,7 +330,7 @@ def _is_running(owner: str) -> bool:
     return False
 
 
-def recording(path: str | Path) -> tuple[list[tuple[Any, Verdict]], list[Any]]:
+def read_recording(path: str | Path) -> tuple[list[tuple[Any, Verdict]], list[Any]]:
     """(number of its call, verdict) and the calls of a JSONL file, gzipped or not."""
     from ..data.files import read_rows
 

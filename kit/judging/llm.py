@@ -12,8 +12,8 @@ from ..system import settings
 from ..system.settings import Count, NonNegative, Positive
 from .client import LOCAL, MAX_TIMEOUTS, Server
 from .judge import Judge
-from .parse import read_reply, read_word
-from .prices import catalog, entry, reasons_first
+from .parse import read_one_word, read_reply
+from .prices import catalog, model_entry, reasons_first
 from .prompt import (
     SINGLE_ANSWER,
     VERSION,
@@ -95,20 +95,7 @@ class LLMJudge(Judge):
         self.model, self.options, self.name = model, o, o.name or model
         self.system = system_message(o.prompt, o.system, "system")
         self.gives_p = o.how == "word"
-        local = bool(LOCAL.match(o.base_url or ""))
-        listed = (0.0, 0.0) if local else entry(model).get("price")
-        self.server = Server(
-            o.base_url,
-            key_env=o.key_env,
-            timeout=o.timeout or (600.0 if local else 120.0),
-            tries=o.tries,
-            # Local servers queue what they cannot do at once, and never send 429.
-            concurrency=o.concurrency or (2 if local else 64),
-            price=o.price or listed,
-            # One word carries no nonce, so a late reply on a kept connection could pass
-            # for the reply to the next question.
-            keep_alive_s=0.0 if o.how == "word" else 5.0,
-        )
+        self.server = _describe_server(model, o)
         self.concurrency = self.server.concurrency
         # A question may take two calls: the second asks what the first left unreadable.
         self.limit = 2 * MAX_TIMEOUTS * self.server.timeout
@@ -133,7 +120,9 @@ class LLMJudge(Judge):
     def messages(self, question: Question) -> list[dict[str, str]]:
         """The chat of one call."""
         user = user_message(
-            question, self._form(question), confidence=self.options.confidence
+            question,
+            self._wording_name(question),
+            confidence=self.options.confidence,
         )
         return [
             {"role": "system", "content": self.system or ""},
@@ -152,11 +141,11 @@ class LLMJudge(Judge):
 
     def parse(self, reply: Reply, question: Question) -> list[Reading]:
         """A reading for each of `question.places`, out of a finished reply."""
-        if self._form(question) == "word":
-            return [read_word(reply)]
+        if self._wording_name(question) == "word":
+            return [read_one_word(reply)]
         return read_reply(reply.text, question, confidence=self.options.confidence)
 
-    def _form(self, question: Question) -> str:
+    def _wording_name(self, question: Question) -> str:
         if tuple(question.answers) != SINGLE_ANSWER:
             return "group"
         return "word" if self.options.how == "word" else "user"
@@ -214,3 +203,21 @@ class LLMJudge(Judge):
                 fix="try again",
             )
         return str(reply.text)
+
+
+def _describe_server(model: str, o: Options) -> Server:
+    """The server of a model, with defaults for one on this machine or elsewhere."""
+    is_local = bool(LOCAL.match(o.base_url or ""))
+    listed = (0.0, 0.0) if is_local else model_entry(model).get("price")
+    return Server(
+        o.base_url,
+        key_env=o.key_env,
+        timeout=o.timeout or (600.0 if is_local else 120.0),
+        tries=o.tries,
+        # Local servers queue what they cannot do at once, and never send 429.
+        concurrency=o.concurrency or (2 if is_local else 64),
+        price=o.price or listed,
+        # One word carries no nonce, so a late reply on a kept connection could pass
+        # for the reply to the next question.
+        keep_alive_s=0.0 if o.how == "word" else 5.0,
+    )

@@ -25,7 +25,7 @@ from typing import Any
 from ..errors import JudgeDownError, MissingError
 from .client import Server
 from .llm import LLMJudge
-from .prompt import wording
+from .prompt import prompt_wording
 
 TAIL_LENGTH = (
     1 << 20
@@ -40,7 +40,7 @@ def _start_server(path: Path, n_parallel: int, n_ctx: int) -> tuple[Any, str]:
             "there is no such model file", where=str(path), fix="give a .gguf file"
         )
     try:
-        import xllamacpp  # type: ignore[import-untyped]
+        import xllamacpp
     except ImportError:
         raise MissingError(
             "the local server needs xllamacpp", fix="pip install xllamacpp"
@@ -116,7 +116,7 @@ class ServedJudge(LLMJudge):
         ours = {"how": "word", "timeout": 900.0, "price": (0.0, 0.0)}
         options = {**ours, "concurrency": n_parallel, **options}
         if options["how"] == "word" and not options.keys() & {"system", "prompt"}:
-            options["system"] = wording("yes_no")
+            options["system"] = prompt_wording("yes_no")
         file = Path(path).expanduser().absolute()
         super().__init__(file.stem, base_url="http://127.0.0.1", **options)
         remote = self.server

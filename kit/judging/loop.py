@@ -21,14 +21,14 @@ os.register_at_fork(
 )
 
 
-def get() -> asyncio.AbstractEventLoop:
+def background_loop() -> asyncio.AbstractEventLoop:
     """The loop; it starts at the first use."""
     with _lock:
-        return _start(os.getpid())
+        return _start_thread(os.getpid())
 
 
 @functools.cache
-def _start(process: int) -> asyncio.AbstractEventLoop:
+def _start_thread(process: int) -> asyncio.AbstractEventLoop:
     # The thread of a parent does not exist in a forked child, so each process has its own.
     made = asyncio.new_event_loop()
     threading.Thread(target=made.run_forever, daemon=True, name=THREAD).start()
@@ -49,25 +49,27 @@ def wait(
         raise RuntimeError(
             "code on the kit's loop needs the async form (kit.ajudge)"
         )
-    future = asyncio.run_coroutine_threadsafe(coroutine, get())
+    future = asyncio.run_coroutine_threadsafe(coroutine, background_loop())
     try:
         return future.result()
     except KeyboardInterrupt:
-        get().call_soon_threadsafe(stop)
+        background_loop().call_soon_threadsafe(stop)
         future.exception()
         raise
     finally:
         future.cancel()
 
 
-async def hop(coroutine: Coroutine[Any, Any, T], stop: Callable[[], None]) -> T:
+async def wait_elsewhere(
+    coroutine: Coroutine[Any, Any, T], stop: Callable[[], None]
+) -> T:
     """The same for code on any event loop. A cancelled caller ends no call in flight."""
-    future = asyncio.run_coroutine_threadsafe(coroutine, get())
+    future = asyncio.run_coroutine_threadsafe(coroutine, background_loop())
     # Shielded, because cancelling the caller must not cancel a call that is paid.
     try:
         return await asyncio.shield(asyncio.wrap_future(future))
     except asyncio.CancelledError:
-        get().call_soon_threadsafe(stop)
+        background_loop().call_soon_threadsafe(stop)
         raise
 
 

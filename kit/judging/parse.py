@@ -10,6 +10,7 @@ opposite verdict.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -52,7 +53,7 @@ def read_reply(
             row = rows.get(name, {})
             _require_only(question.criteria, row)
             for place, criterion in question.criteria.items():
-                readings.append(_read_row(row, place, criterion, confidence))
+                readings.append(_read_criterion(row, place, criterion, confidence))
     except (DataError, ValueError, RecursionError) as e:
         what = f"the reply is not in the requested form: {e}"
         start = text.strip()[:80] or "(empty)"
@@ -82,7 +83,7 @@ def _require_only(names: Iterable[str], rows: Any) -> None:
         raise ValueError("it has an id that was not requested")
 
 
-def _read_row(
+def _read_criterion(
     rows: Mapping[str, Any], name: str, c: Criterion, confidence: bool
 ) -> Reading:
     if name not in rows:
@@ -135,36 +136,45 @@ def is_number(x: Any) -> bool:
     return type(x) in (int, float) and abs(x) < float("inf")
 
 
-def read_word(reply: Reply) -> Reading:
+def read_one_word(reply: Reply) -> Reading:
     """yes or no, with P(met) from the candidates of the first token.
 
     >>> top = [{"token": "yes", "logprob": -0.5}, {"token": "no", "logprob": -1.5}]
     >>> row = {"token": "yes", "top_logprobs": top}
-    >>> reading = read_word(Reply(text="Yes.", logprobs={"content": [row]}))
+    >>> reading = read_one_word(Reply(text="Yes.", logprobs={"content": [row]}))
     >>> reading["status"], round(reading["p"], 3)
     ('met', 0.731)
     """
     word = reply.text.strip().strip(".").lower()
     if word not in WORDS:
         return unknown(f"neither yes nor no: {reply.text!a:.60}")
-    return {"status": WORDS[word], "p": _probability_of_yes(reply.logprobs)}
+    p = met_share(_first_candidates(reply.logprobs), {"yes": True, "no": False})
+    return {"status": WORDS[word], "p": p}
 
 
-def _probability_of_yes(logprobs: Any) -> float | None:
-    """The share of "yes" among "yes" and "no"; None for another form than documented."""
-    mass = dict.fromkeys(WORDS, 0.0)
-    try:
+def _first_candidates(logprobs: Any) -> list[tuple[str, Any]]:
+    """The candidates of the first word; [] for another form than documented."""
+    with contextlib.suppress(LookupError, TypeError):
         for first in logprobs["content"]:
             # A line break may stand before the word.
-            if not str(first["token"]).strip():
-                continue
-            for row in first["top_logprobs"]:
-                # A model spreads a word over several tokens: "Yes", " yes", "YES".
-                name, score = str(row["token"]).strip().lower(), row["logprob"]
-                if name in mass and is_number(score) and score <= 0:
-                    mass[name] += math.exp(score)
-            break
-    except (LookupError, TypeError):
-        return None
+            if str(first["token"]).strip():
+                rows = first["top_logprobs"]
+                return [(str(row["token"]), row["logprob"]) for row in rows]
+    return []
+
+
+def met_share(
+    candidates: Iterable[tuple[str, Any]], words: Mapping[str, bool]
+) -> float | None:
+    """P(met) from the candidates of one token; None where none is one of the words.
+
+    candidates : (token, log-probability). words : which words mean "met".
+    """
+    mass = {True: 0.0, False: 0.0}
+    for token, logprob in candidates:
+        # A model spreads a word over several tokens: "Yes", " yes", "YES".
+        word = token.strip().lower()
+        if word in words and is_number(logprob) and logprob <= 0:
+            mass[words[word]] += math.exp(logprob)
     total = sum(mass.values())
-    return mass["yes"] / total if total else None
+    return mass[True] / total if total else None

@@ -1,17 +1,22 @@
-"""What calls cost: prices and shutdown dates of hosted models (models.json), and token counts."""
+"""What calls cost: prices and shutdown dates of hosted models (models.json), token counts,
+what a run took (`Usage`), and caps on it (`Budget`)."""
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import functools
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from ..errors import BudgetError, DataError
+from .parse import is_number
 from .question import Reply, Request
 
 REPLY_SHARE = 3  # a reply takes about a third of the room that it has
@@ -24,12 +29,12 @@ def catalog() -> dict[str, Any]:
     return msgspec.json.decode(data, type=dict[str, Any])
 
 
-def entry(model: str) -> dict[str, Any]:
+def model_entry(model: str) -> dict[str, Any]:
     """The data on a model, {} when it is not in the file.
 
     price : US dollars per million tokens, [input, output].
 
-    >>> entry("gpt-5-mini-2025-08-07")
+    >>> model_entry("gpt-5-mini-2025-08-07")
     {'price': [0.25, 2.0], 'reasoning': True, 'shutdown': '2026-12-11'}
     """
     # Providers name snapshots by their date; a snapshot costs what its family costs.
@@ -45,7 +50,7 @@ def reasons_first(model: str) -> bool:
     (True, False, False)
     """
     # A model that is newer than the data file is taken for one of its family.
-    row = entry(model)
+    row = model_entry(model)
     return bool(
         row.get("reasoning") if row else re.match(r"(gpt-[5-9]|o\d)", model)
     )
@@ -57,7 +62,7 @@ def shutdown_warning(model: str, today: datetime.date | None = None) -> str | No
     >>> shutdown_warning("gpt-5-mini", datetime.date(2026, 11, 21))
     'gpt-5-mini is shut down on 2026-12-11; use gpt-6-luna'
     """
-    day = entry(model).get("shutdown")
+    day = model_entry(model).get("shutdown")
     today = today or datetime.date.today()
     if day is None or (datetime.date.fromisoformat(day) - today).days > 120:
         return None
@@ -113,3 +118,124 @@ def estimate_reply(request: Request) -> Reply:
         tokens_out=tokens_out,
         cost=dollars(request.server.price, tokens_in, tokens_out),
     )
+
+
+class Usage(msgspec.Struct, kw_only=True, frozen=True):
+    """What a run took, or (from `estimate`) will take about.
+
+    calls, tokens_in, tokens_out; cost : US dollars, None where a price is not known;
+    seconds : 0 in an estimate; cached : verdicts that cost nothing.
+
+    >>> print(Usage(calls=1, cost=0.5) + Usage(calls=2, cached=3))
+    3 calls, 0 + 0 tokens, $0.5000, 3 verdicts from the ledger
+    """
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float | None = 0.0
+    seconds: float = 0.0
+    cached: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        cost = None
+        # A sum with an unknown price is unknown, not cheaper.
+        if self.cost is not None and other.cost is not None:
+            cost = self.cost + other.cost
+        return Usage(
+            calls=self.calls + other.calls,
+            tokens_in=self.tokens_in + other.tokens_in,
+            tokens_out=self.tokens_out + other.tokens_out,
+            cost=cost,
+            seconds=self.seconds + other.seconds,
+            cached=self.cached + other.cached,
+        )
+
+    def __str__(self) -> str:
+        parts = [
+            f"{self.calls} calls",
+            f"{self.tokens_in} + {self.tokens_out} tokens",
+            format_cost(self.cost, 4),
+        ]
+        if self.seconds:
+            parts.append(f"{self.seconds:.1f} s")
+        return ", ".join([*parts, f"{self.cached} verdicts from the ledger"])
+
+
+def format_cost(cost: float | None, digits: int = 2) -> str:
+    """US dollars as text; an unknown price is never $0.
+
+    >>> format_cost(0.5), format_cost(None)
+    ('$0.50', 'price unknown')
+    """
+    return "price unknown" if cost is None else f"${cost:.{digits}f}"
+
+
+@dataclass(kw_only=True)
+class Budget:
+    """Caps that are checked before each call; None means no cap. Runs may share one.
+
+    calls : questions that are sent (a repetition after HTTP 429 or 500 does not count).
+    usd : US dollars. A call first reserves the most that it may cost, so calls in flight
+        cannot break the cap.
+    `calls_made` and `usd_spent` count what was used; `unpriced_calls` had no known price.
+
+    >>> Budget(calls=1).calls_made
+    0
+    """
+
+    calls: int | None = None
+    usd: float | None = None
+    calls_made: int = field(default=0, init=False)
+    usd_spent: float = field(default=0.0, init=False)
+    unpriced_calls: int = field(default=0, init=False)
+    # A list, because a sum of floats does not come back to 0.
+    reserved: list[float] = field(default_factory=list, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("calls", "usd"):
+            cap = getattr(self, name)
+            if cap is not None and not (is_number(cap) and cap >= 0):
+                raise DataError(
+                    f"{name} is {cap!r}",
+                    where=f"Budget({name}=...)",
+                    fix="give a number >= 0",
+                )
+
+    async def reserve(
+        self, most: float | None, go_on: Callable[[], None] = lambda: None
+    ) -> None:
+        """Count a call of at most so many dollars; BudgetError where a cap would break.
+
+        go_on : raises when the run has stopped while this call waited.
+        """
+        if self.usd is not None and most is None:
+            raise BudgetError(
+                "a cap in dollars needs the price of the model",
+                where="Budget(usd=...)",
+                fix="give the judge price=[input, output] (dollars a million tokens)",
+            )
+        while not self._fits_under_caps(most or 0.0):
+            if not self.reserved:
+                raise BudgetError(
+                    "the budget is used up",
+                    where=repr(self),
+                    fix="raise the cap; stored verdicts are not paid again",
+                )
+            # What is in flight may turn out cheaper than its reservation.
+            await asyncio.sleep(0.02)
+            go_on()
+        self.calls_made += 1
+        self.reserved.append(most or 0.0)
+
+    def settle(self, most: float | None, cost: float | None) -> None:
+        """Replace a reservation by the true cost (None: not known)."""
+        self.reserved.remove(most or 0.0)
+        self.usd_spent += cost or 0.0
+        self.unpriced_calls += cost is None
+
+    def _fits_under_caps(self, most: float) -> bool:
+        if self.calls is not None and self.calls_made >= self.calls:
+            return False
+        total = self.usd_spent + sum(self.reserved) + most
+        return self.usd is None or total <= self.usd

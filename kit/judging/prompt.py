@@ -42,7 +42,7 @@ _INVISIBLE = re.compile(
 
 
 @functools.cache
-def wording(name: str) -> str:
+def prompt_wording(name: str) -> str:
     """The text of a file in `prompts/`, without its last line break."""
     file = Path(__file__).with_name("prompts").joinpath(f"{name}.txt")
     return file.read_text("utf-8").rstrip("\n")
@@ -52,7 +52,7 @@ def system_message(file: str | None, text: str | None, default: str) -> str:
     """A judge's system message: a file as `kit tune` writes it, a text, or a wording."""
     if file:
         text = Path(file).read_text("utf-8")
-    return (text or wording(default)).strip()
+    return (text or prompt_wording(default)).strip()
 
 
 def sanitize(text: str) -> str:
@@ -66,7 +66,7 @@ def sanitize(text: str) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def fence(kind: str, text: str) -> str:
+def fence_text(kind: str, text: str) -> str:
     """`text` between two marks that nobody else can write."""
     text = sanitize(text)
     mark = hmac.digest(_SECRET, f"{kind}{text}".encode(), "sha256").hex()[:16]
@@ -89,10 +89,10 @@ def user_message(
     # Sources are material too: a snippet may carry instructions.
     sources = "\n\n".join(f"[{n}]\n{text}" for n, text in task.sources.items())
     if sources:
-        sources = f"\nThe sources:\n{fence('SOURCES', sources)}\n"
+        sources = f"\nThe sources:\n{fence_text('SOURCES', sources)}\n"
     answers = []
     for name, answer in question.answers.items():
-        answers.append(fence(name or "ANSWER", strip_thinking(answer.text)))
+        answers.append(fence_text(name or "ANSWER", strip_thinking(answer.text)))
     rows = []
     for name, c in question.criteria.items():
         row = c.text
@@ -102,7 +102,7 @@ def user_message(
         # A criterion may be written by somebody else as well, so it is made harmless.
         rows.append(sanitize(row))
     places = {
-        "prompt": fence("TASK", prompt),
+        "prompt": fence_text("TASK", prompt),
         "sources": sources,
         "criteria": "\n".join(rows),
         "answer": "\n\n".join(answers),
@@ -111,7 +111,7 @@ def user_message(
         "call": question.nonce,
     }
     # One pass: a place that stands in a judged text is not filled again.
-    return re.sub(r"\{(\w+)\}", lambda m: places[m[1]], wording(form))
+    return re.sub(r"\{(\w+)\}", lambda m: places[m[1]], prompt_wording(form))
 
 
 def criterion_texts(c: Criterion) -> list[Any]:

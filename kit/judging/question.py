@@ -69,12 +69,12 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def answer(self) -> Response:
         """The only answer; DataError where there are several."""
-        return _only(list(self.answers.values()), "answers")
+        return _only_entry(list(self.answers.values()), "answers")
 
     @property
     def criterion(self) -> Criterion:
         """The only criterion; DataError where there are several (`how="one"` asks one a call)."""
-        return _only(list(self.criteria.values()), "criteria")
+        return _only_entry(list(self.criteria.values()), "criteria")
 
     @property
     def places(self) -> list[Place]:
@@ -94,13 +94,13 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
                 parts.append(Question.of(self.task, [answer], part))
         return parts
 
-    def narrow(self, names: set[str]) -> Question:
+    def with_criteria(self, names: set[str]) -> Question:
         """Only these criteria, under the same ids."""
         criteria = {name: c for name, c in self.criteria.items() if name in names}
         return msgspec.structs.replace(self, criteria=criteria)
 
 
-def _only(rows: list[T], name: str) -> T:
+def _only_entry(rows: list[T], name: str) -> T:
     if len(rows) != 1:
         raise DataError(
             f"the question has {len(rows)} {name}, and this judge reads one",

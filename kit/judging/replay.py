@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -20,7 +19,8 @@ from ..records import Criterion, Response, Task, Verdict
 from ..system import paths
 from .factory import make_judge
 from .judge import Judge
-from .ledger import SUBJECT, Ledger, recording, short_hash, subject_keys
+from .ledger import SUBJECT, Ledger, read_recording, short_hash, subject_keys
+from .parse import met_share
 from .prompt import system_message
 from .question import Reading, Step, unknown
 
@@ -126,7 +126,7 @@ def recorded_file(path: str | Path, *, judge: str | None = None) -> ReplayJudge:
 
     judge : whose verdicts, where the file holds those of several.
     """
-    judges, texts = _recorded(Path(path), Path(path).stat().st_mtime_ns)
+    judges, texts = _recorded_rows(Path(path), Path(path).stat().st_mtime_ns)
     name = judge or ", ".join(judges)
     # Nobody knows which of two verdicts on one text is meant.
     if judge is None and len(judges) > 1:
@@ -146,13 +146,13 @@ def recorded_file(path: str | Path, *, judge: str | None = None) -> ReplayJudge:
 
 
 @functools.lru_cache(maxsize=8)
-def _recorded(path: Path, age: int) -> tuple[dict[str, Any], list[Any]]:
+def _recorded_rows(path: Path, age: int) -> tuple[dict[str, Any], list[Any]]:
     """The verdicts of each judge by text or ids, and the completions. age : of the file."""
     if path.suffix in LEDGER_ENDINGS:
         with Ledger(path) as book:
             verdicts, calls = list(book.verdicts()), book.calls()
     else:
-        pairs, calls = recording(path)
+        pairs, calls = read_recording(path)
         verdicts = [v for _, v in pairs]
     judges: dict[str, dict[Any, Verdict]] = {}
     for v in verdicts:
@@ -204,14 +204,10 @@ def _read_score(reply: Any, threshold: float) -> Reading:
     top: dict[str, float] = next(
         (top for token, top in pairs if token.strip() == digit), {}
     )
-    met = total = 0.0
-    for token, x in top.items():
-        if token.strip() in SCORES:
-            total += math.exp(x)
-            met += math.exp(x) * (int(token) >= threshold)
+    is_met = {score: int(score) >= threshold for score in SCORES}
     return {
-        "status": "met" if int(digit) >= threshold else "unmet",
-        "p": met / total if total else None,
+        "status": "met" if is_met[digit] else "unmet",
+        "p": met_share(top.items(), is_met),
         "reason": f"score {digit} of 5",
         "meta": {"score": int(digit)},
     }

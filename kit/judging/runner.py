@@ -21,17 +21,17 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from ..data import TaskSource, tasks_of
 from ..errors import BudgetError, DataError, JudgeDownError, KitError
 from ..records import Response, Task, Verdict, canonical, group, leaves
 from ..records.tables import Verdicts
 from ..system import progress as progress_bars
 from . import loop
-from .budget import Budget, Usage
 from .client import Server
 from .factory import JudgeSource, judge_of
 from .judge import Judge
 from .ledger import COSTS, Ledger, open_ledger, short_hash
-from .prices import estimate_reply, most_dollars
+from .prices import Budget, Usage, estimate_reply, most_dollars
 from .question import Place, Question, Reading, Reply, Request, Step, unknown
 
 T = TypeVar("T")
@@ -53,10 +53,10 @@ SAMPLE_LENGTH = 500  # characters of a raw reply on the screen
 
 
 def judge(
-    tasks: Any,
-    responses: Iterable[Response] | None = None,
+    tasks: TaskSource,
+    responses: Iterable[Response] | Response | None = None,
     *,
-    judge: Any = "code",
+    judge: JudgeSource = "code",
     ledger: LedgerLike = None,
     budget: Budget | None = None,
     progress: bool = True,
@@ -84,33 +84,38 @@ def judge(
     'abstain'
     """
     runner = Runner(judge, ledger, budget, retry=retry, progress=progress)
-    return loop.wait(runner.run(pair_up(tasks, responses)), runner.stop)
+    return loop.wait(runner.run(pair_answers(tasks, responses)), runner.stop)
 
 
 async def ajudge(
-    tasks: Any, responses: Iterable[Response] | None = None, **options: Any
+    tasks: TaskSource,
+    responses: Iterable[Response] | Response | None = None,
+    **options: Any,
 ) -> Verdicts:
     """`judge` for asynchronous code, such as an async cell or a trainer's async reward.
 
     options : judge, ledger, budget, progress, retry, as of `judge`. When it is cancelled,
     no new call starts; the calls in flight end, and the ledger keeps their verdicts.
     """
-    return await ajudge_pairs(pair_up(tasks, responses), **options)
+    return await ajudge_pairs(pair_answers(tasks, responses), **options)
 
 
 async def ajudge_pairs(
-    pairs: Iterable[tuple[Task, Response]], *, judge: Any = "code", **options: Any
+    pairs: Iterable[tuple[Task, Response]],
+    *,
+    judge: JudgeSource = "code",
+    **options: Any,
 ) -> Verdicts:
     """`ajudge` for (task, answer) pairs. A task may have other criteria in each pair."""
     runner = Runner(judge, **options)
-    return await loop.hop(runner.run(list(pairs)), runner.stop)
+    return await loop.wait_elsewhere(runner.run(list(pairs)), runner.stop)
 
 
 def estimate(
-    tasks: Any,
-    responses: Iterable[Response] | None = None,
+    tasks: TaskSource,
+    responses: Iterable[Response] | Response | None = None,
     *,
-    judge: Any,
+    judge: JudgeSource,
     ledger: LedgerLike = None,
 ) -> Usage:
     """Estimate calls, tokens and dollars of a run. Nothing is sent.
@@ -125,7 +130,7 @@ def estimate(
     >>> estimate(task, answers, judge="endpoint:gpt-4o-mini", ledger=False).calls
     1
     """
-    run = Runner(judge, ledger, dry=True).run(pair_up(tasks, responses))
+    run = Runner(judge, ledger, dry=True).run(pair_answers(tasks, responses))
     verdicts = loop.wait(run)
     # The time of an estimate says nothing of the time of a run.
     usage: Usage = verdicts.spent
@@ -133,14 +138,14 @@ def estimate(
 
 
 def complete(
-    judge: Any, messages: str | Sequence[Mapping[str, str]], **options: Any
+    judge: JudgeSource, messages: str | Sequence[Mapping[str, str]], **options: Any
 ) -> str:
     """The text that a judge's model writes to `messages`. See `acomplete`."""
     return loop.wait(acomplete(judge, messages, **options))
 
 
 async def acomplete(
-    judge: Any,
+    judge: JudgeSource,
     messages: str | Sequence[Mapping[str, str]],
     *,
     schema: Mapping[str, Any] | None = None,
@@ -157,16 +162,17 @@ async def acomplete(
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
     chat = list(map(dict, messages))
-    return await loop.hop(runner.complete(chat, schema), runner.stop)
+    return await loop.wait_elsewhere(runner.complete(chat, schema), runner.stop)
 
 
-def pair_up(tasks: Any, responses: Any = None) -> list[tuple[Task, Response]]:
+def pair_answers(
+    tasks: TaskSource, responses: Iterable[Response] | Response | None = None
+) -> list[tuple[Task, Response]]:
     """Each answer with its task. DataError for what cannot be judged."""
     if responses is None:
         responses = getattr(tasks, "responses", ())
     responses = [responses] if isinstance(responses, Response) else list(responses)
-    rows = [tasks] if isinstance(tasks, Task) else getattr(tasks, "tasks", tasks)
-    by_id = {t.id: t for t in rows}
+    by_id = {t.id: t for t in tasks_of(tasks)}
     if not responses:
         raise DataError(
             "there are no answers to judge",
@@ -208,7 +214,7 @@ class Runner:
         # Stored unknown verdicts that are older are asked again.
         self.since = self.start if retry else 0.0
         # A judge without keys needs no file.
-        if ledger is None and not _has_keys(self.judge):
+        if ledger is None and not _stores_verdicts(self.judge):
             ledger = False
         # In memory, equal questions of this run still share a call.
         self.ledger = open_ledger(ledger)
@@ -320,17 +326,21 @@ class Runner:
         lost: Reading = {}
         try:
             await self.answer(self.judge, question, verdicts)
-        except KitError as e:
-            self.fault = self.fault or e
-            is_down = isinstance(e, JudgeDownError)
-            lost = unknown(e.what, "transport" if is_down else "budget")
         except Exception as e:
-            log.exception("judge %s raised an error", self.judge.name)
-            lost = unknown(f"{type(e).__name__}: {e}", "error")
+            lost = self._explain_loss(e)
         for ids in map(question.record_ids, question.places):
             if ids not in verdicts:
                 verdicts[ids] = _make_verdict(self.judge, task, ids, lost)
         return {r.id: [verdicts[r.id, c.id] for c in criteria] for r in answers}
+
+    def _explain_loss(self, e: Exception) -> Reading:
+        """The reading of what an error left open; the kit's own errors stop the run."""
+        if not isinstance(e, KitError):
+            log.error("judge %s raised an error", self.judge.name, exc_info=e)
+            return unknown(f"{type(e).__name__}: {e}", "error")
+        self.fault = self.fault or e
+        is_down = isinstance(e, JudgeDownError)
+        return unknown(e.what, "transport" if is_down else "budget")
 
     # -- a question ------------------------------------------------------------
     async def answer(
@@ -344,29 +354,33 @@ class Runner:
         parts = judge.split(question)
         keys: KeyMap = {}
         for part in parts:
-            places = map(part.record_ids, part.places)
+            names = judge.keys(part)
             # A judge without identity has no keys.
-            keys.update(zip(places, judge.keys(part), strict=False))
-        self._look_up(question.task, keys, verdicts)
+            if names:
+                places = map(part.record_ids, part.places)
+                keys.update(zip(places, names, strict=True))
+        self._take_stored(question.task, keys, verdicts)
         if not _leave_out_stored(judge, parts, verdicts):
             return
         self.raise_if_stopped()
-        names = [] if self.dry else list(keys.values())
+        leased = [] if self.dry else list(keys.values())
         owner = f"{self.ledger.owner} {id(question)}"
         # The lease outlives the slowest call; who holds it longer was killed.
-        while names and not self.ledger.lease(names, owner, judge.limit):
+        while leased and not self.ledger.lease(leased, owner, judge.limit):
             await asyncio.sleep(0.05)
             self.raise_if_stopped()
         try:
             # Looked up under the lease: nobody else can pay between this and the call.
-            self._look_up(question.task, keys, verdicts)
+            self._take_stored(question.task, keys, verdicts)
             left = _leave_out_stored(judge, parts, verdicts)
-            await loop.every(self.ask(judge, q, keys, verdicts) for q in left)
+            await loop.every(
+                self.ask_and_store(judge, q, keys, verdicts) for q in left
+            )
         finally:
-            if names:
-                self.ledger.release(names, owner)
+            if leased:
+                self.ledger.release(leased, owner)
 
-    def _look_up(self, task: Task, keys: KeyMap, verdicts: VerdictMap) -> None:
+    def _take_stored(self, task: Task, keys: KeyMap, verdicts: VerdictMap) -> None:
         """Take the verdicts of the ledger, under the ids of whoever asks now."""
         rows = self.ledger.get(keys.values(), self.since)
         for ids, key in keys.items():
@@ -379,7 +393,7 @@ class Runner:
                     **CACHED_COSTS,
                 )
 
-    async def ask(
+    async def ask_and_store(
         self, judge: Judge, question: Question, keys: KeyMap, verdicts: VerdictMap
     ) -> None:
         """Put the verdicts of one plan into the ledger and then into `verdicts`.
@@ -389,7 +403,7 @@ class Runner:
         left = question.places
         for room_factor in (1, CUT_REPLY_FACTOR):
             plan = judge.plan(question)
-            readings, call = await self.drive(judge, plan, room_factor)
+            readings, call = await self.drive_plan(judge, plan, room_factor)
             if readings is None:
                 readings = [NOTHING_SENT] * len(question.places)
             by_place = dict(zip(question.places, readings, strict=True))
@@ -409,7 +423,7 @@ class Runner:
                 lasting.append(verdict)
             # A refusal or an abstention is certain; what is unreadable is stored only
             # in the end, so that a killed run asks it again.
-            self._store(lasting, call)
+            self._store_lasting(lasting, call)
             for verdict in lasting:
                 # A stored verdict stays, also where a group is asked again.
                 verdicts.setdefault(verdict.ids[1:], verdict)
@@ -417,9 +431,9 @@ class Runner:
                 break
             left = unreadable
             # Under the same ids: a late reply to the first call must not fit other criteria.
-            question = question.narrow({name for _, name in unreadable})
+            question = question.with_criteria({name for _, name in unreadable})
 
-    async def drive(
+    async def drive_plan(
         self, judge: Judge, plan: Generator[Step, Any, T], room_factor: int = 1
     ) -> tuple[T | None, dict[str, Any] | None]:
         """What a plan returns, and the ledger row of its last call.
@@ -437,7 +451,7 @@ class Runner:
                     return end.value, call
                 if isinstance(step, Request):
                     # The last call is stored with its verdicts, those before it alone.
-                    self._store([], call)
+                    self._store_lasting([], call)
                     room = step.max_tokens * room_factor
                     request = replace(step, max_tokens=room)
                     result = await self.send(judge, request)
@@ -450,7 +464,7 @@ class Runner:
                 else:
                     result = await asyncio.to_thread(step)
         except BaseException:
-            self._store([], call)
+            self._store_lasting([], call)
             raise
 
     async def _ask_member(
@@ -530,7 +544,7 @@ class Runner:
             "reply": reply.text,
         }
 
-    def _store(
+    def _store_lasting(
         self, verdicts: Sequence[Verdict], call: Mapping[str, Any] | None
     ) -> None:
         """Store a call and verdicts, before anybody reads them."""
@@ -551,10 +565,12 @@ class Runner:
         with self.opened_ledger:
             if stored := self.ledger.find_call(key):
                 return str(stored["reply"])
-            text, call = await self.drive(writer, writer.completion(chat, schema))
+            text, call = await self.drive_plan(
+                writer, writer.completion(chat, schema)
+            )
             # Only a finished reply has a key, so another one is not used again.
             if call:
-                self._store([], {**call, "key": key})
+                self._store_lasting([], {**call, "key": key})
             return str(text)
 
 
@@ -567,8 +583,8 @@ def _describe_outage(name: str, reasons: Sequence[str]) -> JudgeDownError:
     )
 
 
-def _has_keys(judge: Judge) -> bool:
-    return judge.identity is not None or any(map(_has_keys, judge.members))
+def _stores_verdicts(judge: Judge) -> bool:
+    return judge.identity is not None or any(map(_stores_verdicts, judge.members))
 
 
 def _leave_out_stored(
@@ -580,7 +596,7 @@ def _leave_out_stored(
         left = {p[1] for p in part.places if part.record_ids(p) not in stored}
         # All of a group's answers and criteria shape each other's verdicts.
         if left:
-            questions.append(part if judge.groups else part.narrow(left))
+            questions.append(part if judge.groups else part.with_criteria(left))
     return questions
 
 

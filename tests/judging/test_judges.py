@@ -259,8 +259,11 @@ def test_groups_tell_what_they_cost_and_stop_at_a_budget(ledger):
 
 # -- prices, prompts --------------------------------------------------------------------------------
 def test_prices_and_shutdowns():
-    assert models.entry("gpt-4o-mini")["price"] == [0.15, 0.6] and models.entry("my-model") == {}
-    assert models.entry("gpt-4o-2024-08-06") == models.entry("gpt-4o")
+    assert (
+        models.model_entry("gpt-4o-mini")["price"] == [0.15, 0.6]
+        and models.model_entry("my-model") == {}
+    )
+    assert models.model_entry("gpt-4o-2024-08-06") == models.model_entry("gpt-4o")
     day = datetime.date(2026, 11, 24)
     dying = {name for name in models.catalog()["models"] if models.shutdown_warning(name, day)}
     assert {"gpt-5", "gpt-5-mini", "gpt-4o", "gpt-4.1"} <= dying
