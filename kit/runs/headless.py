@@ -284,18 +284,30 @@ def sweep(
     if len(commands) < len(plans):
         finished = len(plans) - len(commands)
         echo(f"{finished} of {len(plans)} cells are finished already")
-    ends = _on_ray(commands, address) if address else _processes(commands, jobs)
-    begin = time.monotonic()
-    for number, (index, code) in enumerate(ends, 1):
-        state = f"failed, see {places[index] / 'run.log'}" if code else "done"
-        words = ", ".join(f"{k}={v}" for k, v in cells[index].items())
-        seconds = time.monotonic() - begin
-        echo(f"[{number} of {len(commands)}, {seconds:.0f} s] {words}: {state}")
+    _run_cells(commands, cells, places, jobs, address, echo)
     frame = overview(
         [(f, folders.load(f)) for f in places if (f / folders.RECORD).is_file()]
     )
     paths.write(base / "table.csv", frame.to_csv(index=False))
     return frame
+
+
+def _run_cells(
+    commands: Mapping[int, list[str]],
+    cells: Sequence[Mapping[str, Any]],
+    places: Sequence[Path],
+    jobs: int,
+    address: str | None,
+    echo: Echo,
+) -> None:
+    """Run the commands of cells; a line for each one that ends."""
+    ends = _on_ray(commands, address) if address else _processes(commands, jobs)
+    begin = time.monotonic()
+    for number, (index, code) in enumerate(ends, 1):
+        words = ", ".join(f"{k}={v}" for k, v in cells[index].items())
+        place = f"{number} of {len(commands)}, {time.monotonic() - begin:.0f} s"
+        state = f"failed, see {places[index] / 'run.log'}" if code else "done"
+        echo(f"[{place}] {words}: {state}")
 
 
 def _cell_command(plan: folders.Plan, base: Path) -> list[str]:

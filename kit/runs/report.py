@@ -40,16 +40,19 @@ def report(folder: str | Path | None = None, out: str | Path | None = None) -> P
         )
     path = Path(out).expanduser().resolve() if out else base / "report.html"
     # Headlines first: whoever opens the page wants the answer, and may stop there.
-    seeds = over_seeds(runs)
+    seeds, doubts = over_seeds(runs), [html.escape(c) for c in caveats(runs)]
+    done = sum(run.status == "done" for _, run in runs)
     blocks = [
+        plots.Html(
+            f"<p>{done} of {len(runs)} runs are done. Before you trust a number, "
+            f"read the <a href='#caveats'>{len(doubts)} caveats</a>.</p>"
+        ),
         *_headlines(runs, seeds),
         *_comparisons(runs, seeds),
         plots.Html("<h2>Runs</h2>"),
         _run_table(runs, path.parent),
-        plots.Html("<h2>Caveats</h2>"),
-        plots.Html(
-            f"<ul>{''.join(f'<li>{html.escape(c)}</li>' for c in caveats(runs))}</ul>"
-        ),
+        plots.Html("<h2 id='caveats'>Caveats</h2>"),
+        plots.Html(f"<ul><li>{'<li>'.join(doubts)}</ul>"),
         *_details(runs),
     ]
     return plots.page("Rubric rewards: report", blocks, path=path)
@@ -67,43 +70,44 @@ def newest(runs: Pairs) -> dict[str, tuple[Path, Run]]:
 
 
 def _headlines(runs: Pairs, seeds: pd.DataFrame) -> Iterator[Any]:
-    """A card for every metric with a caption, then the sentences."""
+    """Of each notebook the sentences, a card for every metric with a caption, and all differences."""
     for book, (folder, run) in newest(runs).items():
-        metrics = metrics_of(run)
-        names = [name for name, m in metrics.items() if m.caption]
-        if not names:  # the author named no headline: the first two estimates
-            names = [name for name, m in metrics.items() if m.estimate][:2]
+        headlines, differences = _headline_metrics(run), {}
         figures = {r.name: r for r in kept_by(run) if r.kind == "figure"}
-        yield plots.Html(f"<h2>{html.escape(book)}</h2>")
-        for name in names:
+        sentences = [r.text for r in kept_by(run) if r.kind == "sentence"]
+        if headlines or sentences:
+            yield plots.Html(f"<h2>{html.escape(book)}</h2>")
+        yield from sentences
+        for name, newest_metric in headlines.items():
             of_metric = (seeds["notebook"] == book) & (seeds["metric"] == name)
-            card = _headline(name, metrics[name], seeds[of_metric])
-            # The author's own figure shows more than the interval.
-            if name in figures and of_metric.sum() != 1:
-                card = replace(card, figure=_figure(folder, figures[name]))
-            yield card
-        yield from (r.text for r in kept_by(run) if r.kind == "sentence")
+            metric = _with_seeds(newest_metric, seeds[of_metric])
+            figure = _figure(folder, figures[name]) if name in figures else None
+            sentence = metric.caption or metric.sentence
+            yield plots.Card(name, str(metric), sentence, figure)
+            if newest_metric.is_difference:
+                differences[name] = metric.estimate
+        # On one scale, so that a reader sees which one is large, and which one excludes 0.
+        if differences:
+            yield plots.Html("<h3>Differences, beside 0</h3>")
+            yield plots.small_forest(differences, zero=0)
 
 
-def _headline(name: str, metric: Metric, several: pd.DataFrame) -> plots.Card:
-    """The card of a metric: over its seeds where several ran, because they say more than one."""
-    value, sentence, estimate = (
-        str(metric),
-        metric.caption or metric.sentence,
-        metric.estimate,
-    )
-    if len(several) == 1:
-        row = several.iloc[0]
-        estimate = row["estimate"]
-        value = str(estimate)
-        span = f"{format_number(row['worst'])} to {format_number(row['best'])}"
-        sentence += f" Mean over {row['seeds']} seeds, which gave {span}."
-    figure = None
-    if estimate is not None:
-        # Only a difference has a line at which nothing differs.
-        zero = 0.0 if metric.is_difference else None
-        figure = plots.small_forest({"interval": estimate}, zero=zero)
-    return plots.Card(name, value, sentence, figure)
+def _headline_metrics(run: Run) -> dict[str, Metric]:
+    """The metrics with a caption; where the author gave none, the first two estimates."""
+    metrics = metrics_of(run)
+    named = {name: m for name, m in metrics.items() if m.caption}
+    return named or dict([(n, m) for n, m in metrics.items() if m.estimate][:2])
+
+
+def _with_seeds(metric: Metric, several: pd.DataFrame) -> Metric:
+    """A metric over its seeds where several ran, because they say more than the newest run alone."""
+    if len(several) != 1:
+        return metric
+    row = several.iloc[0]
+    span = f"{format_number(row['worst'])} to {format_number(row['best'])}"
+    seeds = f"Mean over {row['seeds']} seeds, which gave {span}."
+    caption = f"{metric.caption or metric.sentence} {seeds}"
+    return replace(metric, estimate=row["estimate"], caption=caption)
 
 
 def _figure(folder: Path, result: Kept) -> Any:

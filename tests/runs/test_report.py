@@ -75,6 +75,22 @@ def test_caveats(options, sentence):
     assert sentence in runs.report().read_text()
 
 
+def test_the_first_screen_says_what_ran_and_where_the_caveats_are():
+    make(gain=0.1)
+    kit.start("empty", PARAMS).finish()
+    text = runs.report().read_text()
+    assert "2 of 2 runs are done" in text and "href='#caveats'" in text
+    # Sentences first; a notebook that kept nothing has no heading among the headlines.
+    assert text.index("It works") < text.index("The gain") < text.index("Differences, beside 0")
+    assert "<h2>empty</h2>" not in text[: text.index("<h2>Runs</h2>")]
+
+
+def test_nothing_is_compared_that_did_not_vary():
+    make(gain=0.1)
+    make(name="other", gain=0.2)
+    assert "<h2>Comparisons</h2>" not in runs.report().read_text()
+
+
 def test_a_failed_run_is_named():
     make(finish=False)
     make(seed=1)
