@@ -224,7 +224,7 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
             verdicts=tuple(verdicts),
             usage=_fresh_usage(verdicts),
             cost=sum(v.cost for v in verdicts),
-            parts=self._paid_parts(scores),
+            parts={c.name: self._paid_part(c, scores) for c in self.components},
             meta={
                 "range": self._range_of(scores),
                 "form_missing": steps[-1].kind == FORMAT_GATE,
@@ -245,7 +245,10 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
             # What the answer says is not looked at: each part is at its worst, and so is the sum.
             lowest = self._range_of(scores)[0]
             step = RewardStep(FORMAT_GATE, "", lowest, lowest)
-            return self._worst_scores(scores), [step]
+            for c in self.components:
+                worst, _ = c.worst_and_best(*scores[c.name].range)
+                scores[c.name] = replace(scores[c.name], low=worst, high=worst)
+            return scores, [step]
         share = self.format.fulfilled_share(response)
         return scores, self.reward_steps(scores, share)
 
@@ -253,15 +256,6 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         self, task: Task, response: Response, verdicts: list[Verdict]
     ) -> ScoreByName:
         return {c.name: c.score(task, response, verdicts) for c in self.components}
-
-    def _worst_scores(self, scores: ScoreByName) -> ScoreByName:
-        """Each score at the end of its range that earns the least."""
-        worst_scores = {}
-        for c in self.components:
-            score = scores[c.name]
-            worst, _ = c.worst_and_best(*score.range)
-            worst_scores[c.name] = replace(score, low=worst, high=worst)
-        return worst_scores
 
     def _paid_reward(
         self, scores: ScoreByName, low: float, high: float
@@ -272,22 +266,11 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
         score = paid_score(low, high, self.max_width * self.scale)
         return score, "too much is unknown" if score is None else None
 
-    def _paid_parts(self, scores: ScoreByName) -> dict[str, float | None]:
-        """The worst end of each narrow interval; None for a wide one, and where it does not apply."""
-        parts: dict[str, float | None] = {}
-        for c in self.components:
-            score = scores[c.name]
-            ends = c.worst_and_best(score.low, score.high)
-            paid = paid_score(*ends, self.max_width)
-            parts[c.name] = paid if score.applies else None
-        return parts
-
-    def _total(
-        self, scores: ScoreByName, format_share: float
-    ) -> tuple[float, float]:
-        """Both ends of the reward. format_share : of the format's demands that are fulfilled."""
-        last = self.reward_steps(scores, format_share)[-1]
-        return last.low, last.high
+    def _paid_part(self, c: RewardComponent, scores: ScoreByName) -> float | None:
+        """The worst end of a narrow interval; None for a wide one, and where it does not apply."""
+        score = scores[c.name]
+        paid = paid_score(*c.worst_and_best(score.low, score.high), self.max_width)
+        return paid if score.applies else None
 
     def reward_steps(
         self, scores: ScoreByName, format_share: float
@@ -308,9 +291,16 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
             high /= total
             steps.append(RewardStep("weights", f"{total:g}", low, high))
         if self.format.mode == "bonus":
-            low += self.format.bonus * format_share
-            high += self.format.bonus * format_share
+            bonus = self.format.bonus * format_share
+            low, high = low + bonus, high + bonus
             steps.append(RewardStep("format bonus", "", low, high))
+        return steps + self._limit_steps(scores, low, high)
+
+    def _limit_steps(
+        self, scores: ScoreByName, low: float, high: float
+    ) -> list[RewardStep]:
+        """The steps after the sum: gates, cap and scale."""
+        steps = []
         for gate in self.gates:
             score = scores[gate.component]
             # A gate only lowers an end, and closes the low one first: so unknown never pays.
@@ -333,16 +323,18 @@ class Composer(msgspec.Struct, frozen=True, kw_only=True):
             name: replace(score, low=score.range[0], high=score.range[1])
             for name, score in scores.items()
         }
-        return self._total(wide, 0.0)[0], self._total(wide, 1.0)[1]
+        lowest, highest = self.reward_steps(wide, 0.0), self.reward_steps(wide, 1.0)
+        return lowest[-1].low, highest[-1].high
 
 
 def _fresh_usage(verdicts: list[Verdict]) -> dict[str, int]:
     """Tokens of the verdicts that were judged now; a stored one costs nothing."""
-    fresh = [v for v in verdicts if not v.cached]
-    return {
-        "tokens_in": sum(v.tokens_in for v in fresh),
-        "tokens_out": sum(v.tokens_out for v in fresh),
-    }
+    usage = {"tokens_in": 0, "tokens_out": 0}
+    for v in verdicts:
+        if not v.cached:
+            usage["tokens_in"] += v.tokens_in
+            usage["tokens_out"] += v.tokens_out
+    return usage
 
 
 # A reward as users write it: a preset's name, a file, a mapping, or itself.
