@@ -504,19 +504,8 @@ def train(
     names : list all settings with meaning and default, and the names of other systems that are read
     """
     if names or not config:
-        table = kit.training.reference()
-        lines = [
-            f"{row['name']:20} {row['default']:24} {row['meaning']}"
-            for row in table
-        ]
-        others = kit.training.renames()["renames"]
-        lines += ["", "names of other systems, and ours:"]
-        lines += [f"  {old}: {new}" for old, new in others.items()]
-        return Output(
-            text="\n".join(lines),
-            data={"settings": table, "renames": others},
-            code=0 if names else 2,
-        )
+        # Without a config there is nothing to train, which is no success.
+        return _settings_reference(code=0 if names else 2)
     # one name for the machine's sizes, in all commands
     changes = {"profile": profile, **(set or {})}
     if forecast:
@@ -529,14 +518,9 @@ def train(
     # torchrun and accelerate set it, also for one process
     is_launched = "WORLD_SIZE" in os.environ
     if profiles.resolve(profile).name == "cluster" and not is_launched:
-        command = command_line(
-            "train", config, profile="cluster", set=set, resume=resume
+        return _launch_commands(
+            command_line("train", config, profile="cluster", set=set, resume=resume)
         )
-        configs = kit.training.CONFIGS
-        zero3 = shlex.quote(str(configs / "zero3.json"))
-        lines = (configs / "launch.txt").read_text("utf-8")
-        lines = lines.format(command=command, zero3=zero3).rstrip()
-        return Output(text=lines, data=lines.splitlines())
     result = kit.training.train(config, resume=resume or None, **changes)
     return Output(
         text=f"{result.gain.sentence}\nrun: {result.folder}",
@@ -693,6 +677,26 @@ STEPS: dict[str, tuple[Command, ...]] = {
     "Train": (train, export),
     "Run notebooks, and report": (run, sweep, report),
 }
+
+
+def _settings_reference(code: int) -> Output:
+    """All settings of a training, and what other systems call them."""
+    table = kit.training.reference()
+    lines = [f"{r['name']:20} {r['default']:24} {r['meaning']}" for r in table]
+    others = kit.training.renames()["renames"]
+    lines += ["", "names of other systems, and ours:"]
+    lines += [f"  {old}: {new}" for old, new in others.items()]
+    data = {"settings": table, "renames": others}
+    return Output(text="\n".join(lines), data=data, code=code)
+
+
+def _launch_commands(command: str) -> Output:
+    """The commands that start a training in several processes."""
+    configs = kit.training.CONFIGS
+    zero3 = shlex.quote(str(configs / "zero3.json"))
+    template = (configs / "launch.txt").read_text("utf-8")
+    text = template.format(command=command, zero3=zero3).rstrip()
+    return Output(text=text, data=text.splitlines())
 
 
 def _packages() -> Iterator[tuple[str, str, str]]:
