@@ -15,7 +15,8 @@ if TYPE_CHECKING:  # what editors see
 
     # From their modules: a room's function and its module may share a name.
     from .data.load import load, save
-    from .judging import Budget, Ledger, ajudge, estimate, judge, judge_of
+    from .judging import Budget, Ledger, judge_of
+    from .judging.runner import ajudge, estimate, judge
     from .people import agreement_report, label, rate
     from .people.view import view
     from .plots import plot
