@@ -227,12 +227,10 @@ class _Reader:
         """Read all rows, and say what is wrong with them."""
         rows: dict[int, tuple[str, dict[str, Any]]] = {}
         count = 0
-        for place, parse_row in rows_of(source):
-            count += 1
+        for count, (place, parse_row) in enumerate(rows_of(source), 1):
             with self._collected(count, place):
-                self.originals[count] = fields = row_fields(parse_row)
-                if self.fields:
-                    fields = self._rename(fields)
+                self.originals[count] = row_fields(parse_row)
+                fields = self._rename(self.originals[count])
                 rows[count] = place, parse_chats(fields)
         if not count:
             raise DataError("there are no rows", where=self.name)
@@ -242,7 +240,7 @@ class _Reader:
             )
         for n, (place, data) in rows.items():
             with self._collected(n, place):
-                self.read(n, Row(data, place))
+                self.read(n, Row(data))
         if self.errors and (on_error != "skip" or len(self.errors) == count):
             raise self._all_errors(count)
         return self.result(count)
@@ -278,14 +276,6 @@ class _Reader:
     def _rename(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """The row with its fields, and those of the objects in its lists, renamed."""
 
-        def inner(value: object) -> object:
-            # Criteria and turns are objects in lists. Deeper ones ("meta") keep their names.
-            if isinstance(value, list):
-                return [
-                    self._rename(x) if isinstance(x, dict) else x for x in value
-                ]
-            return value
-
         out: dict[str, Any] = {}
         notes: dict[str, Any] = {}
         for key, value in data.items():
@@ -300,8 +290,13 @@ class _Reader:
                     f"after renaming, the field {target!r} is there twice",
                     fix="rename one of them to 'note'",
                 )
+            # Criteria and turns are objects in lists. Deeper ones ("meta") keep their names.
+            elif isinstance(value, list):
+                out[target] = [
+                    self._rename(x) if isinstance(x, dict) else x for x in value
+                ]
             else:
-                out[target] = inner(value)
+                out[target] = value
         if notes:
             out["meta"] = {**(out.get("meta") or {}), **notes}
         return out

@@ -60,9 +60,9 @@ FIELD_OF = {
 class Row(dict[str, Any]):
     """The fields of a row that nothing has read yet, and the records made of it. A null field counts as absent."""
 
-    def __init__(self, data: Mapping[str, Any], where: str = ""):
+    def __init__(self, data: Mapping[str, Any]):
         super().__init__((k, v) for k, v in data.items() if v is not None)
-        self.data, self.where = data, where
+        self.data = data
         # For meta, but not among the unread fields.
         self.extra: dict[str, Any] = {}
         self.task: Task | None = None
@@ -202,24 +202,26 @@ def _our_fields(item: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a criterion under our names. One that nothing reads could change a score: an error."""
     # A table fills the fields that a criterion lacks with null.
     item = {key: value for key, value in item.items() if value is not None}
-    unread = [key for key in item if key not in FIELD_OF]
+    unread: list[str] = []
     fields: dict[str, Any] = {}
-    for key in [key for key in item if key in FIELD_OF]:
-        target = FIELD_OF[key]
+    for key, value in item.items():
+        target = FIELD_OF.get(key)
         # HealthBench's points are weights; ours are the top of a scale.
         if key == "points" and item.get("scale") == "points":
             target = "points"
-        if target == "note":
-            fields["meta"] = {key: item[key], **fields.get("meta", {})}
+        if target is None:
+            unread.append(key)
+        elif target == "note":
+            fields["meta"] = {key: value, **fields.get("meta", {})}
         elif target == "meta":
-            fields["meta"] = {**fields.get("meta", {}), **item[key]}
+            fields["meta"] = {**fields.get("meta", {}), **value}
         elif target in fields:
             raise DataError(
                 f"two fields of a criterion mean {target!r}; one is {key!r}",
                 fix="keep one of them",
             )
         else:
-            fields[target] = item[key]
+            fields[target] = value
     if unread or "text" not in fields:
         raise _misnamed_fields(item, unread, has_text="text" in fields)
     return fields
@@ -232,7 +234,7 @@ def _misnamed_fields(
     renames = near_names(unread, FIELD_OF)
     texts = [k for k in unread if k not in renames and isinstance(item[k], str)]
     ids = [k for k in texts if ID.fullmatch(k)]
-    if len(ids) == 1 and not {"id", "criterion_id"} & item.keys():
+    if len(ids) == 1:
         renames[ids[0]] = "id"
         texts.remove(ids[0])
     # Where the text is missing, the only text that is there is it.
@@ -240,18 +242,13 @@ def _misnamed_fields(
         renames[texts[0]] = "text"
     what = "a criterion has no text"
     if unread:
-        what = f"nothing reads the {_quoted_fields(unread)} of a criterion"
+        what = f"nothing reads these fields of a criterion: {', '.join(map(repr, unread))}"
     return DataError(
         what,
         fix="rename what is judged to 'text', what says how much it counts to 'weight', and what changes "
         f"no score to 'note'; a criterion has {', '.join(Criterion.__struct_fields__)}",
         renames=renames,
     )
-
-
-def _quoted_fields(names: list[str]) -> str:
-    noun = "field" if len(names) == 1 else "fields"
-    return f"{noun} {', '.join(map(repr, names))}"
 
 
 def make_criteria(
