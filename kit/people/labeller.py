@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Labeller:
-    """Buttons for one person's labels; a notebook shows them, headless the table of questions.
+    """Buttons for one person's labels; a notebook shows them, headless the question.
 
     source : rows of `kit.label`, or a TaskSet to draw 40 from. out : the CSV file. What it holds
     stays: labels of another person, and this person's from an earlier sitting, which goes on where
@@ -141,7 +141,8 @@ class Labeller:
         from IPython import display
 
         show: Any = display.display
-        show(self.rows if progress.headless() else self.controls())
+        first = display.HTML(self.question_html())
+        show(first if progress.headless() else self.controls())
 
     def controls(self) -> VBox:
         """The question with its buttons, as a widget (ipywidgets 7.7 or 8)."""

@@ -13,13 +13,16 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import pandas as pd
 import pytest
 
 import kit
 from kit import runs
+from kit.people import Labeller
 from kit.stats import Estimate
+from kit.system import paths
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
@@ -141,9 +144,17 @@ def test_notebooks_as_github_shows_them(tab, book, tmp_path):
     t.shot(f"github-{book.stem}")
 
 
+class Lab(NamedTuple):
+    """A JupyterLab server, and the folder of its runs."""
+
+    address: str
+    token: str
+    runs: Path
+
+
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """JupyterLab over a copy of the notebooks with profile test: (address, token)."""
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """JupyterLab over a copy of the notebooks with profile test."""
     base = tmp_path_factory.mktemp("lab")
     shutil.copytree(ROOT / "notebooks", base / "notebooks")
     for part, settings in (
@@ -183,71 +194,141 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
             break
         except OSError:
             time.sleep(0.5)
-    yield address, token
+    yield Lab(address, token, base / "runs")
     server.terminate()
     server.wait(20)
 
 
-@pytest.mark.parametrize("book", BOOKS, ids=lambda p: p.stem[:2])
-def test_notebooks_run_in_jupyterlab(tab, lab, book):
-    """Run all cells by the menu: no error, figures are drawn, and each widget shows what it explores."""
-    address, token = lab
-    t = tab(1360)
-    t.page.goto(
-        f"{address}/lab/tree/{book.name}?token={token}&reset", wait_until="domcontentloaded"
+def open_book(page: Any, lab: Lab, book: Path) -> None:
+    page.goto(
+        f"{lab.address}/lab/tree/{book.name}?token={lab.token}&reset", wait_until="domcontentloaded"
     )
-    t.page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=90_000)
-    t.page.wait_for_timeout(4000)  # until the kernel is connected
-    t.page.click('.lm-MenuBar-itemLabel:text-is("Run")')
-    t.page.wait_for_timeout(500)
-    t.page.click('[data-command="runmenu:run-all"]')
+    page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=90_000)
+    page.wait_for_timeout(4000)  # until the kernel is connected
+    choose(page, "Run", "runmenu:run-all")
+    wait_until_run(page)
+
+
+def choose(page: Any, menu: str, command: str) -> None:
+    page.click(f'.lm-MenuBar-itemLabel:text-is("{menu}")')
+    page.wait_for_timeout(500)
+    page.click(f'[data-command="{command}"]')
+
+
+def wait_until_run(page: Any) -> None:
+    """Until the last cell has a number; an error in a cell ends the test."""
     end = time.monotonic() + 600
     while time.monotonic() < end:
         time.sleep(1)
-        prompts = t.page.eval_on_selector_all(
+        prompts = page.eval_on_selector_all(
             ".jp-CodeCell .jp-InputPrompt", "es => es.map(e => e.textContent)"
         )
-        wrong = t.page.eval_on_selector_all(
-            "[data-mime-type='application/vnd.jupyter.error']", "es => es.map(e => e.textContent)"
-        )
+        wrong = page.eval_on_selector_all(ERRORS, "es => es.map(e => e.textContent)")
         assert not wrong, wrong[0][:2000]
         if prompts and "*" not in "".join(prompts) and any(c.isdigit() for c in prompts[-1]):
-            break
-    else:
-        raise AssertionError(f"not done after 600 s: {prompts}")
-    t.page.wait_for_timeout(1500)
+            page.wait_for_timeout(1500)
+            return
+    raise AssertionError(f"not done after 600 s: {prompts}")
+
+
+@pytest.mark.parametrize("book", BOOKS, ids=lambda p: p.stem[:2])
+def test_every_control_of_the_notebooks_works_in_jupyterlab(tab, lab, book):
+    """Run all cells by the menu, then use each control once: the page follows, and nothing is an error."""
+    t = tab(1360)
+    open_book(t.page, lab, book)
     t.shot(f"lab-{book.stem}")
-    used = [
-        _use_widgets(t.page, cell)
-        for cell in t.page.query_selector_all(".jp-CodeCell:has(.widget-dropdown, .widget-slider)")
-    ]
-    assert all(used), f"widgets that change nothing: {used}"
-    assert not t.page.query_selector_all("[data-mime-type='application/vnd.jupyter.error']")
+    for cell in t.page.query_selector_all(f".jp-CodeCell:has({', '.join(CONTROLS)})"):
+        cell.scroll_into_view_if_needed()
+        use_controls(t.page, cell)
+    assert not t.page.query_selector_all(ERRORS) and not t.errors
     t.shot(f"lab-{book.stem}-used")
 
 
-def _use_widgets(page: Any, cell: Any) -> bool:
-    """Chooses the last option of each dropdown, moves each slider by one step; True when the page follows each time."""
-    areas = ".widget-output"
-    cell.scroll_into_view_if_needed()
-    for control in cell.query_selector_all(".widget-dropdown select, .widget-slider .noUi-handle"):
-        before = page.evaluate(
-            "([c, a]) => [...c.querySelectorAll(a)].map(e => e.innerHTML).join()", [cell, areas]
+ERRORS = "[data-mime-type='application/vnd.jupyter.error']"
+# selector of a control -> how to use it once
+CONTROLS = {
+    ".widget-dropdown select": lambda page, e: e.select_option(
+        index=e.evaluate("e => (e.selectedIndex + e.options.length - 1) % e.options.length")
+    ),
+    ".widget-slider .noUi-handle": lambda page, e: (e.focus(), page.keyboard.press("ArrowRight")),
+    ".widget-text input": lambda page, e: (e.fill("no such words"), e.press("Enter")),
+    ".widget-textarea textarea": lambda page, e: (e.fill("Other words."), e.press("Tab")),
+    ".jupyter-button": lambda page, e: e.click(),
+}
+OUTPUTS = "c => [...c.querySelectorAll('.jp-OutputArea')].map(e => e.innerHTML).join()"
+
+
+def use_controls(page: Any, cell: Any) -> None:
+    """Use the n-th control of each kind, for each n; a button is pressed once for each name."""
+    for selector, use in CONTROLS.items():
+        names = [e.inner_text() or str(n) for n, e in enumerate(cell.query_selector_all(selector))]
+        for n, name in enumerate(names):
+            # the page may be drawn anew after each use, with other buttons
+            controls = cell.query_selector_all(selector)
+            if n >= len(controls) or controls[n].is_disabled():
+                continue
+            before = cell.evaluate(OUTPUTS)
+            use(page, controls[n])
+            # a note and the edit of a text change nothing until a button is pressed
+            if controls[n].get_attribute("placeholder") or "textarea" in selector:
+                continue
+            changed = f"([c, b]) => ({OUTPUTS})(c) !== b"
+            page.wait_for_function(changed, arg=[cell, before], timeout=30_000)
+            assert not page.query_selector_all(ERRORS), f"{selector} {name}"
+
+
+def test_a_person_labels_twenty_answers_in_notebook_1(tab, lab):
+    """Each click is in the file, a kernel restart loses nothing, and the end shows how far people agree."""
+    file = lab.runs / "labels.csv"
+    file.unlink(missing_ok=True)
+    tasks = kit.load(paths.data("rubrics.json")).joined(kit.load(paths.data("answers.jsonl")))
+    ben = Labeller(kit.label(tasks, n=20), out=file, rater="ben")
+    for _ in range(20):
+        ben.answer("met" if ben.place % 3 else "unmet")
+    t = tab(1360)
+    open_book(t.page, lab, BOOKS[0])
+    label_some(t.page, ["met", "unmet", "partly"])
+    assert progress_of(t.page) == "3 of 20" and read_labels(file) == ["met", "unmet", "partly"]
+    t.page.click(f"{LABELLER} .jupyter-button:text-is('back')")
+    assert progress_of(t.page) == "3 of 20"
+    t.page.fill(f"{LABELLER} .widget-text input", "it is half there")
+    label_some(t.page, ["unknown"])
+    t.shot("labeller")
+    t.page.wait_for_timeout(500)
+    assert read_labels(file) == ["met", "unmet", "unknown"]
+    choose(t.page, "Run", "runmenu:restart-and-run-all")
+    t.page.click(".jp-Dialog .jp-mod-accept")
+    t.page.wait_for_timeout(3000)
+    wait_until_run(t.page)
+    assert progress_of(t.page) == "3 of 20"
+    label_some(t.page, ["met", "unmet"] * 8 + ["met"])
+    t.page.wait_for_selector(f"{LABELLER}:has-text('human:ben and human:me')")
+    t.page.query_selector(LABELLER).scroll_into_view_if_needed()
+    t.shot("labeller-end")
+    assert len(read_labels(file)) == 20 and not t.errors
+    labels = kit.load(file).verdicts
+    assert len(labels) == 40 and {v.judge for v in labels} == {"human:ben", "human:me"}
+    assert [v.meta["note"] for v in labels if v.meta.get("note")] == ["it is half there"]
+
+
+LABELLER = ".jp-CodeCell:has(.jupyter-button:text-is('back'))"
+
+
+def progress_of(page: Any) -> str:
+    return page.inner_text(f"{LABELLER} .widget-html b >> nth=0")
+
+
+def label_some(page: Any, labels: list[str]) -> None:
+    """Press these buttons, each when the page has counted the one before."""
+    for label in labels:
+        before = page.inner_html(f"{LABELLER} .widget-html")
+        page.click(f"{LABELLER} .jupyter-button:text-is('{label}')")
+        page.wait_for_function(
+            "([s, b]) => document.querySelector(s).innerHTML !== b",
+            arg=[".jp-CodeCell:has(input[placeholder^='a note']) .widget-html", before],
         )
-        options = control.query_selector_all("option")
-        if options:
-            # the option that is not chosen yet
-            chosen = control.evaluate("e => e.selectedIndex")
-            control.select_option(index=len(options) - 1 if chosen < len(options) - 1 else 0)
-        else:
-            control.focus()
-            page.keyboard.press("ArrowRight")
-        try:
-            page.wait_for_function(
-                "([c, a, b]) => [...c.querySelectorAll(a)].map(e => e.innerHTML).join() !== b",
-                arg=[cell, areas, before],
-                timeout=30_000,
-            )
-        except Exception:
-            return False
-    return True
+
+
+def read_labels(file: Path) -> list[str]:
+    rows = pd.read_csv(file, keep_default_na=False, dtype=str)
+    return rows[(rows["rater"] == "me") & (rows["label"] != "")]["label"].tolist()
