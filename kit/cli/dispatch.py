@@ -88,7 +88,9 @@ def _with_options(function: Command) -> Callable[..., tuple[Output, bool]]:
         hint = hints.get(p.name, p.annotation)
         parameters[place] = p.replace(annotation=Annotated[hint, about])
 
-    def command(*words: Any, as_json: bool = False, **options: Any) -> Any:
+    def command(
+        *words: Any, as_json: bool = False, **options: Any
+    ) -> tuple[Output, bool]:
         return function(*words, **options), as_json
 
     command.__annotations__ = {p.name: p.annotation for p in parameters}

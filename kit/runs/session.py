@@ -52,7 +52,7 @@ class Session:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
-    def keep(self, name: str, thing: Any, caption: str = "") -> Any:
+    def keep(self, name: str, thing: object, caption: str = "") -> Any:
         """Keep a result for the report, and return it so that it can end a cell.
 
         thing : a number, an estimate, a figure, a table (DataFrame, list of dicts), a sentence, results by
