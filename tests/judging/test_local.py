@@ -47,16 +47,16 @@ def test_a_real_server_answers_in_both_modes_and_is_closed_to_others():
     task = Task(id="t", prompt=TASK.prompt, criteria=TASK.criteria[:2])
     server = kit.judge_of({"server": str(files[0])})
     words = kit.judge(task, [ANSWER], judge=server, progress=False)
-    assert server.base_url.startswith("http://127.0.0.1:")
+    assert server.server.address.startswith("http://127.0.0.1:")
     # 135 million weights do not always say yes or no
     assert all(0 < v.p < 1 if v.is_known else v.failure == "parse" for v in words)
-    assert words.spent.calls >= 2 and server.key not in repr(words)
+    assert words.spent.calls >= 2 and server.server.key not in repr(words)
     other = kit.judge_of({"server": str(files[0]), "how": "all"})
     reasons = kit.judge(task, [ANSWER], judge=other, progress=False)
     assert all(v.reason or v.failure for v in reasons)
-    assert other.base_url == server.base_url  # one server a file
+    assert other.server.address == server.server.address  # one server a file
     with pytest.raises(urllib.error.HTTPError) as e:
-        urllib.request.urlopen(f"{server.base_url}/chat/completions", json.dumps({}).encode())
+        urllib.request.urlopen(f"{server.server.address}/chat/completions", json.dumps({}).encode())
     assert e.value.code == 401
     verdicts = kit.judge(task, [ANSWER], judge="local", progress=False)
     assert all(0 < v.p < 1 for v in verdicts) and verdicts.spent.calls == 2
