@@ -140,8 +140,10 @@ class Labeller:
     def _ipython_display_(self) -> None:
         from IPython import display
 
+        # IPython has no types for these.
         show: Any = display.display
-        first = display.HTML(self.question_html())
+        as_html: Any = display.HTML
+        first = as_html(self.question_html())
         show(first if progress.headless() else self.controls())
 
     def controls(self) -> VBox:
