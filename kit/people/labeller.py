@@ -53,6 +53,8 @@ class Labeller:
         verdicts: JudgeDecisions = (),
     ):
         drawn = label(source) if isinstance(source, TaskSet) else source
+        # For people to read: the file puts an apostrophe before what looks like a formula.
+        self.texts = drawn
         # As the file holds them, so that ids compare equal.
         rows = _read_csv(io.StringIO(labels_as_csv(drawn)))
         self.path, self.rater = Path(out), rater
@@ -114,7 +116,7 @@ class Labeller:
         columns = {}
         for who, rows in group((v.judge, v) for v in labels).items():
             columns[who] = pd.Series({v.ids: v.value for v in rows}, dtype=float)
-        table = pd.DataFrame(columns).apply(met_of)
+        table = pd.DataFrame(columns).reindex(self.rows.index).apply(met_of)
         results = Results()
         for a, b in itertools.combinations(table, 2):
             results[f"{a} and {b}"] = stats.kappa(
@@ -133,8 +135,9 @@ class Labeller:
             f"<p><b>{self.progress}</b> labelled by {html.escape(self.rater)}</p>"
         )
         for name in ("prompt", "response", "criterion"):
-            text = html.escape(self.rows.iloc[self.place][name])
-            page += f"<b>{name}</b><pre style='white-space:pre-wrap'>{text}</pre>"
+            text = html.escape(str(self.texts.iloc[self.place][name]))
+            title = "answer" if name == "response" else name
+            page += f"<b>{title}</b><p style='white-space:pre-wrap'>{text}</p>"
         return page
 
     def _ipython_display_(self) -> None:

@@ -57,7 +57,7 @@ def test_two_people_share_a_file_and_their_agreement_is_shown(tmp_path):
     verdicts = [
         Verdict(task_id=f"t{i}", response_id="r", criterion_id="a", judge="j",
                 status="met" if i % 2 else "unmet")
-        for i in range(20)
+        for i in range(30)
     ]  # fmt: skip
     for name in ("ann", "ben"):
         person = Labeller(some, out=file, rater=name, verdicts=verdicts)
@@ -66,6 +66,7 @@ def test_two_people_share_a_file_and_their_agreement_is_shown(tmp_path):
             person.answer("met" if i % 2 or (name == "ben" and i == 0) else "unmet")
     results = person.agreement()
     assert list(results) == ["human:ann and human:ben", "human:ann and j", "human:ben and j"]
+    assert results["human:ann and j"].n == 20  # not what the judge gave on other questions
     assert results["human:ann and j"].value == 1 > results["human:ben and j"].value > 0.8
     assert "human:ann and human:ben" in person.question_html()
     assert len(kit.load(file).verdicts) == 40
@@ -96,6 +97,7 @@ def test_what_is_refused(tmp_path, choice, other, fault):
 def test_the_buttons_label_and_go_back(tmp_path):
     ann = Labeller(rows(1), out=tmp_path / "labels.csv", rater="ann")
     text, note, buttons = ann.controls().children
+    assert "<p style='white-space:pre-wrap'>=An answer.</p>" in text.value
     assert [b.description for b in buttons.children] == [*ann.choices(), "back"]
     note.value = "why"
     buttons.children[1].click()
