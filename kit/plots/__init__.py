@@ -15,6 +15,7 @@ from .figures import (
     reliability_figure,
 )
 from .page import Card, Html, page, small_forest
+from .side_by_side import side_by_side
 
 __all__ = [
     "Card",
@@ -29,5 +30,6 @@ __all__ = [
     "page",
     "plot",
     "reliability_figure",
+    "side_by_side",
     "small_forest",
 ]

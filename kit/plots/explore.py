@@ -8,12 +8,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from ..errors import DataError, MissingError
 from ..system import progress
 from .figures import Figure, bars, lines
 from .page import Html
+from .side_by_side import side_by_side
 
 # argument of the drawing function -> {"options": [...]} (a menu), {"value": "..."} (a text),
 # {"value": number, ...} (a slider), {"interval": milliseconds} (a clock)
@@ -91,35 +90,11 @@ def _explore_tasks(tasks: Any) -> Any:
         # The page never shows another task than the menu.
         if task not in hits:
             return Html(count + "<p>The task in the menu is not one of them.</p>")
-        return Html(count + _task_html(tasks, names.index(task)))
+        chosen = tasks.tasks[names.index(task)]
+        answers = [r for r in tasks.responses if r.task_id == task]
+        return Html(count + side_by_side(chosen, answers, tasks.verdicts).text)
 
     return _interact(draw, {"task": {"options": names}, "words": {"value": ""}})
-
-
-def _task_html(tasks: Any, place: int) -> str:
-    """A task: its criteria as rows, a column of verdicts for each answer and judge; the answers."""
-    task = tasks.tasks[place]
-    rows: dict[str, dict[str, object]] = {}
-    for c in task.criteria:
-        rows[c.id] = {"weight": c.weight, "criterion": c.text}
-    for v in tasks.verdicts:
-        if v.task_id == task.id and v.criterion_id in rows:
-            # "level" alone would not say which one
-            cell = f"{v.value:g}" if v.status == "level" else v.status
-            rows[v.criterion_id][f"{v.response_id} ({v.judge})"] = cell
-    table = pd.DataFrame(list(rows.values()))
-    parts = [f"<h4>{html.escape(task.id)}</h4><p>{_escape_lines(task.prompt)}</p>"]
-    parts.append(table.to_html(index=False, na_rep="", border=0))
-    for r in tasks.responses:
-        if r.task_id == task.id:
-            name = html.escape(f"{r.id} {r.source or ''}")
-            text = f"<summary>{name}</summary><p>{_escape_lines(r.text)}</p>"
-            parts.append(f"<details>{text}</details>")
-    return "".join(parts)
-
-
-def _escape_lines(text: str) -> str:
-    return html.escape(text).replace("\n", "<br>")
 
 
 def _explore_bins(report: Any) -> Any:

@@ -203,7 +203,7 @@ def test_browsing_escapes_and_shows_verdicts(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("KIT_HEADLESS", "1")
     text = plots.explore(TASKS).text
     assert "<script" not in text and "2 of 2 tasks" in text
-    assert "a (code)" in text and "unknown" in text and "Is it short?" in text
+    assert "by code" in text and "unknown" in text and "Is it short?" in text
 
 
 def test_browsing_shows_the_task_of_the_menu_or_none(
@@ -211,10 +211,28 @@ def test_browsing_shows_the_task_of_the_menu_or_none(
 ) -> None:
     monkeypatch.setenv("KIT_HEADLESS", "0")
     menu, words = plots.explore(TASKS).children[0].children
-    assert f"<h4>{menu.value}</h4>" in capsys.readouterr().out
+    assert f"<b>{menu.value}</b>" in capsys.readouterr().out
     words.value = "no task has this"
     page = capsys.readouterr().out
-    assert "0 of 2 tasks" in page and "<h4>" not in page
+    assert "0 of 2 tasks" in page and "<table" not in page
+
+
+def test_side_by_side_marks_what_differs_and_escapes() -> None:
+    criteria = tuple(Criterion(id=i, text=f"<i>{i}</i>") for i in "abc")
+    task = Task(id="t", prompt="<script>", criteria=criteria)
+    answers = [
+        Response(task_id="t", id=i, text="<img src=x onerror=alert(1)>") for i in ("r1", "r2", "r3")
+    ]
+    statuses = {("r1", "a"): "met", ("r2", "a"): "unmet", ("r1", "b"): "met", ("r2", "b"): "met"}
+    verdicts = [
+        Verdict(task_id="t", response_id=r, criterion_id=c, status=s, judge="<b>j", reason="</table>", p=0.25)
+        for (r, c), s in statuses.items()
+    ]  # fmt: skip
+    text = plots.side_by_side(task, answers, verdicts).text
+    assert text.count("differs") == 1 and text.index("differs") < text.index("&lt;i&gt;a")
+    assert text.count("P(met) 0.25") == 4 and text.count("by &lt;b&gt;j") == 2 and "r3" in text
+    assert not [word for word in ("<script", "<img", "<i>", "<b>j") if word in text]
+    assert text.count("</table>") == 1
 
 
 def test_weights_score_as_the_reward_does(monkeypatch: pytest.MonkeyPatch) -> None:
