@@ -1,7 +1,5 @@
 """Errors that a user can act on: what is wrong, where, and what to do."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Self
 

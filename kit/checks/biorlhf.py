@@ -1,7 +1,5 @@
 """BioRLHF's ground truths in the kit's form: claims, facts, warranted confidence."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ The annotations are the form of the arguments: msgspec reads them and refuses ev
 A check measures; what a sentence means is a question for a judge.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Sequence

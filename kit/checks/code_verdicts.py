@@ -1,7 +1,5 @@
 """From a criterion's `check` to a verdict: the form of its arguments, the call, the reason."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable

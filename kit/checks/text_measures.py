@@ -6,8 +6,6 @@ paragraph : a block between blank lines. item : a line that begins with -, *, + 
 Markdown marks and code fences are left out.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

@@ -4,8 +4,6 @@ The task alone decides which of them apply. An answer without the form earns the
 and its outcome is None: it counts in no accuracy and in no calibration. Formulas: BioRLHF.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 

@@ -1,7 +1,5 @@
 """The commands, in the order of the steps: functions of the front door with files in place of objects."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """`kit COMMAND`: each function of `commands` is a command. Signature: options. Docstring: help. cyclopts parses."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import logging

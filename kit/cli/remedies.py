@@ -1,7 +1,5 @@
 """Commands as texts: what to type next, and `kit inspect` in place of a remedy's call of `load`."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

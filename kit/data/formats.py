@@ -31,8 +31,6 @@ kept in meta and named once in the findings. A field that another form reads (`R
 an unread field of a criterion. What is renamed to "note" is kept under its own name in meta.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

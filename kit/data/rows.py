@@ -1,7 +1,5 @@
 """A row while it is read: fields are taken out of it one by one, and what is left goes to meta."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable, Mapping

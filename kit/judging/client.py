@@ -4,8 +4,6 @@
 of the time, and the reply is checked here anyway.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools

@@ -11,8 +11,6 @@
 {"group": JUDGE}   all answers to a task in one call
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from collections.abc import Callable, Mapping

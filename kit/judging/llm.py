@@ -1,7 +1,5 @@
 """A model behind an OpenAI-compatible server as a judge. Override `messages` and `parse` for your own."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Mapping
 from typing import Any, Literal
 

@@ -12,8 +12,6 @@ A model in Hugging Face's form is an endpoint too: `vllm serve FOLDER`, and how=
 A small model is a poor judge. Measure it against labels before you use it.
 """
 
-from __future__ import annotations
-
 import atexit
 import functools
 import hashlib

@@ -8,8 +8,6 @@ reply unknown ("parse"). Nothing is repaired, because a repaired reply can turn 
 opposite verdict.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import re

@@ -5,8 +5,6 @@ process, so that no answer can close them. Chat markup and invisible characters 
 harmless. The parts that calls share come first, so that a provider's prefix cache is used.
 """
 
-from __future__ import annotations
-
 import functools
 import hmac
 import json

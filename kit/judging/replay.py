@@ -4,8 +4,6 @@ recorded real judges, and the recorded 1.5B judge of `data/judge_recording.jsonl
 Nothing here calls a model. What was not recorded is a MissingError.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence

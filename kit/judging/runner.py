@@ -5,8 +5,6 @@ The way of a question: `judge` -> `Runner.run` -> `judge_task` (what code decide
 slots and budget to a client -> `ask` stores the verdicts before they are handed on.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools

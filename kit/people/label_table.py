@@ -1,7 +1,5 @@
 """Draw what people should label next, as a table for a spreadsheet, and read what they labelled."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """Answers with their verdicts, reasons and labels as one HTML page that needs no network."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Explorers: controls (ipywidgets 7.7 or 8) over plain functions; headless, the first result."""
 
-from __future__ import annotations
-
 import html
 import json
 from collections.abc import Callable, Mapping

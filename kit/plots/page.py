@@ -1,7 +1,5 @@
 """One self-contained HTML page from cards, tables, figures and text. It needs no network."""
 
-from __future__ import annotations
-
 import html
 import itertools
 import math

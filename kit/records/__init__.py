@@ -4,8 +4,6 @@ They are frozen and typed. `msgspec` reads and writes them as JSON and refuses a
 "unknown" is a status of its own: it is never 0 and never False.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """What people write about an answer: the label of a criterion, and how it becomes a verdict."""
 
-from __future__ import annotations
-
 import re
 from typing import Literal
 

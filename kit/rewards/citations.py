@@ -5,8 +5,6 @@ Support, relevance and "needs a citation" are criteria made for each claim, for 
 the rubric's. Unknown verdicts stay an interval, so a judge that fails pays nothing.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable

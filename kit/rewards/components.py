@@ -1,7 +1,5 @@
 """Components of a reward: what is scored of an answer, before weights and gates."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable
 from pathlib import Path

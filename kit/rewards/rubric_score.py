@@ -4,8 +4,6 @@ Each form and each gate is monotone in each verdict. So the ends of the interval
 every unknown verdict to its worst and to its best value, and an unknown verdict can never pay.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple

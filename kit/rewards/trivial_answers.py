@@ -4,8 +4,6 @@ No policy reads the task's truth or its labels: only the prompt, the sources, th
 the names that the stated form asks for. The texts are in `policies.yaml`.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Callable, Mapping

@@ -4,8 +4,6 @@ The model proposes and the judge decides. A proposal stays only where the judge 
 answer full credit and the worse answer none, and where the lint has no objection.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import defaultdict

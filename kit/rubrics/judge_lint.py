@@ -9,8 +9,6 @@ it named 1 of 26 planted faults and objected to 1 of 26 sound criteria beside th
 model; its recall is not measured here.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path

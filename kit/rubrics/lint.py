@@ -1,7 +1,5 @@
 """Lint: rules by code that are nearly always right. What needs reading, a judge is asked."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

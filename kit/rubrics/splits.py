@@ -1,7 +1,5 @@
 """Split a task set into training and held-out tasks, with a manifest that proves it later."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace

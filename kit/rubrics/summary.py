@@ -1,7 +1,5 @@
 """What a rubric set contains: tables of tasks, criteria, answers and labels, and numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Runs side by side: one table of runs, one of their metrics, and what several seeds say together."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Jupyter, papermill and `kit run` share these folders. The name holds a fingerpri
 the result, so a finished run is found again, and a killed one goes on in its folder.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

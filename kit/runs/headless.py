@@ -4,8 +4,6 @@ Parameters are checked first. A failed or killed run goes on in its folder. Each
 `kit run`, on this machine or on Ray; finished cells are skipped.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import logging

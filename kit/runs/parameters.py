@@ -4,8 +4,6 @@ The comment of a line says what the parameter means, and what it may be: "in [1,
 "at least 0", "one of: red, blue". The default may always be written.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import math

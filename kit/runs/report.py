@@ -1,7 +1,5 @@
 """One HTML page about a folder of runs: headlines first, then comparisons, runs, their tables, and caveats."""
 
-from __future__ import annotations
-
 import html
 import io
 import math

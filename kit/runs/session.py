@@ -1,7 +1,5 @@
 """What a notebook holds while it runs: its parameters, its profile, its folder, and what it keeps there."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import numbers

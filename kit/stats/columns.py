@@ -1,7 +1,5 @@
 """Columns as statistics read them: numbers, categories, clusters; or names of table columns."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps

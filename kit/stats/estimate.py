@@ -9,8 +9,6 @@ Some limits come after it: those of a difference of equal columns (rule of three
 (`simultaneous_intervals`), of the ECE and of its change.
 """
 
-from __future__ import annotations
-
 import html
 import math
 from dataclasses import asdict, dataclass, replace

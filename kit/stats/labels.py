@@ -1,7 +1,5 @@
 """A judge beside people's labels: agreement, and what people would say of all rows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ runtime's build. A restart is asked for only when a package changed that the run
 `python -m kit.system.colab` prints the cell.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import subprocess

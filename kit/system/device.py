@@ -1,7 +1,5 @@
 """The device and number format of this machine, each with the reason for the choice."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from dataclasses import dataclass

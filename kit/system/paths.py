@@ -3,8 +3,6 @@
 KIT_HOME moves the cache, KIT_DATA the data folder, KIT_RUNS the runs, KIT_LEDGER the file of stored verdicts.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Profiles: one name sets every size. Explicit name > KIT_PROFILE > detected hardware > cpu."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Progress bars: live in a terminal or notebook, a plain line every ten seconds when headless."""
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """Settings files: YAML or JSON becomes a typed msgspec Struct. A wrong name, type or bound is an error."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Mapping
 from pathlib import Path

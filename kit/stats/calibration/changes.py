@@ -1,7 +1,5 @@
 """Before against after a recalibration: is it better calibrated, and at what price?"""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast

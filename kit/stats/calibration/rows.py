@@ -1,7 +1,5 @@
 """Rows of confidence and outcome, checked, and the bins that they go into."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

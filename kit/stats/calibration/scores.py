@@ -1,7 +1,5 @@
 """What a confidence is worth: Brier score, smooth calibration error, selective answering."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
