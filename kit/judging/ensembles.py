@@ -1,5 +1,6 @@
 """Judges made of judges: a panel that votes, votes of one model, a cheap judge that passes its
-doubts on to a strong one, and a judge that compares all answers to a task in one call.
+doubts on to a strong one, a judge with a threshold of its own, and a judge that compares all
+answers to a task in one call.
 
 They yield questions to their members. Each member is asked through the same ledger and budget,
 under keys of its own; joining what they say costs nothing.
@@ -21,7 +22,7 @@ from .factory import judge_of, split_spec
 from .judge import Judge
 from .ledger import COSTS, short_hash
 from .llm import LLMJudge
-from .question import Plan, Question, Reading, Step
+from .question import Plan, Question, Reading, Step, unknown
 
 # What a vote says, and what its panel says anew.
 VOTE_FIELDS = ("judge", "status", "value", "p", "reason", "failure", "key")
@@ -200,6 +201,46 @@ def _ask_member(
     if isinstance(rows[0], JudgeDownError):
         raise rows[0]
     return cast(list[Verdict], rows[0])
+
+
+class Threshold(Judge):
+    """A judge with another threshold: met where P(met) is at least `at`.
+
+    Small judges say no too often, or too rarely. A threshold that was learned on labels
+    mends that. The member is asked as ever, so its stored verdicts serve every threshold.
+    A verdict without P(met) is unknown.
+
+    >>> judge_of({"threshold": {"small": None, "how": "word"}, "at": 0.4}).at
+    0.4
+    """
+
+    gives_p = True
+
+    def __init__(
+        self, judge: Any = None, *, at: float = 0.5, name: str | None = None
+    ):
+        member = judge_of(judge, where="judge threshold")
+        if not 0 < at < 1:
+            raise DataError(
+                f"at {at!r} is not between 0 and 1", where="judge threshold"
+            )
+        self.members, self.at = [member], at
+        self.name = name or f"{member.name} at {at:g}"
+        self.concurrency = member.concurrency
+
+    def plan(self, question: Question) -> Plan:
+        """Ask the member, and decide anew."""
+        verdicts = yield from _ask_member(self.members[0], question)
+        return list(map(self._decide_anew, verdicts))
+
+    def _decide_anew(self, v: Verdict) -> Reading:
+        reading = cast(Reading, {**_summed_costs([v]), **_vote_fields(v)})
+        if v.is_known and v.p is None:
+            reading.update(unknown("no P(met): how: word gives it", "missing"))
+        elif v.is_known:
+            reading["value"] = float(v.p >= self.at)
+            reading["status"] = "met" if v.p >= self.at else "unmet"
+        return reading
 
 
 def _vote_fields(v: Verdict) -> dict[str, Any]:

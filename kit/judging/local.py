@@ -47,8 +47,8 @@ def _start_server(path: Path, n_parallel: int, n_ctx: int) -> tuple[Any, str]:
     p.model.path, p.model_alias = str(path), {path.stem}
     # llama.cpp divides its context among the slots.
     p.n_parallel, p.n_ctx = n_parallel, n_ctx * n_parallel
-    threads = max(1, (os.cpu_count() or 2) - 1)
-    p.cpuparams.n_threads = p.cpuparams_batch.n_threads = threads
+    # Whoever asks waits for the answer, so all cores may read the prompt.
+    p.cpuparams.n_threads = p.cpuparams_batch.n_threads = os.cpu_count() or 1
     # Only this process may use it: loopback, any free port, a key, no page.
     p.hostnames, p.port, p.api_keys, p.ui = ["127.0.0.1"], 0, [key], False
     p.cors_origins, p.cors_origins_explicit = "null", True

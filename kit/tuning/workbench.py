@@ -133,7 +133,8 @@ class Workbench:
     """A workbench on labelled answers, to change a judge's prompt and see what that changed.
 
     labels : a file or TaskSet with labels of people (met or unmet), or several sources that are
-        joined by their ids: [tasks, answers, labels].
+        joined by their ids: [tasks, answers, labels]. Rows with split "test" are the sealed
+        test; where no row has it, a hash of the prompt seals 30 %.
     judge : "endpoint:MODEL", "small", "replay:small", a mapping with options, or a function
         prompt, **settings -> judge.
     ledger : a file or Ledger in which verdicts are stored. prompt : where to begin (the judge's
@@ -164,10 +165,14 @@ class Workbench:
         self.trials: dict[str, PromptTrial] = {}
         self.data, rows = label_rows(labels)
         texts = rows[["prompt", "answer", "text"]].to_numpy().tolist()
+        part = part_by_hash(rows["cluster"])
+        splits = rows["task"].map({t.id: t.split for t in self.data})
+        # Labels that name a test of their own: no other row is sealed.
+        if (splits == "test").any():
+            part = np.where(part == "test", "dev", part)
+            part = np.where(splits == "test", "test", part)
         # A sealed row is known by its texts, whatever its ids are.
-        self.rows = rows.assign(
-            part=part_by_hash(rows["cluster"]), id=list(map(fingerprint, texts))
-        )
+        self.rows = rows.assign(part=part, id=list(map(fingerprint, texts)))
         self.doubts = dict.fromkeys(
             self.rows.index[self.rows["human"].isna()],
             "the raters: unknown, or evenly split",
@@ -186,7 +191,7 @@ class Workbench:
 
         prompt : default the baseline's. settings : options of the judge (how="one", temperature=1),
         or judge= another judge; votes=n; panel=[trials]; escalate=[cheap trial, strong trial];
-        reword={criterion: new text}. The same trial again costs nothing.
+        threshold=P(met) from which a verdict is met; reword={criterion: new text}. The same trial again costs nothing.
         """
         # The baseline is in every comparison, so it is judged before anything else.
         if name != BASELINE_NAME:
@@ -218,6 +223,7 @@ class Workbench:
         panel: Sequence[str] = (),
         escalate: Sequence[str] = (),
         votes: int = 0,
+        threshold: float | None = None,
         judge: WorkbenchJudge | None = None,
         **options: Any,
     ) -> Judge:
@@ -234,7 +240,11 @@ class Workbench:
         # Whatever prompt the mapping brought is replaced: a trial has one prompt.
         more.pop("prompt", None)
         single = {kind: subject, **more, **options, "system": prompt}
-        return judge_of({"votes": single, "n": votes} if votes else single)
+        if votes:
+            single = {"votes": single, "n": votes}
+        if threshold is not None:
+            single = {"threshold": single, "at": threshold}
+        return judge_of(single)
 
     def answers(self, rows: pd.DataFrame) -> list[Response]:
         """The answers to which these rows belong."""

@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 from fake_server import FakeServer
 from fakes_of_tuning import STRICT, Fake, labels
@@ -58,6 +59,16 @@ def test_a_test_is_read_once():
         again.test("other")
     assert "unseal=True" in e.value.fix
     assert "The test was read 2 times" in again.test("other", unseal=True).sentence
+
+
+def test_labels_may_name_their_sealed_test():
+    data = labels(40)
+    last = {t.id for t in data.tasks[-10:]}
+    tasks = [msgspec.structs.replace(t, split="test" if t.id in last else None) for t in data]
+    data = TaskSet(tasks=tasks, responses=data.responses, verdicts=data.verdicts)
+    b = kit.workbench(data, judge=Fake, prompt="Be kind.")
+    assert set(b.rows["task"][b.part == "test"]) == last
+    assert set(b.part) == {"train", "dev", "test"}
 
 
 def test_rows_are_known_by_their_texts_whatever_their_ids():
