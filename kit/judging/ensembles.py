@@ -234,13 +234,17 @@ class Threshold(Judge):
         return list(map(self._decide_anew, verdicts))
 
     def _decide_anew(self, v: Verdict) -> Reading:
-        reading = cast(Reading, {**_summed_costs([v]), **_vote_fields(v)})
-        if v.is_known and v.p is None:
-            reading.update(unknown("no P(met): how: word gives it", "missing"))
+        fields: dict[str, Any] = {**_summed_costs([v]), **_vote_fields(v)}
+        if v.is_known and v.p is not None:
+            is_met = v.p >= self.at
+            fields |= {
+                "status": "met" if is_met else "unmet",
+                "value": float(is_met),
+            }
         elif v.is_known:
-            reading["value"] = float(v.p >= self.at)
-            reading["status"] = "met" if v.p >= self.at else "unmet"
-        return reading
+            lost = unknown("no P(met): how: word gives it", "missing")
+            fields |= {"value": None, **lost}
+        return cast(Reading, fields)
 
 
 def _vote_fields(v: Verdict) -> dict[str, Any]:

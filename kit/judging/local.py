@@ -37,6 +37,8 @@ def _start_server(path: Path, n_parallel: int, n_ctx: int) -> tuple[Any, str]:
         raise MissingError(
             "there is no such model file", where=str(path), fix="give a .gguf file"
         )
+    # OpenMP reads this when it is loaded. Threads that spin wait minutes beside a busy process.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         import xllamacpp
     except ImportError:

@@ -233,18 +233,19 @@ class Workbench:
             trials = map(self.trial, panel or escalate)
             members = [self.judge_of(t.prompt, **t.settings) for t in trials]
             return judge_of({kind: members, **options})
-        base = self.judge if judge is None else judge
+        base: Any = self.judge if judge is None else judge
         if callable(base):
-            return base(prompt, **options)
-        kind, subject, more = split_spec(base)
-        # Whatever prompt the mapping brought is replaced: a trial has one prompt.
-        more.pop("prompt", None)
-        single = {kind: subject, **more, **options, "system": prompt}
+            base = base(prompt, **options)
+        else:
+            kind, subject, more = split_spec(base)
+            # Whatever prompt the mapping brought is replaced: a trial has one prompt.
+            more.pop("prompt", None)
+            base = {kind: subject, **more, **options, "system": prompt}
         if votes:
-            single = {"votes": single, "n": votes}
+            base = {"votes": base, "n": votes}
         if threshold is not None:
-            single = {"threshold": single, "at": threshold}
-        return judge_of(single)
+            base = {"threshold": base, "at": threshold}
+        return judge_of(base)
 
     def answers(self, rows: pd.DataFrame) -> list[Response]:
         """The answers to which these rows belong."""

@@ -99,7 +99,7 @@ def test_the_recorded_search_can_be_run_again(recorded):
 
 def test_the_recorded_test_and_attacks(recorded):
     reading = recorded.test("strict")
-    assert reading.gain.n == 84 and "No difference in kappa is shown" in reading.sentence
+    assert reading.gain.n == 84 and "No difference in kappa" in reading.sentence
     audits = recorded.attack("baseline", "strict", answers=8)
     tricks = ("nothing added", "fake verdict", "rubric echo", "self-praise", "control tokens")
     for audit in audits.values():
