@@ -12,25 +12,33 @@ from .heldout import (
 )
 from .language_models import (
     SMOL,
+    TEMPLATE_OPTIONS,
     TINY,
+    LogprobRecorder,
     base,
     complete_tokenizer,
-    resolve,
-    tiny_model,
-    tiny_tokenizer,
-    tokenizer_of,
-    with_adapter,
-)
-from .monitor import ROLLOUTS, STEPS, Log, health, parts_of, read_rows, summary
-from .result import HELDOUT, MARK, METRICS, Result
-from .sampling import (
-    TEMPLATE_OPTIONS,
     eos_ids,
     messages,
     prompt_ids,
+    resolve,
     sample,
+    tiny_model,
+    tiny_tokenizer,
+    tokenizer_of,
     truncate_at_eos,
+    with_adapter,
 )
+from .monitor import (
+    ROLLOUTS,
+    STEPS,
+    Log,
+    health,
+    known_scores,
+    part_means,
+    read_rows,
+    summary,
+)
+from .result import HELDOUT, MARK, METRICS, Result
 from .stored_runs import Stored, answers_of, store, stored
 
 __all__ = [
@@ -45,6 +53,7 @@ __all__ = [
     "WHEN",
     "Evaluation",
     "Log",
+    "LogprobRecorder",
     "Result",
     "Stored",
     "answers_of",
@@ -56,8 +65,9 @@ __all__ = [
     "failures",
     "gain",
     "health",
+    "known_scores",
     "messages",
-    "parts_of",
+    "part_means",
     "passes",
     "prompt_ids",
     "read_evaluation",

@@ -1,4 +1,4 @@
-"""Held-out answers before and after: sampled, graded, stored, and compared prompt by prompt."""
+"""Held-out answers before and after: graded, stored, and compared prompt by prompt."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pandas as pd
 
 from ..errors import DataError
 from ..judging.runner import TRANSIENT_FAILURES
 from ..records import Grade, Response, Task, by_criterion, leaves
 from ..rewards import PASS_THRESHOLD, CriteriaTree
 from ..stats import Estimate, difference, mean, per_cluster
+from ..stats.calibration import ECE, ece
 from ..system import paths
 
+# one value for each answer, None where it is unknown
+AnswerValues = Sequence[float | None]
 WHEN = ("before", "after")
 
 
@@ -55,16 +59,15 @@ class Evaluation:
         formless : the value of an answer without the stated form. It is not right, but in a calibration error it
         counts as nothing (None).
         """
-        by_id = {t.id: t for t in tasks}
-        out = []
-        for r, g in zip(self.responses, self.grades, strict=True):
-            task = by_id[r.task_id]
-            value = passes(task, r, g)
+        by_id, values = {t.id: t for t in tasks}, []
+        for answer, grade in zip(self.responses, self.grades, strict=True):
+            task = by_id[answer.task_id]
+            value = passes(task, answer, grade)
             # a form that is missing is a fault of the answer, not of its confidence
             if value is None and task.truth and not task.criteria:
                 value = formless
-            out.append(value)
-        return out
+            values.append(value)
+        return values
 
     @cached_property
     def stated(self) -> list[float | None]:
@@ -74,7 +77,7 @@ class Evaluation:
         values = stated_confidence([r.text for r in self.responses]).values
         return [None if math.isnan(x) else float(x) for x in values]
 
-    def mean(self, values: Sequence[float | None] | None = None) -> Estimate:
+    def mean(self, values: AnswerValues | None = None) -> Estimate:
         """The mean over prompts of a value in [0, 1] of each answer (default: its reward)."""
         if values is None:
             return mean(per_cluster(self.rewards, self.clusters))
@@ -85,17 +88,17 @@ class Evaluation:
         paths.write(path, msgspec.json.encode(self))
 
 
-def read_evaluation(path: Path) -> Evaluation:
-    """A stored evaluation."""
+def read_evaluation(path: Path) -> Evaluation | None:
+    """A stored evaluation, None where there is none."""
+    if not path.exists():
+        return None
     return msgspec.json.decode(path.read_bytes(), type=Evaluation)
 
 
 def passes(task: Task, response: Response, grade: Grade) -> float | None:
     """1 where every criterion is met and no fault is present; of a task without criteria: its outcome >= .5.
 
-    A criterion of weight 0 counts only where it is required.
-
-    What the answer says of its confidence plays no part.
+    A criterion of weight 0 counts only where it is required. What the answer says of its confidence plays no part.
     """
     # nobody judged it, and it cannot be right
     if grade.meta.get("form_missing"):
@@ -103,21 +106,19 @@ def passes(task: Task, response: Response, grade: Grade) -> float | None:
     if not task.criteria:
         from ..checks import AnswerForm, answer_outcome
 
-        right = (
-            answer_outcome(task, AnswerForm().read_answer(response.text))
-            if task.truth
-            else None
-        )
+        if not task.truth:
+            return None
+        right = answer_outcome(task, AnswerForm().read_answer(response.text))
         return None if right is None else float(right >= 0.5)
-    of = by_criterion(grade.verdicts)
     # weight 0 is recorded and not scored
     scored = {c.id for c in leaves(task.criteria) if c.weight or c.required}
     # one failure settles it, whatever the unknown ones are
-    if scored & set(failures(task, grade)):
+    if scored.intersection(failures(task, grade)):
         return 0.0
-    return (
-        1.0 if scored and all(i in of and of[i].is_known for i in scored) else None
-    )
+    decided = {
+        name for name, v in by_criterion(grade.verdicts).items() if v.is_known
+    }
+    return 1.0 if scored and scored <= decided else None
 
 
 def failures(task: Task, grade: Grade) -> list[str]:
@@ -127,7 +128,7 @@ def failures(task: Task, grade: Grade) -> list[str]:
     return [
         i
         for i, v in by_criterion(grade.verdicts).items()
-        if v.is_known and (v.value >= PASS_THRESHOLD) != good.get(i, True)
+        if v.value is not None and (v.value >= PASS_THRESHOLD) != good.get(i, True)
     ]
 
 
@@ -135,7 +136,7 @@ def gain(
     before: Evaluation,
     after: Evaluation,
     *,
-    values: Any = None,
+    values: tuple[AnswerValues, AnswerValues] | None = None,
     noun: str = "held-out reward",
 ) -> Estimate:
     """After minus before, paired by prompt. values : (before, after) lists (default: the rewards).
@@ -155,44 +156,43 @@ def gain(
     return replace(out, noun=noun, n_clusters=None)
 
 
-def by_kind(before: Evaluation, after: Evaluation, tasks: Sequence[Task]) -> Any:
+def by_kind(
+    before: Evaluation, after: Evaluation, tasks: Sequence[Task]
+) -> pd.DataFrame:
     """Strict passes of each kind of prompt: a table with kind, prompts, before, after, difference."""
-    import pandas as pd
-
     kinds = {t.id: t.kind or "all" for t in tasks}
-    looks = (before, after)
-    old, new = (per_cluster(look.strict(tasks), look.clusters) for look in looks)
+    old = per_cluster(before.strict(tasks), before.clusters)
+    new = per_cluster(after.strict(tasks), after.clusters)
     rows = []
     for kind in dict.fromkeys(["all", *kinds.values()]):
         # a kind may fall while the mean rises
-        ids = [i for i in old.index if kind in ("all", kinds[i])]
-        a, b = old.loc[ids], new.loc[ids]
-        row = {"kind": kind, "prompts": len(ids), "before": mean(a).value}
-        row |= {"after": mean(b).value, "difference": str(difference(b, a))}
-        rows.append(row)
+        is_kind = old.index.map(kinds).isin([kind]) | (kind == "all")
+        a, b = old[is_kind], new.loc[old.index][is_kind]
+        rows.append(
+            {
+                "kind": kind,
+                "prompts": len(a),
+                "before": mean(a).value,
+                "after": mean(b).value,
+                "difference": str(difference(b, a)),
+            }
+        )
     return pd.DataFrame(rows)
 
 
-def calibration(e: Evaluation, tasks: Sequence[Task]) -> dict[str, Estimate]:
+def calibration(e: Evaluation, tasks: Sequence[Task]) -> dict[str, ECE]:
     """Calibration error (ECE) of the stated confidence and of the token probability, where there are ten rows."""
-    from ..stats.calibration import ece
-
     right = e.strict(tasks, formless=None)
-    out = {}
-    for name, values in (
-        ("stated", e.stated),
-        ("tokens", [r.confidence for r in e.responses]),
-    ):
-        rows = [
-            (v, y, c)
-            for v, y, c in zip(values, right, e.clusters, strict=True)
-            if v is not None and y is not None
-        ]
+    errors: dict[str, ECE] = {}
+    tokens = [r.confidence for r in e.responses]
+    for name, confidence in (("stated", e.stated), ("tokens", tokens)):
+        rows = pd.DataFrame(
+            {"conf": confidence, "right": right, "task": e.clusters}
+        ).dropna()
         # an error of fewer answers would be noise
         if len(rows) >= 10:
-            conf, correct, cluster = zip(*rows, strict=True)
-            out[name] = ece(list(conf), list(correct), cluster=list(cluster))
-    return out
+            errors[name] = ece(rows, "conf", "right", cluster="task")
+    return errors
 
 
 def comparison(
@@ -200,32 +200,30 @@ def comparison(
 ) -> dict[str, Any]:
     """What metrics.json holds of a before and an after."""
     right = (before.strict(tasks), after.strict(tasks))
-    words = [
-        [float(len(r.text.split())) for r in look.responses]
-        for look in (before, after)
-    ]
-    reward = gain(before, after)
-    out: dict[str, Any] = {
+    looks, reward = (before, after), gain(before, after)
+    words = [[float(len(r.text.split())) for r in e.responses] for e in looks]
+    truncated = [float(r.truncated) for r in after.responses]
+    metrics: dict[str, Any] = {
         "prompts": len(tasks),
         "sentence": reward.sentence,
         "gain": numbers_of_estimate(reward),
         "strict_gain": numbers_of_estimate(gain(before, after, values=right)),
-        "words_gain": numbers_of_estimate(gain(before, after, values=words)),
-        "truncated_after": mean(
-            [float(r.truncated) for r in after.responses]
-        ).value,
+        "words_gain": numbers_of_estimate(
+            gain(before, after, values=(words[0], words[1]))
+        ),
+        "truncated_after": mean(truncated).value,
         "kinds": by_kind(before, after, tasks).to_dict("records"),
     }
-    for when, look, values in zip(WHEN, (before, after), right, strict=True):
-        out[f"reward_{when}"] = numbers_of_estimate(look.mean())
-        out[f"strict_{when}"] = numbers_of_estimate(look.mean(values))
-        errors = calibration(look, tasks)
-        out[f"calibration_{when}"] = {
-            k: numbers_of_estimate(e) for k, e in errors.items()
+    for when, look, values in zip(WHEN, looks, right, strict=True):
+        metrics[f"reward_{when}"] = numbers_of_estimate(look.mean())
+        metrics[f"strict_{when}"] = numbers_of_estimate(look.mean(values))
+        metrics[f"calibration_{when}"] = {
+            confidence: numbers_of_estimate(error.debiased)
+            for confidence, error in calibration(look, tasks).items()
         }
-    return out
+    return metrics
 
 
-def numbers_of_estimate(e: Any) -> dict[str, float]:
+def numbers_of_estimate(e: Estimate) -> dict[str, float]:
     """An estimate as plain numbers for metrics.json."""
-    return {k: getattr(e, k) for k in ("value", "low", "high", "n")}
+    return {"value": e.value, "low": e.low, "high": e.high, "n": e.n}

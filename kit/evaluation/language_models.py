@@ -1,15 +1,24 @@
-"""A model and its tokenizer by name: a folder, the hub's, in 4 bits where wanted, or a tiny one for tests."""
+"""Language models by name, in 4 bits where wanted, and their answers to tasks, each with its probability."""
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ..errors import DataError, MissingError
+from ..records import Response, Task
 from ..system.device import Device, import_torch
+from ..system.progress import bar
 
 TINY = "tiny-random"
+# of the chat template, an option of a training
+TEMPLATE_OPTIONS = "chat_template_kwargs"
+BATCH = 32  # prompts that are answered at once
 CAUSAL = "AutoModelForCausalLM"
 SMOL = ("SmolLM2-135M-Instruct", "HuggingFaceTB/SmolLM2-135M-Instruct")
 CHAT = (
@@ -26,13 +35,12 @@ def resolve(name: str) -> str:
 
         return str(small_model())
     path = Path(name).expanduser()
-    if name.startswith((".", "/", "~")) or path.is_dir():
-        if not (path / "config.json").is_file():
-            raise MissingError(
-                "there is no model in this folder (no config.json)", where=str(path)
-            )
-        return str(path)
-    return name
+    is_folder = name.startswith((".", "/", "~")) or path.is_dir()
+    if is_folder and not (path / "config.json").is_file():
+        raise MissingError(
+            "there is no model in this folder (no config.json)", where=str(path)
+        )
+    return str(path) if is_folder else name
 
 
 def base(
@@ -80,10 +88,9 @@ def base(
 
 def whole_model(source: str, adapter: str | Path | None) -> Any:
     """The model in float32, with an adapter added to its weights: a sum in 4 or 16 bits would round it away."""
-    is_tiny = source == TINY
     model = (
         tiny_model()
-        if is_tiny
+        if source == TINY
         else load_pretrained(CAUSAL, source, dtype="float32")
     )
     return with_adapter(model, adapter).merge_and_unload() if adapter else model
@@ -190,3 +197,169 @@ def tiny_tokenizer() -> Any:
         eos_token=special[2],
     )
     return complete_tokenizer(tokenizer)
+
+
+def sample(
+    model: Any,
+    tokenizer: Any,
+    tasks: Sequence[Task],
+    *,
+    name: str,
+    samples: int,
+    temperature: float,
+    max_new_tokens: int,
+    seed: int,
+    template_options: Mapping[str, Any] = MappingProxyType({}),
+    generate: Callable[..., list[list[int]]] | None = None,
+) -> list[Response]:
+    """Answers to each task, with exp(mean log-probability of the tokens) as their confidence.
+
+    temperature : 0 is greedy. template_options : of the chat template, as in training.
+    generate : a faster way than model.generate, called with
+        prompts, a GenerationConfig and a logits processor.
+    The random numbers are the evaluation's own: a run with and without evaluations trains alike.
+    """
+    torch = import_torch()
+    config = generation_config(model, tokenizer, temperature, max_new_tokens)
+    generate = generate or partial(generate_padded, model, tokenizer)
+    todo = [task for task in tasks for _ in range(samples)]
+    answers: list[Response] = []
+    is_training = model.training
+    model.eval()
+    # the numbers of the training itself are left as they were
+    with torch.no_grad(), torch.random.fork_rng():
+        torch.manual_seed(seed)
+        for at in bar(range(0, len(todo), BATCH), desc=f"answers, {name}"):
+            batch, recorder = todo[at : at + BATCH], LogprobRecorder()
+            prompts = [
+                prompt_ids(tokenizer, messages(task), template_options)
+                for task in batch
+            ]
+            rows = generate(prompts, config, recorder)
+            for task, ids, p in zip(
+                batch, rows, recorder.probabilities(rows), strict=True
+            ):
+                answers.append(
+                    Response(
+                        task_id=task.id,
+                        id=f"{name}-{len(answers)}",
+                        text=tokenizer.decode(
+                            ids, skip_special_tokens=True
+                        ).strip(),
+                        source=name,
+                        truncated=ids[-1] not in config.eos_token_id,
+                        confidence=p,
+                    )
+                )
+    model.train(is_training)
+    return answers
+
+
+def generation_config(
+    model: Any, tokenizer: Any, temperature: float, max_new_tokens: int
+) -> Any:
+    """What transformers' `generate` needs to know; temperature 0 is greedy."""
+    from transformers import GenerationConfig
+
+    return GenerationConfig(
+        max_new_tokens=max_new_tokens,
+        do_sample=temperature > 0,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=eos_ids(model, tokenizer),
+        **({"temperature": temperature, "top_k": 0} if temperature else {}),
+    )
+
+
+class LogprobRecorder:
+    """A logits processor that changes nothing and keeps the log-probability of each token."""
+
+    def __init__(self) -> None:
+        # of all tokens at the last place; of the drawn tokens at the places before
+        self.last: Any = None
+        self.logps: list[Any] = []
+
+    def __call__(self, ids: Any, logits: Any) -> Any:
+        # the token that was drawn is known one call later
+        if self.last is not None:
+            self.logps.append(self.last.gather(-1, ids[:, -1:])[:, 0])
+        self.last = logits.float().log_softmax(-1)
+        return logits
+
+    def probabilities(self, answers: Sequence[list[int]]) -> list[float]:
+        """exp(mean log-probability) of each answer's tokens, at temperature 1."""
+        probabilities = []
+        for i, ids in enumerate(answers):
+            # no call comes after the last token, so the longest answers end in what was kept last
+            logps = [float(step[i]) for step in self.logps[: len(ids)]]
+            if len(logps) < len(ids):
+                logps.append(float(self.last[i, ids[-1]]))
+            probabilities.append(min(1.0, math.exp(sum(logps) / len(logps))))
+        return probabilities
+
+
+def eos_ids(model: Any, tokenizer: Any) -> list[int]:
+    """Every id that ends an answer."""
+    ids = model.generation_config.eos_token_id or []
+    return sorted(
+        {*([ids] if isinstance(ids, int) else ids), tokenizer.eos_token_id}
+    )
+
+
+def generate_padded(
+    model: Any,
+    tokenizer: Any,
+    prompts: Sequence[Sequence[int]],
+    config: Any,
+    recorder: LogprobRecorder,
+) -> list[list[int]]:
+    """Answers as token ids, each up to and with its first end token, by transformers' own `generate`."""
+    # unsloth pads on the right while it trains
+    rows = tokenizer.pad(
+        {"input_ids": list(map(list, prompts))},
+        padding_side="left",
+        return_tensors="pt",
+    ).to(model.device)
+    # one process evaluates: it must not wait for the others at every token
+    answers = model.generate(
+        **rows,
+        generation_config=config,
+        logits_processor=[recorder],
+        synced_gpus=False,
+    )[:, rows["input_ids"].shape[1] :]
+    return [truncate_at_eos(row, config.eos_token_id) for row in answers.tolist()]
+
+
+def truncate_at_eos(row: list[int], ends: Sequence[int]) -> list[int]:
+    """The tokens up to and with the first end token."""
+    ends_at = (n for n, token in enumerate(row, 1) if token in ends)
+    return row[: next(ends_at, len(row))]
+
+
+def messages(task: Task) -> list[dict[str, str]]:
+    """The chat that a task asks: system, turns before, and the prompt with the sources that it may cite."""
+    # templates differ in what they make of an empty system turn
+    first = [{"role": "system", "content": task.system}] if task.system else []
+    text, sources = task.prompt, task.meta.get("tool_output", "")
+    # a prompt may have them already
+    if not sources and not any(f"<snippet id={k}>" in text for k in task.sources):
+        sources = "\n".join(
+            f"<snippet id={k}>{v}</snippet>" for k, v in task.sources.items()
+        )
+    last = {"role": "user", "content": f"{text}\n\n{sources}".strip()}
+    return [*first, *map(dict, task.history), last]
+
+
+def prompt_ids(
+    tokenizer: Any,
+    chat: Sequence[dict[str, str]],
+    template_options: Mapping[str, Any] = MappingProxyType({}),
+) -> list[int]:
+    """Token ids of a chat in the model's layout, with the words that begin an answer."""
+    out = tokenizer.apply_chat_template(
+        list(chat),
+        add_generation_prompt=True,
+        tokenize=True,
+        return_dict=True,
+        **template_options,
+    )
+    return list(out["input_ids"])

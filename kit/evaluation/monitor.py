@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,32 +12,31 @@ from ..records import Grade, Response, Task, group
 from ..records.tables import plain
 
 STEPS, ROLLOUTS = "steps.jsonl", "rollouts.jsonl"
-EQUAL = 1e-6  # rewards of a group that differ by less are equal
+REWARD_TOLERANCE = 1e-6  # rewards of a group that differ by less are equal
+Row = dict[str, Any]
 
 
 class Log:
     """The two files of a run. All names of a row are TRL's own, or those of `summary`."""
 
-    def __init__(
-        self, out: Path, on_step: Callable[[dict[str, Any]], None] | None = None
-    ):
+    def __init__(self, out: Path, on_step: Callable[[Row], None] | None = None):
         self.out, self.on_step = out, on_step or (lambda row: None)
-        self.latest: dict[str, Any] = {}
+        self.latest: Row = {}
 
-    def write(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
+    def write(self, name: str, rows: Iterable[Row]) -> None:
         """Append rows to a file."""
         with open(self.out / name, "a", encoding="utf-8") as f:
             f.writelines(
-                json.dumps(plain(r), ensure_ascii=False) + "\n" for r in rows
+                json.dumps(plain(row), ensure_ascii=False) + "\n" for row in rows
             )
 
     def rewind(self, step: int) -> None:
         """Drop what was written after a save point: it is written again."""
         for name in (STEPS, ROLLOUTS):
             # a kill may have come after the last save point
-            rows = [r for r in read_rows(self.out / name) if r["step"] <= step]
+            rows = read_rows(self.out / name)
             (self.out / name).unlink(missing_ok=True)
-            self.write(name, rows)
+            self.write(name, [row for row in rows if row["step"] <= step])
 
     def batch(
         self,
@@ -47,88 +46,98 @@ class Log:
         *,
         tasks: Mapping[str, Task],
         size: int,
-        **more: Any,
+        **more: float | None,
     ) -> None:
         """Store a step's answers with prompts (of `tasks` by id) and verdicts, and summarise them for its row.
 
         size : answers of a group.
         Further updates on these answers repeat the summary in their rows; its `batch` is the step that judged them.
         """
-        rows = [
-            {
-                "step": step,
-                "task_id": a.task_id,
-                "prompt": tasks[a.task_id].conversation,
-                "text": a.text,
-                "reward": g.score,
-                "low": g.score_low,
-                "high": g.score_high,
-                "truncated": a.truncated,
-                "parts": dict(g.parts),
-                "verdicts": [
-                    {
-                        "id": v.criterion_id,
-                        "status": v.status,
-                        "value": v.value,
-                        "failure": v.failure,
-                    }
-                    for v in g.verdicts
-                ],
-            }
-            for a, g in zip(answers, grades, strict=True)
-        ]
-        self.write(ROLLOUTS, rows)
+        self.write(
+            ROLLOUTS,
+            [
+                rollout(step, tasks, answer, grade)
+                for answer, grade in zip(answers, grades, strict=True)
+            ],
+        )
         self.latest = summary(answers, grades, size) | more | {"batch": step}
 
 
-def summary(
-    answers: Sequence[Response], grades: Sequence[Grade], size: int
-) -> dict[str, Any]:
+def rollout(
+    step: int, tasks: Mapping[str, Task], answer: Response, grade: Grade
+) -> Row:
+    """An answer as a row of rollouts.jsonl."""
+    return {
+        "step": step,
+        "task_id": answer.task_id,
+        "prompt": tasks[answer.task_id].conversation,
+        "text": answer.text,
+        "reward": grade.score,
+        "low": grade.score_low,
+        "high": grade.score_high,
+        "truncated": answer.truncated,
+        "parts": grade.parts,
+        "verdicts": [
+            {
+                "id": v.criterion_id,
+                "status": v.status,
+                "value": v.value,
+                "failure": v.failure,
+            }
+            for v in grade.verdicts
+        ],
+    }
+
+
+def summary(answers: Sequence[Response], grades: Sequence[Grade], size: int) -> Row:
     """Numbers on one batch; each `size` answers are a group.
 
     mixed, good, bad, unknown : groups whose rewards differ, are all at the top, all below it, or not known.
     """
-    scores = [g.score for g in grades if g.score is not None]
-    # a prompt that comes twice has two groups
-    groups = health((n // size, g) for n, g in enumerate(grades))
+    scores = known_scores(grades)
     return {
         "reward": statistics.fmean(scores) if scores else None,
         "answers": len(grades),
         "unknown_rewards": len(grades) - len(scores),
-        "groups": groups,
+        # a prompt that comes twice has two groups
+        "groups": health((n // size, grade) for n, grade in enumerate(grades)),
         "words": statistics.fmean(len(a.text.split()) for a in answers),
         "truncated": statistics.fmean(a.truncated for a in answers),
-        "parts": {k: statistics.fmean(v) for k, v in parts_of(grades).items()},
+        "parts": part_means(grades),
     }
 
 
-def parts_of(grades: Sequence[Grade]) -> dict[str, list[float]]:
-    """The known values of each part of the reward."""
-    return group(
-        (k, x) for g in grades for k, x in g.parts.items() if x is not None
-    )
+def known_scores(grades: Iterable[Grade]) -> list[float]:
+    """The rewards that are known."""
+    return [g.score for g in grades if g.score is not None]
 
 
-def health(pairs: Any) -> dict[str, int]:
+def part_means(grades: Iterable[Grade]) -> dict[str, float]:
+    """The mean of each part of the reward, over the answers where it is known."""
+    parts = [part for g in grades for part in g.parts.items()]
+    values = group((name, value) for name, value in parts if value is not None)
+    return dict(zip(values, map(statistics.fmean, values.values()), strict=True))
+
+
+def health(pairs: Iterable[tuple[object, Grade]]) -> dict[str, int]:
     """How many groups are mixed, good, bad or unknown, of (group, grade) pairs."""
-    out = dict.fromkeys(("mixed", "good", "bad", "unknown"), 0)
+    counts = dict.fromkeys(("mixed", "good", "bad", "unknown"), 0)
     for grades in group(pairs).values():
-        scores = [g.score for g in grades if g.score is not None]
+        scores = known_scores(grades)
         # a reward of 10 is the top where rewards are scaled
         top = max(g.meta.get("range", (0.0, 1.0))[1] for g in grades)
         # one known reward has nothing to be compared with
         if len(scores) < 2:
-            out["unknown"] += 1
-        elif max(scores) - min(scores) > EQUAL:
-            out["mixed"] += 1
+            counts["unknown"] += 1
+        elif max(scores) - min(scores) > REWARD_TOLERANCE:
+            counts["mixed"] += 1
         else:
-            out["good" if scores[0] >= top - EQUAL else "bad"] += 1
-    return out
+            counts["good" if scores[0] >= top - REWARD_TOLERANCE else "bad"] += 1
+    return counts
 
 
-def read_rows(path: Path) -> list[dict[str, Any]]:
+def read_rows(path: Path) -> list[Row]:
     """The rows of one of the files. A last line that a kill cut short is left out."""
     text = path.read_text("utf-8") if path.exists() else ""
     # a whole line ends with a line feed, so what is behind the last one is empty or cut
-    *lines, _ = text.split("\n")
-    return [json.loads(line) for line in lines]
+    return list(map(json.loads, text.split("\n")[:-1]))

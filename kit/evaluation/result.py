@@ -12,14 +12,25 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pandas as pd
 
+from ..data import TaskSet
 from ..errors import DataError, MissingError
 from ..judging import format_cost
+from ..plots import Card, lines, page
 from ..records import Grade, Run, Task
 from ..records.tables import plain, table
 from ..stats import Estimate, format_number
-from . import heldout, monitor
-from .heldout import Evaluation
+from .heldout import (
+    WHEN,
+    AnswerValues,
+    Evaluation,
+    calibration,
+    failures,
+    gain,
+    read_evaluation,
+)
+from .monitor import ROLLOUTS, STEPS, read_rows
 
 PAGE, HELDOUT, METRICS, MARK = (
     "training.html",
@@ -60,30 +71,29 @@ class Result:
                 fix="kit run NOTEBOOK, or kit train CONFIG --resume",
             )
         metrics = json.loads((folder / METRICS).read_text("utf-8"))
+        parts = [path.parent for path in folder.glob(f"[0-9]*_*/{METRICS}")]
         # 10_grpo comes after 9_dpo
-        parts = sorted(
-            (p.parent for p in folder.glob(f"[0-9]*_*/{METRICS}")),
-            key=lambda p: int(p.name.split("_")[0]),
-        )
-        ends = parts or [folder]
-        tasks = [
-            msgspec.convert(r, Task) for r in monitor.read_rows(ends[0] / HELDOUT)
-        ]
-        paths = [
-            at / f"eval_{when}.json"
-            for at, when in zip((ends[0], ends[-1]), heldout.WHEN, strict=True)
-        ]
-        # SFT and DPO without held-out prompts have none
-        before, after = (
-            heldout.read_evaluation(p) if p.exists() else None for p in paths
-        )
+        parts.sort(key=lambda part: int(part.name.split("_")[0]))
+        if stages := tuple(map(cls.read, parts)):
+            tasks, before, after = (
+                stages[0].heldout,
+                stages[0].before,
+                stages[-1].after,
+            )
+        else:
+            rows = (folder / HELDOUT).read_bytes()
+            tasks = tuple(msgspec.json.Decoder(Task).decode_lines(rows))
+            # SFT and DPO without held-out prompts have no evaluations
+            before, after = (
+                read_evaluation(folder / f"eval_{when}.json") for when in WHEN
+            )
         return cls(
             folder=folder,
             metrics=metrics,
-            heldout=tuple(tasks),
+            heldout=tasks,
             before=before,
             after=after,
-            stages=tuple(map(cls.read, parts)),
+            stages=stages,
         )
 
     @property
@@ -106,58 +116,53 @@ class Result:
         """The gain in answers that are right as a whole (see kit.training.passes)."""
         return self._change("strict passes", lambda look: look.strict(self.heldout))
 
-    def _change(self, noun: str, of: Callable[[Evaluation], Any]) -> Estimate:
+    def _change(
+        self, noun: str, of: Callable[[Evaluation], AnswerValues]
+    ) -> Estimate:
         if self.before is None or self.after is None:
             return Estimate(
                 math.nan, note=NOTHING, noun=noun, method="paired difference"
             )
-        return heldout.gain(
-            self.before,
-            self.after,
-            values=(of(self.before), of(self.after)),
-            noun=noun,
-        )
+        values = (of(self.before), of(self.after))
+        return gain(self.before, self.after, values=values, noun=noun)
 
     @property
     def trivial(self) -> dict[str, float | None]:
         """The held-out reward of policies without skill."""
         return dict(self.metrics.get("trivial", {}))
 
-    def steps(self) -> Any:
+    def steps(self) -> pd.DataFrame:
         """A DataFrame, one row a step: reward, loss, groups, answers that were cut off, seconds."""
-        return self._rows(monitor.STEPS, "json_normalize")
+        return self._rows(STEPS, pd.json_normalize)
 
-    def rollouts(self) -> Any:
+    def rollouts(self) -> pd.DataFrame:
         """A DataFrame, one row a training answer: step, task_id, text, reward, verdicts."""
-        return self._rows(monitor.ROLLOUTS, "DataFrame")
+        return self._rows(ROLLOUTS, pd.DataFrame)
 
-    def _rows(self, name: str, how: str) -> Any:
-        """The rows of a file, made a table by pandas' function `how`; of a chain, those of its stages."""
-        import pandas as pd
-
+    def _rows(
+        self, name: str, to_frame: Callable[..., pd.DataFrame]
+    ) -> pd.DataFrame:
+        """The rows of a file as a table; of a chain, those of its stages."""
         if not self.stages:
-            return getattr(pd, how)(monitor.read_rows(self.folder / name))
+            return to_frame(read_rows(self.folder / name))
         # the steps of each stage begin at 1
         frames = [
-            r._rows(name, how).assign(stage=r.metrics["name"]) for r in self.stages
+            r._rows(name, to_frame).assign(stage=r.metrics["name"])
+            for r in self.stages
         ]
         return pd.concat(frames, ignore_index=True)
 
-    def by_kind(self) -> Any:
+    def by_kind(self) -> pd.DataFrame:
         """Strict passes before and after for each kind of prompt, a DataFrame."""
-        import pandas as pd
-
         return pd.DataFrame(self.metrics.get("kinds", []))
 
-    def answers(self) -> Any:
+    def answers(self) -> pd.DataFrame:
         """A DataFrame of held-out prompts with the answer before and after, reward and what is not met.
 
         not met : criteria that are known to be unmet, and faults that are known to be present.
         """
         tasks, grades = self.judged
-        unmet = [
-            ", ".join(heldout.failures(tasks.by_id[g.task_id], g)) for g in grades
-        ]
+        unmet = [", ".join(failures(tasks.by_id[g.task_id], g)) for g in grades]
         frame = table(grades, tasks=tasks).assign(**{"not met": unmet})
         return frame.rename(columns={"source": "when", "score": "reward"})[
             ["task", "prompt", "when", "answer", "reward", "not met"]
@@ -166,47 +171,39 @@ class Result:
     @property
     def looks(self) -> list[tuple[str, Evaluation, Result | None]]:
         """Of a chain: "start", and each stage with the evaluation after it; empty where nothing is held out."""
-        ends = [(r.metrics["name"], r.after, r) for r in self.stages]
-        return [row for row in [("start", self.before, None), *ends] if row[1]]  # type: ignore[misc]
+        ends: list[tuple[str, Evaluation, Result | None]] = [
+            (r.metrics["name"], r.after, r) for r in self.stages if r.after
+        ]
+        return [("start", self.before, None), *ends] if self.before else []
 
-    def table(self) -> Any:
+    def table(self) -> pd.DataFrame:
         """Of a chain, one row a stage: strict passes, the change that the stage made, reward, calibration."""
-        import pandas as pd
-
         rows = []
         for name, look, stage in self.looks:
-            # a stage that others do not build on begins where they do
-            old = stage.before if stage and stage.before else look
-            strict = look.strict(self.heldout)
-            change = heldout.gain(
-                old, look, values=(old.strict(self.heldout), strict)
-            )
-            errors = heldout.calibration(look, self.heldout)
-            rows.append(
-                {
-                    "stage": name,
-                    "strict passes": str(look.mean(strict)),
-                    "change": str(change) if stage else "",
-                    "reward": str(look.mean()),
-                    "gain": str(heldout.gain(self.looks[0][1], look))
-                    if stage
-                    else "",
-                    "ECE of stated confidence": str(errors.get("stated", "")),
-                    "seconds": stage.metrics["seconds"] if stage else None,
+            error = calibration(look, self.heldout).get("stated", "")
+            row = {
+                "stage": name,
+                "strict passes": str(look.mean(look.strict(self.heldout))),
+                "change": "",
+                "reward": str(look.mean()),
+                "gain": "",
+                "ECE of stated confidence": str(error),
+            }
+            if stage:
+                # a stage that others do not build on begins where they do
+                row |= {
+                    "change": str(stage.strict),
+                    "seconds": stage.metrics["seconds"],
                 }
-            )
+                row["gain"] = str(gain(self.looks[0][1], look))
+            rows.append(row)
         return pd.DataFrame(rows)
 
     def plot(self, **options: Any) -> Any:
         """The training reward (SFT and DPO: the loss) over the steps."""
-        from ..plots import lines
-
         steps = self.steps()
-        name = (
-            "reward"
-            if "reward" in steps and steps["reward"].notna().any()
-            else "loss"
-        )
+        has_reward = "reward" in steps and steps["reward"].notna().any()
+        name = "reward" if has_reward else "loss"
         return lines(
             {name: steps[name].tolist()},
             steps["step"].tolist(),
@@ -218,9 +215,12 @@ class Result:
     @property
     def headlines(self) -> dict[str, dict[str, Any]]:
         """What its page and `kit report` show first, by title: a value, an interval where there is one, a caption."""
-        m, gain, strict = self.metrics, self.gain, self.strict
-        out = {
-            "Gain on held-out prompts": asdict(gain) | {"caption": gain.sentence}
+        m, change, strict = self.metrics, self.gain, self.strict
+        out: dict[str, dict[str, Any]] = {
+            "Gain on held-out prompts": {
+                **asdict(change),
+                "caption": change.sentence,
+            }
         }
         if self.heldout:
             out["Strict passes"] = asdict(strict) | {"caption": strict.sentence}
@@ -269,14 +269,12 @@ class Result:
         )
 
     @property
-    def judged(self) -> tuple[Any, list[Grade]]:
+    def judged(self) -> tuple[TaskSet, list[Grade]]:
         """Held-out tasks with the answers before and after, and their grades: what `kit view` shows."""
-        from ..data import TaskSet
-
         looks = [look for look in (self.before, self.after) if look]
         if not looks:
             raise DataError(
-                f"{NOTHING}; {monitor.ROLLOUTS} has the answers in training",
+                f"{NOTHING}; {ROLLOUTS} has the answers in training",
                 where=str(self.folder),
             )
         answers = [r for look in looks for r in look.responses]
@@ -285,10 +283,6 @@ class Result:
 
     def page(self) -> Path:
         """Write the page of the run, training.html in its folder."""
-        import pandas as pd
-
-        from ..plots import Card, page
-
         m = self.metrics
         blocks: list[Any] = [
             Card(title, format_number(x["value"]), x["caption"])
@@ -301,7 +295,7 @@ class Result:
             blocks += ["Strict passes by kind of prompt:", self.by_kind()]
         errors = [
             {"when": when, "confidence": k, **e}
-            for when in heldout.WHEN
+            for when in WHEN
             for k, e in m.get(f"calibration_{when}", {}).items()
         ]
         if errors:
@@ -310,12 +304,10 @@ class Result:
                 pd.DataFrame(errors),
             ]
         if self.trivial:
+            rewards = pd.Series(self.trivial, name="reward").map(format_number)
             blocks += [
                 f"Policies without skill on {m['trivial_prompts']} held-out prompts:",
-                pd.Series(self.trivial, name="reward")
-                .map(format_number)
-                .rename_axis("policy")
-                .reset_index(),
+                rewards.rename_axis("policy").reset_index(),
             ]
         if self.before:
             blocks += [
@@ -323,7 +315,7 @@ class Result:
                 self.answers().sort_values("task", kind="stable").head(60),
             ]
         blocks.append(
-            f"Next: {self.adapter.parent / monitor.ROLLOUTS} has every training answer with its verdicts."
+            f"Next: {self.adapter.parent / ROLLOUTS} has every training answer with its verdicts."
         )
         return page(f"Training: {m['model']}", blocks, path=self.folder / PAGE)
 

@@ -7,10 +7,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from ..errors import DataError
 from ..judging import judge
@@ -22,11 +24,22 @@ from ..system import paths
 from ..system.device import choose
 from ..system.settings import nearest
 from .heldout import Evaluation
-from .language_models import base, resolve, tokenizer_of, with_adapter
+from .language_models import (
+    TEMPLATE_OPTIONS,
+    base,
+    resolve,
+    sample,
+    tokenizer_of,
+    with_adapter,
+)
 from .result import Result
-from .sampling import TEMPLATE_OPTIONS, sample
 
-LEARNING, LADDER = "learning.json", "ladder_runs.json"
+# config -> its file of runs, the key of its runs there, the file of its tasks
+STORED_RUNS = {
+    "instructions": ("learning.json", "runs", "instructions.jsonl"),
+    "ladder_chain": ("ladder_runs.json", "ladder_chain", "ladder.jsonl"),
+    "ladder_confidence": ("ladder_runs.json", "ladder_confidence", "ladder.jsonl"),
+}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -40,9 +53,9 @@ class Stored:
     """
 
     name: str
-    frame: Any
-    curves: dict[str, list[float]] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
+    frame: pd.DataFrame
+    curves: dict[Hashable, list[float]] = field(default_factory=dict)
+    seconds: dict[Hashable, float] = field(default_factory=dict)
 
     @property
     def stages(self) -> list[str]:
@@ -56,21 +69,20 @@ class Stored:
         column: str = "right",
         kind: str | None = None,
         how: str = "greedy",
-    ) -> Any:
+    ) -> pd.Series[float]:
         """Mean over prompts of a column, by run; the control is left out."""
-        return (
-            self._rows([stage], kind, how)
-            .groupby(["run", "task"], sort=False)[column]
-            .mean()
-            .groupby("run", sort=False)
-            .mean()
-        )
+        by_prompt = self._by_prompt(column, kind, how)[stage]
+        return by_prompt.groupby("run", sort=False).mean()
 
-    def _rows(self, stages: Sequence[str], kind: str | None, how: str) -> Any:
-        f = self.frame
+    def _by_prompt(self, column: str, kind: str | None, how: str) -> pd.DataFrame:
+        """The mean of a column: one row a run and task, one column a stage."""
         # the control is no run: it shows what the procedure makes of nothing
-        some = f[~f["control"] & f["stage"].isin(stages) & (f["how"] == how)]
-        return some if kind is None else some[some["kind"] == kind]
+        rows = self.frame[~self.frame["control"] & (self.frame["how"] == how)]
+        if kind is not None:
+            rows = rows[rows["kind"] == kind]
+        return rows.pivot_table(
+            index=["run", "task"], columns="stage", values=column, sort=False
+        )
 
     def gain(
         self,
@@ -87,12 +99,9 @@ class Stored:
         """
         new, old = new or self.stages[-1], old or self.stages[0]
         # runs are averaged first: one prompt is one unit
-        table = self._rows([new, old], kind, how).pivot_table(
-            index="task", columns="stage", values=column, aggfunc="mean"
-        )
-        return replace(
-            difference(table[new], table[old]), noun=f"{column}, {new} less {old}"
-        )
+        by_prompt = self._by_prompt(column, kind, how).groupby("task").mean()
+        estimate = difference(by_prompt[new], by_prompt[old])
+        return replace(estimate, noun=f"{column}, {new} less {old}")
 
     def over_seeds(
         self,
@@ -100,53 +109,50 @@ class Stored:
         old: str | None = None,
         *,
         column: str = "right",
-        **options: Any,
+        kind: str | None = None,
+        how: str = "greedy",
     ) -> Estimate:
         """The same difference with its interval over runs."""
         new, old = new or self.stages[-1], old or self.stages[0]
-        a, b = (self.means(s, column=column, **options) for s in (old, new))
-        return replace(
-            over_seeds(b - a, bounds=(-1.0, 1.0)),
-            noun=f"{column}, {new} less {old}",
-        )
+        by_run = self._by_prompt(column, kind, how).groupby("run").mean()
+        estimate = over_seeds(by_run[new] - by_run[old], bounds=(-1.0, 1.0))
+        return replace(estimate, noun=f"{column}, {new} less {old}")
 
-    def table(self, *, by: str = "stage", how: str = "greedy") -> Any:
+    def table(self, *, by: str = "stage", how: str = "greedy") -> pd.DataFrame:
         """A DataFrame: mean, worst and best run, gain over prompts and over seeds.
 
         by : "stage" compares each stage with the first; "kind" the last stage, for each kind of prompt.
         """
-        import pandas as pd
-
-        is_stage, rows = by == "stage", []
-        kinds = dict.fromkeys(self.frame["kind"])
-        for name in self.stages[1:] if is_stage else kinds:
-            new = name if is_stage else self.stages[-1]
-            options = {"kind": None if is_stage else name, "how": how}
-            before = self.means(self.stages[0], **options)
-            after = self.means(new, **options)
-            row = {by: name, "before": before.mean(), "mean": after.mean()}
-            row |= {"worst": after.min(), "best": after.max()}
-            row["gain over prompts"] = str(self.gain(new, **options))
-            row["gain over seeds"] = str(self.over_seeds(new, **options))
-            rows.append(row)
+        parts = self.stages[1:] if by == "stage" else self.frame["kind"].unique()
+        rows = []
+        for part in parts:
+            stage, kind = (part, None) if by == "stage" else (self.stages[-1], part)
+            after = self.means(stage, kind=kind, how=how)
+            rows.append(
+                {
+                    by: part,
+                    "before": self.means(self.stages[0], kind=kind, how=how).mean(),
+                    "mean": after.mean(),
+                    "worst": after.min(),
+                    "best": after.max(),
+                    "gain over prompts": str(self.gain(stage, kind=kind, how=how)),
+                    "gain over seeds": str(
+                        self.over_seeds(stage, kind=kind, how=how)
+                    ),
+                }
+            )
         return pd.DataFrame(rows)
 
-    def runs(self, *, how: str = "greedy") -> Any:
+    def runs(self, *, how: str = "greedy") -> pd.DataFrame:
         """A DataFrame, one row a run, the control too: share right before and after, and the gain over prompts."""
-        import pandas as pd
-
-        rows = []
-        for run, f in self.frame[self.frame["how"] == how].groupby(
-            "run", sort=False
-        ):
-            table = f.pivot_table(
-                index="task", columns="stage", values="right", aggfunc="mean"
-            )
+        rows, frame = [], self.frame[self.frame["how"] == how]
+        for run, answers in frame.groupby("run", sort=False):
+            table = answers.pivot_table("right", index="task", columns="stage")
             old, new = table[self.stages[0]], table[self.stages[-1]]
             rows.append(
                 {
                     "run": run,
-                    "control": bool(f["control"].iloc[0]),
+                    "control": bool(answers["control"].iloc[0]),
                     "before": mean(old).value,
                     "after": mean(new).value,
                     "gain": str(difference(new, old)),
@@ -160,112 +166,89 @@ class Stored:
         return f"{self.name}: {int((~runs).sum())} runs, {int(runs.sum())} controls; gain {self.gain()}"
 
     def _repr_html_(self) -> str:
-        return str(self.table().to_html(index=False, float_format="%.3f"))
+        return str(self.table().to_html(index=False, float_format="{:.3f}".format))
 
 
 def stored(name: str = "instructions", *, path: str | Path | None = None) -> Stored:
     """The stored runs of "instructions", "ladder_chain" or "ladder_confidence"."""
     from ..data import load
 
-    names = ("instructions", "ladder_chain", "ladder_confidence")
-    if name not in names:
+    if name not in STORED_RUNS:
         raise DataError(
             f"there are no stored runs of {name!r}",
             where="stored",
-            fix=nearest(name, names),
+            fix=nearest(name, STORED_RUNS),
         )
-    file = paths.data(LEARNING if name == "instructions" else LADDER)
-    data = json.loads(Path(path or file).read_text("utf-8"))
-    tasks = load(
-        paths.data(
-            "instructions.jsonl" if name == "instructions" else "ladder.jsonl"
-        )
-    ).tasks
-    if name not in data and name != "instructions":
+    runs_file, key, tasks_file = STORED_RUNS[name]
+    file = Path(path or paths.data(runs_file))
+    data = json.loads(file.read_text("utf-8"))
+    if key not in data:
         raise DataError(
             f"the file has no runs of {name!r}",
-            where=str(path),
+            where=str(file),
             fix="write it with kit.training.store",
         )
-    if name != "instructions":
-        looks, seconds = [], {}
-        for seed, stages in data[name].items():
-            for stage, row in stages.items():
-                looks.append(
-                    (f"seed {seed}", False, "greedy", stage, row["answers"])
-                )
-                seconds[f"seed {seed}, {stage}"] = row["seconds"]
-        return Stored(name=name, frame=_frame(looks, tasks), seconds=seconds)
-    looks = []
-    for run, row in data["runs"].items():
-        for how, answers in row["after"].items():
-            for stage, texts in (
-                ("before", data["before"][how]),
-                ("after", answers),
-            ):
-                looks.append(
-                    (
-                        run,
-                        row["control"],
-                        how,
-                        stage,
-                        [(k, v, None) for k, v in texts.items()],
-                    )
-                )
+    tasks = load(paths.data(tasks_file)).tasks
+    if name == "instructions":
+        return _read_single_runs(data, tasks)
+    return _read_chains(name, data[key], tasks)
+
+
+def _read_single_runs(data: Mapping[str, Any], tasks: Sequence[Task]) -> Stored:
+    """Runs of one stage, which share the answers before it."""
+    rows: list[tuple[Any, ...]] = []
+    for run, record in data["runs"].items():
+        for how, after in record["after"].items():
+            for stage, texts in (("before", data["before"][how]), ("after", after)):
+                place = (run, record["control"], how, stage)
+                rows += [(*place, task, text, None) for task, text in texts.items()]
+    runs = pd.DataFrame.from_dict(data["runs"], orient="index")
     return Stored(
-        name=name,
-        frame=_frame(looks, tasks),
-        curves={run: row["rewards"] for run, row in data["runs"].items()},
-        seconds={run: row["seconds"] for run, row in data["runs"].items()},
+        name="instructions",
+        frame=_grade_answers(rows, tasks),
+        curves=runs["rewards"].to_dict(),
+        seconds=runs["seconds"].to_dict(),
     )
 
 
-def _frame(looks: Sequence[Any], tasks: Sequence[Task]) -> Any:
-    """One row an answer, graded by code. looks : (run, control, how, stage, [(task, text, token probability)])."""
-    import pandas as pd
+def _read_chains(
+    name: str, chains: Mapping[str, Any], tasks: Sequence[Task]
+) -> Stored:
+    """Chains of stages by seed."""
+    rows: list[tuple[Any, ...]] = []
+    seconds: dict[Hashable, float] = {}
+    for seed, stages in chains.items():
+        for stage, record in stages.items():
+            place = (f"seed {seed}", False, "greedy", stage)
+            rows += [(*place, *answer) for answer in record["answers"]]
+            seconds[f"seed {seed}, {stage}"] = record["seconds"]
+    return Stored(name=name, frame=_grade_answers(rows, tasks), seconds=seconds)
 
-    by_id = {t.id: t for t in tasks}
-    # all runs of a file begin with the same answers: they are graded once
-    cache: dict[Any, Evaluation] = {}
-    frames = []
-    for run, control, how, stage, answers in looks:
-        key = json.dumps(answers)
-        if key not in cache:
-            responses = [
-                Response(task_id=i, id=f"a{n}", text=text, confidence=p)
-                for n, (i, text, p) in enumerate(answers)
-            ]
-            verdicts = judge(
-                tasks, responses, judge="code", ledger=False, progress=False
-            )
-            grades = grade(tasks, verdicts, responses=responses)
-            cache[key] = Evaluation(
-                name=stage, responses=tuple(responses), grades=tuple(grades)
-            )
-        look = cache[key]
-        frames.append(
-            pd.DataFrame(
-                {
-                    "run": run,
-                    "seed": int(run.split()[-1])
-                    if run.startswith("seed ")
-                    else None,
-                    "control": control,
-                    "how": how,
-                    "stage": stage,
-                    "task": look.clusters,
-                    "kind": [by_id[i].kind for i in look.clusters],
-                    "prompt": [by_id[i].prompt for i in look.clusters],
-                    "answer": [r.text for r in look.responses],
-                    "tokens": [r.confidence for r in look.responses],
-                    "stated": look.stated,
-                    "reward": look.rewards,
-                    "right": look.strict(tasks),
-                }
-            )
-        )
-    return pd.concat(frames, ignore_index=True).astype(
-        {"stated": float, "reward": float, "right": float}
+
+def _grade_answers(
+    rows: Sequence[tuple[Any, ...]], tasks: Sequence[Task]
+) -> pd.DataFrame:
+    """`Stored.frame` out of (run, control, how, stage, task, text, token probability), graded by code."""
+    responses = [
+        Response(task_id=task, id=f"a{n}", text=text, confidence=p)
+        for n, (*_, task, text, p) in enumerate(rows)
+    ]
+    verdicts = judge(tasks, responses, ledger=False, progress=False)
+    look = Evaluation(
+        name="",
+        responses=tuple(responses),
+        grades=tuple(grade(tasks, verdicts, responses=responses)),
+    )
+    frame = pd.DataFrame(
+        rows, columns="run control how stage task answer tokens".split()
+    )
+    frame["seed"] = frame["run"].str.extract(r"^seed (\d+)$").astype(float)
+    frame["stated"] = pd.Series(look.stated, dtype=float)
+    frame["reward"] = pd.Series(look.rewards, dtype=float)
+    frame["right"] = pd.Series(look.strict(tasks), dtype=float)
+    prompts = pd.DataFrame([(t.id, t.kind, t.prompt) for t in tasks])
+    return frame.merge(
+        prompts.set_axis(["task", "kind", "prompt"], axis=1), how="left"
     )
 
 
@@ -282,15 +265,17 @@ def answers_of(
     """
     folder = Path(folder)
     settings = Result.read(folder).settings
-    source = resolve(settings["model"])
-    model = base(
-        source,
-        choose(settings["dtype"]),
-        quantize=settings["quantize"],
-        adapter=settings["adapter"],
+    source, quantize = resolve(settings["model"]), settings["quantize"]
+    model = with_adapter(
+        base(
+            source,
+            choose(settings["dtype"]),
+            quantize=quantize,
+            adapter=settings["adapter"],
+        ),
+        folder / "adapter",
     )
-    model = with_adapter(model, folder / "adapter")
-    if settings["quantize"] == "none":
+    if quantize == "none":
         model = model.merge_and_unload()
     return sample(
         model,
@@ -313,46 +298,46 @@ def store(
     path: str | Path | None = None,
 ) -> Path:
     """Write finished runs in the form that `stored` reads. folders : "seed 0", ..., "control" -> the run's folder."""
-    file = Path(path or paths.data(LEARNING if name == "instructions" else LADDER))
+    runs_file, key, _ = STORED_RUNS[name]
+    file = Path(path or paths.data(runs_file))
     data = json.loads(file.read_text("utf-8")) if file.exists() else {}
-    runs: dict[str, Any] = {}
+    data[key] = {}
     for run, folder in folders.items():
-        if name != "instructions":
-            runs[run.removeprefix("seed ")] = _stages(Path(folder))
-            continue
-        result = Result.read(folder)
-        # the training's own temperature shows what GRPO itself saw
-        temperatures = {"greedy": 0.0, "sampled": result.settings["temperature"]}
-        after = {
-            how: {
-                r.task_id: r.text
-                for r in answers_of(folder, tasks, temperature=t, seed=5)
-            }
-            for how, t in temperatures.items()
-        }
-        runs[run] = {
-            "control": run == "control",
-            "seconds": round(result.metrics["seconds"]),
-            "rewards": result.steps()["reward"].round(4).tolist(),
-            "after": after,
-        }
-    data["runs" if name == "instructions" else name] = runs
+        if name == "instructions":
+            record = _record_single_run(Path(folder), tasks)
+            data[key][run] = {"control": run == "control", **record}
+        else:
+            data[key][run.removeprefix("seed ")] = _record_chain(Path(folder))
     return paths.write(
         file, json.dumps(plain(data), indent=0, ensure_ascii=False) + "\n"
     )
 
 
-def _stages(folder: Path) -> dict[str, Any]:
-    """The held-out answers of a chain's stages, as [task, text, token probability]."""
-    if not (looks := Result.read(folder).looks):
-        raise DataError("the run held nothing out", where=str(folder))
+def _record_single_run(folder: Path, tasks: Sequence[Task]) -> dict[str, Any]:
+    """Training rewards by step, and answers after the training, greedy and sampled."""
+    result, after = Result.read(folder), {}
+    # the training's own temperature shows what GRPO itself saw
+    temperatures = {"greedy": 0.0, "sampled": result.settings["temperature"]}
+    for how, temperature in temperatures.items():
+        answers = answers_of(folder, tasks, temperature=temperature, seed=5)
+        after[how] = {r.task_id: r.text for r in answers}
     return {
-        name: {
-            "seconds": stage and stage.metrics["seconds"],
-            "answers": [
-                [r.task_id, r.text, round(r.confidence or 0.0, 4)]
-                for r in look.responses
-            ],
-        }
-        for name, look, stage in looks
+        "seconds": round(result.metrics["seconds"]),
+        "rewards": result.steps()["reward"].round(4).tolist(),
+        "after": after,
     }
+
+
+def _record_chain(folder: Path) -> dict[str, Any]:
+    """The held-out answers of a chain's stages, as [task, text, token probability]."""
+    record: dict[str, Any] = {}
+    for name, look, stage in Result.read(folder).looks:
+        answers = [
+            [r.task_id, r.text, round(r.confidence or 0.0, 4)]
+            for r in look.responses
+        ]
+        seconds = stage.metrics["seconds"] if stage else None
+        record[name] = {"seconds": seconds, "answers": answers}
+    if not record:
+        raise DataError("the run held nothing out", where=str(folder))
+    return record

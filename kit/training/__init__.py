@@ -7,14 +7,13 @@ from typing import Any
 _HOME = {
     "settings": "CONFIGS Settings NAMES build presets renames translate",
     "config": "read_job reference",
-    "policies": "policy",
+    "policies": "policy card export merge push_to_hub",
     "engines": "import_unsloth",
     "fast_cpu": "MergedModel packed_logps",
     "reward": "Reward reward_function",
     "rows": "pairs estimates of_answers",
     "trainers": "grpo_trainer supervised_trainer order",
     "forecasting": "Forecast",
-    "exports": "card export merge push_to_hub",
     "run": "train forecast",
     # the room of evaluation: a training's users find its names here, too
     ".evaluation": "Evaluation gain passes failures by_kind comparison messages tiny_model tiny_tokenizer Log health "

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from ..checks import AnswerForm
+from ..data import TaskSet, TaskSource, tasks_of
+from ..data import load as load_tasks
 from ..errors import DataError, MissingError
 from ..records import Response, Task, group, text_identity
 from ..rubrics import draw_units
@@ -27,6 +30,8 @@ from .settings import (
 )
 
 logger = logging.getLogger(__name__)
+ConfigSource = TaskSource | Mapping[str, Any]
+SettingsSource = str | Mapping[str, Any] | Settings
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,11 +62,11 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     data_seed: int = 42
     holdout_by: str | None = None
     holdout: str | tuple[str, ...] | None = None
-    judge: str | dict[str, Any] | None = None
-    reward: str | dict[str, Any] = "rubric"
+    judge: object = None
+    reward: object = "rubric"
     rows: str | dict[str, Any] | None = None
     out: str | None = None
-    ledger: str | None = None
+    ledger: Any = None
     stages: tuple[dict[str, Any], ...] = ()
     profiles: dict[str, dict[str, Any]] = {}
 
@@ -86,71 +91,76 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     judge: Any = None
     reward: Any = "rubric"
     out: Path
-    ledger: Any = None
     chain: bool = False
 
 
 def read_job(
-    source: Any,
-    settings: Any = None,
+    source: ConfigSource,
+    settings: SettingsSource | None = None,
     *,
     changes: Mapping[str, Any],
-    judge: Any = None,
-    reward: Any = None,
-    heldout: Any = None,
-    out: Any = None,
-    ledger: Any = None,
+    judge: object = None,
+    reward: object = None,
+    heldout: TaskSource | None = None,
+    out: str | Path | None = None,
+    ledger: object = None,
 ) -> Job:
     """A job from a config (name, file or mapping) or from tasks, with the caller's changes."""
-    from ..data import tasks_of
-
     values, beside, name = read_config(source)
     where = f"config {name}"
-    passed = {"judge": judge, "reward": reward, "out": out, "ledger": ledger}
+    passed = {"judge": judge, "reward": reward, "ledger": ledger}
+    passed["out"] = None if out is None else str(out)
     changes = {**changes, **{k: v for k, v in passed.items() if v is not None}}
     profile = profiles.resolve(changes.pop("profile", None)).name
     base, over = merge_settings(values, settings, changes, profile, where)
     keys = read_keys(base, where)
-    tasks = None if values else source
-    if tasks is not None and keys.tasks:
-        raise DataError(
-            f"tasks come twice: as the first argument, and as tasks: {keys.tasks}",
-            where=where,
-            fix="keep one",
-        )
-    # a data file brings the answers that SFT and DPO learn from, so it is loaded whole
-    if isinstance(tasks, str | Path):
-        tasks = read_tasks(str(tasks), None, f"file {name}")
-    if tasks is None and keys.tasks:
-        tasks = read_tasks(keys.tasks, beside, where)
-    every = tasks_of_kinds([] if tasks is None else tasks_of(tasks), keys, where)
+    data = read_training_tasks(None if values else source, keys, beside, where)
     if heldout is None and keys.heldout:
         heldout = read_tasks(keys.heldout, beside, where)
-    other = (
-        None if heldout is None else tasks_of_kinds(tasks_of(heldout), keys, where)
-    )
     # split before `ask` is behind a prompt: files have their prompts without it
-    train, heldout_tasks = split_tasks(every, keys, where, other)
+    train, heldout_tasks = split_tasks(data.tasks, heldout, keys, where)
     folder = Path(keys.out or name).expanduser()
     return Job(
         name=name,
         stages=build_stages(keys, base, over, profile, beside, where),
         tasks=tuple(with_prompts(train, keys)),
         heldout=tuple(with_prompts(heldout_tasks, keys)),
-        prompts=frozenset(text_identity(t.conversation) for t in heldout_tasks),
+        prompts=frozenset(map(prompt_identity, heldout_tasks)),
         keys=keys,
-        responses=tuple(getattr(tasks, "responses", ())),
+        responses=tuple(data.responses),
         judge=keys.judge,
         reward=keys.reward,
         out=folder if folder.is_absolute() else paths.runs() / folder,
-        ledger=keys.ledger,
         chain=bool(keys.stages),
+    )
+
+
+def read_config(
+    source: ConfigSource,
+) -> tuple[dict[str, Any], Path | None, str]:
+    """(values, folder, name) of a config; values are empty for tasks and data files."""
+    if isinstance(source, Mapping):
+        return dict(source), None, "training"
+    if not isinstance(source, str | Path):
+        return {}, None, "training"
+    # a shipped name wins over a file of that name here; write ./NAME for the file
+    path = CONFIGS / f"{source}.yaml"
+    path = path if path.is_file() else Path(source).expanduser()
+    if path.suffix in (".yaml", ".yml"):
+        return load(path), path.parent, path.stem
+    if path.is_file():
+        return {}, path.parent, path.stem
+    names = {path.stem for path in CONFIGS.glob("*.yaml")} - {"names", "presets"}
+    raise MissingError(
+        "there is no such config",
+        where=str(source),
+        fix=f"a YAML file, or one of {', '.join(sorted(names))}",
     )
 
 
 def merge_settings(
     values: Mapping[str, Any],
-    settings: Any,
+    settings: SettingsSource | None,
     changes: Mapping[str, Any],
     profile: str,
     where: str,
@@ -167,8 +177,8 @@ def merge_settings(
     if not values:
         values, settings = settings or {}, None
     config = places(values, names, where=where)
-    sizes = values.get("profiles", {}).get(profile, {})
     over: dict[str, Any] = {}
+    sizes = values.get("profiles", {}).get(profile, {})
     for layer in (sizes, settings or {}, changes):
         over = overlay(over, places(layer, names, where=where))
     return overlay(config, over), over
@@ -176,19 +186,12 @@ def merge_settings(
 
 def read_keys(values: Mapping[str, Any], where: str) -> Keys:
     """The keys of a config out of all settings. Objects, such as a judge, come this way, too."""
-    values = nest(
-        {k: v for k, v in values.items() if k.split(".")[0] in KEYS}, where=where
-    )
-    plain_kinds = (str, int, float, Mapping, Sequence)
-    objects = {
-        k: v
-        for k, v in values.items()
-        if v is not None and not isinstance(v, plain_kinds)
-    }
-    keys = make(
-        Keys, {k: v for k, v in values.items() if k not in objects}, where=where
-    )
-    return msgspec.structs.replace(keys, **objects)
+    return make(Keys, nest(of_names(values, KEYS), where=where), where=where)
+
+
+def of_names(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Of values by place, those of these names."""
+    return {k: v for k, v in values.items() if k.split(".")[0] in names}
 
 
 def build_stages(
@@ -206,43 +209,16 @@ def build_stages(
             where=where,
             fix="stages: [{rows: ...}]",
         )
-    stages = tuple(
+    stages = [
         build_stage(row, base, over, profile, beside, f"{where}, stage {n}")
         for n, row in enumerate(keys.stages or ({"rows": keys.rows},), 1)
-    )
+    ]
     # the table of a chain begins with a row of this name
-    if len({s.name for s in stages} | {"start"}) < len(stages) + 1:
+    if len({"start", *(stage.name for stage in stages)}) <= len(stages):
         raise DataError(
             "two stages have one name", where=where, fix="name: a name for each"
         )
-    return stages
-
-
-def read_config(source: Any) -> tuple[dict[str, Any], Path | None, str]:
-    """(values, folder, name) of a config; values are empty for tasks and data files."""
-    if isinstance(source, Mapping):
-        return dict(source), None, "training"
-    if not isinstance(source, str | Path):
-        return {}, None, "training"
-    # a shipped name wins over a file of that name here; write ./NAME for the file
-    path = CONFIGS / f"{source}.yaml"
-    path = path if path.is_file() else Path(source).expanduser()
-    if path.suffix in (".yaml", ".yml"):
-        return load(path), path.parent, path.stem
-    if path.is_file():
-        return {}, path.parent, path.stem
-    names = ", ".join(
-        sorted(
-            p.stem
-            for p in CONFIGS.glob("*.yaml")
-            if p.stem not in ("names", "presets")
-        )
-    )
-    raise MissingError(
-        "there is no such config",
-        where=str(source),
-        fix=f"a YAML file, or one of {names}",
-    )
+    return tuple(stages)
 
 
 def build_stage(
@@ -256,11 +232,13 @@ def build_stage(
     """A stage from its row in `stages`, the base settings, and what replaces both. beside : the config's folder."""
     row = places(row, ["name", "aside", "rows", "preset", *NAMES], where=where)
     # what a stage is does not change with the machine
-    values = {**base, **row, **{k: v for k, v in over.items() if k != "stage"}}
-    mine = {
-        k: v for k, v in values.items() if k.split(".")[0] in (*NAMES, "preset")
-    }
-    settings = build(nest(mine, where=where), profile=profile, where=where)
+    values = {**base, **row, **over}
+    values["stage"] = row.get("stage", base.get("stage", "grpo"))
+    settings = build(
+        nest(of_names(values, (*NAMES, "preset")), where=where),
+        profile=profile,
+        where=where,
+    )
     rows = row.get("rows")
     if isinstance(rows, Mapping):
         rows = make(Source, rows, where=f"{where}, rows")
@@ -276,11 +254,8 @@ def build_stage(
 
 def find_file(name: str, beside: Path | None, where: str) -> Path:
     """A file: from here, beside the config, or in the data folder."""
-    for path in (
-        Path(name).expanduser(),
-        *([beside / name] if beside else []),
-        paths.data(name),
-    ):
+    for folder in (Path(), beside or Path(), paths.data()):
+        path = folder / Path(name).expanduser()
         if path.is_file():
             return path
     raise MissingError(
@@ -288,22 +263,38 @@ def find_file(name: str, beside: Path | None, where: str) -> Path:
     )
 
 
-def read_tasks(name: str, beside: Path | None, where: str) -> Any:
+def read_tasks(name: str, beside: Path | None, where: str) -> TaskSet:
     """The rubric set of a file, or of a data set of the hub."""
-    from ..data import load as read
+    is_hub = name.startswith("hf://")
+    return load_tasks(name if is_hub else find_file(name, beside, where))
 
-    return read(
-        name if name.startswith("hf://") else find_file(name, beside, where)
+
+def read_training_tasks(
+    source: Any, keys: Keys, beside: Path | None, where: str
+) -> TaskSet:
+    """The config's tasks, or those of `source`, with the answers that SFT and DPO learn from."""
+    if source is None:
+        source = keys.tasks or ()
+    elif keys.tasks:
+        raise DataError(
+            f"tasks come twice: as the first argument, and as tasks: {keys.tasks}",
+            where=where,
+            fix="keep one",
+        )
+    if isinstance(source, str | Path):
+        return read_tasks(str(source), beside, where)
+    return (
+        source if isinstance(source, TaskSet) else TaskSet(tasks=tasks_of(source))
     )
 
 
 def tasks_of_kinds(tasks: Sequence[Task], keys: Keys, where: str) -> list[Task]:
     """The tasks of the wanted kinds."""
-    kinds = {t.kind for t in tasks} if keys.kinds is None else {*keys.kinds}
+    kinds = {t.kind for t in tasks} if keys.kinds is None else set(keys.kinds)
     # a misspelt kind would silently train on less
     if absent := kinds - {t.kind for t in tasks}:
         raise DataError(
-            f"no task is of the kind {', '.join(sorted(absent))}",
+            f"no task is of the kind {', '.join(map(str, sorted(absent, key=str)))}",
             where=f"{where}, key kinds",
         )
     return [t for t in tasks if t.kind in kinds]
@@ -311,89 +302,92 @@ def tasks_of_kinds(tasks: Sequence[Task], keys: Keys, where: str) -> list[Task]:
 
 def with_prompts(tasks: Sequence[Task], keys: Keys) -> list[Task]:
     """The tasks with what the config asks of all."""
-    from ..checks import AnswerForm
-
-    out = []
-    for t in tasks:
-        more = {} if keys.system is None else {"system": keys.system}
-        ask, space = keys.ask or "", " "
-        if ask == "form":
-            ask, space = AnswerForm().instructions(t), "\n\n"
+    prompted = []
+    for task in tasks:
+        ask = f" {keys.ask}" if keys.ask else ""
+        if keys.ask == "form":
+            ask = "\n\n" + AnswerForm().instructions(task)
         # rows of a file may have it already
-        if ask and not t.prompt.endswith(ask):
-            more["prompt"] = f"{t.prompt}{space}{ask}"
-        out.append(msgspec.structs.replace(t, **more))
-    return out
+        if not task.prompt.endswith(ask.lstrip()):
+            task = msgspec.structs.replace(task, prompt=task.prompt + ask)
+        if keys.system is not None:
+            task = msgspec.structs.replace(task, system=keys.system)
+        prompted.append(task)
+    return prompted
+
+
+def prompt_identity(task: Task) -> str:
+    """Equal for tasks that ask the same, whatever their ids."""
+    return text_identity(task.conversation)
+
+
+def partition(
+    tasks: Sequence[Task], belongs: Callable[[Task], bool]
+) -> tuple[list[Task], list[Task]]:
+    """(tasks that belong, all others)."""
+    sides = group((belongs(task), task) for task in tasks)
+    return sides.get(True, []), sides.get(False, [])
 
 
 def split_tasks(
-    tasks: Sequence[Task],
-    keys: Keys,
-    where: str,
-    other: Sequence[Task] | None = None,
+    tasks: Sequence[Task], others: TaskSource | None, keys: Keys, where: str
 ) -> tuple[list[Task], list[Task]]:
     """(tasks to train on, held-out tasks). Rows that are marked as held out are never trained on.
 
-    other : held-out tasks of their own. A task whose prompt is held out under another id is left out, too.
+    others : held-out tasks of their own. A task whose prompt is held out under another id is left out, too.
     """
-    train = [t for t in tasks if not t.held_out]
-    heldout_tasks = [t for t in tasks if t.held_out]
-    if other is not None:
-        # asked before the run: nothing in the result would show it
-        if both := {t.id for t in train} & {t.id for t in other}:
-            raise DataError(
-                f"{len(both)} held-out tasks are also trained on",
-                where=f"{where}, task {min(both)!r}",
-                fix="hold out other tasks: a gain on trained prompts shows nothing",
-            )
-        heldout_tasks = list(other)
-    elif (
-        keys.holdout is not None
-        or keys.holdout_by is not None
-        or keys.train_ratio is not None
-    ):
+    heldout, train = partition(
+        tasks_of_kinds(tasks, keys, where), lambda task: task.held_out
+    )
+    if others is not None:
+        heldout = tasks_of_kinds(tasks_of(others), keys, where)
+    elif {keys.holdout, keys.holdout_by, keys.train_ratio} != {None}:
         ids = ids_to_hold_out(train, keys, where)
-        heldout_tasks += [t for t in train if t.id in ids]
+        drawn, train = partition(train, lambda task: task.id in ids)
+        heldout += drawn
+    # asked before the run: nothing in the result would show it
+    if both := {t.id for t in train} & {t.id for t in heldout}:
+        raise DataError(
+            f"{len(both)} held-out tasks are also trained on",
+            where=f"{where}, task {min(both)!r}",
+            fix="hold out other tasks: a gain on trained prompts shows nothing",
+        )
     # the same prompt under another id would be trained on and measured on
-    prompts = {text_identity(t.conversation) for t in heldout_tasks}
-    ids = {t.id for t in heldout_tasks}
-    others = [t for t in train if t.id not in ids]
-    rest = [t for t in others if text_identity(t.conversation) not in prompts]
-    if twins := len(others) - len(rest):
+    prompts = set(map(prompt_identity, heldout))
+    twins, train = partition(train, lambda task: prompt_identity(task) in prompts)
+    if twins:
         logger.warning(
             "%s: %d tasks are left out, since their prompt is held out",
             where,
-            twins,
+            len(twins),
         )
-    return rest, heldout_tasks
+    return train, heldout
 
 
 def ids_to_hold_out(tasks: Sequence[Task], keys: Keys, where: str) -> set[str]:
     """Ids that the config holds out: named groups, a share of the groups, or a share of the prompts."""
-    share = 1 - (0.9 if keys.train_ratio is None else keys.train_ratio)
-    if keys.holdout_by is None and keys.holdout is None:
-        # tasks with one prompt stay on one side
-        units = group((text_identity(t.conversation), t) for t in tasks)
-    else:
-        by = keys.holdout_by or "group"
-        units = group((holdout_value(t, by, where), t) for t in tasks)
-    if keys.holdout is not None:
-        groups = [keys.holdout] if isinstance(keys.holdout, str) else keys.holdout
-        # files write Eye and eye
-        of = {str(k).casefold(): unit for k, unit in units.items()}
-        if absent := [n for n in groups if n.casefold() not in of]:
-            raise DataError(
-                f"there is no group {absent[0]!r}",
-                where=f"{where}, key holdout",
-                fix=f"one of {sorted(of)[:20]}",
-            )
-        return {t.id for n in groups for t in of[n.casefold()]}
-    return draw_units(units, round(share * len(tasks)), keys.data_seed)
+    # tasks with one prompt stay on one side
+    by = keys.holdout_by or ("prompt" if keys.holdout is None else "group")
+    units = group((holdout_value(task, by, where), task) for task in tasks)
+    if keys.holdout is None:
+        ratio = 0.9 if keys.train_ratio is None else keys.train_ratio
+        return draw_units(units, round((1 - ratio) * len(tasks)), keys.data_seed)
+    names = [keys.holdout] if isinstance(keys.holdout, str) else keys.holdout
+    # files write Eye and eye
+    of = {str(name).casefold(): unit for name, unit in units.items()}
+    if absent := [name for name in names if name.casefold() not in of]:
+        raise DataError(
+            f"there is no group {absent[0]!r}",
+            where=f"{where}, key holdout",
+            fix=f"one of {sorted(of)[:20]}",
+        )
+    return {task.id for name in names for task in of[name.casefold()]}
 
 
-def holdout_value(task: Task, by: str, where: str) -> Any:
-    """The field of a task that groups are held out by: group (a tissue), kind, or one in meta."""
+def holdout_value(task: Task, by: str, where: str) -> object:
+    """The field of a task that tasks are held out by: prompt, group (a tissue), kind, or one in meta."""
     fields = {
+        "prompt": prompt_identity(task),
         "group": task.group,
         "tissue": task.group,
         "kind": task.kind,

@@ -9,30 +9,33 @@ gradient are skipped; in the mean entropy that TRL logs, they count as the mean 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from random import Random
 from typing import Any
 
-from ..evaluation import truncate_at_eos
+from ..evaluation import LogprobRecorder, truncate_at_eos
 from ..records import group
 from ..system.device import import_torch
 from . import ranks
+from .policies import Policy
+from .settings import Settings
 
 # models whose attention takes a whole mask and whose logits can be restricted to chosen places
 LIKE_LLAMA = ("llama", "qwen2", "qwen3")
-LONGEST = 2048  # tokens of a packed row from which attention across it costs more than padding
+LONGEST_ROW = 2048  # tokens of a packed row from which attention across it costs more than padding
 
 
-def applies(policy: Any, settings: Any) -> bool:
+def fast_path_applies(policy: Policy, settings: Settings) -> bool:
     """True on one CPU with LoRA on a whole (not quantised) model of a shape that is known here."""
-    plain = (
+    # several processes would call the model unequally often, and wait for each other for ever
+    return (
         policy.engine == "transformers"
         and settings.quantize == "none"
         and settings.fast
+        and ranks.world() == 1
+        and policy.device.kind == "cpu"
+        and policy.model.config.model_type in LIKE_LLAMA
     )
-    # several processes would call the model unequally often, and wait for each other for ever
-    alone = ranks.world() == 1 and policy.device.kind == "cpu"
-    return plain and alone and policy.model.config.model_type in LIKE_LLAMA
 
 
 class MergedModel:
@@ -59,42 +62,46 @@ class MergedModel:
                 self.model.get_submodule(name).weight.copy_(total)
 
     def generate(
-        self, prompts: Sequence[Sequence[int]], config: Any, watch: Any = None
+        self,
+        prompts: Sequence[Sequence[int]],
+        config: Any,
+        recorder: LogprobRecorder | None = None,
     ) -> Any:
         """Token ids (n, new) after these prompts; equal neighbours share one prefill."""
-        torch = import_torch()
-        pad, width = config.pad_token_id or 0, max(map(len, prompts))
-        ids = torch.tensor([[pad] * (width - len(p)) + list(p) for p in prompts])
-        mask = torch.tensor(
-            [[0] * (width - len(p)) + [1] * len(p) for p in prompts]
-        )
-        first = [
-            i
-            for i, p in enumerate(prompts)
-            if i == 0 or list(p) != list(prompts[i - 1])
-        ]
-        size, rest = divmod(len(prompts), len(first))
-        if size > 1 and not rest and first == list(range(0, len(prompts), size)):
-            # the last token is left out: generate needs one to go on from
-            heads = mask[first, :-1]
-            cache = self.model(
-                input_ids=ids[first, :-1],
-                attention_mask=heads,
-                position_ids=(heads.cumsum(-1) - 1).clamp(min=0),
-                logits_to_keep=1,
-                use_cache=True,
-            ).past_key_values
-            cache.batch_repeat_interleave(size)
-        else:
-            cache = None
-        out = self.model.generate(
+        torch, width = import_torch(), max(map(len, prompts))
+        ids = torch.full((len(prompts), width), config.pad_token_id or 0)
+        mask = torch.zeros_like(ids)
+        for row, prompt in enumerate(prompts):
+            ids[row, width - len(prompt) :] = torch.tensor(prompt)
+            mask[row, width - len(prompt) :] = 1
+        rows = self.model.generate(
             input_ids=ids,
             attention_mask=mask,
-            past_key_values=cache,
+            past_key_values=self.prefill(ids, mask),
             generation_config=config,
-            logits_processor=[watch] if watch else None,
+            logits_processor=[recorder] if recorder else None,
         )
-        return out[:, width:]
+        return rows[:, width:]
+
+    def prefill(self, ids: Any, mask: Any) -> Any:
+        """Keys and values of the prompts, computed once a group; None where groups differ in size or have one row."""
+        prompts, sizes = import_torch().unique_consecutive(
+            import_torch().stack([ids, mask], 1), dim=0, return_counts=True
+        )
+        size = int(sizes[0])
+        if size == 1 or bool((sizes != size).any()):
+            return None
+        # the last token is left out: generate needs one to go on from
+        heads = prompts[:, 1, :-1]
+        cache = self.model(
+            input_ids=prompts[:, 0, :-1],
+            attention_mask=heads,
+            position_ids=(heads.cumsum(-1) - 1).clamp(min=0),
+            logits_to_keep=1,
+            use_cache=True,
+        ).past_key_values
+        cache.batch_repeat_interleave(size)
+        return cache
 
 
 def pack(prompt: Any, answers: Sequence[Any]) -> dict[str, Any]:
@@ -103,9 +110,9 @@ def pack(prompt: Any, answers: Sequence[Any]) -> dict[str, Any]:
     attention_mask : (1, 1, L, L), True = may look. logits_to_keep : the places that predict answer tokens.
     """
     torch, p = import_torch(), len(prompt)
-    lengths = torch.tensor([len(a) for a in answers])
+    lengths = torch.tensor(list(map(len, answers)))
     owner = torch.repeat_interleave(torch.arange(len(answers)), lengths)
-    place = torch.cat([torch.arange(int(k)) for k in lengths])
+    place = torch.cat(list(map(torch.arange, lengths.tolist())))
     # causal as usual, and between answers nothing
     look = torch.ones(p + len(owner), p + len(owner), dtype=torch.bool).tril_()
     look[p:, p:] &= owner[:, None] == owner[None]
@@ -148,27 +155,34 @@ def packed_logps(
     for prompt, members in groups.items():
         tokens = [ids[i, -width:][answers[i]] for i in members]
         # attention across the row grows with the square of its length
-        if len(prompt) + sum(map(len, tokens)) > LONGEST:
+        if len(prompt) + sum(map(len, tokens)) > LONGEST_ROW:
             return None
-        packed = pack(torch.tensor(prompt), tokens)
-        logits = model(**packed, use_cache=False).logits[0]
-        # one group after the other: all logits at once would take gigabytes
-        every = (logits.float() / temperature).log_softmax(-1)  # (N, V)
         row, column = answers[members].nonzero(as_tuple=True)
         at = (torch.tensor(members)[row], column)
-        labels = torch.cat(tokens)
-        values = values.index_put(at, every.gather(-1, labels[:, None])[:, 0])
-        with torch.no_grad():
-            entropies[at] = -(every.exp() * every).sum(-1)
+        logps, entropies[at] = group_logps(model, prompt, tokens, temperature)
+        values = values.index_put(at, logps)
     if not groups:
         # 0 times the weights keeps backward() possible
-        values = values + 0.0 * sum(
-            p.sum() for p in model.parameters() if p.requires_grad
-        )
+        weights = [p.sum() for p in model.parameters() if p.requires_grad]
+        values = values + 0.0 * sum(weights)
     elif not rows.all():
         # rows that are left out count in TRL's mean entropy: they get the mean of the others
         entropies[~rows] = entropies[rows][answers[rows]].mean()
     return values, entropies
+
+
+def group_logps(
+    model: Any, prompt: Sequence[int], answers: Sequence[Any], temperature: float
+) -> tuple[Any, Any]:
+    """Log-probabilities and entropies (N,) of all tokens of one group's answers."""
+    torch = import_torch()
+    packed = pack(torch.tensor(prompt), answers)
+    # one group after the other: all logits at once would take gigabytes
+    logits = model(**packed, use_cache=False).logits[0]
+    logps = (logits.float() / temperature).log_softmax(-1)  # (N, V)
+    with torch.no_grad():
+        entropies = -(logps.exp() * logps).sum(-1)
+    return logps.gather(-1, torch.cat(list(answers))[:, None])[:, 0], entropies
 
 
 @contextmanager
@@ -199,7 +213,11 @@ def draws(key: str, first: int, rows: int) -> Iterator[None]:
         torch.multinomial = plain
 
 
-class GRPOMixin:
+# TRL's GRPOTrainer: whoever mixes it in imports it, since that takes seconds
+TRAINER_BASE: Any = object
+
+
+class CpuGRPOMixin(TRAINER_BASE):  # type: ignore[misc]
     """Mixed into TRL's GRPOTrainer. `kit_merged` is None where the fast path does not apply.
 
     kit_part : rows that are generated at once, so that a large batch does not fill the memory.
@@ -218,26 +236,27 @@ class GRPOMixin:
         rows: list[list[int]] = []
         for at in range(0, len(prompt_ids), self.kit_part):
             part = prompt_ids[at : at + self.kit_part]
-            first = ranks.rank() * len(prompt_ids) + at
-            with self.kit_draws(first, len(part)):
+            step, first = (
+                self.state.global_step,
+                ranks.rank() * len(prompt_ids) + at,
+            )
+            numbers = draws(f"{self.args.seed}/{step}", first, len(part))
+            # on a CPU each row has random numbers of its own
+            with (
+                numbers if self.accelerator.device.type == "cpu" else nullcontext()
+            ):
                 if self.kit_merged is None:
                     rows += plain(part, images, *args, **more)[0]
                 else:
-                    rows += generate(self, part, self.generation_config)
+                    rows += generate_merged(self, part, self.generation_config)
         return rows, None
-
-    def kit_draws(self, first: int, rows: int) -> AbstractContextManager[None]:
-        """On a CPU each row has random numbers of its own."""
-        if self.accelerator.device.type != "cpu":
-            return nullcontext()
-        return draws(f"{self.args.seed}/{self.state.global_step}", first, rows)
 
     def _compute_loss(self, model: Any, inputs: Any) -> Any:
         # Without a KL term a row whose advantage is 0 has no gradient. An older policy's ratio would need it.
-        needless = self.beta == 0 and "old_per_token_logps" not in inputs
         if (
             self.kit_merged is not None
-            and needless
+            and self.beta == 0
+            and "old_per_token_logps" not in inputs
             and not self._entropy_bonus_enabled
             and self.top_entropy_quantile == 1.0
         ):
@@ -275,12 +294,15 @@ class GRPOMixin:
         return (*out, None)
 
 
-def generate(
-    trainer: Any, prompts: Sequence[Sequence[int]], config: Any, watch: Any = None
+def generate_merged(
+    trainer: Any,
+    prompts: Sequence[Sequence[int]],
+    config: Any,
+    recorder: LogprobRecorder | None = None,
 ) -> list[list[int]]:
-    """Answers as token ids, each up to and with its first end token. watch : a logits processor."""
+    """Answers of the merged model as token ids, each up to and with its first end token."""
     torch = import_torch()
     with torch.no_grad():
         trainer.kit_merged.refresh(trainer.model)
-        rows = trainer.kit_merged.generate(prompts, config, watch).tolist()
+        rows = trainer.kit_merged.generate(prompts, config, recorder).tolist()
     return [truncate_at_eos(row, trainer.eos_token_ids) for row in rows]

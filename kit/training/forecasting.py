@@ -21,11 +21,10 @@ from .reward import Reward
 from .settings import Settings
 
 logger = logging.getLogger(__name__)
-ANSWERS = 64
-JUDGED = 2  # prompts
-FEW = (
-    0.25  # share of mixed groups below which most of the time is spent for nothing
-)
+FORECAST_ANSWERS = 64
+JUDGED_PROMPTS = 2
+# share of mixed groups below which most of the time is spent for nothing
+FEW_MIXED = 0.25
 REMEDIES = {
     "bad": "easier prompts, SFT on good answers first, or a larger group_size: in most groups no answer earns anything",
     "good": "harder prompts or another criterion: the model earns everything already",
@@ -55,10 +54,10 @@ class Forecast:
     @property
     def remedy(self) -> str:
         """What to do where most groups teach nothing, else an empty text."""
-        share = self.groups["mixed"] / max(sum(self.groups.values()), 1)
         # what most of the useless groups have in common
         worst = max(REMEDIES, key=lambda k: self.groups[k])
-        return REMEDIES[worst] if share < 0.5 else ""
+        is_seldom = 2 * self.groups["mixed"] < sum(self.groups.values())
+        return REMEDIES[worst] if is_seldom else ""
 
     def check(self) -> None:
         """DataError where no group is mixed; a warning where few are."""
@@ -69,7 +68,7 @@ class Forecast:
                 where="forecast",
                 fix=f"{self.remedy} (or forecast: false)",
             )
-        if self.groups["mixed"] < FEW * total:
+        if self.groups["mixed"] < FEW_MIXED * total:
             logger.warning(
                 "%d of %d groups teach: %s",
                 self.groups["mixed"],
@@ -87,21 +86,23 @@ class Forecast:
             f"about {self.seconds / 60:.0f} minutes and {format_cost(self.cost)} for sampling and judging; "
             "updates come on top",
         ]
-        return "\n".join(
-            [*lines, *([f"to do: {self.remedy}"] if self.remedy else [])]
-        )
+        if self.remedy:
+            lines.append(f"to do: {self.remedy}")
+        return "\n".join(lines)
 
 
-def spread(tasks: Sequence[Task], n: int) -> list[Task]:
+def spread_out(tasks: Sequence[Task], n: int) -> list[Task]:
     """At most n of the tasks, from all parts of the set: files are often sorted by kind."""
     n = min(n, len(tasks))
     return [tasks[i * len(tasks) // n] for i in range(n)]
 
 
 def for_trivial(heldout: Sequence[Task], reward: Reward) -> list[Task]:
-    """The held-out prompts on which policies without skill are tried: all by code, JUDGED by another judge."""
+    """The held-out prompts on which policies without skill are tried: all by code, JUDGED_PROMPTS by another judge."""
     # about twenty policies on each prompt would cost more calls than the training
-    return spread(heldout, len(heldout) if reward.name == "code" else JUDGED)
+    return spread_out(
+        heldout, len(heldout) if reward.name == "code" else JUDGED_PROMPTS
+    )
 
 
 def make_forecast(
@@ -116,39 +117,42 @@ def make_forecast(
     sample : (tasks, name, samples, temperature) -> answers.
     """
     size = settings.group_size
-    some = spread(tasks, max(ANSWERS // size, 1))
+    some = spread_out(tasks, max(FORECAST_ANSWERS // size, 1))
     start, judging = time.perf_counter(), reward.seconds
     paid = reward.budget.usd_spent
     answers = sample(some, "forecast", size, settings.temperature)
     grades = reward.grade(answers)
     seconds = time.perf_counter() - start
-    judging = reward.seconds - judging
     look = Evaluation(
         name="forecast", responses=tuple(answers), grades=tuple(grades)
     )
     right = look.strict(some)
     # an unknown answer is no success here: the forecast must not promise
-    hits = per_cluster([0.0 if x is None else x for x in right], look.clusters) > 0
-    total = math.ceil(settings.steps / settings.updates) * settings.rows
-    # before, after and on the way; the policies without skill are judged once, and cost no sampling
-    looks = 2 + (
-        settings.eval_every and (settings.steps - 1) // settings.eval_every
-    )
-    evaluations = looks * settings.eval_samples * len(heldout)
+    hits = per_cluster([x or 0.0 for x in right], look.clusters) > 0
+    total, evaluations = answers_of_run(settings, heldout)
+    # the policies without skill are judged once, and cost no sampling
     trivial = sum(len(trivial_answers(t)) for t in for_trivial(heldout, reward))
-    cost = None
-    if reward.cost is not None:
-        share = (total + evaluations + trivial) / len(answers)
-        cost = (reward.cost - paid) * share
+    judged = (total + evaluations + trivial) / len(answers)
+    seconds *= (total + evaluations) / len(answers)
+    seconds += (reward.seconds - judging) * trivial / len(answers)
     return Forecast(
         size=size,
         reward=look.mean(),
         pass_1=look.mean(right),
-        pass_k=mean([float(x) for x in hits]),
-        groups=health((r.task_id, g) for r, g in zip(answers, grades, strict=True)),
+        pass_k=mean(hits.astype(float)),
+        groups=health(zip(look.clusters, grades, strict=True)),
         answers=total,
         others=evaluations + trivial,
-        seconds=(seconds * (total + evaluations) + judging * trivial)
-        / len(answers),
-        cost=cost,
+        seconds=seconds,
+        cost=None if reward.cost is None else (reward.cost - paid) * judged,
     )
+
+
+def answers_of_run(settings: Settings, heldout: Sequence[Task]) -> tuple[int, int]:
+    """How many answers a run samples to training prompts, and to held-out ones."""
+    training = math.ceil(settings.steps / settings.updates) * settings.rows
+    # before and after, and on the way
+    looks = 2 + (
+        settings.eval_every and (settings.steps - 1) // settings.eval_every
+    )
+    return training, looks * settings.eval_samples * len(heldout)

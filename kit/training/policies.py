@@ -1,24 +1,33 @@
-"""The policy: model and tokenizer by name, in 4-bit where wanted, with the device and the reason for each choice."""
+"""The policy: a model that is ready to train, and what becomes of it: an adapter, a merged model, files on the hub."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
-from ..errors import DataError
+import jinja2
+
+from ..errors import DataError, MissingError
 from ..evaluation import (
+    SMOL,
     TINY,
+    Result,
     base,
     complete_tokenizer,
     messages,
     resolve,
     tokenizer_of,
+    with_adapter,
 )
 from ..records import Task
+from ..stats import format_number
 from ..system.device import Device, choose, import_torch
 from .engines import import_unsloth, pick_engine
-from .settings import Settings
+from .settings import CONFIGS, Settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,18 +44,6 @@ class Policy:
     engine: str
     why: str
     device: Device
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What metrics.json records. Results of one seed differ between numbers of threads."""
-        return {
-            "engine": self.engine,
-            "engine_why": self.why,
-            "device": self.device.name,
-            "dtype": self.device.dtype,
-            "dtype_why": self.device.why,
-            "threads": import_torch().get_num_threads(),
-        }
 
 
 def policy(settings: Settings, tasks: Sequence[Task] = ()) -> Policy:
@@ -141,3 +138,132 @@ def check_template(tokenizer: Any, tasks: Sequence[Task], model: str) -> None:
                 where=f"task {task.id!r}, model {model}",
                 fix="write the system text into the prompt, or choose a model whose template has a system role",
             )
+
+
+@contextmanager
+def complete_folder(folder: Path) -> Iterator[str]:
+    """A folder to write into, which takes the name of `folder` at the end: a kill leaves no half of it."""
+    part = folder.with_name(f".{folder.name}")
+    shutil.rmtree(part, ignore_errors=True)
+    yield str(part)
+    shutil.rmtree(folder, ignore_errors=True)
+    part.rename(folder)
+
+
+def save_adapter(model: Any, tokenizer: Any, folder: Path) -> None:
+    """Write an adapter."""
+    with complete_folder(folder) as part:
+        # with beta > 0 unsloth's model has a second adapter, the reference
+        model.save_pretrained(part, selected_adapters=["default"])
+        tokenizer.save_pretrained(part)
+
+
+def merge(
+    model: str, adapter: str | Path, out: str | Path, *, first: str | None = None
+) -> Path:
+    """The model with the adapter added to its weights, a folder that `from_pretrained` loads.
+
+    The sum is made and stored in float32. first : an adapter that was merged before this one was trained.
+    """
+    source, out = resolve(model), Path(out)
+    # a sum in bfloat16 would round the adapter away
+    whole = base(source, choose("float32"), adapter=first)
+    with complete_folder(out) as part:
+        with_adapter(whole, adapter).merge_and_unload().save_pretrained(part)
+        tokenizer_of(source).save_pretrained(part)
+    return out
+
+
+def export(
+    run: str | Path,
+    to: Literal["adapter", "merged"] = "merged",
+    out: str | Path | None = None,
+) -> Path:
+    """Write a finished run's adapter or merged model (float32) into a folder, with a model card.
+
+    out : default RUN/export/TO. A GGUF file is made of the merged folder by llama.cpp's own converter:
+    `python convert_hf_to_gguf.py RUN/export/merged`.
+    """
+    stage = finished_stage(run)
+    place = Path(out) if out is not None else stage.folder / "export" / to
+    # an export of another run must not be mixed in
+    if place.exists():
+        raise DataError(
+            "there is something already", where=str(place), fix="write another out"
+        )
+    if to == "merged":
+        merge(
+            stage.settings["model"],
+            stage.adapter,
+            place,
+            first=stage.settings["adapter"],
+        )
+    elif to == "adapter":
+        shutil.copytree(stage.adapter, place)
+    else:
+        raise DataError(
+            f"there is no export {to!r}", where="to", fix="adapter or merged"
+        )
+    (place / "README.md").write_text(card(run), "utf-8")
+    return place
+
+
+def push_to_hub(
+    run: str | Path,
+    name: str,
+    to: Literal["adapter", "merged"] = "adapter",
+    *,
+    private: bool = True,
+) -> str:
+    """Upload a finished run to the hub as OWNER/NAME, with its card; the token comes from HF_TOKEN."""
+    from huggingface_hub import HfApi
+
+    # what was exported before is what is uploaded
+    folder = Path(run) / "export" / to
+    folder = folder if folder.exists() else export(run, to)
+    api = HfApi()
+    try:
+        api.create_repo(name, private=private, exist_ok=True)
+        return str(api.upload_folder(repo_id=name, folder_path=str(folder)))
+    # no network, no token, no rights, a card that is refused: each has a class of its own
+    except Exception as e:
+        raise MissingError(
+            f"the hub did not take the files: {type(e).__name__}: {str(e)[:200]}",
+            where=f"{name}, from {folder}",
+            fix="check the network, OWNER/NAME and HF_TOKEN; then the same call goes on",
+        ) from e
+
+
+def finished_stage(run: str | Path) -> Result:
+    """A finished training of one stage."""
+    result = Result.read(run)
+    if result.stages:
+        raise MissingError(
+            "a chain has an adapter for each stage",
+            where=str(run),
+            fix=f"name a stage: {', '.join(r.folder.name for r in result.stages)}",
+        )
+    return result
+
+
+def card(run: str | Path) -> str:
+    """A model card in Markdown; every number is from the run's own files."""
+    stage = finished_stage(run)
+    settings, metrics = stage.settings, stage.metrics
+    facts = "steps seconds engine device dtype judge judge_calls judge_cost"
+    # the hub refuses a base model that is no name of its own, such as the folder of the stage before
+    model = SMOL[1] if settings["model"] in SMOL else settings["model"]
+    is_hub = model.count("/") == 1 and not Path(model).expanduser().exists()
+    # a card must not claim what was not measured
+    template = jinja2.Template((CONFIGS / "card.md").read_text("utf-8"))
+    return str(
+        template.render(
+            base_model=model if is_hub else "",
+            base_name=Path(metrics["base"]).name,
+            sentence=stage.gain.sentence,
+            metrics=metrics,
+            rows={k: metrics.get(k) for k in facts.split()} | settings,
+            trivial=stage.trivial,
+            format_number=format_number,
+        )
+    )

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..data import TaskSource, tasks_of
 from ..errors import DataError, JudgeDownError
-from ..evaluation import parts_of
+from ..evaluation import known_scores, part_means
+from ..judging import Budget, JudgeSource, Ledger, ajudge_pairs, judge_of, wait
 from ..records import Grade, Response, Task
+from ..rewards import Composer, RewardSource
 from ..system import paths
 from ..system.settings import nearest
 
@@ -29,15 +32,12 @@ class Reward:
         self,
         tasks: Sequence[Task],
         *,
-        judge: Any = None,
-        reward: Any = "rubric",
-        ledger: Any = None,
+        judge: JudgeSource | None = None,
+        reward: RewardSource = "rubric",
+        ledger: Ledger | str | Path | None = None,
         patience_s: float = 0.0,
         book: Path | None = None,
     ):
-        from ..judging import Budget, judge_of
-        from ..rewards import Composer
-
         self.by_id = {t.id: t for t in tasks}
         # made once: an endpoint keeps its connections
         self.judge = judge_of("code" if judge in (None, "none") else judge)
@@ -46,10 +46,11 @@ class Reward:
         self.ledger, self.patience_s = ledger, patience_s
         self.budget, self.book, self.seconds = Budget(), book, 0.0
         if book and book.exists():
-            calls, usd, *unpriced = json.loads(book.read_text("utf-8"))
-            self.budget.calls_made, self.budget.usd_spent = calls, usd
-            # an older run did not count these
-            self.budget.unpriced_calls = sum(unpriced)
+            (
+                self.budget.calls_made,
+                self.budget.usd_spent,
+                self.budget.unpriced_calls,
+            ) = json.loads(book.read_text("utf-8"))
 
     @property
     def cost(self) -> float | None:
@@ -58,8 +59,6 @@ class Reward:
 
     async def agrade(self, answers: Sequence[Response]) -> list[Grade]:
         """A grade for each answer. All answers go to the judge in one call, which may compare them."""
-        from ..judging import ajudge_pairs
-
         pairs = [(self.by_id[a.task_id], a) for a in answers]
         # one call with all answers, so that a group judge can compare them
         verdicts = await ajudge_pairs(
@@ -68,15 +67,13 @@ class Reward:
             ledger=self.ledger,
             budget=self.budget,
         )
-        return self.composer.grade_all(pairs, verdicts)  # type: ignore[no-any-return]
+        return self.composer.grade_all(pairs, verdicts)
 
     def grade(self, answers: Sequence[Response]) -> list[Grade]:
         """`agrade` from synchronous code. A judge that is down is asked once more after one wait."""
-        from ..judging import wait
-
         start = time.perf_counter()
         try:
-            return wait(self.agrade(answers))  # type: ignore[no-any-return]
+            return wait(self.agrade(answers))
         except JudgeDownError as e:
             logger.warning(
                 "the judge is down (%s): one more try in %.0f s",
@@ -85,27 +82,27 @@ class Reward:
             )
             # what was answered is in the ledger, so only the rest is asked again
             time.sleep(self.patience_s)
-            return wait(self.agrade(answers))  # type: ignore[no-any-return]
+            return wait(self.agrade(answers))
         finally:
             self.seconds += time.perf_counter() - start
             # a judge that dies has been paid before
             if self.book:
-                b = self.budget
-                paid = [b.calls_made, b.usd_spent, b.unpriced_calls]
+                spent = self.budget
+                paid = [spent.calls_made, spent.usd_spent, spent.unpriced_calls]
                 paths.write(self.book, json.dumps(paid))
 
 
-def text_of(completion: Any) -> str:
+def text_of(completion: object) -> str:
     """The text of a completion as trainers hand it over: a text, or a list of messages; "" where there is none."""
     # the list may be empty, and a call of a tool has no content
-    if not isinstance(completion, str):
+    if isinstance(completion, Sequence) and not isinstance(completion, str):
         completion = completion[-1].get("content") if completion else None
     return str(completion or "").strip()
 
 
 def reward_function(
-    tasks: Any, judge: Any = "code", config: Any = "rubric"
-) -> Callable[..., Any]:
+    tasks: TaskSource, judge: JudgeSource = "code", config: RewardSource = "rubric"
+) -> RewardFunction:
     """A rubric reward for other trainers: TRL's GRPOTrainer calls it as it is, verl by its `compute_score`.
 
     tasks : a TaskSet, tasks, or a file. judge, config : as in kit.train and kit.grade.
@@ -152,9 +149,7 @@ class RewardFunction:
 
     __name__ = "rubric"
 
-    def __init__(self, tasks: Any, judge: Any, config: Any):
-        from ..data import tasks_of
-
+    def __init__(self, tasks: TaskSource, judge: JudgeSource, config: RewardSource):
         self.reward = Reward(tasks_of(tasks), judge=judge, reward=config)
 
     def _answers(
@@ -202,8 +197,8 @@ class RewardFunction:
         self,
         data_source: str,
         solution_str: str,
-        ground_truth: Any,
-        extra_info: Any = None,
+        ground_truth: object,
+        extra_info: Mapping[str, str] | None = None,
     ) -> float:
         """verl's reward of one answer; extra_info holds its `task_id`. NaN where unknown."""
         score = self(
@@ -215,15 +210,13 @@ class RewardFunction:
 def track(grades: Sequence[Grade], columns: dict[str, Any]) -> None:
     """Parts of the reward and the share of unknown ones, by TRL's log_metric and log_extra."""
     if metric := columns.get("log_metric"):
-        for name, values in parts_of(grades).items():
-            metric(f"part/{name}", sum(values) / len(values))
-        metric(
-            "unknown_rewards",
-            sum(g.score is None for g in grades) / max(len(grades), 1),
-        )
+        for name, value in part_means(grades).items():
+            metric(f"part/{name}", value)
+        unknown = len(grades) - len(known_scores(grades))
+        metric("unknown_rewards", unknown / max(len(grades), 1))
     if extra := columns.get("log_extra"):
-        marks = [
+        statuses = [
             ", ".join(f"{v.criterion_id}: {v.status}" for v in g.verdicts)
             for g in grades
         ]
-        extra("verdicts", marks)
+        extra("verdicts", statuses)

@@ -8,23 +8,19 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
+import numpy as np
 
 from ..errors import DataError
 from ..evaluation import messages, passes
 from ..records import Grade, Response, Task, group
 from ..system.settings import Count
 
-LEVELS = (
-    1,
-    10,
-    25,
-    50,
-    75,
-    90,
-    99,
-)  # percent, the confidences that `estimates` teaches
+# percent, the confidences that `estimates` teaches
+LEVELS = np.array([1, 10, 25, 50, 75, 90, 99])
 _CONFIDENCE = re.compile(r"[\s.]*\bconfidence:.*\Z", re.I | re.S)
 Sample = tuple[Task, Response, Grade]
+# task, answer without its confidence, whether it is right, token probability
+Outcome = tuple[Task, str, bool, float]
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -110,14 +106,9 @@ def exact(tasks: Sequence[Task], source: Source, seed: int) -> list[dict[str, An
                 where=f"task {task.id!r}",
                 fix="rows: FILE",
             )
-        rows.append(
-            demonstration(
-                task,
-                with_confidence(text, rng.choice(source.confidence))
-                if source.confidence
-                else text,
-            )
-        )
+        if source.confidence:
+            text = with_confidence(text, rng.choice(source.confidence))
+        rows.append(demonstration(task, text))
     return rows
 
 
@@ -142,41 +133,39 @@ def from_answers(
     # what was shown is known by heart: its confidence would say nothing
     chats = [row["prompt"] for row in demonstrations]
     fresh = [t for t in tasks if messages(t) not in chats][: source.tasks]
-    if source.source == "outcomes":
-        return [
-            demonstration(task, with_confidence(text, 99 if right else 1))
-            for task, text, right, _ in _outcomes(answer(fresh, 1, False))
-        ]
-    return estimates(_outcomes(answer(fresh, 1, True)))
+    if source.source == "estimates":
+        return estimates(outcomes(answer(fresh, 1, True)))
+    return [
+        demonstration(task, with_confidence(text, 99 if right else 1))
+        for task, text, right, _ in outcomes(answer(fresh, 1, False))
+    ]
 
 
 def pairs(answers: Sequence[Sample]) -> list[dict[str, Any]]:
     """The best against the worst answer to each task; the one that an exact check accepts is among them."""
     rows = []
-    for of in group((t.id, (t, r.text, g)) for t, r, g in answers).values():
+    by_task = group((task.id, (task, r.text, g.score)) for task, r, g in answers)
+    for of in by_task.values():
         task = of[0][0]
-        scores = [
-            (g.score, text)
-            for _, text, g in of
-            if g.score is not None and text.strip()
-        ]
-        text = exact_answer(task)
+        scores = [(score, text) for _, text, score in of if text.strip()]
         # where all own answers are wrong there would be nothing to prefer
-        scores += [] if text is None else [(1.0, text)]
-        best, worst = max(scores, default=(0.0, "")), min(scores, default=(0.0, ""))
+        scores.append((1.0, exact_answer(task)))
+        decided = [(s, text) for s, text in scores if None not in (s, text)]
+        best, worst = (
+            max(decided, default=(0.0, "")),
+            min(decided, default=(0.0, "")),
+        )
         if best[0] > worst[0]:
             rows.append(preference(task, best[1], worst[1]))
     return rows
 
 
-def _outcomes(answers: Sequence[Sample]) -> list[tuple[Task, str, bool, float]]:
-    """Task, answer without its confidence, whether it is right, token probability."""
+def outcomes(answers: Sequence[Sample]) -> list[Outcome]:
+    """Whole answers that are decided, without their confidence."""
     out = []
     for task, response, grade in answers:
-        right, text = (
-            passes(task, response, grade),
-            _CONFIDENCE.sub("", response.text).strip().rstrip("."),
-        )
+        right = passes(task, response, grade)
+        text = _CONFIDENCE.sub("", response.text).strip().rstrip(".")
         # a cut answer must not be taught as a whole one
         if text and right is not None and not response.truncated:
             out.append((task, text, bool(right), response.confidence or 0.0))
@@ -189,31 +178,23 @@ def _outcomes(answers: Sequence[Sample]) -> list[tuple[Task, str, bool, float]]:
     return out
 
 
-def estimates(
-    answers: Sequence[tuple[Task, str, bool, float]],
-) -> list[dict[str, Any]]:
+def estimates(answers: Sequence[Outcome]) -> list[dict[str, Any]]:
     """Own answers with the nearest of LEVELS to their chance to be right.
 
     The chance is a logistic regression on the kind of question and the logit of the token probability: the
     outcomes without their noise.
     """
-    import numpy as np
+    import pandas as pd
     from sklearn.linear_model import LogisticRegression
 
-    right = np.array([r for _, _, r, _ in answers], dtype=float)
-    kinds = sorted({t.kind or "" for t, *_ in answers})
+    tasks, texts, right, tokens = zip(*answers, strict=True)
+    design = pd.get_dummies(pd.Series([t.kind or "" for t in tasks])).astype(float)
     # the logit of 0 or 1 is infinite
-    token = np.clip([p for *_, p in answers], 0.01, 0.99)
-    kind = np.array(
-        [[float((t.kind or "") == k) for k in kinds] for t, *_ in answers]
-    )
-    design = np.column_stack([kind, np.log(token / (1 - token))])
-    chance = 100 * right
-    if 0 < right.mean() < 1:
-        model = LogisticRegression(max_iter=1000).fit(design, right)
-        chance = 100 * model.predict_proba(design)[:, 1]
-    levels = [min(LEVELS, key=lambda level: abs(level - c)) for c in chance]
-    return [
-        demonstration(t, with_confidence(text, n))
-        for (t, text, *_), n in zip(answers, levels, strict=True)
-    ]
+    token = np.clip(tokens, 0.01, 0.99)
+    design["logit"] = np.log(token / (1 - token))
+    chance = np.array(right, dtype=float)
+    if 0 < chance.mean() < 1:
+        model = LogisticRegression(max_iter=1000).fit(design.to_numpy(), right)
+        chance = model.predict_proba(design.to_numpy())[:, 1]
+    levels = LEVELS[np.abs(LEVELS - 100 * chance[:, None]).argmin(1)].tolist()
+    return list(map(demonstration, tasks, map(with_confidence, texts, levels)))

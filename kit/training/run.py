@@ -10,10 +10,12 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
+import pandas as pd
 
+from ..data import TaskSource, load
 from ..errors import DataError, JudgeDownError, KitError, MissingError
 from ..evaluation import (
     HELDOUT,
@@ -29,33 +31,46 @@ from ..evaluation import (
     read_rows,
     sample,
 )
-from ..records import Grade, Response, Task, fingerprint, text_identity, to_json
+from ..judging import JudgeSource, Ledger
+from ..records import Response, Task, fingerprint, to_json
 from ..records.tables import plain
-from ..rewards import trivial
+from ..rewards import RewardSource, trivial
 from ..system import paths
-from . import callbacks, fast_cpu, ranks, rows, trainers
-from .config import Job, Stage, read_job, with_prompts
-from .exports import merge, save_adapter
+from ..system.device import import_torch
+from ..system.progress import bar
+from . import fast_cpu, ranks, rows, trainers
+from .config import (
+    ConfigSource,
+    Job,
+    SettingsSource,
+    Stage,
+    partition,
+    prompt_identity,
+    read_job,
+    with_prompts,
+)
 from .forecasting import Forecast, for_trivial, make_forecast
-from .policies import Policy, policy
+from .policies import Policy, merge, policy, save_adapter
 from .reward import Reward
 from .settings import Settings
 
 logger = logging.getLogger(__name__)
-FULL = 2**26  # bytes; less free space than this is a full disk
+T = TypeVar("T")
+OnStep = Callable[[dict[str, Any]], None]
+FULL_DISK = 2**26  # bytes of free space, below which a disk counts as full
 
 
 def train(
-    config_or_tasks: Any,
-    settings: Any = None,
+    config_or_tasks: ConfigSource,
+    settings: SettingsSource | None = None,
     *,
-    judge: Any = None,
-    reward: Any = None,
-    heldout: Any = None,
+    judge: JudgeSource | None = None,
+    reward: RewardSource | None = None,
+    heldout: TaskSource | None = None,
     out: str | Path | None = None,
-    ledger: Any = None,
+    ledger: Ledger | str | Path | None = None,
     resume: bool | None = None,
-    on_step: Callable[[dict[str, Any]], None] | None = None,
+    on_step: OnStep | None = None,
     **changes: Any,
 ) -> Result:
     """Train a model on rubric rewards, and measure on held-out prompts whether it got better.
@@ -89,31 +104,33 @@ def train(
         ledger=ledger,
     )
     with run_lock(job.out, resume):
-        return run(job, on_step)
+        return run_stages(job, on_step)
 
 
 def forecast(
-    config_or_tasks: Any, settings: Any = None, *, judge: Any = None, **changes: Any
+    config_or_tasks: ConfigSource,
+    settings: SettingsSource | None = None,
+    *,
+    judge: JudgeSource | None = None,
+    **changes: Any,
 ) -> Forecast:
     """What a run could learn and cost, from 64 answers of the untrained model; the arguments are those of `train`.
 
     pass@1, pass@k and how many groups are mixed: where none is, `.check()` names the remedy.
     """
     job = read_job(config_or_tasks, settings, changes=changes, judge=judge)
-    grpo = [s for s in job.stages if s.settings.stage == "grpo"]
-    if not grpo:
-        raise DataError(
-            "only GRPO has a forecast",
-            where="stages",
-            fix="name a config with a stage grpo",
-        )
     reward = Reward(
-        job.tasks, judge=job.judge, reward=job.reward, ledger=job.ledger
+        job.tasks, judge=job.judge, reward=job.reward, ledger=job.keys.ledger
     )
-    work = StageRunner(job, grpo[0], grpo[0].settings, job.out, reward, None, ())
-    work.policy = policy(work.settings, [*job.tasks, *job.heldout])
-    return make_forecast(
-        work.settings, work.training_tasks(), reward, work.sample, job.heldout
+    for stage in job.stages:
+        if stage.settings.stage == "grpo":
+            runner = StageRunner(job, stage, stage.settings, job.out, reward)
+            runner.policy = policy(stage.settings, [*job.tasks, *job.heldout])
+            return runner.make_forecast()
+    raise DataError(
+        "only GRPO has a forecast",
+        where="stages",
+        fix="name a config with a stage grpo",
     )
 
 
@@ -131,14 +148,11 @@ def run_lock(out: Path, resume: bool | None = None) -> Iterator[None]:
         )
     out.mkdir(parents=True, exist_ok=True)
     go_on = f"the same command with --resume goes on in {out}"
-    # two trainings in one folder would mix their steps and save points
-    lock = (
-        contextlib.nullcontext()
-        if ranks.rank()
-        else FileLock(out / ".lock", timeout=0)
-    )
     try:
-        with lock:
+        # Two trainings in one folder would mix their steps and save points. Processes of one training share it.
+        with (
+            contextlib.nullcontext() if ranks.rank() else FileLock(out / ".lock", 0)
+        ):
             yield
     except Timeout:
         raise DataError(
@@ -157,61 +171,70 @@ def run_lock(out: Path, resume: bool | None = None) -> Iterator[None]:
             raise MissingError(
                 "another process of this training ended", where=str(out), fix=go_on
             ) from e
-        if isinstance(e, KitError) or shutil.disk_usage(out).free > FULL:
+        if isinstance(e, KitError) or shutil.disk_usage(out).free > FULL_DISK:
             raise
         raise MissingError(
             "the disk is full", where=str(out), fix=f"make room; then {go_on}"
         ) from e
 
 
-def run(job: Job, on_step: Callable[[dict[str, Any]], None] | None) -> Result:
+def run_stages(job: Job, on_step: OnStep | None) -> Result:
     """Run the stages of a job; a stage that is finished is read, not run again."""
     reward = Reward(
         [*job.tasks, *job.heldout],
         judge=job.judge,
         reward=job.reward,
-        ledger=job.ledger or job.out / "ledger.sqlite",
+        ledger=job.keys.ledger or job.out / "ledger.sqlite",
         patience_s=job.stages[0].settings.patience_s,
         book=job.out / "judge.json",
     )
     folders = [
-        job.out / f"{n}_{s.name.replace(' ', '_')}" if job.chain else job.out
-        for n, s in enumerate(job.stages, 1)
+        job.out / f"{n}_{stage.name.replace(' ', '_')}" if job.chain else job.out
+        for n, stage in enumerate(job.stages, 1)
     ]
     check_folder(job.out, folders)
     if ranks.rank():
         return follow(job, reward)
+    results = train_stages(job, folders, reward, on_step)
+    if job.chain:
+        write_json(job.out / METRICS, chain_metrics(results))
+    result = Result.read(job.out)
+    result.page()
+    # the processes beside this one end here
+    ranks.broadcast(None)
+    return result
+
+
+def train_stages(
+    job: Job,
+    folders: Sequence[Path],
+    reward: Reward,
+    on_step: OnStep | None,
+) -> list[Result]:
+    """Run each stage on the model of the stage before it; one that is `aside` is not built on."""
+    results: list[Result] = []
     before: Evaluation | None = None
-    model, results = job.stages[0].settings.model, []
     demonstrations: list[dict[str, Any]] = []
+    model, adapter = job.stages[0].settings.model, job.stages[0].settings.adapter
     for stage, folder in zip(job.stages, folders, strict=True):
         settings = msgspec.structs.replace(
-            stage.settings, model=model, **({"adapter": None} if results else {})
+            stage.settings, model=model, adapter=adapter
         )
-        work = StageRunner(
+        runner = StageRunner(
             job, stage, settings, folder, reward, on_step, demonstrations
         )
         # in 4 bits the model of this stage is quantised anew, and answers differently
-        same_model = settings.quantize == "none"
-        results.append(work.result(before if same_model else None))
+        results.append(
+            runner.result(before if settings.quantize == "none" else None)
+        )
         if job.chain and not stage.aside:
-            before = results[-1].after
-            model = str(folder / "merged")
+            before, model = results[-1].after, str(folder / "merged")
             if not (folder / "merged" / "config.json").exists():
-                merge(
-                    settings.model,
-                    folder / "adapter",
-                    folder / "merged",
-                    first=settings.adapter,
-                )
+                merge(settings.model, folder / "adapter", model, first=adapter)
+            adapter = None
             # own answers of a later stage are to other questions than the demonstrations
-            demonstrations += work.training_rows()
-    if job.chain:
-        paths.write(job.out / METRICS, json.dumps(chain_metrics(results), indent=1))
-    result = Result.read(job.out)
-    result.page()
-    ranks.broadcast(None)
-    return result
+            demonstrations += runner.training_rows()
+    return results
 
 
 def check_folder(out: Path, folders: Sequence[Path]) -> None:
@@ -229,22 +252,28 @@ def check_folder(out: Path, folders: Sequence[Path]) -> None:
 def follow(job: Job, reward: Reward) -> Result:
     """Train each stage beside the first process, which says when and how, and does all the rest."""
     while order := ranks.broadcast(None):
-        StageRunner(job, *order, reward, None, ()).fit()
+        StageRunner(job, *order, reward).fit()
     return Result.read(job.out)
 
 
 def chain_metrics(stages: Sequence[Result]) -> dict[str, Any]:
     """What metrics.json holds of a chain: from before its first stage to after its last."""
     first, last = stages[0], stages[-1]
-    names = "config base judge judge_calls judge_cost trivial trivial_prompts"
-    out = {k: v for k, v in last.metrics.items() if k in names.split()}
-    out |= {k: sum(r.metrics[k] for r in stages) for k in ("seconds", "steps")}
+    same = (
+        "config base judge judge_calls judge_cost trivial trivial_prompts".split()
+    )
     # what one stage warns of holds for the chain
-    notes = dict.fromkeys(n for r in stages for n in r.metrics["notes"])
-    out |= {"stage": "chain", "model": first.metrics["model"], "notes": [*notes]}
+    notes = dict.fromkeys(note for r in stages for note in r.metrics["notes"])
+    metrics = {k: v for k, v in last.metrics.items() if k in same} | {
+        "stage": "chain",
+        "model": first.metrics["model"],
+        "seconds": sum(r.metrics["seconds"] for r in stages),
+        "steps": sum(r.metrics["steps"] for r in stages),
+        "notes": list(notes),
+    }
     if first.before and last.after:
-        out |= comparison(first.before, last.after, last.heldout)
-    return plain(out)  # type: ignore[no-any-return]
+        metrics |= comparison(first.before, last.after, last.heldout)
+    return metrics
 
 
 class StageRunner:
@@ -257,16 +286,11 @@ class StageRunner:
         settings: Settings,
         out: Path,
         reward: Reward,
-        on_step: Any,
-        demonstrations: Sequence[dict[str, Any]],
+        on_step: OnStep | None = None,
+        demonstrations: Sequence[dict[str, Any]] = (),
     ):
-        self.job, self.stage, self.settings, self.out, self.reward = (
-            job,
-            stage,
-            settings,
-            out,
-            reward,
-        )
+        self.job, self.stage, self.settings = job, stage, settings
+        self.out, self.reward = out, reward
         self.log = Log(out, on_step)
         self.demonstrations = list(demonstrations)
         self.every_task = [*job.tasks, *job.heldout]
@@ -275,72 +299,71 @@ class StageRunner:
 
     def result(self, before: Evaluation | None) -> Result:
         """Run the stage, or read it where it is finished. before : the evaluation of the stage before."""
-        self.out.mkdir(parents=True, exist_ok=True)
-        self.mark()
+        self.claim_folder()
         path = self.out / METRICS
-        ends = [self.out / f"eval_{name}.json" for name in WHEN]
         if not path.exists():
             # the model before this stage is the one after the last: it is not asked twice
             if before is not None:
-                before.save(ends[0])
-            self.write(self.train())
+                before.save(self.out / "eval_before.json")
+            self.write_metrics(self.train())
         # what a judge that was down left unknown is asked again
-        elif any(read_evaluation(p).is_open for p in ends if p.exists()):
-            self.write(json.loads(path.read_text("utf-8")) | self.comparison())
+        elif any(e and e.is_open for e in map(self.stored_evaluation, WHEN)):
+            old = json.loads(path.read_text("utf-8"))
+            self.write_metrics(old | self.comparison())
         # the next stage loads a model of its own
         self.trainer = self.policy = None
         gc.collect()
         return Result.read(self.out)
 
-    def write(self, metrics: Mapping[str, Any]) -> None:
+    def write_metrics(self, metrics: Mapping[str, Any]) -> None:
         """Write metrics.json, with what the judge took so far."""
-        rows = {
-            **metrics,
-            "judge_calls": self.reward.budget.calls_made,
-            "judge_cost": self.reward.cost,
-        }
-        paths.write(self.out / METRICS, json.dumps(plain(rows), indent=1))
+        write_json(
+            self.out / METRICS,
+            {
+                **metrics,
+                "judge_calls": self.reward.budget.calls_made,
+                "judge_cost": self.reward.cost,
+            },
+        )
 
-    def mark(self) -> None:
+    def claim_folder(self) -> None:
         """Write what this run is; DataError where the folder holds a run of something else."""
-        source = self.stage.rows
-        every = [to_json(t) for t in self.every_task]
-        about: dict[str, Any] = {
-            "settings": plain(msgspec.structs.asdict(self.settings)),
-            "rows": source if isinstance(source, str) else plain(to_json(source)),
-            "tasks": fingerprint(every),
-            # the same tasks may be split in another way
-            "heldout": fingerprint(every[len(self.job.tasks) :]),
-            "judge": self.reward.name,
-            "reward": fingerprint(plain(to_json(self.reward.composer))),
-        }
-        path = self.out / MARK
-        if path.exists():
-            old = json.loads(path.read_text("utf-8"))
-            # half a run of one setting and half of another would be neither
-            other = [k for k in about if k != "settings" and old.get(k) != about[k]]
-            other += [
-                k
-                for k, v in about["settings"].items()
-                if old["settings"].get(k) != v
-            ]
-            if other and not has_begun(self.out):
-                # a start that failed: what it sampled belongs to other settings
-                stale = ("rows.json", "forecast.json", "eval_*.json")
-                for file in (f for name in stale for f in self.out.glob(name)):
-                    file.unlink()
-            elif other:
-                raise DataError(
-                    f"this folder holds a run with other values of {', '.join(other)}",
-                    where=str(self.out),
-                    fix="choose another out, or repeat the values of the run",
-                )
-        paths.write(path, json.dumps(about, indent=1))
+        path, identity = self.out / MARK, self.identity()
+        old = json.loads(path.read_text("utf-8")) if path.exists() else {**identity}
+        before, now = (
+            {**run.pop("settings"), **run} for run in (old, {**identity})
+        )
+        other = [name for name in now if before.get(name) != now[name]]
+        # half a run of one setting and half of another would be neither
+        if other and has_begun(self.out):
+            raise DataError(
+                f"this folder holds a run with other values of {', '.join(other)}",
+                where=str(self.out),
+                fix="choose another out, or repeat the values of the run",
+            )
+        # a start that failed: what it sampled belongs to other settings
+        for stale in ("rows.json", "forecast.json", "eval_*.json") if other else ():
+            for file in self.out.glob(stale):
+                file.unlink()
+        write_json(path, identity)
         # whoever reads the folder later has the answers' prompts and criteria, too
         paths.write(
             self.out / HELDOUT,
             msgspec.json.Encoder().encode_lines(self.job.heldout),
         )
+
+    def identity(self) -> dict[str, Any]:
+        """What settings.json holds: all that makes a run this run."""
+        source, tasks = self.stage.rows, list(map(to_json, self.every_task))
+        return {
+            "settings": plain(msgspec.structs.asdict(self.settings)),
+            "rows": source if isinstance(source, str) else plain(to_json(source)),
+            "tasks": fingerprint(tasks),
+            # the same tasks may be split in another way
+            "heldout": fingerprint(tasks[len(self.job.tasks) :]),
+            "judge": self.reward.name,
+            "reward": fingerprint(plain(to_json(self.reward.composer))),
+        }
 
     def train(self) -> dict[str, Any]:
         """Train to the end, from the last save point where there is one; what metrics.json holds."""
@@ -351,47 +374,62 @@ class StageRunner:
         # the other processes read the rows that are stored here
         self.training_rows()
         ranks.broadcast((self.stage, self.settings, self.out))
-        return self.fit()
+        return self.fit() or {}
 
-    def fit(self) -> Any:
+    def fit(self) -> dict[str, Any] | None:
         """Train. All processes come here; the first one evaluates and writes, and gets what metrics.json holds."""
         from transformers.trainer_callback import PrinterCallback
 
         s = self.settings
         self.policy = self.policy or policy(s, self.every_task)
+        self.trainer = self.make_trainer(self.policy)
+        # transformers would print every log
+        self.trainer.remove_callback(PrinterCallback)
+        last = save_point(self.out / "checkpoints")
+        step = number_of_step(last) if last else 0
+        if ranks.rank() == 0:
+            if s.forecast and s.stage == "grpo":
+                self.check_forecast()
+            if self.job.heldout:
+                self.evaluate("before")
+            self.log.rewind(step)
+        # unsloth's model has its adapter already: TRL adds a "ref" adapter, and transformers loads only that one
+        if last and self.policy.engine == "unsloth":
+            self.trainer.add_callback(trainers.adapter_callback(last))
+        with bar(
+            total=s.steps, initial=step, desc=s.stage, disable=ranks.rank() > 0
+        ) as progress:
+            self.trainer.add_callback(
+                trainers.step_callback(self.log, progress.update, self.evaluate_at)
+            )
+            self.trainer.train(resume_from_checkpoint=str(last) if last else None)
+        return self.with_whole_weights(self.finish, self.policy)
+
+    def evaluate_at(self, step: int) -> None:
+        """An evaluation on the way, where the settings want one; after the last step there is one anyway."""
+        every = self.settings.eval_every if self.job.heldout else 0
+        if every and step % every == 0 and step < self.settings.steps:
+            self.with_whole_weights(self.evaluate, f"step{step}")
+
+    def make_trainer(self, policy: Policy) -> Any:
+        """TRL's trainer of the stage."""
+        s = self.settings
         if s.stage == "grpo":
-            self.trainer = trainers.grpo_trainer(
-                self.policy,
+            return trainers.grpo_trainer(
+                policy,
                 s,
                 self.training_tasks(),
                 self.reward,
                 out=self.out,
                 log=self.log,
             )
-        else:
-            self.trainer = trainers.supervised_trainer(
-                self.policy, s, self.training_rows(), out=self.out
-            )
-        evaluate = partial(self.with_whole_weights, self.evaluate)
-        self.trainer.add_callback(
-            callbacks.callback(self.log, s, evaluate if self.job.heldout else None)
+        return trainers.supervised_trainer(
+            policy, s, self.training_rows(), out=self.out
         )
-        # transformers would print every log
-        self.trainer.remove_callback(PrinterCallback)
-        last = save_point(self.out / "checkpoints")
-        if ranks.rank() == 0:
-            if s.forecast and s.stage == "grpo":
-                self.make_forecast()
-            if self.job.heldout:
-                self.evaluate("before")
-            self.log.rewind(int(last.name.rsplit("-", 1)[1]) if last else 0)
-        # unsloth's model has its adapter already: TRL adds a "ref" adapter, and transformers loads only that one
-        if last and self.policy.engine == "unsloth":
-            self.trainer.add_callback(callbacks.adapter_callback(last))
-        self.trainer.train(resume_from_checkpoint=str(last) if last else None)
-        return self.with_whole_weights(self.finish)
 
-    def with_whole_weights(self, work: Callable[..., Any], *arguments: Any) -> Any:
+    def with_whole_weights(
+        self, work: Callable[..., T], *arguments: object
+    ) -> T | None:
         """Do work in the first process. Under ZeRO-3 each process has a part of the weights, so all come here."""
         from trl.models import unwrap_model_for_generation
 
@@ -403,77 +441,56 @@ class StageRunner:
         with whole:
             return work(*arguments) if ranks.rank() == 0 else None
 
-    def finish(self) -> dict[str, Any]:
+    def finish(self, policy: Policy) -> dict[str, Any]:
         """Save the adapter; what metrics.json holds."""
-        assert self.policy is not None
-        s, notes = self.settings, []
-        save_adapter(
-            self.trainer.model, self.policy.tokenizer, self.out / "adapter"
-        )
-        steps = read_rows(self.out / STEPS)
-        out: dict[str, Any] = {
+        save_adapter(self.trainer.model, policy.tokenizer, self.out / "adapter")
+        steps = pd.DataFrame(read_rows(self.out / STEPS))
+        metrics: dict[str, Any] = {
             "config": self.job.name,
             "base": self.job.stages[0].settings.model,
-            "stage": s.stage,
+            "stage": self.settings.stage,
             "name": self.stage.name,
-            "model": s.model,
+            "model": self.settings.model,
             "steps": len(steps),
-            "seconds": sum(r["seconds"] for r in steps),
-            **self.policy.about,
+            "seconds": steps["seconds"].sum(),
+            "engine": policy.engine,
+            "engine_why": policy.why,
+            "device": policy.device.name,
+            "dtype": policy.device.dtype,
+            "dtype_why": policy.device.why,
+            # results of one seed differ between numbers of threads
+            "threads": import_torch().get_num_threads(),
             "fast": getattr(self.trainer, "kit_merged", None) is not None,
             "judge": self.reward.name,
         }
-        if s.stage == "grpo":
-            out |= self.reward_totals(steps, notes)
+        if self.settings.stage == "grpo":
+            metrics |= reward_totals(steps)
         if self.job.heldout:
-            out |= self.comparison()
-        else:
-            notes.append(
-                "Nothing is held out, so no gain is measured. Mark rows with split: heldout."
-            )
-        if s.quantize != "none":
-            notes.append(
-                "Trained and evaluated in 4 bits. The merged weights are float32 and answer a little differently."
-            )
-        if s.control:
-            notes.append(
-                "This is a control: the rewards changed hands at random, so any gain is no learning."
-            )
+            metrics |= self.comparison()
+        notes = self.notes(metrics)
         for note in notes:
             logger.warning("%s", note)
-        return out | {"notes": notes}
+        return metrics | {"notes": notes}
 
-    def reward_totals(
-        self, steps: Sequence[Mapping[str, Any]], notes: list[str]
-    ) -> dict[str, Any]:
-        """Means over all steps, and what a reader must know of them."""
-        # the updates on one batch repeat its numbers
-        rows = {
-            r.get("batch", r["step"]): r for r in steps if "answers" in r
-        }.values()
-        answers = sum(r["answers"] for r in rows) or 1
-        truncation = sum(r["truncated"] * r["answers"] for r in rows) / answers
-        unknown = sum(r["unknown_rewards"] for r in rows) / answers
-        groups = {
-            k: sum(r["groups"][k] for r in rows)
-            for k in ("mixed", "good", "bad", "unknown")
+    def notes(self, metrics: Mapping[str, Any]) -> list[str]:
+        """What a reader must know of the metrics."""
+        truncated = metrics.get("truncated", 0.0)
+        unknown = metrics.get("unknown_rewards", 0.0)
+        notes = {
+            # in one trial 94 % were cut off, and nothing was reported
+            f"{truncated:.0%} of the answers were cut off: raise max_answer_tokens, or ask for less.": truncated
+            > 0.5,
+            f"{unknown:.0%} of the rewards were unknown: see the causes in rollouts.jsonl.": unknown
+            > 0.1,
+            "Nothing is held out, so no gain is measured. Mark rows with split: heldout.": not self.job.heldout,
+            "Trained and evaluated in 4 bits. The merged weights are float32 and answer a little differently.": (
+                self.settings.quantize != "none"
+            ),
+            "This is a control: the rewards changed hands at random, so any gain is no learning.": (
+                self.settings.control
+            ),
         }
-        # in one trial 94 % were cut off, and nothing was reported
-        if truncation > 0.5:
-            notes.append(
-                f"{truncation:.0%} of the answers were cut off: raise max_answer_tokens, or ask for less."
-            )
-        if unknown > 0.1:
-            notes.append(
-                f"{unknown:.0%} of the rewards were unknown: see the causes in rollouts.jsonl."
-            )
-        seconds = sum(r.get("seconds_judge", 0.0) for r in rows)
-        return {
-            "truncated": truncation,
-            "unknown_rewards": unknown,
-            "groups": groups,
-            "seconds_judge": seconds,
-        }
+        return [note for note, is_true in notes.items() if is_true]
 
     def training_tasks(self) -> Sequence[Task]:
         """The tasks to train on; DataError where there are none."""
@@ -494,58 +511,54 @@ class StageRunner:
         if path.exists():
             return json.loads(path.read_text("utf-8"))  # type: ignore[no-any-return]
         if isinstance(source, str):
-            out = self.rows_of_file(source)
+            made = self.rows_of_file(source)
         elif source is None:
-            out = rows.of_answers(self.training_tasks(), self.job.responses, stage)
+            made = rows.of_answers(self.training_tasks(), self.job.responses, stage)
         elif source.source == "exact":
-            out = rows.exact(self.training_tasks(), source, self.settings.seed)
+            made = rows.exact(self.training_tasks(), source, self.settings.seed)
         else:
-            out = rows.from_answers(
+            made = rows.from_answers(
                 source, self.training_tasks(), self.demonstrations, self.answer
             )
-        paths.write(path, json.dumps(out, ensure_ascii=False))
-        return out
+        paths.write(path, json.dumps(made, ensure_ascii=False))
+        return made
 
     def rows_of_file(self, path: str) -> list[dict[str, Any]]:
         """Rows of a file, without those whose prompt is held out."""
-        from ..data import load
-
         data = load(path)
+        marked, _ = partition(data.tasks, lambda task: task.held_out)
         # a demonstration of a held-out prompt would be its answer
-        heldout = [*self.job.heldout, *(t for t in data.tasks if t.held_out)]
-        prompts = {
-            text_identity(t.conversation) for t in heldout
-        } | self.job.prompts
-        some = [
-            t for t in data.tasks if text_identity(t.conversation) not in prompts
-        ]
-        if len(some) < len(data.tasks):
-            logger.warning(
-                "%d rows are held out: not trained on", len(data.tasks) - len(some)
-            )
-        tasks = with_prompts(some, self.job.keys)
-        return rows.of_answers(tasks, data.responses, self.settings.stage)
+        prompts = self.job.prompts.union(
+            map(prompt_identity, (*self.job.heldout, *marked))
+        )
+        left_out, some = partition(
+            data.tasks, lambda task: prompt_identity(task) in prompts
+        )
+        if left_out:
+            logger.warning("%d rows are held out: not trained on", len(left_out))
+        return rows.of_answers(
+            with_prompts(some, self.job.keys), data.responses, self.settings.stage
+        )
 
     def answer(
         self, tasks: Sequence[Task], samples: int, greedy: bool
-    ) -> list[tuple[Task, Response, Grade]]:
+    ) -> list[rows.Sample]:
         """The model's own answers to training tasks, before it is trained in this stage."""
-        responses = self.sample(
-            tasks, "own", samples, 0.0 if greedy else self.settings.temperature
-        )
-        grades = self.reward.grade(responses)
-        return [
-            (self.reward.by_id[r.task_id], r, g)
-            for r, g in zip(responses, grades, strict=True)
-        ]
+        temperature = 0.0 if greedy else self.settings.temperature
+        answers = self.sample(tasks, "own", samples, temperature)
+        of = (self.reward.by_id[answer.task_id] for answer in answers)
+        return list(zip(of, answers, self.reward.grade(answers), strict=True))
 
     def sample(
         self, tasks: Sequence[Task], name: str, samples: int, temperature: float
     ) -> list[Response]:
         """Answers of the model as it is now."""
         assert self.policy is not None
+        generate, model = None, getattr(self.trainer, "model", self.policy.model)
+        if getattr(self.trainer, "kit_merged", None):
+            generate = partial(fast_cpu.generate_merged, self.trainer)
         return sample(
-            self.policy.model if self.trainer is None else self.trainer.model,
+            model,
             self.policy.tokenizer,
             tasks,
             name=name,
@@ -554,82 +567,109 @@ class StageRunner:
             max_new_tokens=self.settings.max_answer_tokens,
             seed=self.settings.seed + 20_000,
             template_options=self.settings.template_options,
-            generate=partial(fast_cpu.generate, self.trainer)
-            if getattr(self.trainer, "kit_merged", None)
-            else None,
+            generate=generate,
         )
+
+    def stored_evaluation(self, name: str) -> Evaluation | None:
+        """An evaluation that was made before, in this run or in one that was stopped."""
+        return read_evaluation(self.out / f"eval_{name}.json")
 
     def evaluate(self, name: str) -> Evaluation:
         """Answers to the held-out prompts and their grades; what is stored is read.
 
         Where the judge was down, stored answers are graded again.
         """
-        path, s = self.out / f"eval_{name}.json", self.settings
-        old = read_evaluation(path) if path.exists() else None
+        old, s = self.stored_evaluation(name), self.settings
         if old and not old.is_open:
             return old
         temperature = (
             s.temperature if s.eval_temperature is None else s.eval_temperature
         )
-        responses = (
-            old.responses
+        answers = (
+            list(old.responses)
             if old
             else self.sample(self.job.heldout, name, s.eval_samples, temperature)
         )
         # a judge must not see how likely the model found its own answer
-        grades = self.reward.grade(
-            [msgspec.structs.replace(r, confidence=None) for r in responses]
-        )
+        unsure = [msgspec.structs.replace(r, confidence=None) for r in answers]
         new = Evaluation(
-            name=name, responses=tuple(responses), grades=tuple(grades)
+            name=name,
+            responses=tuple(answers),
+            grades=tuple(self.reward.grade(unsure)),
         )
-        new.save(path)
+        new.save(self.out / f"eval_{name}.json")
         return new
 
-    def make_forecast(self) -> None:
+    def make_forecast(self) -> Forecast:
+        """What the stage can learn, from a few answers of the model as it is."""
+        return make_forecast(
+            self.settings,
+            self.training_tasks(),
+            self.reward,
+            self.sample,
+            self.job.heldout,
+        )
+
+    def check_forecast(self) -> None:
         """The forecast, once; it stops a run that cannot learn."""
         path = self.out / "forecast.json"
         if not path.exists():
-            ahead = make_forecast(
-                self.settings,
-                self.training_tasks(),
-                self.reward,
-                self.sample,
-                self.job.heldout,
-            )
-            paths.write(path, json.dumps(plain(ahead), indent=1))
-            logger.info("%s", ahead)
-            ahead.check()
+            forecast = self.make_forecast()
+            write_json(path, forecast)
+            logger.info("%s", forecast)
+            forecast.check()
 
     def comparison(self) -> dict[str, Any]:
         """Before and after on the held-out prompts, beside the policies without skill."""
-        tasks = self.job.heldout
-        old, new = map(self.evaluate, WHEN)
-        metrics = comparison(old, new, tasks)
+        tasks, reward = self.job.heldout, self.reward
+        before, after = map(self.evaluate, WHEN)
+        metrics = comparison(before, after, tasks)
         # The policies never change, so an LLM judge sees them once: after the last stage.
-        if self.reward.name != "code" and self.stage is not self.job.stages[-1]:
+        if reward.name != "code" and self.stage is not self.job.stages[-1]:
             return metrics
-        some = for_trivial(tasks, self.reward)
+        some = for_trivial(tasks, reward)
         # a run that goes on finds these verdicts in its ledger
-        means = trivial(
-            some,
-            judge=self.reward.judge,
-            reward=self.reward.composer,
-            ledger=self.reward.ledger,
-        ).set_index("policy")["reward"]
+        policies = trivial(
+            some, judge=reward.judge, reward=reward.composer, ledger=reward.ledger
+        )
         # unknown is null, and no 0
-        cheap = plain(means.to_dict())
-        paths.write(self.out / "trivial.json", json.dumps(cheap, indent=1))
-        return metrics | {"trivial": cheap, "trivial_prompts": len(some)}
+        means = plain(policies.set_index("policy")["reward"].to_dict())
+        write_json(self.out / "trivial.json", means)
+        return metrics | {"trivial": means, "trivial_prompts": len(some)}
+
+
+def reward_totals(steps: pd.DataFrame) -> dict[str, Any]:
+    """Means over all answers of a GRPO run, and how many groups taught something."""
+    # the updates on one batch repeat its numbers
+    batches = steps.drop_duplicates("batch")
+    answers = batches["answers"].sum()
+    return {
+        "truncated": (batches["truncated"] * batches["answers"]).sum() / answers,
+        "unknown_rewards": batches["unknown_rewards"].sum() / answers,
+        "groups": pd.DataFrame(batches["groups"].tolist()).sum().to_dict(),
+        "seconds_judge": batches["seconds_judge"].sum(),
+    }
 
 
 def has_begun(out: Path) -> bool:
     """True where a step was made in the folder of a run, or in that of a stage."""
-    steps = [*out.glob(STEPS), *out.glob(f"[0-9]*_*/{STEPS}")]
-    return any(read_rows(path) for path in steps)
+    return any(map(read_rows, [*out.glob(STEPS), *out.glob(f"[0-9]*_*/{STEPS}")]))
 
 
 def save_point(folder: Path) -> Path | None:
     """The last checkpoint that is complete: a kill may leave a part of one."""
-    whole = [p.parent for p in folder.glob("checkpoint-*/trainer_state.json")]
-    return max(whole, key=lambda p: int(p.name.rsplit("-", 1)[1]), default=None)
+    return max(
+        (p.parent for p in folder.glob("checkpoint-*/trainer_state.json")),
+        key=number_of_step,
+        default=None,
+    )
+
+
+def number_of_step(checkpoint: Path) -> int:
+    """The step after which a checkpoint was written."""
+    return int(checkpoint.name.rsplit("-", 1)[1])
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write a value as an indented JSON file, whole or not at all; unknown is null."""
+    paths.write(path, json.dumps(plain(value), indent=1))

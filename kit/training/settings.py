@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -205,10 +205,9 @@ def sizes(preset: str | None, profile: str | None) -> dict[str, Any]:
             where="setting preset",
             fix=nearest(name, presets()),
         )
-    values = dict(presets()[name])
-    return values | values.pop("profiles", {}).get(
-        profiles.resolve(profile).name, {}
-    )
+    values: dict[str, Any] = dict(presets()[name])
+    by_profile: dict[str, dict[str, Any]] = values.pop("profiles", {})
+    return values | by_profile.get(profiles.resolve(profile).name, {})
 
 
 def config_class(stage: Method) -> Any:
@@ -246,12 +245,12 @@ def check_options(settings: Settings, where: str) -> None:
             fix="use_vllm: false",
         )
     if both := sorted(settings.options.keys() & {*OURS, *NAMES}):
-        alias = renames()["renames"]
         raise DataError(
             f"options sets {', '.join(both)}, which the kit sets itself",
             where=f"{where}, options",
             fix="; ".join(
-                f"{n}: use the setting {alias.get(n, n)!r}" for n in both
+                f"{n}: use the setting {renames()['renames'].get(n, n)!r}"
+                for n in both
             ),
         )
 
@@ -301,42 +300,50 @@ def places(
     """
     names, table = set(names), renames()
     check_mappings(values, where)
-    for name in values.keys() & table["no_use"].keys() - names:
-        logger.warning(
-            "%s: %s has no use here: %s", where, name, table["no_use"][name]
-        )
-    if hints := [
-        f"{n}: {why}"
-        for n, why in table["refused"].items()
-        if n in values and n not in names
-    ]:
-        raise DataError(
-            "some settings cannot be used", where=where, fix="; ".join(hints)
-        )
-    valid = {
-        *names,
-        *table["no_use"],
-        *(n for n, t in table["renames"].items() if _head(t) in names),
-    }
-    check_names(values, valid, where=where)
+    check_setting_names(values, names, where)
     out: dict[str, Any] = {}
     implied: dict[str, Any] = {}
     for name, value in values.items():
         if name in names:
-            for place, inner in _parts(name, value).items():
-                _put(out, place, inner, name, where)
+            for place, inner in own_places(name, value).items():
+                set_place(out, place, inner, name, where)
         elif name not in table["no_use"]:
-            entry = table["renames"][name]
-            entry = entry if isinstance(entry, dict) else {"to": entry}
-            _put(out, entry["to"], _value(entry, value, name, where), name, where)
+            entry = rename_of(name)
+            ours = translated_value(entry, value, name, where)
+            set_place(out, entry["to"], ours, name, where)
             implied |= entry.get("also", {})
-    if double := _set_twice(out, out.get("reward")):
+    if double := places_set_twice(out, out.get("reward")):
         raise DataError(
             f"the reward's mapping and another name both set {', '.join(double)}",
             where=where,
             fix="keep one",
         )
     return implied | out
+
+
+def check_setting_names(
+    values: Mapping[str, Any], names: set[str], where: str
+) -> None:
+    """A warning for names without a use here; DataError for those that cannot be used, and for unknown ones."""
+    no_use, refused = renames()["no_use"], renames()["refused"]
+    for name in values.keys() & no_use.keys() - names:
+        logger.warning("%s: %s has no use here: %s", where, name, no_use[name])
+    if wrong := sorted(values.keys() & refused.keys() - names):
+        raise DataError(
+            "some settings cannot be used",
+            where=where,
+            fix="; ".join(f"{name}: {refused[name]}" for name in wrong),
+        )
+    ours = {
+        n for n in renames()["renames"] if rename_of(n)["to"].split(".")[0] in names
+    }
+    check_names(values, names | no_use.keys() | ours, where=where)
+
+
+def rename_of(name: str) -> dict[str, Any]:
+    """The table's entry of a system's name, always a mapping."""
+    entry = renames()["renames"][name]
+    return entry if isinstance(entry, dict) else {"to": entry}
 
 
 def overlay(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
@@ -346,7 +353,7 @@ def overlay(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any
     {'judge.endpoint': 'b', 'judge.base_url': 'http://a/v1'}
     """
     out = dict(lower)
-    for place in _set_twice(lower, upper.get("reward")):
+    for place in places_set_twice(lower, upper.get("reward")):
         del out[place]
     if "judge.endpoint" in upper:
         out.pop("judge", None)
@@ -375,24 +382,23 @@ def nest(values: Mapping[str, Any], *, where: str) -> dict[str, Any]:
                 where=where,
                 fix=f"write the {head} as a mapping that says all, or leave {'.'.join(path)} out",
             )
-        out[head] = _with(inner, path, value)
+        out[head] = with_inner(inner, path, value)
     return out
 
 
-def _set_twice(values: Mapping[str, Any], reward: Any) -> list[str]:
+def places_set_twice(values: Mapping[str, Any], reward: object) -> list[str]:
     """The places inside the reward that its own mapping sets, too."""
-    twice = []
-    for place in values:
-        head, *path = place.split(".")
-        inner = reward if head == "reward" and path else None
-        while path and isinstance(inner, Mapping):
-            inner = inner.get(path.pop(0))
-        if inner is not None and not path:
-            twice.append(place)
-    return twice
+    return sorted(values.keys() & set(places_inside("reward", reward)))
 
 
-def _parts(name: str, value: Any) -> dict[str, Any]:
+def places_inside(place: str, value: object) -> Iterator[str]:
+    """The places of all that a mapping holds."""
+    for name, inner in value.items() if isinstance(value, Mapping) else ():
+        yield f"{place}.{name}"
+        yield from places_inside(f"{place}.{name}", inner)
+
+
+def own_places(name: str, value: Any) -> dict[str, Any]:
     """A value of the kit's own name, taken apart where its fields are settings of their own."""
     if name == "judge" and isinstance(value, str) and value.startswith("endpoint:"):
         value = {"endpoint": value.removeprefix("endpoint:")}
@@ -404,22 +410,20 @@ def _parts(name: str, value: Any) -> dict[str, Any]:
     return {name: value}
 
 
-def _with(
+def with_inner(
     inner: Mapping[str, Any], path: Sequence[str], value: Any
 ) -> dict[str, Any]:
     """A mapping with a value at a path inside it."""
     head, *rest = path
     return {
         **inner,
-        head: _with(inner.get(head) or {}, rest, value) if rest else value,
+        head: with_inner(inner.get(head) or {}, rest, value) if rest else value,
     }
 
 
-def _head(target: Any) -> str:
-    return (target["to"] if isinstance(target, dict) else target).split(".")[0]
-
-
-def _value(entry: Mapping[str, Any], value: Any, name: str, where: str) -> Any:
+def translated_value(
+    entry: Mapping[str, Any], value: Any, name: str, where: str
+) -> Any:
     """The value as the kit writes it; a table of values that lacks it is an error."""
     if "values" not in entry:
         return value
@@ -435,7 +439,7 @@ def _value(entry: Mapping[str, Any], value: Any, name: str, where: str) -> Any:
     return table[key]
 
 
-def _put(
+def set_place(
     out: dict[str, Any], place: str, value: Any, name: str, where: str
 ) -> None:
     """Set the value of a place; two names for one place must agree."""

@@ -5,13 +5,22 @@ from __future__ import annotations
 import logging
 import math
 import random
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, JudgeDownError
-from ..evaluation import TEMPLATE_OPTIONS, Log, eos_ids, messages, prompt_ids
+from ..evaluation import (
+    STEPS,
+    TEMPLATE_OPTIONS,
+    Log,
+    eos_ids,
+    known_scores,
+    messages,
+    prompt_ids,
+)
 from ..records import Grade, Response, Task
 from . import fast_cpu, ranks
 from .policies import Policy
@@ -110,57 +119,54 @@ def grpo_trainer(
 ) -> Any:
     """TRL's GRPOTrainer on these tasks; on a CPU with the three methods of kit.training.fast_cpu."""
     import trl
-    from datasets import Dataset
 
     check_lengths(policy, settings, tasks)
     # with GDPO there is a reward function for each part
     weights = reward.composer.gdpo_weights() if settings.gdpo else {"rubric": 1.0}
     values = grpo_arguments(settings, policy, out)
-    values["reward_weights"] = [float(w) for w in weights.values()]
-    ends = eos_ids(policy.model, policy.tokenizer)
-    pay = RewardAdapter(
-        reward, settings, log, ends={*ends, policy.tokenizer.pad_token_id}
+    values["reward_weights"] = list(map(float, weights.values()))
+    ends = {*eos_ids(policy.model, policy.tokenizer), policy.tokenizer.pad_token_id}
+    adapter = RewardAdapter(reward, settings, log, ends=ends)
+    is_fast = fast_cpu.fast_path_applies(policy, settings)
+    members = {
+        # the copy is made before TRL puts an adapter into the model
+        "kit_merged": fast_cpu.MergedModel(policy.model) if is_fast else None,
+        "kit_part": max(values["per_device_train_batch_size"], settings.group_size),
+    }
+    return build_trainer(
+        type("GRPOTrainer", (fast_cpu.CpuGRPOMixin, trl.GRPOTrainer), members),
+        policy,
+        trl.GRPOConfig(**{**values, **settings.options}),
+        [
+            {"prompt": messages(task), "task_id": task.id}
+            for task in order(tasks, settings)
+        ],
+        reward_funcs=list(map(adapter.function, weights)),
     )
-    # the copy is made before TRL puts an adapter into the model
-    copy = (
-        fast_cpu.MergedModel(policy.model)
-        if fast_cpu.applies(policy, settings)
-        else None
-    )
-    # TRL prints the whole row for each unknown reward; the log counts them instead
-    logging.getLogger("trl.trainer.grpo_trainer").addFilter(is_not_unknown_reward)
-    kind = type(
-        "GRPOTrainer",
-        (fast_cpu.GRPOMixin, trl.GRPOTrainer),
-        {
-            "kit_merged": copy,
-            "kit_part": max(
-                values["per_device_train_batch_size"], settings.group_size
-            ),
-        },
-    )
-    trainer = kind(
-        model=policy.model,
-        reward_funcs=[pay.function(n) for n in weights],
-        args=trl.GRPOConfig(**{**values, **settings.options}),
-        train_dataset=Dataset.from_list(
-            [
-                {"prompt": messages(t), "task_id": t.id}
-                for t in order(tasks, settings)
-            ]
-        ),
-        processing_class=policy.tokenizer,
-        peft_config=policy.lora,
-    )
-    return with_float_adapter(trainer)
 
 
-def with_float_adapter(trainer: Any) -> Any:
-    """The trainer with its trained weights in float32.
+def build_trainer(
+    kind: Any,
+    policy: Policy,
+    arguments: Any,
+    rows: list[dict[str, Any]],
+    **more: Any,
+) -> Any:
+    """A trainer of TRL, with its trained weights in float32.
 
     For a model in 4 bits TRL casts them to bfloat16. There a small step rounds to nothing, a float16 training
     cannot scale the gradients, and a resumed run, whose adapter peft loads as float32, differs.
     """
+    from datasets import Dataset
+
+    trainer = kind(
+        model=policy.model,
+        args=arguments,
+        train_dataset=Dataset.from_list(rows),
+        processing_class=policy.tokenizer,
+        peft_config=policy.lora,
+        **more,
+    )
     # DeepSpeed wants one type for all weights, and has a float32 copy of its own
     if not trainer.is_deepspeed_enabled:
         for weight in trainer.model.parameters():
@@ -206,7 +212,13 @@ class RewardAdapter:
 
         from accelerate.utils import gather_object
 
-        def rewards_of(completions, completion_ids, task_id, trainer_state, **more):
+        def rewards_of(
+            completions: list[Any],
+            completion_ids: list[list[int]],
+            task_id: list[str],
+            trainer_state: Any,
+            **more: Any,
+        ) -> list[float | None]:
             step = trainer_state.global_step + 1
             # with GDPO there is a function for each part: the first one judges for all
             if self.grades[0] != step:
@@ -257,24 +269,19 @@ class RewardAdapter:
             judge_cost=self.reward.cost,
             seconds_judge=self.reward.seconds - before,
         )
-        self.unknown = (
-            0 if any(g.score is not None for g in grades) else self.unknown + 1
-        )
-        if self.unknown:
-            causes = sorted(
-                {v.failure for g in grades for v in g.verdicts if v.failure}
-            )
-            logger.warning(
-                "step %d: no reward is known (%s)",
-                step,
-                ", ".join(causes) or "no verdicts",
-            )
+        if known_scores(grades):
+            self.unknown = 0
+            return grades
+        self.unknown += 1
+        failures = {v.failure for g in grades for v in g.verdicts if v.failure}
+        causes = ", ".join(sorted(failures)) or "no verdicts"
+        logger.warning("step %d: no reward is known (%s)", step, causes)
         if self.unknown >= MOST_UNKNOWN:
             # without a reward nothing is learned, and each step costs time and money
             raise JudgeDownError(
                 f"no reward was known in {self.unknown} steps in a row",
                 where=f"judge {self.reward.name!r}, step {step}",
-                fix=f"look at the causes in rollouts.jsonl ({', '.join(causes)})",
+                fix=f"look at the causes in rollouts.jsonl ({causes})",
             )
         return grades
 
@@ -294,7 +301,6 @@ def supervised_trainer(
 ) -> Any:
     """TRL's SFTTrainer or DPOTrainer on rows {prompt, completion} or {prompt, chosen, rejected} of messages."""
     import trl
-    from datasets import Dataset
 
     values = arguments(settings, policy, out) | {"max_length": settings.max_length}
     if settings.stage == "dpo":
@@ -303,18 +309,15 @@ def supervised_trainer(
         # nothing is learned of the question
         values["completion_only_loss"] = True
     values |= {k: v for k, v in settings.options.items() if k != TEMPLATE_OPTIONS}
-    kind = {"sft": trl.SFTTrainer, "dpo": trl.DPOTrainer}[settings.stage]
-    trainer = kind(
-        model=policy.model,
-        args=config_class(settings.stage)(**values),
-        train_dataset=Dataset.from_list(fitting(policy, settings, rows)),
-        processing_class=policy.tokenizer,
-        peft_config=policy.lora,
+    return build_trainer(
+        {"sft": trl.SFTTrainer, "dpo": trl.DPOTrainer}[settings.stage],
+        policy,
+        config_class(settings.stage)(**values),
+        fitting_rows(policy, settings, rows),
     )
-    return with_float_adapter(trainer)
 
 
-def fitting(
+def fitting_rows(
     policy: Policy, settings: Settings, rows: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """The rows whose prompt leaves room for an answer; a warning counts the others."""
@@ -341,6 +344,49 @@ def fitting(
     return some
 
 
-def is_not_unknown_reward(record: logging.LogRecord) -> bool:
-    """False for TRL's message on an unknown reward."""
-    return "returned None for" not in record.getMessage()
+def step_callback(
+    log: Log, progress: Callable[[], Any], at_end: Callable[[int], None]
+) -> Any:
+    """TRL's view of the log: a row and a call of `progress` for each step, and a call of `at_end` after it."""
+    from transformers import TrainerCallback
+
+    class StepCallback(TrainerCallback):  # type: ignore[misc]
+        def on_step_begin(self, *_: Any, **more: Any) -> None:
+            self.start = time.perf_counter()
+
+        def on_log(
+            self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any
+        ) -> None:
+            # the last log of a run has totals and no loss
+            if not logs or "loss" not in logs or not state.is_world_process_zero:
+                return
+            row = {
+                **logs,
+                **log.latest,
+                "step": state.global_step,
+                "seconds": time.perf_counter() - self.start,
+            }
+            log.write(STEPS, [row])
+            progress()
+            log.on_step(row)
+
+        def on_step_end(
+            self, args: Any, state: Any, control: Any, **_: Any
+        ) -> None:
+            at_end(state.global_step)
+
+    return StepCallback()
+
+
+def adapter_callback(save_point: Path) -> Any:
+    """A callback that loads the trained adapter of a save point, after transformers loaded the rest."""
+    from peft import set_peft_model_state_dict
+    from safetensors.torch import load_file
+    from transformers import TrainerCallback
+
+    class LoadAdapter(TrainerCallback):  # type: ignore[misc]
+        def on_train_begin(self, *_: Any, model: Any = None, **more: Any) -> None:
+            weights = load_file(str(save_point / "adapter_model.safetensors"))
+            set_peft_model_state_dict(model, weights, adapter_name="default")
+
+    return LoadAdapter()

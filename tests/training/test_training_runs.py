@@ -578,6 +578,27 @@ def test_an_answer_passes_by_what_is_scored(more, verdicts, value):
     assert value is None or (grade.score == 1) == bool(value)
 
 
+def test_the_calibration_of_ten_answers_is_in_the_metrics_with_an_interval():
+    check = {"name": "exact", "answers": ["ab"]}
+    some = [
+        Task(id=f"t{i}", prompt="p", criteria=(Criterion(id="c", text="x", check=check),))
+        for i in range(12)
+    ]
+    answers = [
+        Response(task_id=t.id, id="r", text="ab" if n % 3 else "b", confidence=0.9)
+        for n, t in enumerate(some)
+    ]
+    verdicts = kit.judge(some, answers, ledger=False, progress=False)
+    grades = tuple(kit.grade(some, verdicts, responses=answers))
+    look = training.Evaluation(name="after", responses=tuple(answers), grades=grades)
+    metrics = training.comparison(look, look, some)
+    error = metrics["calibration_after"]["tokens"]
+    assert error["low"] <= error["value"] <= error["high"] and error["n"] == 12
+    assert metrics["gain"]["value"] == 0 and metrics["strict_after"]["value"] == pytest.approx(
+        2 / 3
+    )
+
+
 def test_what_is_not_met_is_known_and_bad():
     weights = {"good": 1.0, "unknown": 1.0, "unmet": 1.0, "absent fault": -1.0, "fault": -1.0}
     criteria = tuple(Criterion(id=i, text=i, weight=w) for i, w in weights.items())
