@@ -1,5 +1,5 @@
 """Judges made of judges: a panel that votes, votes of one model, a cheap judge that passes its
-doubts on to a strong one, a judge with a threshold of its own, and a judge that compares all
+doubts on to a strong one, a judge with a cutoff of its own, and a judge that compares all
 answers to a task in one call.
 
 They yield questions to their members. Each member is asked through the same ledger and budget,
@@ -203,14 +203,14 @@ def _ask_member(
     return cast(list[Verdict], rows[0])
 
 
-class Threshold(Judge):
-    """A judge with another threshold: met where P(met) is at least `at`.
+class Cutoff(Judge):
+    """A judge with another cutoff: met where P(met) is at least `at`.
 
-    Small judges say no too often, or too rarely. A threshold that was learned on labels
-    mends that. The member is asked as ever, so its stored verdicts serve every threshold.
+    Small judges say no too often, or too rarely. A cutoff that was learned on labels mends
+    that. The member is asked as ever, so its stored verdicts serve every cutoff.
     A verdict without P(met) is unknown.
 
-    >>> judge_of({"threshold": {"small": None, "how": "word"}, "at": 0.4}).at
+    >>> judge_of({"cutoff": {"small": None, "how": "word"}, "at": 0.4}).at
     0.4
     """
 
@@ -219,10 +219,10 @@ class Threshold(Judge):
     def __init__(
         self, judge: Any = None, *, at: float = 0.5, name: str | None = None
     ):
-        member = judge_of(judge, where="judge threshold")
+        member = judge_of(judge, where="judge cutoff")
         if not 0 < at < 1:
             raise DataError(
-                f"at {at!r} is not between 0 and 1", where="judge threshold"
+                f"at {at!r} is not between 0 and 1", where="judge cutoff"
             )
         self.members, self.at = [member], at
         self.name = name or f"{member.name} at {at:g}"

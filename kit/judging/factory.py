@@ -8,7 +8,7 @@
 {"endpoint": MODEL, "base_url": URL, "prompt": "prompt.txt", "how": "one", ...}
 {"panel": [JUDGE, JUDGE, JUDGE], "rule": "majority"}
 {"votes": JUDGE, "n": 5}, {"escalate": [CHEAP, STRONG], "low": 0.2, "high": 0.8}
-{"threshold": JUDGE, "at": 0.4}: met where P(met) is at least 0.4
+{"cutoff": JUDGE, "at": 0.4}: met where P(met) is at least 0.4
 {"group": JUDGE}   all answers to a task in one call
 """
 
@@ -26,7 +26,7 @@ KINDS = {
     "code": "judge Judge", "replay": "replay replay", "local": "local local",
     "small": "local small", "server": "local ServedJudge", "endpoint": "llm LLMJudge",
     "panel": "ensembles Panel", "votes": "ensembles votes", "escalate": "ensembles Escalate",
-    "group": "ensembles GroupJudge", "threshold": "ensembles Threshold",
+    "group": "ensembles GroupJudge", "cutoff": "ensembles Cutoff",
 }  # fmt: skip
 
 

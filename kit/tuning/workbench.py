@@ -191,7 +191,7 @@ class Workbench:
 
         prompt : default the baseline's. settings : options of the judge (how="one", temperature=1),
         or judge= another judge; votes=n; panel=[trials]; escalate=[cheap trial, strong trial];
-        threshold=P(met) from which a verdict is met; reword={criterion: new text}. The same trial again costs nothing.
+        cutoff=P(met) from which a verdict is met; reword={criterion: new text}. The same trial again costs nothing.
         """
         # The baseline is in every comparison, so it is judged before anything else.
         if name != BASELINE_NAME:
@@ -223,7 +223,7 @@ class Workbench:
         panel: Sequence[str] = (),
         escalate: Sequence[str] = (),
         votes: int = 0,
-        threshold: float | None = None,
+        cutoff: float | None = None,
         judge: WorkbenchJudge | None = None,
         **options: Any,
     ) -> Judge:
@@ -243,8 +243,8 @@ class Workbench:
             base = {kind: subject, **more, **options, "system": prompt}
         if votes:
             base = {"votes": base, "n": votes}
-        if threshold is not None:
-            base = {"threshold": base, "at": threshold}
+        if cutoff is not None:
+            base = {"cutoff": base, "at": cutoff}
         return judge_of(base)
 
     def answers(self, rows: pd.DataFrame) -> list[Response]:

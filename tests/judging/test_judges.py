@@ -25,7 +25,8 @@ NAMES = [
     ({"votes": {"endpoint": "a", "concurrency": 2}}, "a x5", 2),
     ({"escalate": ["endpoint:a", "endpoint:b"]}, "escalate(a, b)", 64),
     ({"group": "endpoint:a"}, "group(a)", 64),
-    ({"threshold": "endpoint:a", "at": 0.4}, "a at 0.4", 64),
+    ({"cutoff": "endpoint:a", "at": 0.4}, "a at 0.4", 64),
+    ({"replay": "small", "how": "word"}, "replay:small", 1),
 ]
 
 
@@ -63,8 +64,8 @@ WRONG = [
     ({"votes": "code"}, "votes"),
     ({"votes": "endpoint:a", "n": 1}, "votes"),
     ({"group": "code"}, "group"),
-    ({"threshold": "endpoint:a", "at": 1}, "between 0 and 1"),
-    ({"threshold": "endpiont"}, "endpiont"),
+    ({"cutoff": "endpoint:a", "at": 1}, "between 0 and 1"),
+    ({"cutoff": "endpiont"}, "endpiont"),
 ]
 
 
@@ -186,10 +187,10 @@ def test_doubts_are_escalated(confidence, calls, judge, ledger):
         assert kit.judge(TASK, answers(1), **run).spent.calls == 0
 
 
-THRESHOLDS = [(0.3, "met"), (0.4, "met"), (0.41, "unmet"), (0.5, "unmet")]
+CUTOFFS = [(0.3, "met"), (0.4, "met"), (0.41, "unmet"), (0.5, "unmet")]
 
 
-def test_a_threshold_decides_anew_without_a_new_call(ledger):
+def test_a_cutoff_decides_anew_without_a_new_call(ledger):
     def reply(a):
         # Sixty percent for unmet: P(met) is .4.
         return obj(a, a.lies, confidence=60)
@@ -198,16 +199,16 @@ def test_a_threshold_decides_anew_without_a_new_call(ledger):
     with FakeServer(reply) as server:
         member = endpoint(server, confidence=True)
         run = {"ledger": ledger, "progress": False}
-        for at, status in THRESHOLDS:
-            verdict = kit.judge(task, answers(1), judge={"threshold": member, "at": at}, **run)[0]
+        for at, status in CUTOFFS:
+            verdict = kit.judge(task, answers(1), judge={"cutoff": member, "at": at}, **run)[0]
             assert (verdict.status, round(verdict.p, 2)) == (status, 0.4)
             assert verdict.judge == "fake"
         assert len(server.calls) == 1
 
 
-def test_a_threshold_without_a_probability_is_unknown(ledger):
+def test_a_cutoff_without_a_probability_is_unknown(ledger):
     with FakeServer() as server:
-        judge = {"threshold": endpoint(server), "at": 0.4}
+        judge = {"cutoff": endpoint(server), "at": 0.4}
         verdicts = kit.judge(TASK, answers(2), judge=judge, ledger=ledger, progress=False)
         assert {v.failure for v in verdicts} == {"missing"}
 
