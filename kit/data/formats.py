@@ -182,10 +182,7 @@ def _snippets_to_cite(row: Row, prompt: Any) -> dict[str, str]:
         tool = {"": tool}
     if not isinstance(tool, dict):
         raise DataError("the field 'tool_output' is not a text or an object")
-    return _snippets_of_text("\n".join(map(str, [*tool.values(), prompt])))
-
-
-def _snippets_of_text(text: str) -> dict[str, str]:
+    text = "\n".join(map(str, [*tool.values(), prompt]))
     whole = SNIPPET.findall(text)
     if len(OPENED.findall(text)) != len(whole):
         raise DataError(
@@ -216,10 +213,9 @@ def read_verl(row: Row) -> None:
 
 def read_open_instruct(row: Row) -> None:
     """A rubric or an answer in `ground_truth`, or the older rubric forms as a row of their own."""
-    fields, raw = read_question(row), row.take("ground_truth")
-    source = row
-    if raw is not None:
-        source = Row(_rubric_or_answer(raw))
+    fields, source = read_question(row), row
+    if "ground_truth" in row:
+        source = Row(_rubric_or_answer(row.pop("ground_truth")))
     items = _older_items(source)
     if items:
         source["rubrics"] = source.json(list, "rubrics") + items
@@ -317,18 +313,16 @@ def _criterion_of_instruction(
         if isinstance(value, float) and value.is_integer():
             values[key] = int(value)
     meta = {"instruction": name, "kwargs": dict(values)}
-    entry = INSTRUCTIONS.get(name)
-    if entry is None:
-        # A new instruction is no fault of the file: a judge decides it.
-        arguments = ", ".join(f"{k}: {v}" for k, v in values.items())
-        text = f"Follows the instruction {name!r} ({arguments})."
-        return make_criterion({"text": text, "meta": meta}, criterion_id)
-    try:
-        check, text = _filled_check(entry, values)
-    except (KeyError, TypeError) as e:
-        raise DataError(
-            f"the arguments of {name!r} are {meta['kwargs']}: {e}"
-        ) from None
+    # A new instruction is no fault of the file: a judge decides it.
+    arguments = ", ".join(f"{k}: {v}" for k, v in values.items())
+    check, text = None, f"Follows the instruction {name!r} ({arguments})."
+    if name in INSTRUCTIONS:
+        try:
+            check, text = _filled_check(INSTRUCTIONS[name], values)
+        except (KeyError, TypeError) as e:
+            raise DataError(
+                f"the arguments of {name!r} are {meta['kwargs']}: {e}"
+            ) from None
     return make_criterion(
         {"text": text, "check": check, "meta": meta}, criterion_id
     )
@@ -349,46 +343,36 @@ def _filled_check(
     for argument, options in entry.get("if", {}).items():
         check |= options[values[argument]]
     for key, value in check.items():
-        check[key] = _filled_template(value, values, is_pattern=key == "pattern")
+        # In a pattern the arguments stand for themselves.
+        if key == "pattern":
+            check[key] = re.sub(
+                r"@([\w-]+)@", lambda m: re.escape(str(values[m[1]])), value
+            )
+        elif isinstance(value, str) and value[:1] == value[-1:] == "@":
+            check[key] = values[value.strip("@")]
     return check, re.sub(r"@([\w-]+)@", lambda m: str(values[m[1]]), entry["text"])
 
 
-def _filled_template(
-    value: Any, values: Mapping[str, Any], *, is_pattern: bool
-) -> Any:
-    """A template of a check with its arguments in it; in a pattern they stand for themselves."""
-    if is_pattern:
-        return re.sub(r"@([\w-]+)@", lambda m: re.escape(str(values[m[1]])), value)
-    is_template = isinstance(value, str) and value[:1] == value[-1:] == "@"
-    return values[value.strip("@")] if is_template else value
-
-
 OF_CRITERION = ("criterion_id", "weight", "points", "required", "title", "parent")
-LISTS_OF_CRITERION = ("levels", "tags")
+JSON_OF_CRITERION: dict[str, type[Any]] = {"levels": list, "tags": list, "check": dict}
 
 
 def read_table(row: Row) -> None:
     """A row a criterion or a label. `load` puts the rows of a task together."""
     item = {"text": row.need("criterion")}
     item |= {k: row.pop(k) for k in OF_CRITERION if k in row}
-    for name in LISTS_OF_CRITERION:
+    for name, kind in JSON_OF_CRITERION.items():
         if name in row:
-            item[name] = row.json(list, name)
-    if "check" in row:
-        item["check"] = row.json(dict, "check")
+            item[name] = row.json(kind, name)
     made = make_criterion(item, "c-" + fingerprint(item)[:8])
     fields = read_question(row)
     for name in ("group", "kind", "split", "system"):
         fields[name] = fields.get(name) or row.take(name)
     fields |= {"id": row.need_id("task_id"), "criteria": [made]}
     row.task = from_json(fields, Task, where="")
-    _answer_of_table(row, fields["id"], made)
-
-
-def _answer_of_table(row: Row, task_id: str, made: Criterion) -> None:
     text, by_rater = row.take("response"), _labels_by_rater(row)
     if text is not None:
-        name = row.id("response_id") or "r-" + fingerprint([task_id, text])[:12]
+        name = row.id("response_id") or "r-" + fingerprint([row.task.id, text])[:12]
         response = add_answer(row, name, text, source=row.take("source"))
         add_label(row, (*response.ids, made.id), by_rater, **row)
     elif "response_id" in row or not all(map(is_blank, by_rater.values())):
@@ -414,9 +398,7 @@ def _labels_by_rater(row: Row) -> dict[str | None, Any]:
 def read_answers(row: Row) -> None:
     """An answer to a task of another file, with its labels."""
     text, task_id = row.need("response"), row.need_id("task_id")
-    name = row.id("response_id", "id")
-    if name is None:
-        name = "r-" + fingerprint([task_id, text])[:12]
+    name = row.id("response_id", "id") or "r-" + fingerprint([task_id, text])[:12]
     labels = row.json(dict, "labels")
     fields = {
         "source": row.take("source"),
@@ -452,9 +434,11 @@ def read_labels(row: Row) -> None:
         row.take(key)
     scale = None
     if points or levels:
-        kind = "points" if points else "ordinal"
-        about = {"id": "-", "text": "-", "points": points, "levels": levels}
-        scale = from_json({**about, "scale": kind}, Criterion, where="")
+        about = {
+            **{"id": "-", "text": "-", "points": points, "levels": levels},
+            "scale": "points" if points else "ordinal",
+        }
+        scale = from_json(about, Criterion, where="")
     add_label(row, ids, {rater: value}, scale, **row)
 
 

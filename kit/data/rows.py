@@ -55,6 +55,9 @@ FIELD_OF = {
 }
 
 
+JSON_OF_TASK: dict[str, type[Any]] = {"truth": dict, "sources": dict, "history": list}
+
+
 class Row(dict[str, Any]):
     """The fields of a row that nothing has read yet, and the records made of it. A null field counts as absent."""
 
@@ -121,10 +124,9 @@ class Row(dict[str, Any]):
 
     def need_id(self, name: str) -> str:
         """The same; DataError where there is none."""
-        value = self.id(name)
-        if value is None:
+        if name not in self:
             raise missing_field((name,), self.data)
-        return value
+        return str(self.id(name))
 
     def rest(self) -> dict[str, Any]:
         """What no field of a record holds: a lint or a user may want it later."""
@@ -335,12 +337,10 @@ def instruction_of(layout: re.Match[str]) -> str:
 def make_task(row: Row, made: Iterable[Criterion], fields: dict[str, Any]) -> None:
     """Make the task of a row, with the fields that all forms share; what is left becomes meta."""
     name = row.id("task_id", "id", "prompt_id")
-    for key in ("group", "split", "system"):
-        fields[key] = fields.get(key) or row.take(key)
-    fields["kind"] = fields.get("kind") or row.take("kind", "category")
-    fields["truth"] = fields.get("truth") or row.json(dict, "truth")
-    fields["sources"] = fields.get("sources") or row.json(dict, "sources")
-    fields["history"] = fields.get("history") or row.json(list, "history")
+    for key, *others in (("group",), ("split",), ("system",), ("kind", "category")):
+        fields[key] = fields.get(key) or row.take(key, *others)
+    for key, kind in JSON_OF_TASK.items():
+        fields[key] = fields.get(key) or row.json(kind, key)
     fields |= {
         "tags": row.json(list, "tags", "example_tags"),
         "criteria": list(made),

@@ -36,8 +36,7 @@ def table(
     tasks : a TaskSet. Adds group, kind, prompt, source, answer, and the criterion's weight and text.
     """
     rows: list[Any] = list(records)
-    are_grades = bool(rows) and isinstance(rows[0], Grade)
-    frame = _grades(rows) if are_grades else _verdicts(rows)
+    frame = _grades(rows) if rows and isinstance(rows[0], Grade) else _verdicts(rows)
     if human is not None:
         frame = _with_labels(frame, human)
         if tasks is None and hasattr(human, "tasks"):
@@ -57,15 +56,8 @@ def _grades(rows: list[Grade]) -> pd.DataFrame:
     data = []
     for g in rows:
         unknown = sum(not v.is_known for v in g.verdicts)
-        values = (
-            *g.answer_ids,
-            g.score,
-            g.score_low,
-            g.score_high,
-            g.cost,
-            unknown,
-        )
-        data.append(values)
+        scores = (g.score, g.score_low, g.score_high)
+        data.append((*g.answer_ids, *scores, g.cost, unknown))
     parts = pd.DataFrame([g.parts for g in rows]).add_prefix("part ")
     return pd.DataFrame(data, columns=names).astype({"score": float}).join(parts)
 
@@ -164,16 +156,12 @@ class Verdicts(list[Verdict]):
         return f"{len(self)} verdicts ({self.spent}); unknown: {causes or 'none'}"
 
     def _repr_html_(self) -> str:
-        names = (
-            "task",
-            "response",
-            "criterion",
-            "status",
-            "p",
-            "failure",
-            "reason",
-        )
-        return show(self.table(), *names, caption=repr(self), limit=20).to_html()
+        return show(
+            self.table(),
+            *(*IDS, "status", "p", "failure", "reason"),
+            caption=repr(self),
+            limit=20,
+        ).to_html()
 
 
 class Results(dict[str, Any]):

@@ -70,10 +70,11 @@ def choose(dtype: str = "auto") -> Device:
 
 def is_too_old_for_vllm() -> bool:
     """True for a GPU below compute capability 8.0, a T4 for example. vLLM 0.12 and later has no attention for it."""
-    if not has_nvidia():
-        return False
-    cuda = import_torch().cuda
-    return bool(cuda.is_available() and cuda.get_device_capability(0) < (8, 0))
+    return bool(
+        has_nvidia()
+        and import_torch().cuda.is_available()
+        and import_torch().cuda.get_device_capability(0) < (8, 0)
+    )
 
 
 def _cpu_has_bf16() -> bool:

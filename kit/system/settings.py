@@ -47,7 +47,7 @@ def check_names(names: Iterable[str], valid: Iterable[str], *, where: str) -> No
         )
 
 
-def parse(text: str, where: str = "config") -> Any:
+def parse(text: str | bytes, where: str = "config") -> Any:
     """The value of a YAML 1.2 text: 4e-5 is a number, off is a text, no key may appear twice. JSON is YAML.
 
     >>> parse("learning_rate: 1e-5")
@@ -66,13 +66,7 @@ def load(path: str | Path) -> dict[str, Any]:
     """The names and values of a config file; MissingError when there is no such file."""
     if not Path(path).is_file():
         raise MissingError("there is no such config file", where=str(path))
-    try:
-        text = Path(path).read_text("utf-8")
-    except UnicodeDecodeError as e:
-        raise DataError(
-            f"the config is not UTF-8: {e.reason}", where=str(path)
-        ) from None
-    values = parse(text, str(path))
+    values = parse(Path(path).read_bytes(), str(path))
     if not isinstance(values, dict):
         raise DataError(
             "the config must be a mapping of names to values", where=str(path)
