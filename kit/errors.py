@@ -39,9 +39,11 @@ class KitError(Exception):
 
     def at(self, place: str) -> Self:
         """The same error, with a place in front of its own."""
-        places = [text for text in (place, self.where) if text]
         return type(self)(
-            self.what, where=", ".join(places), fix=self.fix, renames=self.renames
+            self.what,
+            where=", ".join(filter(None, (place, self.where))),
+            fix=self.fix,
+            renames=self.renames,
         )
 
 

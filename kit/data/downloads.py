@@ -97,7 +97,14 @@ def _pip_download(
         # pip unpacks in its temporary folder, which would stay behind after a kill.
         done = subprocess.run(
             [
-                *(sys.executable, "-m", "pip", "download", "--no-deps", "--require-hashes"),
+                *(
+                    sys.executable,
+                    "-m",
+                    "pip",
+                    "download",
+                    "--no-deps",
+                    "--require-hashes",
+                ),
                 *("--no-cache-dir", "--no-input", "--disable-pip-version-check"),
                 *("--timeout", "20", only, "-r", requirement, "-d", out),
             ],

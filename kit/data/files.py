@@ -182,8 +182,9 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _json_lines(path: Path) -> NumberedRows:
-    lines = enumerate(_read_text(path).split("\n"), 1)
-    return ((n, partial(parse_json, line)) for n, line in lines if line.strip())
+    for n, line in enumerate(_read_text(path).split("\n"), 1):
+        if line.strip():
+            yield n, partial(parse_json, line)
 
 
 def _json_array(path: Path) -> NumberedRows:

@@ -62,6 +62,7 @@ from .rows import (
 
 RUBRIC = re.compile(r"rubric - (0|[1-9]\d*)\. (\w+)")
 ANSWER = re.compile(r"response([A-Z])|(\w+)_completion_\d+")
+ASKED = ("prompt", "question", "query", "instruction")
 # Lists of criteria in the older rows of open-instruct; their name becomes a tag.
 OLDER = ("Answer Critical", "Valuable", "Context")
 SNIPPET = re.compile(
@@ -216,15 +217,14 @@ def read_open_instruct(row: Row) -> None:
     fields, source = read_question(row), row
     if "ground_truth" in row:
         source = Row(_rubric_or_answer(row.pop("ground_truth")))
-    items = _older_items(source)
-    if items:
+    if items := _older_items(source):
         source["rubrics"] = source.json(list, "rubrics") + items
     made = _criteria_of_lists(source)
     if source is not row:
         row.notes += source.notes
         fields["truth"] = dict(source)
     if "dataset" in row:
-        row.extra["verifier"] = row.take("dataset")
+        row.extra["verifier"] = row.pop("dataset")
     make_task(row, made, fields)
 
 
@@ -273,13 +273,16 @@ def _older_items(row: Row) -> list[dict[str, Any]]:
 def read_verifier(row: Row) -> None:
     """A truth, the type of the question, the verifiers that apply, and the group to hold out (BioRLHF)."""
     fields = read_question(row)
-    truth = row.json(dict, "truth")
-    if not truth:
-        truth = checks.truth_of(row.json(dict, "ground_truth"))
-    names = row.json(list, "verifiers", "applicable_verifiers")
-    row.extra["verifiers"] = checks.verifiers_of(names)
-    kind, group = row.take("question_type"), row.take("group", "tissue")
-    make_task(row, [], {**fields, "truth": truth, "kind": kind, "group": group})
+    if not row.get("truth"):
+        fields["truth"] = checks.truth_of(row.json(dict, "ground_truth"))
+    row.extra["verifiers"] = checks.verifiers_of(
+        row.json(list, "verifiers", "applicable_verifiers")
+    )
+    fields |= {
+        "kind": row.take("question_type"),
+        "group": row.take("group", "tissue"),
+    }
+    make_task(row, [], fields)
 
 
 # Instruction id -> the text of its criterion, and its check.
@@ -354,7 +357,11 @@ def _filled_check(
 
 
 OF_CRITERION = ("criterion_id", "weight", "points", "required", "title", "parent")
-JSON_OF_CRITERION: dict[str, type[Any]] = {"levels": list, "tags": list, "check": dict}
+JSON_OF_CRITERION: dict[str, type[Any]] = {
+    "levels": list,
+    "tags": list,
+    "check": dict,
+}
 
 
 def read_table(row: Row) -> None:
@@ -428,7 +435,7 @@ def read_labels(row: Row) -> None:
         if isinstance(value, str) and FORMULA.match(value):
             row[key] = value[1:]
     ids = (row.need_id(IDS[0]), row.need_id(IDS[1]), row.need_id(IDS[2]))
-    value, rater = row.take("label"), row.take("rater")
+    label = {row.take("rater"): row.take("label")}
     points, levels = row.take("points"), row.json(list, "levels")
     for key in FOR_RATERS:
         row.take(key)
@@ -439,7 +446,7 @@ def read_labels(row: Row) -> None:
             "scale": "points" if points else "ordinal",
         }
         scale = from_json(about, Criterion, where="")
-    add_label(row, ids, {rater: value}, scale, **row)
+    add_label(row, ids, label, scale, **row)
 
 
 def read_preference(row: Row) -> None:
@@ -448,12 +455,11 @@ def read_preference(row: Row) -> None:
         name: _start_and_answer(row.need(name)) for name in ("chosen", "rejected")
     }
     starts = [start for start, _ in sides.values() if start is not None]
-    names = ("prompt", "question", "query", "instruction")
     fields: dict[str, Any] = {"history": [], "system": None}
     if starts:
         fields |= starts[0]
-    if not starts or not row.keys().isdisjoint(names):
-        fields |= read_question(row, *names)
+    if not starts or not row.keys().isdisjoint(ASKED):
+        fields |= read_question(row, *ASKED)
     if any({"system": None, **start} != fields for start in starts):
         raise DataError(
             "chosen and rejected answer different prompts",
@@ -492,9 +498,7 @@ def read_sft(row: Row) -> None:
         fields = {"prompt": instruction_of(layout)}
     else:
         fields, text = _start_and_answer(row.need(*DEMONSTRATIONS))
-        fields = fields or read_question(
-            row, "prompt", "question", "query", "instruction"
-        )
+        fields = fields or read_question(row, *ASKED)
     if is_blank(text):
         raise DataError("there is no answer to learn from", fix="remove the row")
     # TRL's unpaired preferences: a false label marks an answer that nobody should learn.
@@ -543,13 +547,14 @@ def _is_open_instruct(r: Mapping[str, Any]) -> bool:
     items = r.get("rubric")
     if isinstance(items, list) and items and isinstance(items[0], dict):
         return "rubric_item" in items[0]
-    is_older = isinstance(r.get("Answer Critical"), list)
-    return is_older or {"messages", "ground_truth"} <= r.keys()
+    return (
+        isinstance(r.get("Answer Critical"), list)
+        or {"messages", "ground_truth"} <= r.keys()
+    )
 
 
 def _is_answer(r: Mapping[str, Any]) -> bool:
-    is_alone = r.keys().isdisjoint(QUESTION)
-    return "response" in r and (is_alone or "response_id" in r)
+    return "response" in r and ("response_id" in r or r.keys().isdisjoint(QUESTION))
 
 
 def _is_demonstration(r: Mapping[str, Any]) -> bool:

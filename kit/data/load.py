@@ -202,8 +202,7 @@ def load(
             where="format",
             fix=nearest(format, FORMATS),
         )
-    reader = _Reader(source, format, dict(fields or {}))
-    return reader.run(source, on_error)
+    return _Reader(source, format, dict(fields or {})).run(source, on_error)
 
 
 class _Reader:
@@ -213,7 +212,7 @@ class _Reader:
         self.path = Path(source) if isinstance(source, str | os.PathLike) else None
         self.name = self.path.name if self.path else "rows"
         self.format, self.fields = format, fields
-        self.is_chosen = format != "auto"
+        self.chosen = format
         self.used_fields: set[str] = set()
         self.originals: dict[int, dict[str, Any]] = {}
         self.errors: dict[int, DataError] = {}
@@ -230,8 +229,10 @@ class _Reader:
         for count, (place, parse_row) in enumerate(rows_of(source), 1):
             with self._collected(count, place):
                 self.originals[count] = row_fields(parse_row)
-                fields = self._rename(self.originals[count])
-                rows[count] = place, parse_chats(fields)
+                rows[count] = (
+                    place,
+                    parse_chats(self._rename(self.originals[count])),
+                )
         if not count:
             raise DataError("there are no rows", where=self.name)
         if self.format == "auto":
@@ -312,8 +313,11 @@ class _Reader:
                 renames=dict.fromkeys(ids, "task_id"),
             )
         for name, value in row.items():
-            is_meant = name.lower() in READ_BY_A_FORM and value not in ("", [], {})
-            if is_meant and value not in _texts_of(row):
+            if (
+                name.lower() in READ_BY_A_FORM
+                and value not in ("", [], {})
+                and value not in _texts_of(row)
+            ):
                 raise DataError(
                     f"the form {self.format!r} does not read the field {name!r}, which means something in others",
                     fix="rename it to 'note' if it may be left aside, or write the row in another form",
@@ -329,8 +333,12 @@ class _Reader:
         if task:
             task = self._merged_task(task, row)
         # Rows of one task with answers of their own are that task with several answers.
-        is_one_task = self.format == "table" or "response_id" in row.data
-        if task and task.id in self.tasks and not is_one_task:
+        if (
+            task
+            and task.id in self.tasks
+            and self.format != "table"
+            and "response_id" not in row.data
+        ):
             # An equal row of training data counts again, under an id of its own.
             task = msgspec.structs.replace(task, id=f"{task.id}#{n}")
             records = [msgspec.structs.replace(r, task_id=task.id) for r in records]
@@ -397,9 +405,11 @@ class _Reader:
     def _notes(self, count: int) -> Iterator[Finding]:
         """What a user should know of the rows, although they could be read."""
         for note, n in self.notes.most_common():
-            what = f"{note.message}: {n} in {count} rows"
             yield msgspec.structs.replace(
-                note, message=what, where=self.name, rows=n
+                note,
+                message=f"{note.message}: {n} in {count} rows",
+                where=self.name,
+                rows=n,
             )
 
     def _equal_errors(self) -> list[list[DataError]]:
@@ -425,12 +435,10 @@ class _Reader:
         remedies = [first[0].fix or "correct these rows"]
         renames = self._certain_renames(min(self.errors))
         if renames:
-            remedies.insert(0, self._call(f"fields={renames!r}"))
+            remedies.insert(0, self._call(renames))
         if len(self.errors) < count:
-            options = ["on_error='skip'"]
-            if self.fields:
-                options.insert(0, f"fields={self.fields!r}")
-            remedies.append(f"leave such rows out: {self._call(*options)}")
+            call = self._call(self.fields, "on_error='skip'")
+            remedies.append(f"leave such rows out: {call}")
         lines = ["\n  or: ".join(remedies)]
         lines += [f"  and {_places(errors)}: {errors[0].what}" for errors in others]
         return DataError(
@@ -450,20 +458,21 @@ class _Reader:
         if fields == self.fields:
             return {}
         try:
-            form = self.format if self.is_chosen else "auto"
-            load([self.originals[n]], format=form, fields=fields)
+            load([self.originals[n]], format=self.chosen, fields=fields)
         except DataError as e:
             return e.renames
         return fields
 
-    def _call(self, *options: str) -> str:
+    def _call(self, fields: dict[str, str], *options: str) -> str:
         """The call of `load` that reads this file with these options, and with the form that was chosen."""
-        source, form = "rows", []
+        call = ["rows"]
         if self.path:
-            source = repr(str(self.path))
-        if self.is_chosen:
-            form = [f"format={self.format!r}"]
-        return f"load({', '.join([source, *form, *options])})"
+            call = [repr(str(self.path))]
+        if self.chosen != "auto":
+            call.append(f"format={self.chosen!r}")
+        if fields:
+            call.append(f"fields={fields!r}")
+        return f"load({', '.join([*call, *options])})"
 
 
 def _places(errors: list[DataError]) -> str:

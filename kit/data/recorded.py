@@ -56,8 +56,8 @@ class RecordedJudges:
     @cached_property
     def items(self) -> dict[str, dict[str, Any]]:
         """Item id -> query, response, criterion, rubric, human scores."""
-        text = (self.folder / "items_e1.jsonl").read_text("utf-8")
-        return {row["item_id"]: row for row in map(json.loads, text.splitlines())}
+        lines = (self.folder / "items_e1.jsonl").read_bytes().splitlines()
+        return {row["item_id"]: row for row in map(json.loads, lines)}
 
     @cached_property
     def database(self) -> sqlite3.Connection:
@@ -78,12 +78,11 @@ class RecordedJudges:
 
     def reply(self, judge: str, prompt: str) -> Reply | None:
         """The recorded reply to a user message; None where there is none."""
-        name = self.judge(judge)
         # The key of a reply is a hash of the whole request, in the recorder's own words.
-        is_claude = name.startswith("claude")
+        is_claude = self.judge(judge).startswith("claude")
         request = {
             "provider": "anthropic" if is_claude else "openai-compat",
-            "model": MODELS[name],
+            "model": MODELS[judge],
             "system": SYSTEM,
             "prompt": prompt,
             "temperature": 0.0,
@@ -101,19 +100,13 @@ class RecordedJudges:
 
         Task.group is a fingerprint of the query, so that answers to one query are one cluster.
         """
-        tasks, responses = [], []
-        verdicts: list[Verdict] = []
+        made = TaskSet(tasks=[], format="recorded", path=self.folder)
         for name, item in self.items.items():
-            tasks.append(_task_of_item(name, item))
-            responses.append(Response(task_id=name, id="r", text=item["response"]))
-            verdicts += _labels_of_item(name, item)
-        return TaskSet(
-            tasks=tasks,
-            responses=responses,
-            verdicts=verdicts,
-            format="recorded",
-            path=self.folder,
-        )
+            made.tasks.append(_task_of_item(name, item))
+            answer = Response(task_id=name, id="r", text=item["response"])
+            made.responses.append(answer)
+            made.verdicts.extend(_labels_of_item(name, item))
+        return made
 
 
 def _task_of_item(name: str, item: Mapping[str, Any]) -> Task:
@@ -124,16 +117,17 @@ def _task_of_item(name: str, item: Mapping[str, Any]) -> Task:
     )
     # FLASK's items have no rubric of levels.
     scale: Any = {"scale": "ordinal", "levels": levels} if len(levels) > 1 else {}
-    criterion = Criterion(
-        id="c1",
-        text=item["natural_unit_test"],
-        meta={"rubric": item["rubric"]},
-        **scale,
-    )
     return Task(
         id=name,
         prompt=item["query"],
-        criteria=(criterion,),
+        criteria=(
+            Criterion(
+                id="c1",
+                text=item["natural_unit_test"],
+                meta={"rubric": item["rubric"]},
+                **scale,
+            ),
+        ),
         kind=item["dataset"],
         group="q-" + fingerprint(item["query"])[:12],
         truth={"reference_answer": item["reference_answer"]},

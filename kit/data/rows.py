@@ -55,7 +55,11 @@ FIELD_OF = {
 }
 
 
-JSON_OF_TASK: dict[str, type[Any]] = {"truth": dict, "sources": dict, "history": list}
+JSON_OF_TASK: dict[str, type[Any]] = {
+    "truth": dict,
+    "sources": dict,
+    "history": list,
+}
 
 
 class Row(dict[str, Any]):
@@ -156,10 +160,15 @@ def near_names(names: Iterable[str], ours: Iterable[str]) -> dict[str, str]:
     ours = list(ours)
     out = {}
     for name in names:
-        if name in ours or ID.fullmatch(name) or re.search(r"\d", name):
-            continue
-        for near in difflib.get_close_matches(name.lower(), ours, n=1, cutoff=NEAR):
-            out[name] = near
+        if (
+            name not in ours
+            and not ID.fullmatch(name)
+            and not re.search(r"\d", name)
+        ):
+            for near in difflib.get_close_matches(
+                name.lower(), ours, n=1, cutoff=NEAR
+            ):
+                out[name] = near
     return out
 
 
@@ -187,15 +196,13 @@ def make_criterion(item: object, name: str, sign: float = 1.0) -> Criterion:
     if fields.get("levels"):
         fields.setdefault("scale", "ordinal")
     made = from_json(fields, Criterion, where="")
-    if sign > 0:
-        return made
     # Published sets write a size in a negative list; -1 there could mean either sign.
-    if made.weight < 0:
+    if sign < 0 and made.weight < 0:
         raise DataError(
             f"the weight of a negative rubric is {made.weight:g}",
             fix="write its size: the list says the sign",
         )
-    return msgspec.structs.replace(made, weight=-made.weight)
+    return msgspec.structs.replace(made, weight=sign * made.weight)
 
 
 def _our_fields(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -297,8 +304,7 @@ def read_chat(turns: list[Any]) -> tuple[dict[str, Any], str | None]:
         raise DataError(
             "the chat ends neither with the user nor with an answer to the user"
         )
-    task |= {"history": talk[:-1], "prompt": talk[-1]["content"]}
-    return task, answer
+    return {**task, "history": talk[:-1], "prompt": talk[-1]["content"]}, answer
 
 
 def read_question(row: Row, *names: str) -> dict[str, Any]:

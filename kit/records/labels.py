@@ -6,8 +6,7 @@ from typing import Literal
 from ..errors import DataError
 from . import Criterion, Verdict
 
-Status = Literal["met", "unmet", "level", "unknown"]
-Reading = tuple[Status, float | None]
+Reading = tuple[Literal["met", "unmet", "level", "unknown"], float | None]
 
 # In lower case.
 WORDS: dict[str, Reading] = {
@@ -93,7 +92,6 @@ def verdict_of(
             fix=f"write {FORMS}",
         )
     status, value = reading
-    failure = "abstain" if status == "unknown" else None
     return Verdict(
         task_id=ids[0],
         response_id=ids[1],
@@ -101,6 +99,6 @@ def verdict_of(
         status=status,
         value=value,
         judge=judge,
-        failure=failure,
+        failure="abstain" if status == "unknown" else None,
         meta={"label": label},
     )

@@ -36,7 +36,9 @@ def table(
     tasks : a TaskSet. Adds group, kind, prompt, source, answer, and the criterion's weight and text.
     """
     rows: list[Any] = list(records)
-    frame = _grades(rows) if rows and isinstance(rows[0], Grade) else _verdicts(rows)
+    frame = (
+        _grades(rows) if rows and isinstance(rows[0], Grade) else _verdicts(rows)
+    )
     if human is not None:
         frame = _with_labels(frame, human)
         if tasks is None and hasattr(human, "tasks"):
@@ -46,20 +48,25 @@ def table(
 
 def _verdicts(rows: list[Verdict]) -> pd.DataFrame:
     data = [(*v.ids, *(getattr(v, name) for name in VERDICT_COLUMNS)) for v in rows]
-    frame = pd.DataFrame(data, columns=[*IDS, *VERDICT_COLUMNS])
     # A column of None alone would be of type object, and no statistic takes it.
-    return frame.astype({"value": float, "p": float})
+    return pd.DataFrame(data, columns=[*IDS, *VERDICT_COLUMNS]).astype(
+        {"value": float, "p": float}
+    )
 
 
 def _grades(rows: list[Grade]) -> pd.DataFrame:
-    names = ["task", "response", "score", "low", "high", "cost", "unknown"]
     data = []
     for g in rows:
         unknown = sum(not v.is_known for v in g.verdicts)
-        scores = (g.score, g.score_low, g.score_high)
-        data.append((*g.answer_ids, *scores, g.cost, unknown))
+        data.append(
+            (*g.answer_ids, g.score, g.score_low, g.score_high, g.cost, unknown)
+        )
     parts = pd.DataFrame([g.parts for g in rows]).add_prefix("part ")
-    return pd.DataFrame(data, columns=names).astype({"score": float}).join(parts)
+    frame = pd.DataFrame(
+        data,
+        columns=["task", "response", "score", "low", "high", "cost", "unknown"],
+    )
+    return frame.astype({"score": float}).join(parts)
 
 
 def labels_of(human: object) -> pd.DataFrame:
@@ -68,18 +75,21 @@ def labels_of(human: object) -> pd.DataFrame:
     NaN where every rater chose unknown, or where raters split evenly between met and unmet.
     """
     verdicts: Any = getattr(human, "verdicts", human)
-    names = [*IDS, "human", "inclusion", "binary"]
     data = [
         (*v.ids, v.value, v.meta.get("inclusion"), v.status != "level")
         for v in verdicts
         if v.judge.startswith("human")
     ]
-    frame = pd.DataFrame(data, columns=names).astype({"human": float})
-    labels = frame.groupby(IDS, as_index=False, sort=False).agg(
-        human=("human", "mean"),
-        sides=("human", "nunique"),
-        binary=("binary", "all"),
-        inclusion=("inclusion", "first"),
+    frame = pd.DataFrame(data, columns=[*IDS, "human", "inclusion", "binary"])
+    labels = (
+        frame.astype({"human": float})
+        .groupby(IDS, as_index=False, sort=False)
+        .agg(
+            human=("human", "mean"),
+            sides=("human", "nunique"),
+            binary=("binary", "all"),
+            inclusion=("inclusion", "first"),
+        )
     )
     # The mean of two levels may be .5 and still be a label; one met and one unmet are a tie.
     tie = labels["binary"] & (labels["human"] == 0.5) & (labels["sides"] > 1)
@@ -118,11 +128,14 @@ def _with_tasks(frame: pd.DataFrame, tasks: object) -> pd.DataFrame:
     frame = frame.merge(answers, how="left", on=["task", "response"])
     if "criterion" not in frame:
         return frame
-    criteria = pd.DataFrame(
-        [(t.id, c.id, c.weight, c.text) for t in rows for c in t.criteria],
-        columns=["task", "criterion", "weight", "text"],
+    return frame.merge(
+        pd.DataFrame(
+            [(t.id, c.id, c.weight, c.text) for t in rows for c in t.criteria],
+            columns=["task", "criterion", "weight", "text"],
+        ),
+        how="left",
+        on=["task", "criterion"],
     )
-    return frame.merge(criteria, how="left", on=["task", "criterion"])
 
 
 class Verdicts(list[Verdict]):
@@ -144,15 +157,17 @@ class Verdicts(list[Verdict]):
 
     def causes(self) -> pd.DataFrame:
         """A DataFrame of what is unknown: cause, verdicts, meaning, what to do."""
-        counts = self.failures.most_common()
-        rows = [(cause, n, *FAILURES[cause]) for cause, n in counts]
+        rows = [
+            (cause, n, *FAILURES[cause]) for cause, n in self.failures.most_common()
+        ]
         return pd.DataFrame(
             rows, columns=["cause", "verdicts", "meaning", "what to do"]
         )
 
     def __repr__(self) -> str:
-        counts = self.failures.most_common()
-        causes = ", ".join(f"{n} {cause}" for cause, n in counts)
+        causes = ", ".join(
+            f"{n} {cause}" for cause, n in self.failures.most_common()
+        )
         return f"{len(self)} verdicts ({self.spent}); unknown: {causes or 'none'}"
 
     def _repr_html_(self) -> str:
@@ -177,8 +192,8 @@ class Results(dict[str, Any]):
         return "\n".join(f"{name}: {x}" for name, x in self.items())
 
     def _repr_html_(self) -> str:
-        texts = pd.Series({name: str(x) for name, x in self.items()})
-        return texts.to_frame("result").to_html()
+        texts = dict(zip(self, map(str, self.values()), strict=True))
+        return pd.Series(texts).to_frame("result").to_html()
 
 
 def table_column(frame: pd.DataFrame, name: str, where: str = "") -> pd.Series[Any]:
@@ -216,8 +231,9 @@ def per_group(
     b: 1.0
     """
     out = Results()
-    groups = table_column(frame, by, "by")
-    for name, rows in frame.groupby(groups, sort=False, dropna=False):
+    for name, rows in frame.groupby(
+        table_column(frame, by, "by"), sort=False, dropna=False
+    ):
         if cluster:
             options["cluster"] = table_column(rows, cluster, "cluster")
         values = [table_column(rows, column) for column in columns]
@@ -238,17 +254,17 @@ def show(
     if isinstance(rows, Mapping):
         rows = [{"name": name, "result": str(x)} for name, x in rows.items()]
     if not isinstance(rows, pd.DataFrame):
-        records: list[Any] = list(rows)
         rows = pd.DataFrame(
-            [asdict(r) if isinstance(r, msgspec.Struct) else r for r in records]
+            [asdict(r) if isinstance(r, msgspec.Struct) else r for r in rows]
         )
     frame = rows.reindex(columns=list(columns) or rows.columns).head(limit)
     styler = frame.style.set_caption(caption).hide(axis="index")
     # Answers are hostile text: without the escape, a notebook would run their HTML.
     styler = styler.format(precision=3, na_rep="", escape="html")
     # A notebook would align the heads of columns to the right of their cells.
-    left = "text-align: left; white-space: pre-wrap"
-    return styler.set_table_styles([{"selector": "th, td", "props": left}])
+    return styler.set_table_styles(
+        [{"selector": "th, td", "props": "text-align: left; white-space: pre-wrap"}]
+    )
 
 
 def plain(value: object) -> Any:

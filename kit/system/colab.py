@@ -14,7 +14,6 @@ from importlib import metadata
 from pathlib import Path
 
 NAME = "rubric-rewards-kit"
-CELL = Path(__file__).with_name("colab_cell.txt")
 # Another build of these would not fit the GPU's driver.
 TORCH_BUILDS = ("torch", "torchvision", "torchaudio")
 
@@ -66,20 +65,19 @@ def setup(gpu: bool | None = None) -> None:
 
 
 def _pip_install(*needs: str, fixed: dict[str, str]) -> None:
-    builds = [f"{name}=={fixed[name]}\n" for name in TORCH_BUILDS if name in fixed]
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
-        constraints.writelines(builds)
+        constraints.writelines(
+            f"{name}=={fixed[name]}\n" for name in TORCH_BUILDS if name in fixed
+        )
         constraints.flush()
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "-q",
-            "-c",
-            constraints.name,
-        ]
-        pip = subprocess.run([*command, *needs], capture_output=True, text=True)
+        pip = subprocess.run(
+            [
+                *(sys.executable, "-m", "pip", "install", "-q"),
+                *("-c", constraints.name, *needs),
+            ],
+            capture_output=True,
+            text=True,
+        )
     if pip.returncode:
         raise RuntimeError(
             f"pip could not install what the kit needs:\n{pip.stderr[-3000:]}"
@@ -91,4 +89,4 @@ def _normalized(name: str) -> str:
 
 
 if __name__ == "__main__":
-    print(CELL.read_text("utf-8"), end="")
+    print(Path(__file__).with_name("colab_cell.txt").read_text("utf-8"), end="")

@@ -48,9 +48,11 @@ def _detect() -> Profile:
         torch = import_torch()
         if torch.cuda.is_available():
             memory = torch.cuda.get_device_properties(0).total_memory / 2**30
-            why = f"{torch.cuda.get_device_name(0)} with {memory:.0f} GiB was detected"
             # 22 GiB parts an L4 or A10 (24) from a T4 (16).
-            return Profile("gpu" if memory >= 22 else "t4", why)
+            return Profile(
+                "gpu" if memory >= 22 else "t4",
+                f"{torch.cuda.get_device_name(0)} with {memory:.0f} GiB was detected",
+            )
     return Profile("cpu", "no CUDA device was detected")
 
 
@@ -67,7 +69,7 @@ def machine() -> Iterator[tuple[str, str, str]]:
         "" if free > 3 else "free 3 GiB, or set KIT_HOME",
     )
     for name in ("recorded", "models"):
-        cached = any((home() / name).glob("*"))
+        cached = any((home() / name).glob("[!.]*"))
         yield (
             f"download {name}",
             "cached" if cached else "missing",

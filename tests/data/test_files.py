@@ -347,6 +347,9 @@ def test_any_text_in_any_field_is_found_again_or_refused(place, text):
 
     form, path = place
     row = put(PLACES[form], path, text)
+    # The word of a role that was there before loses nothing.
+    if row == PLACES[form]:
+        return
     try:
         s = load([row], format=form)
     except DataError:
