@@ -1,7 +1,6 @@
 """Rubric sets: load and save files, labels, downloads, recorded judges. The forms of rows: `formats.py`."""
 
-from ..records import Finding
-from ..records.labels import read_label, verdict_of
+from ..records import Finding, read_label, verdict_of
 from .downloads import fetch, judge_model, small_gguf, small_model
 from .files import read_table
 from .load import TaskSet, TaskSource, load, save, tasks_of

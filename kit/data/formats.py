@@ -41,8 +41,16 @@ from typing import Any
 
 from .. import checks
 from ..errors import DataError
-from ..records import Criterion, Response, Task, Verdict, fingerprint, from_json
-from ..records.labels import is_blank, read_label
+from ..records import (
+    Criterion,
+    Response,
+    Task,
+    Verdict,
+    fingerprint,
+    from_json,
+    is_blank,
+    read_label,
+)
 from .files import parse_json
 from .rows import (
     LAYOUT,

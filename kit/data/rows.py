@@ -16,8 +16,9 @@ from ..records import (
     Verdict,
     fingerprint,
     from_json,
+    is_blank,
+    verdict_of,
 )
-from ..records.labels import is_blank, verdict_of
 from .files import parse_json
 
 Container = TypeVar("Container", list[Any], dict[str, Any])
@@ -393,7 +394,8 @@ def add_label(
     by_rater = value if isinstance(value, dict) else {None: value}
     for rater, one in by_rater.items():
         if not is_blank(one):
-            judge = f"human:{rater}" if rater else "human"
-            verdict = verdict_of(ids, one, criterion, judge=judge)
+            verdict = verdict_of(
+                ids, one, criterion, judge=f"human:{rater}" if rater else "human"
+            )
             verdict.meta.update(meta)
             row.records.append(verdict)

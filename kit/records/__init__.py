@@ -6,6 +6,7 @@ They are frozen and typed. `msgspec` reads and writes them as JSON and refuses a
 
 import hashlib
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -223,10 +224,10 @@ class Verdict(AnswerRecord, frozen=True, kw_only=True, tag="verdict"):
     def __post_init__(self) -> None:
         where = f"verdict on {' / '.join(self.ids)}"
         # met and unmet say their value; an unknown verdict has none, so nothing can count it as 0.
-        values = {"met": 1.0, "unmet": 0.0, "level": self.value}
-        value = values.get(self.status)
-        lacks_level = self.status == "level" and value is None
-        if self.value not in (None, value) or lacks_level:
+        value = {"met": 1.0, "unmet": 0.0, "level": self.value}.get(self.status)
+        if self.value not in (None, value) or (
+            self.status == "level" and value is None
+        ):
             raise DataError(
                 f"the status is {self.status!r}, the value {self.value}",
                 where=where,
@@ -421,3 +422,102 @@ def text_identity(text: str) -> str:
     'name a river.'
     """
     return " ".join(text.lower().split())
+
+
+# What people write about an answer: the label of a criterion, and how it becomes a verdict.
+Reading = tuple[Literal["met", "unmet", "level", "unknown"], float | None]
+
+# In lower case.
+WORDS: dict[str, Reading] = {
+    "met": ("met", None),
+    "yes": ("met", None),
+    "true": ("met", None),
+    "unmet": ("unmet", None),
+    "no": ("unmet", None),
+    "false": ("unmet", None),
+    "partly": ("level", 0.5),
+    "partially": ("level", 0.5),
+    "unknown": ("unknown", None),
+}
+NUMBERS: dict[str, Reading] = {"1": ("met", None), "0": ("unmet", None)}
+# RLVR's annotators write a coloured circle and words of their own.
+CIRCLES: dict[str, Reading] = {
+    "🟢": ("met", None),
+    "🟡": ("level", 0.5),
+    "🔴": ("unmet", None),
+}
+ANY_CIRCLE = re.compile("[🔴🟠🟡🟢🔵🟣🟤⚫⚪]")
+POINTS = re.compile(r"(\d+(?:\.\d+)?)/(\d+(?:\.\d+)?)")
+FORMS = (
+    "met, unmet, partly, unknown, yes, no, true, false, 1, 0, a circle (🟢 met, 🟡 partly, 🔴 unmet), "
+    "a level's text, or points as 3/5"
+)
+
+
+def is_blank(label: object) -> bool:
+    """True for a label that is not filled in."""
+    return label is None or (isinstance(label, str) and not label.strip())
+
+
+def read_label(label: object, criterion: Criterion | None = None) -> Reading | None:
+    """(status, value in [0, 1] or None) of a label; None where the label has no documented form.
+
+    criterion : needed for a level's text (of a criterion with `levels`) and for points such as "3/5" (of one with
+        `points`). The numbers 1 and 0 are labels of a binary criterion only. Any words may follow a circle.
+
+    >>> read_label("🟢 No issues"), read_label(True), read_label(0), read_label("perhaps")
+    (('met', None), ('met', None), ('unmet', None), None)
+    >>> levels = Criterion(id="c", text="Polite", scale="ordinal", levels=("rude", "plain", "kind"))
+    >>> read_label("plain", levels), read_label(1, levels)
+    (('level', 0.5), None)
+    """
+    text = str(label).strip()
+    # A level may be called "1" or "no", so levels come before the words.
+    if criterion is not None and text in criterion.levels:
+        return "level", criterion.levels.index(text) / criterion.top
+    if criterion is not None and criterion.points:
+        # The top is a part of the label: a bare 3 could be of 3, 5 or 10.
+        match = POINTS.fullmatch(text)
+        if match and float(match[2]) == criterion.points >= float(match[1]):
+            return "level", float(match[1]) / criterion.points
+    if text in NUMBERS and (criterion is None or criterion.scale == "binary"):
+        return NUMBERS[text]
+    # Two circles could mean either.
+    if len(ANY_CIRCLE.findall(text)) == 1:
+        return CIRCLES.get(text[0])
+    return WORDS.get(text.casefold())
+
+
+def verdict_of(
+    ids: tuple[str, str, str],
+    label: object,
+    criterion: Criterion | None = None,
+    *,
+    judge: str = "human",
+    where: str = "",
+) -> Verdict:
+    """The verdict of one label; DataError where the label has no documented form.
+
+    ids : task, answer, criterion. judge : "human" or "human:NAME".
+
+    >>> verdict_of(("t", "r", "c"), "partly").value
+    0.5
+    """
+    reading = read_label(label, criterion)
+    if reading is None:
+        raise DataError(
+            f"the label of {ids[2]!r} is {label!r}",
+            where=where,
+            fix=f"write {FORMS}",
+        )
+    status, value = reading
+    return Verdict(
+        task_id=ids[0],
+        response_id=ids[1],
+        criterion_id=ids[2],
+        status=status,
+        value=value,
+        judge=judge,
+        failure="abstain" if status == "unknown" else None,
+        meta={"label": label},
+    )

@@ -41,9 +41,10 @@ def check_names(names: Iterable[str], valid: Iterable[str], *, where: str) -> No
     valid = list(valid)
     wrong = [str(n) for n in names if n not in valid]
     if wrong:
-        hints = "; ".join(f"{n!r}: {nearest(n, valid)}" for n in wrong)
         raise DataError(
-            f"unknown names: {', '.join(wrong)}", where=where, fix=hints
+            f"unknown names: {', '.join(wrong)}",
+            where=where,
+            fix="; ".join(f"{n!r}: {nearest(n, valid)}" for n in wrong),
         )
 
 
